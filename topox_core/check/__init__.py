@@ -1,0 +1,1 @@
+"""The independent checker: reads input and result, shares no code with the engines."""

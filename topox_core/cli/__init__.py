@@ -1,0 +1,1 @@
+"""The command line: everything the browser can do, for scripts."""

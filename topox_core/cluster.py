@@ -1,0 +1,99 @@
+"""The cluster: servers, their ports, the optical circuit switches, and the slot clock."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+from topox_core.errors import InputError
+
+DUPLEXES = ("full", "half")
+# Limits are named before memory is spent; see docs/files.md.
+MAX_SERVERS = 100_000
+MAX_PORTS = 4_096
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Servers joined by optical circuit switches (TOPO-X Table I; its symbols in brackets).
+
+    Parameters
+    ----------
+    servers
+        Number of servers (N_S).
+    ports_per_server
+        Optical ports of one server (d_S), spread evenly over the switches.
+    switches
+        Number of optical circuit switches (N_OCS).
+    ports_per_switch
+        Circuits that one switch carries at once (d_OCS, eq. 7).
+    port_gbps
+        Speed of a port in gigabits a second, each way (B).
+    slot_ms
+        Length of a slot (tau): circuits change on slot boundaries.
+    reconfiguration_ms
+        Dark time of a port that changes its circuit.
+    duplex
+        ``full``: a port sends and receives at once; ``half``: eq. 8 as printed, in + out <= d_S.
+    latency_us
+        Added to every transfer.
+
+    Raises
+    ------
+    InputError
+        If a value is missing its range; the field is named.
+    """
+
+    servers: int
+    ports_per_server: int
+    switches: int
+    ports_per_switch: int
+    port_gbps: float
+    slot_ms: float = 1.0
+    reconfiguration_ms: float = 0.0
+    duplex: str = "full"
+    latency_us: float = 0.0
+    devices_per_server: int = 1
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        counts = {"servers": MAX_SERVERS, "ports_per_server": MAX_PORTS, "switches": MAX_PORTS,
+                  "ports_per_switch": MAX_SERVERS * 10, "devices_per_server": MAX_PORTS}
+        for field, limit in counts.items():
+            value = getattr(self, field)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise InputError(f"must be a whole number (got {value!r})", field=field)
+            if not 1 <= value <= limit:
+                raise InputError(f"must be from 1 to {limit:,} (got {value})", field=field)
+        for field, least in (("port_gbps", None), ("slot_ms", None), ("reconfiguration_ms", 0.0), ("latency_us", 0.0)):
+            value = getattr(self, field)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                raise InputError(f"must be a finite number (got {value!r})", field=field)
+            if least is None and value <= 0:
+                raise InputError(f"must be greater than 0 (got {value:g})", field=field)
+            if least is not None and value < least:
+                raise InputError(f"must be at least {least:g} (got {value:g})", field=field)
+        if self.duplex not in DUPLEXES:
+            raise InputError(f"must be 'full' or 'half' (got {self.duplex!r})", field="duplex")
+
+    def transfer_ms(self, size_bytes: float) -> float:
+        """Time that ``size_bytes`` takes over one circuit, in ms, not rounded to slots."""
+        return self.latency_us / 1000 + size_bytes * 8 / (self.port_gbps * 1e6)
+
+    def changed(self, **changes: Any) -> Cluster:
+        """Return a copy with some keys replaced; unknown keys are named in an :class:`InputError`."""
+        known = {field.name for field in fields(self)}
+        for key in changes:
+            if key not in known:
+                raise InputError(f"unknown key (expected one of {', '.join(sorted(known))})", field=key)
+        return replace(self, **changes)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON bytes of all keys but the name."""
+        keys = {k: v for k, v in asdict(self).items() if k != "name"}
+        return hashlib.sha256(json.dumps(keys, sort_keys=True).encode()).hexdigest()

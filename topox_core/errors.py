@@ -1,0 +1,41 @@
+"""The one error type for anything a user gave us that we cannot use."""
+
+from __future__ import annotations
+
+
+class InputError(ValueError):
+    """Bad input, told in one line: which file, which item, which field, what was expected.
+
+    Parameters
+    ----------
+    problem
+        What is wrong and what was expected, e.g. ``must be greater than 0 (got -1)``.
+    file
+        Name of the file (or ``settings``, ``command line``); empty if unknown.
+    item
+        The task, row or entry, e.g. ``task f0`` or ``row 3``; empty if the file as a whole.
+    field
+        The key or column; empty if the item as a whole.
+    """
+
+    def __init__(self, problem: str, *, file: str = "", item: str = "", field: str = "") -> None:
+        self.problem = " ".join(str(problem).split())
+        self.file = file
+        self.item = item
+        self.field = field
+        super().__init__(str(self))
+
+    def __str__(self) -> str:
+        place = [part for part in (self.file, self.item, self.field and f"field {self.field}") if part]
+        return ", ".join(place) + (": " if place else "") + self.problem
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (self.problem, self.file, self.item, self.field)
+
+    def in_file(self, file: str) -> InputError:
+        """Return the same error with the file named, keeping a name it already has."""
+        return InputError(self.problem, file=self.file or file, item=self.item, field=self.field)
+
+
+def _rebuild(problem: str, file: str, item: str, field: str) -> InputError:
+    return InputError(problem, file=file, item=item, field=field)

@@ -1,0 +1,1 @@
+"""Results to Plotly figures; no state, no solving."""

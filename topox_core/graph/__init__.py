@@ -1,0 +1,1 @@
+"""Task graphs: the user's graph, its files, and the lowering of collectives to transfers."""

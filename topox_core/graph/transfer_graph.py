@@ -1,0 +1,115 @@
+"""The lowered graph, as arrays: compute tasks, point-to-point transfers and barriers only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+COMPUTE, TRANSFER, BARRIER = 0, 1, 2
+
+IntArray = NDArray[np.int32]
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Lowering:
+    """How collectives become transfers; every choice is the user's to see and change.
+
+    Parameters
+    ----------
+    rings
+        Rings per ring collective; cut to the number of distinct rings, phi(n), of its n members.
+    strides
+        Strides to use, in order, instead of the smallest ones coprime to n; empty means automatic.
+    all_reduce_on_network
+        False drops all-reduces from the network (they become zero-time joins): what rows 5-8 and
+        10-12 of TOPO-X Table III fit.
+    steps
+        ``fluid``: one lump a member and ring; ``stepwise``: the lock steps of a ring one by one.
+    broadcast
+        ``chain`` (pipelined, all links active together) or ``tree`` (binomial, store and forward).
+    """
+
+    rings: int = 1
+    strides: tuple[int, ...] = ()
+    all_reduce_on_network: bool = True
+    steps: Literal["fluid", "stepwise"] = "fluid"
+    broadcast: Literal["chain", "tree"] = "chain"
+
+
+@dataclass(frozen=True, slots=True)
+class LoweredTransfer:
+    """One transfer that a collective was lowered to, whole, as the result file lists it."""
+
+    id: str
+    collective: str
+    source: int
+    destination: int
+    size_bytes: float
+    dependencies: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TransferGraph:
+    """A lowered task graph of n nodes in topological order is *not* assumed; arrays run over nodes.
+
+    Attributes
+    ----------
+    ids
+        Task id, lowered transfer id, or ``""`` for a barrier that lowering added (kept out of files).
+        A collective's own id sits on its closing barrier.
+    kind
+        ``COMPUTE``, ``TRANSFER`` or ``BARRIER``.
+    origin
+        Position in ``TaskGraph.tasks`` of the task that a node came from.
+    server, device
+        Of compute nodes, else -1.
+    source, destination
+        Of transfers, else -1.
+    duration_ms
+        Compute time; a transfer's given time; NaN for a transfer given by its size.
+    size_bytes
+        Of transfers given by size, else NaN.
+    pred_ptr, pred_idx
+        Predecessors in compressed rows: of node i, ``pred_idx[pred_ptr[i]:pred_ptr[i + 1]]``.
+    task_kind, parallelism
+        Words of the task a node came from, for colours and measures (``""`` if none).
+    lowered
+        What collectives were lowered to.
+    """
+
+    name: str
+    ids: tuple[str, ...]
+    kind: NDArray[np.uint8]
+    origin: IntArray
+    server: IntArray
+    device: IntArray
+    source: IntArray
+    destination: IntArray
+    duration_ms: FloatArray
+    size_bytes: FloatArray
+    pred_ptr: IntArray
+    pred_idx: IntArray
+    task_kind: tuple[str, ...]
+    parallelism: tuple[str, ...]
+    lowered: tuple[LoweredTransfer, ...]
+    lowering: Lowering
+    digest: str
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def successors(self) -> tuple[IntArray, IntArray]:
+        """The edges turned round: ``succ_ptr, succ_idx`` in the same layout as the predecessors."""
+        n = len(self)
+        counts = np.bincount(self.pred_idx, minlength=n)
+        ptr = np.zeros(n + 1, np.int32)
+        np.cumsum(counts, out=ptr[1:])
+        owner = np.repeat(np.arange(n, dtype=np.int32), np.diff(self.pred_ptr))
+        order = np.argsort(self.pred_idx, kind="stable")
+        return ptr, owner[order]

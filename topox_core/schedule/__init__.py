@@ -1,0 +1,1 @@
+"""TOPO-X: the reduced problem, bounds, schedule generation, exact engines, switch assignment."""

@@ -1,0 +1,107 @@
+"""The reduced problem: an RCPSP on two clocks, as arrays.
+
+The switch index of the printed model is not needed while solving: a slot's circuits split into
+switches whenever every server has at most its ports out and in and the total is at most
+N_OCS * d_OCS (Koenig's theorem and de Werra's balancing), so eqs 7, 9 and 10 become capacity rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int = NDArray[np.int64]
+Int32 = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Network:
+    """What the printed model needs besides: who talks to whom, and the switches (eqs 6-10).
+
+    ``source`` and ``destination`` run over tasks (-1 where a task is no transfer). ``ports_on_switch``
+    is the right-hand side of eqs 9 and 10: circuits a server may have on one switch, each way.
+    ``ports_per_server`` is d_S of eq. 8; ``half_duplex`` tells whether it bounds in + out (as
+    printed) or out and in apart. ``shares`` is eq. 6 as printed: one circuit for all of a pair.
+    """
+
+    source: Int32
+    destination: Int32
+    servers: int
+    switches: int
+    circuits_per_switch: int
+    ports_per_server: int
+    ports_on_switch: int
+    half_duplex: bool
+    shares: bool
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Tasks 0..n-1 with durations in ticks; ``ticks_per_slot`` ticks make a slot.
+
+    Attributes
+    ----------
+    duration
+        In ticks; of a task on the grid a multiple of ``ticks_per_slot``.
+    on_grid
+        Tasks that start on a slot boundary (transfers). Only these hold resources below.
+    device
+        Device number (0..devices-1) that a task holds alone, or -1.
+    capacity
+        Of each renewable resource, counted in circuits; used slot by slot.
+    demand_ptr, demand_resource, demand_amount
+        Which resources a task uses while active, in compressed rows.
+    pair
+        With shared circuits: number of the (source, destination) pair, else -1. Transfers of one
+        pair that are active together use the pair's resources once.
+    pred_ptr, pred_idx, succ_ptr, succ_idx
+        Precedence in compressed rows, both ways.
+    device_names, resource_names
+        Words for bounds, e.g. ``out-ports of server 3``.
+    task_names
+        Ids for messages.
+    tick_ms
+        Length of a tick.
+    network
+        The switches behind the capacities; None for a plain RCPSP (PSPLIB).
+    """
+
+    duration: Int
+    on_grid: NDArray[np.bool_]
+    device: Int32
+    capacity: Int32
+    demand_ptr: Int32
+    demand_resource: Int32
+    demand_amount: Int32
+    pair: Int32
+    pred_ptr: Int32
+    pred_idx: Int32
+    succ_ptr: Int32
+    succ_idx: Int32
+    ticks_per_slot: int
+    tick_ms: float
+    device_names: tuple[str, ...]
+    resource_names: tuple[str, ...]
+    task_names: tuple[str, ...]
+    network: Network | None = None
+
+    @property
+    def n(self) -> int:
+        """Number of tasks."""
+        return len(self.duration)
+
+    @property
+    def devices(self) -> int:
+        """Number of devices that run one task at a time."""
+        return len(self.device_names)
+
+    @property
+    def shares(self) -> bool:
+        """Whether transfers of a pair may share a circuit (eq. 6 as printed)."""
+        return bool((self.pair >= 0).any())
+
+    def ms(self, ticks: int) -> float:
+        """Ticks as milliseconds, free of accumulated rounding."""
+        return round(ticks * self.tick_ms, 9)

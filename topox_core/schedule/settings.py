@@ -1,0 +1,93 @@
+"""Every choice of a solve, so that a result can be run again."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+from topox_core.errors import InputError
+from topox_core.graph.transfer_graph import Lowering
+
+Model = Literal["physical", "paper"]
+CircuitRule = Literal["continuous", "per-slot"]
+
+ENGINES = ("auto", "list", "highs", "printed")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Model and solver settings; build with :meth:`of`, which starts from a model's defaults.
+
+    Parameters
+    ----------
+    model
+        Which preset the switches below came from.
+    circuits
+        ``continuous``: a transfer stays on its switch while it lasts and ports have state, so the
+        reconfiguration delay counts. ``per-slot``: circuits are drawn afresh each slot (eqs 6-10 as
+        printed have no more), and a delay above 0 is refused.
+    share_circuits
+        Eq. 6 as printed: transfers of one (source, destination) pair may share one circuit, each at
+        full rate. False: every active transfer has a circuit of its own.
+    exclusive_devices
+        Compute tasks hold their device alone (the printed model has no such constraint).
+    any_port
+        A server may use any switch with at most one port on each (eqs 9-10 as printed), so
+        ``ports_per_server`` need not be a multiple of ``switches``.
+    tick
+        ``auto``, ``slot`` or a length in ms that divides the slot: the clock of compute tasks.
+    engine, time_limit_s, gap, seed, threads
+        Who solves, when it stops (relative gap), and what makes it repeatable.
+    """
+
+    model: Model = "physical"
+    circuits: CircuitRule = "continuous"
+    share_circuits: bool = False
+    exclusive_devices: bool = True
+    any_port: bool = False
+    tick: str | float = "auto"
+    lowering: Lowering = field(default_factory=Lowering)
+    engine: str = "auto"
+    time_limit_s: float = 60.0
+    gap: float = 0.0
+    seed: int = 0
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        if self.model not in ("physical", "paper"):
+            raise InputError(f"must be 'physical' or 'paper' (got {self.model!r})", file="settings", field="model")
+        if self.circuits not in ("continuous", "per-slot"):
+            raise InputError(f"must be 'continuous' or 'per-slot' (got {self.circuits!r})", file="settings", field="circuits")
+        if self.engine not in ENGINES:
+            raise InputError(f"must be one of {', '.join(ENGINES)} (got {self.engine!r})", file="settings", field="engine")
+        if self.circuits == "continuous" and self.share_circuits:
+            raise InputError("shared circuits (eq. 6 as printed) are drawn per slot: choose per-slot circuits "
+                             "or give every transfer its own circuit", file="settings", field="share_circuits")
+        if self.circuits == "continuous" and self.any_port:
+            raise InputError("continuous circuits book real ports, which are cabled evenly to the switches: choose "
+                             "per-slot circuits or even cabling", file="settings", field="any_port")
+        if isinstance(self.tick, str):
+            if self.tick not in ("auto", "slot"):
+                raise InputError(f"must be 'auto', 'slot' or a length in ms (got {self.tick!r})", file="settings", field="tick")
+        elif not (math.isfinite(self.tick) and self.tick > 0):
+            raise InputError(f"must be greater than 0 (got {self.tick})", file="settings", field="tick")
+        for name, value in (("time_limit_s", self.time_limit_s), ("gap", self.gap)):
+            if not (math.isfinite(value) and value >= 0):
+                raise InputError(f"must be at least 0 (got {value})", file="settings", field=name)
+
+    @staticmethod
+    def of(model: Model = "physical", **changes: Any) -> Settings:
+        """Return the settings of ``physical`` (the default) or ``paper`` (as printed) with changes on top."""
+        if model == "paper":
+            base = Settings(model="paper", circuits="per-slot", share_circuits=True, exclusive_devices=False, any_port=True)
+        else:
+            base = Settings(model=model)
+        return replace(base, **changes)
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the settings flat, as the result file keeps them."""
+        record: dict[str, Any] = asdict(self)
+        lowering = record.pop("lowering")
+        lowering["strides"] = list(lowering["strides"])
+        return {**record, **lowering}

@@ -1,0 +1,1 @@
+"""Generators of task graphs, so that nobody starts from nothing."""

@@ -1,0 +1,1 @@
+"""Streamlit glue between pages and the core: frame, scenario, solve panel, cached calls."""
