@@ -1,0 +1,128 @@
+"""Lower bounds that cost microseconds, and what binds in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from topox_core.schedule.kernels import passes
+from topox_core.schedule.problem import Int, Int32, Problem
+
+THRESHOLDS = 200  # head and tail thresholds tried for each resource
+
+
+@dataclass(frozen=True)
+class Bound:
+    """No schedule ends before ``ticks``; ``text`` says what binds; ``tasks`` is the critical path if that binds."""
+
+    ticks: int
+    text: str
+    tasks: tuple[int, ...] = ()
+
+
+def best_bound(problem: Problem, dark_slots: int) -> Bound:
+    """Return the best of the critical path and every resource's load, naming the one that binds.
+
+    Parameters
+    ----------
+    problem
+        The reduced problem.
+    dark_slots
+        Slots that a port is dark before each circuit it did not have; 0 where nothing is charged.
+    """
+    order = passes.topological_order(problem.pred_ptr, problem.succ_ptr, problem.succ_idx)
+    head = passes.heads(order, problem.pred_ptr, problem.pred_idx, problem.duration, problem.on_grid, problem.ticks_per_slot,
+                        dark_slots * problem.ticks_per_slot)
+    tail = passes.tails(order, problem.succ_ptr, problem.succ_idx, problem.duration)
+    best = _critical_path(problem, head, tail)
+    for candidate in (_device_load(problem, head, tail, best.ticks), _port_load(problem, head, tail, best.ticks, dark_slots)):
+        if candidate is not None and candidate.ticks > best.ticks:
+            best = candidate
+    return best
+
+
+def _critical_path(problem: Problem, head: Int, tail: Int) -> Bound:
+    through = head + problem.duration + tail
+    if not len(through):
+        return Bound(0, "nothing to do")
+    length = int(through.max())
+    path: list[int] = []
+    # Start at a task of the longest chain that has no predecessor on it, then follow tails down.
+    candidates = np.flatnonzero(through == length)
+    j = int(candidates[np.argmin(head[candidates])])
+    while True:
+        path.append(j)
+        followers = problem.succ_idx[problem.succ_ptr[j]:problem.succ_ptr[j + 1]]
+        on_path = followers[through[followers] == length] if len(followers) else followers
+        if not len(on_path):
+            break
+        j = int(on_path[np.argmax(tail[on_path] + problem.duration[on_path])])
+    named = [problem.task_names[t] for t in path if problem.task_names[t] and problem.duration[t] > 0]
+    shown = named if len(named) <= 6 else [*named[:3], "…", *named[-2:]]
+    tasks = "1 task" if len(named) == 1 else f"{len(named)} tasks"
+    return Bound(length, f"critical path, {tasks}: {' → '.join(shown)}", tuple(path))
+
+
+def _between(problem: Problem, name: str, capacity: int, bound: int, first: int, tail: int) -> str:
+    last = problem.ms(bound - tail)
+    many = "" if capacity == 1 else f" ({capacity} at once)"
+    return f"{name}{many} between {problem.ms(first):g} and {last:g} ms"
+
+
+def _device_load(problem: Problem, head: Int, tail: Int, beat: int) -> Bound | None:
+    held = np.flatnonzero(problem.device >= 0)
+    best: Bound | None = None
+    order = held[np.argsort(problem.device[held], kind="stable")]
+    edges = np.searchsorted(problem.device[order], np.arange(problem.devices + 1))
+    for d in range(problem.devices):
+        tasks = order[edges[d]:edges[d + 1]]
+        ticks, first, last = passes.load_bound(head[tasks], problem.duration[tasks], tail[tasks], 1, 1, THRESHOLDS)
+        if ticks > beat:
+            beat = ticks
+            best = Bound(ticks, _between(problem, problem.device_names[d], 1, ticks, first, last))
+    return best
+
+
+def _port_load(problem: Problem, head: Int, tail: Int, beat: int, dark_slots: int) -> Bound | None:
+    owner = np.repeat(np.arange(problem.n, dtype=np.int32), np.diff(problem.demand_ptr))
+    order = np.argsort(problem.demand_resource, kind="stable")
+    edges = np.searchsorted(problem.demand_resource[order], np.arange(len(problem.capacity) + 1))
+    unit = problem.ticks_per_slot
+    best: Bound | None = None
+    for r in range(len(problem.capacity)):
+        uses = order[edges[r]:edges[r + 1]]
+        tasks = owner[uses]
+        work = problem.duration[tasks] // unit * problem.demand_amount[uses]
+        capacity = int(problem.capacity[r])
+        if problem.shares:
+            pair = problem.pair[tasks]
+            ticks, first, last = passes.shared_load_bound(
+                head[tasks], work, tail[tasks], pair, int(pair.max()) + 1, capacity, unit, THRESHOLDS)
+        else:
+            ticks, first, last = passes.load_bound(head[tasks], work, tail[tasks], capacity, unit, THRESHOLDS)
+            if dark_slots and not problem.resource_names[r].startswith("all"):
+                ticks, first, last = max((ticks, first, last), _dark_load(problem, tasks, work, head, tail, capacity, dark_slots))
+        if ticks > beat:
+            beat = ticks
+            best = Bound(ticks, _between(problem, problem.resource_names[r], capacity, ticks, first, last))
+    return best
+
+
+def _dark_load(problem: Problem, tasks: Int32, work: Int, head: Int, tail: Int, capacity: int, dark_slots: int) -> tuple[int, int, int]:
+    """Return the load bound of one server's ports with a dark time for every circuit they must set up.
+
+    Each of the P pairs is set up at least once inside the iteration, so c ports spend at least
+    work + P * dark slots between (first head - dark) and (makespan - last tail).
+    """
+    assert problem.network is not None
+    network, unit = problem.network, problem.ticks_per_slot
+    carried = tasks[problem.duration[tasks] > 0]
+    if not len(carried):
+        return 0, 0, 0
+    code = network.source[carried].astype(np.int64) * network.servers + network.destination[carried]
+    pairs = len(np.unique(code))
+    first = int(-(-head[carried].min() // unit)) - dark_slots
+    last = int(tail[carried].min())
+    slots = -(-(int(work.sum()) + pairs * dark_slots) // capacity)
+    return (first + slots) * unit + last, first * unit, last

@@ -1,0 +1,100 @@
+"""A small independent check of start ticks: no schedule that a solver hands back is believed unread."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.schedule.problem import Int, Problem
+
+
+def violation(problem: Problem, start: Int) -> str | None:
+    """Return the first rule of the reduced problem that the start ticks break, in words, or None.
+
+    Works from intervals and events, not from any engine's matrix, so that an error in a model shows.
+    """
+    if start.shape != (problem.n,) or start.dtype.kind not in "iu":
+        return f"{problem.n} whole start ticks are needed (got {start.dtype} of shape {start.shape})"
+    if problem.n == 0:
+        return None
+    names = problem.task_names
+    if start.min() < 0:
+        return f"task {names[int(start.argmin())]} starts before 0"
+    off = np.flatnonzero(problem.on_grid & (start % problem.ticks_per_slot != 0))
+    if len(off):
+        return f"transfer {names[int(off[0])]} does not start on a slot boundary"
+    end = start + problem.duration
+    owner = np.repeat(np.arange(problem.n), np.diff(problem.pred_ptr))
+    early = np.flatnonzero(start[owner] < end[problem.pred_idx])
+    if len(early):
+        return f"task {names[int(owner[early[0]])]} starts before {names[int(problem.pred_idx[early[0]])]} ends"
+    return _device_violation(problem, start, end) or _resource_violation(problem, start, end)
+
+
+def _device_violation(problem: Problem, start: Int, end: Int) -> str | None:
+    held = np.flatnonzero((problem.device >= 0) & (problem.duration > 0))
+    held = held[np.lexsort((start[held], problem.device[held]))]
+    before, after = held[:-1], held[1:]
+    clash = np.flatnonzero((problem.device[before] == problem.device[after]) & (start[after] < end[before]))
+    if not len(clash):
+        return None
+    a, b = int(before[clash[0]]), int(after[clash[0]])
+    return f"tasks {problem.task_names[a]} and {problem.task_names[b]} overlap on {problem.device_names[problem.device[a]]}"
+
+
+def circuit_intervals(problem: Problem, start: Int) -> tuple[Int, Int, Int]:
+    """Return (task, from, until): when circuits are held; of transfers that share one, the union of their times."""
+    end = start + problem.duration
+    tasks = np.flatnonzero((np.diff(problem.demand_ptr) > 0) & (problem.duration > 0))
+    shared = tasks[problem.pair[tasks] >= 0]
+    own = tasks[problem.pair[tasks] < 0]
+    if not len(shared):
+        return own, start[own], end[own]
+    shared = shared[np.lexsort((start[shared], problem.pair[shared]))]
+    # Shift every pair onto its own stretch of a line, so that one running maximum serves all of them.
+    line = problem.pair[shared].astype(np.int64) * (int(end.max()) + 1)
+    reach = np.maximum.accumulate(end[shared] + line)
+    opens = np.ones(len(shared), np.bool_)
+    opens[1:] = (start[shared] + line)[1:] > reach[:-1]
+    first = np.flatnonzero(opens)
+    last = np.append(first[1:], len(shared)) - 1
+    return (np.concatenate((own, shared[first])), np.concatenate((start[own], start[shared[first]])),
+            np.concatenate((end[own], (reach - line)[last])))
+
+
+def _resource_violation(problem: Problem, start: Int, end: Int) -> str | None:
+    task, opened, closed = circuit_intervals(problem, start)
+    count = np.diff(problem.demand_ptr)[task]
+    entry = _ragged(problem.demand_ptr[task].astype(np.int64), count)
+    resource = problem.demand_resource[entry].astype(np.int64)
+    amount = problem.demand_amount[entry].astype(np.int64)
+    which = np.concatenate((resource, resource))
+    when = np.concatenate((np.repeat(opened, count), np.repeat(closed, count)))
+    change = np.concatenate((amount, -amount))
+    # Ends come before starts at one moment; each resource's changes cancel, so one running sum serves all.
+    order = np.lexsort((change, when, which))
+    over = np.flatnonzero(np.cumsum(change[order]) > problem.capacity[which[order]])
+    if not len(over):
+        return None
+    at = order[over[0]]
+    slot = int(when[at]) // problem.ticks_per_slot
+    return f"more than {problem.capacity[which[at]]} of {problem.resource_names[which[at]]} in slot {slot}"
+
+
+def _ragged(first: NDArray[np.int64], count: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return first[0], first[0]+1, ... (count[0] of them), first[1], ... as one array."""
+    total = int(count.sum())
+    skipped = np.repeat(np.cumsum(count) - count, count)
+    return np.repeat(first, count) + np.arange(total, dtype=np.int64) - skipped
+
+
+def impossible(problem: Problem) -> str | None:
+    """Return why no schedule exists: a task that needs more of a resource than there is; None if one exists."""
+    owner = np.repeat(np.arange(problem.n), np.diff(problem.demand_ptr))
+    over = np.flatnonzero((problem.demand_amount > problem.capacity[problem.demand_resource]) & (problem.duration[owner] > 0))
+    if not len(over):
+        return None
+    entry = int(over[0])
+    resource = int(problem.demand_resource[entry])
+    return (f"task {problem.task_names[int(owner[entry])]} needs {problem.demand_amount[entry]} of "
+            f"{problem.resource_names[resource]}, which has {problem.capacity[resource]}")

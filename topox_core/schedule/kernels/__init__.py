@@ -1,0 +1,1 @@
+"""Compiled inner loops: passes over the graph, schedule generation, edge colouring. Arrays in, arrays out."""

@@ -1,0 +1,163 @@
+"""List scheduling: several priority rules, serial and parallel generation, forward-backward improvement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from topox_core.schedule.answer import Stop, never
+from topox_core.schedule.kernels import passes
+from topox_core.schedule.kernels.parallel import parallel
+from topox_core.schedule.kernels.serial import serial
+from topox_core.schedule.problem import Int, Int32, Problem
+
+IMPROVEMENT_ROUNDS = 8
+RULES = {
+    "LST": "latest start time",
+    "LFT": "latest finish time",
+    "SLK": "least slack",
+    "GRPW": "greatest rank positional weight",
+    "MIS": "most immediate successors",
+    "EST": "earliest start time",
+}
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A schedule that a rule made: start ticks, makespan, and where it came from in words."""
+
+    start: Int
+    makespan: int
+    source: str
+
+
+@dataclass(frozen=True)
+class Generator:
+    """The schedule generation schemes of one problem, forwards and backwards, with what they share."""
+
+    problem: Problem
+    order: Int32
+    head: Int
+    tail: Int
+    device_ptr: Int32
+    pairs: int
+    horizon_slots: int
+
+    @staticmethod
+    def of(problem: Problem, bound: int) -> Generator:
+        """Prepare a problem; ``bound`` (ticks) sizes the first horizon, which grows if it must."""
+        order = passes.topological_order(problem.pred_ptr, problem.succ_ptr, problem.succ_idx)
+        head = passes.heads(order, problem.pred_ptr, problem.pred_idx, problem.duration, problem.on_grid, problem.ticks_per_slot, 0)
+        tail = passes.tails(order, problem.succ_ptr, problem.succ_idx, problem.duration)
+        device_ptr = np.zeros(problem.devices + 1, np.int32)
+        held = problem.device[problem.device >= 0]
+        np.cumsum(np.bincount(held, minlength=problem.devices)[: problem.devices], out=device_ptr[1:])
+        pairs = int(problem.pair.max(initial=-1)) + 1
+        return Generator(problem, order, head, tail, device_ptr, pairs, 2 * (bound // problem.ticks_per_slot) + 64)
+
+    def serially(self, rank: Int32, backwards: bool = False) -> tuple[Int, int]:
+        """Return (start, makespan) of the serial scheme; backwards, times count from the end."""
+        p = self.problem
+        pred_ptr, pred_idx, succ_ptr, succ_idx = p.pred_ptr, p.pred_idx, p.succ_ptr, p.succ_idx
+        if backwards:
+            pred_ptr, pred_idx, succ_ptr, succ_idx = succ_ptr, succ_idx, pred_ptr, pred_idx
+        horizon = self.horizon_slots
+        while True:
+            start, makespan = serial(
+                rank, pred_ptr, pred_idx, succ_ptr, succ_idx, p.duration, p.on_grid, p.ticks_per_slot, p.device, self.device_ptr,
+                p.demand_ptr, p.demand_resource, p.demand_amount, p.capacity, p.pair, self.pairs, horizon)
+            if makespan >= 0:
+                return start, makespan
+            horizon *= 2
+
+    def in_parallel(self, rank: Int32) -> tuple[Int, int]:
+        """Return (start, makespan) of the parallel scheme."""
+        p = self.problem
+        return parallel(
+            rank, p.pred_ptr, p.succ_ptr, p.succ_idx, p.duration, p.on_grid, p.ticks_per_slot, p.device, self.device_ptr,
+            p.demand_ptr, p.demand_resource, p.demand_amount, p.capacity, p.pair, self.pairs)
+
+    def improved(self, start: Int, makespan: int, enough: int, rounds: int = IMPROVEMENT_ROUNDS) -> tuple[Int, int]:
+        """Return the schedule after forward-backward improvement (Tormos and Lova 2001) until it stalls.
+
+        Backwards by latest finish, then forwards by the right-justified starts. Never worse.
+        """
+        duration = self.problem.duration
+        for _ in range(rounds):
+            if makespan <= enough:
+                break
+            behind, length = self.serially(ranked(-(start + duration)), backwards=True)
+            ahead, shorter = self.serially(ranked(length - behind - duration))
+            if shorter >= makespan:
+                if shorter == makespan:
+                    start = ahead
+                break
+            start, makespan = ahead, shorter
+        return start, makespan
+
+    def rule(self, name: str) -> Int32:
+        """Return the tasks' ranks by a priority rule of :data:`RULES`, ties by least latest start."""
+        p = self.problem
+        latest = -(self.tail + p.duration)
+        key = {
+            "LST": latest,
+            "LFT": -self.tail,
+            "SLK": latest - self.head,
+            "GRPW": -passes.successor_work(self.order, p.succ_ptr, p.succ_idx, p.duration),
+            "MIS": -np.diff(p.succ_ptr).astype(np.int64),
+            "EST": self.head,
+        }[name]
+        return ranked(key, latest)
+
+
+def ranked(key: Int, tie: Int | None = None) -> Int32:
+    """Return the place of every task when sorted by ``key``, then ``tie``, then number."""
+    order = np.argsort(key, kind="stable") if tie is None else np.lexsort((tie, key))
+    rank = np.empty(len(key), np.int32)
+    rank[order] = np.arange(len(key), dtype=np.int32)
+    return rank
+
+
+def candidates(generator: Generator, enough: int) -> Iterator[Listed]:
+    """Yield an improved schedule for every rule, parallel then serial.
+
+    Neither scheme dominates: parallel is better on pipelines, serial on irregular graphs.
+    """
+    for name in RULES:
+        rank = generator.rule(name)
+        for scheme, (start, makespan) in (("parallel", generator.in_parallel(rank)), ("serial", generator.serially(rank))):
+            start, makespan = generator.improved(start, makespan, enough)
+            yield Listed(start, makespan, f"{scheme} {name}")
+
+
+def list_schedule(generator: Generator, enough: int, stop: Stop = never) -> Listed:
+    """Return the best schedule over all rules and both schemes; stops at ``enough`` ticks (a lower bound).
+
+    Raises
+    ------
+    ValueError
+        If the problem is infeasible on its own: a task needs more than a resource has.
+    """
+    best: Listed | None = None
+    for listed in candidates(generator, enough):
+        if best is None or listed.makespan < best.makespan:
+            best = listed
+        if best.makespan <= enough or stop():
+            break
+    assert best is not None
+    return best
+
+
+def infeasible_task(problem: Problem) -> str:
+    """Return a sentence naming a task that can never fit a resource, or an empty string."""
+    owner = np.repeat(np.arange(problem.n), np.diff(problem.demand_ptr))
+    over = np.flatnonzero(problem.demand_amount > problem.capacity[problem.demand_resource])
+    over = over[problem.duration[owner[over]] > 0]
+    if not len(over):
+        return ""
+    e = int(over[0])
+    r = int(problem.demand_resource[e])
+    return (f"task {problem.task_names[int(owner[e])]} needs {int(problem.demand_amount[e])} of {problem.resource_names[r]}, "
+            f"which has {int(problem.capacity[r])}")

@@ -1,0 +1,237 @@
+"""From a lowered graph and a cluster to the reduced problem: rounding to two clocks, ports to capacities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from topox_core.cluster import Cluster
+from topox_core.errors import InputError
+from topox_core.graph.transfer_graph import COMPUTE, TRANSFER, FloatArray, TransferGraph
+from topox_core.schedule.bounds import Bound, best_bound
+from topox_core.schedule.problem import Int, Int32, Network, Problem
+from topox_core.schedule.settings import Settings
+
+MAX_SLOTS = 1_000_000
+MAX_PROFILE_CELLS = 400_000_000  # ports x slots, two bytes each
+TICKS_PER_SLOT = (1, 2, 4, 5, 8, 10, 16, 20, 25, 40, 50, 80, 100, 125, 200, 250, 400, 500, 1000)
+UNROUNDED = 1_000_000  # ticks a slot that stand for "not rounded"
+TOLERANCE = 1e-9  # relative: 3.0000000000000004 slots are 3
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """The reduced problem and what rounding did to it.
+
+    ``rounding`` is by how much the tick raises the cheap bound (a fraction); ``unrounded_bound_ms``
+    is that bound for durations rounded to neither tick nor slot; ``dark_slots`` the reconfiguration
+    delay in whole slots, as far as it delays a transfer.
+    """
+
+    problem: Problem
+    bound: Bound
+    rounding: float
+    unrounded_bound_ms: float
+    dark_slots: int
+
+
+def ceil_units(duration_ms: FloatArray, unit_ms: float) -> Int:
+    """Return durations rounded up to whole units; above zero at least one, zero stays zero."""
+    raw = duration_ms / unit_ms
+    units = np.ceil(raw - TOLERANCE * np.maximum(1.0, raw))
+    return np.where(duration_ms > 0, np.maximum(units, 1.0), 0.0).astype(np.int64)
+
+
+def ports_on_switch(cluster: Cluster, settings: Settings) -> int:
+    """Return how many circuits a server may have on one switch, each way (right-hand side of eqs 9, 10)."""
+    if settings.any_port:
+        return 1
+    if cluster.ports_per_server % cluster.switches:
+        raise InputError(
+            f"must be a multiple of switches ({cluster.switches}), so that ports are spread evenly (got "
+            f"{cluster.ports_per_server}); the paper model lets any server use any switch", file="cluster", field="ports_per_server")
+    return cluster.ports_per_server // cluster.switches
+
+
+def durations_ms(graph: TransferGraph, cluster: Cluster) -> FloatArray:
+    """Return every node's running time in ms, transfers at full circuit speed, not rounded."""
+    by_size = cluster.latency_us / 1000 + np.nan_to_num(graph.size_bytes) * 8 / (cluster.port_gbps * 1e6)
+    duration = np.where(np.isnan(graph.duration_ms), by_size, graph.duration_ms)
+    return np.where((graph.kind == COMPUTE) | (graph.kind == TRANSFER), duration, 0.0)
+
+
+def reduce(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Reduction:
+    """Return the reduced problem of a lowered graph.
+
+    Parameters
+    ----------
+    graph, cluster, settings
+        What to schedule, on what, and how the model is read.
+
+    Raises
+    ------
+    InputError
+        If ports cannot be cabled evenly, per-slot circuits are asked to pay a delay, the tick does
+        not divide the slot, or the iteration has more slots than :data:`MAX_SLOTS`.
+    """
+    if settings.circuits == "per-slot" and cluster.reconfiguration_ms > 0:
+        raise InputError("per-slot circuits have no state that could pay a delay: set it to 0 or choose continuous circuits",
+                         file="cluster", field="reconfiguration_ms")
+    duration_ms = durations_ms(graph, cluster)
+    _refuse_too_many_slots(graph, duration_ms, cluster)
+    skeleton = _skeleton(graph, cluster, settings)
+    dark_slots = int(ceil_units(np.array([cluster.reconfiguration_ms]), cluster.slot_ms)[0])
+
+    def rounded(ticks: int, slotted: bool = True) -> Problem:
+        return _with_clock(skeleton, graph, duration_ms, cluster.slot_ms, ticks, slotted)
+
+    reference = best_bound(rounded(UNROUNDED), 0)
+    if settings.tick == "auto":
+        ticks = next((k for k in TICKS_PER_SLOT if _raised(rounded(k), reference) < 0.01), TICKS_PER_SLOT[-1])
+    elif settings.tick == "slot":
+        ticks = 1
+    else:
+        ticks = _ticks_that_divide(float(settings.tick), cluster.slot_ms)
+    problem = rounded(ticks)
+    unrounded = best_bound(rounded(UNROUNDED, slotted=False), 0)
+    return Reduction(
+        problem=problem, bound=best_bound(problem, dark_slots), rounding=_raised(problem, reference),
+        unrounded_bound_ms=unrounded.ticks * cluster.slot_ms / UNROUNDED, dark_slots=dark_slots)
+
+
+def _raised(problem: Problem, reference: Bound) -> float:
+    """Return by how much a clock raises the cheap bound, as a fraction of the unrounded one."""
+    exact = reference.ticks / UNROUNDED
+    return best_bound(problem, 0).ticks / problem.ticks_per_slot / exact - 1 if exact else 0.0
+
+
+def _ticks_that_divide(tick_ms: float, slot_ms: float) -> int:
+    ticks = round(slot_ms / tick_ms)
+    if ticks < 1 or abs(ticks * tick_ms - slot_ms) > 1e-9 * slot_ms:
+        raise InputError(f"must divide the slot of {slot_ms:g} ms (got {tick_ms:g})", file="settings", field="tick")
+    if ticks > UNROUNDED:
+        raise InputError(f"must be at least a millionth of the slot of {slot_ms:g} ms (got {tick_ms:g})", file="settings", field="tick")
+    return ticks
+
+
+def _refuse_too_many_slots(graph: TransferGraph, duration_ms: FloatArray, cluster: Cluster) -> None:
+    """Name the limit before memory is spent: the longest task or the busiest port alone tells the size."""
+    transfers = graph.kind == TRANSFER
+    slots = duration_ms[transfers] / cluster.slot_ms
+    busiest = 0.0
+    for end in (graph.source, graph.destination):
+        if transfers.any():
+            busiest = max(busiest, float(np.bincount(end[transfers], weights=slots).max()) / cluster.ports_per_server)
+    least = max(float(duration_ms.max(initial=0.0)) / cluster.slot_ms, busiest)
+    if least > MAX_SLOTS:
+        suggestion = float(f"{least * cluster.slot_ms / 10_000:.1g}")
+        longest = int(np.argmax(duration_ms))
+        raise InputError(
+            f"the iteration has at least {least:,.0f} slots of {cluster.slot_ms:g} ms (limit {MAX_SLOTS:,}); are units mixed up? "
+            f"The longest task, {graph.ids[longest] or 'a lowered transfer'}, lasts {duration_ms[longest]:g} ms. "
+            f"Try slot_ms {suggestion:g}", file="cluster", field="slot_ms")
+    used = len(np.unique(np.concatenate([graph.source[transfers], graph.destination[transfers]])))
+    if 2 * used * least * 2 > MAX_PROFILE_CELLS:
+        raise InputError(
+            f"{used:,} servers over at least {least:,.0f} slots need more than {MAX_PROFILE_CELLS:,} port-slots: choose a longer "
+            "slot", file="cluster", field="slot_ms")
+
+
+def _skeleton(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Problem:
+    """Return the problem without its clock: devices, ports, pairs and precedence."""
+    n = len(graph)
+    device, device_names = _devices(graph) if settings.exclusive_devices else (np.full(n, -1, np.int32), ())
+    network = _network(graph, cluster, settings)
+    pointer, resource, capacity, names = _ports(graph, network)
+    succ_ptr, succ_idx = graph.successors
+    transfers = graph.kind == TRANSFER
+    pair = np.full(n, -1, np.int32)
+    if settings.share_circuits:
+        code = graph.source[transfers].astype(np.int64) * cluster.servers + graph.destination[transfers]
+        pair[transfers] = np.unique(code, return_inverse=True)[1].astype(np.int32)
+    return Problem(
+        duration=np.zeros(n, np.int64), on_grid=transfers, device=device, capacity=capacity, demand_ptr=pointer,
+        demand_resource=resource, demand_amount=np.ones(len(resource), np.int32), pair=pair, pred_ptr=graph.pred_ptr,
+        pred_idx=graph.pred_idx, succ_ptr=succ_ptr, succ_idx=succ_idx, ticks_per_slot=1, tick_ms=cluster.slot_ms,
+        device_names=device_names, resource_names=names, task_names=graph.ids, network=network)
+
+
+def _devices(graph: TransferGraph) -> tuple[Int32, tuple[str, ...]]:
+    """Number the devices in use; compute tasks hold theirs alone."""
+    device = np.full(len(graph), -1, np.int32)
+    compute = graph.kind == COMPUTE
+    if not compute.any():
+        return device, ()
+    places = np.stack([graph.server[compute], graph.device[compute]], axis=1)
+    unique, number = np.unique(places, axis=0, return_inverse=True)
+    device[compute] = number.reshape(-1)
+    single = int(graph.device[compute].max()) == 0
+    names = tuple(f"the device of server {s}" if single else f"device {d} of server {s}" for s, d in unique.tolist())
+    return device, names
+
+
+def _network(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Network:
+    return Network(
+        source=graph.source, destination=graph.destination, servers=cluster.servers, switches=cluster.switches,
+        circuits_per_switch=cluster.ports_per_switch, ports_per_server=cluster.ports_per_server,
+        ports_on_switch=ports_on_switch(cluster, settings), half_duplex=cluster.duplex == "half", shares=settings.share_circuits)
+
+
+def _ports(graph: TransferGraph, network: Network) -> tuple[Int32, Int32, Int32, tuple[str, ...]]:
+    """Return (demand_ptr, demand_resource, capacity, names) of the port rows that can bind.
+
+    Out and in: min(d_S, k * N_OCS) each (eqs 8-10); half duplex also in + out <= d_S (eq. 8 as
+    printed); all together N_OCS * d_OCS (eq. 7). A row that fewer transfers use than it has ports
+    never binds and is left out.
+    """
+    transfers = np.flatnonzero(graph.kind == TRANSFER).astype(np.int32)
+    side = network.ports_on_switch * network.switches
+    d_s = network.ports_per_server
+    rows: list[tuple[Int32, Int32, int, str]] = []  # (transfers, server of each, capacity, name)
+    source, destination = graph.source[transfers], graph.destination[transfers]
+    if not (network.half_duplex and side >= d_s):
+        each_way = side if network.half_duplex else min(side, d_s)
+        rows.append((transfers, source, each_way, "out-ports of server {}"))
+        rows.append((transfers, destination, each_way, "in-ports of server {}"))
+    if network.half_duplex:
+        rows.append((np.concatenate([transfers, transfers]), np.concatenate([source, destination]), d_s, "ports of server {}"))
+    owners: list[Int32] = []
+    resources: list[Int32] = []
+    capacity: list[int] = []
+    names: list[str] = []
+    at_once = 0
+    for tasks, server, limit, name in rows:
+        count = np.bincount(server, minlength=network.servers) if len(server) else np.zeros(network.servers, np.int64)
+        at_once = max(at_once, int(np.minimum(count, limit).sum()))
+        binding = np.flatnonzero(count > limit)
+        number = np.full(network.servers, -1, np.int32)
+        number[binding] = np.arange(len(capacity), len(capacity) + len(binding), dtype=np.int32)
+        keep = number[server] >= 0 if len(server) else np.zeros(0, np.bool_)
+        owners.append(tasks[keep])
+        resources.append(number[server[keep]])
+        capacity += [limit] * len(binding)
+        names += [name.format(s) for s in binding.tolist()]
+    total = network.switches * network.circuits_per_switch
+    if at_once > total:
+        owners.append(transfers)
+        resources.append(np.full(len(transfers), len(capacity), np.int32))
+        capacity.append(total)
+        names.append("all switches together")
+    owner = np.concatenate(owners) if owners else np.zeros(0, np.int32)
+    resource = np.concatenate(resources) if resources else np.zeros(0, np.int32)
+    order = np.argsort(owner, kind="stable")
+    pointer = np.zeros(len(graph) + 1, np.int32)
+    np.cumsum(np.bincount(owner, minlength=len(graph)), out=pointer[1:])
+    return pointer, resource[order].astype(np.int32), np.array(capacity, np.int32), tuple(names)
+
+
+def _with_clock(skeleton: Problem, graph: TransferGraph, duration_ms: FloatArray, slot_ms: float, ticks: int,
+                slotted: bool) -> Problem:
+    """Round durations to ``ticks`` a slot, and transfers to whole slots (or not, for the unrounded bound)."""
+    tick_ms = slot_ms / ticks
+    transfers = graph.kind == TRANSFER
+    in_ticks = ceil_units(duration_ms, tick_ms)
+    if slotted:
+        in_ticks = np.where(transfers, ceil_units(duration_ms, slot_ms) * ticks, in_ticks)
+    return replace(skeleton, duration=in_ticks, ticks_per_slot=ticks if slotted else 1, tick_ms=tick_ms)

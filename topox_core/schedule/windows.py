@@ -1,0 +1,161 @@
+"""Time windows of tasks (earliest and latest starts) and a plain first schedule, on both clocks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.schedule.problem import Int, Problem
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Earliest and latest start tick of every task, and the clock (in ticks) its start lies on."""
+
+    earliest: Int
+    latest: Int
+    clock: Int
+
+
+def topological_order(problem: Problem) -> list[int]:
+    """Return the tasks so that each comes after its predecessors.
+
+    Raises
+    ------
+    ValueError
+        If the precedence has a cycle.
+    """
+    waiting = np.diff(problem.pred_ptr).tolist()
+    ptr, idx = problem.succ_ptr.tolist(), problem.succ_idx.tolist()
+    order = [j for j, count in enumerate(waiting) if count == 0]
+    for j in order:
+        for k in idx[ptr[j]:ptr[j + 1]]:
+            waiting[k] -= 1
+            if waiting[k] == 0:
+                order.append(k)
+    if len(order) < problem.n:
+        raise ValueError("the precedence has a cycle")
+    return order
+
+
+def clocks(problem: Problem, order: list[int]) -> Int:
+    """Return the clock in ticks that each task may keep to without loss.
+
+    Transfers keep slots. So may a task that holds no device, lasts whole slots and follows only tasks on
+    slots (a barrier between collectives): moving it left to the last end before it costs nobody anything.
+    """
+    slot = problem.ticks_per_slot
+    on = problem.on_grid.tolist()
+    ptr, idx = problem.pred_ptr.tolist(), problem.pred_idx.tolist()
+    free = ((problem.device < 0) | (problem.duration == 0)) & (problem.duration % slot == 0)
+    for j, may in zip(order, free[order].tolist(), strict=True):
+        if may and not on[j]:
+            on[j] = all(on[i] for i in idx[ptr[j]:ptr[j + 1]])
+    return np.where(np.array(on, np.bool_), slot, 1).astype(np.int64)
+
+
+def windows(problem: Problem, horizon: int) -> Windows:
+    """Return windows from a critical-path pass each way, every task ending by ``horizon`` ticks."""
+    order = topological_order(problem)
+    clock = clocks(problem, order)
+    step, duration = clock.tolist(), problem.duration.tolist()
+    earliest = [0] * problem.n
+    latest = [0] * problem.n
+    ptr, idx = problem.pred_ptr.tolist(), problem.pred_idx.tolist()
+    for j in order:
+        at = max((earliest[i] + duration[i] for i in idx[ptr[j]:ptr[j + 1]]), default=0)
+        earliest[j] = -(-at // step[j]) * step[j]
+    ptr, idx = problem.succ_ptr.tolist(), problem.succ_idx.tolist()
+    for j in reversed(order):
+        by = min((latest[k] for k in idx[ptr[j]:ptr[j + 1]]), default=horizon)
+        latest[j] = (by - duration[j]) // step[j] * step[j]
+    return Windows(np.array(earliest, np.int64), np.array(latest, np.int64), clock)
+
+
+def critical_path(problem: Problem) -> int:
+    """Return the length of the longest chain in ticks, transfers waiting for slot boundaries."""
+    if problem.n == 0:
+        return 0
+    return int((windows(problem, 0).earliest + problem.duration).max())
+
+
+def coarsened(problem: Problem) -> tuple[Problem, int]:
+    """Return the same problem on the coarsest clock that loses nothing, and its tick in old ticks.
+
+    With all durations and the slot multiples of g, left-justified schedules sit on multiples of g.
+    """
+    g = math.gcd(problem.ticks_per_slot, *np.unique(problem.duration).tolist())
+    if g <= 1:
+        return problem, 1
+    return replace(problem, duration=problem.duration // g, ticks_per_slot=problem.ticks_per_slot // g,
+                   tick_ms=problem.tick_ms * g), g
+
+
+def serial_schedule(problem: Problem) -> Int:
+    """Return a feasible schedule: tasks by latest start, each as early as its device and resources allow.
+
+    A plain starting point for an engine that was given none (the list engine finds better ones). Every
+    transfer takes circuits of its own, which is feasible whether or not pairs may share.
+    """
+    order = topological_order(problem)
+    latest = windows(problem, 0).latest
+    rank = {j: r for r, j in enumerate(order)}
+    ready = sorted(range(problem.n), key=lambda j: (int(latest[j]), rank[j]))
+    slot = problem.ticks_per_slot
+    slots = int((-(-problem.duration // slot)).sum()) + problem.n + 1
+    if slots * len(problem.capacity) > 20_000_000:
+        return _one_after_another(problem, order)
+    left = np.repeat(problem.capacity[:, None].astype(np.int64), slots, axis=1)
+    busy: list[list[tuple[int, int]]] = [[] for _ in range(problem.devices)]
+    start = np.zeros(problem.n, np.int64)
+    for j in ready:
+        before = problem.pred_idx[problem.pred_ptr[j]:problem.pred_ptr[j + 1]]
+        at = int((start[before] + problem.duration[before]).max(initial=0))
+        lasts = int(problem.duration[j])
+        if problem.on_grid[j]:
+            start[j] = _place_transfer(problem, left, j, -(-at // slot)) * slot
+        elif problem.device[j] >= 0 and lasts > 0:
+            start[j] = _place_compute(busy[problem.device[j]], at, lasts)
+        else:
+            start[j] = at
+    return start
+
+
+def _place_transfer(problem: Problem, left: NDArray[np.int64], j: int, first: int) -> int:
+    """Return the first slot from which all demands fit, and take them."""
+    entries = slice(int(problem.demand_ptr[j]), int(problem.demand_ptr[j + 1]))
+    resource, amount = problem.demand_resource[entries], problem.demand_amount[entries]
+    lasts = int(problem.duration[j]) // problem.ticks_per_slot
+    while True:
+        block = left[resource, first:first + lasts] < amount[:, None]
+        full = np.flatnonzero(block.any(axis=0))
+        if not len(full):
+            left[resource, first:first + lasts] -= amount[:, None]
+            return first
+        first += int(full[-1]) + 1
+
+
+def _place_compute(busy: list[tuple[int, int]], at: int, lasts: int) -> int:
+    """Return the first gap of a device's sorted busy times, and take it."""
+    place = 0
+    for place, (opened, closed) in enumerate(busy):
+        if at + lasts <= opened:
+            break
+        at = max(at, closed)
+        place += 1  # noqa: PLW2901 - counts the gaps already passed
+    busy.insert(place, (at, at + lasts))
+    return at
+
+
+def _one_after_another(problem: Problem, order: list[int]) -> Int:
+    start = np.zeros(problem.n, np.int64)
+    at = 0
+    for j in order:
+        if problem.on_grid[j]:
+            at = -(-at // problem.ticks_per_slot) * problem.ticks_per_slot
+        start[j] = at
+        at += int(problem.duration[j])
+    return start
