@@ -32,8 +32,7 @@ def best_bound(problem: Problem, dark_slots: int) -> Bound:
         Slots that a port is dark before each circuit it did not have; 0 where nothing is charged.
     """
     order = passes.topological_order(problem.pred_ptr, problem.succ_ptr, problem.succ_idx)
-    head = passes.heads(order, problem.pred_ptr, problem.pred_idx, problem.duration, problem.on_grid, problem.ticks_per_slot,
-                        dark_slots * problem.ticks_per_slot)
+    head = passes.heads(order, problem.pred_ptr, problem.pred_idx, problem.duration, problem.on_grid, problem.ticks_per_slot)
     tail = passes.tails(order, problem.succ_ptr, problem.succ_idx, problem.duration)
     best = _critical_path(problem, head, tail)
     for candidate in (_device_load(problem, head, tail, best.ticks), _port_load(problem, head, tail, best.ticks, dark_slots)):
@@ -109,11 +108,13 @@ def _port_load(problem: Problem, head: Int, tail: Int, beat: int, dark_slots: in
     return best
 
 
-def _dark_load(problem: Problem, tasks: Int32, work: Int, head: Int, tail: Int, capacity: int, dark_slots: int) -> tuple[int, int, int]:
+def _dark_load(
+    problem: Problem, tasks: Int32, work: Int, head: Int, tail: Int, capacity: int, dark_slots: int
+) -> tuple[int, int, int]:
     """Return the load bound of one server's ports with a dark time for every circuit they must set up.
 
-    Each of the P pairs is set up at least once inside the iteration, so c ports spend at least
-    work + P * dark slots between (first head - dark) and (makespan - last tail).
+    Only the first circuit of a port stands before the iteration begins, so c ports that serve P pairs
+    spend at least work + (P - c) * dark slots between the first head and the last tail.
     """
     assert problem.network is not None
     network, unit = problem.network, problem.ticks_per_slot
@@ -122,7 +123,7 @@ def _dark_load(problem: Problem, tasks: Int32, work: Int, head: Int, tail: Int, 
         return 0, 0, 0
     code = network.source[carried].astype(np.int64) * network.servers + network.destination[carried]
     pairs = len(np.unique(code))
-    first = int(-(-head[carried].min() // unit)) - dark_slots
+    first = int(-(-head[carried].min() // unit))
     last = int(tail[carried].min())
-    slots = -(-(int(work.sum()) + pairs * dark_slots) // capacity)
+    slots = -(-(int(work.sum()) + max(0, pairs - capacity) * dark_slots) // capacity)
     return (first + slots) * unit + last, first * unit, last

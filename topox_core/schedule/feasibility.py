@@ -28,7 +28,7 @@ def violation(problem: Problem, start: Int) -> str | None:
     early = np.flatnonzero(start[owner] < end[problem.pred_idx])
     if len(early):
         return f"task {names[int(owner[early[0]])]} starts before {names[int(problem.pred_idx[early[0]])]} ends"
-    return _device_violation(problem, start, end) or _resource_violation(problem, start, end)
+    return _device_violation(problem, start, end) or _resource_violation(problem, start)
 
 
 def _device_violation(problem: Problem, start: Int, end: Int) -> str | None:
@@ -62,7 +62,7 @@ def circuit_intervals(problem: Problem, start: Int) -> tuple[Int, Int, Int]:
             np.concatenate((end[own], (reach - line)[last])))
 
 
-def _resource_violation(problem: Problem, start: Int, end: Int) -> str | None:
+def _resource_violation(problem: Problem, start: Int) -> str | None:
     task, opened, closed = circuit_intervals(problem, start)
     count = np.diff(problem.demand_ptr)[task]
     entry = _ragged(problem.demand_ptr[task].astype(np.int64), count)
@@ -85,7 +85,8 @@ def _ragged(first: NDArray[np.int64], count: NDArray[np.integer]) -> NDArray[np.
     """Return first[0], first[0]+1, ... (count[0] of them), first[1], ... as one array."""
     total = int(count.sum())
     skipped = np.repeat(np.cumsum(count) - count, count)
-    return np.repeat(first, count) + np.arange(total, dtype=np.int64) - skipped
+    within: NDArray[np.int64] = np.arange(total, dtype=np.int64) - skipped
+    return within + np.repeat(first, count)
 
 
 def impossible(problem: Problem) -> str | None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topox_core.schedule.answer import Stop, never
 from topox_core.schedule.kernels import passes
 from topox_core.schedule.kernels.parallel import parallel
 from topox_core.schedule.kernels.serial import serial
@@ -49,7 +48,7 @@ class Generator:
     def of(problem: Problem, bound: int) -> Generator:
         """Prepare a problem; ``bound`` (ticks) sizes the first horizon, which grows if it must."""
         order = passes.topological_order(problem.pred_ptr, problem.succ_ptr, problem.succ_idx)
-        head = passes.heads(order, problem.pred_ptr, problem.pred_idx, problem.duration, problem.on_grid, problem.ticks_per_slot, 0)
+        head = passes.heads(order, problem.pred_ptr, problem.pred_idx, problem.duration, problem.on_grid, problem.ticks_per_slot)
         tail = passes.tails(order, problem.succ_ptr, problem.succ_idx, problem.duration)
         device_ptr = np.zeros(problem.devices + 1, np.int32)
         held = problem.device[problem.device >= 0]
@@ -130,34 +129,3 @@ def candidates(generator: Generator, enough: int) -> Iterator[Listed]:
         for scheme, (start, makespan) in (("parallel", generator.in_parallel(rank)), ("serial", generator.serially(rank))):
             start, makespan = generator.improved(start, makespan, enough)
             yield Listed(start, makespan, f"{scheme} {name}")
-
-
-def list_schedule(generator: Generator, enough: int, stop: Stop = never) -> Listed:
-    """Return the best schedule over all rules and both schemes; stops at ``enough`` ticks (a lower bound).
-
-    Raises
-    ------
-    ValueError
-        If the problem is infeasible on its own: a task needs more than a resource has.
-    """
-    best: Listed | None = None
-    for listed in candidates(generator, enough):
-        if best is None or listed.makespan < best.makespan:
-            best = listed
-        if best.makespan <= enough or stop():
-            break
-    assert best is not None
-    return best
-
-
-def infeasible_task(problem: Problem) -> str:
-    """Return a sentence naming a task that can never fit a resource, or an empty string."""
-    owner = np.repeat(np.arange(problem.n), np.diff(problem.demand_ptr))
-    over = np.flatnonzero(problem.demand_amount > problem.capacity[problem.demand_resource])
-    over = over[problem.duration[owner[over]] > 0]
-    if not len(over):
-        return ""
-    e = int(over[0])
-    r = int(problem.demand_resource[e])
-    return (f"task {problem.task_names[int(owner[e])]} needs {int(problem.demand_amount[e])} of {problem.resource_names[r]}, "
-            f"which has {int(problem.capacity[r])}")

@@ -50,7 +50,8 @@ def ports_on_switch(cluster: Cluster, settings: Settings) -> int:
     if cluster.ports_per_server % cluster.switches:
         raise InputError(
             f"must be a multiple of switches ({cluster.switches}), so that ports are spread evenly (got "
-            f"{cluster.ports_per_server}); the paper model lets any server use any switch", file="cluster", field="ports_per_server")
+            f"{cluster.ports_per_server}); the paper model lets any server use any switch",
+            file="cluster", field="ports_per_server")
     return cluster.ports_per_server // cluster.switches
 
 
@@ -111,7 +112,8 @@ def _ticks_that_divide(tick_ms: float, slot_ms: float) -> int:
     if ticks < 1 or abs(ticks * tick_ms - slot_ms) > 1e-9 * slot_ms:
         raise InputError(f"must divide the slot of {slot_ms:g} ms (got {tick_ms:g})", file="settings", field="tick")
     if ticks > UNROUNDED:
-        raise InputError(f"must be at least a millionth of the slot of {slot_ms:g} ms (got {tick_ms:g})", file="settings", field="tick")
+        raise InputError(f"must be at least a millionth of the slot of {slot_ms:g} ms (got {tick_ms:g})",
+                         file="settings", field="tick")
     return ticks
 
 
@@ -158,7 +160,7 @@ def _skeleton(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Pro
 
 
 def _devices(graph: TransferGraph) -> tuple[Int32, tuple[str, ...]]:
-    """Number the devices in use; compute tasks hold theirs alone."""
+    """Return each compute task's device number, and the devices' names."""
     device = np.full(len(graph), -1, np.int32)
     compute = graph.kind == COMPUTE
     if not compute.any():

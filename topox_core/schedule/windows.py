@@ -140,12 +140,12 @@ def _place_transfer(problem: Problem, left: NDArray[np.int64], j: int, first: in
 
 def _place_compute(busy: list[tuple[int, int]], at: int, lasts: int) -> int:
     """Return the first gap of a device's sorted busy times, and take it."""
-    place = 0
-    for place, (opened, closed) in enumerate(busy):
+    place = len(busy)
+    for gap, (opened, closed) in enumerate(busy):
         if at + lasts <= opened:
+            place = gap
             break
         at = max(at, closed)
-        place += 1  # noqa: PLW2901 - counts the gaps already passed
     busy.insert(place, (at, at + lasts))
     return at
 

@@ -26,7 +26,7 @@ def push_timed(heap: Int, size: int, key: Int, task: int) -> int:
 @compiled
 def pop_timed(heap: Int, size: int, key: Int) -> int:
     """Take the task of least 64-bit ``key`` off the heap (the caller lowers the size by one)."""
-    top = heap[0]
+    top = int(heap[0])
     moved = heap[size - 1]
     i = 0
     while True:

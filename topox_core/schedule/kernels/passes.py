@@ -34,8 +34,8 @@ def topological_order(pred_ptr: Int32, succ_ptr: Int32, succ_idx: Int32) -> Int3
 
 
 @compiled
-def heads(order: Int32, pred_ptr: Int32, pred_idx: Int32, duration: Int, on_grid: np.ndarray, slot: int, dark: int) -> Int:
-    """Return earliest starts in ticks; a transfer waits for the next slot, and for ``dark`` ticks at the very start."""
+def heads(order: Int32, pred_ptr: Int32, pred_idx: Int32, duration: Int, on_grid: np.ndarray, slot: int) -> Int:
+    """Return earliest starts in ticks; a transfer waits for the next slot."""
     earliest = np.zeros(len(order), np.int64)
     for i in range(len(order)):
         j = order[i]
@@ -44,8 +44,6 @@ def heads(order: Int32, pred_ptr: Int32, pred_idx: Int32, duration: Int, on_grid
             p = pred_idx[e]
             t = max(t, earliest[p] + duration[p])
         if on_grid[j]:
-            if duration[j] > 0:
-                t = max(t, dark)
             t = -(-t // slot) * slot
         earliest[j] = t
     return earliest

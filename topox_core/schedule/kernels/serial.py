@@ -25,7 +25,7 @@ def push(heap: Int32, size: int, key: Int32, task: int) -> int:
 @compiled
 def pop(heap: Int32, size: int, key: Int32) -> int:
     """Take the task of least ``key`` off the heap (the caller lowers the size by one)."""
-    top = heap[0]
+    top = int(heap[0])
     moved = heap[size - 1]
     i = 0
     while True:

@@ -1,0 +1,202 @@
+"""Serial schedule generation that books real ports: a transfer stays on one switch, a changed port is dark.
+
+Ports are numbered out-ports first: ``(server * switches + switch) * k + port``; in-ports follow
+(full duplex) or are the same ports (half duplex, one way at a time). Each port keeps its bookings
+sorted by start: first slot, end slot, and the circuit it holds (the port at the other end, and which
+way). Between bookings of different circuits lie at least ``dark`` slots; the first circuit of a port
+stands before the iteration begins.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from topox_core.schedule.kernels.compiled import compiled
+from topox_core.schedule.kernels.serial import device_slack, pop, push
+from topox_core.schedule.problem import Int, Int32
+
+FAR = 1 << 60  # past every slot
+
+
+@compiled
+def earliest_on_port(
+    first: Int, end: Int, circuit: Int, base: int, count: int, start: int, slots: int, held: int, dark: int
+) -> int:
+    """Return the first slot at or after ``start`` where a port can hold circuit ``held`` for ``slots`` slots."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        if end[base + middle] > start:
+            high = middle
+        else:
+            low = middle + 1
+    s = start
+    i = low
+    while True:
+        if i > 0:
+            s = max(s, end[base + i - 1] + (0 if circuit[base + i - 1] == held else dark))
+        if i == count:
+            return s
+        gap = 0 if circuit[base + i] == held else dark
+        if s + slots + gap <= first[base + i]:
+            return s
+        i += 1
+
+
+@compiled
+def book(first: Int, end: Int, circuit: Int, base: int, count: int, start: int, slots: int, held: int) -> None:
+    """Insert a booking in a port's sorted list (the caller raises its count)."""
+    i = count
+    while i > 0 and first[base + i - 1] > start:
+        first[base + i] = first[base + i - 1]
+        end[base + i] = end[base + i - 1]
+        circuit[base + i] = circuit[base + i - 1]
+        i -= 1
+    first[base + i] = start
+    end[base + i] = start + slots
+    circuit[base + i] = held
+
+
+@compiled
+def held_before(end: Int, circuit: Int, base: int, count: int, start: int) -> tuple[int, int]:
+    """Return (circuit, end slot) of a port's last booking that ends by ``start``; (-1, -1) if none."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) >> 1
+        if end[base + middle] > start:
+            high = middle
+        else:
+            low = middle + 1
+    if low == 0:
+        return -1, -1
+    return circuit[base + low - 1], end[base + low - 1]
+
+
+@compiled
+def room_on_switch(carried: np.ndarray, switch: int, start: int, slots: int, dark: int, limit: int) -> int:
+    """Return ``start`` if eq. 7 leaves room for one more circuit from its set-up on, else the next slot to try."""
+    if start + slots > carried.shape[1]:
+        return start  # past the horizon: the caller asks for a longer one
+    u = start + slots - 1
+    while u >= max(0, start - dark):
+        if carried[switch, u] >= limit:
+            return u + 1 + dark
+        u -= 1
+    return start
+
+
+@compiled
+def choose_ports(
+    x: int, y: int, start: int, slots: int, switches: int, k: int, in_base: int, half: bool, port_ptr: Int, port_count: Int32,
+    first: Int, end: Int, circuit: Int, dark: int, carried: np.ndarray, limit: int,
+) -> tuple[int, int, int, int]:
+    """Return (slot, switch, out-port, in-port) of the earliest start of a transfer x -> y from slot ``start``.
+
+    Ties go to ports that hold this very circuit already, then to the tightest fit.
+    """
+    best, best_switch, best_out, best_in = FAR, -1, -1, -1
+    best_change, best_idle = 3, FAR
+    way = 1 if half else 0
+    for r in range(switches):
+        for a in range(k):
+            out_port = (x * switches + r) * k + a
+            for b in range(k):
+                in_port = in_base + (y * switches + r) * k + b
+                held_out, held_in = 2 * in_port, 2 * out_port + way
+                s = start
+                while True:
+                    before = s
+                    s = earliest_on_port(first, end, circuit, port_ptr[out_port], port_count[out_port], s, slots, held_out, dark)
+                    s = earliest_on_port(first, end, circuit, port_ptr[in_port], port_count[in_port], s, slots, held_in, dark)
+                    if limit > 0:
+                        s = room_on_switch(carried, r, s, slots, dark, limit)
+                    if s == before or s > best:
+                        break
+                if s > best:
+                    continue
+                was_out, free_out = held_before(end, circuit, port_ptr[out_port], port_count[out_port], s)
+                was_in, free_in = held_before(end, circuit, port_ptr[in_port], port_count[in_port], s)
+                change = 0 if was_out == held_out and was_in == held_in else 1 if was_out < 0 and was_in < 0 else 2
+                idle = 2 * s - free_out - free_in
+                if s < best or change < best_change or (change == best_change and idle < best_idle):
+                    best, best_switch, best_out, best_in = s, r, out_port, in_port
+                    best_change, best_idle = change, idle
+    return best, best_switch, best_out, best_in
+
+
+@compiled
+def serial_on_ports(
+    rank: Int32, pred_ptr: Int32, pred_idx: Int32, succ_ptr: Int32, succ_idx: Int32, duration: Int, on_grid: np.ndarray,
+    slot: int, device: Int32, device_ptr: Int32, source: Int32, destination: Int32, switches: int, k: int, half: bool,
+    port_ptr: Int, ports: int, in_base: int, dark: int, limit: int, horizon: int,
+) -> tuple[Int, int, Int32, Int32, Int32]:
+    """Return (start ticks, makespan, switch, out-port, in-port) with every transfer on ports of its own.
+
+    ``limit`` bounds the circuits of a switch at once (eq. 7), dark ones included; 0 where it cannot
+    bind. Makespan -1 if ``horizon`` slots do not suffice (used only when ``limit`` binds).
+    """
+    n = len(rank)
+    start = np.zeros(n, np.int64)
+    switch_of = np.full(n, -1, np.int32)
+    out_of = np.full(n, -1, np.int32)
+    in_of = np.full(n, -1, np.int32)
+    begin = np.zeros(device_ptr[-1], np.int64)
+    over = np.zeros(device_ptr[-1], np.int64)
+    count = np.zeros(len(device_ptr) - 1, np.int32)
+    first = np.zeros(port_ptr[-1], np.int64)
+    end = np.zeros(port_ptr[-1], np.int64)
+    circuit = np.zeros(port_ptr[-1], np.int64)
+    port_count = np.zeros(ports, np.int32)
+    carried = np.zeros((switches, horizon if limit > 0 else 0), np.int32)
+    waiting = np.empty(n, np.int32)
+    heap = np.empty(n, np.int32)
+    size = 0
+    for j in range(n):
+        waiting[j] = pred_ptr[j + 1] - pred_ptr[j]
+        if waiting[j] == 0:
+            size = push(heap, size, rank, j)
+    makespan = 0
+    while size > 0:
+        j = pop(heap, size, rank)
+        size -= 1
+        t = 0
+        for e in range(pred_ptr[j], pred_ptr[j + 1]):
+            p = pred_idx[e]
+            t = max(t, start[p] + duration[p])
+        if on_grid[j]:
+            s = -(-t // slot)
+            slots = duration[j] // slot
+            if slots > 0:
+                s, r, a, b = choose_ports(source[j], destination[j], s, slots, switches, k, in_base, half, port_ptr, port_count,
+                                          first, end, circuit, dark, carried, limit)
+                if limit > 0:
+                    if s + slots > horizon:
+                        return start, -1, switch_of, out_of, in_of
+                    for u in range(max(0, s - dark), s + slots):
+                        carried[r, u] += 1
+                book(first, end, circuit, port_ptr[a], port_count[a], s, slots, 2 * b)
+                port_count[a] += 1
+                book(first, end, circuit, port_ptr[b], port_count[b], s, slots, 2 * a + (1 if half else 0))
+                port_count[b] += 1
+                switch_of[j] = r
+                out_of[j] = a
+                in_of[j] = b
+            t = s * slot
+        elif device[j] >= 0 and duration[j] > 0:
+            d = device[j]
+            base = device_ptr[d]
+            t, i = device_slack(begin, over, base, count[d], t, duration[j])
+            for e in range(base + count[d], base + i, -1):
+                begin[e] = begin[e - 1]
+                over[e] = over[e - 1]
+            begin[base + i] = t
+            over[base + i] = t + duration[j]
+            count[d] += 1
+        start[j] = t
+        makespan = max(makespan, t + duration[j])
+        for e in range(succ_ptr[j], succ_ptr[j + 1]):
+            m = succ_idx[e]
+            waiting[m] -= 1
+            if waiting[m] == 0:
+                size = push(heap, size, rank, m)
+    return start, makespan, switch_of, out_of, in_of

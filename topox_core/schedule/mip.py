@@ -1,0 +1,167 @@
+"""The HiGHS boundary: a mixed-integer model as arrays goes in, what became of it comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Float = NDArray[np.float64]
+Index = NDArray[np.int32]
+Ended = Literal["optimal", "infeasible", "time_limit", "interrupted"]
+
+# HiGHS's scheduler belongs to the process: another number of threads later makes solves fail silently.
+_threads: int | None = None
+
+
+@dataclass(frozen=True)
+class Mip:
+    """Minimise ``offset + cost @ v`` with ``row_lower <= A v <= row_upper``; A in compressed rows."""
+
+    cost: Float
+    lower: Float
+    upper: Float
+    integer: NDArray[np.bool_]
+    row_lower: Float
+    row_upper: Float
+    row_start: Index
+    column: Index
+    value: Float
+    offset: float = 0.0
+
+    @property
+    def columns(self) -> int:
+        """Number of variables."""
+        return len(self.cost)
+
+    @property
+    def rows(self) -> int:
+        """Number of constraints."""
+        return len(self.row_lower)
+
+    @property
+    def nonzeros(self) -> int:
+        """Number of matrix entries."""
+        return len(self.value)
+
+
+@dataclass(frozen=True)
+class Run:
+    """How HiGHS is to be run: seconds, relative gap, smallest step of the objective, threads, seed."""
+
+    time_limit_s: float
+    gap: float
+    step: float
+    threads: int = 1
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a run ended, the dual bound, and the best values (None if there are none)."""
+
+    ended: Ended
+    dual: float
+    values: Float | None
+
+
+class _Watch:
+    """Callbacks of one run; an exception in Python code must not travel through C++, so it waits here."""
+
+    def __init__(self, stop: Callable[[], bool], on_values: Callable[[Float], None], on_dual: Callable[[float], bool]) -> None:
+        self.stop, self.on_values, self.on_dual = stop, on_values, on_dual
+        self.raised: BaseException | None = None
+        self.interrupted = False
+
+    def improved(self, event: Any) -> None:
+        if self.raised is None:
+            try:
+                self.on_values(np.array(event.data_out.mip_solution, np.float64))
+            except BaseException as error:
+                self.raised = error
+
+    def mip_tick(self, event: Any) -> None:
+        if self.raised is None:
+            try:
+                enough = self.on_dual(float(event.data_out.mip_dual_bound))
+                self.interrupted = self.interrupted or enough or self.stop()
+            except BaseException as error:
+                self.raised = error
+        if self.interrupted or self.raised is not None:
+            event.interrupt()
+
+    def lp_tick(self, event: Any) -> None:
+        if self.raised is None:
+            try:
+                self.interrupted = self.interrupted or self.stop()
+            except BaseException as error:
+                self.raised = error
+        if self.interrupted or self.raised is not None:
+            event.interrupt()
+
+
+def solve(mip: Mip, run: Run, known: tuple[Index, Float] | None, stop: Callable[[], bool],
+          on_values: Callable[[Float], None], on_dual: Callable[[float], bool]) -> Outcome:
+    """Run HiGHS on a model.
+
+    Parameters
+    ----------
+    known
+        Columns and values to start from; values of the integer columns may be left for HiGHS to find.
+    on_values
+        Told every improved solution.
+    on_dual
+        Told the dual bound now and then; returns True when that is enough.
+
+    Raises
+    ------
+    RuntimeError
+        If HiGHS refuses the model or ends in a state that says nothing about it.
+    """
+    import highspy
+
+    h = highspy.Highs()  # type: ignore[no-untyped-call]
+    _set_options(h, run)
+    empty_index, empty = np.zeros(0, np.int32), np.zeros(0)
+    status = h.passModel(mip.columns, mip.rows, mip.nonzeros, 0, int(highspy.MatrixFormat.kRowwise), 1,
+                         int(highspy.ObjSense.kMinimize), mip.offset, mip.cost, mip.lower, mip.upper, mip.row_lower,
+                         mip.row_upper, mip.row_start, mip.column, mip.value, empty_index, empty_index, empty,
+                         mip.integer.astype(np.int32))
+    if status == highspy.HighsStatus.kError:
+        raise RuntimeError("HiGHS did not take the model")
+    if known is not None:
+        h.setSolution(len(known[0]), known[0], known[1])
+    watch = _Watch(stop, on_values, on_dual)
+    h.cbMipImprovingSolution += watch.improved
+    h.cbMipInterrupt += watch.mip_tick
+    h.cbSimplexInterrupt += watch.lp_tick
+    h.run()
+    if watch.raised is not None:
+        raise watch.raised
+    return _outcome(highspy, h)
+
+
+def _set_options(h: Any, run: Run) -> None:
+    global _threads
+    if _threads is None:
+        _threads = max(1, run.threads)
+    options = {"output_flag": False, "threads": _threads, "random_seed": run.seed & 0x7FFFFFFF,
+               "time_limit": max(run.time_limit_s, 0.0), "mip_rel_gap": run.gap,
+               # The objective moves in steps: a gap below one step is a proof.
+               "mip_abs_gap": 0.999 * run.step}
+    for name, value in options.items():
+        h.setOptionValue(name, value)
+
+
+def _outcome(highspy: Any, h: Any) -> Outcome:
+    status, info = h.getModelStatus(), h.getInfo()
+    known = {highspy.HighsModelStatus.kOptimal: "optimal", highspy.HighsModelStatus.kInfeasible: "infeasible",
+             highspy.HighsModelStatus.kTimeLimit: "time_limit", highspy.HighsModelStatus.kInterrupt: "interrupted"}
+    if status not in known:
+        raise RuntimeError(f"HiGHS ended with status '{h.modelStatusToString(status)}'")
+    has_values = info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)
+    values = np.array(h.getSolution().col_value, np.float64) if has_values else None
+    return Outcome(known[status], float(info.mip_dual_bound), values)  # type: ignore[arg-type]

@@ -1,0 +1,179 @@
+"""Project scheduling instances of PSPLIB (single-mode ``.sm`` files), to validate the engines on published optima.
+
+Kolisch & Sprecher, "PSPLIB - a project scheduling problem library", EJOR 96 (1996).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from topox_core.errors import InputError
+from topox_core.schedule.problem import Problem
+from topox_core.schedule.windows import topological_order
+
+MAX_JOBS = 100_000
+MAX_BYTES = 20_000_000
+# A makespan is at most the sum of durations; keep that within a million ticks.
+MAX_TOTAL_DURATION = 1_000_000
+
+
+class _Lines:
+    """The file's lines, looked through once from top to bottom; errors name the line."""
+
+    def __init__(self, data: bytes, file: str) -> None:
+        self.file = file
+        if len(data) > MAX_BYTES:
+            raise InputError(f"must be at most {MAX_BYTES:,} bytes (got {len(data):,})", file=file)
+        try:
+            self.lines = data.decode("utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise InputError(f"must be text in UTF-8 (byte {error.start} is not)", file=file) from None
+        if not any(line.strip() for line in self.lines):
+            raise InputError("is empty (expected a PSPLIB .sm file)", file=file)
+        self.at = 0
+
+    def error(self, problem: str, line: int | None = None) -> InputError:
+        """Return an error at a line (0-based; the current one by default)."""
+        return InputError(problem, file=self.file, item=f"line {(self.at if line is None else line) + 1}")
+
+    def seek(self, pattern: str, expected: str) -> re.Match[str]:
+        """Move past the first line from here on that matches the pattern."""
+        for at in range(self.at, len(self.lines)):
+            found = re.search(pattern, self.lines[at], re.IGNORECASE)
+            if found:
+                self.at = at + 1
+                return found
+        raise InputError(f"has no line '{expected}' (expected a PSPLIB .sm file)", file=self.file)
+
+    def numbers(self) -> Iterator[tuple[int, list[int]]]:
+        """Yield (line, whole numbers) until the line of stars that ends a section; headings are skipped."""
+        while self.at < len(self.lines):
+            line = self.lines[self.at].strip()
+            if line.startswith("*"):
+                return
+            if line and not line.startswith("-") and not re.match(r"(?i)(jobnr|R\s)", line):
+                try:
+                    yield self.at, [int(word) for word in line.split()]
+                except ValueError:
+                    raise self.error(f"must hold whole numbers (got {line[:40]!r})") from None
+            self.at += 1
+
+
+def read_psplib(data: bytes, file: str) -> Problem:
+    """Return the instance as a problem with one tick a slot: tasks hold resources, no devices.
+
+    Job numbers stay the names (1 is the source, the last one the sink). One period is one tick of 1 ms.
+
+    Raises
+    ------
+    InputError
+        If the file is no single-mode instance with renewable resources; the line is named.
+    """
+    text = _Lines(data, file)
+    jobs = int(text.seek(r"^\s*jobs\s*\([^)]*\)\s*:\s*(\d{1,9})\s*$", "jobs (incl. supersource/sink ): …")[1])
+    if not 1 <= jobs <= MAX_JOBS:
+        raise text.error(f"must name 1 to {MAX_JOBS:,} jobs (got {jobs:,})", text.at - 1)
+    renewable = int(text.seek(r"renewable\s*:\s*(\d{1,6})", "- renewable : …")[1])
+    for kind in ("nonrenewable", "doubly constrained"):
+        count = int(text.seek(kind + r"\s*:\s*(\d{1,9})", f"- {kind} : …")[1])
+        if count:
+            raise text.error(f"must be 0: only renewable resources are supported (got {count} {kind})", text.at - 1)
+    text.seek(r"PRECEDENCE RELATIONS", "PRECEDENCE RELATIONS:")
+    successors = _successors(text, jobs)
+    text.seek(r"REQUESTS/DURATIONS", "REQUESTS/DURATIONS:")
+    duration, demand = _requests(text, jobs, renewable)
+    text.seek(r"RESOURCEAVAILABILITIES", "RESOURCEAVAILABILITIES:")
+    capacity = _availabilities(text, renewable)
+    problem = _problem(duration, demand, capacity, successors)
+    try:
+        topological_order(problem)
+    except ValueError as error:
+        raise InputError(f"{error}", file=file) from None
+    return problem
+
+
+def _job(text: _Lines, at: int, number: int, jobs: int) -> int:
+    if not 1 <= number <= jobs:
+        raise text.error(f"names job {number}, expected 1 to {jobs}", at)
+    return number - 1
+
+
+def _successors(text: _Lines, jobs: int) -> list[list[int]]:
+    found: dict[int, list[int]] = {}
+    for at, row in text.numbers():
+        if len(row) < 3:
+            raise text.error("must hold job number, modes, number of successors and the successors", at)
+        job = _job(text, at, row[0], jobs)
+        if job in found:
+            raise text.error(f"repeats job {row[0]}", at)
+        if row[1] != 1:
+            raise text.error(f"must have 1 mode: only single-mode files are supported (got {row[1]})", at)
+        if row[2] != len(row) - 3:
+            raise text.error(f"announces {row[2]} successors but lists {len(row) - 3}", at)
+        found[job] = [_job(text, at, number, jobs) for number in row[3:]]
+        if job in found[job]:
+            raise text.error(f"makes job {row[0]} its own successor", at)
+    _complete(text, found, jobs, "PRECEDENCE RELATIONS")
+    return [found[job] for job in range(jobs)]
+
+
+def _requests(text: _Lines, jobs: int, renewable: int) -> tuple[list[int], list[list[int]]]:
+    found: dict[int, list[int]] = {}
+    for at, row in text.numbers():
+        if len(row) != 3 + renewable:
+            raise text.error(f"must hold job number, mode, duration and {renewable} requests (got {len(row)} numbers)", at)
+        job = _job(text, at, row[0], jobs)
+        if job in found:
+            raise text.error(f"repeats job {row[0]}: only single-mode files are supported", at)
+        if min(row[2:]) < 0 or max(row[2:]) > MAX_TOTAL_DURATION:
+            raise text.error(f"must hold durations and requests from 0 to {MAX_TOTAL_DURATION:,}", at)
+        found[job] = row[2:]
+    _complete(text, found, jobs, "REQUESTS/DURATIONS")
+    total = sum(row[0] for row in found.values())
+    if total > MAX_TOTAL_DURATION:
+        raise InputError(f"durations add up to {total:,}, at most {MAX_TOTAL_DURATION:,} are supported", file=text.file)
+    return [found[job][0] for job in range(jobs)], [found[job][1:] for job in range(jobs)]
+
+
+def _complete(text: _Lines, found: dict[int, list[int]], jobs: int, section: str) -> None:
+    missing = next((job for job in range(jobs) if job not in found), None)
+    if missing is not None:
+        raise text.error(f"{section} ends without job {missing + 1} (expected {jobs} jobs)")
+
+
+def _availabilities(text: _Lines, renewable: int) -> list[int]:
+    values: list[int] = []
+    for at, row in text.numbers():
+        values += row
+        if len(values) > renewable or min(row) < 0 or max(row) > 2**31 - 1:
+            raise text.error(f"must hold {renewable} capacities of at least 0", at)
+    if len(values) < renewable:
+        raise text.error(f"ends with {len(values)} of {renewable} capacities")
+    return values
+
+
+def _problem(duration: list[int], demand: list[list[int]], capacity: list[int], successors: list[list[int]]) -> Problem:
+    n = len(duration)
+    used = [[(r, amount) for r, amount in enumerate(row) if amount > 0] for row in demand]
+    predecessors: list[list[int]] = [[] for _ in range(n)]
+    for i, after in enumerate(successors):
+        for j in after:
+            predecessors[j].append(i)
+
+    def pointer(rows: list[list[int]] | list[list[tuple[int, int]]]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+        return np.cumsum([0, *(len(row) for row in rows)]).astype(np.int32)
+
+    def flat(rows: list[list[int]]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+        return np.array([value for row in rows for value in row], np.int32)
+
+    return Problem(
+        duration=np.array(duration, np.int64), on_grid=np.ones(n, np.bool_), device=np.full(n, -1, np.int32),
+        capacity=np.array(capacity, np.int32), demand_ptr=pointer(used),
+        demand_resource=flat([[r for r, _ in row] for row in used]), demand_amount=flat([[a for _, a in row] for row in used]),
+        pair=np.full(n, -1, np.int32), pred_ptr=pointer(predecessors), pred_idx=flat(predecessors),
+        succ_ptr=pointer(successors), succ_idx=flat(successors), ticks_per_slot=1, tick_ms=1.0, device_names=(),
+        resource_names=tuple(f"resource R{r + 1}" for r in range(len(capacity))),
+        task_names=tuple(str(j + 1) for j in range(n)))

@@ -1,0 +1,154 @@
+"""The front door: schedule a task graph on a cluster with any engine, and get one kind of result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from topox_core.cluster import Cluster
+from topox_core.errors import InputError
+from topox_core.graph.task_graph import TaskGraph
+from topox_core.schedule.answer import Answer, Limits, OnProgress, Progress, Stop, never, silent
+from topox_core.schedule.bounds import best_bound
+from topox_core.schedule.feasibility import impossible
+from topox_core.schedule.planner import Plan, Planner, Prepared, prepare
+from topox_core.schedule.problem import Problem
+from topox_core.schedule.proof import Proof
+from topox_core.schedule.report import story_line, to_result
+from topox_core.schedule.result import Result, StoryLine
+from topox_core.schedule.search import local_search
+from topox_core.schedule.settings import Settings
+from topox_core.schedule.solver_process import solve_in_process
+
+POLL_S = 0.02
+BARE_SEARCH_ITERATIONS = 2_000
+
+OnLine = Callable[[StoryLine], None]
+
+
+def no_lines(line: StoryLine) -> None:
+    """Take no notice of the story."""
+
+
+def quick(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop = never, on_line: OnLine = no_lines) -> Result:
+    """Return the list schedule with its bound; what every slider move asks for.
+
+    Raises
+    ------
+    InputError
+        If graph, cluster and settings do not go together; file and field are named.
+    """
+    began = time.monotonic()
+    prepared = prepare(graph, cluster, replace(settings, engine="list"))
+    story: list[StoryLine] = []
+    plan = _listed(prepared, stop, began, story, on_line)
+    return _list_result(prepared, plan, story, time.monotonic() - began)
+
+
+def solve(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop = never, on_line: OnLine = no_lines) -> Result:
+    """Schedule one training iteration and return the result with its bound.
+
+    Parameters
+    ----------
+    settings
+        ``engine`` says who solves: ``list`` alone, ``highs`` or ``printed`` from the list schedule on,
+        ``auto`` list schedule, HiGHS and local search together.
+    stop
+        Asked now and then; True ends the solve with the best schedule so far.
+    on_line
+        Told every improvement of schedule or bound.
+
+    Raises
+    ------
+    InputError
+        If graph, cluster and settings do not go together; file and field are named.
+    """
+    if settings.engine == "list":
+        return quick(graph, cluster, settings, stop, on_line)
+    began = time.monotonic()
+    prepared = prepare(graph, cluster, settings)
+    story: list[StoryLine] = []
+    plan = _listed(prepared, stop, began, story, on_line)
+    proof = Proof(prepared, plan, spent_before_s=time.monotonic() - began, story=story)
+    try:
+        while proof.running:
+            for line in proof.poll():
+                on_line(line)
+            if stop():
+                proof.cancel()
+            time.sleep(POLL_S)
+        return proof.result()
+    finally:
+        proof.close()
+
+
+def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
+    """Return a solve that runs in the background, started from the list schedule.
+
+    Raises
+    ------
+    InputError
+        As :func:`solve`.
+    """
+    began = time.monotonic()
+    prepared = prepare(graph, cluster, settings)
+    story: list[StoryLine] = []
+    plan = _listed(prepared, never, began, story, no_lines)
+    return Proof(prepared, plan, spent_before_s=time.monotonic() - began, story=story)
+
+
+def solve_problem(
+    problem: Problem, engine: str, limits: Limits, stop: Stop = never, on_progress: OnProgress = silent
+) -> Answer:
+    """Solve a bare problem (PSPLIB) with the same engines: ``list``, ``highs`` or ``auto``.
+
+    Raises
+    ------
+    InputError
+        If the engine is not one of these.
+    """
+    if engine not in ("list", "highs", "auto"):
+        raise InputError(f"must be list, highs or auto (got {engine!r})", file="settings", field="engine")
+    began = time.monotonic()
+    bound = best_bound(problem, 0)
+    reason = impossible(problem)
+    if reason is not None:
+        return Answer(None, bound.ticks, bound.text, "proof", infeasible=True, message=reason)
+    planner = Planner.of(problem, bound.ticks, continuous=False, dark_slots=0)
+
+    def tell(plan: Plan) -> None:
+        on_progress(Progress(time.monotonic() - began, plan.makespan, bound.ticks, plan.source))
+
+    plan = planner.best_plan(stop, tell)
+    listed = Answer(plan.start, bound.ticks, bound.text, "proof" if plan.makespan <= bound.ticks else "heuristic")
+    if engine == "list" or listed.stopped_by == "proof":
+        return listed
+    if engine == "auto":
+        def enough() -> bool:
+            return stop() or time.monotonic() - began > limits.time_limit_s / 4
+
+        plan = local_search(planner, plan, limits.seed, BARE_SEARCH_ITERATIONS, enough, tell)
+    left = max(0.0, limits.time_limit_s - (time.monotonic() - began))
+    rest = replace(limits, time_limit_s=left, bound=bound.ticks, start=plan.start)
+    answer = solve_in_process("highs", problem, rest, stop, on_progress)
+    return replace(answer, bound_by=answer.bound_by or bound.text)
+
+
+def _listed(prepared: Prepared, stop: Stop, began: float, story: list[StoryLine], on_line: OnLine) -> Plan:
+    """Return the best plan by rules, telling and keeping every better one."""
+    bound = prepared.reduction.bound.ticks
+
+    def tell(plan: Plan) -> None:
+        line = story_line(prepared, time.monotonic() - began, plan.makespan, bound, plan.source)
+        if not story or line.incumbent_ms != story[-1].incumbent_ms:
+            story.append(line)
+            on_line(line)
+
+    return prepared.planner.best_plan(stop, tell)
+
+
+def _list_result(prepared: Prepared, plan: Plan, story: list[StoryLine], wall_s: float) -> Result:
+    bound = prepared.reduction.bound
+    return to_result(prepared, plan, bound.ticks, bound.text, "proof" if plan.makespan <= bound.ticks else "heuristic",
+                     tuple(story), wall_s)
