@@ -7,6 +7,7 @@ import threading
 import time
 from dataclasses import dataclass, field, replace
 
+from topox_core.errors import InputError
 from topox_core.schedule.answer import Answer, Limits, Progress, StoppedBy
 from topox_core.schedule.planner import Plan, Prepared
 from topox_core.schedule.report import story_line, to_result
@@ -15,6 +16,7 @@ from topox_core.schedule.search import local_search
 from topox_core.schedule.solver_process import SolverProcess
 
 SEARCH_ITERATIONS = 20_000
+OVERTIME_S = 0.3  # what an engine may need to come to an end; then it is ended
 REALISING_ITERATIONS = 300
 
 
@@ -42,6 +44,7 @@ class Proof:
         self._process: SolverProcess | None = None
         self._thread: threading.Thread | None = None
         self._answer: Answer | None = None
+        self._refused = ""
         self._ended: float | None = None
         self._note(self.plan.source)
         if self._closed():
@@ -79,9 +82,8 @@ class Proof:
         if self._process is not None:
             for progress in self._process.poll():
                 self._take(progress)
-            if not self._process.running and self._answer is None:
-                self._answer = self._process.answer
-                self._take_answer(self._process.answer)
+            if not self._process.running and self._answer is None and not self._refused:
+                self._take_end(self._process)
         while True:
             try:
                 self._offer(self._found.get_nowait())
@@ -118,12 +120,12 @@ class Proof:
 
     def _over(self) -> bool:
         """Nothing more can come: the gap is closed, or every engine has ended."""
-        process_over = self._process is None or self._answer is not None
+        process_over = self._process is None or self._answer is not None or bool(self._refused)
         search_over = self._thread is None or not self._thread.is_alive()
         if self._cancelled.is_set():
             return process_over
-        out_of_time = time.monotonic() - self.began >= self.prepared.settings.time_limit_s
-        return self._closed() or (process_over and (search_over or out_of_time))
+        over = time.monotonic() - self.began - self.prepared.settings.time_limit_s
+        return self._closed() or over >= OVERTIME_S or (process_over and (search_over or over >= 0))
 
     def _stopped_by(self) -> StoppedBy:
         if self.plan.makespan <= self._bound:
@@ -132,6 +134,8 @@ class Proof:
             return "cancelled"
         if self._closed():
             return "gap"
+        if self._refused and self.prepared.settings.engine != "auto":
+            return "heuristic"
         if self._answer is not None and self._answer.stopped_by == "failed":
             return "failed"
         if self._answer is not None and self._answer.stopped_by == "proof":
@@ -139,7 +143,7 @@ class Proof:
         return "time_limit"
 
     def _message(self) -> str:
-        said = self._answer.message if self._answer is not None else ""
+        said = self._answer.message if self._answer is not None else self._refused
         if self._stopped_by() == "heuristic" and self._answer is not None:
             said = (f"{said} If transfers could move between switches, {self.bound_ms:g} ms would be the optimum; no schedule "
                     "was found that keeps every transfer on its switch in that time.").strip()
@@ -164,9 +168,18 @@ class Proof:
             self._bound_by = f"branch and bound ({progress.source})"
             self._note(progress.source)
 
-    def _take_answer(self, answer: Answer | None) -> None:
-        if answer is None:
+    def _take_end(self, process: SolverProcess) -> None:
+        """Take in how the exact engine ended; a refusal (the model is too large) keeps the list schedule."""
+        try:
+            answer = process.answer
+        except InputError as refusal:
+            self._refused = f"No exact solve: {refusal.problem}."
             return
+        if answer is not None:
+            self._answer = answer
+            self._take_answer(answer)
+
+    def _take_answer(self, answer: Answer) -> None:
         if answer.bound > self._bound:
             self._bound, self._bound_by = answer.bound, answer.bound_by or self._bound_by
             self._note("exact engine")
