@@ -77,6 +77,7 @@ class Cluster:
                 raise InputError(f"must be greater than 0 (got {value:g})", field=field)
             if least is not None and value < least:
                 raise InputError(f"must be at least {least:g} (got {value:g})", field=field)
+            object.__setattr__(self, field, float(value))  # 40 and 40.0 are one cluster, with one digest
         if self.duplex not in DUPLEXES:
             raise InputError(f"must be 'full' or 'half' (got {self.duplex!r})", field="duplex")
 

@@ -46,10 +46,15 @@ def _critical_path(problem: Problem, head: Int, tail: Int) -> Bound:
     if not len(through):
         return Bound(0, "nothing to do")
     length = int(through.max())
-    path: list[int] = []
-    # Start at a task of the longest chain that has no predecessor on it, then follow tails down.
     candidates = np.flatnonzero(through == length)
     j = int(candidates[np.argmin(head[candidates])])
+    # Backwards along the predecessors that end last (a transfer may wait for its slot), then down the tails.
+    path: list[int] = []
+    before = problem.pred_idx[problem.pred_ptr[j]:problem.pred_ptr[j + 1]]
+    while len(before):
+        i = int(before[np.argmax(head[before] + problem.duration[before])])
+        path.insert(0, i)
+        before = problem.pred_idx[problem.pred_ptr[i]:problem.pred_ptr[i + 1]]
     while True:
         path.append(j)
         followers = problem.succ_idx[problem.succ_ptr[j]:problem.succ_ptr[j + 1]]
@@ -92,6 +97,8 @@ def _port_load(problem: Problem, head: Int, tail: Int, beat: int, dark_slots: in
     for r in range(len(problem.capacity)):
         uses = order[edges[r]:edges[r + 1]]
         tasks = owner[uses]
+        if not len(tasks):
+            continue
         work = problem.duration[tasks] // unit * problem.demand_amount[uses]
         capacity = int(problem.capacity[r])
         if problem.shares:

@@ -62,6 +62,11 @@ class Proof:
         return self._ended is None and (self._process is not None or self._thread is not None)
 
     @property
+    def process_id(self) -> int | None:
+        """Process number of the exact engine's child, if there is one."""
+        return None if self._process is None else self._process.pid
+
+    @property
     def elapsed_s(self) -> float:
         """Seconds since the start, standing still once the solve has ended."""
         return (self._ended or time.monotonic()) - self.began + self.spent_before_s

@@ -1,0 +1,73 @@
+# make run    from a bare machine with Python 3.11 to 3.13 to the open app
+# make test   from a bare machine to a finished test run
+
+PORT ?= 8501
+# Test processes; the suite is written for two cores.
+JOBS ?= 2
+
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip --disable-pip-version-check --no-input
+RUN_STAMP := $(VENV)/stamp-run
+DEV_STAMP := $(VENV)/stamp-dev
+WARM_STAMP := $(VENV)/stamp-warm
+KERNELS := $(wildcard topox_core/schedule/*.py topox_core/schedule/kernels/*.py)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint bench clean
+
+help:
+	@echo "make run     set up and open the workbench on http://127.0.0.1:$(PORT) (PORT=8502 chooses another port)"
+	@echo "make test    set up, check the style and the types, run every test"
+	@echo "make setup   only the environment in $(VENV)"
+	@echo "make lint    ruff and mypy"
+	@echo "make bench   the measurements in benchmarks/"
+	@echo "make clean   remove the environment and every cache"
+
+setup: $(WARM_STAMP)
+
+run: setup
+	$(PY) -m streamlit run app.py --server.address 127.0.0.1 --server.port $(PORT)
+
+lint: $(DEV_STAMP)
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+
+test: setup lint
+	$(PY) -m pytest -n $(JOBS) --dist loadfile -rs
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
+		echo "The browser tests were SKIPPED: no Chromium on this machine (Debian, Ubuntu: apt-get install chromium)."
+
+bench: setup $(DEV_STAMP)
+	@for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script" || exit 1; done
+
+clean:
+	rm -rf $(VENV) .pytest_cache .hypothesis .mypy_cache .ruff_cache test-output build *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The first Python that is new enough, not too new, and able to make an environment.
+$(PY):
+	@for candidate in $(PYTHON) python3.11 python3.12 python3.13 python3 python; do \
+		if "$$candidate" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null; then \
+			echo "Making $(VENV) with $$("$$candidate" --version)"; \
+			exec "$$candidate" -m venv --clear $(VENV); \
+		fi; \
+	done; \
+	echo "No Python 3.11, 3.12 or 3.13 that can make a virtual environment was found on the PATH." >&2; \
+	echo "Install one (Debian, Ubuntu: apt-get install python3 python3-venv) or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11" >&2; \
+	exit 1
+
+$(RUN_STAMP): requirements.txt | $(PY)
+	@echo "Installing what the workbench needs (once; mostly downloads)"
+	@$(PIP) install --quiet -r requirements.txt
+	@touch $@
+
+$(DEV_STAMP): requirements-dev.txt $(RUN_STAMP)
+	@echo "Installing what the tests need (once)"
+	@$(PIP) install --quiet -r requirements-dev.txt
+	@touch $@
+
+# Compiled kernels are cached on disk, so that the first schedule is not the slow one.
+$(WARM_STAMP): $(RUN_STAMP) $(KERNELS)
+	@$(PY) -m topox_core.warm_up
+	@touch $@

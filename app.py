@@ -1,0 +1,39 @@
+"""Home: pick a sample, bring files or generate a workload; see what it is."""
+
+import streamlit as st
+
+from topox_core.figures.numbers import plural, time
+from topox_ui.frame import escape, frame, headline, size_switch
+from topox_ui.home import cards, fact_charts, facts_of, summary, take_away, uploads, workloads
+from topox_ui.loading import cluster_words, loaded
+from topox_ui.session import scenario
+
+look = frame("Home")
+size_switch()
+found = loaded()
+if found is None:
+    headline("TOPO-X Workbench · one training iteration on optical circuit switches",
+             "What would <b>optical circuit switches</b> do for your training job? "
+             "Pick a sample, and see one iteration scheduled, bounded and checked.")
+else:
+    known = facts_of(found)
+    headline(f"Loaded · {escape(found.graph.name or found.title)} · {cluster_words(found.cluster)}",
+             f"<b>{plural(known.tasks, 'task')}</b> on <b>{plural(found.cluster.servers, 'server')}</b>: their dependencies alone take "
+             f"<b>{time(known.critical_path_ms)}</b>. How close does a schedule on optical circuits come?")
+    with st.container(horizontal=True):
+        st.page_link("pages/1_Schedule.py", label="**See the schedule**", icon=":material/arrow_forward:",
+                     query_params=scenario().as_query())
+        take_away(found)
+    summary(found)
+
+samples, files, generate = st.tabs(["Samples", "Your own files", "Generate a workload"])
+with samples:
+    cards(look)
+with files:
+    uploads()
+with generate:
+    workloads()
+
+if found is not None:
+    st.space("small")
+    fact_charts(found, look)

@@ -1,0 +1,56 @@
+"""Schedule: one iteration on optical circuits, with its bound, its check and its Gantt chart."""
+
+import streamlit as st
+
+from topox_core.figures.gantt import gantt
+from topox_core.figures.overview import overview
+from topox_core.figures.ports import port_use
+from topox_ui.certificate import certificate
+from topox_ui.delays import delay_panel
+from topox_ui.downloads import result_files
+from topox_ui.frame import frame, headline, nothing_loaded, size_switch
+from topox_ui.loading import cluster_words, loaded
+from topox_ui.proving import prove_button, search_panel
+from topox_ui.schedule import schedule_headline, schedule_kpis
+from topox_ui.session import scenario
+from topox_ui.show import told
+from topox_ui.solving import best, case_of, drawn, token
+from topox_ui.timeline import timeline
+from topox_ui.what_if import what_ifs
+
+look = frame("Schedule")
+found = loaded()
+if found is None:
+    size_switch()
+    nothing_loaded()
+what_ifs(found)
+top = st.container()
+with top, told():
+    case = case_of(found, scenario())
+    result = best(case)
+if result.execution is None:
+    with top:
+        headline(f"Schedule · {cluster_words(case.cluster)}", "There is <b>no schedule</b> for this setting.")
+    certificate(case, result, token(case, result))
+    st.stop()
+
+key = token(case, result)
+parts = drawn(key, result)
+with top:
+    schedule_headline(found, case, result, parts.measures)
+    schedule_kpis(case, result, parts.measures)
+prove_button(case, result)
+size_switch()
+
+main, rail = st.columns([2.55, 1], gap="medium")
+with main:
+    timeline(result, parts, look)
+with rail:
+    certificate(case, result, key)
+    search_panel(case, result, look)
+    delay_panel(case, result, look)
+    execution, whole = result.execution, (0.0, result.execution.makespan_ms)
+    result_files(found, result, {
+        "Gantt chart": lambda: gantt(execution, parts.bars, parts.lanes, whole, parts.chain, look.theme),
+        "Overview": lambda: overview(parts.image, parts.image_rows, parts.lanes, whole[1], whole, look.theme),
+        "Port use": lambda: port_use(execution, whole, look.theme)}, look)

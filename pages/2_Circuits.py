@@ -1,0 +1,35 @@
+"""Circuits: which circuit every port holds in every slot, and what the switches must be told."""
+
+import streamlit as st
+
+from topox_core.figures.circuits import changes, matrix, ports_over_time, slot_state
+from topox_ui.circuits import slot_view
+from topox_ui.downloads import result_files
+from topox_ui.frame import frame, headline, nothing_loaded, size_switch
+from topox_ui.loading import cluster_words, loaded
+from topox_ui.session import scenario
+from topox_ui.show import told
+from topox_ui.solving import best, case_of, drawn, token
+from topox_ui.what_if import what_ifs
+
+look = frame("Circuits")
+found = loaded()
+if found is None:
+    size_switch()
+    nothing_loaded()
+what_ifs(found)
+size_switch()
+with told():
+    case = case_of(found, scenario())
+    result = best(case)
+if result.execution is None or not len(result.execution.circuits):
+    headline(f"Circuits · {cluster_words(case.cluster)}", "<b>Nothing crosses the network</b> here, so no circuit is ever set up.")
+    st.stop()
+
+parts = drawn(token(case, result), result)
+slot_view(found, case, result, parts, look)
+execution = result.execution
+result_files(found, result, {
+    "Circuits": lambda: matrix(execution, slot_state(execution, scenario().value("slot") or 0), look.theme),
+    "Ports over time": lambda: ports_over_time(execution, slot_state(execution, 0), None, look.theme),
+    "Changes": lambda: changes(execution, slot_state(execution, 0), look.theme)}, look)

@@ -1,0 +1,99 @@
+"""The independent checker: is this schedule one that the model allows? It shares no code with the engines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from topox_core.check.claims import claims
+from topox_core.check.collectives import collectives_move_their_bytes
+from topox_core.check.network import (
+    HeldCircuits,
+    circuit_for_every_transfer,
+    in_one_peer,
+    one_way_a_port,
+    out_one_peer,
+    server_ports,
+    switch_capacity,
+)
+from topox_core.check.plan import Plan
+from topox_core.check.ports import Booked, continuity, per_slot_delay, port_bookings, reconfiguration
+from topox_core.check.report import CheckReport, ConstraintReport, Finding, Violation
+from topox_core.check.rules import Rules, changed_cluster
+from topox_core.check.schedule_file import columns_of, read_schedule
+from topox_core.check.times import duration, on_the_clock, one_start, one_task_a_device, precedence
+from topox_core.cluster import Cluster
+from topox_core.errors import InputError
+from topox_core.graph.task_graph import TaskGraph
+
+__all__ = ["CheckReport", "ConstraintReport", "Violation", "check", "read_schedule"]
+
+
+def check(graph: TaskGraph, cluster: Cluster, record: Mapping[str, Any], *, file: str = "", model: str | None = None,
+          circuits: str | None = None, cluster_changes: Mapping[str, Any] | None = None) -> CheckReport:
+    """Check a result against every constraint that its settings choose, and against its own claims.
+
+    Parameters
+    ----------
+    graph, cluster
+        The input files.
+    record
+        The result as its file has it; ``settings`` say which constraints hold and which keys of the
+        cluster were overridden.
+    file
+        Name of the result file, for errors.
+    model, circuits
+        Constraints to check instead of those of the settings: ``physical`` or ``paper``,
+        ``continuous`` or ``per-slot``.
+    cluster_changes
+        Cluster keys that win over those of the settings.
+
+    Raises
+    ------
+    InputError
+        If the record is no result file, or graph and cluster do not fit together. A schedule that
+        breaks a constraint is no error: the report names it.
+    """
+    schedule = columns_of(record, file)
+    cluster = changed_cluster(cluster, schedule.settings.get("cluster"), file)
+    if cluster_changes:
+        cluster = cluster.changed(**cluster_changes)
+    rules = Rules.of(schedule.settings, file, model, circuits)
+    if not schedule.has_schedule:
+        nothing = Finding("one start", "3")
+        nothing.add("schedule", f"there is none to check (status {schedule.status})")
+        return CheckReport((nothing.report(),))
+    try:
+        plan = Plan.of(graph, cluster, rules, schedule)
+        found = _times(plan) + _circuits(plan)
+    except InputError as error:
+        raise error.in_file(file) from None
+    return CheckReport(tuple(finding.report() for finding in found))
+
+
+def _times(plan: Plan) -> list[Finding]:
+    found = [claims(plan), one_start(plan), on_the_clock(plan), duration(plan), precedence(plan)]
+    if plan.rules.exclusive_devices:
+        found.append(one_task_a_device(plan))
+    found.append(collectives_move_their_bytes(plan))
+    return found
+
+
+def _circuits(plan: Plan) -> list[Finding]:
+    if not plan.is_transfer.any() and not len(plan.circuit_node):
+        return []
+    k = plan.rules.ports_on_switch(plan.cluster)
+    held = HeldCircuits.of(plan)
+    found = [circuit_for_every_transfer(plan), switch_capacity(plan, held), server_ports(plan, held),
+             in_one_peer(plan, held, k), out_one_peer(plan, held, k)]
+    if not plan.rules.continuous:
+        # The printed model charges nothing for a change but the slot.
+        return found if plan.rules.model == "paper" else [*found, per_slot_delay(plan)]
+    if plan.cluster.duplex == "half":
+        found.append(one_way_a_port(held, k))
+    found.append(continuity(plan))
+    booked = Booked.of(plan, k)
+    if booked is not None:
+        found.append(port_bookings(plan, k, booked))
+    found.append(reconfiguration(plan, k, booked))
+    return found

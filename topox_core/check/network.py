@@ -1,0 +1,177 @@
+"""Constraints on circuits, printed in the paper: eqs 6 to 10."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from topox_core.check.intervals import Float, Int, Openings, covered, united
+from topox_core.check.plan import Plan
+from topox_core.check.report import Finding, ms
+
+
+@dataclass(frozen=True)
+class HeldCircuits:
+    """The circuits that count against capacities: from set-up (dark) to the end; shared ones once.
+
+    ``row`` is a row of the result's circuits that stands for each.
+    """
+
+    row: Int
+    switch: Int
+    source: Int
+    destination: Int
+    openings: Openings
+    setup_ms: Float
+
+    @staticmethod
+    def of(plan: Plan) -> HeldCircuits:
+        """Return the circuits of a result; overlapping ones of one pair on one switch count once where they may be shared."""
+        given = plan.schedule
+        row = np.arange(len(given.switch))
+        setup, end = given.setup_ms, given.circuit_end_ms
+        if plan.rules.share_circuits:
+            _, pair = np.unique((given.switch, given.source, given.destination), axis=1, return_inverse=True)
+            row, setup, end = united(pair.reshape(-1), setup, end, -plan.tolerance_ms)
+        return HeldCircuits(row, given.switch[row], given.source[row], given.destination[row],
+                            Openings.of(setup, end, plan.tolerance_ms), setup)
+
+
+def circuit_for_every_transfer(plan: Plan) -> Finding:
+    """Eq. 6: while a transfer runs, a circuit of its own joins its source to its destination; no circuit does anything else."""
+    given, slack = plan.schedule, plan.tolerance_ms
+    node = plan.circuit_node
+    begin, end = given.circuit_start_ms, given.circuit_end_ms
+    needs = np.flatnonzero(plan.is_transfer & (plan.end_ms > plan.start_ms + slack))
+    found = Finding("circuit for every transfer", "6", len(needs) + len(node))
+    carries = (node >= 0) & plan.is_transfer[node] if len(plan.ids) else node > 0
+    joins = carries & (plan.source[node] == given.source) & (plan.destination[node] == given.destination)
+    inside = joins & (begin >= plan.start_ms[node] - slack) & (end <= plan.end_ms[node] + slack)
+    # A transfer that takes no time needs no circuit, but one of no length does no harm.
+    idle = (end <= begin + slack) & ~(inside & (plan.length_ms[node] == 0))
+    # Where circuits are continuous their set-up belongs to the reconfiguration delay.
+    bad_setup = (given.setup_ms > begin + slack) | (given.setup_ms < -slack)
+    bad_setup &= not plan.rules.continuous
+
+    def describe(i: int) -> tuple[str, str]:
+        pair = f"{given.source[i]} -> {given.destination[i]}"
+        item = f"circuit number {i} ({pair} on switch {given.switch[i]})"
+        name, j = given.circuit_task[i], node[i]
+        if not carries[i]:
+            return item, f"carries {name}, which is no transfer"
+        if not joins[i]:
+            return item, f"carries {name}, which goes {plan.source[j]} -> {plan.destination[j]}"
+        if idle[i]:
+            return item, f"carries nothing: it starts at {ms(begin[i])} and ends at {ms(end[i])}"
+        if not inside[i]:
+            return item, (f"carries {name} from {ms(begin[i])} to {ms(end[i])}, but that runs "
+                          f"from {ms(plan.start_ms[j])} to {ms(plan.end_ms[j])}")
+        return item, (f"is set up at {ms(given.setup_ms[i])}, which is before the iteration "
+                      f"or after {ms(begin[i])}, when it carries")
+
+    found.each(np.flatnonzero(~inside | idle | bad_setup), describe)
+    good = np.flatnonzero(inside & ~idle)
+    has = covered(plan.start_ms, plan.end_ms, node[good], begin[good], end[good], slack)
+    found.each(needs[~has[needs]], lambda i: (
+        f"transfer {plan.ids[i]}", f"has no circuit {plan.source[i]} -> {plan.destination[i]} of its own for the whole time "
+                                   f"from {ms(plan.start_ms[i])} to {ms(plan.end_ms[i])}"))
+    return found
+
+
+def switch_capacity(plan: Plan, held: HeldCircuits) -> Finding:
+    """Eq. 7: a switch carries at most d_OCS circuits at once, dark ones too; a switch that is not there carries none."""
+    cluster = plan.cluster
+    found = Finding("switch capacity", "7", len(held.row))
+    absent = held.switch >= cluster.switches
+    found.each(np.flatnonzero(absent), lambda i: (
+        _circuit(plan, held, i), f"is on switch {held.switch[i]}, but the cluster has {cluster.switches}"))
+    over, open_now = held.openings.above(held.switch, cluster.ports_per_switch)
+    found.each(range(len(over)), lambda j: (
+        f"switch {held.switch[over[j]]}", f"carries {open_now[j]} circuits at {ms(held.setup_ms[over[j]])}, when it takes up "
+        f"{_circuit(plan, held, over[j])}; it has room for {cluster.ports_per_switch}"))
+    return found
+
+
+def server_ports(plan: Plan, held: HeldCircuits) -> Finding:
+    """Eq. 8: a server uses at most d_S ports: each way (full duplex), or in and out together (half duplex, as printed)."""
+    limit = plan.cluster.ports_per_server
+    if plan.cluster.duplex == "half":
+        found = Finding("ports", "8", 2 * len(held.row))
+        ends = _both_ends(held)
+        _too_many(plan, found, held, ends, ends.server, limit, "uses", "ports, in and out")
+        return found
+    found = Finding("ports", "8", 2 * len(held.row))
+    for way, server in (("sends", held.source), ("receives", held.destination)):
+        _too_many(plan, found, held, _Ends(held.openings, server, held.row), server, limit, way, "circuits")
+    return found
+
+
+def in_one_peer(plan: Plan, held: HeldCircuits, k: int) -> Finding:
+    """Eq. 9: into a server, at most one circuit (k with k ports there) on a switch at once."""
+    found = Finding("in, one peer", "9", len(held.row))
+    _on_switch(plan, found, held, held.destination, k, "receives")
+    return found
+
+
+def out_one_peer(plan: Plan, held: HeldCircuits, k: int) -> Finding:
+    """Eq. 10: out of a server, at most one circuit (k with k ports there) on a switch at once."""
+    found = Finding("out, one peer", "10", len(held.row))
+    _on_switch(plan, found, held, held.source, k, "sends")
+    return found
+
+
+def one_way_a_port(held: HeldCircuits, k: int) -> Finding:
+    """Physical, half duplex with real ports: a port goes one way at a time, so in and out share the k ports on a switch."""
+    found = Finding("one way a port", "physical", 2 * len(held.row))
+    ends = _both_ends(held)
+    switch = np.concatenate([held.switch, held.switch])
+    group = ends.server * _wide(held) + switch
+    over, open_now = ends.openings.above(group, k)
+    found.each(range(len(over)), lambda j: (
+        f"server {ends.server[over[j]]}",
+        f"uses {open_now[j]} ports on switch {switch[over[j]]} at {_moment(held, over[j])}, in and out; it has {k} there"))
+    return found
+
+
+@dataclass(frozen=True)
+class _Ends:
+    """Ends of circuits at servers, as intervals: ``row`` is the circuit that each belongs to."""
+
+    openings: Openings
+    server: Int
+    row: Int
+
+
+def _both_ends(held: HeldCircuits) -> _Ends:
+    n, opened = len(held.row), held.openings
+    interval = np.stack([opened.interval, opened.interval + n], axis=1).reshape(-1)
+    return _Ends(Openings(interval, np.repeat(opened.step, 2)), np.concatenate([held.source, held.destination]),
+                 np.concatenate([held.row, held.row]))
+
+
+def _too_many(plan: Plan, found: Finding, held: HeldCircuits, ends: _Ends, group: Int, limit: int, verb: str, noun: str) -> None:
+    over, open_now = ends.openings.above(group, limit)
+    found.each(range(len(over)), lambda j: (
+        f"server {ends.server[over[j]]}", f"{verb} {'' if 'ports' in noun else 'on '}{open_now[j]} {noun} at "
+        f"{_moment(held, over[j])}, when {plan.schedule.circuit_task[ends.row[over[j]]]} begins; it has {limit} ports"))
+
+
+def _on_switch(plan: Plan, found: Finding, held: HeldCircuits, server: Int, k: int, verb: str) -> None:
+    over, open_now = held.openings.above(server * _wide(held) + held.switch, k)
+    found.each(range(len(over)), lambda j: (
+        f"server {server[over[j]]}", f"{verb} on {open_now[j]} circuits of switch {held.switch[over[j]]} at "
+        f"{_moment(held, over[j])}, when {_circuit(plan, held, over[j])} begins; it may on {k}"))
+
+
+def _wide(held: HeldCircuits) -> int:
+    return int(held.switch.max(initial=0)) + 1
+
+
+def _moment(held: HeldCircuits, interval: int) -> str:
+    return ms(held.setup_ms[interval % len(held.row)])
+
+
+def _circuit(plan: Plan, held: HeldCircuits, i: int) -> str:
+    given = plan.schedule
+    return f"{held.source[i]} -> {held.destination[i]} (of {given.circuit_task[held.row[i]]})"

@@ -1,0 +1,123 @@
+"""What the checker says: each constraint with its equation, how much was checked, and what broke it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+# Enough to see the pattern of a mistake; a page or a terminal needs no more, and counting goes on.
+KEPT_VIOLATIONS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One broken constraint: which, its equation, the item at fault, and what is wrong in one line."""
+
+    constraint: str
+    equation: str
+    item: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.constraint} ({equation_words(self.equation)}), {self.item}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConstraintReport:
+    """One constraint: ``checked`` instances of it were looked at, ``violated`` of them fail.
+
+    ``equation`` is the number in the TOPO-X paper (``"5"``), or ``"p_j"`` (durations), ``"physical"``
+    (what the printed model leaves out) or ``"lowering"`` (collectives as transfers). ``violations``
+    keeps the first ones.
+    """
+
+    name: str
+    equation: str
+    checked: int
+    violations: tuple[Violation, ...]
+    violated: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing breaks it."""
+        return self.violated == 0
+
+    @property
+    def label(self) -> str:
+        """The equation in words, e.g. ``eq. 5``."""
+        return equation_words(self.equation)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """The verdict on one schedule, constraint by constraint; only those that apply are listed."""
+
+    constraints: tuple[ConstraintReport, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every constraint holds."""
+        return all(constraint.ok for constraint in self.constraints)
+
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        """The violations that were kept, in the order of the constraints."""
+        return tuple(v for constraint in self.constraints for v in constraint.violations)
+
+    @property
+    def violated(self) -> int:
+        """How many violations there are, kept or not."""
+        return sum(constraint.violated for constraint in self.constraints)
+
+    @property
+    def equations(self) -> dict[str, bool]:
+        """Of each equation that was checked, whether all that belongs to it holds."""
+        verdicts: dict[str, bool] = {}
+        for constraint in self.constraints:
+            verdicts[constraint.equation] = verdicts.get(constraint.equation, True) and constraint.ok
+        return verdicts
+
+    def lines(self, limit: int = 10) -> tuple[str, ...]:
+        """Return the first violations in words, at most ``limit``, and how many more there are."""
+        first = tuple(str(violation) for violation in self.violations[:limit])
+        more = self.violated - len(first)
+        return (*first, f"and {more:,} more") if more > 0 else first
+
+
+class Finding:
+    """A constraint while it is being checked: counts every violation, keeps the first ones."""
+
+    def __init__(self, name: str, equation: str, checked: int = 0) -> None:
+        self.name = name
+        self.equation = equation
+        self.checked = checked
+        self._kept: list[Violation] = []
+        self._violated = 0
+
+    def add(self, item: str, message: str) -> None:
+        """Note one violation."""
+        self._violated += 1
+        if len(self._kept) < KEPT_VIOLATIONS:
+            self._kept.append(Violation(self.name, self.equation, item, message))
+
+    def each(self, positions: Iterable[int], describe: Callable[[int], tuple[str, str]]) -> None:
+        """Note a violation for each position; ``describe`` gives its item and message and is asked only for those kept."""
+        for position in positions:
+            if len(self._kept) < KEPT_VIOLATIONS:
+                self.add(*describe(int(position)))
+            else:
+                self._violated += 1
+
+    def report(self) -> ConstraintReport:
+        """Return what was found."""
+        return ConstraintReport(self.name, self.equation, self.checked, tuple(self._kept), self._violated)
+
+
+def equation_words(equation: str) -> str:
+    """Return ``eq. 5`` for a number of the paper, the word itself otherwise."""
+    return f"eq. {equation}" if equation.isdigit() else equation
+
+
+def ms(value: float) -> str:
+    """Return a time for a message, e.g. ``12.5 ms``."""
+    return f"{value:.9g} ms"

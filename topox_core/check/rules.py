@@ -1,0 +1,152 @@
+"""Which constraints hold for a result: the choices it was made with, or those the reader asks for instead."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from topox_core.cluster import Cluster
+from topox_core.errors import InputError
+
+MODELS = ("physical", "paper")
+CIRCUIT_RULES = ("continuous", "per-slot")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The switches of the model and of the lowering, as the checker reads them.
+
+    Attributes
+    ----------
+    model, circuits
+        ``physical`` or ``paper``; ``continuous`` or ``per-slot``.
+    share_circuits
+        Transfers of one pair may use one circuit, each at full rate (eq. 6 as printed).
+    exclusive_devices
+        A device runs one task at a time.
+    any_port
+        A server may use any switch, with one port on each (eqs 9 and 10 as printed).
+    tick
+        ``auto``, ``slot`` or a length in ms.
+    rings, strides, all_reduce_on_network, steps, broadcast
+        How collectives became transfers.
+    """
+
+    model: str
+    circuits: str
+    share_circuits: bool
+    exclusive_devices: bool
+    any_port: bool
+    tick: str | float = "auto"
+    rings: int = 1
+    strides: tuple[int, ...] = ()
+    all_reduce_on_network: bool = True
+    steps: str = "fluid"
+    broadcast: str = "chain"
+
+    @property
+    def continuous(self) -> bool:
+        """Whether a transfer stays on its switch and ports have a state."""
+        return self.circuits == "continuous"
+
+    def ports_on_switch(self, cluster: Cluster) -> int:
+        """Return k, the circuits that a server may send (and receive) on one switch (right-hand side of eqs 9, 10).
+
+        Raises
+        ------
+        InputError
+            If the ports do not spread evenly over the switches and the rules need them to.
+        """
+        if self.any_port:
+            return 1
+        if cluster.ports_per_server % cluster.switches:
+            raise InputError(f"must be a multiple of switches, {cluster.switches} (got {cluster.ports_per_server}): only the "
+                             "printed model lets a server use any switch", item="cluster", field="ports_per_server")
+        return cluster.ports_per_server // cluster.switches
+
+    @staticmethod
+    def of(settings: Mapping[str, Any], file: str = "", model: str | None = None, circuits: str | None = None) -> Rules:
+        """Return the rules of a result's settings; ``model`` and ``circuits`` win over them where given.
+
+        A given model brings all its own switches: ``physical`` means exclusive devices, a circuit for
+        each transfer and k ports on every switch; ``paper`` none of these, and circuits slot by slot.
+
+        Raises
+        ------
+        InputError
+            If a value is of the wrong kind; the field is named.
+        """
+        def word(key: str, words: tuple[str, ...], default: str) -> str:
+            value = settings.get(key, default)
+            if value not in words:
+                raise InputError(f"must be one of {', '.join(words)} (got {value!r})", file=file, item="settings", field=key)
+            return str(value)
+
+        def flag(key: str, default: bool) -> bool:
+            value = settings.get(key, default)
+            if not isinstance(value, bool):
+                raise InputError(f"must be true or false (got {value!r})", file=file, item="settings", field=key)
+            return value
+
+        for field, value, words in (("model", model, MODELS), ("circuits", circuits, CIRCUIT_RULES)):
+            if value is not None and value not in words:
+                raise InputError(f"must be one of {', '.join(words)} (got {value!r})", field=field)
+        chosen = model or word("model", MODELS, "physical")
+        paper = chosen == "paper"
+        rule = word("circuits", CIRCUIT_RULES, "per-slot" if paper else "continuous")
+        if circuits is not None:
+            rule = circuits
+        elif model == "paper":
+            rule = "per-slot"
+        printed = {"share_circuits": paper, "exclusive_devices": not paper, "any_port": paper}
+        switches = printed if model else {key: flag(key, default) for key, default in printed.items()}
+        if rule == "continuous" and (switches["share_circuits"] or switches["any_port"]):
+            raise InputError("continuous circuits book real ports: they are neither shared nor on any switch a server likes, "
+                             "as the printed model has them", file=file, item="settings", field="circuits")
+        return Rules(chosen, rule, **switches, tick=_tick(settings, file), rings=_count(settings.get("rings", 1), "rings", file),
+                     strides=_strides(settings, file), all_reduce_on_network=flag("all_reduce_on_network", True),
+                     steps=word("steps", ("fluid", "stepwise"), "fluid"),
+                     broadcast=word("broadcast", ("chain", "tree"), "chain"))
+
+
+def _count(value: Any, key: str, file: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"must be a whole number of at least 1 (got {value!r})", file=file, item="settings", field=key)
+    return value
+
+
+def _tick(settings: Mapping[str, Any], file: str) -> str | float:
+    tick = settings.get("tick", "auto")
+    if isinstance(tick, str) and tick in ("auto", "slot"):
+        return tick
+    if isinstance(tick, bool) or not isinstance(tick, int | float) or not (math.isfinite(tick) and tick > 0):
+        raise InputError(f"must be 'auto', 'slot' or a length in ms above 0 (got {tick!r})",
+                         file=file, item="settings", field="tick")
+    return tick
+
+
+def _strides(settings: Mapping[str, Any], file: str) -> tuple[int, ...]:
+    strides = settings.get("strides", ())
+    if not isinstance(strides, list | tuple):
+        raise InputError(f"must be a list of whole numbers (got {strides!r})", file=file, item="settings", field="strides")
+    return tuple(_count(stride, "strides", file) for stride in strides)
+
+
+def changed_cluster(cluster: Cluster, changes: Any, file: str) -> Cluster:
+    """Return the cluster with the keys that a result's settings override.
+
+    Raises
+    ------
+    InputError
+        If they are no record, or a key or a value is not a cluster's.
+    """
+    if changes is None:
+        return cluster
+    if not isinstance(changes, Mapping):
+        raise InputError(f"must be a record of cluster keys (got {changes!r})", file=file, item="settings", field="cluster")
+    try:
+        return cluster.changed(**{str(key): value for key, value in changes.items()})
+    except InputError as error:
+        raise InputError(error.problem, file=file, item="settings", field=f"cluster.{error.field}") from None

@@ -1,0 +1,62 @@
+"""``check``: the independent checker on a result file."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from topox_core.cli import options as given
+from topox_core.cli.files import read, read_graph_and_cluster
+from topox_core.cli.printing import as_json, table
+
+if TYPE_CHECKING:
+    from topox_core.check.report import CheckReport
+
+SHOWN_VIOLATIONS = 20
+
+
+def add(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser("check", allow_abbrev=False, help="check a schedule against every constraint",
+                                  description="Check a schedule with code that the engines do not share, and list every violated "
+                                              "constraint by name and equation. Choices not given are those of the result.")
+    command.add_argument("graph", metavar="GRAPH", help="the task graph that was scheduled")
+    command.add_argument("cluster", metavar="CLUSTER", help="the cluster that it was scheduled on")
+    command.add_argument("schedule", metavar="SCHEDULE", help="the result: .schedule.json, also .gz")
+    given.add_json(command)
+    given.add_preset(command.add_argument_group("model, in place of the result's"))
+    given.add_cluster_keys(command)
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Check the schedule and print the verdict; 1 if a constraint is violated."""
+    from topox_core.check.checker import check
+    from topox_core.check.schedule_file import read_schedule
+
+    overrides = given.cluster_overrides(options)
+    graph, cluster = read_graph_and_cluster(options.graph, options.cluster, overrides)
+    record = read_schedule(read(options.schedule), options.schedule)
+    report = check(graph, cluster, record, file=options.schedule, model=options.model, circuits=options.circuits,
+                   cluster_changes=overrides)
+    if options.json:
+        as_json(as_record(report))
+    else:
+        _print(report)
+    return 0 if report.ok else 1
+
+
+def as_record(report: CheckReport) -> dict[str, Any]:
+    """Return the verdict as JSON has it: each constraint with its equation and the first of its violations."""
+    constraints = [{"name": one.name, "equation": one.equation, "ok": one.ok, "checked": one.checked, "violated": one.violated,
+                    "violations": [{"item": violation.item, "message": violation.message} for violation in one.violations]}
+                   for one in report.constraints]
+    return {"ok": report.ok, "violated": report.violated, "constraints": constraints}
+
+
+def _print(report: CheckReport) -> None:
+    rows = [("holds" if one.ok else "VIOLATED", one.label, one.name,
+             f"{one.checked:,} checked" + ("" if one.ok else f", {one.violated:,} violated")) for one in report.constraints]
+    table([*rows, ("valid" if report.ok else "NOT VALID",)])
+    for line in report.lines(SHOWN_VIOLATIONS):
+        print(f"  {line}")

@@ -1,0 +1,70 @@
+"""The command line: one subcommand a file, one clear line for every mistake.
+
+Exit status: 0 success, 1 where the answer is no (infeasible, a check failed), 2 bad input.
+Modules that take long to load are imported inside the commands, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from typing import NoReturn
+
+from topox_core import __version__
+from topox_core.cli import check, rcpsp, schedule, workload
+from topox_core.errors import InputError
+
+SUCCESS, BAD_INPUT, INTERRUPTED = 0, 2, 130
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """A parser whose errors are one line on standard error, without the usage block."""
+
+    def error(self, message: str) -> NoReturn:
+        """Tell the mistake in one line and leave with status 2."""
+        _tell(message)
+        raise SystemExit(BAD_INPUT)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    top = OneLineParser(prog="python -m topox_core", allow_abbrev=False,
+                        description="Schedule one ML training iteration on optical circuit switches.",
+                        epilog="Exit status: 0 success, 1 the answer is no (infeasible, a check failed), 2 bad input.")
+    top.add_argument("--version", action="version", version=f"TOPO-X Workbench {__version__}")
+    commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in (schedule, check, workload, rcpsp):
+        command.add(commands)
+    return top
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command and return its exit status."""
+    status: int = SUCCESS
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that cannot show a letter of an id must not end the command
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        try:
+            options = parser().parse_args(arguments)
+            status = options.run(options)
+            sys.stdout.flush()
+        except InputError as error:
+            _tell(str(error))
+            return BAD_INPUT
+        except KeyboardInterrupt:
+            _tell("interrupted")
+            return INTERRUPTED
+        except SystemExit as leaving:  # argparse after --help or a mistake
+            sys.stdout.flush()
+            return leaving.code if isinstance(leaving.code, int) else BAD_INPUT
+        return status
+    except BrokenPipeError:
+        # The reader has what it wanted (`| head`). What is still buffered goes nowhere, quietly.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return status
+
+
+def _tell(message: str) -> None:
+    print(f"topox: error: {' '.join(message.split())}", file=sys.stderr)

@@ -1,0 +1,48 @@
+"""What a command prints: one JSON object, or a short table for people; progress goes to standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+
+def as_json(record: dict[str, Any]) -> None:
+    """Print one JSON object on standard output."""
+    print(json.dumps(record, allow_nan=False))
+
+
+def table(rows: list[tuple[str, ...]]) -> None:
+    """Print rows with their columns aligned; the last column is free to be long."""
+    columns = max(len(row) for row in rows)
+    widths = [max((len(row[i]) for row in rows if i < len(row) - 1), default=0) for i in range(columns)]
+    for row in rows:
+        cells = [cell.ljust(widths[i]) if i < len(row) - 1 else cell for i, cell in enumerate(row)]
+        print("  ".join(cells).rstrip())
+
+
+def note(line: str) -> None:
+    """Print one line on standard error."""
+    print(line, file=sys.stderr, flush=True)
+
+
+ENDED = {"proof": "proved", "time_limit": "stopped by the time limit", "gap": "stopped at the gap asked for",
+         "cancelled": "cancelled", "heuristic": "no exact engine ran", "failed": "the solver failed"}
+
+
+def ended(stopped_by: str, wall_s: float) -> str:
+    """Return why a solve ended and after how long, in words."""
+    return f"{ENDED[stopped_by]}, {figure(round(wall_s, 3), 's')}"
+
+
+def figure(value: float | None, unit: str = "") -> str:
+    """Return a number as people read it: up to six significant digits, a dash for none."""
+    if value is None:
+        return "-"
+    text = f"{value:,.0f}" if abs(value) >= 1e6 else f"{value:.6g}"
+    return f"{text} {unit}".rstrip()
+
+
+def percent(fraction: float | None) -> str:
+    """Return a fraction as a percentage."""
+    return "-" if fraction is None else f"{fraction * 100:.3g} %"

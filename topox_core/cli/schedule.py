@@ -1,0 +1,96 @@
+"""``schedule``: solve, check and print one training iteration."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+from topox_core.cli import options as given
+from topox_core.cli.files import must_be_writable, read_graph_and_cluster, write
+from topox_core.cli.interrupt import ctrl_c_stops
+from topox_core.cli.printing import as_json, ended, figure, note, percent, table
+
+if TYPE_CHECKING:
+    from topox_core.execution import Execution
+    from topox_core.schedule.result import StoryLine
+
+DETAILS = ("tasks", "transfers", "circuits")
+
+
+def add(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser("schedule", allow_abbrev=False, help="schedule a task graph on a cluster",
+                                  description="Schedule a task graph on a cluster; print makespan, bound and verdict.")
+    command.add_argument("graph", metavar="GRAPH", help="task graph: .json, .csv or .fbuf, each also .gz")
+    command.add_argument("cluster", metavar="CLUSTER", help="cluster: .cluster.json")
+    command.add_argument("--engine", metavar="auto|list|highs|printed",
+                         help="auto (default) combines what there is; list needs no exact solver")
+    command.add_argument("--tick-ms", dest="tick", type=given.tick, metavar="X|slot|auto",
+                         help="clock of compute tasks; divides the slot (default auto)")
+    command.add_argument("--output", metavar="FILE", help="write the whole result, tasks and circuits included")
+    given.add_json(command)
+    given.add_model(command)
+    given.add_lowering(command)
+    given.add_limits(command)
+    given.add_cluster_keys(command)
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Solve, have the result checked independently, print it; 1 without a valid schedule."""
+    from topox_core.check.checker import check
+    from topox_core.schedule.result_file import to_record
+    from topox_core.schedule.solve import solve
+
+    settings = given.settings(options)
+    if options.output:
+        must_be_writable(options.output, (options.graph, options.cluster))
+    overrides = given.cluster_overrides(options)
+    graph, cluster = read_graph_and_cluster(options.graph, options.cluster, overrides)
+    with ctrl_c_stops() as stop:
+        result = solve(graph, cluster, settings, stop, _tell)
+    record = to_record(result)
+    # Only what was changed: the rest is the cluster file's to say, and the checker's to read there.
+    record["settings"]["cluster"] = overrides
+    if options.output:
+        write(options.output, json.dumps(record, allow_nan=False).encode())
+    summary = {key: value for key, value in record.items() if key not in DETAILS}
+    if result.execution is not None:
+        report = check(graph, cluster, record)
+        summary["checked"] = report.ok
+        if not report.ok:
+            summary["violations"] = [str(violation) for violation in report.violations]
+    if options.json:
+        as_json(summary)
+    else:
+        _print(summary, result.execution)
+    return 0 if summary.get("checked", False) else 1
+
+
+def _tell(line: StoryLine) -> None:
+    makespan, bound = figure(line.incumbent_ms, "ms"), figure(line.bound_ms, "ms")
+    note(f"{line.elapsed_s:7.1f} s  makespan {makespan}  bound {bound}  ({line.source})")
+
+
+def _print(summary: dict[str, Any], execution: Execution | None) -> None:
+    from topox_core.measures import measures
+
+    clock = f"slot {figure(summary['slot_ms'], 'ms')}; rounding raises the bound by {percent(summary['rounding'])}"
+    rows: list[tuple[str, ...]] = [
+        ("makespan", figure(summary["makespan_ms"], "ms"), summary["status"]),
+        ("bound", figure(summary["bound_ms"], "ms"), summary["bound_by"]),
+        ("gap", percent(summary["gap"]), ended(summary["stopped_by"], summary["wall_s"])),
+        ("tick", figure(summary["tick_ms"], "ms"), clock)]
+    if execution is not None:
+        found = measures(execution)
+        changes = f"{found.circuits_changed:,} changes, dark for {figure(found.dark_ms, 'ms')} in all"
+        rows.append(("circuits", f"{found.circuits_used:,}", changes))
+    if "checked" in summary:
+        rows.append(("checked", "yes" if summary["checked"] else "no",
+                     "every constraint holds" if summary["checked"] else "the checker found the violations below"))
+    table(rows)
+    for line in summary.get("violations", ()):
+        print(f"  {line}")
+    if summary.get("message"):
+        print(summary["message"])

@@ -1,0 +1,113 @@
+"""``workload``: write a generated task graph, and beside it the cluster that suits it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from topox_core.cli import options as given
+from topox_core.cli.files import must_be_writable, write
+from topox_core.cli.printing import as_json, table
+from topox_core.errors import InputError
+
+if TYPE_CHECKING:
+    from topox_core.graph.task_graph import TaskGraph
+    from topox_core.workloads.catalogue import Workload
+
+# Endings of a task graph file, the longest first.
+ENDINGS = (".taskgraph.json", ".taskgraph.csv", ".json", ".csv")
+
+
+def add(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser("workload", allow_abbrev=False, help="write a generated task graph and a cluster for it",
+                                  description="Write a generated task graph, and beside it (.cluster.json) a cluster that suits "
+                                              "it. --list shows every workload; with a NAME, its parameters.")
+    command.add_argument("name", nargs="?", metavar="NAME", help="a workload, such as dlrm")
+    command.add_argument("--set", dest="changes", action="append", default=[], metavar="KEY=VALUE",
+                         help="change one parameter; may be given several times")
+    command.add_argument("--output", metavar="FILE", help="the task graph: .json or .csv, each also .gz")
+    command.add_argument("--list", dest="listing", action="store_true", help="show what there is, write nothing")
+    given.add_json(command)
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the files, or list what could be written."""
+    from topox_core.workloads.catalogue import WORKLOADS
+
+    if options.listing:
+        if options.name is not None and options.name not in WORKLOADS:
+            raise InputError(f"must be one of {', '.join(WORKLOADS)} (got {options.name[:80]})", file="workload", field="name")
+        shown = [WORKLOADS[options.name]] if options.name else list(WORKLOADS.values())
+        _list(shown, options.json, with_parameters=options.name is not None)
+        return 0
+    if options.name is None:
+        raise InputError("a workload must be named (--list shows them)", file="command line", field="NAME")
+    if options.output is None:
+        raise InputError("must be given: the file to write", file="command line", field="--output")
+    return _write(options)
+
+
+def _write(options: argparse.Namespace) -> int:
+    from topox_core.cluster_file import dump_cluster
+    from topox_core.graph.files import dump_graph_csv, dump_graph_json
+    from topox_core.workloads.catalogue import generate
+
+    ending = _ending(options.output)
+    cluster_file = options.output.removesuffix(".gz").removesuffix(ending) + ".cluster.json"
+    must_be_writable(options.output)
+    must_be_writable(cluster_file)
+    graph, cluster = generate(options.name, _changes(options.changes))
+    write(options.output, dump_graph_csv(graph) if ending.endswith(".csv") else dump_graph_json(graph))
+    write(cluster_file, dump_cluster(cluster))
+    record = {"workload": options.name, "name": graph.name, "tasks": len(graph.tasks), "servers": graph.servers,
+              "kinds": _kinds(graph), "digest": graph.digest, "output": options.output, "cluster": cluster_file}
+    if options.json:
+        as_json(record)
+    else:
+        kinds = ", ".join(f"{count:,} {kind}" for kind, count in _kinds(graph).items())
+        table([("workload", graph.name), ("tasks", f"{len(graph.tasks):,} on {graph.servers} servers: {kinds}"),
+               ("graph", options.output), ("cluster", cluster_file)])
+    return 0
+
+
+def _ending(output: str) -> str:
+    bare = output.removesuffix(".gz")
+    for ending in ENDINGS:
+        if bare.endswith(ending):
+            return ending
+    raise InputError("must end in .json or .csv, and may be followed by .gz", file=output)
+
+
+def _changes(given_changes: list[str]) -> dict[str, str]:
+    changes: dict[str, str] = {}
+    for change in given_changes:
+        key, equals, value = change.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"must be KEY=VALUE (got {change!r})", file="command line", field="--set")
+        if key.strip() in changes:
+            raise InputError("is given twice", file="command line", item="--set", field=key.strip())
+        changes[key.strip()] = value.strip()
+    return changes
+
+
+def _kinds(graph: TaskGraph) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for task in graph.tasks:
+        counts[task.kind] = counts.get(task.kind, 0) + 1
+    return counts
+
+
+def _list(workloads: list[Workload], json: bool, with_parameters: bool) -> None:
+    if json:
+        as_json({"workloads": [{
+            "name": one.name, "title": one.title, "meaning": one.meaning, "source": one.source,
+            "parameters": [{"key": p.key, "default": p.default, "unit": p.unit, "meaning": p.meaning, "range": p.range}
+                           for p in one.parameters]} for one in workloads]})
+        return
+    table([(one.name, one.meaning) for one in workloads])
+    if with_parameters:
+        print()
+        table([(f"{p.key}={p.default}", p.unit, f"{p.meaning} ({p.range})") for one in workloads for p in one.parameters])
+        print(f"\nSource: {workloads[0].source}")

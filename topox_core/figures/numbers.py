@@ -1,0 +1,63 @@
+"""Numbers as people read them: three significant digits, units always, times in ms or s."""
+
+from __future__ import annotations
+
+import math
+
+NBSP = "\u00a0"
+
+
+def short(value: float) -> str:
+    """Return three significant digits, thousands separated by commas: 0.0123, 32.2, 185, 5,270; exact values bare: 0.5, 7."""
+    if not math.isfinite(value):
+        return "–"
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.3g}")
+    magnitude = math.floor(math.log10(abs(rounded)))
+    if magnitude >= 2:
+        return f"{rounded:,.0f}"
+    if magnitude < -4:
+        return f"{rounded:.2e}"
+    text = f"{rounded:.{2 - magnitude}f}"
+    exact = abs(rounded - value) <= 1e-9 * abs(value)
+    return text.rstrip("0").rstrip(".") if exact and "." in text else text
+
+
+def time(value_ms: float) -> str:
+    """Return a time given in ms: in ms below a second, in s above, in µs below a microsecond's hundred."""
+    if abs(value_ms) >= 1000:
+        return f"{short(value_ms / 1000)}{NBSP}s"
+    if 0 < abs(value_ms) < 0.01:
+        return f"{short(value_ms * 1000)}{NBSP}µs"
+    return f"{short(value_ms)}{NBSP}ms"
+
+
+def seconds(value_s: float) -> str:
+    """Return a wall time given in s: 0.003 s, 12.4 s, 2 min 5 s."""
+    if value_s >= 120:
+        return f"{int(value_s // 60)}{NBSP}min {int(value_s % 60)}{NBSP}s"
+    return f"{short(value_s)}{NBSP}s" if value_s >= 0.001 else f"<{NBSP}0.001{NBSP}s"
+
+
+def percent(share: float) -> str:
+    """Return a share (0 to 1) as a percentage: 0 %, 1.01 %, 43.0 %, 100 %."""
+    return f"{short(100 * share)}{NBSP}%"
+
+
+def count(value: int) -> str:
+    """Return a count, whole, thousands separated by commas."""
+    return f"{int(value):,}"
+
+
+def plural(value: int, word: str, words: str = "") -> str:
+    """Return a count with its noun: 1 task, 2,310 tasks."""
+    return f"{count(value)}{NBSP}{word if value == 1 else words or word + 's'}"
+
+
+def size(value_bytes: float) -> str:
+    """Return bytes with a decimal prefix: 64.0 MB, 1.2 GB."""
+    for factor, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if abs(value_bytes) >= factor:
+            return f"{short(value_bytes / factor)}{NBSP}{unit}"
+    return f"{short(value_bytes)}{NBSP}B"

@@ -1,0 +1,110 @@
+"""Colours: one meaning, one colour, on every chart (Okabe-Ito with the changes that colour-blind readers need)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.graph.transfer_graph import BARRIER, COMPUTE, TransferGraph
+
+ThemeName = Literal["light", "dark"]
+
+# What a bar means, as the small number that overview images store; 0 is idle.
+IDLE, FORWARD, BACKWARD, UPDATE, SEND, GRADIENT, MODEL, EXPERT, DARK = range(9)
+
+_COMPUTE_LOOK = {"forward": FORWARD, "backward": BACKWARD, "update": UPDATE}
+_TRANSFER_LOOK = {"pp": SEND, "": SEND, "dp": GRADIENT, "fsdp": GRADIENT, "tp": MODEL, "mp": MODEL, "sp": MODEL,
+                  "ep": EXPERT, "cp": EXPERT}
+_PARALLELISM_WORDS = {"pp": "pipeline send", "": "transfer", "dp": "gradient ring (dp)", "fsdp": "sharded weights (fsdp)",
+                      "tp": "tensor exchange (tp)", "mp": "model exchange (mp)", "sp": "sequence exchange (sp)",
+                      "ep": "expert all-to-all (ep)", "cp": "context exchange (cp)"}
+LOOK_WORDS = {FORWARD: "forward", BACKWARD: "backward", UPDATE: "update", DARK: "dark (reconfiguring)"}
+LOOK_COLOURS = {FORWARD: "#56B4E9", BACKWARD: "#0072B2", UPDATE: "#8A8F98", SEND: "#E69F00", GRADIENT: "#007A5A",
+                MODEL: "#F0E442", EXPERT: "#CC79A7", DARK: "#D55E00"}
+LOOK_TEXT = {FORWARD: "#10151C", BACKWARD: "#FFFFFF", UPDATE: "#10151C", SEND: "#10151C", GRADIENT: "#FFFFFF",
+             MODEL: "#10151C", EXPERT: "#10151C"}
+LOOK_LETTER = {FORWARD: "F", BACKWARD: "B", UPDATE: "U"}
+
+VERMILION = "#D55E00"
+_SWITCHES_LIGHT = ("#56B4E9", "#332288", "#F0E442", "#009E73", "#4A5568", "#DDCC77", "#661100", "#0072B2")
+_SWITCHES_DARK = ("#56B4E9", "#5B4BC4", "#F0E442", "#009E73", "#7D8899", "#DDCC77", "#A33A2A", "#0072B2")
+_WHITE_TEXT_ON = (1, 3, 4, 6, 7)
+
+
+@dataclass(frozen=True)
+class Theme:
+    """The tokens of one theme; ``band`` and ``veil`` are translucent."""
+
+    name: ThemeName
+    page: str
+    panel: str
+    ink: str
+    muted: str
+    grid: str
+    line: str
+    band: str
+    veil: str
+    primary: str
+    good: str
+    bad: str
+    cell: str
+    cell_diagonal: str
+
+    def switch_colour(self, switch: int) -> str:
+        """Return the colour of a switch; beyond eight they repeat and the number in the cell tells."""
+        colours = _SWITCHES_LIGHT if self.name == "light" else _SWITCHES_DARK
+        return colours[switch % len(colours)]
+
+    def switch_text(self, switch: int) -> str:
+        """Return the text colour that reads on a switch's colour."""
+        return "#FFFFFF" if switch % 8 in _WHITE_TEXT_ON else "#10151C"
+
+
+LIGHT = Theme("light", page="#FFFFFF", panel="#F4F6F8", ink="#1B2430", muted="#5C6878", grid="#E9EDF2", line="#C6CED8",
+              band="rgba(27,36,48,0.035)", veil="rgba(255,255,255,0.55)", primary="#0072B2", good="#00735A", bad="#B34700",
+              cell="#F4F6F8", cell_diagonal="#E9ECF1")
+DARK_THEME = Theme("dark", page="#10151C", panel="#18202A", ink="#E6EBF2", muted="#9AA7B7", grid="#232C38", line="#3A4757",
+                   band="rgba(255,255,255,0.035)", veil="rgba(16,21,28,0.55)", primary="#56B4E9", good="#3CC9A0", bad="#F08A4B",
+                   cell="#18202A", cell_diagonal="#232C38")
+
+
+def theme_of(name: str) -> Theme:
+    """Return the tokens of ``light`` or ``dark`` (anything else counts as light)."""
+    return DARK_THEME if name == "dark" else LIGHT
+
+
+def looks(graph: TransferGraph) -> NDArray[np.uint8]:
+    """Return what each node's bar means (``FORWARD`` ... ``EXPERT``); barriers are ``IDLE``."""
+    words = zip(graph.kind.tolist(), graph.task_kind, graph.parallelism, strict=True)
+    return np.fromiter(
+        (_COMPUTE_LOOK.get(kind, UPDATE) if node == COMPUTE else IDLE if node == BARRIER else _TRANSFER_LOOK.get(use, SEND)
+         for node, kind, use in words), np.uint8, len(graph))
+
+
+def look_words(parallelisms: Sequence[str]) -> dict[int, str]:
+    """Return the legend's words for each look, naming only the kinds of traffic that occur in ``parallelisms``."""
+    words = dict(LOOK_WORDS)
+    for look in (SEND, GRADIENT, MODEL, EXPERT):
+        present = [text for use, text in _PARALLELISM_WORDS.items() if _TRANSFER_LOOK[use] == look and use in parallelisms]
+        words[look] = ", ".join(present) or "transfer"
+    return words
+
+
+def parallelism_word(use: str) -> str:
+    """Return the words for a parallelism (``pp`` -> ``pipeline send``)."""
+    return _PARALLELISM_WORDS.get(use, use)
+
+
+def parallelism_colour(use: str) -> str:
+    """Return the colour of a parallelism's traffic."""
+    return LOOK_COLOURS[_TRANSFER_LOOK.get(use, SEND)]
+
+
+def discrete_scale(colours: Sequence[str]) -> list[list[object]]:
+    """Return a colour scale of K flat steps, for ``zmin=-.5, zmax=K-.5``."""
+    k = len(colours)
+    return [[(i + edge) / k, colour] for i, colour in enumerate(colours) for edge in (0, 1)]

@@ -1,0 +1,54 @@
+"""How many out-ports carry data, are dark, or are free, on the Gantt chart's time axis."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+
+from topox_core.execution import Execution
+from topox_core.figures.palette import LOOK_COLOURS, SEND, VERMILION, Theme
+from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame
+from topox_core.graph.transfer_graph import FloatArray
+from topox_core.measures import ports_in_use
+
+MOST_STEPS = 420
+
+
+def step_edges(window: tuple[float, float], slot_ms: float) -> FloatArray:
+    """Return where steps begin and end: slot boundaries while they fit, else equal parts of the window."""
+    low, high = window
+    first, last = np.ceil(low / slot_ms - 1e-9), np.floor(high / slot_ms + 1e-9)
+    if 1 <= last - first <= MOST_STEPS:
+        inner = np.arange(first, last + 1) * slot_ms
+        edges: FloatArray = np.unique(np.concatenate(([low], inner[(inner > low) & (inner < high)], [high])))
+        return edges
+    return np.linspace(low, high, MOST_STEPS + 1)
+
+
+def port_use(execution: Execution, window: tuple[float, float], theme: Theme, scale: float = 1.0) -> go.Figure:
+    """Return the strip: out-ports carrying data (mean of each step) and, on top, those that are dark."""
+    circuits, cluster = execution.circuits, execution.cluster
+    total = cluster.servers * cluster.ports_per_server
+    edges = step_edges(window, cluster.slot_ms)
+    carrying = ports_in_use(circuits.start_ms, circuits.end_ms, edges)
+    dark = ports_in_use(circuits.setup_ms, circuits.start_ms, edges)
+    figure = go.Figure()
+    # One closing point, so that the last step is drawn to its end.
+    for name, values, colour, pattern in (("carrying data", carrying, LOOK_COLOURS[SEND], None),
+                                          ("dark", dark, VERMILION, {"shape": "/", "size": 5, "solidity": 0.45})):
+        if name == "dark" and not dark.any():
+            continue
+        figure.add_trace(go.Scatter(
+            x=edges, y=np.append(values, values[-1:]), name=name, stackgroup="ports", mode="lines",
+            line={"shape": "hv", "width": 1, "color": colour}, fillcolor=colour if pattern is None else None, fillpattern=pattern,
+            hovertemplate="%{y:.3~g} out-ports " + name + "<extra></extra>"))
+    peak = float((carrying + dark).max(initial=0.0))
+    top = total if peak > total / 4 else max(1.0, peak * 1.15)
+    note = [] if top == total else [{
+        "xref": "paper", "x": 1, "xanchor": "right", "yref": "paper", "y": 1, "yanchor": "bottom", "showarrow": False,
+        "text": f"of {total:,} out-ports", "font": {"size": 10.5 * scale, "color": theme.muted}}]
+    return frame(
+        figure, theme, 112 * scale, scale, hovermode="x unified", annotations=note,
+        margin={"l": LANE_LEFT, "r": LANE_RIGHT, "t": 14, "b": 24, "pad": 0},
+        xaxis=axis(theme, scale, range=list(window), ticksuffix=" ms", nticks=9, tickformat=",~g"),
+        yaxis=axis(theme, scale, grid=True, range=[0, top], nticks=4, tickformat=",~g", title="out-ports"))

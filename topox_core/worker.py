@@ -1,0 +1,89 @@
+"""A solve in a process of its own: ``python -m topox_core.worker``.
+
+One request as a JSON line on standard input; events (ready, incumbent, bound, done, failed) as JSON lines on
+standard output. A further line, or the end of input because the parent died, means stop.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from typing import BinaryIO
+
+from topox_core.schedule import wire
+from topox_core.schedule.answer import Engine, Progress
+
+# HiGHS may be deep in a phase that does not ask whether to stop; after this long the process simply ends.
+GRACE_S = 3.0
+
+
+def engine(name: str) -> Engine:
+    """Return the engine of a name; each is imported only here, so that a process loads one solver.
+
+    Raises
+    ------
+    ValueError
+        If there is no such engine.
+    """
+    if name == "highs":
+        from topox_core.schedule.highs import solve_highs
+
+        return solve_highs
+    if name == "printed":
+        from topox_core.schedule.printed import solve_printed
+
+        return solve_printed
+    raise ValueError(f"unknown engine {name!r} (expected highs or printed)")
+
+
+def _events() -> BinaryIO:
+    """Return the stream of events; whatever a solver prints to standard output goes to standard error."""
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return out
+
+
+def _listen(stopped: threading.Event) -> None:
+    """Wait for a line or the end of input, ask the engine to stop, and end the process if it does not."""
+    sys.stdin.buffer.readline()
+    stopped.set()
+    time.sleep(GRACE_S)
+    os._exit(3)
+
+
+def main() -> int:
+    """Read one request, solve it, tell what happens; return the exit code."""
+    # The parent decides about an interrupt from the terminal.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    out = _events()
+    stopped = threading.Event()
+
+    def tell(event: bytes) -> None:
+        try:
+            out.write(event)
+        except OSError:
+            os._exit(3)
+
+    def on_progress(progress: Progress) -> None:
+        tell(wire.progress_event(progress))
+
+    try:
+        name, problem, limits = wire.read_request(sys.stdin.buffer.readline())
+        solve = engine(name)
+        threading.Thread(target=_listen, args=(stopped,), daemon=True).start()
+        tell(wire.line({"event": "ready"}))
+        tell(wire.done_event(solve(problem, limits, stopped.is_set, on_progress)))
+    except Exception as error:
+        tell(wire.failed_event(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    # The listening thread may hold the input's lock, which the interpreter's own farewell would wait for.
+    os._exit(code)

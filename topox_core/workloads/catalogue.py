@@ -1,0 +1,66 @@
+"""All workloads by name, so that nobody starts from nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+
+from topox_core.cluster import Cluster
+from topox_core.errors import InputError
+from topox_core.graph.task_graph import Task, TaskGraph
+from topox_core.graph.validation import validated
+from topox_core.workloads.dlrm import DLRM
+from topox_core.workloads.experts import EXPERTS
+from topox_core.workloads.parameter import Parameter, Workload
+from topox_core.workloads.pipeline import GPT_SMALL, LLAMA3_8B, LLAMA3_70B, PIPELINE
+from topox_core.workloads.random_layered import RANDOM_LAYERED
+from topox_core.workloads.sharded import FSDP
+
+__all__ = ["MAX_TASKS", "WORKLOADS", "Parameter", "Workload", "generate"]
+
+# Beyond this no engine is of use; generators are stopped here, before memory is spent.
+MAX_TASKS = 200_000
+
+WORKLOADS: dict[str, Workload] = {
+    w.name: w for w in (DLRM, GPT_SMALL, LLAMA3_8B, LLAMA3_70B, PIPELINE, FSDP, EXPERTS, RANDOM_LAYERED)
+}
+
+
+def generate(name: str, overrides: Mapping[str, object] | None = None) -> tuple[TaskGraph, Cluster]:
+    """Return a workload's task graph and a cluster that suits it; the same choices give the same bytes.
+
+    Parameters
+    ----------
+    name
+        A key of :data:`WORKLOADS`.
+    overrides
+        Parameters to change, as text (from the command line) or numbers.
+
+    Raises
+    ------
+    InputError
+        If the workload or a parameter is unknown, a value has the wrong type or range, or the graph
+        would have more than ``MAX_TASKS`` tasks.
+    """
+    if name not in WORKLOADS:
+        raise InputError(f"must be one of {', '.join(WORKLOADS)} (got {name[:80]})", file="workload", field="name")
+    workload = WORKLOADS[name]
+    known = {p.key: p for p in workload.parameters}
+    values = {p.key: p.default for p in workload.parameters}
+    changes = []
+    for key, given in (overrides or {}).items():
+        if key not in known:
+            raise InputError(f"unknown parameter (expected one of {', '.join(known)})", file=f"workload {name}",
+                             field=str(key)[:80])
+        values[key] = known[key].value(given, name)
+        if values[key] != known[key].default:
+            changes.append(f"{key}={values[key]:g}" if isinstance(values[key], float) else f"{key}={values[key]}")
+    try:
+        tasks: list[Task] = list(islice(workload.tasks(values), MAX_TASKS + 1))
+    except InputError as error:
+        raise error.in_file(f"workload {name}") from None
+    if len(tasks) > MAX_TASKS:
+        raise InputError(f"would have more than {MAX_TASKS:,} tasks: ask for fewer servers, layers or microbatches",
+                         file=f"workload {name}")
+    title = workload.title + (f" ({', '.join(changes)})" if changes else "")
+    return validated(title, tasks, f"workload {name}"), workload.cluster(values)

@@ -1,0 +1,98 @@
+"""What a workload is: a generator with named, ranged parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from topox_core.cluster import Cluster
+from topox_core.errors import InputError
+from topox_core.graph.task_graph import Task
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One choice of a workload.
+
+    The type is that of ``default``: int, float or str. Numbers lie from ``least`` to ``most``; words
+    (and numbers, if given) are one of ``choices``.
+    """
+
+    key: str
+    default: int | float | str
+    unit: str
+    meaning: str
+    least: float = 0.0
+    most: float = math.inf
+    choices: tuple[int | str, ...] = ()
+
+    @property
+    def range(self) -> str:
+        """What a value may be, in words."""
+        if self.choices:
+            return "one of " + ", ".join(str(c) for c in self.choices)
+        kind = "a whole number" if isinstance(self.default, int) else "a number"
+        return f"{kind} from {self.least:,g} to {self.most:,g}"
+
+    def value(self, given: object, workload: str) -> int | float | str:
+        """Return ``given`` (text or a number) as the parameter's type.
+
+        Raises
+        ------
+        InputError
+            If it has the wrong type or lies outside the range.
+        """
+        expected = InputError(f"must be {self.range} (got {str(given)[:80]})", file=f"workload {workload}", field=self.key)
+        if isinstance(self.default, str):
+            if given not in self.choices:
+                raise expected
+            return str(given)
+        try:
+            number = float(str(given).strip())
+        except ValueError:
+            raise expected from None
+        if isinstance(given, bool) or not math.isfinite(number) or not self.least <= number <= self.most:
+            raise expected
+        if isinstance(self.default, float):
+            return number
+        if number != int(number) or (self.choices and int(number) not in self.choices):
+            raise expected
+        return int(number)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A generator of task graphs.
+
+    Attributes
+    ----------
+    name, title, meaning
+        The word on the command line, a heading, and a line on what it models.
+    source
+        Where its formulas and numbers come from.
+    parameters
+        Its choices, in the order they are shown.
+    tasks
+        Yields the tasks one by one, so that a graph beyond the limit is refused before memory is spent.
+    cluster
+        Suggests a cluster that fits.
+    """
+
+    name: str
+    title: str
+    meaning: str
+    source: str
+    parameters: tuple[Parameter, ...]
+    tasks: Callable[[dict[str, Any]], Iterator[Task]]
+    cluster: Callable[[dict[str, Any]], Cluster]
+
+
+def preset(workload: Workload, name: str, title: str, meaning: str, defaults: dict[str, int | float | str]) -> Workload:
+    """Return ``workload`` under another name with other defaults."""
+    unknown = set(defaults) - {p.key for p in workload.parameters}
+    if unknown:
+        raise KeyError(f"{name}: unknown defaults {sorted(unknown)}")
+    parameters = tuple(replace(p, default=defaults.get(p.key, p.default)) for p in workload.parameters)
+    return replace(workload, name=name, title=title, meaning=meaning, parameters=parameters)

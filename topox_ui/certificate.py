@@ -1,0 +1,80 @@
+"""The certificate: status in words, bound and what binds, who stopped it, the checker equation by equation."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from topox_core.check.report import CheckReport
+from topox_core.figures.numbers import percent, plural, seconds, short, time
+from topox_core.schedule.result import Result
+from topox_ui.frame import escape
+from topox_ui.show import frame, told
+from topox_ui.solving import Case, verdict
+
+STOPPED = {"proof": "proof", "time_limit": "time limit", "gap": "gap reached", "cancelled": "cancelled",
+           "heuristic": "list schedule, no search", "failed": "solver failed"}
+MOST_CHECKED_AT_ONCE = 60_000
+
+
+def certificate(case: Case, result: Result, key: str) -> None:
+    """Draw the card of a result."""
+    with st.container(border=True, key="certificate"):
+        st.html(_card(result))
+        if result.message:
+            st.html(f'<p class="quiet">{escape(result.message)}</p>')
+        if result.execution is None:
+            return
+        with told():
+            report = verdict(key, case, result)
+        st.html(_checks(report))
+        if not report.ok:
+            box = st.expander("Violations", key="violations", type="compact", expanded=True)
+            for line in report.lines(8):
+                box.markdown(f":red[✗] {line}")
+        details = st.expander("What was checked", key="checked", on_change="rerun", type="compact")
+        if details.open:
+            with details:
+                frame({"constraint": [c.name for c in report.constraints], "equation": [c.label for c in report.constraints],
+                       "checked": [c.checked for c in report.constraints], "violated": [c.violated for c in report.constraints]})
+
+
+def seal(result: Result) -> tuple[str, str]:
+    """Return the status in words, and the class of its colour."""
+    if result.status == "optimal":
+        return "✓ Proved optimal", "good"
+    if result.status == "feasible":
+        return f"◐ Feasible, within {percent(result.gap or 0.0)} of optimal", ""
+    return ("✗ No schedule exists", "bad") if result.status == "infeasible" else ("◌ Nothing found yet", "")
+
+
+def _card(result: Result) -> str:
+    words, colour = seal(result)
+    makespan = time(result.makespan_ms) if result.makespan_ms is not None else "–"
+    rows = [("Iteration", f"<b>{makespan}</b>"), ("Lower bound", f"<b>{time(result.bound_ms)}</b>"),
+            ("Before rounding", time(result.unrounded_bound_ms)),
+            ("Stopped by", f"{STOPPED.get(result.stopped_by, result.stopped_by)}, {seconds(result.wall_s)}"),
+            ("Clock", f"{short(result.tick_ms)}&nbsp;ms tick, {short(result.slot_ms)}&nbsp;ms slot")]
+    if result.rounding >= 0.0005:
+        rows.append(("Rounding adds", percent(result.rounding)))
+    listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
+    binds = escape(result.bound_by)
+    if result.bound_tasks:
+        binds += _path(result.bound_tasks)
+    return (f'<p class="seal {colour}">{words}</p><dl class="facts">{listed}'
+            f'<dt class="wide">What binds</dt><dd class="wide">{binds}</dd></dl>')
+
+
+def _path(tasks: tuple[str, ...]) -> str:
+    """Return the tasks on the binding path, the middle left out where there are many."""
+    names = [escape(task[:28]) for task in tasks]
+    if len(names) > 4:
+        names = [*names[:2], "…", names[-1]]
+    return f'<br><span class="quiet">{plural(len(tasks), "task")}: {" → ".join(names)}</span>'
+
+
+def _checks(report: CheckReport) -> str:
+    head = "Independent checker, equation by equation" if report.ok else f"The checker found {plural(report.violated, 'violation')}"
+    items = "".join(
+        f'<li><b class="{"good" if c.ok else "bad"}">{"✓" if c.ok else "✗"}</b> {escape(c.name)} '
+        f"<span>({escape(c.equation) if c.equation.isdigit() else escape(c.label)})</span></li>" for c in report.constraints)
+    return f'<p class="quiet" style="margin-top:.5rem">{head}</p><ul class="checks">{items}</ul>'

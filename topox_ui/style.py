@@ -1,0 +1,67 @@
+"""The page's style sheet: what the theme file cannot say."""
+
+from __future__ import annotations
+
+from topox_core.figures.palette import Theme
+from topox_core.figures.template import LANE_LEFT, LANE_RIGHT
+
+
+def css(theme: Theme, large: bool) -> str:
+    """Return the style sheet for a theme; ``large`` is the presentation size (18 px)."""
+    side = 290 if large else 248
+    return f"""<style>
+html {{ font-size: {18 if large else 15}px; }}
+[data-testid="stHeader"] {{ height: 0; min-height: 0; background: transparent; }}
+[data-testid="stMainBlockContainer"] {{ padding: 1.5rem 1.75rem 3rem; max-width: 1760px; }}
+[data-testid="stMain"] {{ font-variant-numeric: tabular-nums; }}
+section[data-testid="stSidebar"] {{ width: {side}px !important; min-width: {side}px !important;
+  border-right: 1px solid {theme.grid}; }}
+section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; min-width: 0 !important; }}
+[data-testid="stSidebarHeader"] {{ height: 1.6rem; padding: .4rem .6rem 0; margin: 0; }}
+[data-testid="stSidebarUserContent"] {{ padding: 0 1.5rem 1.5rem 1.9rem; }}
+[data-testid="stSidebarUserContent"] [data-testid="stVerticalBlock"] {{ gap: .55rem; }}
+[data-testid="stSidebarUserContent"] hr {{ margin: .5rem 0 .35rem; }}
+[data-testid="stSidebarUserContent"] [data-testid="stPageLink"] a {{ padding: .22rem .5rem; margin-left: -.5rem; }}
+[data-testid="stSidebarUserContent"] [data-testid="stSlider"] {{ padding-bottom: .1rem; }}
+[data-testid="stSliderTickBarMin"], [data-testid="stSliderTickBarMax"], [data-testid="stSliderTickBar"] {{ display: none; }}
+.side {{ font-weight: 650; font-size: 1rem; margin: 0; }}
+.kicker {{ font-size: .8rem; color: {theme.muted}; margin: 0; line-height: 1.35; }}
+.headline {{ font-size: 1.28rem !important; font-weight: 400 !important; line-height: 1.35 !important; margin: .1rem 0 0 !important;
+  padding: 0 !important; text-wrap: balance; color: {theme.ink}; }}
+.headline b {{ font-weight: 650; }}
+.chart {{ font-size: .95rem; font-weight: 600; margin: 0; line-height: 1.3; color: {theme.ink}; }}
+.chart span {{ font-size: .8rem; font-weight: 400; color: {theme.muted}; }}
+.chart span.under {{ display: block; margin-top: .1rem; }}
+.chart span b {{ color: {theme.ink}; font-weight: 600; }}
+.quiet {{ font-size: .8rem; color: {theme.muted}; margin: 0; line-height: 1.4; }}
+[data-testid="stMetric"] {{ border-left: 3px solid {theme.line}; padding: 0 0 0 .75rem; }}
+[data-testid="stMetricLabel"] p {{ font-size: .82rem; }}
+[data-testid="stMetricValue"] {{ line-height: 1.35; padding-bottom: 0; }}
+[data-testid="stMetricDelta"] {{ background: none !important; padding: 0 !important; font-size: .8rem; }}
+[data-testid="stMetricDelta"] > div {{ font-size: .8rem; }}
+.st-key-w, .st-key-servers_in_view {{ padding: 0 {LANE_RIGHT - 5}px 0 {LANE_LEFT - 6}px; margin-bottom: -1.15rem; }}
+.st-key-w [data-testid="stSlider"] {{ padding-top: .2rem; }}
+.st-key-timeline {{ gap: .35rem; }}
+.st-key-certificate {{ gap: .4rem; padding: .95rem 1rem 1rem; }}
+.seal {{ font-size: 1.05rem; font-weight: 650; margin: 0 0 .35rem; line-height: 1.3; }}
+.good {{ color: {theme.good}; }} .bad {{ color: {theme.bad}; }}
+.facts {{ display: grid; grid-template-columns: auto auto; gap: .18rem .6rem; font-size: .87rem; margin: 0; }}
+.facts dt {{ color: {theme.muted}; }} .facts dd {{ margin: 0; text-align: right; color: {theme.ink}; }}
+.facts dd b {{ font-weight: 650; }}
+.facts .wide {{ grid-column: 1 / -1; text-align: left; }}
+.checks {{ display: grid; grid-template-columns: 1fr 1fr; gap: .2rem .6rem; font-size: .82rem; margin: .1rem 0 0; padding: 0;
+  list-style: none; }}
+.checks li {{ margin: 0; padding: 0; line-height: 1.3; color: {theme.ink}; }}
+.checks span {{ color: {theme.muted}; white-space: nowrap; }}
+[class*="st-key-card_"] {{ position: relative; padding: .8rem .95rem .85rem; gap: .35rem; transition: border-color .12s; }}
+[class*="st-key-card_"]:hover {{ border-color: {theme.primary}; }}
+[class*="st-key-card_"] [data-testid="stButton"] button {{ position: static; border: 0; background: none; padding: 0;
+  min-height: 0;  text-align: left; justify-content: flex-start; color: {theme.ink}; }}
+[class*="st-key-card_"] [data-testid="stButton"] button p {{ font-weight: 600; font-size: .95rem; text-align: left; }}
+[class*="st-key-card_"] [data-testid="stButton"] button::after {{ content: ""; position: absolute; inset: 0; }}
+[class*="st-key-card_"]:focus-within {{ outline: 2px solid {theme.primary}; outline-offset: 1px; }}
+.card {{ font-size: .84rem; line-height: 1.4; margin: 0; color: {theme.ink}; }}
+.card span {{ display: block; color: {theme.muted}; font-size: .78rem; margin-bottom: .2rem; }}
+.card .good {{ color: {theme.good}; display: inline; }}
+[data-testid="stExpander"] summary {{ font-size: .85rem; }}
+</style>"""
