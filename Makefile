@@ -1,4 +1,4 @@
-# make run    from a bare machine with Python 3.11 to 3.13 to the open app
+# make run    from a bare machine with Python 3.11 to 3.13 to the running app
 # make test   from a bare machine to a finished test run
 
 PORT ?= 8501
@@ -17,7 +17,7 @@ KERNELS := $(wildcard topox_core/schedule/*.py topox_core/schedule/kernels/*.py)
 .PHONY: help setup run test lint bench clean
 
 help:
-	@echo "make run     set up and open the workbench on http://127.0.0.1:$(PORT) (PORT=8502 chooses another port)"
+	@echo "make run     set up and serve the workbench on http://127.0.0.1:$(PORT) (PORT=8502 chooses another port)"
 	@echo "make test    set up, check the style and the types, run every test"
 	@echo "make setup   only the environment in $(VENV)"
 	@echo "make lint    ruff and mypy"

@@ -18,11 +18,11 @@ if found is None:
 else:
     known = facts_of(found)
     headline(f"Loaded · {escape(found.graph.name or found.title)} · {cluster_words(found.cluster)}",
-             f"<b>{plural(known.tasks, 'task')}</b> on <b>{plural(found.cluster.servers, 'server')}</b>: their dependencies alone take "
-             f"<b>{time(known.critical_path_ms)}</b>. How close does a schedule on optical circuits come?")
-    with st.container(horizontal=True):
-        st.page_link("pages/1_Schedule.py", label="**See the schedule**", icon=":material/arrow_forward:",
-                     query_params=scenario().as_query())
+             f"<b>{plural(known.tasks, 'task')}</b> on <b>{plural(found.cluster.servers, 'server')}</b>: their dependencies alone "
+             f"take <b>{time(known.critical_path_ms)}</b>. How close does a schedule on optical circuits come?")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        with st.container(key="see", width="content"):
+            st.page_link("pages/1_Schedule.py", label="**See the schedule**", query_params=scenario().as_query())
         take_away(found)
     summary(found)
 

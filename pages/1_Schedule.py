@@ -25,7 +25,7 @@ if found is None:
     nothing_loaded()
 what_ifs(found)
 top = st.container()
-with top, told():
+with top, told(f"Schedule · {found.title}"):
     case = case_of(found, scenario())
     result = best(case)
 if result.execution is None:
@@ -39,7 +39,7 @@ parts = drawn(key, result)
 with top:
     schedule_headline(found, case, result, parts.measures)
     schedule_kpis(case, result, parts.measures)
-prove_button(case, result)
+prove_button(result)
 size_switch()
 
 main, rail = st.columns([2.55, 1], gap="medium")

@@ -19,7 +19,7 @@ if found is None:
     nothing_loaded()
 what_ifs(found)
 size_switch()
-with told():
+with told(f"Circuits · {found.title}"):
     case = case_of(found, scenario())
     result = best(case)
 if result.execution is None or not len(result.execution.circuits):

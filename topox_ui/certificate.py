@@ -12,7 +12,7 @@ from topox_ui.show import frame, told
 from topox_ui.solving import Case, verdict
 
 STOPPED = {"proof": "proof", "time_limit": "time limit", "gap": "gap reached", "cancelled": "cancelled",
-           "heuristic": "list schedule, no search", "failed": "solver failed"}
+           "heuristic": "list schedule", "failed": "solver failed"}
 MOST_CHECKED_AT_ONCE = 60_000
 
 
@@ -58,23 +58,22 @@ def _card(result: Result) -> str:
         rows.append(("Rounding adds", percent(result.rounding)))
     listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
     binds = escape(result.bound_by)
-    if result.bound_tasks:
-        binds += _path(result.bound_tasks)
     return (f'<p class="seal {colour}">{words}</p><dl class="facts">{listed}'
             f'<dt class="wide">What binds</dt><dd class="wide">{binds}</dd></dl>')
 
 
-def _path(tasks: tuple[str, ...]) -> str:
-    """Return the tasks on the binding path, the middle left out where there are many."""
-    names = [escape(task[:28]) for task in tasks]
-    if len(names) > 4:
-        names = [*names[:2], "…", names[-1]]
-    return f'<br><span class="quiet">{plural(len(tasks), "task")}: {" → ".join(names)}</span>'
+BEYOND = {"p_j": "durations", "physical": "physical limits", "lowering": "collectives"}
 
 
 def _checks(report: CheckReport) -> str:
+    """Return the verdicts: the paper's constraints one by one, what goes beyond them by group."""
     head = "Independent checker, equation by equation" if report.ok else f"The checker found {plural(report.violated, 'violation')}"
-    items = "".join(
-        f'<li><b class="{"good" if c.ok else "bad"}">{"✓" if c.ok else "✗"}</b> {escape(c.name)} '
-        f"<span>({escape(c.equation) if c.equation.isdigit() else escape(c.label)})</span></li>" for c in report.constraints)
+    printed = sorted((c for c in report.constraints if c.equation.isdigit()), key=lambda c: int(c.equation))
+    rows = [(c.ok, c.name, c.equation) for c in printed]
+    for group in dict.fromkeys(c.equation for c in report.constraints if not c.equation.isdigit()):
+        members = [c for c in report.constraints if c.equation == group]
+        words = plural(len(members), "rule") if len(members) > 1 else members[0].label
+        rows.append((all(c.ok for c in members), BEYOND.get(group, group), words))
+    items = "".join(f'<li><b class="{"good" if ok else "bad"}">{"✓" if ok else "✗"}</b> {escape(name)} <span>({escape(note)})</span></li>'
+                    for ok, name, note in rows)
     return f'<p class="quiet" style="margin-top:.5rem">{head}</p><ul class="checks">{items}</ul>'

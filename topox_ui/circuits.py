@@ -9,9 +9,17 @@ import streamlit as st
 
 from topox_core.exports import PROGRAM_COLUMNS, cross_connects
 from topox_core.figures.circuits import (
-    SlotState, changes, changes_a_slot, cross_connects_in, matrix, ports_busy, ports_over_time, slot_state, slots,
+    SlotState,
+    changes,
+    changes_a_slot,
+    cross_connects_in,
+    matrix,
+    ports_busy,
+    ports_over_time,
+    slot_state,
+    slots,
 )
-from topox_core.figures.numbers import count, plural, short, time
+from topox_core.figures.numbers import plural, short, time
 from topox_core.schedule.result import Result
 from topox_ui.frame import Look, chart_title, escape, headline
 from topox_ui.loading import Loaded, cluster_words
@@ -28,7 +36,16 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, look: Lo
     execution = result.execution
     assert execution is not None
     title = st.container()
-    state = _slot(result)
+    with st.container(key="slot_strip"):
+        heading = st.container()
+        state = _slot(result)
+        changed = parts.measures.circuits_changed
+        with heading:
+            chart_title("Circuits set up, slot by slot" if changed else "Circuits in use, slot by slot",
+                        f"{plural(changed, 'change')} in all; a circuit's first use is none" if changed else "no circuit ever changes")
+        chart(changes(execution, state, look.theme, look.scale), "changes", "Circuits set up in each slot; the slot is marked.",
+              lambda: {"slot": list(range(slots(execution))), "circuits set up": changes_a_slot(execution).tolist()},
+              "Changes by slot")
     with title:
         _headline(loaded, case, result, parts, state)
     left, right = st.columns([1, 1.12], gap="medium")
@@ -40,15 +57,15 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, look: Lo
               f"Circuits in slot {state.slot}: {carrying} carry data, {dark} are being set up. The table has the same facts.",
               lambda: _circuit_rows(result, state), "Circuits in this slot")
     with right:
+        title = st.container()
         switch = _switch(case)
         note = "one row a port; number: destination" if switch is not None else "a row a switch; vermilion: dark; empty: free"
-        chart_title("Every out-port over the iteration" if switch is None else f"Switch {switch} over the iteration", note, under=True)
+        with title:
+            chart_title("Every out-port over the iteration" if switch is None else f"Switch {switch} over the iteration", note,
+                        under=True)
         chart(ports_over_time(execution, state, switch, look.theme, look.scale), "over_time",
               "Which circuit every out-port holds over the iteration; the slot is marked.",
               lambda: _program(result, switch), "Cross-connect program")
-        chart_title("Circuits set up", f"{count(parts.measures.circuits_changed)} changes in all", under=True)
-        chart(changes(execution, state, look.theme, look.scale), "changes", "Circuits set up in each slot; the slot is marked.",
-              lambda: {"slot": list(range(slots(execution))), "circuits set up": changes_a_slot(execution).tolist()}, "Changes by slot")
         _cross_connects(case, result, state, look)
     keep_address()
 
@@ -67,7 +84,8 @@ def _slot(result: Result) -> SlotState:
         st.session_state[key] = value
     if last == 0:
         return slot_state(execution, 0)
-    st.slider("Slot", 0, last, key=key, format="slot %d", label_visibility="collapsed", on_change=_slotted, args=(key,))
+    with st.container(key="slot"):
+        st.slider("Slot", 0, last, key=key, format="slot %d", label_visibility="collapsed", on_change=_slotted, args=(key,))
     return slot_state(execution, value)
 
 
@@ -84,8 +102,8 @@ def _headline(loaded: Loaded, case: Case, result: Result, parts: Drawn, state: S
     life = parts.measures.mean_life_ms
     lives = f" Over the iteration a circuit lives <b>{time(life)}</b> on average." if life is not None else ""
     headline(f"Circuits · {escape(loaded.title)} · {cluster_words(cluster)}, {short(cluster.slot_ms)}&nbsp;ms slots",
-             f"In slot <b>{state.slot:,}</b>, <b>{carrying:,}</b> of {plural(every, 'out-port')} "
-             f"carry data{turning} and <b>{max(0, every - held):,}</b> are free.{lives}")
+             f"<b>{carrying:,}</b> of {plural(every, 'out-port')} carry data in slot <b>{state.slot:,}</b>{turning} "
+             f"and <b>{max(0, every - held):,}</b> are free.{lives}")
 
 
 def _switch(case: Case) -> int | None:

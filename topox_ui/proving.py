@@ -9,8 +9,8 @@ from topox_core.figures.numbers import percent, seconds, time
 from topox_core.figures.search import search
 from topox_core.schedule.result import Result
 from topox_ui import session
-from topox_ui.loading import loaded as loaded_now
 from topox_ui.frame import Look, chart_title
+from topox_ui.loading import loaded as loaded_now
 from topox_ui.show import chart
 from topox_ui.solving import Case, case_of, desk
 from topox_ui.what_if import engine_choice
@@ -18,7 +18,7 @@ from topox_ui.what_if import engine_choice
 WORTH_A_CHART_S = 0.5
 
 
-def prove_button(case: Case, result: Result) -> None:
+def prove_button(result: Result) -> None:
     """Draw the button in the sidebar, with the engine and its time limit behind a small menu."""
     proved, running = result.status == "optimal", desk().proof is not None
     with st.sidebar:
@@ -46,7 +46,7 @@ def search_panel(case: Case, result: Result, look: Look) -> None:
         return
     if desk().note:
         st.warning(desk().note.replace("$", "\\$"))
-    if len(result.story) > 1 and result.wall_s >= WORTH_A_CHART_S:
+    if result.engine != "list" and len(result.story) > 1 and result.wall_s >= WORTH_A_CHART_S:
         chart_title("Search", "the optimum lies between the lines", under=True)
         chart(search(result.story, result.wall_s, look.theme, look.scale), "search",
               f"Best schedule and bound over {seconds(result.wall_s)}.", lambda: _story(result.story))

@@ -35,22 +35,24 @@ def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures)
 
 def schedule_kpis(case: Case, result: Result, now: Measures) -> None:
     """Draw the KPIs, each with its change against the setting before."""
-    before = _before(case, result, now)
+    before = _before(case, now)
     makespan = result.makespan_ms or 0.0
     gap = result.gap or 0.0
+    devices, ports = (case.cluster.servers * each for each in (case.cluster.devices_per_server, case.cluster.ports_per_server))
     kpis([
-        ("Iteration", time(makespan), *_change(makespan, before and before.makespan_ms, "ms", worse_up=True)),
+        ("Iteration", time(makespan), *_change(makespan, before and before.makespan_ms, "ms", _by(result), worse_up=True)),
         ("Gap to bound", percent(gap), "proved" if result.status == "optimal" else f"bound {time(result.bound_ms)}", "off", "off"),
         ("Devices computing", percent(now.device_busy),
-         *_change(100 * now.device_busy, before and 100 * before.device_busy, "points")),
+         *_change(100 * now.device_busy, before and 100 * before.device_busy, "points", f"of {plural(devices, 'device')}")),
         ("Ports carrying", percent(now.port_carrying),
-         *_change(100 * now.port_carrying, before and 100 * before.port_carrying, "points", neutral=True)),
+         *_change(100 * now.port_carrying, before and 100 * before.port_carrying, "points", f"of {plural(ports, 'out-port')}",
+                  neutral=True)),
         ("Circuit changes", count(now.circuits_changed), f"{percent(now.port_dark)} of port time dark" if now.dark_ms else
          f"of {plural(now.circuits_used, 'circuit')} used", "off", "off"),
     ])
 
 
-def _before(case: Case, result: Result, now: Measures) -> Measures | None:
+def _before(case: Case, now: Measures) -> Measures | None:
     """Return the measures of the setting shown before this one, of the same graph."""
     state = st.session_state
     this = (case.graph.digest, case.key)
@@ -64,10 +66,14 @@ def _before(case: Case, result: Result, now: Measures) -> Measures | None:
     return before[1] if before is not None else None
 
 
-def _change(value: float, before: float | None, unit: str, *, worse_up: bool = False, neutral: bool = False) -> tuple[str, str, str]:
+def _by(result: Result) -> str:
+    return "list schedule" if result.engine == "list" else f"by {result.engine}"
+
+
+def _change(value: float, before: float | None, unit: str, first: str, *, worse_up: bool = False, neutral: bool = False) -> tuple[str, str, str]:
     """Return the line under a KPI, its arrow and its colour: colours tell better from worse, arrows the direction."""
     if before is None:
-        return "\u00a0", "off", "off"
+        return first, "off", "off"
     if abs(value - before) < 1e-6 * max(abs(value), abs(before), 1e-9):
         return "unchanged", "off", "off"
     up = value > before

@@ -11,18 +11,23 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_ui.frame import PLAIN
+from topox_ui.frame import PLAIN, escape, headline
+from topox_ui.session import reset
 
 Table = Callable[[], Any]
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def told(kicker: str = "") -> Iterator[None]:
     """Turn bad input into one line on the page, and stop there; everything else is a bug and stays loud."""
     try:
         yield
     except InputError as error:
+        if kicker:
+            headline(escape(kicker), "This setting <b>cannot be scheduled</b>. Change a what-if on the left, or go back to the file's values.")
         st.error(str(error).replace("$", "\\$"), icon="⚠️")
+        if kicker:
+            st.button("Reset what-ifs", key="reset_here", on_click=reset)
         st.stop()
 
 

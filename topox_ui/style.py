@@ -18,11 +18,13 @@ section[data-testid="stSidebar"] {{ width: {side}px !important; min-width: {side
   border-right: 1px solid {theme.grid}; }}
 section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; min-width: 0 !important; }}
 [data-testid="stSidebarHeader"] {{ height: 1.6rem; padding: .4rem .6rem 0; margin: 0; }}
-[data-testid="stSidebarUserContent"] {{ padding: 0 1.5rem 1.5rem 1.9rem; }}
+[data-testid="stSidebarContent"] {{ padding: 0; }}
+[data-testid="stSidebarUserContent"] {{ padding: 0 1.6rem 1.5rem 1.9rem !important; }}
 [data-testid="stSidebarUserContent"] [data-testid="stVerticalBlock"] {{ gap: .55rem; }}
 [data-testid="stSidebarUserContent"] hr {{ margin: .5rem 0 .35rem; }}
 [data-testid="stSidebarUserContent"] [data-testid="stPageLink"] a {{ padding: .22rem .5rem; margin-left: -.5rem; }}
 [data-testid="stSidebarUserContent"] [data-testid="stSlider"] {{ padding-bottom: .1rem; }}
+[data-testid="stSidebarUserContent"] [data-testid="stTooltipIcon"] {{ opacity: .45; }}
 [data-testid="stSliderTickBarMin"], [data-testid="stSliderTickBarMax"], [data-testid="stSliderTickBar"] {{ display: none; }}
 .side {{ font-weight: 650; font-size: 1rem; margin: 0; }}
 .kicker {{ font-size: .8rem; color: {theme.muted}; margin: 0; line-height: 1.35; }}
@@ -33,20 +35,26 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .chart span {{ font-size: .8rem; font-weight: 400; color: {theme.muted}; }}
 .chart span.under {{ display: block; margin-top: .1rem; }}
 .chart span b {{ color: {theme.ink}; font-weight: 600; }}
+.st-key-see a {{ background: {theme.primary}; padding: .35rem .9rem; border-radius: 6px; }}
+.st-key-see a:hover {{ filter: brightness(1.08); background: {theme.primary}; }}
+.st-key-see a p, .st-key-see a span {{ color: {theme.page} !important; }}
 .quiet {{ font-size: .8rem; color: {theme.muted}; margin: 0; line-height: 1.4; }}
 [data-testid="stMetric"] {{ border-left: 3px solid {theme.line}; padding: 0 0 0 .75rem; }}
 [data-testid="stMetricLabel"] p {{ font-size: .82rem; }}
 [data-testid="stMetricValue"] {{ line-height: 1.35; padding-bottom: 0; }}
 [data-testid="stMetricDelta"] {{ background: none !important; padding: 0 !important; font-size: .8rem; }}
 [data-testid="stMetricDelta"] > div {{ font-size: .8rem; }}
-.st-key-w, .st-key-servers_in_view {{ padding: 0 {LANE_RIGHT - 5}px 0 {LANE_LEFT - 6}px; margin-bottom: -1.15rem; }}
+.st-key-w {{ padding: 0 {LANE_RIGHT - 5}px 0 {LANE_LEFT - 6}px; margin-bottom: -1.15rem; }}
 .st-key-w [data-testid="stSlider"] {{ padding-top: .2rem; }}
+.st-key-slot {{ padding: 0 {LANE_RIGHT - 5}px 0 {LANE_LEFT - 6}px; margin-bottom: -1.15rem; }}
+.st-key-slot_strip {{ gap: .35rem; }}
 .st-key-timeline {{ gap: .35rem; }}
 .st-key-certificate {{ gap: .4rem; padding: .95rem 1rem 1rem; }}
 .seal {{ font-size: 1.05rem; font-weight: 650; margin: 0 0 .35rem; line-height: 1.3; }}
 .good {{ color: {theme.good}; }} .bad {{ color: {theme.bad}; }}
 .facts {{ display: grid; grid-template-columns: auto auto; gap: .18rem .6rem; font-size: .87rem; margin: 0; }}
-.facts dt {{ color: {theme.muted}; }} .facts dd {{ margin: 0; text-align: right; color: {theme.ink}; }}
+.facts, .facts *, .checks, .checks li {{ padding: 0 !important; margin-left: 0 !important; }}
+.facts dt {{ font-weight: 400; color: {theme.muted}; }} .facts dd {{ margin: 0; text-align: right; color: {theme.ink}; }}
 .facts dd b {{ font-weight: 650; }}
 .facts .wide {{ grid-column: 1 / -1; text-align: left; }}
 .checks {{ display: grid; grid-template-columns: 1fr 1fr; gap: .2rem .6rem; font-size: .82rem; margin: .1rem 0 0; padding: 0;
@@ -63,5 +71,6 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .card {{ font-size: .84rem; line-height: 1.4; margin: 0; color: {theme.ink}; }}
 .card span {{ display: block; color: {theme.muted}; font-size: .78rem; margin-bottom: .2rem; }}
 .card .good {{ color: {theme.good}; display: inline; }}
-[data-testid="stExpander"] summary {{ font-size: .85rem; }}
+[data-testid="stExpander"] summary {{ font-size: .82rem; padding-top: 0; padding-bottom: 0; min-height: 1.5rem; }}
+[data-testid="stMain"] [class*="st-key-table_"] {{ margin-top: -.55rem; }}
 </style>"""

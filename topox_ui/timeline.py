@@ -30,11 +30,10 @@ def timeline(result: Result, parts: Drawn, look: Look) -> None:
     execution = result.execution
     assert execution is not None
     with st.container(key="timeline"):
-        chart_title("Timeline", _picked(result, parts) or HINT)
+        lanes = _lanes(parts.lanes, _picked(result) or HINT)
         window = _window(parts, execution.makespan_ms, execution.cluster.slot_ms)
-        lanes = _lanes(parts.lanes)
-        st.plotly_chart(overview(parts.image, parts.image_rows, lanes, execution.makespan_ms, window, look.theme, look.scale),
-                        theme=None, config=PLAIN, key="overview",
+        whole = overview(parts.image, parts.image_rows, lanes, execution.makespan_ms, window, look.theme, look.scale)
+        st.plotly_chart(whole, theme=None, config=PLAIN, key="overview",
                         alt=f"The whole iteration of {short(execution.makespan_ms)} ms, server by server; the window is framed.")
         figure = gantt(execution, parts.bars, lanes, window, parts.chain, look.theme, look.scale)
         shown = in_view(parts.bars, lanes, window)
@@ -44,7 +43,7 @@ def timeline(result: Result, parts: Drawn, look: Look) -> None:
         if note := window_words(window, len(shown)):
             st.caption(note)
         table_under("gantt", lambda: _table(result, parts, window), "Tasks in this window")
-        chart_title("Out-ports in use", "carrying data; hatched: dark")
+        chart_title("Out-ports in use", "coloured by what they carry; hatched: dark")
         chart(port_use(execution, window, look.theme, look.scale), "ports",
               "Out-ports that carry data or are dark, over the same time window.", lambda: port_table(execution), "Every out-port")
     keep_address()
@@ -55,7 +54,7 @@ def _window(parts: Drawn, makespan_ms: float, slot_ms: float) -> tuple[float, fl
     now = scenario()
     low, high = now.value("from_ms"), now.value("to_ms")
     if low is None and high is None:
-        low, high = first_window(parts.bars, makespan_ms, slot_ms)
+        low, high = first_window(parts.bars, parts.lanes, makespan_ms, slot_ms)
     low, high = min(low or 0.0, makespan_ms), min(high if high is not None else makespan_ms, makespan_ms)
     if high - low < makespan_ms * 1e-4:
         low, high = 0.0, makespan_ms
@@ -68,8 +67,8 @@ def _window(parts: Drawn, makespan_ms: float, slot_ms: float) -> tuple[float, fl
     if tuple(st.session_state.get(key, ())) != (low, high):
         st.session_state[key] = (low, high)
     with st.container(key="w"):
-        st.select_slider("Time window", ends, format_func=lambda v: f"{short(v)} ms", key=key, on_change=_windowed, args=(key,),
-                         label_visibility="collapsed")
+        st.select_slider("Time window", ends, value=(low, high), format_func=lambda v: f"{short(v)} ms", key=key,
+                         on_change=_windowed, args=(key,), label_visibility="collapsed")
     return low, high
 
 
@@ -87,22 +86,23 @@ def _windowed(key: str) -> None:
         choose("to_ms", high)
 
 
-def _lanes(lanes: Lanes) -> Lanes:
-    """Offer which servers are in view, where not all fit; return the lanes in view."""
+def _lanes(lanes: Lanes, note: str) -> Lanes:
+    """Write the title, beside it which servers are in view where not all fit; return the lanes in view."""
     most = lanes.most_servers
     if most >= lanes.servers:
+        chart_title("Timeline", note)
         return lanes.showing(0, lanes.servers - 1)
     firsts = list(range(0, lanes.servers, most))
-    key = "w_servers"
-    if st.session_state.get(key) not in firsts:
-        st.session_state[key] = firsts[0]
-    with st.container(key="servers_in_view"):
-        first = st.select_slider("Servers in view", firsts, key=key, label_visibility="collapsed",
-                                 format_func=lambda s: f"servers {s} to {min(s + most, lanes.servers) - 1} of {lanes.servers}")
+    key = f"w_servers_{most}"
+    title, choice = st.columns([3.2, 1], vertical_alignment="bottom")
+    with title:
+        chart_title("Timeline", note)
+    first = choice.selectbox("Servers in view", firsts, key=key, label_visibility="collapsed",
+                             format_func=lambda s: f"servers {s} to {min(s + most, lanes.servers) - 1}")
     return lanes.showing(first, first + most - 1)
 
 
-def _picked(result: Result, parts: Drawn) -> str:
+def _picked(result: Result) -> str:
     """Return the facts of the bar that was clicked, as HTML, or nothing."""
     chosen: Any = st.session_state.get("gantt") or {}
     points = chosen.get("selection", {}).get("points", [])

@@ -46,7 +46,7 @@ def what_ifs(loaded: Loaded) -> None:
                help="Optical ports of one server, spread evenly over the switches.")
         _pick("Circuits", "circuits", CIRCUIT_WORDS, settings.circuits,
               "stay: a transfer keeps its circuit while it lasts. may move: circuits are drawn afresh each slot, as printed.")
-        more = st.expander("Model, slot, collectives", key="more_what_ifs", type="compact")
+        more = st.expander("More what-ifs", key="more_what_ifs", type="compact")
         with more:
             _more(cluster, settings)
         if now.cluster or now.settings:

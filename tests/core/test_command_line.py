@@ -140,7 +140,9 @@ def test_a_cluster_key_on_the_command_line_wins_and_is_kept_in_the_result(run: A
     _, out, _ = run("schedule", "g.json", "c.json", "--json", "--port-gbps", "50", "--output", "r.json")
     assert json.loads(out)["makespan_ms"] == 17.0
     assert json.loads((folder / "r.json").read_text())["settings"]["cluster"] == {"port_gbps": 50.0}
-    assert run("check", "g.json", "c.json", "r.json")[0] == 0
+    status, _, err = run("check", "g.json", "c.json", "r.json")
+    assert status == 0
+    assert "made with port_gbps 50.0, in place of the cluster file's 100.0" in err
     assert run("check", "g.json", "c.json", "r.json", "--port-gbps", "25")[0] == 1
 
 

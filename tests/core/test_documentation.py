@@ -41,15 +41,16 @@ def test_the_readme_s_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert main([*command, *short]) == 0, capsys.readouterr().err
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
+@pytest.mark.parametrize("document", PAGES, ids=[path.name for path in PAGES])
+def test_links_between_pages_lead_somewhere(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
     links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
-    assert [link for link in links if link and not (page.parent / link).exists()] == []
+    assert [link for link in links if link and not (document.parent / link).exists()] == []
 
 
 def test_the_make_targets_that_pages_name_exist() -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
-    named = {target for page in PAGES for target in re.findall(r"`?make ([a-z]+)\b[^`\n]*`", page.read_text(encoding="utf-8"))}
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    named = set(re.findall(r"(?:^|`)make ([a-z]+)\b", text, re.MULTILINE))
     assert {"run", "test"} <= named
     assert named <= targets

@@ -85,3 +85,13 @@ def test_critical_path_and_depth_agree_with_networkx(seed: int, width: int, laye
     path = [at[name] for name in found.critical_path]
     assert float(np.sum(duration[path])) == pytest.approx(found.critical_path_ms)
     assert all(oracle.has_edge(a, b) for a, b in pairwise(path))
+
+
+@pytest.mark.parametrize("kind", ["all_reduce", "all_gather", "reduce_scatter"])
+@pytest.mark.parametrize("rings", [1, 2])
+def test_a_fluid_ring_takes_as_long_as_its_lock_steps_when_nothing_is_in_the_way(kind: str, rings: int) -> None:
+    graph = TaskGraph("ring", (Task("c", kind, (), members=(0, 1, 2, 3, 4), size_bytes=1e7),))
+    fluid, steps = (facts(graph, SLOW, Lowering(rings=rings, steps=word)) for word in ("fluid", "stepwise"))
+    assert fluid.critical_path_ms == pytest.approx(steps.critical_path_ms)
+    assert fluid.bytes_total == pytest.approx(steps.bytes_total)
+    assert steps.depth == (8 if kind == "all_reduce" else 4)

@@ -182,7 +182,7 @@ def test_what_goes_to_the_experts_comes_home_again() -> None:
     ("dlmr", {}, "workload, field name: must be one of dlrm, "),
     ("dlrm", {"gpus": 3}, "workload dlrm, field gpus: unknown parameter"),
     ("dlrm", {"configuration": "3"}, "field configuration: must be one of 1, 2 (got 3)"),
-    ("dlrm", {"port_gbps": "fast"}, "field port_gbps: must be a number from 0.001 to 1e+06 (got fast)"),
+    ("dlrm", {"port_gbps": "fast"}, "field port_gbps: must be a number from 0.001 to 1,000,000 (got fast)"),
     ("dlrm", {"port_gbps": "nan"}, "(got nan)"),
     ("moe", {"servers": "2.5"}, "field servers: must be a whole number from 2 to 512 (got 2.5)"),
     ("moe", {"servers": True}, "(got True)"),
@@ -200,3 +200,9 @@ def test_a_bad_choice_gets_one_line_that_names_it(name: str, values: dict[str, o
 def test_changed_choices_show_in_the_name_of_the_graph() -> None:
     assert generate("dlrm")[0].name == "DLRM (TOPO-X Table II)"
     assert generate("dlrm", {"mp_element_bytes": "4"})[0].name == "DLRM (TOPO-X Table II) (mp_element_bytes=4)"
+
+
+def test_the_page_on_workloads_names_every_workload_and_parameter() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "workloads.md").read_text(encoding="utf-8")
+    words = set(WORKLOADS) | {p.key for w in WORKLOADS.values() for p in w.parameters}
+    assert [word for word in sorted(words) if f"`{word}`" not in page] == []

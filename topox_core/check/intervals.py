@@ -66,7 +66,7 @@ def united(group: Int, start: Float, end: Float, tolerance: float) -> tuple[Int,
     first = np.ones(len(order), np.bool_)
     first[1:] = (g[1:] != g[:-1]) | (s[1:] > reach[:-1] + tolerance)
     begins = np.flatnonzero(first)
-    lasts = np.append(begins[1:], len(order)) - 1
+    lasts = np.append(begins, len(order))[1:] - 1
     return order[begins], s[begins], reach[lasts]
 
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import read, read_graph_and_cluster
-from topox_core.cli.printing import as_json, table
+from topox_core.cli.printing import as_json, note, table
 
 if TYPE_CHECKING:
     from topox_core.check.report import CheckReport
+    from topox_core.cluster import Cluster
 
 SHOWN_VIOLATIONS = 20
 
@@ -39,11 +40,19 @@ def run(options: argparse.Namespace) -> int:
     record = read_schedule(read(options.schedule), options.schedule)
     report = check(graph, cluster, record, file=options.schedule, model=options.model, circuits=options.circuits,
                    cluster_changes=overrides)
+    _tell_changes(cluster, record["settings"].get("cluster") or {}, set(overrides))
     if options.json:
         as_json(as_record(report))
     else:
         _print(report)
     return 0 if report.ok else 1
+
+
+def _tell_changes(cluster: Cluster, made_with: dict[str, Any], overridden: set[str]) -> None:
+    """Say which keys of the cluster file did not count, because the result was made with others."""
+    for key, value in made_with.items():
+        if key not in overridden and getattr(cluster, key) != value:
+            note(f"the result was made with {key} {value}, in place of the cluster file's {getattr(cluster, key)}")
 
 
 def as_record(report: CheckReport) -> dict[str, Any]:

@@ -9,13 +9,11 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.cluster import Cluster
 from topox_core.execution import Circuits, Execution
-from topox_core.figures.numbers import short
 from topox_core.figures.overview import paint
 from topox_core.figures.palette import VERMILION, Theme, discrete_scale
-from topox_core.figures.template import axis, frame
-from topox_core.measures import in_port, out_port
+from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame
+from topox_core.measures import in_port, out_port, ports_in_use
 
 EPS_MS = 1e-9
 MOST_CELLS = 40  # servers a side for which cells are drawn with numbers
@@ -74,7 +72,7 @@ def matrix(execution: Execution, state: SlotState, theme: Theme, scale: float = 
         of = np.flatnonzero(circuits.switch[state.carrying] == switch)
         figure.add_trace(_cells(execution, state.carrying[of], left[of], width[of], f"switch {switch}", {
             "color": theme.switch_colour(switch), "line": {"color": theme.page, "width": 1 if n < 24 else 0}},
-            text=[str(switch)] * len(of), textfont={"size": size, "color": theme.switch_text(switch)}))
+            text=[f"<b>{switch}</b>"] * len(of), textfont={"size": size, "color": theme.switch_text(switch)}))
     if len(state.dark):
         tail = slice(len(state.carrying), None)
         figure.add_trace(_cells(execution, state.dark, left[tail], width[tail], "dark", {
@@ -117,20 +115,20 @@ def _square(figure: go.Figure, execution: Execution, state: SlotState, theme: Th
     every = 1 if n <= 24 else 2
     tick = {"size": (11 if n <= 24 else 9) * scale, "color": theme.muted}
     total = {"size": (11 if n <= 24 else 9) * scale, "color": theme.ink}
-    margin = [{"x": n - 0.35, "y": s, "xanchor": "left", "showarrow": False, "font": total,
+    margin = [{"x": n - 0.4, "y": s, "xanchor": "left", "showarrow": False, "font": total,
                "text": f"<b>{out[s]}</b> of {limit}" + (" out" if s == 0 else "")} for s in range(0, n, every)]
-    margin += [{"x": d, "y": n - 0.35, "yanchor": "top", "showarrow": False, "font": total,
+    margin += [{"x": d, "y": n - 0.42, "yanchor": "top", "showarrow": False, "font": total,
                 "text": f"<b>{into[d]}</b>" + (f"<br>of {limit} in" if d == 0 else "")} for d in range(0, n, every)]
     names = [f"S{s}" for s in range(0, n, every)]
     common: dict[str, Any] = {"showgrid": False, "tickvals": list(range(0, n, every)), "ticktext": names, "ticks": "", "tickfont": tick,
               "constrain": "domain"}
-    side = 440 * scale
+    # The totals need room inside the axes: annotations beyond an axis' range are not drawn.
+    right, below = n * 0.15, n * 0.09
     return frame(
-        figure, theme, side + 70 * scale, scale, showlegend=True, annotations=margin,
-        margin={"l": 30, "r": 66 * scale, "t": 22, "b": 8, "pad": 0},
-        legend={"orientation": "h", "x": 0, "y": -0.12, "yanchor": "top", "itemclick": False, "itemdoubleclick": False},
-        xaxis=axis(theme, scale, **common, range=[-0.5, n - 0.5], side="top", constraintoward="left"),
-        yaxis=axis(theme, scale, **common, range=[n - 0.5, -0.5], scaleanchor="x", constraintoward="top"))
+        figure, theme, 500 * scale, scale, showlegend=True, annotations=margin, margin={"l": 30, "r": 4, "t": 22, "b": 26, "pad": 0},
+        legend={"orientation": "h", "x": 0, "y": 0, "yanchor": "top", "itemclick": False, "itemdoubleclick": False},
+        xaxis=axis(theme, scale, **common, range=[-0.5, n - 0.5 + right], side="top", constraintoward="left"),
+        yaxis=axis(theme, scale, **common, range=[n - 0.5 + below, -0.5], scaleanchor="x", constraintoward="top"))
 
 
 def _large_matrix(execution: Execution, state: SlotState, theme: Theme, scale: float) -> go.Figure:
@@ -143,9 +141,13 @@ def _large_matrix(execution: Execution, state: SlotState, theme: Theme, scale: f
     figure = go.Figure(go.Heatmap(
         z=image, colorscale=discrete_scale(colours), zmin=-0.5, zmax=len(colours) - 0.5, showscale=False,
         hovertemplate="S%{y} → S%{x}<extra></extra>"))
+    for switch in np.unique(circuits.switch[state.carrying]).tolist()[:SWITCH_COLOURS]:
+        figure.add_trace(go.Scatter(x=[None], y=[None], mode="markers", name=f"switch {switch}", showlegend=True,
+                                    marker={"symbol": "square", "size": 11, "color": theme.switch_colour(switch)}))
     common: dict[str, Any] = {"constrain": "domain", "nticks": 10, "tickprefix": "S", "range": [-0.5, n - 0.5]}
     return frame(
-        figure, theme, 480 * scale, scale, margin={"l": 44, "r": 8, "t": 22, "b": 8, "pad": 0},
+        figure, theme, 500 * scale, scale, showlegend=True, margin={"l": 44, "r": 8, "t": 22, "b": 26, "pad": 0},
+        legend={"orientation": "h", "x": 0, "y": 0, "yanchor": "top", "itemclick": False, "itemdoubleclick": False},
         xaxis=axis(theme, scale, **common, side="top", constraintoward="left"),
         yaxis=axis(theme, scale, **{**common, "range": [n - 0.5, -0.5]}, scaleanchor="x", constraintoward="top"))
 
@@ -247,19 +249,29 @@ def changes_a_slot(execution: Execution) -> NDArray[np.int64]:
 
 
 def changes(execution: Execution, state: SlotState, theme: Theme, scale: float = 1.0) -> go.Figure:
-    """Return the circuits set up slot by slot (or a few slots a bar, where there are many)."""
+    """Return the strip of circuits set up slot by slot (a few slots a bar, where there are many), on the slot slider's axis.
+
+    Where nothing ever changes it shows the circuits in use instead.
+    """
     counts, tau = changes_a_slot(execution), execution.cluster.slot_ms
-    fold = max(1, -(-len(counts) // 400))
-    folded = np.add.reduceat(counts, np.arange(0, len(counts), fold))
+    moving = bool(counts.any())
+    if not moving:
+        edges = np.arange(len(counts) + 1) * tau
+        counts = np.ceil(ports_in_use(execution.circuits.start_ms, execution.circuits.end_ms, edges) - 1e-6).astype(np.int64)
+    fold = max(1, -(-len(counts) // 500))
+    folded = (np.add if moving else np.maximum).reduceat(counts, np.arange(0, len(counts), fold))
+    word = "set up" if moving else "in use"
     figure = go.Figure(go.Bar(
-        x=(np.arange(len(folded)) + 0.5) * fold * tau, y=folded, width=fold * tau, name="changes",
-        marker={"color": theme.muted, "line": {"width": 0}}, hovertemplate="%{y} set up at %{x:.6~g} ms<extra></extra>"))
-    title = "circuits a slot" if fold == 1 else f"circuits in {fold} slots"
-    figure = _over_time(figure, execution, state, theme, scale, 84 * scale, [0, max(1.0, float(folded.max(initial=0)) * 1.1)],
-                        np.zeros(0), [])
-    figure.update_layout(margin={"l": 46}, yaxis=axis(theme, scale, grid=True, nticks=4, tickformat=",~g", title=title, range=[
-        0, max(1.0, float(folded.max(initial=0)) * 1.1)]))
-    return figure
+        x=(np.arange(len(folded)) + 0.5) * fold * tau, y=folded, width=fold * tau, name=word,
+        marker={"color": theme.muted if moving else theme.line, "line": {"width": 0}},
+        hovertemplate="%{y} " + word + " at %{x:.6~g} ms<extra></extra>"))
+    cursor = {"type": "line", "x0": (state.slot + 0.5) * tau, "x1": (state.slot + 0.5) * tau, "yref": "paper", "y0": 0, "y1": 1.08,
+              "line": {"color": theme.ink, "width": 1.5}}
+    return frame(
+        figure, theme, 84 * scale, scale, shapes=[cursor], margin={"l": LANE_LEFT, "r": LANE_RIGHT, "t": 4, "b": 22, "pad": 0},
+        xaxis=axis(theme, scale, range=[0, len(counts) * tau], ticksuffix=" ms", nticks=12, tickformat=",~g"),
+        yaxis=axis(theme, scale, grid=True, range=[0, max(1.0, float(folded.max(initial=0)) * 1.1)], nticks=3, tickformat=",~g",
+                   title=word if fold == 1 or not moving else f"{word} in {fold}"))
 
 
 def cross_connects_in(execution: Execution, state: SlotState) -> dict[str, list[str]]:
@@ -272,9 +284,3 @@ def cross_connects_in(execution: Execution, state: SlotState) -> dict[str, list[
             cell = table[f"Switch {r}"]
             cell[s] = f"{word}S{d}" if cell[s] == "–" else f"{cell[s]}, {word}S{d}"
     return {"Server": [f"S{s}" for s in range(cluster.servers)], **table}
-
-
-def slot_headline(cluster: Cluster, carrying: int, dark: int) -> tuple[str, str, str, str]:
-    """Return the four counts of the Circuits headline, as text: carrying, all, turning and free out-ports."""
-    every = cluster.servers * cluster.ports_per_server
-    return short(carrying), f"{every:,}", short(dark), f"{max(0, every - carrying - dark):,}"

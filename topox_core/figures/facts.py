@@ -31,7 +31,7 @@ def _bars(names: list[str], values: list[float], colours: list[str], labels: lis
 
 def tasks_by_kind(counts: Mapping[str, int], theme: Theme, scale: float = 1.0) -> go.Figure:
     """Return how many tasks of each kind the graph has."""
-    colours = [KIND_COLOURS.get(kind, theme.muted) for kind in counts]
+    colours = [KIND_COLOURS.get(kind, theme.line) for kind in counts]
     return _bars([kind.replace("_", " ") for kind in counts], [float(v) for v in counts.values()], colours,
                  [count(v) for v in counts.values()], theme, scale)
 

@@ -27,6 +27,7 @@ from topox_core.figures.palette import (
     VERMILION,
     Theme,
     look_words,
+    traffic,
 )
 from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame
 from topox_core.graph.transfer_graph import FloatArray
@@ -54,7 +55,7 @@ def gantt(execution: Execution, bars: Bars, lanes: Lanes, window: Window, chain:
     chosen = in_view(bars, lanes, window)[:MOST_BARS]
     figure = go.Figure()
     on_chain = chain.mask(len(execution.graph)) if chain is not None else np.zeros(len(execution.graph), np.bool_)
-    words = look_words(sorted(set(execution.graph.parallelism)))
+    words = look_words(traffic(execution.graph))
     for look in (FORWARD, BACKWARD, UPDATE, SEND, GRADIENT, MODEL, EXPERT, DARK):
         of_kind = chosen[bars.look[chosen] == look]
         if len(of_kind):

@@ -132,11 +132,12 @@ def bars_of(execution: Execution, lanes: Lanes) -> Bars:
     return Bars(server[order], row[order], looked[order].astype(np.uint8), start[order], end[order], node[order], circuit[order])
 
 
-def first_window(bars: Bars, makespan_ms: float, slot_ms: float, target: int = 600) -> tuple[float, float]:
-    """Return the window a reader sees first: all of a small iteration, else from 0 to where ``target`` bars have begun."""
-    if len(bars) <= target or makespan_ms <= 0:
+def first_window(bars: Bars, lanes: Lanes, makespan_ms: float, slot_ms: float, target: int = 600) -> tuple[float, float]:
+    """Return the window a reader sees first: all of it, or from 0 to where ``target`` bars of the servers in view have begun."""
+    start = bars.start_ms[(bars.server >= lanes.first) & (bars.server <= lanes.last)]
+    if len(start) <= target or makespan_ms <= 0:
         return 0.0, makespan_ms
-    end = float(bars.start_ms[target])
+    end = float(start[target])
     step = 10.0 ** np.floor(np.log10(max(end, makespan_ms / 1000)))
     end = max(float(np.ceil(end / step * 2) * step / 2), min(slot_ms, makespan_ms))
     return 0.0, min(end, makespan_ms)

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.graph.transfer_graph import BARRIER, COMPUTE, TransferGraph
+from topox_core.graph.transfer_graph import BARRIER, COMPUTE, TRANSFER, TransferGraph
 
 ThemeName = Literal["light", "dark"]
 
@@ -83,6 +83,11 @@ def looks(graph: TransferGraph) -> NDArray[np.uint8]:
     return np.fromiter(
         (_COMPUTE_LOOK.get(kind, UPDATE) if node == COMPUTE else IDLE if node == BARRIER else _TRANSFER_LOOK.get(use, SEND)
          for node, kind, use in words), np.uint8, len(graph))
+
+
+def traffic(graph: TransferGraph) -> list[str]:
+    """Return the parallelisms of the transfers in a graph (``""`` where a transfer names none)."""
+    return sorted({use for kind, use in zip(graph.kind.tolist(), graph.parallelism, strict=True) if kind == TRANSFER})
 
 
 def look_words(parallelisms: Sequence[str]) -> dict[int, str]:

@@ -6,7 +6,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from topox_core.execution import Execution
-from topox_core.figures.palette import LOOK_COLOURS, SEND, VERMILION, Theme
+from topox_core.figures.palette import LOOK_COLOURS, VERMILION, Theme, look_words, looks, traffic
 from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame
 from topox_core.graph.transfer_graph import FloatArray
 from topox_core.measures import ports_in_use
@@ -26,24 +26,29 @@ def step_edges(window: tuple[float, float], slot_ms: float) -> FloatArray:
 
 
 def port_use(execution: Execution, window: tuple[float, float], theme: Theme, scale: float = 1.0) -> go.Figure:
-    """Return the strip: out-ports carrying data (mean of each step) and, on top, those that are dark."""
+    """Return the strip: out-ports by what they carry (mean of each step) and, on top, those that are dark."""
     circuits, cluster = execution.circuits, execution.cluster
     total = cluster.servers * cluster.ports_per_server
     edges = step_edges(window, cluster.slot_ms)
-    carrying = ports_in_use(circuits.start_ms, circuits.end_ms, edges)
-    dark = ports_in_use(circuits.setup_ms, circuits.start_ms, edges)
+    look = looks(execution.graph)[circuits.node]
+    words = look_words(traffic(execution.graph))
+    parts: list[tuple[str, str, dict[str, object] | None, FloatArray]] = [
+        (words[kind], LOOK_COLOURS[kind], None, ports_in_use(circuits.start_ms[look == kind], circuits.end_ms[look == kind], edges))
+        for kind in np.unique(look).tolist()]
+    hatched: dict[str, object] = {"shape": "/", "size": 5, "solidity": 0.45, "fgcolor": VERMILION, "bgcolor": theme.page}
+    parts.append(("dark", VERMILION, hatched, ports_in_use(circuits.setup_ms, circuits.start_ms, edges)))
     figure = go.Figure()
-    # One closing point, so that the last step is drawn to its end.
-    for name, values, colour, pattern in (("carrying data", carrying, LOOK_COLOURS[SEND], None),
-                                          ("dark", dark, VERMILION, {"shape": "/", "size": 5, "solidity": 0.45})):
-        if name == "dark" and not dark.any():
+    for name, colour, pattern, values in parts:
+        if not values.any():
             continue
+        # One closing point, so that the last step is drawn to its end.
         figure.add_trace(go.Scatter(
             x=edges, y=np.append(values, values[-1:]), name=name, stackgroup="ports", mode="lines",
-            line={"shape": "hv", "width": 1, "color": colour}, fillcolor=colour if pattern is None else None, fillpattern=pattern,
-            hovertemplate="%{y:.3~g} out-ports " + name + "<extra></extra>"))
-    peak = float((carrying + dark).max(initial=0.0))
-    top = total if peak > total / 4 else max(1.0, peak * 1.15)
+            line={"shape": "hv", "width": 0 if pattern is None else 1, "color": colour},
+            fillcolor=colour if pattern is None else None, fillpattern=pattern,
+            hovertemplate="%{y:.3~g} out-ports: " + name + "<extra></extra>"))
+    peak = float(np.sum([values for _, _, _, values in parts], axis=0).max(initial=0.0))
+    top = float(total) if peak > total / 4 else max(1.0, peak * 1.15)
     note = [] if top == total else [{
         "xref": "paper", "x": 1, "xanchor": "right", "yref": "paper", "y": 1, "yanchor": "bottom", "showarrow": False,
         "text": f"of {total:,} out-ports", "font": {"size": 10.5 * scale, "color": theme.muted}}]

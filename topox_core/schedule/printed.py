@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.schedule import mip
-from topox_core.schedule.answer import Answer, Limits, OnProgress, Stop, never, silent
+from topox_core.schedule.answer import Answer, Limits, OnProgress, Stop, StoppedBy, never, silent
 from topox_core.schedule.feasibility import impossible
-from topox_core.schedule.highs import branch_and_bound, opened
+from topox_core.schedule.highs import branch_and_bound
+from topox_core.schedule.best_known import opened
 from topox_core.schedule.problem import Int, Network, Problem
 from topox_core.schedule.windows import topological_order
 
@@ -282,12 +283,10 @@ def solve_printed(problem: Problem, limits: Limits, stop: Stop = never, on_progr
     reason = impossible(problem)
     if reason is not None:
         return Answer(None, limits.bound, "", "proof", infeasible=True, message=reason)
-    search = opened(problem, limits, on_progress, SOURCE)
-    model = printed_model(problem, search.makespan, search.bound)
+    known = opened(problem, limits, on_progress)
+    model = printed_model(problem, known.makespan, known.bound)
     model.refuse_if_too_large()
-    if search.close_enough:
-        return search.answer("gap", "critical path")
-    if stop():
-        return search.answer("cancelled", "critical path")
-    assert search.start is not None
-    return branch_and_bound(search, model.build(), model.known(search.start), model.start, 1, stop, BOUND_BY)
+    ended: StoppedBy = "time_limit"
+    if not known.close_enough and not stop():
+        ended = branch_and_bound(known, model.build(), model.known(known.start), model.start, 1, stop, never, SOURCE, BOUND_BY)
+    return known.answer("cancelled" if stop() else ended)

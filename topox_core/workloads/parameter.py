@@ -34,7 +34,7 @@ class Parameter:
         if self.choices:
             return "one of " + ", ".join(str(c) for c in self.choices)
         kind = "a whole number" if isinstance(self.default, int) else "a number"
-        return f"{kind} from {self.least:,g} to {self.most:,g}"
+        return f"{kind} from {self.least:,.12g} to {self.most:,.12g}"
 
     def value(self, given: object, workload: str) -> int | float | str:
         """Return ``given`` (text or a number) as the parameter's type.
