@@ -67,7 +67,7 @@ def _before(case: Case, now: Measures) -> Measures | None:
 
 
 def _by(result: Result) -> str:
-    return "list schedule" if result.engine == "list" else f"by {result.engine}"
+    return {"list": "list schedule", "auto": "by HiGHS and search", "highs": "by HiGHS", "printed": "by the printed MIP"}[result.engine]
 
 
 def _change(value: float, before: float | None, unit: str, first: str, *, worse_up: bool = False, neutral: bool = False) -> tuple[str, str, str]:

@@ -24,7 +24,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 [data-testid="stSidebarUserContent"] hr {{ margin: .5rem 0 .35rem; }}
 [data-testid="stSidebarUserContent"] [data-testid="stPageLink"] a {{ padding: .22rem .5rem; margin-left: -.5rem; }}
 [data-testid="stSidebarUserContent"] [data-testid="stSlider"] {{ padding-bottom: .1rem; }}
-[data-testid="stSidebarUserContent"] [data-testid="stTooltipIcon"] {{ opacity: .45; }}
+[data-testid="stSidebarUserContent"] label [data-testid="stTooltipIcon"] {{ opacity: .45; }}
 [data-testid="stSliderTickBarMin"], [data-testid="stSliderTickBarMax"], [data-testid="stSliderTickBar"] {{ display: none; }}
 .side {{ font-weight: 650; font-size: 1rem; margin: 0; }}
 .kicker {{ font-size: .8rem; color: {theme.muted}; margin: 0; line-height: 1.35; }}
@@ -49,10 +49,11 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .st-key-slot {{ padding: 0 {LANE_RIGHT - 5}px 0 {LANE_LEFT - 6}px; margin-bottom: -1.15rem; }}
 .st-key-slot_strip {{ gap: .35rem; }}
 .st-key-timeline {{ gap: .35rem; }}
+.st-key-gantt {{ margin-top: -.55rem; }}
 .st-key-certificate {{ gap: .4rem; padding: .95rem 1rem 1rem; }}
 .seal {{ font-size: 1.05rem; font-weight: 650; margin: 0 0 .35rem; line-height: 1.3; }}
 .good {{ color: {theme.good}; }} .bad {{ color: {theme.bad}; }}
-.facts {{ display: grid; grid-template-columns: auto auto; gap: .18rem .6rem; font-size: .87rem; margin: 0; }}
+.facts {{ display: grid; grid-template-columns: auto auto; gap: .22rem .6rem; font-size: .87rem; margin: 0; line-height: 1.3; }}
 .facts, .facts *, .checks, .checks li {{ padding: 0 !important; margin-left: 0 !important; }}
 .facts dt {{ font-weight: 400; color: {theme.muted}; }} .facts dd {{ margin: 0; text-align: right; color: {theme.ink}; }}
 .facts dd b {{ font-weight: 650; }}

@@ -186,7 +186,7 @@ def as_bytes(change: Callable[[Record], object]) -> bytes:
     (as_bytes(said(settings=None)), "field settings"),
     (as_bytes(said(makespan_ms="7")), "field makespan_ms: must be a finite number"),
     (as_bytes(said(bound_ms=float("nan"))), "field bound_ms: must be a finite number"),
-    (as_bytes(said(tick_ms=0)), "field tick_ms: must be greater than 0"),
+    (as_bytes(said(tick_ms=0)), "field tick_ms: must be from 1e-09 to 1e\\+09 ms"),
     (as_bytes(lambda r: r.pop("tasks")), "field tasks: is missing"),
     (as_bytes(said(circuits={})), "field circuits: must be a list"),
     (as_bytes(said(tasks=[3])), "task number 0: must be an object"),

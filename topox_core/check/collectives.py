@@ -83,14 +83,15 @@ def _faults(plan: Plan, listed: _Listed) -> list[str]:
 
 def _all_to_all(listed: _Listed, n: int) -> list[str]:
     share = (listed.task.size_bytes or 0.0) / n
-    moved = np.zeros((n, n))
-    np.add.at(moved, (listed.source, listed.destination), listed.size)
-    np.fill_diagonal(moved, share)
-    wrong = np.argwhere(np.abs(moved - share) > BYTES_TOLERANCE * share)
-    if not len(wrong):
-        return []
-    a, b = wrong[0]
-    return [f"moves {moved[a, b]:.9g} bytes {_pair(listed, a, b)}, not size_bytes / {n} = {share:.9g}"]
+    pairs, pair = np.unique(np.array(listed.source) * n + np.array(listed.destination), return_inverse=True)
+    moved = np.bincount(pair, weights=listed.size)
+    wrong = np.flatnonzero(np.abs(moved - share) > BYTES_TOLERANCE * share)
+    if len(wrong):
+        a, b = divmod(int(pairs[wrong[0]]), n)
+        return [f"moves {moved[wrong[0]]:.9g} bytes {_server(listed, a)} -> {_server(listed, b)}, not size_bytes / {n} = {share:.9g}"]
+    if len(pairs) < n * (n - 1):
+        return [f"joins {len(pairs)} ordered pairs of members, must join all {n * (n - 1)}"]
+    return []
 
 
 def _rings(plan: Plan, listed: _Listed, n: int, chain: bool) -> list[str]:
@@ -105,6 +106,8 @@ def _rings(plan: Plan, listed: _Listed, n: int, chain: bool) -> list[str]:
     for i, (a, b) in enumerate(zip(listed.source, listed.destination, strict=True)):
         by_stride.setdefault((b - a) % n, []).append(i)
     faults = _ring_count(rules.rings, rules.strides, set(by_stride), n)
+    if faults:
+        return faults
     passes = 1 if chain else (2 if task.kind == "all_reduce" else 1) * (n - 1)
     steps = passes if rules.steps == "stepwise" and not chain else 1
     share = (task.size_bytes or 0.0) * passes / ((1 if chain else n) * len(by_stride) * steps)
@@ -227,8 +230,3 @@ def distinct_rings(members: int) -> int:
 
 def _server(listed: _Listed, member: int) -> int:
     return (listed.task.members or ())[member]
-
-
-def _pair(listed: _Listed, a: int, b: int) -> str:
-    return f"{_server(listed, a)} -> {_server(listed, b)}"
-

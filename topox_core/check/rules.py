@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from topox_core.border import shown
+from topox_core.check.schedule_file import is_finite
 from topox_core.cluster import Cluster
 from topox_core.errors import InputError
 
@@ -81,18 +82,18 @@ class Rules:
         def word(key: str, words: tuple[str, ...], default: str) -> str:
             value = settings.get(key, default)
             if value not in words:
-                raise InputError(f"must be one of {', '.join(words)} (got {value!r})", file=file, item="settings", field=key)
+                raise InputError(f"must be one of {', '.join(words)} (got {shown(value)})", file=file, item="settings", field=key)
             return str(value)
 
         def flag(key: str, default: bool) -> bool:
             value = settings.get(key, default)
             if not isinstance(value, bool):
-                raise InputError(f"must be true or false (got {value!r})", file=file, item="settings", field=key)
+                raise InputError(f"must be true or false (got {shown(value)})", file=file, item="settings", field=key)
             return value
 
         for field, value, words in (("model", model, MODELS), ("circuits", circuits, CIRCUIT_RULES)):
             if value is not None and value not in words:
-                raise InputError(f"must be one of {', '.join(words)} (got {value!r})", field=field)
+                raise InputError(f"must be one of {', '.join(words)} (got {shown(value)})", field=field)
         chosen = model or word("model", MODELS, "physical")
         paper = chosen == "paper"
         rule = word("circuits", CIRCUIT_RULES, "per-slot" if paper else "continuous")
@@ -113,7 +114,7 @@ class Rules:
 
 def _count(value: Any, key: str, file: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"must be a whole number of at least 1 (got {value!r})", file=file, item="settings", field=key)
+        raise InputError(f"must be a whole number of at least 1 (got {shown(value)})", file=file, item="settings", field=key)
     return value
 
 
@@ -121,16 +122,16 @@ def _tick(settings: Mapping[str, Any], file: str) -> str | float:
     tick = settings.get("tick", "auto")
     if isinstance(tick, str) and tick in ("auto", "slot"):
         return tick
-    if isinstance(tick, bool) or not isinstance(tick, int | float) or not (math.isfinite(tick) and tick > 0):
-        raise InputError(f"must be 'auto', 'slot' or a length in ms above 0 (got {tick!r})",
+    if not is_finite(tick) or tick <= 0:
+        raise InputError(f"must be 'auto', 'slot' or a length in ms above 0 (got {shown(tick)})",
                          file=file, item="settings", field="tick")
-    return tick
+    return float(tick)
 
 
 def _strides(settings: Mapping[str, Any], file: str) -> tuple[int, ...]:
     strides = settings.get("strides", ())
     if not isinstance(strides, list | tuple):
-        raise InputError(f"must be a list of whole numbers (got {strides!r})", file=file, item="settings", field="strides")
+        raise InputError(f"must be a list of whole numbers (got {shown(strides)})", file=file, item="settings", field="strides")
     return tuple(_count(stride, "strides", file) for stride in strides)
 
 
@@ -145,8 +146,10 @@ def changed_cluster(cluster: Cluster, changes: Any, file: str) -> Cluster:
     if changes is None:
         return cluster
     if not isinstance(changes, Mapping):
-        raise InputError(f"must be a record of cluster keys (got {changes!r})", file=file, item="settings", field="cluster")
+        raise InputError(f"must be a record of cluster keys (got {shown(changes)})", file=file, item="settings", field="cluster")
     try:
         return cluster.changed(**{str(key): value for key, value in changes.items()})
     except InputError as error:
         raise InputError(error.problem, file=file, item="settings", field=f"cluster.{error.field}") from None
+    except OverflowError:
+        raise InputError("holds a number of too many digits", file=file, item="settings", field="cluster") from None

@@ -18,6 +18,8 @@ FORMAT, VERSION = "topox-schedule", 1
 STATUSES = ("optimal", "feasible", "infeasible", "unknown")
 # Server, switch and port numbers; far above any cluster, far below what the arrays hold.
 MAX_NUMBER = 1_000_000_000
+# Lengths of a tick or slot; what lies beyond is a slip of units, and would overflow.
+SHORTEST_MS, LONGEST_MS = 1e-9, 1e9
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,8 @@ def columns_of(record: Any, file: str = "") -> Schedule:
         status=str(status), has_schedule=there, makespan_ms=makespan or 0.0,
         bound_ms=_number(record, "bound_ms", file, optional=not there) or 0.0,
         gap=_number(record, "gap", file, optional=True),
-        slot_ms=_positive(record, "slot_ms", file, optional=not there),
-        tick_ms=_positive(record, "tick_ms", file, optional=not there), settings=settings,
+        slot_ms=_length(record, "slot_ms", file, optional=not there),
+        tick_ms=_length(record, "tick_ms", file, optional=not there), settings=settings,
         task=tasks.words("id"), start_ms=tasks.numbers("start_ms"), end_ms=tasks.numbers("end_ms"),
         transfer=transfers.words("id"), collective=transfers.words("collective"),
         transfer_source=transfers.counts("source"), transfer_destination=transfers.counts("destination"),
@@ -113,7 +115,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_finite(value: object) -> bool:
+def is_finite(value: object) -> bool:
+    """Return whether a value from a file is a number that can be counted with."""
     try:
         return _is_number(value) and math.isfinite(value)  # type: ignore[arg-type]
     except OverflowError:
@@ -136,17 +139,17 @@ def _number(record: Mapping[str, Any], key: str, file: str, optional: bool) -> f
     value = record.get(key)
     if value is None and optional:
         return None
-    if not _is_finite(value):
+    if not is_finite(value):
         raise InputError(f"must be a finite number (got {shown(value)})", file=file, field=key)
     return float(value)  # type: ignore[arg-type]
 
 
-def _positive(record: Mapping[str, Any], key: str, file: str, optional: bool) -> float:
+def _length(record: Mapping[str, Any], key: str, file: str, optional: bool) -> float:
     value = _number(record, key, file, optional)
     if value is None:
         return 1.0
-    if value <= 0:
-        raise InputError(f"must be greater than 0 (got {value:g})", file=file, field=key)
+    if not SHORTEST_MS <= value <= LONGEST_MS:
+        raise InputError(f"must be from {SHORTEST_MS:g} to {LONGEST_MS:g} ms (got {value:g})", file=file, field=key)
     return value
 
 
@@ -200,13 +203,13 @@ class _Rows:
 
     def numbers(self, field: str) -> Float:
         """Return a column of finite numbers."""
-        column = self._column(field, _is_finite, {int, float}, "a finite number")
+        column = self._column(field, is_finite, {int, float}, "a finite number")
         try:
             values = np.array(column, np.float64)
         except OverflowError:
             values = np.array([math.nan])
         if not np.isfinite(values).all():
-            self._refuse(column, field, _is_finite, "a finite number")
+            self._refuse(column, field, is_finite, "a finite number")
         return values
 
     def counts(self, field: str, absent: int | None = None) -> Int:

@@ -256,7 +256,7 @@ def changes(execution: Execution, state: SlotState, theme: Theme, scale: float =
     counts, tau = changes_a_slot(execution), execution.cluster.slot_ms
     moving = bool(counts.any())
     if not moving:
-        edges = np.arange(len(counts) + 1) * tau
+        edges = np.arange(len(counts) + 1, dtype=np.float64) * tau
         counts = np.ceil(ports_in_use(execution.circuits.start_ms, execution.circuits.end_ms, edges) - 1e-6).astype(np.int64)
     fold = max(1, -(-len(counts) // 500))
     folded = (np.add if moving else np.maximum).reduceat(counts, np.arange(0, len(counts), fold))

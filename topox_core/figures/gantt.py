@@ -81,8 +81,11 @@ def _kind(execution: Execution, bars: Bars, of_kind: NDArray[np.intp], look: int
         return go.Bar(**common, marker={
             "color": "rgba(0,0,0,0)", "line": {"color": VERMILION, "width": 1},
             "pattern": {"shape": "/", "size": 5, "solidity": 0.45, "fgcolor": VERMILION, "bgcolor": theme.page}})
-    line = {"color": "#7A6A00" if look == MODEL and theme.name == "light" else theme.page, "width": 1}
-    labels = _labels(execution, bars, of_kind, look, (end - start) * PLOT_PX / max(window[1] - window[0], 1e-9))
+    pixels = (end - start) * PLOT_PX / max(window[1] - window[0], 1e-9)
+    # An outline in the page's colour parts neighbours; on bars of a pixel or two it would paint them over.
+    parted = float(np.mean(pixels < 3)) < 0.1
+    line = {"color": "#7A6A00" if look == MODEL and theme.name == "light" else theme.page, "width": 1 if parted else 0}
+    labels = _labels(execution, bars, of_kind, look, pixels)
     return go.Bar(**common, text=labels, textfont={"size": 10.5 * scale, "color": LOOK_TEXT[look]},
                   marker={"color": LOOK_COLOURS[look], "line": line})
 

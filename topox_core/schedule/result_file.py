@@ -7,13 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from topox_core.cluster import Cluster
 from topox_core.execution import Execution
 from topox_core.graph.transfer_graph import TRANSFER
 from topox_core.schedule.result import Result
 
 
-def to_record(result: Result) -> dict[str, Any]:
-    """Return everything of a result as plain values, in the order the file shows them."""
+def to_record(result: Result, file_cluster: Cluster | None = None) -> dict[str, Any]:
+    """Return everything of a result as plain values, in the order the file shows them.
+
+    Parameters
+    ----------
+    file_cluster
+        The cluster as its file gives it: ``settings.cluster`` then holds only the keys that differ
+        from it, and the rest stays the file's to say. Without it every key is written.
+    """
     record: dict[str, Any] = {
         "format": "topox-schedule", "version": 1, "status": result.status, "engine": result.engine,
         "makespan_ms": result.makespan_ms, "bound_ms": result.bound_ms, "gap": result.gap, "bound_by": result.bound_by,
@@ -23,8 +31,9 @@ def to_record(result: Result) -> dict[str, Any]:
         record["message"] = result.message
     settings = result.settings.as_record()
     if result.execution is not None:
-        cluster = asdict(result.execution.cluster)
-        settings["cluster"] = {key: value for key, value in cluster.items() if key != "name"}
+        in_file = asdict(file_cluster) if file_cluster is not None else {}
+        settings["cluster"] = {key: value for key, value in asdict(result.execution.cluster).items()
+                               if key != "name" and (file_cluster is None or value != in_file[key])}
     record["settings"] = settings
     if result.execution is not None:
         record.update(_details(result.execution))
