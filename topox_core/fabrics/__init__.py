@@ -1,0 +1,1 @@
+"""One task graph under every fabric and controller: simulators and the optimiser behind one interface."""

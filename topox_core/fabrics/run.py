@@ -1,0 +1,145 @@
+"""What running a task graph on a fabric returns, and the one interface of all fabrics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from topox_core.cluster import Cluster
+from topox_core.execution import Execution
+from topox_core.graph.transfer_graph import FloatArray, IntArray, TransferGraph
+from topox_core.schedule.result import Result
+from topox_core.schedule.settings import Settings
+from topox_core.topology.layout import Layout
+
+# The order and the words of every list, legend and table.
+FABRICS = {
+    "ideal": "Ideal switch",
+    "fat_tree": "Fat-tree",
+    "static": "Static circuits",
+    "reactive": "Reactive",
+    "provisioned": "Provisioned",
+    "scheduled": "Scheduled",
+}
+
+
+@dataclass(frozen=True)
+class FabricOptions:
+    """Choices that belong to a fabric rather than to the cluster; what is not used is ignored.
+
+    Parameters
+    ----------
+    oversubscription
+        Of the fat-tree above the rack: 1 is non-blocking, 4 gives a rack a quarter of its servers' bandwidth upwards.
+    servers_per_rack
+        Of the fat-tree; 0 means all in one rack.
+    equivalent_gbps
+        If set, the fat-tree is the cost-equivalent one: one NIC of this speed a server instead of d_S * B.
+    layout
+        Circuits of the static fabric; None lets TopologyFinder compute them.
+    topology_variant
+        TopologyFinder ``published`` or ``released``.
+    """
+
+    oversubscription: float = 1.0
+    servers_per_rack: int = 0
+    equivalent_gbps: float | None = None
+    layout: Layout | None = None
+    topology_variant: str = "published"
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a fabric is asked to run: a lowered graph on a cluster, how the model is read, and its own options.
+
+    ``settings`` carries the rounding and the engine of ``scheduled``; the simulators read only
+    ``exclusive_devices`` and the seed (they run on continuous time).
+    """
+
+    graph: TransferGraph
+    cluster: Cluster
+    settings: Settings
+    options: FabricOptions = field(default_factory=FabricOptions)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Where the bytes went.
+
+    Attributes
+    ----------
+    bandwidth_tax
+        Bytes times hops over bytes: 1 where every transfer goes direct (TopoOpt's measure).
+    mean_hops, longest_hops
+        Over transfers, by bytes, and the longest.
+    link_source, link_destination, link_gbps, link_busy
+        Per link (or port): its ends (-1: the fabric's core), its speed, and the share of the iteration that its
+        capacity is in use.
+    port_busy
+        Share of the iteration that out-port capacity is in use, per server.
+    """
+
+    bandwidth_tax: float
+    mean_hops: float
+    longest_hops: int
+    link_source: IntArray
+    link_destination: IntArray
+    link_gbps: FloatArray
+    link_busy: FloatArray
+    port_busy: FloatArray
+
+
+@dataclass(frozen=True)
+class Breakdown:
+    """Where the iteration's time goes along its critical chain, in ms; the four add up to the iteration.
+
+    Compute; transfers exposed (nothing on the chain computes meanwhile); dark (a port being set up);
+    waiting (for a device, a port, a slot boundary).
+    """
+
+    compute_ms: float
+    exposed_ms: float
+    dark_ms: float
+    waiting_ms: float
+
+
+@dataclass(frozen=True)
+class FabricRun:
+    """One iteration on one fabric, with its lower bound and its measures."""
+
+    fabric: str
+    execution: Execution
+    bound_ms: float
+    bound_by: str
+    traffic: Traffic
+    breakdown: Breakdown
+    circuits_changed: int = 0
+    dark_ms: float = 0.0
+    result: Result | None = None
+    message: str = ""
+
+    @property
+    def iteration_ms(self) -> float:
+        """End of the last task."""
+        return self.execution.makespan_ms
+
+
+Stop = Callable[[], bool]
+
+
+class Fabric(Protocol):
+    """One fabric with its controller."""
+
+    def __call__(self, order: Order, stop: Stop) -> FabricRun:
+        """Run one iteration.
+
+        Raises
+        ------
+        InputError
+            If the fabric cannot run the graph (two talking servers not connected, ...).
+        """
+        ...
+
+
+Registry = Mapping[str, Fabric]

@@ -1,0 +1,1 @@
+"""Published tables and figures, our run of them, and the verdict."""

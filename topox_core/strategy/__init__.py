@@ -1,0 +1,1 @@
+"""Parallelisation strategies: operators and their costs, task graphs from strategies, the search."""
