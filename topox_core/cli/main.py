@@ -13,9 +13,17 @@ import sys
 from typing import NoReturn
 
 from topox_core import __version__
-from topox_core.cli import check, rcpsp, schedule, workload
+from topox_core.cli import check, rcpsp, schedule, topology, workload
 from topox_core.errors import InputError
 
+# In the order of --help; a new command is one name in the import and one line here.
+COMMANDS = (
+    schedule,
+    check,
+    topology,
+    workload,
+    rcpsp,
+)
 SUCCESS, BAD_INPUT, INTERRUPTED = 0, 2, 130
 
 
@@ -35,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
                         epilog="Exit status: 0 success, 1 the answer is no (infeasible, a check failed), 2 bad input.")
     top.add_argument("--version", action="version", version=f"TOPO-X Workbench {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (schedule, check, workload, rcpsp):
+    for command in COMMANDS:
         command.add(commands)
     return top
 

@@ -1,0 +1,233 @@
+"""``strategy``: how to split a model over servers, searched or, for a language model, enumerated."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import TYPE_CHECKING, Any
+
+from topox_core.cli import options as given
+from topox_core.cli.files import must_be_writable, read, write
+from topox_core.cli.interrupt import ctrl_c_stops
+from topox_core.cli.printing import as_json, figure, note, percent, table
+from topox_core.errors import InputError
+
+if TYPE_CHECKING:
+    from topox_core.graph.task_graph import TaskGraph
+    from topox_core.strategy.alternation import Alternated
+    from topox_core.strategy.models import Model
+    from topox_core.strategy.moves import Move, Progress, SearchSettings
+    from topox_core.strategy.operators import OperatorGraph
+    from topox_core.strategy.plan_search import RankedPlan
+    from topox_core.strategy.search import Found
+    from topox_core.strategy.strategy import Placement, Strategy
+    from topox_core.topology.layout import Layout
+
+SHOWN_PLANS = 5
+SHOWN_MOVES = 5
+
+
+def add(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add the command to the command line."""
+    command = commands.add_parser(
+        "strategy", allow_abbrev=False, help="search how to split a model over servers",
+        description="Search into how many partitions each operator of a model is split, and where they go, starting from data "
+                    "parallel. For a language model, rank all parallel plans (TP x PP x DP x CP x EP x microbatches) that fit "
+                    "the memory. --list shows the models.")
+    command.add_argument("model", nargs="?", metavar="MODEL", help="a model, such as dlrm-16")
+    command.add_argument("--list", dest="listing", action="store_true", help="show the models, search nothing")
+    command.add_argument("--servers", type=given.positive, metavar="N", help="servers (default: the model's own)")
+    command.add_argument("--method", choices=("search", "plans"), metavar="search|plans",
+                         help="Markov-chain search over operators, or ranked plans (default: plans for a language model)")
+    command.add_argument("--memory-gb", type=given.number, metavar="X", help="memory of one GPU in 10^9 bytes (default 80)")
+    command.add_argument("--fix", metavar="FILE", help="a strategy file: the operators it names stay as they are there "
+                                                       "(a plan: only that one is timed)")
+    command.add_argument("--output", metavar="FILE", help="write the strategy (.strategy.json)")
+    command.add_argument("--graph", metavar="FILE", help="write its task graph (.taskgraph.json)")
+    given.add_json(command)
+    search = command.add_argument_group("search")
+    search.add_argument("--proposals", type=given.whole, default=1000, metavar="N", help="strategies to try (default 1000)")
+    search.add_argument("--seed", type=given.whole, default=0, metavar="N", help="of all random choices (default 0)")
+    search.add_argument("--alpha", type=given.number, default=1.0, metavar="X",
+                        help="a strategy dT ms slower is accepted with probability exp(-alpha dT) (default 1)")
+    search.add_argument("--ports-per-server", type=given.positive, default=4, metavar="N", help="default 4")
+    search.add_argument("--port-gbps", type=given.number, default=100.0, metavar="X", help="speed of a port (default 100)")
+    search.add_argument("--alternate", action="store_true",
+                        help="on circuits fixed before the job, found anew as the strategy changes (default: non-blocking)")
+    plans = command.add_argument_group("plans")
+    plans.add_argument("--gpus-per-server", type=given.positive, default=8, metavar="N", help="default 8")
+    plans.add_argument("--batch", type=given.positive, metavar="N", help="sequences of an iteration (default: the model's own)")
+    command.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Search or enumerate, print what was found, write what was asked for."""
+    from topox_core.strategy.models import MODELS, named
+
+    if options.listing:
+        entries = [named(options.model)] if options.model else list(MODELS.values())
+        if options.json:
+            as_json({"models": [{"name": m.name, "servers": m.servers, "meaning": m.meaning} for m in entries]})
+        else:
+            table([(m.name, f"{m.servers} servers", m.meaning) for m in entries])
+        return 0
+    if options.model is None:
+        raise InputError("a model must be named (--list shows them)", file="command line", field="MODEL")
+    model = named(options.model)
+    if options.servers is None:
+        options.servers = model.servers
+    for path in (options.output, options.graph):
+        if path:
+            must_be_writable(path, (options.fix,) if options.fix else ())
+    method = options.method or ("plans" if model.shape else "search")
+    return _plans(options, model) if method == "plans" else _search(options, model)
+
+
+def _search(options: argparse.Namespace, model: Model) -> int:
+    from topox_core.strategy.moves import SearchSettings
+    from topox_core.strategy.strategy_file import dump_strategy, load_strategy
+    from topox_core.strategy.task_graph import task_graph
+
+    settings = SearchSettings(options.proposals, options.alpha, options.seed, options.memory_gb)
+    graph = model.build(options.servers)
+    fixed: tuple[Placement, ...] = ()
+    if options.fix:
+        pinned = load_strategy(read(options.fix), options.fix, graph)
+        if pinned.servers != options.servers:
+            raise InputError(f"must be {options.servers}, the servers asked for (got {pinned.servers})", file=options.fix,
+                             field="servers")
+        fixed = pinned.placements
+    began = time.perf_counter()
+    found, proof, topologies = _found(options, graph, settings, fixed)
+    wall_s = time.perf_counter() - began
+    if options.output:
+        write(options.output, dump_strategy(found.strategy))
+    if options.graph:
+        _write_graph(options.graph, task_graph(graph, found.strategy, options.memory_gb))
+    record = {
+        "model": model.name, "servers": options.servers, "method": "search", "iteration_ms": found.iteration_ms,
+        "start_ms": found.start_ms, "speed_up": found.speed_up, "proved": proof, "stopped_by": found.stopped_by,
+        "proposals": found.proposals, "moves": len(found.moves), "fixed": len(fixed), "seed": options.seed,
+        "wall_s": round(wall_s, 3), "network": "static circuits" if options.alternate else "non-blocking", **topologies,
+        "operators": [{"operator": p.operator, "partitions": p.partitions, "start": p.start,
+                       "cost_source": graph.operator(p.operator).costs[p.partitions].source} for p in found.strategy.placements],
+        "trace": [_move(move) for move in found.moves]}
+    if options.json:
+        as_json(record)
+    else:
+        _print_search(record, graph, found.strategy, found.moves)
+    return 0
+
+
+def _found(options: argparse.Namespace, graph: OperatorGraph, settings: SearchSettings,
+           fixed: tuple[Placement, ...]) -> tuple[Found | Alternated[Layout], bool, dict[str, Any]]:
+    """Return what a search found, whether it is proved, and what there is to say of topologies."""
+    from topox_core.strategy.evaluator import FastEvaluator
+    from topox_core.strategy.network import laid_out, non_blocking
+    from topox_core.strategy.search import search
+
+    def tell(progress: Progress) -> None:
+        if progress.proposals * 10 % max(10, progress.budget) == 0:
+            note(f"proposal {progress.proposals:,} of {progress.budget:,}: {figure(progress.current_ms, 'ms')}, best "
+                 f"{figure(progress.best_ms, 'ms')}")
+
+    servers = options.servers
+    with ctrl_c_stops() as stop:
+        if not options.alternate:
+            network = non_blocking(servers, options.ports_per_server, options.port_gbps)
+            result = search(graph, servers, FastEvaluator(graph, network), settings, fixed=fixed, stop=stop, on_progress=tell)
+            return result, result.proved, {}
+        from topox_core.strategy.alternation import alternate
+        from topox_core.topology.finder import find_layout, traffic_of
+
+        def find(tasks: TaskGraph) -> Layout:
+            return find_layout(traffic_of(tasks, servers), options.ports_per_server).layout
+
+        def evaluator(layout: Layout) -> FastEvaluator:
+            return FastEvaluator(graph, laid_out(layout, options.port_gbps))
+
+        both = alternate(graph, servers, find, evaluator, settings, fixed=fixed, stop=stop, on_progress=tell)
+        return both, False, {"topologies": both.topologies, "topologies_kept": both.kept}
+
+
+def _move(move: Move) -> dict[str, Any]:
+    return {"proposal": move.proposal, "operator": move.operator, "reason": move.reason, "before_ms": move.before_ms,
+            "after_ms": move.after_ms,
+            "changes": [{"operator": new.operator, "from": [old.partitions, old.start], "to": [new.partitions, new.start]}
+                        for old, new in zip(move.before, move.after, strict=True)]}
+
+
+def _print_search(record: dict[str, Any], graph: OperatorGraph, strategy: Strategy, moves: tuple[Move, ...]) -> None:
+    proved = ", proved best on this simulator" if record["proved"] else ""
+    table([("model", f"{graph.title} on {record['servers']} servers"),
+           ("iteration", f"{figure(record['iteration_ms'], 'ms')}{proved}"),
+           ("start, what is fixed" if record["fixed"] else "data parallel", figure(record["start_ms"], "ms")),
+           ("speed-up", figure(record["speed_up"])),
+           ("tried", f"{record['proposals']:,} proposals, {record['moves']:,} moves, {figure(record['wall_s'], 's')}"),
+           ("partitions", _partitions(strategy))])
+    better = [move for move in moves if move.after_ms < move.before_ms and move.reason != "reset"]
+    for move in better[-SHOWN_MOVES:]:
+        where = ", ".join(f"{new.operator} {old.partitions}@{old.start} to {new.partitions}@{new.start}"
+                          for old, new in zip(move.before[:2], move.after[:2], strict=True)) or "new topology"
+        more = f" and {len(move.after) - 2} more" if len(move.after) > 2 else ""
+        print(f"proposal {move.proposal}: {where}{more}: {figure(move.before_ms)} to {figure(move.after_ms, 'ms')}")
+
+
+def _partitions(strategy: Strategy) -> str:
+    counts: dict[int, int] = {}
+    for placement in strategy.placements:
+        counts[placement.partitions] = counts.get(placement.partitions, 0) + 1
+    return ", ".join(f"{count} operators in {p}" for p, count in sorted(counts.items()))
+
+
+def _plans(options: argparse.Namespace, model: Model) -> int:
+    from topox_core.strategy.plan_graph import plan_graph
+    from topox_core.strategy.plan_search import best_plans, timed
+    from topox_core.strategy.plans import GpuCluster
+    from topox_core.strategy.strategy_file import dump_plan, load_plan
+
+    if model.shape is None:
+        raise InputError(f"{model.name} is no language model: only those have plans", file="command line", field="--method")
+    memory = {} if options.memory_gb is None else {"memory_gb": options.memory_gb}
+    cluster = GpuCluster(options.servers, options.gpus_per_server, **memory)
+    ranked: tuple[RankedPlan, ...]
+    considered, too_large = 1, 0
+    if options.fix:
+        name, servers, plan = load_plan(read(options.fix), options.fix)
+        if (name, servers) != (model.name, options.servers):
+            raise InputError(f"is for {name} on {servers} servers, not {model.name} on {options.servers}", file=options.fix)
+        ranked = (timed(model.shape, plan, cluster, options.fix),)
+    else:
+        with ctrl_c_stops() as stop:
+            found = best_plans(model.shape, cluster, options.batch, stop=stop)
+        ranked, considered, too_large = found.ranked, found.considered, found.too_large
+        if not ranked:
+            note("stopped before a plan that fits was found")
+            return 1
+    best = ranked[0]
+    if options.output:
+        write(options.output, dump_plan(model.name, options.servers, best.plan))
+    if options.graph:
+        _write_graph(options.graph, plan_graph(model.shape, best.plan, cluster))
+    if options.json:
+        as_json({"model": model.name, "servers": options.servers, "method": "plans", "iteration_ms": best.time.total_ms,
+                 "considered": considered, "too_large": too_large, "plans": [_plan(one) for one in ranked[:20]]})
+    else:
+        table([("model", f"{model.shape.title} on {cluster.gpus:,} GPUs"),
+               ("plans", f"{considered:,} suit, {considered - too_large:,} of them fit {cluster.memory_gb:g} GB a GPU")])
+        table([(figure(round(one.time.total_ms, 1), "ms"), f"{one.memory.total_bytes / 1e9:.1f} GB",
+                f"{percent(one.time.utilisation)} of peak", one.plan.words) for one in ranked[:SHOWN_PLANS]])
+    return 0
+
+
+def _plan(one: RankedPlan) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {**one.plan.as_record(), "iteration_ms": one.time.total_ms, "time": asdict(one.time),
+            "memory_bytes": one.memory.total_bytes, "memory": asdict(one.memory)}
+
+
+def _write_graph(path: str, graph: TaskGraph) -> None:
+    from topox_core.graph.files import dump_graph_json
+
+    write(path, dump_graph_json(graph))

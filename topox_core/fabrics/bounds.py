@@ -1,0 +1,114 @@
+"""Lower bounds of an iteration on a fabric that cost microseconds, and what binds in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from topox_core.cluster import Cluster
+from topox_core.fabrics.kernels import load
+from topox_core.graph.transfer_graph import COMPUTE, FloatArray, IntArray, TransferGraph
+from topox_core.schedule.kernels.passes import topological_order
+
+THRESHOLDS = 200  # head and tail thresholds tried for each device and link
+
+
+@dataclass(frozen=True)
+class Bound:
+    """No iteration ends before ``ms``; ``text`` says what binds."""
+
+    ms: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Loads:
+    """What shared things carry, thing by thing: one at a time, or bytes at a speed.
+
+    Attributes
+    ----------
+    ptr, node
+        The nodes that each thing serves, in compressed rows.
+    work_ms
+        How long each of them keeps the whole thing busy.
+    after_ms
+        What follows the work before the node ends (latency).
+    name
+        The words for a thing, by its number.
+    """
+
+    ptr: IntArray
+    node: IntArray
+    work_ms: FloatArray
+    after_ms: FloatArray
+    name: Callable[[int], str]
+
+
+def device_loads(graph: TransferGraph, cluster: Cluster) -> Loads:
+    """Return the compute time on each (server, device) that holds one task at a time."""
+    compute = np.flatnonzero((graph.kind == COMPUTE) & (graph.duration_ms > 0))
+    code = graph.server[compute].astype(np.int64) * cluster.devices_per_server + graph.device[compute]
+    unique, number = np.unique(code, return_inverse=True)
+    node = compute[np.argsort(number, kind="stable")].astype(np.int32)
+    ptr = np.zeros(len(unique) + 1, np.int32)
+    np.cumsum(np.bincount(number, minlength=len(unique)), out=ptr[1:])
+
+    def name(i: int) -> str:
+        server, device = divmod(int(unique[i]), cluster.devices_per_server)
+        single = cluster.devices_per_server == 1
+        return f"the device of server {server}" if single else f"device {device} of server {server}"
+
+    return Loads(ptr, node, graph.duration_ms[node], np.zeros(len(node)), name)
+
+
+def lower_bound(graph: TransferGraph, length_ms: FloatArray, loads: Sequence[Loads]) -> Bound:
+    """Return the best of the critical path and every load, naming the one that binds.
+
+    Parameters
+    ----------
+    graph
+        The lowered graph.
+    length_ms
+        The least time of every node: a transfer's with the fabric to itself, latency included.
+    loads
+        Devices, links, ports: for each, ``head + work + tail`` over head and tail thresholds.
+    """
+    if not length_ms.any():
+        return Bound(0.0, "nothing to do")
+    succ_ptr, succ_idx = graph.successors
+    order = topological_order(graph.pred_ptr, succ_ptr, succ_idx)
+    head = load.heads(order, graph.pred_ptr, graph.pred_idx, length_ms)
+    tail = load.tails(order, succ_ptr, succ_idx, length_ms)
+    best = _critical_path(graph, length_ms, head, tail)
+    for shared in loads:
+        which, bound_ms, first, last = load.largest_load(
+            shared.ptr, head[shared.node], shared.work_ms, tail[shared.node] + shared.after_ms, THRESHOLDS)
+        # A load that equals the path by another way of adding up is no better than the path.
+        if which >= 0 and bound_ms > best.ms * (1 + 1e-12):
+            best = Bound(bound_ms, f"{shared.name(which)} between {first:.6g} and {bound_ms - last:.6g} ms")
+    return best
+
+
+def _critical_path(graph: TransferGraph, length: FloatArray, head: FloatArray, tail: FloatArray) -> Bound:
+    through = head + length + tail
+    longest = float(through.max())
+    on_path = np.flatnonzero(through >= longest * (1 - 1e-12))
+    j = int(on_path[np.argmin(head[on_path])])
+    succ_ptr, succ_idx = graph.successors
+    path = [j]
+    while True:
+        before = graph.pred_idx[graph.pred_ptr[path[0]]:graph.pred_ptr[path[0] + 1]]
+        if not len(before):
+            break
+        path.insert(0, int(before[np.argmax(head[before] + length[before])]))
+    while True:
+        after = succ_idx[succ_ptr[path[-1]]:succ_ptr[path[-1] + 1]]
+        if not len(after):
+            break
+        path.append(int(after[np.argmax(length[after] + tail[after])]))
+    named = [graph.ids[i] for i in path if graph.ids[i] and length[i] > 0]
+    shown = named if len(named) <= 6 else [*named[:3], "…", *named[-2:]]
+    tasks = "1 task" if len(named) == 1 else f"{len(named)} tasks"
+    return Bound(longest, f"critical path, {tasks}: {' → '.join(shown)}")

@@ -1,0 +1,76 @@
+"""Circuits switched while the job runs: on demand (reactive), or asked for beforehand (provisioned).
+
+After Opus (arXiv 2507.08119, section on the control plane): a controller that serves requests first
+come, first served, never tears down a circuit in use and pays the delay each time a port changes; and
+one that has profiled an iteration and asks for the next circuit as soon as the ports fall idle.
+Continuous time, no slots. docs/fabrics.md says what is decided how, and why provisioned is never later.
+"""
+
+from __future__ import annotations
+
+from topox_core.execution import Execution
+from topox_core.fabrics.breakdown import breakdown
+from topox_core.fabrics.circuit_bounds import circuit_bound
+from topox_core.fabrics.circuit_requests import Profile
+from topox_core.fabrics.circuit_traffic import circuit_traffic
+from topox_core.fabrics.fluid import Stopped
+from topox_core.fabrics.run import FabricRun, Order, Stop
+from topox_core.graph.transfer_graph import FloatArray
+
+
+def run_reactive(order: Order, stop: Stop) -> FabricRun:
+    """Run an iteration whose circuits are asked for when a transfer is ready, first come first served.
+
+    Raises
+    ------
+    InputError
+        If the graph names a server that the cluster lacks, or ports cannot be cabled evenly.
+    Stopped
+        If ``stop()`` is true.
+    """
+    _go_on(stop)
+    profile = Profile.of(order)
+    return circuit_run("reactive", order, execution_of(profile, profile.known.start))
+
+
+def run_provisioned(order: Order, stop: Stop) -> FabricRun:
+    """Run an iteration that repeats the reactive one's orders, each circuit asked for as soon as its ports fall idle.
+
+    The starts satisfy start >= max(ready, end of the previous use of both ports + delay) (Opus,
+    speculative provisioning). No task starts later than under :func:`run_reactive`.
+
+    Raises
+    ------
+    InputError
+        As :func:`run_reactive`.
+    Stopped
+        If ``stop()`` is true.
+    """
+    _go_on(stop)
+    profile = Profile.of(order)
+    return circuit_run("provisioned", order, execution_of(profile, profile.provisioned_start_ms()))
+
+
+def _go_on(stop: Stop) -> None:
+    # One sweep in compiled code takes milliseconds, so there is nothing to ask in between.
+    if stop():
+        raise Stopped
+
+
+def execution_of(profile: Profile, start_ms: FloatArray) -> Execution:
+    """Return the execution for given starts on a profile's ports."""
+    return Execution(profile.graph, profile.cluster, start_ms, start_ms + profile.length_ms, profile.circuits(start_ms))
+
+
+def circuit_run(fabric: str, order: Order, execution: Execution, message: str = "") -> FabricRun:
+    """Return a run with the bound and the measures of circuits."""
+    exclusive = order.settings.exclusive_devices
+    bound = circuit_bound(order.graph, order.cluster, exclusive)
+    makespan = execution.makespan_ms
+    # The two add the same numbers up in another order; a last bit must not put the bound above the time.
+    bound_ms = makespan if makespan < bound.ms <= makespan * (1 + 1e-9) else bound.ms
+    circuits = execution.circuits
+    return FabricRun(
+        fabric=fabric, execution=execution, bound_ms=bound_ms, bound_by=bound.text, traffic=circuit_traffic(execution),
+        breakdown=breakdown(execution, exclusive), circuits_changed=int(circuits.changed.sum()),
+        dark_ms=float((circuits.start_ms - circuits.setup_ms).sum()), message=message)

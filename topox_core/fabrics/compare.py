@@ -1,0 +1,150 @@
+"""One task graph under several fabrics: each lowered as it may, run, and compared on one clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+
+from topox_core.cluster import Cluster
+from topox_core.errors import InputError
+from topox_core.fabrics.fluid import Stopped
+from topox_core.fabrics.registry import REGISTRY
+from topox_core.fabrics.run import FABRICS, FabricOptions, FabricRun, Order, Stop
+from topox_core.graph.files import check_fits
+from topox_core.graph.lowering import lower
+from topox_core.graph.task_graph import TaskGraph
+from topox_core.graph.transfer_graph import TransferGraph
+from topox_core.schedule.answer import never
+from topox_core.schedule.settings import Settings
+from topox_core.topology.finder import find_layout
+from topox_core.topology.mutation import on_rings
+from topox_core.topology.traffic import demand_of
+
+# Below this difference, as a share of the shorter, two iteration times are called equal.
+EQUAL = 0.005
+# The slowest switch on the market, a robot at a patch panel, takes two minutes.
+MAX_DELAY_MS = 3_600_000.0
+
+OnRun = Callable[[FabricRun], None]
+
+
+def no_runs(run: FabricRun) -> None:
+    """Take no notice of a run."""
+
+
+def compare(
+    task_graph: TaskGraph, cluster: Cluster, settings: Settings, fabrics: Iterable[str] = tuple(FABRICS),
+    options: FabricOptions | None = None, stop: Stop = never, on_run: OnRun = no_runs,
+) -> dict[str, FabricRun]:
+    """Run one task graph under each fabric and return the runs in the order of :data:`FABRICS`.
+
+    Parameters
+    ----------
+    task_graph, cluster
+        What runs, on what.
+    settings
+        How collectives are lowered and how the scheduled model is read; its engine plans ``scheduled``.
+    fabrics
+        Names of :data:`FABRICS`.
+    options
+        Of the fabrics; without a layout, ``static`` gets TopologyFinder's, and its all-reduces run on
+        the rings of that layout (TopoOpt: all-reduce traffic is mutable).
+    stop
+        Asked now and then; True leaves out what has not been run.
+    on_run
+        Told each run as soon as it is there.
+
+    Raises
+    ------
+    InputError
+        If a name is no fabric, the graph does not fit the cluster, or a fabric cannot run it.
+    """
+    names = chosen(fabrics)
+    check_delay(cluster)
+    check_fits(task_graph, cluster)
+    options = options or FabricOptions()
+    graph = lower(task_graph, settings.lowering)
+    runs: dict[str, FabricRun] = {}
+    for name in names:
+        try:
+            runs[name] = run_one(name, graph, cluster, settings, options, stop)
+        except Stopped:
+            break
+        on_run(runs[name])
+    return runs
+
+
+def run_one(
+    name: str, graph: TransferGraph, cluster: Cluster, settings: Settings, options: FabricOptions, stop: Stop = never,
+) -> FabricRun:
+    """Run a lowered graph under one fabric, moved onto the rings of its layout where that is the fabric's right.
+
+    Raises
+    ------
+    InputError
+        If the fabric cannot run the graph; the fabric is named.
+    Stopped
+        If ``stop()`` turns true meanwhile.
+    """
+    try:
+        if stop():
+            raise Stopped
+        if name == "static" and options.layout is None:
+            found = find_layout(demand_of(graph, cluster.servers), cluster.ports_per_server, options.topology_variant)
+            options = replace(options, layout=found.layout)
+            if not graph.lowering.strides:  # strides that the user chose stay the user's
+                graph = on_rings(graph, found)
+        return REGISTRY[name](Order(graph, cluster, settings, options), stop)
+    except InputError as error:
+        item = f"fabric {name}, {error.item}" if error.item else f"fabric {name}"
+        raise InputError(error.problem, file=error.file, item=item, field=error.field) from None
+
+
+def chosen(fabrics: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of fabrics in their order, each once.
+
+    Raises
+    ------
+    InputError
+        If there is none, or a name is no fabric.
+    """
+    asked = list(fabrics)
+    for name in asked:
+        if name not in FABRICS:
+            raise InputError(f"must be some of {', '.join(FABRICS)} (got {str(name)[:80]!r})", file="settings", field="fabrics")
+    if not asked:
+        raise InputError(f"must name at least one of {', '.join(FABRICS)}", file="settings", field="fabrics")
+    return tuple(name for name in FABRICS if name in asked)
+
+
+def check_delay(cluster: Cluster) -> None:
+    """Refuse a delay that no switch has, with one line."""
+    if cluster.reconfiguration_ms > MAX_DELAY_MS:
+        raise InputError(f"must be at most {MAX_DELAY_MS:,.0f}, an hour (got {cluster.reconfiguration_ms:g})", file="cluster",
+                         field="reconfiguration_ms")
+
+
+def same_time(one_ms: float, other_ms: float) -> bool:
+    """Return whether two iteration times differ by less than :data:`EQUAL`."""
+    return abs(one_ms - other_ms) <= EQUAL * min(one_ms, other_ms)
+
+
+def gap(iteration_ms: float, bound_ms: float) -> float:
+    """Return the distance between an iteration and its bound, as a share of the iteration."""
+    return max(0.0, (iteration_ms - bound_ms) / iteration_ms) if iteration_ms > 0 else 0.0
+
+
+def fastest(runs: Mapping[str, FabricRun]) -> tuple[str, ...]:
+    """Return the names of the fastest run and of those called equal to it, from the simplest controller on."""
+    if not runs:
+        return ()
+    best = min(run.iteration_ms for run in runs.values())
+    return tuple(name for name in FABRICS if name in runs and same_time(runs[name].iteration_ms, best))
+
+
+def undecided(runs: Mapping[str, FabricRun]) -> bool:
+    """Return whether the plan is behind by less than its gap: then a plan that is not found yet could win."""
+    plan = runs.get("scheduled")
+    if plan is None or "scheduled" in fastest(runs):
+        return False
+    return plan.bound_ms < min(run.iteration_ms for run in runs.values()) * (1 - EQUAL)

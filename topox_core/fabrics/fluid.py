@@ -1,0 +1,212 @@
+"""The fluid simulator: transfers share links max-min fairly, on continuous time, from event to event.
+
+Rates change only when a transfer starts or ends, so between two events everything is a straight line
+and nothing is rounded to slots or packets. Who goes first on a device is the order of readiness,
+written down in :mod:`topox_core.fabrics.kernels.order` and shared by all fabrics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.cluster import Cluster
+from topox_core.errors import InputError
+from topox_core.fabrics.kernels.events import advance, begin
+from topox_core.fabrics.kernels.state import NOW, Plan, State, fresh
+from topox_core.fabrics.run import Stop
+from topox_core.graph.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntArray, TransferGraph
+
+BATCHES_BETWEEN_STOPS = 100
+
+
+class Stopped(Exception):
+    """The run was told to stop before the iteration ended."""
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The (source, destination) pairs that talk, each once, by source, then destination.
+
+    ``of_node`` is the pair of each node of the graph, -1 where a node is no transfer.
+    """
+
+    source: IntArray
+    destination: IntArray
+    of_node: IntArray
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @staticmethod
+    def of(graph: TransferGraph, cluster: Cluster) -> Pairs:
+        """Return the pairs of a graph.
+
+        Raises
+        ------
+        InputError
+            If the graph names a server that the cluster does not have.
+        """
+        highest = max((int(ends.max()) for ends in (graph.server, graph.source, graph.destination) if len(ends)), default=-1)
+        if highest >= cluster.servers:
+            raise InputError(f"must be at least {highest + 1}, because the task graph names server {highest} (got "
+                             f"{cluster.servers})", file="cluster", field="servers")
+        transfers = np.flatnonzero(graph.kind == TRANSFER)
+        code = graph.source[transfers].astype(np.int64) * cluster.servers + graph.destination[transfers]
+        unique, number = np.unique(code, return_inverse=True)
+        of_node = np.full(len(graph), -1, np.int32)
+        of_node[transfers] = number
+        return Pairs((unique // cluster.servers).astype(np.int32), (unique % cluster.servers).astype(np.int32), of_node)
+
+
+@dataclass(frozen=True)
+class Network:
+    """Links with their capacities, and the paths of every pair that talks.
+
+    Attributes
+    ----------
+    capacity
+        Of each link, in bytes per ms. A link is anything shared: a port, a circuit, a rack's uplink.
+    path_ptr, path_link
+        Links of each path, in compressed rows.
+    pair_ptr
+        Paths of each pair: ``pair_ptr[i]:pair_ptr[i + 1]``; a transfer is split evenly over them.
+    """
+
+    capacity: FloatArray
+    path_ptr: IntArray
+    path_link: IntArray
+    pair_ptr: IntArray
+
+    @staticmethod
+    def of(capacity: FloatArray, paths: Sequence[Sequence[Sequence[int]]]) -> Network:
+        """Return the network whose pair i has the paths ``paths[i]``, each a list of links."""
+        flat = [path for of_pair in paths for path in of_pair]
+        return Network(
+            np.asarray(capacity, np.float64), _pointer([len(path) for path in flat]),
+            np.array([link for path in flat for link in path], np.int32), _pointer([len(of_pair) for of_pair in paths]))
+
+    @property
+    def paths_of_pair(self) -> IntArray:
+        """Number of paths of each pair."""
+        return np.diff(self.pair_ptr)
+
+    @property
+    def path_capacity(self) -> FloatArray:
+        """What a path carries when it is alone, in bytes per ms."""
+        least: FloatArray = np.minimum.reduceat(self.capacity[self.path_link], self.path_ptr[:-1]) if len(
+            self.path_link) else np.zeros(0)
+        return least
+
+
+def _pointer(counts: Sequence[int] | NDArray[np.integer]) -> IntArray:
+    pointer = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=pointer[1:])
+    return pointer
+
+
+def bytes_per_ms(gbps: float) -> float:
+    """Return a speed in gigabits a second as bytes a millisecond."""
+    return gbps * 1e6 / 8
+
+
+def work_bytes(graph: TransferGraph, cluster: Cluster) -> FloatArray:
+    """Return what each transfer moves; one given by its duration is what a port moves in that time."""
+    given = np.nan_to_num(graph.duration_ms) * bytes_per_ms(cluster.port_gbps)
+    moved = np.where(np.isnan(graph.duration_ms), np.nan_to_num(graph.size_bytes), given)
+    return np.where(graph.kind == TRANSFER, moved, 0.0)
+
+
+def latency_ms(graph: TransferGraph, cluster: Cluster) -> FloatArray:
+    """Return the latency of each transfer, once however many hops; a given duration already holds its own."""
+    return np.where((graph.kind == TRANSFER) & np.isnan(graph.duration_ms), cluster.latency_us / 1000, 0.0)
+
+
+def plan_of(graph: TransferGraph, cluster: Cluster, pairs: Pairs, network: Network, exclusive_devices: bool) -> Plan:
+    """Return what the compiled loops run: every transfer cut into one part for each of its paths."""
+    n, work = len(graph), work_bytes(graph, cluster)
+    moving = np.flatnonzero(work > 0)
+    pair = pairs.of_node[moving]
+    split = network.paths_of_pair[pair]
+    counts = np.zeros(n, np.int64)
+    counts[moving] = split
+    part_ptr = _pointer(counts)
+    part_node = np.repeat(moving, split).astype(np.int32)
+    within = np.arange(len(part_node)) - part_ptr[part_node]
+    part_class = (network.pair_ptr[pairs.of_node[part_node]] + within).astype(np.int32)
+    device = np.full(n, -1, np.int32)
+    compute = graph.kind == COMPUTE
+    if exclusive_devices and compute.any():
+        place = graph.server[compute].astype(np.int64) * cluster.devices_per_server + graph.device[compute]
+        device[compute] = np.unique(place, return_inverse=True)[1]
+    succ_ptr, succ_idx = graph.successors
+    return Plan(
+        kind=graph.kind, succ_ptr=succ_ptr, succ_idx=succ_idx, device=device,
+        length_ms=np.where(compute, graph.duration_ms, latency_ms(graph, cluster)), part_ptr=part_ptr, part_class=part_class,
+        part_bytes=work[part_node] / counts[part_node], part_node=part_node, class_ptr=network.path_ptr,
+        class_link=network.path_link, flow_ptr=_pointer(np.bincount(part_class, minlength=len(network.path_ptr) - 1)),
+        link_ptr=_pointer(np.bincount(network.path_link, minlength=len(network.capacity))), capacity=network.capacity,
+        queue_ptr=_pointer(np.bincount(device[device >= 0], minlength=1)))
+
+
+class Simulation:
+    """A run that can be watched event by event.
+
+    Parameters
+    ----------
+    graph, cluster
+        What runs; of the cluster the port speed and the latency count.
+    pairs, network
+        The links, and the paths of every pair of the graph.
+    exclusive_devices
+        Whether a compute task holds its (server, device) alone.
+    """
+
+    def __init__(self, graph: TransferGraph, cluster: Cluster, pairs: Pairs, network: Network,
+                 exclusive_devices: bool = True) -> None:
+        self.plan: Plan = plan_of(graph, cluster, pairs, network, exclusive_devices)
+        self.state: State = fresh(self.plan, np.diff(graph.pred_ptr))
+        begin(self.plan, self.state)
+
+    @property
+    def now_ms(self) -> float:
+        """Time of the last event."""
+        return float(self.state.clock[NOW])
+
+    @property
+    def path_rates(self) -> FloatArray:
+        """Bytes per ms of each transfer (or part of one) on each path; 0 where there is none."""
+        return np.where(self.state.active > 0, self.state.rate, 0.0)
+
+    @property
+    def path_flows(self) -> IntArray:
+        """Transfers (or parts of them) under way on each path."""
+        return self.state.active.copy()
+
+    def advance(self, batches: int) -> bool:
+        """Run up to ``batches`` batches of simultaneous events; return whether there is more to do."""
+        return advance(self.plan, self.state, batches)
+
+
+def simulate(graph: TransferGraph, cluster: Cluster, pairs: Pairs, network: Network, exclusive_devices: bool,
+             stop: Stop) -> tuple[FloatArray, FloatArray]:
+    """Run one iteration and return (start, end) of every node in ms.
+
+    A transfer starts when it is ready, shares every link of its paths max-min fairly with the others
+    on it, and ends ``latency_us`` after its last byte. A task that computes starts when it is ready
+    and its device is free.
+
+    Raises
+    ------
+    Stopped
+        If ``stop()`` turns true meanwhile.
+    """
+    simulation = Simulation(graph, cluster, pairs, network, exclusive_devices)
+    while simulation.advance(BATCHES_BETWEEN_STOPS):
+        if stop():
+            raise Stopped
+    return simulation.state.start, simulation.state.end
+

@@ -1,0 +1,247 @@
+"""First come, first served on circuits that are switched on demand, and the same orders with the delay hidden.
+
+A request takes its place at both its ports the moment its transfer is ready. How long earlier holders
+of those ports stay is known by then, so its turn is known as well, and one sweep in the order of
+readiness decides everything.
+
+Ports are numbered ``(server * switches + switch) * k + port``, out-sides first, in-sides after them
+(full duplex) or the same ports (half duplex, one way at a time).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.fabrics.kernels.order import TIE, pop, push
+from topox_core.graph.transfer_graph import FloatArray, IntArray
+from topox_core.schedule.kernels.compiled import compiled
+
+NEVER = -1.0  # a port that was not used yet
+UP, FRESH, CHANGED = 0, 1, 2  # the very circuit stands; both ports unused; a port must change
+
+
+class Wiring(NamedTuple):
+    """Ports and switches as numbers; ``limit`` circuits a switch at once (eq. 7), 0 where it cannot bind."""
+
+    servers: int
+    switches: int
+    k: int
+    half: bool
+    limit: int
+
+
+class Ports(NamedTuple):
+    """Of each port: when its last holder leaves, what circuit it holds, and that last holder."""
+
+    free: FloatArray
+    held: NDArray[np.int64]
+    last: IntArray
+    place_free: FloatArray  # of each switch, ``limit`` places for a circuit
+    place_last: IntArray
+
+
+@compiled
+def earlier(one: float, other: float) -> bool:
+    """Return whether one time lies before the other by more than rounding."""
+    return one < other - TIE * abs(other)
+
+
+@compiled
+def place_on_switch(free: FloatArray, base: int, limit: int, turn: float) -> tuple[int, float]:
+    """Return (place, turn): of the places free by ``turn`` the one left last, else the first to be free."""
+    best, soonest = -1, base
+    for i in range(base, base + limit):
+        if not earlier(turn, free[i]) and (best < 0 or free[i] > free[best]):
+            best = i
+        if free[i] < free[soonest]:
+            soonest = i
+    return (best, turn) if best >= 0 else (soonest, free[soonest])
+
+
+@compiled
+def first_free(free: FloatArray, base: int, k: int) -> int:
+    """Return the port of ``k`` that is or will be free first, the lowest number among equals."""
+    best = base
+    for i in range(base + 1, base + k):
+        if earlier(free[i], free[best]):
+            best = i
+    return best
+
+
+@compiled
+def choose(x: int, y: int, ready: float, wiring: Wiring, ports: Ports) -> tuple[float, int, int, int, int, int]:
+    """Return (turn, state, switch, out-port, in-port, place) for a transfer x -> y that is ready.
+
+    The earliest turn wins; then a circuit that stands, ports never used, ports that must change;
+    then the ports idle longest; then the lowest number.
+    """
+    switches, k, limit = wiring.switches, wiring.k, wiring.limit
+    in_base = 0 if wiring.half else wiring.servers * switches * k
+    way = 1 if wiring.half else 0
+    best_turn, best_state, best_idle = ready, CHANGED, ready
+    best_switch, best_out, best_in, best_place = -1, -1, -1, -1
+    for r in range(switches):
+        out_base, into_base = (x * switches + r) * k, in_base + (y * switches + r) * k
+        for a in range(out_base, out_base + k + 1):
+            if a < out_base + k:  # does the circuit stand on this port?
+                out_port, in_port = a, ports.held[a] // 2
+                if ports.held[a] % 2 != 0 or in_port < into_base or in_port >= into_base + k:
+                    continue
+                if ports.held[in_port] != 2 * a + way:
+                    continue
+                state = UP
+            else:
+                out_port, in_port = first_free(ports.free, out_base, k), first_free(ports.free, into_base, k)
+                fresh = ports.free[out_port] == NEVER and ports.free[in_port] == NEVER
+                state = FRESH if fresh else CHANGED
+            idle = max(ports.free[out_port], ports.free[in_port])
+            turn, place = max(ready, idle), -1
+            if limit > 0:
+                place, turn = place_on_switch(ports.place_free, r * limit, limit, turn)
+            if best_switch >= 0 and not earlier(turn, best_turn):
+                if earlier(best_turn, turn) or state > best_state:
+                    continue
+                if state == best_state and not earlier(idle, best_idle):
+                    continue
+            best_turn, best_state, best_idle = turn, state, idle
+            best_switch, best_out, best_in, best_place = r, out_port, in_port, place
+    return best_turn, best_state, best_switch, best_out, best_in, best_place
+
+
+class Requests(NamedTuple):
+    """What was decided: order, times, ports, and who came before whom on every device, port and place."""
+
+    sequence: IntArray
+    start: FloatArray
+    switch: IntArray
+    out_port: IntArray
+    in_port: IntArray
+    changed: NDArray[np.bool_]
+    before_device: IntArray
+    before_out: IntArray
+    before_in: IntArray
+    before_place: IntArray
+
+
+@compiled
+def first_come_first_served(
+    pred_ptr: IntArray, succ_ptr: IntArray, succ_idx: IntArray, length: FloatArray, carried: NDArray[np.bool_],
+    device: IntArray, devices: int, source: IntArray, destination: IntArray, wiring: Wiring, dark: float,
+) -> Requests:
+    """Serve tasks by readiness, then position; a transfer starts ``dark`` after its turn if a port must change."""
+    n, k = len(length), wiring.k
+    sides = 1 if wiring.half else 2
+    total = sides * wiring.servers * wiring.switches * k
+    # A held circuit is 2 * the port at the other end, + 1 at the receiving end of a half-duplex circuit.
+    way = 1 if wiring.half else 0
+    ports = Ports(np.full(total, NEVER), np.full(total, -1, np.int64), np.full(total, -1, np.int32),
+                  np.zeros(wiring.switches * wiring.limit), np.full(wiring.switches * wiring.limit, -1, np.int32))
+    device_free, device_last = np.zeros(devices), np.full(devices, -1, np.int32)
+    found = Requests(
+        np.empty(n, np.int32), np.zeros(n), np.full(n, -1, np.int32), np.full(n, -1, np.int32), np.full(n, -1, np.int32),
+        np.zeros(n, np.bool_), np.full(n, -1, np.int32), np.full(n, -1, np.int32), np.full(n, -1, np.int32),
+        np.full(n, -1, np.int32))
+    ready = np.zeros(n)
+    waiting = np.empty(n, np.int32)
+    heap, stack, batch = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    heaped, stacked, done = 0, 0, 0
+    for j in range(n):
+        waiting[j] = pred_ptr[j + 1] - pred_ptr[j]
+        if waiting[j] == 0:
+            stack[stacked] = j
+            stacked += 1
+    while True:
+        # Who is ready now: a task of no length ends at once, everyone else waits for the choice by position.
+        while stacked > 0:
+            stacked -= 1
+            j = stack[stacked]
+            if length[j] > 0:
+                heaped = push(heap, 0, heaped, ready, j)
+                continue
+            found.sequence[done] = j
+            done += 1
+            found.start[j] = ready[j]
+            for e in range(succ_ptr[j], succ_ptr[j + 1]):
+                s = succ_idx[e]
+                ready[s] = max(ready[s], ready[j])
+                waiting[s] -= 1
+                if waiting[s] == 0:
+                    stack[stacked] = s
+                    stacked += 1
+        if heaped == 0:
+            return found
+        now = ready[heap[0]]
+        size = 0
+        while heaped > 0 and not earlier(now, ready[heap[0]]):
+            batch[size] = pop(heap, 0, heaped, ready)
+            heaped -= 1
+            size += 1
+        batch[:size] = np.sort(batch[:size])
+        for i in range(size):
+            j = batch[i]
+            start = ready[j]
+            if carried[j]:
+                start, state, switch, out_port, in_port, place = choose(source[j], destination[j], start, wiring, ports)
+                if state == CHANGED:
+                    start += dark
+                found.changed[j] = state == CHANGED
+                found.switch[j], found.out_port[j], found.in_port[j] = switch, out_port, in_port
+                found.before_out[j], found.before_in[j] = ports.last[out_port], ports.last[in_port]
+                ports.free[out_port], ports.free[in_port] = start + length[j], start + length[j]
+                ports.held[out_port], ports.held[in_port] = 2 * in_port, 2 * out_port + way
+                ports.last[out_port], ports.last[in_port] = j, j
+                if place >= 0:
+                    found.before_place[j] = ports.place_last[place]
+                    ports.place_free[place], ports.place_last[place] = start + length[j], j
+            elif device[j] >= 0:
+                d = device[j]
+                start = max(start, device_free[d])
+                found.before_device[j] = device_last[d]
+                device_free[d], device_last[d] = start + length[j], j
+            found.start[j] = start
+            found.sequence[done] = j
+            done += 1
+            end = start + length[j]
+            for e in range(succ_ptr[j], succ_ptr[j + 1]):
+                s = succ_idx[e]
+                ready[s] = max(ready[s], end)
+                waiting[s] -= 1
+                if waiting[s] == 0:
+                    stack[stacked] = s
+                    stacked += 1
+
+
+@compiled
+def end_before(start: NDArray[np.float64], length: NDArray[np.float64], node: int, latest: float) -> float:
+    """Return the later of a time and a node's end (node -1: nobody)."""
+    return latest if node < 0 else max(latest, start[node] + length[node])
+
+
+@compiled
+def in_known_order(
+    pred_ptr: IntArray, pred_idx: IntArray, length: NDArray[np.float64], known: Requests, dark: float, slot: float,
+    on_grid: NDArray[np.bool_],
+) -> NDArray[np.float64]:
+    """Return the earliest starts under which everyone keeps ports, device and turn, each circuit asked for beforehand.
+
+    A port that must change does so from the end of its last use on: the transfer starts when it is
+    ready, but not before that end plus ``dark``. With a ``slot`` above 0 tasks on the grid start on a
+    multiple of it. Times are whole ticks then, held as floats, which are exact up to 2**53.
+    """
+    start = np.zeros(len(length))
+    for i in range(len(known.sequence)):
+        j = known.sequence[i]
+        t = end_before(start, length, known.before_device[j], 0.0)
+        for e in range(pred_ptr[j], pred_ptr[j + 1]):
+            t = max(t, start[pred_idx[e]] + length[pred_idx[e]])
+        idle = end_before(start, length, known.before_out[j], 0.0)
+        idle = end_before(start, length, known.before_in[j], idle)
+        idle = end_before(start, length, known.before_place[j], idle)
+        t = max(t, idle + (dark if known.changed[j] else 0.0))
+        if slot > 0 and on_grid[j]:
+            t = np.ceil(t / slot) * slot
+        start[j] = t
+    return start

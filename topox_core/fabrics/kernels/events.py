@@ -1,0 +1,202 @@
+"""The event loop of the fluid simulator: batches of simultaneous ends, then who starts, then new rates."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from topox_core.fabrics.kernels.order import TIE, pop, push
+from topox_core.fabrics.kernels.state import (
+    BATCHES,
+    CHANGED,
+    ENDED,
+    EVENTS,
+    FINISHING,
+    FLOOR,
+    GAINED,
+    LOST,
+    NOW,
+    STACK,
+    TOUCHED,
+    Plan,
+    State,
+)
+from topox_core.fabrics.kernels.water import bring_up, join_links, leave_links, note_change, refill, unschedule
+from topox_core.graph.transfer_graph import COMPUTE, TRANSFER
+from topox_core.schedule.kernels.compiled import compiled
+
+
+@compiled
+def end_at(state: State, node: int, time: float) -> None:
+    """Let ``node`` end at ``time``: now, or later by way of the heap of events."""
+    state.end[node] = time
+    if time <= state.clock[NOW]:
+        state.stack[state.counts[STACK]] = node
+        state.counts[STACK] += 1
+    else:
+        state.counts[EVENTS] = push(state.events, 0, state.counts[EVENTS], state.end, node)
+
+
+@compiled
+def touch(state: State, device: int) -> None:
+    """Remember that ``device`` may have to choose its next task."""
+    state.touched[state.counts[TOUCHED]] = device
+    state.counts[TOUCHED] += 1
+
+
+@compiled
+def add_part(plan: Plan, state: State, part: int) -> None:
+    """Set one part of a transfer on its way."""
+    c = plan.part_class[part]
+    if state.active[c] == 0:
+        join_links(plan, state, c)
+        state.served[c] = 0.0
+        state.since[c] = state.clock[NOW]
+        state.rate[c] = np.inf
+    bring_up(state, c)
+    state.target[part] = state.served[c] + plan.part_bytes[part]
+    push(state.flows, plan.flow_ptr[c], state.active[c], state.target, part)
+    state.active[c] += 1
+    for e in range(plan.class_ptr[c], plan.class_ptr[c + 1]):
+        state.link_flows[plan.class_link[e]] += 1
+    note_change(state, c, GAINED)
+
+
+@compiled
+def make_ready(plan: Plan, state: State, node: int) -> None:
+    """Let ``node``, whose last predecessor ended now, start or queue."""
+    now = state.clock[NOW]
+    state.start[node] = now
+    length = plan.length_ms[node]
+    device = plan.device[node]
+    if plan.kind[node] == COMPUTE and device >= 0 and length > 0.0:
+        # ``start`` holds the time at which it became ready until the device takes it.
+        size = state.queue_size[device]
+        state.queue_size[device] = push(state.queue, plan.queue_ptr[device], size, state.start, node)
+        touch(state, device)
+    elif plan.kind[node] == TRANSFER and plan.part_ptr[node + 1] > plan.part_ptr[node]:
+        for part in range(plan.part_ptr[node], plan.part_ptr[node + 1]):
+            add_part(plan, state, part)
+        state.open_parts[node] = plan.part_ptr[node + 1] - plan.part_ptr[node]
+    else:
+        end_at(state, node, now + length)
+
+
+@compiled
+def finish_parts(plan: Plan, state: State, c: int) -> None:
+    """Take the parts of class ``c`` that are through off the network."""
+    now = state.clock[NOW]
+    bring_up(state, c)
+    base = plan.flow_ptr[c]
+    # The class was called because its first part is through, whatever the last bit of ``served`` says.
+    reached = max(state.served[c], state.target[state.flows[base]]) + state.rate[c] * TIE * now
+    while state.active[c] > 0 and state.target[state.flows[base]] <= reached:
+        part = pop(state.flows, base, state.active[c], state.target)
+        state.active[c] -= 1
+        for e in range(plan.class_ptr[c], plan.class_ptr[c + 1]):
+            state.link_flows[plan.class_link[e]] -= 1
+        node = plan.part_node[part]
+        state.open_parts[node] -= 1
+        if state.open_parts[node] == 0:
+            end_at(state, node, now + plan.length_ms[node])
+    note_change(state, c, LOST)
+    if state.active[c] == 0:
+        leave_links(plan, state, c)
+        state.rate[c] = 0.0
+
+
+@compiled
+def release_successors(plan: Plan, state: State) -> None:
+    """Make ready what waited for the nodes that ended now, and what these release in turn."""
+    while state.counts[STACK] > 0:
+        state.counts[STACK] -= 1
+        state.counts[ENDED] += 1
+        node = state.stack[state.counts[STACK]]
+        device = plan.device[node]
+        if device >= 0 and plan.length_ms[node] > 0.0:
+            state.busy[device] = False
+            touch(state, device)
+        for e in range(plan.succ_ptr[node], plan.succ_ptr[node + 1]):
+            follower = plan.succ_idx[e]
+            state.waiting[follower] -= 1
+            if state.waiting[follower] == 0:
+                make_ready(plan, state, follower)
+
+
+@compiled
+def start_devices(plan: Plan, state: State) -> None:
+    """Let every idle device take the first task of its queue."""
+    now = state.clock[NOW]
+    for i in range(state.counts[TOUCHED]):
+        device = state.touched[i]
+        size = state.queue_size[device]
+        if size > 0 and not state.busy[device]:
+            node = pop(state.queue, plan.queue_ptr[device], size, state.start)
+            state.queue_size[device] = size - 1
+            state.busy[device] = True
+            state.start[node] = now
+            state.end[node] = now + plan.length_ms[node]
+            state.counts[EVENTS] = push(state.events, 0, state.counts[EVENTS], state.end, node)
+    state.counts[TOUCHED] = 0
+
+
+@compiled
+def settle(plan: Plan, state: State) -> None:
+    """Do all that follows at once from what ended now: successors, devices, rates."""
+    release_successors(plan, state)
+    start_devices(plan, state)
+    if state.counts[CHANGED] > 0:
+        refill(plan, state)
+
+
+@compiled
+def begin(plan: Plan, state: State) -> None:
+    """Start the iteration: whatever waits for nobody is ready at time 0."""
+    state.clock[FLOOR] = np.inf
+    for node in range(len(plan.kind)):
+        if state.waiting[node] == 0:
+            make_ready(plan, state, node)
+    settle(plan, state)
+
+
+@compiled
+def next_time(state: State) -> float:
+    """Return when the next thing ends, or infinity."""
+    time = np.inf
+    if state.counts[EVENTS] > 0:
+        time = state.end[state.events[0]]
+    if state.counts[FINISHING] > 0:
+        time = min(time, state.finish[state.finishing[0]])
+    return time
+
+
+@compiled
+def advance(plan: Plan, state: State, batches: int) -> bool:
+    """Run up to ``batches`` batches of simultaneous ends; return whether there is more to do."""
+    for _ in range(batches):
+        first = next_time(state)
+        if first == np.inf:
+            return False
+        until = first * (1.0 + TIE)
+        # Everything that ends within the tie ends together, at the last of these times.
+        called = 0
+        now = first
+        while state.counts[FINISHING] > 0 and state.finish[state.finishing[0]] <= until:
+            c = state.finishing[0]
+            now = max(now, state.finish[c])
+            unschedule(state, c)
+            state.region_classes[called] = c
+            called += 1
+        before = state.counts[STACK]
+        while state.counts[EVENTS] > 0 and state.end[state.events[0]] <= until:
+            node = pop(state.events, 0, state.counts[EVENTS], state.end)
+            state.counts[EVENTS] -= 1
+            now = max(now, state.end[node])
+            state.stack[before] = node
+            before += 1
+        state.counts[STACK] = before
+        state.clock[NOW] = now
+        for i in range(called):
+            finish_parts(plan, state, state.region_classes[i])
+        settle(plan, state)
+        state.counts[BATCHES] += 1
+    return next_time(state) < np.inf

@@ -1,0 +1,137 @@
+"""What the compiled loops work on: a plan that never changes and a state that does, both as arrays.
+
+Transfers are cut into *parts*, one for each of their paths; parts that share a path form a *class*.
+All parts of a class always get the same rate, so a class keeps one clock, ``served``: the bytes that
+a part present all along would have got. A part that joins at ``served`` leaves at ``served + bytes``,
+and an event costs as much as there are classes whose rate changes, however many parts they have.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.graph.transfer_graph import FloatArray, IntArray
+
+Int64Array = NDArray[np.int64]
+
+# Places in ``State.counts`` and ``State.clock``.
+EVENTS, FINISHING, ENDED, BATCHES, EPOCH, CHANGED, STACK, TOUCHED = range(8)
+NOW, FLOOR = range(2)
+# Bits of ``State.change``: what happened to a class in this batch.
+LOST, GAINED = 1, 2
+
+
+class Plan(NamedTuple):
+    """What is to be run, and on which links.
+
+    Attributes
+    ----------
+    kind, succ_ptr, succ_idx
+        Of the transfer graph.
+    device
+        Number of the device that a task must hold alone, or -1.
+    length_ms
+        Compute time; of a transfer the latency that follows its last byte.
+    part_ptr, part_class, part_bytes, part_node
+        Parts of a node (compressed rows), with the class and bytes of each.
+    class_ptr, class_link
+        Links of each class (compressed rows).
+    flow_ptr
+        Where the heap of each class's active parts begins.
+    link_ptr
+        Where the list of each link's active classes begins.
+    capacity
+        Of each link, in bytes per ms.
+    queue_ptr
+        Where the queue of each device begins.
+    """
+
+    kind: NDArray[np.uint8]
+    succ_ptr: IntArray
+    succ_idx: IntArray
+    device: IntArray
+    length_ms: FloatArray
+    part_ptr: IntArray
+    part_class: IntArray
+    part_bytes: FloatArray
+    part_node: IntArray
+    class_ptr: IntArray
+    class_link: IntArray
+    flow_ptr: IntArray
+    link_ptr: IntArray
+    capacity: FloatArray
+    queue_ptr: IntArray
+
+
+class State(NamedTuple):
+    """Where the run stands; scalars live in ``clock`` and ``counts``."""
+
+    clock: FloatArray
+    counts: Int64Array
+    # nodes
+    waiting: IntArray  # predecessors not ended
+    open_parts: IntArray
+    start: FloatArray
+    end: FloatArray  # of what runs for a known time: its end to come
+    events: IntArray  # heap of nodes by end
+    stack: IntArray  # nodes that ended in this batch
+    # devices
+    busy: NDArray[np.bool_]
+    queue: IntArray
+    queue_size: IntArray
+    touched: IntArray  # devices that may have to choose; a task touches its device when ready and when ended
+    # parts
+    target: FloatArray  # clock of its class at which a part is through
+    flows: IntArray  # heaps of parts by target, one for each class
+    # classes
+    active: IntArray  # parts under way
+    rate: FloatArray  # bytes per ms of each of them
+    served: FloatArray
+    since: FloatArray  # time at which ``served`` was true
+    finish: FloatArray  # when the next part is through
+    finishing: IntArray  # heap of classes by finish
+    place: IntArray  # of a class on that heap, or -1
+    changed: IntArray  # classes that gained or lost parts in this batch
+    change: NDArray[np.uint8]  # LOST, GAINED or both
+    # links
+    members: IntArray  # active classes of each link
+    member_at: IntArray  # of each class and hop: where it stands in ``members``
+    member_hop: IntArray  # the way back: of each place in ``members`` its (class, hop)
+    link_classes: IntArray
+    link_flows: IntArray
+    # room for the filling
+    link_mark: IntArray
+    class_mark: IntArray
+    new_rate: FloatArray
+    residual: FloatArray
+    unfilled: IntArray
+    region_links: IntArray
+    region_classes: IntArray
+    level: FloatArray
+    heap: IntArray
+
+
+def fresh(plan: Plan, waiting: IntArray) -> State:
+    """Return the state before the first event; ``waiting`` is the number of predecessors of each node."""
+    n, parts, classes, links = len(plan.kind), len(plan.part_class), len(plan.class_ptr) - 1, len(plan.capacity)
+    devices, hops = len(plan.queue_ptr) - 1, len(plan.class_link)
+
+    def whole(size: int, value: int = 0) -> IntArray:
+        return np.full(size, value, np.int32)
+
+    def real(size: int) -> FloatArray:
+        return np.zeros(size)
+
+    return State(
+        clock=real(2), counts=np.zeros(8, np.int64), waiting=waiting.astype(np.int32), open_parts=whole(n),
+        start=np.full(n, np.nan), end=np.full(n, np.nan), events=whole(n), stack=whole(n), busy=np.zeros(devices, np.bool_),
+        queue=whole(int(plan.queue_ptr[-1])), queue_size=whole(devices), touched=whole(2 * n), target=real(parts),
+        flows=whole(parts), active=whole(classes), rate=real(classes), served=real(classes), since=real(classes),
+        finish=real(classes), finishing=whole(classes), place=whole(classes, -1), changed=whole(classes),
+        change=np.zeros(classes, np.uint8), members=whole(hops), member_at=whole(hops), member_hop=whole(hops),
+        link_classes=whole(links), link_flows=whole(links), link_mark=whole(links), class_mark=whole(classes),
+        new_rate=real(classes), residual=real(links), unfilled=whole(links), region_links=whole(links),
+        region_classes=whole(classes), level=real(links), heap=whole(links))

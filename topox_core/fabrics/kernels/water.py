@@ -1,0 +1,249 @@
+"""Max-min fair rates by progressive filling, recomputed only where a change can be felt.
+
+Progressive filling (Bertsekas and Gallager, Data Networks, section 6.5.2) raises all rates together;
+whenever a link is full, everything that crosses it keeps the rate it has. Below the level at which
+the first change is felt the filling runs as it did before, so every class with a lower rate keeps
+it. Of the others only those matter that are joined to the change by links they share.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from topox_core.fabrics.kernels.order import pop, push
+from topox_core.fabrics.kernels.state import CHANGED, EPOCH, FINISHING, FLOOR, GAINED, LOST, NOW, Plan, State
+from topox_core.schedule.kernels.compiled import compiled
+
+SAFE = 1.0 - 1e-9  # rates this close below the first change are filled again: floats only
+
+
+@compiled
+def join_links(plan: Plan, state: State, c: int) -> None:
+    """Enter class ``c`` in the lists of its links."""
+    for e in range(plan.class_ptr[c], plan.class_ptr[c + 1]):
+        link = plan.class_link[e]
+        at = plan.link_ptr[link] + state.link_classes[link]
+        state.members[at] = c
+        state.member_hop[at] = e
+        state.member_at[e] = at
+        state.link_classes[link] += 1
+
+
+@compiled
+def leave_links(plan: Plan, state: State, c: int) -> None:
+    """Take class ``c`` out of the lists of its links."""
+    for e in range(plan.class_ptr[c], plan.class_ptr[c + 1]):
+        link = plan.class_link[e]
+        state.link_classes[link] -= 1
+        last = plan.link_ptr[link] + state.link_classes[link]
+        at = state.member_at[e]
+        state.members[at] = state.members[last]
+        state.member_hop[at] = state.member_hop[last]
+        state.member_at[state.member_hop[at]] = at
+
+
+@compiled
+def reschedule(state: State, c: int) -> None:
+    """Put class ``c`` where it belongs on the heap of finishes (its key may have moved either way)."""
+    heap, place, finish = state.finishing, state.place, state.finish
+    size = state.counts[FINISHING]
+    i = int(place[c])
+    if i < 0:
+        i = int(size)
+        size += 1
+        state.counts[FINISHING] = size
+    while i > 0:
+        parent = (i - 1) >> 1
+        if finish[heap[parent]] <= finish[c]:
+            break
+        heap[i] = heap[parent]
+        place[heap[i]] = i
+        i = parent
+    while True:
+        child = 2 * i + 1
+        if child >= size:
+            break
+        if child + 1 < size and finish[heap[child + 1]] < finish[heap[child]]:
+            child += 1
+        if finish[heap[child]] >= finish[c]:
+            break
+        heap[i] = heap[child]
+        place[heap[i]] = i
+        i = child
+    heap[i] = c
+    place[c] = i
+
+
+@compiled
+def unschedule(state: State, c: int) -> None:
+    """Take class ``c`` off the heap of finishes, if it is on it."""
+    i = int(state.place[c])
+    if i < 0:
+        return
+    state.place[c] = -1
+    state.counts[FINISHING] -= 1
+    last = state.counts[FINISHING]
+    moved = state.finishing[last]
+    if i < last:
+        state.finishing[i] = moved
+        state.place[moved] = i
+        reschedule(state, moved)
+
+
+@compiled
+def level_of(plan: Plan, state: State, link: int, enough: float) -> float:
+    """Return the level at which a link with new parts would be full if nobody else's rate changed, or ``enough``."""
+    flows = float(state.link_flows[link])
+    left = float(plan.capacity[link])
+    level = left / flows
+    first = plan.link_ptr[link]
+    while level < enough:
+        fixed, used = 0.0, 0.0
+        for at in range(first, first + state.link_classes[link]):
+            c = state.members[at]
+            if state.rate[c] < level and not state.change[c] & GAINED:
+                fixed += state.active[c]
+                used += state.active[c] * state.rate[c]
+        higher = (left - used) / (flows - fixed) if fixed < flows else level
+        if higher <= level * (1.0 + 1e-12):
+            return level
+        level = higher
+    return enough
+
+
+@compiled
+def first_change(plan: Plan, state: State, mark: int) -> float:
+    """Return the lowest level at which this batch's changes can be felt."""
+    floor = float(state.clock[FLOOR])
+    for i in range(state.counts[CHANGED]):
+        c = state.changed[i]
+        if not state.change[c] & GAINED or state.active[c] == 0:
+            continue
+        for e in range(plan.class_ptr[c], plan.class_ptr[c + 1]):
+            link = plan.class_link[e]
+            if state.link_mark[link] != mark:
+                state.link_mark[link] = mark
+                floor = level_of(plan, state, link, floor)
+    return floor
+
+
+@compiled
+def gather(plan: Plan, state: State, floor: float, mark: int) -> tuple[int, int]:
+    """Collect links and classes that have to be filled again; return how many of each.
+
+    Leaves the capacity that is left to them in ``residual``, and their parts in ``unfilled``.
+    """
+    links, classes = 0, 0
+    for i in range(state.counts[CHANGED]):
+        c = state.changed[i]
+        for e in range(plan.class_ptr[c], plan.class_ptr[c + 1]):
+            link = plan.class_link[e]
+            if state.link_mark[link] != mark:
+                state.link_mark[link] = mark
+                state.region_links[links] = link
+                links += 1
+    visited = 0
+    while visited < links:
+        link = state.region_links[visited]
+        visited += 1
+        left = plan.capacity[link]
+        unfilled = 0
+        first = plan.link_ptr[link]
+        for at in range(first, first + state.link_classes[link]):
+            c = state.members[at]
+            if state.rate[c] < floor:
+                left -= state.active[c] * state.rate[c]
+                continue
+            unfilled += state.active[c]
+            if state.class_mark[c] != mark:
+                state.class_mark[c] = mark
+                state.region_classes[classes] = c
+                classes += 1
+                for e in range(plan.class_ptr[c], plan.class_ptr[c + 1]):
+                    other = plan.class_link[e]
+                    if state.link_mark[other] != mark:
+                        state.link_mark[other] = mark
+                        state.region_links[links] = other
+                        links += 1
+        state.residual[link] = left
+        state.unfilled[link] = unfilled
+    return links, classes
+
+
+@compiled
+def fill(plan: Plan, state: State, links: int, classes: int, floor: float, mark: int) -> None:
+    """Fill the region from ``floor`` upwards; the rates go to ``new_rate``."""
+    size = 0
+    for i in range(links):
+        link = state.region_links[i]
+        if state.unfilled[link] > 0:
+            state.level[link] = state.residual[link] / state.unfilled[link]
+            size = push(state.heap, 0, size, state.level, link)
+    level = floor
+    while classes > 0:
+        link = pop(state.heap, 0, size, state.level)
+        size -= 1
+        if state.unfilled[link] == 0:
+            continue
+        share = state.residual[link] / state.unfilled[link]
+        if share > state.level[link] * (1.0 + 1e-14):
+            # Others that cross it were held back elsewhere meanwhile, so it fills later than thought.
+            state.level[link] = share
+            size = push(state.heap, 0, size, state.level, link)
+            continue
+        level = max(level, share)
+        first = plan.link_ptr[link]
+        for at in range(first, first + state.link_classes[link]):
+            c = state.members[at]
+            if state.class_mark[c] != mark:
+                continue
+            state.class_mark[c] = -mark
+            state.new_rate[c] = level
+            classes -= 1
+            for e in range(plan.class_ptr[c], plan.class_ptr[c + 1]):
+                state.residual[plan.class_link[e]] -= state.active[c] * level
+                state.unfilled[plan.class_link[e]] -= state.active[c]
+
+
+@compiled
+def bring_up(state: State, c: int) -> None:
+    """Move the clock of class ``c`` to now."""
+    now = state.clock[NOW]
+    if now > state.since[c]:
+        state.served[c] += state.rate[c] * (now - state.since[c])
+        state.since[c] = now
+
+
+@compiled
+def refill(plan: Plan, state: State) -> None:
+    """Give every class its max-min fair rate after this batch's changes, and its next finish."""
+    mark = int(state.counts[EPOCH]) + 2
+    state.counts[EPOCH] = mark
+    floor = first_change(plan, state, mark - 1) * SAFE
+    links, classes = gather(plan, state, floor, mark)
+    fill(plan, state, links, classes, floor, mark)
+    now = state.clock[NOW]
+    for i in range(classes):
+        c = state.region_classes[i]
+        if state.change[c] == 0 and state.new_rate[c] == state.rate[c]:
+            continue
+        bring_up(state, c)
+        state.rate[c] = state.new_rate[c]
+        next_target = state.target[state.flows[plan.flow_ptr[c]]]
+        state.finish[c] = now + max(0.0, next_target - state.served[c]) / state.rate[c]
+        reschedule(state, c)
+    for i in range(state.counts[CHANGED]):
+        state.change[state.changed[i]] = 0
+    state.counts[CHANGED] = 0
+    state.clock[FLOOR] = np.inf
+
+
+@compiled
+def note_change(state: State, c: int, what: int) -> None:
+    """Remember that class ``c`` lost or gained parts; a loss is felt from the rate it had."""
+    if state.change[c] == 0:
+        state.changed[state.counts[CHANGED]] = c
+        state.counts[CHANGED] += 1
+    state.change[c] |= np.uint8(what)
+    if what == LOST:
+        state.clock[FLOOR] = min(state.clock[FLOOR], state.rate[c])

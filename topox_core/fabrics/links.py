@@ -1,0 +1,103 @@
+"""One iteration on links that are shared max-min fairly: what packet fabrics and static circuits have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from topox_core.cluster import Cluster
+from topox_core.execution import Circuits, Execution
+from topox_core.fabrics.bounds import Bound, Loads, device_loads, lower_bound
+from topox_core.fabrics.breakdown import breakdown
+from topox_core.fabrics.fluid import Network, Pairs, bytes_per_ms, latency_ms, plan_of, simulate
+from topox_core.fabrics.kernels.load import items_by_link
+from topox_core.fabrics.kernels.state import Plan
+from topox_core.fabrics.run import FabricRun, Order, Stop, Traffic
+from topox_core.graph.transfer_graph import IntArray, TransferGraph
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """A network with words: what is shared, and what the measures show of it.
+
+    Attributes
+    ----------
+    pairs, network
+        Who talks, and over which links.
+    names
+        Words for each link of the network.
+    source, destination
+        Ends of the links that the measures show, the first of the network (-1: the fabric's core).
+    path_hops
+        How often bytes leave a server on each path: 1 is direct.
+    path_sender
+        For each path the servers that its bytes leave, as (path, server) rows.
+    port_gbps
+        Speed of all ports of a server together, one way.
+    """
+
+    pairs: Pairs
+    network: Network
+    names: Sequence[str]
+    source: IntArray
+    destination: IntArray
+    path_hops: IntArray
+    path_sender: tuple[IntArray, IntArray]
+    port_gbps: float
+
+
+def run_on_links(fabric: str, order: Order, wiring: Wiring, stop: Stop, message: str = "") -> FabricRun:
+    """Run one iteration on a wiring, with its bound and its measures.
+
+    Raises
+    ------
+    Stopped
+        If ``stop()`` turns true meanwhile.
+    """
+    graph, cluster, exclusive = order.graph, order.cluster, order.settings.exclusive_devices
+    start, end = simulate(graph, cluster, wiring.pairs, wiring.network, exclusive, stop)
+    execution = Execution(graph, cluster, start, end, Circuits.none())
+    plan = plan_of(graph, cluster, wiring.pairs, wiring.network, exclusive)
+    bound = bound_on_links(graph, cluster, wiring, plan, exclusive)
+    makespan = execution.makespan_ms
+    # The two add the same numbers up in another order; a last bit must not put the bound above the time.
+    bound_ms = makespan if makespan < bound.ms <= makespan * (1 + 1e-9) else bound.ms
+    return FabricRun(
+        fabric=fabric, execution=execution, bound_ms=bound_ms, bound_by=bound.text,
+        traffic=traffic_on_links(wiring, plan, cluster.servers, makespan), breakdown=breakdown(execution, exclusive),
+        message=message)
+
+
+def bound_on_links(graph: TransferGraph, cluster: Cluster, wiring: Wiring, plan: Plan, exclusive_devices: bool) -> Bound:
+    """Return a lower bound for any way to share these links: critical path, devices, links."""
+    network, latency = wiring.network, latency_ms(graph, cluster)
+    # Alone, a transfer is as fast as the slowest of the paths that its bytes are split over.
+    part_ms = plan.part_bytes / network.path_capacity[plan.part_class]
+    length = plan.length_ms.copy()
+    np.maximum.at(length, plan.part_node, part_ms + latency[plan.part_node])
+    ptr, node, size = items_by_link(plan.part_node, plan.part_class, plan.part_bytes, network.path_ptr, network.path_link,
+                                    len(network.capacity))
+    work = size / np.repeat(network.capacity, np.diff(ptr))
+    links = Loads(ptr, node, work, latency[node], lambda i: wiring.names[i])
+    devices = [device_loads(graph, cluster)] if exclusive_devices else []
+    return lower_bound(graph, length, [*devices, links])
+
+
+def traffic_on_links(wiring: Wiring, plan: Plan, servers: int, makespan_ms: float) -> Traffic:
+    """Return where the bytes went. A hop is one time that bytes leave a server, so a switch is no hop."""
+    network, shown = wiring.network, len(wiring.source)
+    path_bytes = np.bincount(plan.part_class, plan.part_bytes, len(network.path_ptr) - 1)
+    link_bytes = np.bincount(network.path_link, np.repeat(path_bytes, np.diff(network.path_ptr)), len(network.capacity))[:shown]
+    path, sender = wiring.path_sender
+    sent = np.bincount(sender, path_bytes[path], servers)
+    total = float(path_bytes.sum())
+    used = path_bytes > 0
+    mean = float((path_bytes * wiring.path_hops).sum()) / total if total else 1.0
+    time = makespan_ms or 1.0
+    return Traffic(
+        bandwidth_tax=mean, mean_hops=mean, longest_hops=int(wiring.path_hops[used].max(initial=0)),
+        link_source=wiring.source, link_destination=wiring.destination,
+        link_gbps=network.capacity[:shown] / bytes_per_ms(1.0), link_busy=link_bytes / (network.capacity[:shown] * time),
+        port_busy=sent / (bytes_per_ms(wiring.port_gbps) * time))

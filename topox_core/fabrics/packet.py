@@ -1,0 +1,105 @@
+"""The packet fabrics: an ideal switch, and a fat-tree with racks.
+
+Electrical packet switches carry any mixture of transfers at once; transfers share the links they
+cross max-min fairly. Queues, losses and headers are not modelled.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from topox_core.cluster import Cluster
+from topox_core.errors import InputError
+from topox_core.fabrics.fluid import Network, Pairs, bytes_per_ms
+from topox_core.fabrics.links import Wiring, run_on_links
+from topox_core.fabrics.run import FabricOptions, FabricRun, Order, Stop
+from topox_core.graph.transfer_graph import IntArray
+
+
+def run_ideal(order: Order, stop: Stop) -> FabricRun:
+    """Run an iteration on a non-blocking switch with d_S * B out of and into every server.
+
+    On a half-duplex cluster in and out of a server share d_S * B together.
+
+    Raises
+    ------
+    InputError
+        If the graph names a server that the cluster does not have.
+    Stopped
+        If ``stop()`` turns true meanwhile.
+    """
+    nic_gbps = order.cluster.ports_per_server * order.cluster.port_gbps
+    wiring = switched(Pairs.of(order.graph, order.cluster), order.cluster, nic_gbps, order.cluster.servers, 1.0)
+    return run_on_links("ideal", order, wiring, stop, f"{nic_gbps:g} Gbit/s a server, non-blocking")
+
+
+def run_fat_tree(order: Order, stop: Stop) -> FabricRun:
+    """Run an iteration on a fat-tree: a host link a server, and an up and a down link a rack.
+
+    The host link carries d_S * B, or ``equivalent_gbps`` of the cost-equivalent fat-tree. A rack's
+    links carry what its servers' host links add up to, divided by the oversubscription; above them
+    the tree is non-blocking. With one rack there is nothing above it.
+
+    Raises
+    ------
+    InputError
+        If an option is out of range, or the graph names a server that the cluster does not have.
+    Stopped
+        If ``stop()`` turns true meanwhile.
+    """
+    options, cluster = order.options, order.cluster
+    _check(options)
+    nic_gbps = options.equivalent_gbps or cluster.ports_per_server * cluster.port_gbps
+    rack = min(options.servers_per_rack or cluster.servers, cluster.servers)
+    wiring = switched(Pairs.of(order.graph, cluster), cluster, nic_gbps, rack, options.oversubscription)
+    above = f", racks of {rack}, {options.oversubscription:g}:1 above" if rack < cluster.servers else ", one rack"
+    return run_on_links("fat_tree", order, wiring, stop, f"{nic_gbps:g} Gbit/s a server{above}")
+
+
+def _check(options: FabricOptions) -> None:
+    over, rack, nic = options.oversubscription, options.servers_per_rack, options.equivalent_gbps
+    if not (math.isfinite(over) and over >= 1):
+        raise InputError(f"must be at least 1 (got {over:g})", file="settings", field="oversubscription")
+    if isinstance(rack, bool) or not isinstance(rack, int) or rack < 0:
+        raise InputError(f"must be a whole number of at least 0 (got {rack!r})", file="settings", field="servers_per_rack")
+    if nic is not None and not (math.isfinite(nic) and nic > 0):
+        raise InputError(f"must be greater than 0 (got {nic:g})", file="settings", field="equivalent_gbps")
+
+
+def switched(pairs: Pairs, cluster: Cluster, nic_gbps: float, rack: int, oversubscription: float) -> Wiring:
+    """Return servers on switches: out and in of every server, then up and down of every rack of ``rack`` servers.
+
+    On a half-duplex cluster out and in are one link, shared; the links between switches are always duplex.
+    """
+    n = cluster.servers
+    half = cluster.duplex == "half"
+    racks = -(-n // rack) if rack < n else 0
+    server = np.arange(n, dtype=np.int32)
+    core = np.full(n, -1, np.int32)
+    between = np.full(2 * racks, -1, np.int32)
+    hosts = n if half else 2 * n
+    in_rack = np.minimum(rack, n - rack * np.arange(racks))
+    rack_gbps = np.repeat(in_rack * nic_gbps / oversubscription, 2)
+    names = [f"ports of server {s}" for s in range(n)] if half else (
+        [f"out-ports of server {s}" for s in range(n)] + [f"in-ports of server {s}" for s in range(n)])
+    names += [f"{way} link of rack {r}" for r in range(racks) for way in ("up", "down")]
+    count = len(pairs)
+    first, last = pairs.source.astype(np.int64), pairs.destination + (0 if half else n)
+    up = hosts + 2 * (pairs.source // rack)
+    down = hosts + 2 * (pairs.destination // rack) + 1
+    crosses = (pairs.source // rack != pairs.destination // rack) if racks else np.zeros(count, np.bool_)
+    every = np.ones(count, np.bool_)
+    # One row a pair; what a pair does not cross is dropped row by row.
+    table, keep = np.stack([first, up, down, last], axis=1), np.stack([every, crosses, crosses, every], axis=1)
+    path_ptr = np.zeros(count + 1, np.int32)
+    np.cumsum(keep.sum(axis=1), out=path_ptr[1:])
+    one: IntArray = np.arange(count, dtype=np.int32)
+    return Wiring(
+        pairs=pairs,
+        network=Network(bytes_per_ms(1.0) * np.concatenate([np.full(hosts, float(nic_gbps)), rack_gbps]), path_ptr,
+                        table[keep].astype(np.int32), np.arange(count + 1, dtype=np.int32)),
+        names=names, source=np.concatenate([server, between] if half else [server, core, between]),
+        destination=np.concatenate([core, between] if half else [core, server, between]),
+        path_hops=np.ones(count, np.int32), path_sender=(one, pairs.source), port_gbps=nic_gbps)

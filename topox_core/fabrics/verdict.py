@@ -1,0 +1,115 @@
+"""One plain sentence: which fabric wins, by how much, and what the next one loses its time to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from topox_core.fabrics.compare import fastest, gap, undecided
+from topox_core.fabrics.run import FABRICS, FabricRun
+from topox_core.graph.rings import RING_KINDS
+
+# The ideal switch is a yardstick that nobody can buy; it wins only where nothing else was run.
+YARDSTICK = "ideal"
+# A mean of hops above this is worth a word; below, nearly every byte goes direct.
+NOTABLE_TAX = 1.02
+
+
+def sentence(runs: Mapping[str, FabricRun]) -> str:
+    """Return who wins and why, in one sentence.
+
+    Of the fabrics called equal to the fastest all are named. The reason is what grows most along the
+    critical chain from the winner to the next: dark time, exposed transfers, waiting or compute.
+    """
+    contenders = {name: runs[name] for name in FABRICS if name in runs and name != YARDSTICK} or dict(runs)
+    if not contenders:
+        return "No fabric was run."
+    first = fastest(contenders)
+    winner = min((contenders[name] for name in first), key=lambda run: run.iteration_ms)
+    others = [run for name, run in contenders.items() if name not in first]
+    if others:
+        next_best = min(others, key=lambda run: run.iteration_ms)
+        said = (f"{_named(first)} {'is' if len(first) == 1 else 'are'} fastest at {_ms(winner.iteration_ms)}, "
+                f"{_ahead_of(winner, next_best)} {_label(next_best.fabric)} ({_ms(next_best.iteration_ms)}), "
+                f"which {_reason(winner, next_best)}")
+    elif len(first) > 1:
+        said = f"It makes no difference: {_named(first)} take {_ms(winner.iteration_ms)} within 0.5 %{_held_by(winner)}"
+    else:
+        said = f"{_label(winner.fabric)} takes {_ms(winner.iteration_ms)}{_held_by(winner)}"
+    if undecided(contenders):
+        plan = contenders["scheduled"]
+        said += f", though the plan has a gap of {100 * gap(plan.iteration_ms, plan.bound_ms):.2g} % and may yet win"
+    ideal = runs.get(YARDSTICK)
+    if ideal is not None and YARDSTICK not in contenders:
+        said += f"; {_against(ideal, winner)}"
+    return said + "."
+
+
+def _reason(winner: FabricRun, loser: FabricRun) -> str:
+    """Return what the loser spends more of along its critical chain, the largest part of it."""
+    ours, theirs = winner.breakdown, loser.breakdown
+    more = {"dark": theirs.dark_ms - ours.dark_ms, "exposed": theirs.exposed_ms - ours.exposed_ms,
+            "waiting": theirs.waiting_ms - ours.waiting_ms, "compute": theirs.compute_ms - ours.compute_ms}
+    what = max(more, key=lambda key: more[key])
+    longer = _ms(more[what])
+    if what == "dark":
+        return f"loses {longer} more to ports that are being switched"
+    if what == "waiting":
+        return f"waits {longer} longer for a port, a device or a slot"
+    if what == "compute":
+        return f"has {longer} more compute on its critical chain, where the order of tasks is worse"
+    because = ""
+    if loser.traffic.bandwidth_tax > max(NOTABLE_TAX, winner.traffic.bandwidth_tax):
+        because = f", its bytes travelling {loser.traffic.mean_hops:.3g} hops on average"
+    elif _slots_cost(loser):
+        assert loser.result is not None
+        because = f", every one being rounded up to slots of {loser.result.slot_ms:g} ms"
+    elif 0 < (rings := _rings_on_circuits(loser)) < (ports := loser.execution.cluster.ports_per_server):
+        because = f", its collectives on {rings} ring{'s' if rings > 1 else ''} using {rings} of {ports} ports"
+    return f"leaves {longer} more of its transfers exposed{because}"
+
+
+def _slots_cost(run: FabricRun) -> bool:
+    """Return whether rounding to slots alone raises the bound by more than a twentieth."""
+    return run.result is not None and run.result.bound_ms > 1.05 * run.result.unrounded_bound_ms
+
+
+def _rings_on_circuits(run: FabricRun) -> int:
+    """Return how many rings the ring collectives have where each transfer has one circuit and so one port; 0 if none."""
+    graph = run.execution.graph
+    if not len(run.execution.circuits) or not any(kind in RING_KINDS for kind in set(graph.task_kind)):
+        return 0
+    return len(graph.lowering.strides) or graph.lowering.rings
+
+
+def _held_by(run: FabricRun) -> str:
+    """Return what binds, where the iteration meets its bound."""
+    return f", held by {run.bound_by}" if gap(run.iteration_ms, run.bound_ms) < 0.005 and run.bound_by else ""
+
+
+def _against(ideal: FabricRun, winner: FabricRun) -> str:
+    """Return how far an ideal switch is ahead."""
+    if "ideal" in fastest({"ideal": ideal, winner.fabric: winner}) and winner.iteration_ms <= ideal.iteration_ms * 1.005:
+        return f"an ideal switch would be no faster ({_ms(ideal.iteration_ms)})"
+    if winner.iteration_ms < ideal.iteration_ms:
+        return f"an ideal switch without a plan takes {_ms(ideal.iteration_ms)}"
+    return f"an ideal switch would take {_ms(ideal.iteration_ms)}"
+
+
+def _ahead_of(winner: FabricRun, loser: FabricRun) -> str:
+    if winner.iteration_ms <= 0:
+        return "ahead of"
+    ratio = loser.iteration_ms / winner.iteration_ms
+    return f"{100 * (1 - 1 / ratio):.2g} % ahead of" if ratio < 1.1 else f"{ratio:.3g} times as fast as"
+
+
+def _named(names: tuple[str, ...]) -> str:
+    words = [_label(name) for name in names]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _label(name: str) -> str:
+    return FABRICS.get(name, name)
+
+
+def _ms(value: float) -> str:
+    return f"{value:.4g} ms" if value < 10_000 else f"{value:,.0f} ms"

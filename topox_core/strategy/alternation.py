@@ -1,0 +1,151 @@
+"""Strategy and topology in turn: the chain walks on one topology, which is found anew for what the chain accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from topox_core.border import shown
+from topox_core.errors import InputError
+from topox_core.graph.task_graph import TaskGraph
+from topox_core.strategy.chain import Chain
+from topox_core.strategy.evaluator import Evaluator
+from topox_core.strategy.moves import Move, Progress, SearchSettings
+from topox_core.strategy.operators import OperatorGraph
+from topox_core.strategy.search import first_strategy, ignore, never
+from topox_core.strategy.strategy import Placement, Strategy, check_placement
+from topox_core.strategy.task_graph import task_graph
+
+# FlexNet rebuilds a topology that has not changed for this many proposals.
+PATIENCE = 50
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Alternated(Generic[T]):
+    """What alternating found.
+
+    Attributes
+    ----------
+    strategy, topology, iteration_ms
+        The best pair and its time.
+    start, start_topology, start_ms
+        Data parallel (with what was fixed), the topology found for it, and their time: never better than the best.
+    moves
+        Accepted changes in order; a topology that was kept is a move with the reason ``topology``.
+    topologies, kept
+        How many topologies were found after the first, and kept.
+    proposals, stopped_by
+        Proposals made; ``budget`` or ``cancelled``.
+    """
+
+    strategy: Strategy
+    topology: T
+    iteration_ms: float
+    start: Strategy
+    start_topology: T
+    start_ms: float
+    moves: tuple[Move, ...]
+    topologies: int
+    kept: int
+    proposals: int
+    stopped_by: str
+
+    @property
+    def speed_up(self) -> float:
+        """How many times faster than data parallel on the topology found for it."""
+        return self.start_ms / self.iteration_ms if self.iteration_ms > 0 else 1.0
+
+
+def alternate(graph: OperatorGraph, servers: int, find: Callable[[TaskGraph], T], evaluator: Callable[[T], Evaluator],
+              settings: SearchSettings | None = None, *, every: int = 1, fixed: Iterable[Placement] = (),
+              stop: Callable[[], bool] = never, on_progress: Callable[[Progress], None] = ignore) -> Alternated[T]:
+    """Return the best strategy and topology found in turn; never slower than data parallel on its own topology.
+
+    After ``every`` accepted proposals, or after ``PATIENCE`` proposals without one, the topology is found anew
+    for the strategy at hand and kept if the iteration is faster on it (TopoOpt, NSDI 2023, section 4; its
+    released code also keeps a slower one now and then). Going back to the best goes back to its topology.
+
+    Parameters
+    ----------
+    find
+        A topology for a task graph, such as TopologyFinder.
+    evaluator
+        How strategies are timed on a topology.
+
+    Raises
+    ------
+    InputError
+        If a fixed configuration does not suit the model, nothing to start from fits the memory, or ``every`` is
+        not a whole number above 0; and whatever ``find`` refuses.
+    """
+    settings = settings or SearchSettings()
+    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+        raise InputError(f"must be a whole number of at least 1 (got {shown(every)})", file="search", field="every")
+    pinned = {placement.operator: placement for placement in fixed}
+    for placement in pinned.values():
+        check_placement(placement, graph, servers)
+    start = first_strategy(graph, servers, settings.memory_gb, tuple(pinned.values()))
+    walk = _Walk(graph, start, find, evaluator, settings, frozenset(pinned))
+    start_topology, start_ms = walk.topology, walk.chain.current_ms
+    stopped = False
+    since = idle = 0
+    while walk.chain.proposer.free and walk.chain.proposals < settings.proposals and not (stopped := stop()):
+        accepted = walk.step()
+        since, idle = since + accepted, 0 if accepted else idle + 1
+        if since >= every or idle >= PATIENCE:
+            walk.renew()
+            since = idle = 0
+        if walk.chain.proposals % max(1, settings.proposals // 100) == 0:
+            on_progress(Progress(walk.chain.proposals, settings.proposals, walk.chain.current_ms, walk.chain.best_ms))
+    return Alternated(walk.chain.best, walk.best_topology, walk.chain.best_ms, start, start_topology, start_ms, tuple(walk.moves),
+                      walk.found, walk.kept, walk.chain.proposals, "cancelled" if stopped else "budget")
+
+
+class _Walk(Generic[T]):
+    """The chain, the topology it is timed on, and those of the best strategy."""
+
+    def __init__(self, graph: OperatorGraph, start: Strategy, find: Callable[[TaskGraph], T], evaluator: Callable[[T], Evaluator],
+                 settings: SearchSettings, fixed: frozenset[str]) -> None:
+        self.graph, self.find, self.evaluator, self.memory_gb = graph, find, evaluator, settings.memory_gb
+        self.topology = self.best_topology = find(task_graph(graph, start, settings.memory_gb))
+        self.chain = Chain(graph, start, evaluator(self.topology), settings, fixed)
+        self.best_evaluate = self.chain.evaluate
+        self.moves: list[Move] = []
+        self.found = self.kept = 0
+        self._found_for = start
+
+    def step(self) -> bool:
+        """Make one proposal; tell whether it was accepted."""
+        best_ms = self.chain.best_ms
+        moves = self.chain.step()
+        self.moves += moves
+        if self.chain.best_ms < best_ms:
+            self._remember()
+        if any(move.reason == "reset" for move in moves):
+            self.topology, self.chain.evaluate = self.best_topology, self.best_evaluate
+        return any(move.reason != "reset" for move in moves)
+
+    def renew(self) -> None:
+        """Find the topology anew, unless it was found for the very strategy, and keep it if it is faster."""
+        chain = self.chain
+        if chain.current == self._found_for:
+            return
+        self._found_for = chain.current
+        topology = self.find(task_graph(self.graph, chain.current, self.memory_gb))
+        self.found += 1
+        evaluate = self.evaluator(topology)
+        found_ms = evaluate(chain.current)
+        if found_ms >= chain.current_ms:
+            return
+        self.kept += 1
+        self.topology, chain.evaluate = topology, evaluate
+        self.moves.append(Move(chain.proposals, "", (), (), chain.current_ms, found_ms, "topology"))
+        chain.current_ms = found_ms
+        if found_ms < chain.best_ms:
+            chain.best, chain.best_ms = chain.current, found_ms
+            self._remember()
+
+    def _remember(self) -> None:
+        self.best_topology, self.best_evaluate = self.topology, self.chain.evaluate

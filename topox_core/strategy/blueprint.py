@@ -1,0 +1,113 @@
+"""From layers to an operator graph: each operator priced for every way to split it over the servers."""
+
+from __future__ import annotations
+
+from topox_core.border import shown
+from topox_core.errors import InputError
+from topox_core.strategy.costs import Machine, Work, roofline, table
+from topox_core.strategy.operators import Cost, Edge, Operator, OperatorGraph, Weight
+
+MAX_SERVERS = 4096
+FLOAT_BYTES = 4
+
+
+class Blueprint:
+    """Collects the operators of a model; every size is in elements of FP32 unless it says bytes.
+
+    Parameters
+    ----------
+    servers
+        Servers of the job. The samples of an iteration grow with them, so that a server's share, and with
+        it what was measured, stays what it was published for.
+    samples_per_server
+        Samples of one server of an iteration that is split over all servers.
+    measured
+        Name of a measured table, or empty for roofline only.
+
+    Raises
+    ------
+    InputError
+        If ``servers`` is not a whole number from 1 to ``MAX_SERVERS``.
+    """
+
+    def __init__(self, name: str, title: str, source: str, servers: int, samples_per_server: int, machine: Machine,
+                 measured: str = "") -> None:
+        if isinstance(servers, bool) or not isinstance(servers, int) or not 1 <= servers <= MAX_SERVERS:
+            raise InputError(f"must be a whole number from 1 to {MAX_SERVERS:,} (got {shown(servers)})", file=f"model {name}",
+                             field="servers")
+        self.name, self.title, self.source = name, title, source
+        self.servers, self.samples = servers, servers * samples_per_server
+        self.machine = machine
+        self._table = table(measured) if measured else {}
+        self._operators: list[Operator] = []
+        self._edges: list[Edge] = []
+        self._output_bytes: dict[str, float] = {}
+
+    def add(self, name: str, kind: str, work: Work, output_bytes: float, inputs: tuple[str, ...] = (),
+            weights: tuple[Weight, ...] = (), measured_as: str = "", whole: bool = False) -> str:
+        """Add one operator and return its name.
+
+        Parameters
+        ----------
+        output_bytes
+            Of its output, a sample: what each consumer reads.
+        inputs
+            Operators it reads.
+        measured_as
+            Its name in the measured table.
+        whole
+            It is not split and runs on one GPU of its server, as lookups do in the published measurements.
+        """
+        gpus = 1 if whole else self.machine.gpus
+        measured = self._table.get(measured_as, {})
+        costs: dict[int, Cost] = {}
+        for partitions in (1,) if whole else divisors(self.servers):
+            samples = self.samples // partitions
+            costs[partitions] = measured.get(samples) or roofline(work, samples, self.machine, gpus)
+        self._operators.append(Operator(name, kind, costs, weights, gpus))
+        self._edges += [Edge(producer, name, self._output_bytes[producer]) for producer in inputs]
+        self._output_bytes[name] = output_bytes
+        return name
+
+    def dense(self, name: str, inputs: int, outputs: int, after: tuple[str, ...] = (), *, bias: bool = True,
+              rows: int = 1) -> str:
+        """Add a dense layer; ``rows`` rows a sample (tokens of a sequence)."""
+        weights = (Weight("weight", inputs * outputs), *((Weight("bias", outputs),) if bias else ()))
+        size = sum(weight.size_bytes for weight in weights)
+        work = Work(flop=2.0 * rows * inputs * outputs, moved_bytes=FLOAT_BYTES * rows * (inputs + outputs), weight_bytes=size,
+                    state_bytes=2 * size, kept_bytes=FLOAT_BYTES * rows * (inputs + outputs))
+        return self.add(name, "dense", work, FLOAT_BYTES * rows * outputs, after, weights, f"Dense_{inputs}_{outputs}")
+
+    def embedding(self, name: str, rows: int, dimension: int, bag: int, element_bytes: int) -> str:
+        """Add a table on one server: ``bag`` rows of it are added up for a sample; 8-byte indices.
+
+        ``element_bytes`` is what an element of its output counts on the network.
+        """
+        size = FLOAT_BYTES * rows * dimension
+        output = FLOAT_BYTES * dimension
+        work = Work(flop=float(bag * dimension), moved_bytes=bag * (8 + output) + output, state_bytes=2 * size,
+                    kept_bytes=8 * bag + output)
+        return self.add(name, "embedding", work, element_bytes * dimension, weights=(Weight("table", rows * dimension),),
+                        measured_as=f"Embed_{rows}x{dimension}", whole=True)
+
+    def moving(self, name: str, kind: str, read: int, written: int, after: tuple[str, ...], measured_as: str = "") -> str:
+        """Add an operator that mostly moves elements (concatenation, addition, pooling, softmax)."""
+        bytes_moved = FLOAT_BYTES * (read + written)
+        work = Work(flop=float(read), moved_bytes=bytes_moved, kept_bytes=bytes_moved)
+        return self.add(name, kind, work, FLOAT_BYTES * written, after, measured_as=measured_as)
+
+    def graph(self) -> OperatorGraph:
+        """Return the model.
+
+        Raises
+        ------
+        InputError
+            If an operator is wrong.
+        """
+        return OperatorGraph(self.name, self.samples, tuple(self._operators), tuple(self._edges), self.machine.memory_gb,
+                             self.machine.gpus, self.title, self.source)
+
+
+def divisors(number: int) -> list[int]:
+    """Return all divisors, ascending."""
+    return [d for d in range(1, number + 1) if number % d == 0]

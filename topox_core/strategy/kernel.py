@@ -1,0 +1,195 @@
+"""One iteration in compiled code: devices and links serve what is ready first, one thing at a time.
+
+No task graph is built: partitions, their exchanges and their all-reduces are walked straight from the
+operators, so that a search can afford thousands of iterations a second.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from topox_core.graph.transfer_graph import FloatArray, IntArray
+from topox_core.schedule.kernels.compiled import compiled
+
+
+@compiled
+def push(keys: FloatArray, items: IntArray, size: int, key: float, item: int) -> int:
+    """Add to a binary heap ordered by key, then item; return its new size."""
+    i = size
+    while i > 0:
+        above = (i - 1) >> 1
+        if keys[above] < key or (keys[above] == key and items[above] < item):
+            break
+        keys[i], items[i] = keys[above], items[above]
+        i = above
+    keys[i], items[i] = key, item
+    return size + 1
+
+
+@compiled
+def pop(keys: FloatArray, items: IntArray, size: int) -> int:
+    """Remove the first of the heap (read it before); return the new size."""
+    size -= 1
+    key, item = keys[size], items[size]
+    i = 0
+    while True:
+        below = 2 * i + 1
+        if below >= size:
+            break
+        right = below + 1
+        if right < size and (keys[right] < keys[below] or (keys[right] == keys[below] and items[right] < items[below])):
+            below = right
+        if key < keys[below] or (key == keys[below] and item < items[below]):
+            break
+        keys[i], items[i] = keys[below], items[below]
+        i = below
+    keys[i], items[i] = key, item
+    return size
+
+
+@compiled
+def iteration_ms(samples: int, servers: int, parts: IntArray, start: IntArray, forward_ms: FloatArray, backward_ms: FloatArray,
+                 producer: IntArray, consumer: IntArray, sample_bytes: FloatArray, out_ptr: IntArray, out_edge: IntArray,
+                 in_ptr: IntArray, in_edge: IntArray, weight_ptr: IntArray, weight_bytes: FloatArray,
+                 route_ptr: IntArray, route_link: IntArray, byte_ms: FloatArray, latency_ms: float,
+                 ring_ptr: IntArray, ring_stride: IntArray) -> float:
+    """Return when the last task of one iteration ends, in ms.
+
+    Whatever is ready first is served first (then: forward before backward, operators in order, exchanges in
+    the order they arose), as in FlexNet. A transfer walks the links of its route cut-through: it enters each
+    as soon as the link is free and its head has come through the one before, and holds it for its bytes.
+    An all-reduce of S bytes over g servers is, on each of its k rings, one transfer of 2(g-1)/g * S/k bytes a
+    server to the one ``stride`` members on.
+
+    Parameters
+    ----------
+    parts, start, forward_ms, backward_ms
+        Of each operator in the strategy.
+    producer, consumer, sample_bytes, out_ptr, out_edge, in_ptr, in_edge
+        Edges, and their numbers by producer and by consumer.
+    weight_ptr, weight_bytes
+        Weights by operator.
+    route_ptr, route_link, byte_ms, latency_ms
+        Links from server a to b at ``route_ptr[a * servers + b]``, and each link's ms a byte.
+    ring_ptr, ring_stride
+        Strides of the rings of a group of g members at ``ring_ptr[g]``.
+    """
+    count = len(parts)
+    first = np.zeros(count + 1, np.int32)
+    for k in range(count):
+        first[k + 1] = first[k] + parts[k]
+    total = first[count]
+    owner = np.empty(total, np.int32)
+    for k in range(count):
+        owner[first[k]:first[k + 1]] = k
+
+    # What each partition still waits for; transfers are numbered as they arise, after the 2 * total compute tasks.
+    missing = np.zeros(2 * total, np.int32)
+    missing[total:] = 1
+    most = 0
+    for e in range(len(producer)):
+        a, b = producer[e], consumer[e]
+        for i in range(parts[a]):
+            for j in range(i * parts[b] // parts[a], ((i + 1) * parts[b] + parts[a] - 1) // parts[a]):
+                missing[first[b] + j] += 1
+                missing[total + first[a] + i] += 1
+                most += 2
+    for k in range(count):
+        if parts[k] > 1:
+            most += (weight_ptr[k + 1] - weight_ptr[k]) * parts[k] * (ring_ptr[parts[k] + 1] - ring_ptr[parts[k]])
+    source = np.empty(most, np.int32)
+    destination = np.empty(most, np.int32)
+    size_bytes = np.empty(most)
+    target = np.empty(most, np.int32)
+    transfers = 0
+
+    keys = np.empty(2 * total + most)
+    items = np.empty(2 * total + most, np.int32)
+    waiting = 0
+    ready = np.zeros(2 * total)
+    for i in range(total):
+        if missing[i] == 0:
+            waiting = push(keys, items, waiting, 0.0, i)
+    unreduced = parts.copy()
+    reduce_at = np.zeros(count)
+    device_free = np.zeros(servers)
+    link_free = np.zeros(len(byte_ms))
+    last = 0.0
+
+    while waiting > 0:
+        now, item = keys[0], items[0]
+        waiting = pop(keys, items, waiting)
+        if item >= 2 * total:  # a transfer
+            x = item - 2 * total
+            pair = source[x] * servers + destination[x]
+            head, end = now, now
+            for r in range(route_ptr[pair], route_ptr[pair + 1]):
+                link = route_link[r]
+                begin = max(head, link_free[link])
+                head = begin + latency_ms
+                link_free[link] = head + size_bytes[x] * byte_ms[link]
+                end = max(end, link_free[link])
+            last = max(last, end)
+            node = target[x]
+            if node >= 0:
+                ready[node] = max(ready[node], end)
+                missing[node] -= 1
+                if missing[node] == 0:
+                    waiting = push(keys, items, waiting, ready[node], node)
+            continue
+
+        back = item >= total
+        part = item - total if back else item
+        k = owner[part]
+        i = part - first[k]
+        server = (start[k] + i * (servers // parts[k])) % servers
+        begin = max(now, device_free[server])
+        end = begin + (backward_ms[k] if back else forward_ms[k])
+        device_free[server] = end
+        last = max(last, end)
+
+        # To the partitions that share samples: activations to consumers, gradients to producers.
+        low, high = (in_ptr[k], in_ptr[k + 1]) if back else (out_ptr[k], out_ptr[k + 1])
+        for r in range(low, high):
+            e = in_edge[r] if back else out_edge[r]
+            other = producer[e] if back else consumer[e]
+            p, q = parts[k], parts[other]
+            for j in range(i * q // p, ((i + 1) * q + p - 1) // p):
+                node = first[other] + j + (total if back else 0)
+                there = (start[other] + j * (servers // q)) % servers
+                if there == server:
+                    ready[node] = max(ready[node], end)
+                    missing[node] -= 1
+                    if missing[node] == 0:
+                        waiting = push(keys, items, waiting, ready[node], node)
+                    continue
+                shared = min((i + 1) * samples // p, (j + 1) * samples // q) - max(i * samples // p, j * samples // q)
+                source[transfers], destination[transfers], target[transfers] = server, there, node
+                size_bytes[transfers] = shared * sample_bytes[e]
+                waiting = push(keys, items, waiting, end, 2 * total + transfers)
+                transfers += 1
+
+        if not back:
+            node = total + part
+            ready[node] = max(ready[node], end)
+            missing[node] -= 1
+            if missing[node] == 0:
+                waiting = push(keys, items, waiting, ready[node], node)
+            continue
+        reduce_at[k] = max(reduce_at[k], end)
+        unreduced[k] -= 1
+        members = parts[k]
+        if unreduced[k] > 0 or members == 1:
+            continue
+        stride = servers // members
+        rings = ring_ptr[members + 1] - ring_ptr[members]
+        for w in range(weight_ptr[k], weight_ptr[k + 1]):
+            for r in range(ring_ptr[members], ring_ptr[members + 1]):
+                for m in range(members):
+                    source[transfers] = (start[k] + m * stride) % servers
+                    destination[transfers] = (start[k] + (m + ring_stride[r]) % members * stride) % servers
+                    target[transfers] = -1
+                    size_bytes[transfers] = weight_bytes[w] * 2 * (members - 1) / members / rings
+                    waiting = push(keys, items, waiting, reduce_at[k], 2 * total + transfers)
+                    transfers += 1
+    return last

@@ -1,0 +1,158 @@
+"""What a search does and tells: its settings, a proposal, an accepted move, its progress."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+
+from topox_core.border import shown
+from topox_core.errors import InputError
+from topox_core.strategy.operators import OperatorGraph
+from topox_core.strategy.strategy import Placement, Strategy
+
+# FlexNet's two probabilities (TopoOpt, NSDI 2023, released code).
+PROPAGATE = 0.25
+CONTINUE = 0.75
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """How a Markov chain walks over strategies.
+
+    Parameters
+    ----------
+    proposals
+        Strategies to try.
+    alpha
+        How steeply a slower strategy is refused: it is accepted with probability exp(-alpha * ms slower).
+    seed
+        Of all random choices.
+    memory_gb
+        Memory of one GPU in 10^9 bytes; the machine's own if None.
+    reset_every
+        The chain goes back to the best strategy after this many proposals without a better one; None is the
+        published min(1000, proposals / 100), at least 1.
+    exhaustive
+        Try every strategy afterwards if there are at most this many (fast simulator only): the best is then proved.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range.
+    """
+
+    proposals: int = 1000
+    alpha: float = 1.0
+    seed: int = 0
+    memory_gb: float | None = None
+    reset_every: int | None = None
+    exhaustive: int = 100_000
+
+    def __post_init__(self) -> None:
+        for field, least in (("proposals", 0), ("seed", 0), ("reset_every", 1), ("exhaustive", 0)):
+            value = getattr(self, field)
+            if value is None and field == "reset_every":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 10**9:
+                raise InputError(f"must be a whole number from {least} to 10^9 (got {shown(value)})", file="search", field=field)
+        alpha = self.alpha
+        if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not (math.isfinite(alpha) and alpha >= 0):
+            raise InputError(f"must be a number of at least 0 (got {shown(alpha)})", file="search", field="alpha")
+
+    @property
+    def patience(self) -> int:
+        """Proposals without a better strategy after which the chain goes back to the best."""
+        return self.reset_every or max(1, min(1000, self.proposals // 100))
+
+
+@dataclass(frozen=True)
+class Move:
+    """One accepted change.
+
+    Attributes
+    ----------
+    proposal
+        Its number, from 1.
+    operator
+        The operator it began with.
+    before, after
+        Configurations of the operators that changed; several if one was passed on to neighbours.
+    before_ms, after_ms
+        Iteration times.
+    reason
+        ``better``, ``equal``, ``chance`` (slower, taken by the rule), ``reset`` (back to the best), ``descent``
+        (change of one operator), ``blocks`` (neighbours in blocks on shares of the servers), ``proved`` (found by trying every strategy) or ``topology``.
+    """
+
+    proposal: int
+    operator: str
+    before: tuple[Placement, ...]
+    after: tuple[Placement, ...]
+    before_ms: float
+    after_ms: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a search is."""
+
+    proposals: int
+    budget: int
+    current_ms: float
+    best_ms: float
+
+
+class Proposer:
+    """Draws proposals: one operator at random, or a configuration passed on along the edges.
+
+    Parameters
+    ----------
+    fixed
+        Operators that keep their configuration.
+    """
+
+    def __init__(self, graph: OperatorGraph, servers: int, rng: random.Random, fixed: frozenset[str] = frozenset()) -> None:
+        self.graph, self.servers, self.rng = graph, servers, rng
+        self.choices = {operator.name: graph.choices(operator, servers) for operator in graph.operators}
+        self.free = [name for name in self.choices if name not in fixed and self.count(name) > 1]
+        self._free = frozenset(self.free)
+        self._neighbours: dict[str, list[tuple[str, float]]] = {name: [] for name in self.choices}
+        for edge in graph.edges:
+            self._neighbours[edge.producer].append((edge.consumer, edge.bytes_per_sample))
+            self._neighbours[edge.consumer].append((edge.producer, edge.bytes_per_sample))
+
+    def count(self, operator: str) -> int:
+        """Return how many configurations an operator has."""
+        return len(self.choices[operator]) * self.servers
+
+    def configurations(self, operator: str) -> list[Placement]:
+        """Return all configurations of an operator."""
+        return [Placement(operator, p, start) for p in self.choices[operator] for start in range(self.servers)]
+
+    def draw(self, strategy: Strategy) -> tuple[str, list[Placement]]:
+        """Return the operator a proposal begins with, and the configurations it changes (perhaps to what they were)."""
+        if self.rng.random() < PROPAGATE:
+            return self._passed_on(strategy)
+        name = self.rng.choice(self.free)
+        return name, [Placement(name, self.rng.choice(self.choices[name]), self.rng.randrange(self.servers))]
+
+    def _passed_on(self, strategy: Strategy) -> tuple[str, list[Placement]]:
+        """Copy an operator's configuration to a neighbour, drawn by the bytes between them, and perhaps on from there."""
+        names = list(self.choices)
+        first = at = self.rng.choice(names)
+        given = strategy.by_operator[first]
+        visited = {first}
+        changed: list[Placement] = []
+        while True:
+            near = [(name, size) for name, size in self._neighbours[at] if name not in visited and name in self._free
+                    and given.partitions in self.choices[name]]
+            if not near:
+                return first, changed
+            weights = [size for _, size in near]
+            at = self.rng.choices([name for name, _ in near], weights if sum(weights) > 0 else None)[0]
+            visited.add(at)
+            changed.append(Placement(at, given.partitions, given.start))
+            if self.rng.random() >= CONTINUE:
+                return first, changed

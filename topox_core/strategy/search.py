@@ -1,0 +1,221 @@
+"""Search for a fast strategy: a Markov chain from data parallel, a descent, and a proof where the model is small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from topox_core.errors import InputError
+from topox_core.strategy import exhaustive
+from topox_core.strategy.blueprint import divisors
+from topox_core.strategy.chain import Chain
+from topox_core.strategy.evaluator import Evaluator, FastEvaluator
+from topox_core.strategy.moves import Move, Progress, SearchSettings
+from topox_core.strategy.operators import OperatorGraph
+from topox_core.strategy.strategy import (
+    Placement,
+    Strategy,
+    blocks,
+    check_memory,
+    check_placement,
+    check_strategy,
+    data_parallel,
+    spread,
+)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search found.
+
+    Attributes
+    ----------
+    strategy, iteration_ms
+        The best strategy and its time.
+    start, start_ms
+        Data parallel with tables round robin (with what was fixed), and its time: never better than the best.
+    moves
+        Every accepted change, in order.
+    proposals, accepted, too_large
+        Proposals made, accepted, and refused for memory.
+    descent
+        Strategies tried by the descent that follows the chain.
+    proved
+        Every strategy was tried: none is faster on this simulator.
+    stopped_by
+        ``budget``, ``proof``, ``cancelled``, or ``fixed`` where nothing was left to choose.
+    """
+
+    strategy: Strategy
+    iteration_ms: float
+    start: Strategy
+    start_ms: float
+    moves: tuple[Move, ...]
+    proposals: int
+    accepted: int
+    too_large: int
+    descent: int
+    proved: bool
+    stopped_by: str
+
+    @property
+    def speed_up(self) -> float:
+        """How many times faster than the start."""
+        return self.start_ms / self.iteration_ms if self.iteration_ms > 0 else 1.0
+
+
+def never() -> bool:
+    """Do not stop."""
+    return False
+
+
+def ignore(_progress: Progress) -> None:
+    """Tell nobody."""
+
+
+def search(graph: OperatorGraph, servers: int, evaluate: Evaluator, settings: SearchSettings | None = None, *,
+           fixed: Iterable[Placement] = (), start: Strategy | None = None, stop: Callable[[], bool] = never,
+           on_progress: Callable[[Progress], None] = ignore) -> Found:
+    """Return the fastest strategy found; never one slower than data parallel.
+
+    The chain is FlexNet's (FlexFlow's Metropolis search, MLSys 2019, as TopoOpt released it). A descent over
+    changes of one operator, of at most as many strategies again, then takes what the chain left lying about.
+
+    Parameters
+    ----------
+    evaluate
+        A :class:`FastEvaluator`, or any other timing of a strategy, such as a fabric simulator.
+    fixed
+        Configurations that stay as they are.
+    start
+        Where the chain begins, if faster than data parallel.
+    stop
+        Asked before every proposal; the best so far is kept.
+    on_progress
+        Told about every hundredth part of the budget.
+
+    Raises
+    ------
+    InputError
+        If a fixed or given configuration does not suit the model, or nothing to start from fits the memory.
+    """
+    settings = settings or SearchSettings()
+    pinned = {placement.operator: placement for placement in fixed}
+    for placement in pinned.values():
+        check_placement(placement, graph, servers)
+    base = first_strategy(graph, servers, settings.memory_gb, tuple(pinned.values()))
+    chain = Chain(graph, base, evaluate, settings, pinned)
+    base_ms = chain.current_ms
+    moves: list[Move] = []
+    if start is not None:
+        moves += _imported(chain, start, pinned)
+    stopped = False
+    every = max(1, settings.proposals // 100)
+    while chain.proposer.free and chain.proposals < settings.proposals and not (stopped := stop()):
+        moves += chain.step()
+        if chain.proposals % every == 0:
+            on_progress(Progress(chain.proposals, settings.proposals, chain.current_ms, chain.best_ms))
+    tried, proved = 0, False
+    if not stopped and settings.proposals and chain.proposer.free:
+        moves += _blocks(chain, pinned)
+        tried, found, stopped = _descent(chain, settings.proposals, stop)
+        moves += found
+        if not stopped:
+            proved, found, stopped = _proof(chain, settings, stop)
+            moves += found
+    return Found(chain.best, chain.best_ms, base, base_ms, tuple(moves), chain.proposals, chain.accepted, chain.too_large, tried,
+                 proved, _ending(chain, stopped, proved))
+
+
+def _ending(chain: Chain, stopped: bool, proved: bool) -> str:
+    if not chain.proposer.free:
+        return "fixed"
+    return "cancelled" if stopped else "proof" if proved else "budget"
+
+
+def first_strategy(graph: OperatorGraph, servers: int, memory_gb: float | None, fixed: Iterable[Placement] = ()) -> Strategy:
+    """Return data parallel, or where that does not fit the memory, every operator whole and servers filled evenly.
+
+    Raises
+    ------
+    InputError
+        If neither fits.
+    """
+    fixed = tuple(fixed)
+    base = data_parallel(graph, servers).changed(fixed)
+    try:
+        check_memory(base, graph, memory_gb)
+    except InputError as refused:
+        if refused.problem.startswith("must"):
+            raise
+        other = spread(graph, servers).changed(fixed)
+        try:
+            check_memory(other, graph, memory_gb)
+        except InputError as again:
+            raise InputError(f"neither data parallel nor whole operators spread evenly fit: {refused.problem}; {again.problem}",
+                             file=f"model {graph.name}", field="memory_gb") from None
+        return other
+    return base
+
+
+def _imported(chain: Chain, start: Strategy, pinned: dict[str, Placement]) -> list[Move]:
+    check_strategy(start, chain.graph, chain.settings.memory_gb)
+    order = chain.graph.position
+    start = Strategy(start.model, start.servers, tuple(sorted(start.placements, key=lambda p: order[p.operator])))
+    start = start.changed(pinned.values())
+    start_ms = chain.evaluate(start)
+    return [chain.take(start, start_ms, "better")] if start_ms < chain.current_ms and chain.fits(start) else []
+
+
+def _blocks(chain: Chain, pinned: dict[str, Placement]) -> list[Move]:
+    """Try blocks of neighbours on shares of the servers: too far from data parallel for a chain to walk there."""
+    moves = []
+    servers = chain.best.servers
+    for count in divisors(servers)[1:]:
+        strategy = blocks(chain.graph, servers, count).changed(pinned.values())
+        if chain.fits(strategy) and (found_ms := chain.evaluate(strategy)) < chain.best_ms:
+            moves.append(chain.take(strategy, found_ms, "blocks"))
+    return moves
+
+
+def _descent(chain: Chain, budget: int, stop: Callable[[], bool]) -> tuple[int, list[Move], bool]:
+    """From the best, take any change of one operator that is faster, until none is or the budget is spent."""
+    tried = 0
+    moves: list[Move] = []
+    if chain.current != chain.best:
+        moves.append(chain.take(chain.best, chain.best_ms, "reset"))
+    since = 0
+    for proposal in _single_changes(chain):
+        if since > sum(chain.proposer.count(name) for name in chain.proposer.free) or tried >= budget:
+            break
+        if stop():
+            return tried, moves, True
+        since += 1
+        strategy = chain.best.changed((proposal,))
+        if strategy == chain.best or not chain.fits(strategy):
+            continue
+        tried += 1
+        if (found_ms := chain.evaluate(strategy)) < chain.best_ms:
+            moves.append(chain.take(strategy, found_ms, "descent"))
+            since = 0
+    return tried, moves, False
+
+
+def _single_changes(chain: Chain) -> Iterator[Placement]:
+    """Yield the configurations of all free operators, in an order of the seed, over and over."""
+    rows = [placement for name in chain.proposer.free for placement in chain.proposer.configurations(name)]
+    chain.rng.shuffle(rows)
+    while rows:
+        yield from rows
+
+
+def _proof(chain: Chain, settings: SearchSettings, stop: Callable[[], bool]) -> tuple[bool, list[Move], bool]:
+    """Try every strategy if they are few."""
+    if not isinstance(chain.evaluate, FastEvaluator) or not chain.always_fits:
+        return False, [], False
+    rows = exhaustive.space(chain.proposer, chain.best, chain.evaluate.network.symmetric)
+    if exhaustive.count(rows) > settings.exhaustive:
+        return False, [], False
+    best, best_ms, all_tried = exhaustive.best_of(rows, chain.best, chain.evaluate, stop)
+    moves = [chain.take(best, best_ms, "proved")] if best_ms < chain.best_ms else []
+    return all_tried, moves, not all_tried

@@ -1,0 +1,154 @@
+"""Failures of a fixed layout, and their repair.
+
+TopoOpt (NSDI 2023, section 7): when a fibre of an all-reduce ring fails, a circuit laid for model-parallel traffic
+is lent to the ring. What cannot be repaired is forwarded by servers over the circuits that are left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.errors import InputError
+from topox_core.topology.failed_element import FAILURES, Failure
+from topox_core.topology.found import Found
+from topox_core.topology.laying import Routes
+from topox_core.topology.layout import Layout
+from topox_core.topology.lending import lend, whole_rings
+from topox_core.topology.relocation import bypassed, find_without, moved_routes
+from topox_core.topology.routing import Network
+from topox_core.topology.traffic import Demand
+from topox_core.topology.wiring import Wiring, wiring_of
+
+__all__ = ["FAILURES", "Failure", "Repair", "fail_layout", "repair"]
+
+@dataclass(frozen=True)
+class Repair:
+    """A layout after a failure and its repair, and what was done, a sentence each."""
+
+    found: Found
+    done: tuple[str, ...]
+
+    @property
+    def layout(self) -> Layout:
+        """The repaired layout."""
+        return self.found.layout
+
+
+def fail_layout(layout: Layout, failure: Failure, wiring: Wiring | None = None, ports_per_switch: int = 1) -> Layout:
+    """Return the layout without the failed element: broken routes lead over what is left.
+
+    A route of several paths keeps those that are whole. Of a failed server also the routes change: its
+    substitute talks in its place.
+
+    Parameters
+    ----------
+    wiring
+        Which switch each circuit passes; that of ``Found``, or of the layout as coloured afresh.
+    ports_per_switch
+        Ports of a server on each switch: port p lies on switch p // ports_per_switch.
+
+    Raises
+    ------
+    InputError
+        If there is no such element, or two talking servers are cut off from one another; names both.
+    """
+    wiring = wiring or wiring_of(layout)
+    lost = _lost(wiring, failure, layout.servers, ports_per_switch)
+    left = wiring.without(lost).circuits(layout.servers)
+    routes = moved_routes(layout.routes, failure) if failure.kind == "server" else layout.routes
+    result = _rerouted(routes, left, failure)
+    if failure.kind == "server":
+        result = bypassed(layout.routes, failure.server, Network(left)) | result
+    return Layout(left, result, f"{layout.name} without {failure}".strip())
+
+
+def repair(found: Found, failure: Failure, demand: Demand, ports_per_switch: int = 1) -> Repair:
+    """Return the layout after the failure, repaired as far as the ports that are left allow.
+
+    A broken ring circuit gets a circuit on another plane: on free ports if both ends have them, else on
+    ports of model-parallel circuits, those with the least traffic, which are taken down. Where no port can be
+    had, the all-reduces give the broken ring up and run on the others (``found.riding``, for
+    :func:`~topox_core.topology.mutation.on_rings`). After a failed server the circuits are found anew
+    for the servers that are left.
+
+    Raises
+    ------
+    InputError
+        As :func:`fail_layout`.
+    """
+    if failure.kind == "server":
+        failure.check(found.layout.servers)
+        again = find_without(found, failure, demand)
+        return Repair(again, (f"Server {failure.substitute} takes over the tasks of server {failure.server}; the circuits are "
+                              f"found anew for the {found.layout.servers - 1} servers that are left.",))
+    lost = _lost(found.wiring, failure, found.layout.servers, ports_per_switch)
+    banned = {port for k in np.flatnonzero(lost).tolist()
+              for port in (("out", int(found.wiring.source[k]), int(found.wiring.plane[k])),
+                           ("in", int(found.wiring.destination[k]), int(found.wiring.plane[k])))}
+    if failure.kind == "switch":
+        planes = range(failure.switch * ports_per_switch, (failure.switch + 1) * ports_per_switch)
+        banned |= {(way, server, plane) for way in ("out", "in") for server in range(found.layout.servers) for plane in planes}
+    elif failure.kind == "port":
+        banned |= {("out", failure.server, failure.port), ("in", failure.server, failure.port)}
+    name = f"{found.layout.name}, repaired after the loss of {failure}"
+    wiring, done = lend(found.wiring, lost, banned, demand, found.degree)
+    try:
+        return _repaired(found, wiring, failure, name, done)
+    except InputError:
+        # What was lent may have been the last way between two servers.
+        kept = ("No circuit is lent to the ring: that would cut two talking servers off.",)
+        return _repaired(found, found.wiring.without(lost), failure, name, kept)
+
+
+def _repaired(found: Found, wiring: Wiring, failure: Failure, name: str, done: tuple[str, ...]) -> Repair:
+    circuits = wiring.circuits(found.layout.servers)
+    layout = Layout(circuits, _rerouted(found.layout.routes, circuits, failure), name)
+    rings, given_up = whole_rings(found.rings, circuits)
+    riding = {members: rings.get(members, strides) for members, strides in found.riding.items()}
+    return Repair(replace(found, layout=layout, wiring=wiring, rings=rings, riding=riding), (*done, *given_up))
+
+
+def _lost(wiring: Wiring, failure: Failure, servers: int, ports_per_switch: int) -> NDArray[np.bool_]:
+    """Return which circuits the failure takes out."""
+    lost = np.zeros(len(wiring), np.bool_)
+    failure.check(servers)
+    if failure.kind == "server":
+        lost |= (wiring.source == failure.server) | (wiring.destination == failure.server)
+        return lost
+    if failure.kind == "fibre":
+        between = np.flatnonzero((wiring.source == failure.source) & (wiring.destination == failure.destination))
+        if not len(between):
+            raise failure.error("there is no such circuit")
+        # Of parallel circuits a ring's own is taken: the harder case.
+        lost[between[np.argmax(wiring.for_rings[between])]] = True
+        return lost
+    planes = int(wiring.plane.max(initial=-1)) + 1
+    if failure.kind == "port":
+        if not 0 <= failure.port < planes:
+            raise failure.error(f"there is no such port in use (0 to {planes - 1})", "port")
+        at = (wiring.source == failure.server) | (wiring.destination == failure.server)
+        lost |= at & (wiring.plane == failure.port)
+        return lost
+    switches = -(-planes // ports_per_switch)
+    if not 0 <= failure.switch < switches:
+        raise failure.error(f"there is no such switch in use (0 to {switches - 1})", "switch")
+    lost |= wiring.plane // ports_per_switch == failure.switch
+    return lost
+
+
+def _rerouted(routes: Routes, circuits: NDArray[np.int32], failure: Failure) -> Routes:
+    """Return the routes, those without a whole path replaced by one shortest path."""
+    network = Network(circuits)
+    there = [frozenset(out) for out in network.out]
+    result: Routes = {}
+    for pair, paths in routes.items():
+        whole = tuple(path for path in paths if all(b in there[a] for a, b in pairwise(path)))
+        try:
+            result[pair] = whole or network.shortest_paths(*pair)
+        except InputError as error:
+            raise failure.error(error.problem) from None
+    return result

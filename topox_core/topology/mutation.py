@@ -1,0 +1,155 @@
+"""All-reduce traffic is mutable: moving the rings of a lowered graph onto the rings that have circuits."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.errors import InputError
+from topox_core.graph.lowering import MAX_TRANSFERS
+from topox_core.graph.rings import Pattern, pattern
+from topox_core.graph.transfer_graph import TRANSFER, IntArray, LoweredTransfer, Lowering, TransferGraph
+from topox_core.topology.found import Found, ring_strides
+from topox_core.topology.traffic import Group, ring_collectives
+
+
+@dataclass(frozen=True)
+class _Block:
+    """One collective: where its transfers stand, what they become, and how much each then moves."""
+
+    first: int
+    nodes: int
+    members: Group
+    shape: Pattern
+    size_bytes: float
+
+
+def on_rings(graph: TransferGraph, found: Found) -> TransferGraph:
+    """Return the graph with every ring collective on the rings of a layout, one ring a stride, equal shares.
+
+    The collectives move the same bytes as before; only who sends to whom changes. Groups may have
+    different strides, which a ``Lowering`` cannot say. Strides are those of
+    :func:`~topox_core.topology.found.ring_strides`: one a circuit out of a member, so parallel circuits
+    carry parallel rings, and rings laid in both directions run both ways.
+
+    Raises
+    ------
+    InputError
+        If a group is not one the layout was found for, or the transfers become too many.
+    """
+    blocks = _blocks(graph, found)
+    if not blocks:
+        return graph
+    count = np.ones(len(graph), np.int64)
+    for block in blocks:
+        count[block.first:block.first + block.nodes] = 0
+        count[block.first] = len(block.shape)
+    transfers = int(count[graph.kind == TRANSFER].sum())
+    if transfers > MAX_TRANSFERS:
+        raise InputError(f"the rings of this layout become {transfers:,} transfers, more than the limit of {MAX_TRANSFERS:,}: "
+                         "use a smaller degree", file="topology", field="degree")
+    first = np.zeros(len(graph) + 1, np.int64)
+    np.cumsum(count, out=first[1:])
+    was = np.repeat(np.arange(len(graph)), count)  # of each new node the old one it comes from
+    source, destination, size = graph.source[was], graph.destination[was], graph.size_bytes[was]
+    ids = _taken(graph.ids, was)
+    lowered = {one.id: one for one in graph.lowered}
+    changed: dict[str, list[LoweredTransfer]] = {}
+    for block in blocks:
+        here = slice(int(first[block.first]), int(first[block.first]) + len(block.shape))
+        before = lowered[graph.ids[block.first]]
+        transfers_now = _transfers(block, before)
+        source[here] = [one.source for one in transfers_now]
+        destination[here] = [one.destination for one in transfers_now]
+        size[here] = block.size_bytes
+        ids[here] = [one.id for one in transfers_now]
+        changed[before.collective] = transfers_now
+    waits, ptr = _predecessors(graph, blocks, count, first)
+    strides = {block.members: ring_strides(found, block.members) for block in blocks}
+    words = "".join(f"{members}{p}" for members, p in strides.items())
+    return TransferGraph(
+        name=graph.name, ids=tuple(ids), kind=graph.kind[was], origin=graph.origin[was], server=graph.server[was],
+        device=graph.device[was], source=source, destination=destination, duration_ms=graph.duration_ms[was], size_bytes=size,
+        pred_ptr=ptr, pred_idx=waits, task_kind=tuple(_taken(graph.task_kind, was)),
+        parallelism=tuple(_taken(graph.parallelism, was)), lowered=_lowered(graph, changed),
+        lowering=_lowering(graph, list(strides.values())),
+        digest=hashlib.sha256(f"{graph.digest} on rings {words}".encode()).hexdigest())
+
+
+def _blocks(graph: TransferGraph, found: Found) -> list[_Block]:
+    shapes: dict[tuple[str, int, tuple[int, ...]], Pattern] = {}
+    blocks = []
+    for members, nodes, _ in ring_collectives(graph):
+        first = int(nodes[0])
+        key = (graph.task_kind[first], len(members), ring_strides(found, members))
+        if key not in shapes:
+            shapes[key] = pattern(key[0], key[1], 0, key[2], graph.lowering)
+        total = float(graph.size_bytes[nodes].sum())
+        blocks.append(_Block(first, len(nodes), members, shapes[key], total / len(shapes[key])))
+    return blocks
+
+
+def _transfers(block: _Block, before: LoweredTransfer) -> list[LoweredTransfer]:
+    """Return the collective's transfers; ``before`` is its first one, which waits for what the collective waits for."""
+    shape, members = block.shape, block.members
+    ids = [before.collective + suffix for suffix in shape.suffix]
+    waits = [before.dependencies] * len(ids)
+    for k, earlier in enumerate(shape.after):
+        waits[k] = before.dependencies + tuple(ids[e] for e in earlier)
+    return [LoweredTransfer(ids[k], before.collective, members[shape.source[k]], members[shape.destination[k]], block.size_bytes,
+                            waits[k]) for k in range(len(ids))]
+
+
+def _predecessors(graph: TransferGraph, blocks: list[_Block], count: NDArray[np.int64],
+                  first: NDArray[np.int64]) -> tuple[IntArray, IntArray]:
+    """Return predecessors of the new nodes in compressed rows; only a collective's closing barrier waits for its transfers."""
+    old_ptr, old_idx, moved = graph.pred_ptr.tolist(), graph.pred_idx.tolist(), first.tolist()
+    block_at = {block.first: block for block in blocks}
+    closing = {block.first + block.nodes: block for block in blocks}
+    waits: list[int] = []
+    counts: list[int] = []
+    for i, copies in enumerate(count.tolist()):
+        if not copies:
+            continue
+        own = [moved[j] for j in old_idx[old_ptr[i]:old_ptr[i + 1]]]
+        if i in closing:
+            start = moved[closing[i].first]
+            own = [start + k for k in closing[i].shape.last]
+        block = block_at.get(i)
+        if block is None:
+            waits += own
+            counts.append(len(own))
+            continue
+        for k in range(copies):
+            earlier = [moved[i] + e for e in block.shape.after[k]] if block.shape.after else []
+            waits += earlier or own
+            counts.append(len(earlier) or len(own))
+    ptr = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=ptr[1:])
+    return np.array(waits, np.int32), ptr
+
+
+def _taken(words: tuple[str, ...], where: NDArray[np.int64]) -> list[str]:
+    return [words[i] for i in where.tolist()]
+
+
+def _lowered(graph: TransferGraph, changed: dict[str, list[LoweredTransfer]]) -> tuple[LoweredTransfer, ...]:
+    result: list[LoweredTransfer] = []
+    for one in graph.lowered:
+        if one.collective not in changed:
+            result.append(one)
+        elif changed[one.collective]:
+            result += changed[one.collective]
+            changed[one.collective] = []
+    return tuple(result)
+
+
+def _lowering(graph: TransferGraph, strides: list[tuple[int, ...]]) -> Lowering:
+    """Return the choices that would have made this graph, if a ``Lowering`` can say them: one set of strides for all."""
+    first = strides[0]
+    if any(one != first for one in strides) or len(set(first)) < len(first):
+        return graph.lowering
+    return replace(graph.lowering, rings=len(first), strides=first)

@@ -1,0 +1,159 @@
+"""Paths over circuits: k shortest ones, hop counts, diameter."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.errors import InputError
+
+Path = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Hops:
+    """Hop counts over all ordered pairs of different servers that have a path.
+
+    ``unreachable`` counts the pairs that have none; with no pair at all, diameter and mean are 0.
+    """
+
+    diameter: int
+    mean: float
+    unreachable: int
+
+
+class Network:
+    """Circuits as a directed graph; servers forward for each other.
+
+    Parameters
+    ----------
+    circuits
+        Matrix servers x servers of parallel circuits.
+    """
+
+    def __init__(self, circuits: NDArray[np.int32]) -> None:
+        n = self.servers = len(circuits)
+        self.out: list[list[int]] = [[] for _ in range(n)]
+        self.into: list[list[int]] = [[] for _ in range(n)]
+        source, destination = np.nonzero(circuits)
+        # By stride, not by number: on rings all servers then take the same turns and load their links alike.
+        for a, b in sorted(zip(source.tolist(), destination.tolist(), strict=True), key=lambda e: (e[0], (e[1] - e[0]) % n)):
+            self.out[a].append(b)
+            self.into[b].append(a)
+        self._hops_to: dict[int, list[int]] = {}
+
+    def hops_to(self, destination: int) -> list[int]:
+        """Return of every server the hops to ``destination``; -1 where no path leads."""
+        known = self._hops_to.get(destination)
+        if known is not None:
+            return known
+        hops = [-1] * self.servers
+        hops[destination] = 0
+        frontier = [destination]
+        while frontier:
+            reached: list[int] = []
+            for b in frontier:
+                for a in self.into[b]:
+                    if hops[a] < 0:
+                        hops[a] = hops[b] + 1
+                        reached.append(a)
+            frontier = reached
+        self._hops_to[destination] = hops
+        return hops
+
+    def connected(self, source: int, destination: int) -> bool:
+        """Tell whether any path leads from ``source`` to ``destination``."""
+        return self.hops_to(destination)[source] >= 0
+
+    def shortest_paths(self, source: int, destination: int, paths: int = 1, longer: int = 0) -> tuple[Path, ...]:
+        """Return up to ``paths`` shortest loop-free paths, at most ``longer`` hops longer than the shortest.
+
+        Raises
+        ------
+        InputError
+            If no path leads from ``source`` to ``destination``; names both.
+        """
+        least = self._least(source, destination)
+        found: list[Path] = []
+        for hops in range(least, least + longer + 1):
+            for path in self._paths_of(source, destination, hops):
+                found.append(path)
+                if len(found) == paths:
+                    return tuple(found)
+        return tuple(found)
+
+    def random_path(self, source: int, destination: int, rng: random.Random) -> Path:
+        """Return one shortest path, ties broken at random hop by hop (the released TopoOpt's routing)."""
+        self._least(source, destination)
+        hops = self.hops_to(destination)
+        path = [source]
+        while path[-1] != destination:
+            path.append(rng.choice([b for b in self.out[path[-1]] if hops[b] == hops[path[-1]] - 1]))
+        return tuple(path)
+
+    def _least(self, source: int, destination: int) -> int:
+        least = self.hops_to(destination)[source]
+        if least < 0:
+            raise InputError(f"server {source} talks to server {destination}, but no circuits lead from one to the other",
+                             file="topology", field="circuits")
+        return least
+
+    def _paths_of(self, source: int, destination: int, hops: int) -> Iterator[Path]:
+        """Yield every loop-free path of exactly ``hops`` hops, pruned by the hops still needed."""
+        needed = self.hops_to(destination)
+        path = [source]
+        turns = [iter(self.out[source])] if hops else []
+        if not hops:
+            yield (source,)
+        while turns:
+            left = hops - len(path)
+            for b in turns[-1]:
+                if b == destination:
+                    if left == 0:
+                        yield (*path, b)
+                elif 0 <= needed[b] <= left and b not in path:
+                    path.append(b)
+                    turns.append(iter(self.out[b]))
+                    break
+            else:
+                turns.pop()
+                path.pop()
+
+    @property
+    def circulant(self) -> bool:
+        """Tell whether every server has circuits of the same strides, so that what holds for one holds for all."""
+        first = self.out[0]
+        return all(out == [(b + a) % self.servers for b in first] for a, out in enumerate(self.out))
+
+    @cached_property
+    def hops(self) -> Hops:
+        """Diameter and mean over all ordered pairs."""
+        return hop_counts(self)
+
+
+def hop_counts(network: Network) -> Hops:
+    """Return hop counts over all ordered pairs: bit s of ``reach[v]`` says that s reaches v, grown hop by hop."""
+    n = network.servers
+    if network.circulant:
+        from_0 = [hops for hops in network.hops_to(0) if hops > 0]
+        return Hops(max(from_0, default=0), sum(from_0) / len(from_0) if from_0 else 0.0, n * (n - 1 - len(from_0)))
+    reach = [1 << v for v in range(n)]
+    reached, total, hops = n, 0, 0
+    while True:
+        wider = list(reach)
+        for v, sources in enumerate(network.into):
+            for u in sources:
+                wider[v] |= reach[u]
+        now = sum(bits.bit_count() for bits in wider)
+        if now == reached:
+            break
+        hops += 1
+        total += hops * (now - reached)
+        reach, reached = wider, now
+    pairs = reached - n
+    return Hops(hops, total / pairs if pairs else 0.0, n * n - reached)
