@@ -23,7 +23,9 @@ with told(f"Circuits · {found.title}"):
     case = case_of(found, scenario())
     result = best(case)
 if result.execution is None or not len(result.execution.circuits):
-    headline(f"Circuits · {cluster_words(case.cluster)}", "<b>Nothing crosses the network</b> here, so no circuit is ever set up.")
+    headline(
+        f"Circuits · {cluster_words(case.cluster)}", "<b>Nothing crosses the network</b> here, so no circuit is ever set up."
+    )
     st.stop()
 
 parts = drawn(token(case, result), result)

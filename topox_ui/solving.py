@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from topox_core.check.report import CheckReport
 from topox_core.cluster import Cluster
 from topox_core.errors import InputError
 from topox_core.figures.lanes import Bars, Lanes, bars_of, lanes_of
+from topox_core.figures.numbers import plural
 from topox_core.figures.overview import overview_image
 from topox_core.graph.task_graph import TaskGraph
 from topox_core.measures import CriticalChain, Measures, critical_tasks, measures
@@ -26,6 +28,8 @@ from topox_ui.loading import Loaded
 from topox_ui.scenario import Scenario
 
 MOST_KEPT = 24
+WORTH_A_WORD = 5_000  # tasks; fewer are scheduled before a spinner could be read
+PATIENCE_S = 0.4  # with a poll every half second, Cancel is answered within one
 BUSY = "All solver places of this machine are in use. Wait for another solve to end, or cancel one, and try again."
 
 
@@ -62,12 +66,14 @@ class Desk:
     proof: Proof | None = None
     proof_key: str = ""
     note: str = ""
+    _cancelled_at: float = 0.0
     _holds_place: bool = False
 
     def start(self, case: Case) -> None:
         """Start a proof of ``case``; one that runs for another case is ended first."""
         self.close()
         self.note = ""
+        self._cancelled_at = 0.0
         if not self.places.acquire(blocking=False):
             self.note = BUSY
             return
@@ -85,6 +91,8 @@ class Desk:
         if self.proof is None:
             return False
         self.proof.poll()
+        if self.proof.running and self._cancelled_at and time.monotonic() - self._cancelled_at > PATIENCE_S:
+            self.proof.close()  # deep in a phase that does not ask whether to stop: what was found is already here
         if self.proof.running:
             return False
         self._keep(self.proof_key, self.proof.result())
@@ -95,6 +103,7 @@ class Desk:
         """Ask the running proof to stop; its best schedule is kept when it does."""
         if self.proof is not None:
             self.proof.cancel()
+            self._cancelled_at = time.monotonic()
 
     def close(self) -> None:
         """End the proof at once: the tab was closed, or another solve begins."""
@@ -138,7 +147,13 @@ def _quick(key: str, _case: Case) -> Result:  # noqa: ARG001 (the key is what th
 
 def best(case: Case) -> Result:
     """Return the one result of a case: the list schedule, or what an exact engine made of it in this session."""
-    return desk().results.get(case.key) or _quick(case.key, case)
+    found = desk().results.get(case.key)
+    if found is not None:
+        return found
+    if len(case.graph.tasks) < WORTH_A_WORD:
+        return _quick(case.key, case)
+    with st.spinner(f"Scheduling {plural(len(case.graph.tasks), 'task')}"):
+        return _quick(case.key, case)
 
 
 def token(case: Case, result: Result) -> str:

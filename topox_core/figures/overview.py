@@ -43,7 +43,8 @@ def overview_image(bars: Bars, lanes: Lanes, makespan_ms: float, columns: int = 
     image = np.zeros((height, columns), np.uint8)
     if makespan_ms > 0 and len(bars):
         per_ms = columns / makespan_ms
-        order = np.argsort(bars.look == DARK, kind="stable")  # dark stretches on top
+        # Dark stretches on top, except where ports share a row: there they would hide the data beside them.
+        order = np.argsort((bars.look == DARK) == full, kind="stable")
         start = np.floor(bars.start_ms * per_ms + 1e-6).astype(np.int64)
         end = np.round(bars.end_ms * per_ms).astype(np.int64)
         paint(image, place[order], start[order], end[order], bars.look[order])
