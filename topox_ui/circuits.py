@@ -75,15 +75,20 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, look: Lo
     keep_address()
 
 
+def slot_in_view(result: Result) -> int:
+    """Return the slot that was chosen; without a choice the one where most happens, not an empty first one."""
+    execution = result.execution
+    assert execution is not None
+    last, value = slots(execution) - 1, scenario().value("slot")
+    if value is None:
+        value = int(changes_a_slot(execution).argmax()) if execution.circuits.changed.any() else last // 2
+    return min(value, last)
+
+
 def _slot(result: Result) -> SlotState:
     execution = result.execution
     assert execution is not None
-    last = slots(execution) - 1
-    value = scenario().value("slot")
-    if value is None:
-        # Begin where most happens, not in an empty first slot.
-        value = int(changes_a_slot(execution).argmax()) if execution.circuits.changed.any() else last // 2
-    value = min(value, last)
+    last, value = slots(execution) - 1, slot_in_view(result)
     key = f"w_slot_{last}"
     st.session_state["slot_drawn"] = value
     if st.session_state.get(key) != value:

@@ -22,14 +22,15 @@ def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures)
     else:
         first = f"One iteration takes <b>{makespan}</b>; no schedule can beat <b>{bound}</b>."
     changes = now.circuits_changed
+    often = f"<b>{count(changes)}</b> times" if changes > 1 else "<b>once</b>"
     if not now.circuits_used:
         second = "Nothing crosses the network."
     elif not changes:
         second = "No circuit ever changes."
     elif now.dark_ms > 0:
-        second = f"Circuits change <b>{count(changes)}</b> times and ports are dark <b>{percent(now.port_dark)}</b> of the time."
+        second = f"Circuits change {often} and ports are dark <b>{percent(now.port_dark)}</b> of the time."
     else:
-        second = f"Circuits change <b>{count(changes)}</b> times, at no charge but the slot."
+        second = f"Circuits change {often}, at no charge but the slot."
     headline(kicker, f"{first} {second}")
 
 

@@ -29,7 +29,7 @@ from topox_ui.scenario import Scenario
 
 MOST_KEPT = 24
 WORTH_A_WORD = 5_000  # tasks; fewer are scheduled before a spinner could be read
-PATIENCE_S = 0.4  # with a poll every half second, Cancel is answered within one
+PATIENCE_S = 0.4  # how long Cancel waits for an engine to stop by itself
 BUSY = "All solver places of this machine are in use. Wait for another solve to end, or cancel one, and try again."
 
 
@@ -66,14 +66,12 @@ class Desk:
     proof: Proof | None = None
     proof_key: str = ""
     note: str = ""
-    _cancelled_at: float = 0.0
     _holds_place: bool = False
 
     def start(self, case: Case) -> None:
         """Start a proof of ``case``; one that runs for another case is ended first."""
         self.close()
         self.note = ""
-        self._cancelled_at = 0.0
         if not self.places.acquire(blocking=False):
             self.note = BUSY
             return
@@ -91,8 +89,6 @@ class Desk:
         if self.proof is None:
             return False
         self.proof.poll()
-        if self.proof.running and self._cancelled_at and time.monotonic() - self._cancelled_at > PATIENCE_S:
-            self.proof.close()  # deep in a phase that does not ask whether to stop: what was found is already here
         if self.proof.running:
             return False
         self._keep(self.proof_key, self.proof.result())
@@ -100,10 +96,18 @@ class Desk:
         return True
 
     def cancel(self) -> None:
-        """Ask the running proof to stop; its best schedule is kept when it does."""
-        if self.proof is not None:
-            self.proof.cancel()
-            self._cancelled_at = time.monotonic()
+        """Stop the running proof and keep its best schedule."""
+        proof = self.proof
+        if proof is None:
+            return
+        proof.cancel()
+        patience = time.monotonic() + PATIENCE_S
+        while proof.running and time.monotonic() < patience:
+            time.sleep(0.02)
+            proof.poll()
+        # An engine deep in a phase that does not ask whether to stop is ended: what it found is already here.
+        proof.close()
+        self.poll()
 
     def close(self) -> None:
         """End the proof at once: the tab was closed, or another solve begins."""

@@ -152,7 +152,7 @@ def test_the_record_is_plain_json_and_holds_every_choice():
 def test_more_ports_never_raise_the_proved_optimum():
     for seed in range(4):
         g = random_graph(seed, tasks=14, servers=3, collectives=False)
-        optima = [solve(g, cluster(3, ports_per_server=p, switches=p), Settings.of(circuits="per-slot", tick="slot", engine="highs"))
-                  for p in (1, 2, 3)]
+        settings = Settings.of(circuits="per-slot", tick="slot", engine="highs")
+        optima = [solve(g, cluster(3, ports_per_server=p, switches=p), settings) for p in (1, 2, 3)]
         assert all(r.status == "optimal" for r in optima)
         assert optima[0].makespan_ms >= optima[1].makespan_ms >= optima[2].makespan_ms

@@ -45,7 +45,7 @@ class Tab:
             self._complain(message.text)
 
     def _see(self, response: Response) -> None:
-        # Opened at a page other than the first, Streamlit's script asks for its server below that page's address before it finds it.
+        # Opened at a page other than the first, Streamlit asks for its server below that page's address before it finds it.
         if response.status >= 400 and "/_stcore/" not in response.url:
             self._complain(f"{response.status} {response.url}")
 
@@ -130,8 +130,8 @@ class Tab:
 
     def marks(self, key: str) -> list[Any]:
         """Return what the traces of a chart say of their marks (customdata), as plotly holds it in the browser."""
-        says: list[list[Any]] = json.loads(self.chart(key).evaluate("chart => JSON.stringify(chart.data.map(t => t.customdata || []))"))
-        return [mark for trace in says for mark in trace]
+        says = self.chart(key).evaluate("chart => JSON.stringify(chart.data.map(trace => trace.customdata || []))")
+        return [mark for trace in json.loads(says) for mark in trace]
 
     def settled_text(self, where: Locator) -> str:
         """Return what is written somewhere, once the page is still."""

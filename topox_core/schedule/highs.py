@@ -21,7 +21,7 @@ PROPAGATION_BY = "propagation: no shorter schedule fits its time windows"
 # Shares of the time left: to raise the bound by propagation, to look for a schedule as short as the bound, and to
 # narrow the windows of one model.
 BOUND_SHARE = 0.25
-REACH_SHARE = 0.2
+REACH_SHARE = 0.4
 WINDOWS_SHARE = 0.1
 
 
