@@ -29,7 +29,7 @@ from topox_ui.scenario import Scenario
 
 MOST_KEPT = 24
 WORTH_A_WORD = 5_000  # tasks; fewer are scheduled before a spinner could be read
-PATIENCE_S = 0.4  # how long Cancel waits for an engine to stop by itself
+PATIENCE_S = 0.2  # how long Cancel waits for an engine to stop by itself
 BUSY = "All solver places of this machine are in use. Wait for another solve to end, or cancel one, and try again."
 
 

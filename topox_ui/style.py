@@ -42,6 +42,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 [data-testid="stPopoverBody"] [data-testid="stVerticalBlock"] {{ gap: .1rem; }}
 [data-testid="stPopoverBody"] [data-testid="stDownloadButton"] button {{ justify-content: flex-start; padding: .3rem .5rem;
   min-height: 0; }}
+[data-testid="stPopoverBody"] [data-testid="stDownloadButton"] button * {{ justify-content: flex-start; }}
 [data-testid="stPopoverBody"] [data-testid="stDownloadButton"] button:hover {{ background: {theme.panel}; }}
 .note {{ font-size: .82rem; line-height: 1.4; margin: 0; padding: .4rem .6rem; border-left: 3px solid {theme.primary};
   background: {theme.panel}; color: {theme.ink}; }}

@@ -16,6 +16,7 @@ from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame
 from topox_core.measures import in_port, out_port, ports_in_use
 
 EPS_MS = 1e-9
+CELLS_PX = 380.0  # width of all cells on a laptop; decides which parts of a cell have room for a number
 MOST_CELLS = 40  # servers a side for which cells are drawn with numbers
 MOST_LABELLED = 3_000
 SWITCH_COLOURS = 8
@@ -72,7 +73,8 @@ def matrix(execution: Execution, state: SlotState, theme: Theme, scale: float = 
         of = np.flatnonzero(circuits.switch[state.carrying] == switch)
         figure.add_trace(_cells(execution, state.carrying[of], left[of], width[of], f"switch {switch}", {
             "color": theme.switch_colour(switch), "line": {"color": theme.page, "width": 1 if n < 24 else 0}},
-            text=[f"<b>{switch}</b>"] * len(of), textfont={"size": size, "color": theme.switch_text(switch)}))
+            text=np.where(width[of] * CELLS_PX / n > 0.75 * size * len(str(switch)), f"<b>{switch}</b>", "").tolist(),
+            textfont={"size": size, "color": theme.switch_text(switch)}))
     if len(state.dark):
         tail = slice(len(state.carrying), None)
         figure.add_trace(_cells(execution, state.dark, left[tail], width[tail], "dark", {
