@@ -82,7 +82,7 @@ def slot_in_view(result: Result) -> int:
     last, value = slots(execution) - 1, scenario().value("slot")
     if value is None:
         value = int(changes_a_slot(execution).argmax()) if execution.circuits.changed.any() else last // 2
-    return min(value, last)
+    return min(int(value), last)
 
 
 def _slot(result: Result) -> SlotState:

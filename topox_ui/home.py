@@ -20,7 +20,7 @@ from topox_ui.downloads import offer, stem
 from topox_ui.frame import Look, chart_title, escape
 from topox_ui.loading import Loaded, cluster_words, fitting, loaded, read_upload
 from topox_ui.scenario import Scenario
-from topox_ui.session import adopt, open_source, scenario
+from topox_ui.session import adopt, open_source, say, scenario
 from topox_ui.show import chart, kpis
 
 CARDS_A_ROW = 4
@@ -102,6 +102,9 @@ def _uploaded(what: str) -> None:
         found = read_upload(file.getvalue(), file.name, what)
     except InputError as error:
         st.session_state["upload_error"] = str(error)
+        return
+    if found is None:
+        say("info", f"{file.name} is kept: now add the task graph that should run on it.")
         return
     adopt(found, Scenario("upload", found.title))
 
@@ -224,6 +227,9 @@ def path_times(found: Loaded, known: Facts, look: Look) -> dict[str, tuple[float
     rest = known.critical_path_ms
     uses: list[str] = []
     for name in known.critical_path:
+        # A transfer that a collective was lowered to is named after it: ring/r0/3.
+        while name not in position and "/" in name:
+            name = name.rpartition("/")[0]
         task: Task | None = tasks[position[name]] if name in position else None
         if task is not None and task.kind in COMPUTE_KINDS:
             before = spent.get(task.kind, (0.0, ""))[0]

@@ -42,7 +42,7 @@ def schedule_kpis(case: Case, result: Result, now: Measures) -> None:
     devices, ports = (case.cluster.servers * each for each in (case.cluster.devices_per_server, case.cluster.ports_per_server))
     kpis(
         [
-            ("Iteration", time(makespan), *_change(makespan, before and before.makespan_ms, "ms", _by(result), worse_up=True)),
+            ("Iteration", time(makespan), *_change(makespan, before.makespan_ms if before else None, "ms", _by(result), worse_up=True)),
             (
                 "Gap to bound",
                 percent(gap),
@@ -53,14 +53,14 @@ def schedule_kpis(case: Case, result: Result, now: Measures) -> None:
             (
                 "Devices computing",
                 percent(now.device_busy),
-                *_change(100 * now.device_busy, before and 100 * before.device_busy, "points", f"of {plural(devices, 'device')}"),
+                *_change(100 * now.device_busy, 100 * before.device_busy if before else None, "points", f"of {plural(devices, 'device')}"),
             ),
             (
                 "Ports carrying",
                 percent(now.port_carrying),
                 *_change(
                     100 * now.port_carrying,
-                    before and 100 * before.port_carrying,
+                    100 * before.port_carrying if before else None,
                     "points",
                     f"of {plural(ports, 'out-port')}",
                     neutral=True,

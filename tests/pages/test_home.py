@@ -6,7 +6,7 @@ from topox_core.cluster_file import dump_cluster
 from topox_core.graph.files import dump_graph_csv, dump_graph_json
 from topox_core.samples import SAMPLES, load_sample
 
-from .conftest import address, metric, words
+from .conftest import address, chart, metric, words
 
 
 def test_an_empty_home_asks_the_question_and_offers_every_sample(visit):
@@ -93,3 +93,18 @@ def test_names_from_files_cannot_become_markup(visit):
     at.file_uploader(key="up_graph").upload("x.json", record).run()
     assert not at.exception
     assert not any("<img" in element.proto.body for element in at.get("html"))
+
+
+def test_the_critical_path_names_the_traffic_it_waits_for(visit):
+    at = visit(sample="fsdp")
+    assert "sharded weights (fsdp)" in chart(at, "path")["layout"]["yaxis"]["ticktext"]
+
+
+def test_a_cluster_that_comes_first_waits_for_its_graph(visit):
+    graph, cluster = load_sample("blackboard")
+    at = visit()
+    at.file_uploader(key="up_cluster").upload("first.cluster.json", dump_cluster(cluster.changed(port_gbps=80.0))).run()
+    assert not at.error
+    assert [i.value for i in at.info] == ["first.cluster.json is kept: now add the task graph that should run on it."]
+    at.file_uploader(key="up_graph").upload("then.json", dump_graph_json(graph)).run()
+    assert at.session_state["loaded"].cluster.port_gbps == 80.0
