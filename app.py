@@ -4,7 +4,7 @@ import streamlit as st
 
 from topox_core.figures.numbers import plural, time
 from topox_ui.frame import escape, frame, headline, size_switch
-from topox_ui.home import cards, fact_charts, facts_of, summary, take_away, uploads, workloads
+from topox_ui.home import cards, fact_charts, facts_of, summary, take_away, uploads, welcome, workloads
 from topox_ui.loading import cluster_words, loaded
 from topox_ui.session import scenario
 
@@ -17,9 +17,11 @@ if found is None:
              "Pick a sample, and see one iteration scheduled, bounded and checked.")
 else:
     known = facts_of(found)
-    headline(f"Loaded · {escape(found.graph.name or found.title)} · {cluster_words(found.cluster)}",
-             f"<b>{plural(known.tasks, 'task')}</b> on <b>{plural(found.cluster.servers, 'server')}</b>: their dependencies alone "
-             f"take <b>{time(known.critical_path_ms)}</b>. How close does a schedule on optical circuits come?")
+    headline(
+        f"Loaded · {escape(found.graph.name or found.title)} · {cluster_words(found.cluster)}",
+        f"<b>{plural(known.tasks, 'task')}</b> on <b>{plural(found.cluster.servers, 'server')}</b>: their dependencies alone "
+        f"take <b>{time(known.critical_path_ms)}</b>. How close does a schedule on optical circuits come?",
+    )
     with st.container(horizontal=True, vertical_alignment="center"):
         with st.container(key="see", width="content"):
             st.page_link("pages/1_Schedule.py", label="**See the schedule**", query_params=scenario().as_query())
@@ -34,6 +36,8 @@ with files:
 with generate:
     workloads()
 
+st.space("small")
 if found is not None:
-    st.space("small")
     fact_charts(found, look)
+else:
+    welcome()

@@ -2,8 +2,8 @@
 
 import streamlit as st
 
-from topox_core.figures.circuits import changes, matrix, ports_over_time, slot_state
-from topox_ui.circuits import slot_view
+from topox_core.figures.circuits import SlotState, changes, matrix, ports_over_time, slot_state
+from topox_ui.circuits import slot_in_view, slot_view
 from topox_ui.downloads import result_files
 from topox_ui.frame import frame, headline, nothing_loaded, size_switch
 from topox_ui.loading import cluster_words, loaded
@@ -23,13 +23,22 @@ with told(f"Circuits · {found.title}"):
     case = case_of(found, scenario())
     result = best(case)
 if result.execution is None or not len(result.execution.circuits):
-    headline(f"Circuits · {cluster_words(case.cluster)}", "<b>Nothing crosses the network</b> here, so no circuit is ever set up.")
+    headline(
+        f"Circuits · {cluster_words(case.cluster)}", "<b>Nothing crosses the network</b> here, so no circuit is ever set up."
+    )
     st.stop()
 
 parts = drawn(token(case, result), result)
 slot_view(found, case, result, parts, look)
 execution = result.execution
+
+
+def state() -> SlotState:
+    """Return the slot in view when a figure is asked for."""
+    return slot_state(execution, slot_in_view(result))
+
+
 result_files(found, result, {
-    "Circuits": lambda: matrix(execution, slot_state(execution, scenario().value("slot") or 0), look.theme),
-    "Ports over time": lambda: ports_over_time(execution, slot_state(execution, 0), None, look.theme),
-    "Changes": lambda: changes(execution, slot_state(execution, 0), look.theme)}, look)
+    "Circuits": lambda: matrix(execution, state(), look.theme),
+    "Ports over time": lambda: ports_over_time(execution, state(), None, look.theme),
+    "Changes": lambda: changes(execution, state(), look.theme)}, look)

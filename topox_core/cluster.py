@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -15,6 +14,7 @@ DUPLEXES = ("full", "half")
 # Limits are named before memory is spent; see docs/files.md.
 MAX_SERVERS = 100_000
 MAX_PORTS = 4_096
+MAX_NUMBER = 1e30  # also turns away whole numbers too long for a float, and NaN
 
 
 @dataclass(frozen=True)
@@ -71,8 +71,8 @@ class Cluster:
                 raise InputError(f"must be from 1 to {limit:,} (got {value})", field=field)
         for field, least in (("port_gbps", None), ("slot_ms", None), ("reconfiguration_ms", 0.0), ("latency_us", 0.0)):
             value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                raise InputError(f"must be a finite number (got {value!r})", field=field)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not -MAX_NUMBER < value < MAX_NUMBER:
+                raise InputError(f"must be a finite number (got {str(value)[:40]})", field=field)
             if least is None and value <= 0:
                 raise InputError(f"must be greater than 0 (got {value:g})", field=field)
             if least is not None and value < least:

@@ -7,6 +7,7 @@ import heapq
 import io
 import json
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ def cross_connects(execution: Execution) -> list[dict[str, Any]]:
     begins[1:] |= port[order][1:] != port[order][:-1]
     edges = [*np.flatnonzero(begins).tolist(), len(order)]
     rows = []
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in pairwise(edges):
         held = order[low:high]
         first = int(held[0])
         setup = float(circuits.setup_ms[first])
@@ -114,10 +115,22 @@ def perfetto_trace(execution: Execution) -> bytes:
     threads = _Threads()
     names, kinds, uses = graph.ids, graph.task_kind, graph.parallelism
     events = [
-        _slice(threads.of(server, device, f"device {device}", low, high), names[node], kinds[node], low, high,
-               {"critical": chain[node]})
+        _slice(
+            threads.of(server, device, f"device {device}", low, high),
+            names[node],
+            kinds[node],
+            low,
+            high,
+            {"critical": chain[node]},
+        )
         for node, server, device, low, high in _in_time(
-            compute, graph.server[compute], graph.device[compute], start=execution.start_ms[compute], end=execution.end_ms[compute])]
+            compute,
+            graph.server[compute],
+            graph.device[compute],
+            start=execution.start_ms[compute],
+            end=execution.end_ms[compute],
+        )
+    ]
     for position, source, switch, port, low, high in _in_time(
             np.arange(len(circuits)), circuits.source, circuits.switch, circuits.source_port, start=circuits.setup_ms,
             end=circuits.end_ms):
@@ -131,12 +144,17 @@ def perfetto_trace(execution: Execution) -> bytes:
             if usable > low:
                 events.append(_slice(place, f"set up {source} to {destination}", "reconfiguring", low, usable, facts))
             events.append(_slice(place, names[node], f"{kinds[node]} {uses[node]}".strip(), usable, high, facts))
-    markers = [{"ph": "i", "s": "g", "name": names[i], "cat": "barrier", "pid": 0, "tid": 0, "ts": float(execution.start_ms[i]) * 1000}
-               for i in np.flatnonzero(graph.kind == BARRIER).tolist() if names[i]]
+    markers = [
+        {"ph": "i", "s": "g", "name": names[i], "cat": "barrier", "pid": 0, "tid": 0, "ts": float(execution.start_ms[i]) * 1000}
+        for i in np.flatnonzero(graph.kind == BARRIER).tolist()
+        if names[i]
+    ]
     titles = [{"ph": "M", "name": "process_name", "pid": p, "args": {"name": f"server {p}"}} for p in range(cluster.servers)]
     titles += [{"ph": "M", "name": "process_name", "pid": cluster.servers + r, "args": {"name": f"optical switch {r}"}}
                for r in range(cluster.switches)]
-    titles += [{"ph": "M", "name": "thread_name", "pid": p, "tid": t, "args": {"name": name}} for (p, t), name in threads.names.items()]
+    titles += [
+        {"ph": "M", "name": "thread_name", "pid": p, "tid": t, "args": {"name": name}} for (p, t), name in threads.names.items()
+    ]
     trace = {"displayTimeUnit": "ms", "otherData": {"makespan_ms": execution.makespan_ms, "graph": graph.name},
              "traceEvents": [*titles, *events, *markers]}
     return json.dumps(trace, separators=(",", ":")).encode()
@@ -175,8 +193,16 @@ def _in_time(*columns: NDArray[Any], start: FloatArray, end: FloatArray) -> Iter
 
 
 def _slice(place: tuple[int, int], name: str, category: str, low: int, high: int, facts: dict[str, Any]) -> dict[str, Any]:
-    return {"ph": "X", "pid": place[0], "tid": place[1], "name": name, "cat": category, "ts": low / 1000, "dur": (high - low) / 1000,
-            "args": facts}
+    return {
+        "ph": "X",
+        "pid": place[0],
+        "tid": place[1],
+        "name": name,
+        "cat": category,
+        "ts": low / 1000,
+        "dur": (high - low) / 1000,
+        "args": facts,
+    }
 
 
 def _csv(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> bytes:

@@ -6,12 +6,16 @@ loads it. The app calls :func:`warm_up` in the background, ``make setup`` calls 
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 
 from topox_core.cluster import Cluster
-from topox_core.graph.task_graph import Task
+from topox_core.graph.task_graph import Task, TaskGraph
 from topox_core.graph.validation import validated
+from topox_core.schedule.answer import never
+from topox_core.schedule.planner import prepare
+from topox_core.schedule.propagation import Propagator, raised_bound
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import quick
 
@@ -39,7 +43,20 @@ def warm_up() -> float:
         quick(graph, cluster.changed(duplex=duplex, reconfiguration_ms=0.5), Settings.of("physical"))
         quick(graph, cluster.changed(duplex=duplex), Settings.of("physical", circuits="per-slot"))
         quick(graph, cluster.changed(duplex=duplex), Settings.of("paper"))
+    _propagate(graph, cluster)
     return time.perf_counter() - began
+
+
+def _propagate(graph: TaskGraph, cluster: Cluster) -> None:
+    """Raise a bound by propagation, as an exact solve does first."""
+    prepared = prepare(graph, cluster, Settings.of("physical", tick="slot"))
+    problem, planner = prepared.reduction.problem, prepared.planner
+    makespan = planner.best_plan().reduced_makespan
+    raised_bound(Propagator(problem), 0, makespan, 1, math.inf, never, _unheard)
+
+
+def _unheard(_bound: int) -> None:
+    """Take no notice of a bound."""
 
 
 if __name__ == "__main__":

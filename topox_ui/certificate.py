@@ -21,7 +21,7 @@ def certificate(case: Case, result: Result, key: str) -> None:
     with st.container(border=True, key="certificate"):
         st.html(_card(result))
         if result.message:
-            st.html(f'<p class="quiet">{escape(result.message)}</p>')
+            st.html(f'<p class="note">{escape(result.message)}</p>')
         if result.execution is None:
             return
         with told():
@@ -67,13 +67,17 @@ BEYOND = {"p_j": "durations", "physical": "physical limits", "lowering": "collec
 
 def _checks(report: CheckReport) -> str:
     """Return the verdicts: the paper's constraints one by one, what goes beyond them by group."""
-    head = "Independent checker, equation by equation" if report.ok else f"The checker found {plural(report.violated, 'violation')}"
+    head = (
+        "Independent checker, equation by equation" if report.ok else f"The checker found {plural(report.violated, 'violation')}"
+    )
     printed = sorted((c for c in report.constraints if c.equation.isdigit()), key=lambda c: int(c.equation))
     rows = [(c.ok, c.name, c.equation) for c in printed]
     for group in dict.fromkeys(c.equation for c in report.constraints if not c.equation.isdigit()):
         members = [c for c in report.constraints if c.equation == group]
         words = plural(len(members), "rule") if len(members) > 1 else members[0].label
         rows.append((all(c.ok for c in members), BEYOND.get(group, group), words))
-    items = "".join(f'<li><b class="{"good" if ok else "bad"}">{"✓" if ok else "✗"}</b> {escape(name)} <span>({escape(note)})</span></li>'
-                    for ok, name, note in rows)
+    items = "".join(
+        f'<li><b class="{"good" if ok else "bad"}">{"✓" if ok else "✗"}</b> {escape(name)} <span>({escape(note)})</span></li>'
+        for ok, name, note in rows
+    )
     return f'<p class="quiet" style="margin-top:.5rem">{head}</p><ul class="checks">{items}</ul>'

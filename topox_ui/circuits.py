@@ -24,7 +24,7 @@ from topox_core.schedule.result import Result
 from topox_ui.frame import Look, chart_title, escape, headline
 from topox_ui.loading import Loaded, cluster_words
 from topox_ui.session import choose, keep_address, scenario
-from topox_ui.show import chart, frame, table_under
+from topox_ui.show import chart, frame
 from topox_ui.solving import Case, Drawn
 
 MOST_COLUMNS = 16
@@ -41,8 +41,10 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, look: Lo
         state = _slot(result)
         changed = parts.measures.circuits_changed
         with heading:
-            chart_title("Circuits set up, slot by slot" if changed else "Circuits in use, slot by slot",
-                        f"{plural(changed, 'change')} in all; a circuit's first use is none" if changed else "no circuit ever changes")
+            chart_title(
+                "Circuits set up, slot by slot" if changed else "Circuits in use, slot by slot",
+                f"{plural(changed, 'change')} in all; a circuit's first use is none" if changed else "no circuit ever changes",
+            )
         chart(changes(execution, state, look.theme, look.scale), "changes", "Circuits set up in each slot; the slot is marked.",
               lambda: {"slot": list(range(slots(execution))), "circuits set up": changes_a_slot(execution).tolist()},
               "Changes by slot")
@@ -50,8 +52,11 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, look: Lo
         _headline(loaded, case, result, parts, state)
     left, right = st.columns([1, 1.12], gap="medium")
     with left:
-        chart_title(f"Who talks to whom in slot {state.slot:,}", "from server (down) to server (across); colour and number: the switch",
-                    under=True)
+        chart_title(
+            f"Who talks to whom in slot {state.slot:,}",
+            "from server (down) to server (across); colour and number: the switch",
+            under=True,
+        )
         carrying, dark = len(state.carrying), len(state.dark)
         chart(matrix(execution, state, look.theme, look.scale), "matrix",
               f"Circuits in slot {state.slot}: {carrying} carry data, {dark} are being set up. The table has the same facts.",
@@ -70,16 +75,22 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, look: Lo
     keep_address()
 
 
+def slot_in_view(result: Result) -> int:
+    """Return the slot that was chosen; without a choice the one where most happens, not an empty first one."""
+    execution = result.execution
+    assert execution is not None
+    last, value = slots(execution) - 1, scenario().value("slot")
+    if value is None:
+        value = int(changes_a_slot(execution).argmax()) if execution.circuits.changed.any() else last // 2
+    return min(int(value), last)
+
+
 def _slot(result: Result) -> SlotState:
     execution = result.execution
     assert execution is not None
-    last = slots(execution) - 1
-    value = scenario().value("slot")
-    if value is None:
-        # Begin where most happens, not in an empty first slot.
-        value = int(changes_a_slot(execution).argmax()) if execution.circuits.changed.any() else last // 2
-    value = min(value, last)
+    last, value = slots(execution) - 1, slot_in_view(result)
     key = f"w_slot_{last}"
+    st.session_state["slot_drawn"] = value
     if st.session_state.get(key) != value:
         st.session_state[key] = value
     if last == 0:
@@ -90,7 +101,8 @@ def _slot(result: Result) -> SlotState:
 
 
 def _slotted(key: str) -> None:
-    choose("slot", st.session_state[key])
+    if st.session_state[key] != st.session_state.get("slot_drawn"):
+        choose("slot", st.session_state[key])
 
 
 def _headline(loaded: Loaded, case: Case, result: Result, parts: Drawn, state: SlotState) -> None:
@@ -98,12 +110,13 @@ def _headline(loaded: Loaded, case: Case, result: Result, parts: Drawn, state: S
     assert execution is not None
     every = cluster.servers * cluster.ports_per_server
     carrying, held = ports_busy(execution.circuits, state.carrying), ports_busy(execution.circuits, state.all)
-    turning = f", <b>{held - carrying:,}</b> are turning" if held > carrying else ""
+    turning = f", <b>{held - carrying:,}</b> {'is' if held - carrying == 1 else 'are'} turning" if held > carrying else ""
+    free = max(0, every - held)
     life = parts.measures.mean_life_ms
     lives = f" Over the iteration a circuit lives <b>{time(life)}</b> on average." if life is not None else ""
     headline(f"Circuits · {escape(loaded.title)} · {cluster_words(cluster)}, {short(cluster.slot_ms)}&nbsp;ms slots",
              f"<b>{carrying:,}</b> of {plural(every, 'out-port')} carry data in slot <b>{state.slot:,}</b>{turning} "
-             f"and <b>{max(0, every - held):,}</b> are free.{lives}")
+             f"and <b>{free:,}</b> {'is' if free == 1 else 'are'} free.{lives}")
 
 
 def _switch(case: Case) -> int | None:
@@ -123,15 +136,15 @@ def _switch(case: Case) -> int | None:
 def _cross_connects(case: Case, result: Result, state: SlotState, look: Look) -> None:
     execution = result.execution
     assert execution is not None
-    chart_title(f"Cross-connects in slot {state.slot:,}", "what to program: out-port of a server to in-port of a server, per switch",
-                under=True)
+    chart_title(
+        f"Cross-connects in slot {state.slot:,}",
+        "what to program: out-port of a server to in-port of a server, per switch",
+        under=True,
+    )
     if case.cluster.switches > MOST_COLUMNS:
         frame(_circuit_rows(result, state))
         return
     table = pd.DataFrame(cross_connects_in(execution, state))
-    if len(table) > 24:
-        table_under("cross_connects", lambda: table, "Cross-connects")
-        return
     if len(state.dark):
         frame(table.style.map(lambda cell: f"color: {look.theme.bad}" if str(cell).startswith("dark") else ""))
     else:
@@ -143,10 +156,16 @@ def _circuit_rows(result: Result, state: SlotState) -> dict[str, list[Any]]:
     assert execution is not None
     circuits, chosen = execution.circuits, state.all
     words = ["carrying"] * len(state.carrying) + ["dark"] * len(state.dark)
-    return {"source": circuits.source[chosen].tolist(), "destination": circuits.destination[chosen].tolist(),
-            "switch": circuits.switch[chosen].tolist(), "state": words,
-            "task": [execution.graph.ids[i] for i in circuits.node[chosen].tolist()], "setup (ms)": circuits.setup_ms[chosen].tolist(),
-            "start (ms)": circuits.start_ms[chosen].tolist(), "end (ms)": circuits.end_ms[chosen].tolist()}
+    return {
+        "source": circuits.source[chosen].tolist(),
+        "destination": circuits.destination[chosen].tolist(),
+        "switch": circuits.switch[chosen].tolist(),
+        "state": words,
+        "task": [execution.graph.ids[i] for i in circuits.node[chosen].tolist()],
+        "setup (ms)": circuits.setup_ms[chosen].tolist(),
+        "start (ms)": circuits.start_ms[chosen].tolist(),
+        "end (ms)": circuits.end_ms[chosen].tolist(),
+    }
 
 
 def _program(result: Result, switch: int | None) -> pd.DataFrame:

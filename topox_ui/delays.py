@@ -25,8 +25,12 @@ def delay_panel(case: Case, result: Result, look: Look) -> None:
     chart_title("If the delay were different", "iteration, ms (log); dotted: bound", under=True)
     waiting = len(result.execution.graph) > MOST_TASKS and st.session_state.get("delays_for") != case.graph.digest
     if waiting:
-        st.button(f"Try {len(tried)} delays", key="try_delays", on_click=lambda: st.session_state.update(delays_for=case.graph.digest),
-                  help=f"{count(len(case.graph.tasks))} tasks: takes a few seconds.")
+        st.button(
+            f"Try {len(tried)} delays",
+            key="try_delays",
+            on_click=lambda: st.session_state.update(delays_for=case.graph.digest),
+            help=f"{count(len(case.graph.tasks))} tasks: takes a few seconds.",
+        )
         return
     results = [result if delay == now else _at(case, delay) for delay in tried]
     found = [r.makespan_ms if r else None for r in results]

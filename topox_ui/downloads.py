@@ -28,8 +28,17 @@ def stem(loaded: Loaded) -> str:
 
 def offer(label: str, data: Callable[[], bytes], file: str, mime: str) -> None:
     """Offer one file; it is built when it is asked for, and the page does not run again."""
-    st.download_button(label, data=data, file_name=file, mime=mime, on_click="ignore", key=f"get_{label}", width="stretch",
-                       icon=":material/download:")
+    st.download_button(
+        label,
+        data=data,
+        file_name=file,
+        mime=mime,
+        on_click="ignore",
+        key=f"get_{label}",
+        width="stretch",
+        type="tertiary",
+        icon=":material/download:",
+    )
 
 
 def result_files(loaded: Loaded, result: Result, figures: Figures, look: Look) -> None:
@@ -43,8 +52,18 @@ def result_files(loaded: Loaded, result: Result, figures: Figures, look: Look) -
             offer("Tasks (CSV)", lambda: exports.tasks_csv(execution), f"{name}.tasks.csv", "text/csv")
             offer("Cross-connect program (JSON)", lambda: exports.cross_connects_json(execution), f"{name}.cross-connects.json",
                   "application/json")
-            offer("Cross-connect program (CSV)", lambda: exports.cross_connects_csv(execution), f"{name}.cross-connects.csv", "text/csv")
-            offer("Trace for ui.perfetto.dev", lambda: exports.perfetto_trace(execution), f"{name}.perfetto.json", "application/json")
+            offer(
+                "Cross-connect program (CSV)",
+                lambda: exports.cross_connects_csv(execution),
+                f"{name}.cross-connects.csv",
+                "text/csv",
+            )
+            offer(
+                "Trace for ui.perfetto.dev",
+                lambda: exports.perfetto_trace(execution),
+                f"{name}.perfetto.json",
+                "application/json",
+            )
             for title, build in figures.items():
                 offer(f"{title} (HTML)", lambda build=build: standalone(build(), look.theme),  # type: ignore[misc]
                       f"{name}.{title.lower().replace(' ', '-')}.html", "text/html")

@@ -20,7 +20,7 @@ from topox_ui.downloads import offer, stem
 from topox_ui.frame import Look, chart_title, escape
 from topox_ui.loading import Loaded, cluster_words, fitting, loaded, read_upload
 from topox_ui.scenario import Scenario
-from topox_ui.session import adopt, open_source, scenario
+from topox_ui.session import adopt, open_source, say, scenario
 from topox_ui.show import chart, kpis
 
 CARDS_A_ROW = 4
@@ -35,21 +35,48 @@ def cards(look: Look) -> None:
             sample = SAMPLES[name]
             in_use = now.source == "sample" and now.name == name
             with column.container(border=True, key=f"card_{name}", height="stretch"):
-                st.button(sample.title, key=f"open_{name}", on_click=open_source, args=(Scenario("sample", name),), type="tertiary")
+                st.button(
+                    sample.title, key=f"open_{name}", on_click=open_source, args=(Scenario("sample", name),), type="tertiary"
+                )
                 proved = ' · <span class="good">proved optimum</span>' if sample.optimum_ms is not None else ""
-                st.html(f'<p class="card"><span>{plural(sample.tasks, "task")} · {plural(sample.servers, "server")}{proved}</span>'
-                        f"{escape(sample.see)}</p>")
+                st.html(
+                    f'<p class="card"><span>{plural(sample.tasks, "task")} · {plural(sample.servers, "server")}{proved}</span>'
+                    f"{escape(sample.see)}</p>"
+                )
             if in_use:
                 st.html(f"<style>.st-key-card_{name} {{ border-color: {look.theme.primary}; "
                         f"box-shadow: inset 3px 0 0 {look.theme.primary}; }}</style>")
 
 
+def welcome() -> None:
+    """Say in three short paragraphs what the pages do, while nothing is loaded."""
+    texts = (
+        (
+            "Slide",
+            "Port speed, ports, switches, slot, reconfiguration delay: every move answers at once with a schedule, a lower bound "
+            "and what binds it.",
+        ),
+        (
+            "Prove",
+            "An exact engine works beside the page, from the schedule you see, until the gap is closed or you stop it. An "
+            "independent checker goes through the paper's equations.",
+        ),
+        (
+            "Look",
+            "Gantt chart and critical path, circuits slot by slot, and the cross-connects that each switch must make. "
+            "Everything downloads; a link restores what you see.",
+        ),
+    )
+    for column, (title, text) in zip(st.columns(3, gap="medium"), texts, strict=True):
+        column.html(f'<p class="chart">{title}</p><p class="quiet" style="margin-top:.2rem;max-width:26rem">{text}</p>')
+
+
 def uploads() -> None:
     """Draw the two uploaders; a file that cannot be used costs nothing but a line."""
     left, right = st.columns(2)
-    left.file_uploader("Task graph", key="up_graph", on_change=_uploaded, args=("graph",),
-                       help="JSON, CSV (comma, semicolon or tab) or FlexNet .fbuf, each also gzipped.")
-    right.file_uploader("Cluster", key="up_cluster", on_change=_uploaded, args=("cluster",), help="A .cluster.json file.")
+    left.file_uploader("**Task graph**: JSON, CSV or FlexNet .fbuf, each also gzipped", key="up_graph", on_change=_uploaded,
+                       args=("graph",))
+    right.file_uploader("**Cluster**: a .cluster.json file", key="up_cluster", on_change=_uploaded, args=("cluster",))
     if "upload_error" in st.session_state:
         st.error(st.session_state["upload_error"].replace("$", "\\$"), icon="⚠️")
         if loaded() is not None:
@@ -59,8 +86,10 @@ def uploads() -> None:
         now = loaded()
         bigger = fitting(misfit, now.cluster if now else None)
         st.button(f"Use a cluster that fits: {cluster_words(bigger)}", key="use_fitting", type="primary", on_click=_use_fitting)
-    st.html('<p class="quiet">Files stay in this session\'s memory and are gone when the tab closes. A graph alone keeps the cluster '
-            "that is loaded, a cluster alone keeps the graph.</p>")
+    st.html(
+        '<p class="quiet">Files stay in this session\'s memory and are gone when the tab closes. A graph alone keeps the cluster '
+        "that is loaded, a cluster alone keeps the graph.</p>"
+    )
 
 
 def _uploaded(what: str) -> None:
@@ -73,6 +102,9 @@ def _uploaded(what: str) -> None:
         found = read_upload(file.getvalue(), file.name, what)
     except InputError as error:
         st.session_state["upload_error"] = str(error)
+        return
+    if found is None:
+        say("info", f"{file.name} is kept: now add the task graph that should run on it.")
         return
     adopt(found, Scenario("upload", found.title))
 
@@ -99,7 +131,11 @@ def workloads() -> None:
 
 def _parameter(workload: str, parameter: Parameter) -> None:
     key = f"p_{workload}_{parameter.key}"
-    label = parameter.key.replace("_", " ") + (f" ({parameter.unit})" if parameter.unit else "")
+    bare = parameter.key
+    for suffix in ("_gbps", "_bytes", "_ms", "_mb", "_gb"):
+        bare = bare.removesuffix(suffix)
+    label = bare.replace("_", " ")
+    label = label[:1].upper() + label[1:] + (f" ({parameter.unit})" if parameter.unit else "")
     if parameter.choices:
         options = list(parameter.choices)
         st.selectbox(label, options, index=options.index(parameter.default), key=key, help=parameter.meaning)  # type: ignore[arg-type]
@@ -133,16 +169,29 @@ def summary(found: Loaded) -> None:
     """Draw what was loaded and checked as KPIs."""
     known = facts_of(found)
     collectives = known.tasks - sum(n for kind, n in known.tasks_by_kind.items() if kind in (*COMPUTE_KINDS, "barrier"))
-    kpis([
-        ("Tasks", f"{known.tasks:,}", f"{plural(known.dependencies, 'dependency', 'dependencies')}, no cycle", "off", "off"),
-        ("Transfers", f"{known.transfers:,}", f"from {plural(collectives, 'network task')}", "off", "off"),
-        ("Bytes to move", size(known.bytes_total) if known.bytes_total else "–",
-         f"most leave S{known.busiest_server}: {size(known.busiest_out_bytes)}" if known.busiest_server >= 0 else "none by size",
-         "off", "off"),
-        ("Critical path", time(known.critical_path_ms), f"{plural(len(known.critical_path), 'task')} in line", "off", "off"),
-        ("Busiest device", time(known.compute_ms_max), f"mean of {plural(known.devices, 'device')}: {time(known.compute_ms_mean)}",
-         "off", "off"),
-    ])
+    kpis(
+        [
+            ("Tasks", f"{known.tasks:,}", f"{plural(known.dependencies, 'dependency', 'dependencies')}, no cycle", "off", "off"),
+            ("Transfers", f"{known.transfers:,}", f"from {plural(collectives, 'network task')}", "off", "off"),
+            (
+                "Bytes to move",
+                size(known.bytes_total) if known.bytes_total else "–",
+                f"most leave S{known.busiest_server}: {size(known.busiest_out_bytes)}"
+                if known.busiest_server >= 0
+                else "none by size",
+                "off",
+                "off",
+            ),
+            ("Critical path", time(known.critical_path_ms), f"{plural(len(known.critical_path), 'task')} in line", "off", "off"),
+            (
+                "Busiest device",
+                time(known.compute_ms_max),
+                f"mean of {plural(known.devices, 'device')}: {time(known.compute_ms_mean)}",
+                "off",
+                "off",
+            ),
+        ]
+    )
 
 
 def fact_charts(found: Loaded, look: Look) -> None:
@@ -178,6 +227,9 @@ def path_times(found: Loaded, known: Facts, look: Look) -> dict[str, tuple[float
     rest = known.critical_path_ms
     uses: list[str] = []
     for name in known.critical_path:
+        # A transfer that a collective was lowered to is named after it: ring/r0/3.
+        while name not in position and "/" in name:
+            name = name.rpartition("/")[0]
         task: Task | None = tasks[position[name]] if name in position else None
         if task is not None and task.kind in COMPUTE_KINDS:
             before = spent.get(task.kind, (0.0, ""))[0]

@@ -57,29 +57,30 @@ def loaded() -> Loaded | None:
     return st.session_state.get("loaded")
 
 
-def read_upload(data: bytes, file: str, what: str) -> Loaded:
+def read_upload(data: bytes, file: str, what: str) -> Loaded | None:
     """Return what is loaded after an upload of a ``graph`` or a ``cluster``; raises InputError and changes nothing.
 
-    A graph alone keeps the cluster if it fits; without a cluster it gets one that does.
+    A graph alone keeps the cluster if it fits; without a cluster it gets one that does. A cluster that
+    comes first waits for its graph (None).
     """
     now = loaded()
     if what == "cluster":
         cluster = load_cluster(data, file)
         if now is None:
             st.session_state["waiting_cluster"] = cluster
-            raise InputError("is kept; now add the task graph that should run on it", file=file)
+            return None
         check_fits(now.graph, cluster, now.graph.name)
         return Loaded(now.graph, cluster, now.title)
     graph = load_graph(data, file)
-    cluster = now.cluster if now else st.session_state.get("waiting_cluster")
-    if cluster is None:
+    known: Cluster | None = now.cluster if now else st.session_state.get("waiting_cluster")
+    if known is None:
         return Loaded(graph, fitting(graph, None), graph.name)
     try:
-        check_fits(graph, cluster, file)
+        check_fits(graph, known, file)
     except InputError:
         st.session_state["misfit"] = graph
         raise
-    return Loaded(graph, cluster, graph.name)
+    return Loaded(graph, known, graph.name)
 
 
 def fitting(graph: TaskGraph, cluster: Cluster | None) -> Cluster:

@@ -22,14 +22,15 @@ def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures)
     else:
         first = f"One iteration takes <b>{makespan}</b>; no schedule can beat <b>{bound}</b>."
     changes = now.circuits_changed
+    often = f"<b>{count(changes)}</b> times" if changes > 1 else "<b>once</b>"
     if not now.circuits_used:
         second = "Nothing crosses the network."
     elif not changes:
         second = "No circuit ever changes."
     elif now.dark_ms > 0:
-        second = f"Circuits change <b>{count(changes)}</b> times and ports are dark <b>{percent(now.port_dark)}</b> of the time."
+        second = f"Circuits change {often} and ports are dark <b>{percent(now.port_dark)}</b> of the time."
     else:
-        second = f"Circuits change <b>{count(changes)}</b> times, at no charge but the slot."
+        second = f"Circuits change {often}, at no charge but the slot."
     headline(kicker, f"{first} {second}")
 
 
@@ -39,17 +40,43 @@ def schedule_kpis(case: Case, result: Result, now: Measures) -> None:
     makespan = result.makespan_ms or 0.0
     gap = result.gap or 0.0
     devices, ports = (case.cluster.servers * each for each in (case.cluster.devices_per_server, case.cluster.ports_per_server))
-    kpis([
-        ("Iteration", time(makespan), *_change(makespan, before and before.makespan_ms, "ms", _by(result), worse_up=True)),
-        ("Gap to bound", percent(gap), "proved" if result.status == "optimal" else f"bound {time(result.bound_ms)}", "off", "off"),
-        ("Devices computing", percent(now.device_busy),
-         *_change(100 * now.device_busy, before and 100 * before.device_busy, "points", f"of {plural(devices, 'device')}")),
-        ("Ports carrying", percent(now.port_carrying),
-         *_change(100 * now.port_carrying, before and 100 * before.port_carrying, "points", f"of {plural(ports, 'out-port')}",
-                  neutral=True)),
-        ("Circuit changes", count(now.circuits_changed), f"{percent(now.port_dark)} of port time dark" if now.dark_ms else
-         f"of {plural(now.circuits_used, 'circuit')} used", "off", "off"),
-    ])
+    kpis(
+        [
+            ("Iteration", time(makespan), *_change(makespan, before.makespan_ms if before else None, "ms", _by(result), worse_up=True)),
+            (
+                "Gap to bound",
+                percent(gap),
+                "proved" if result.status == "optimal" else f"bound {time(result.bound_ms)}",
+                "off",
+                "off",
+            ),
+            (
+                "Devices computing",
+                percent(now.device_busy),
+                *_change(100 * now.device_busy, 100 * before.device_busy if before else None, "points", f"of {plural(devices, 'device')}"),
+            ),
+            (
+                "Ports carrying",
+                percent(now.port_carrying),
+                *_change(
+                    100 * now.port_carrying,
+                    100 * before.port_carrying if before else None,
+                    "points",
+                    f"of {plural(ports, 'out-port')}",
+                    neutral=True,
+                ),
+            ),
+            (
+                "Circuit changes",
+                count(now.circuits_changed),
+                f"{percent(now.port_dark)} of port time dark"
+                if now.dark_ms
+                else f"of {plural(now.circuits_used, 'circuit')} used",
+                "off",
+                "off",
+            ),
+        ]
+    )
 
 
 def _before(case: Case, now: Measures) -> Measures | None:
@@ -67,10 +94,14 @@ def _before(case: Case, now: Measures) -> Measures | None:
 
 
 def _by(result: Result) -> str:
-    return {"list": "list schedule", "auto": "by HiGHS and search", "highs": "by HiGHS", "printed": "by the printed MIP"}[result.engine]
+    return {"list": "list schedule", "auto": "by HiGHS and search", "highs": "by HiGHS", "printed": "by the printed MIP"}[
+        result.engine
+    ]
 
 
-def _change(value: float, before: float | None, unit: str, first: str, *, worse_up: bool = False, neutral: bool = False) -> tuple[str, str, str]:
+def _change(
+    value: float, before: float | None, unit: str, first: str, *, worse_up: bool = False, neutral: bool = False
+) -> tuple[str, str, str]:
     """Return the line under a KPI, its arrow and its colour: colours tell better from worse, arrows the direction."""
     if before is None:
         return first, "off", "off"
@@ -78,5 +109,6 @@ def _change(value: float, before: float | None, unit: str, first: str, *, worse_
         return "unchanged", "off", "off"
     up = value > before
     words = time(abs(value - before)) if unit == "ms" else f"{short(abs(value - before))} {unit}"
-    colour = "off" if neutral else "inverse" if worse_up else "normal"
+    # The text carries no sign, so "normal" is drawn as better and "inverse" as worse.
+    colour = "off" if neutral else "inverse" if up == worse_up else "normal"
     return f"{words} against before" if unit == "ms" else words, "up" if up else "down", colour

@@ -24,7 +24,10 @@ def told(kicker: str = "") -> Iterator[None]:
         yield
     except InputError as error:
         if kicker:
-            headline(escape(kicker), "This setting <b>cannot be scheduled</b>. Change a what-if on the left, or go back to the file's values.")
+            headline(
+                escape(kicker),
+                "This setting <b>cannot be scheduled</b>. Change a what-if on the left, or go back to the file's values.",
+            )
         st.error(str(error).replace("$", "\\$"), icon="⚠️")
         if kicker:
             st.button("Reset what-ifs", key="reset_here", on_click=reset)
@@ -51,7 +54,7 @@ def frame(content: Any, **options: Any) -> None:
     if isinstance(content, Mapping):
         content = pd.DataFrame(content)
     rows = len(content.data if hasattr(content, "data") else content)
-    st.dataframe(content, hide_index=True, height="content" if rows <= 16 else 420, **options)
+    st.dataframe(content, hide_index=True, placeholder="", height="content" if rows <= 16 else 420, **options)
 
 
 def kpis(values: Sequence[tuple[str, str, str, str, str]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from topox_core.check.report import CheckReport
 from topox_core.cluster import Cluster
 from topox_core.errors import InputError
 from topox_core.figures.lanes import Bars, Lanes, bars_of, lanes_of
+from topox_core.figures.numbers import plural
 from topox_core.figures.overview import overview_image
 from topox_core.graph.task_graph import TaskGraph
 from topox_core.measures import CriticalChain, Measures, critical_tasks, measures
@@ -26,6 +28,8 @@ from topox_ui.loading import Loaded
 from topox_ui.scenario import Scenario
 
 MOST_KEPT = 24
+WORTH_A_WORD = 5_000  # tasks; fewer are scheduled before a spinner could be read
+PATIENCE_S = 0.2  # how long Cancel waits for an engine to stop by itself
 BUSY = "All solver places of this machine are in use. Wait for another solve to end, or cancel one, and try again."
 
 
@@ -92,9 +96,18 @@ class Desk:
         return True
 
     def cancel(self) -> None:
-        """Ask the running proof to stop; its best schedule is kept when it does."""
-        if self.proof is not None:
-            self.proof.cancel()
+        """Stop the running proof and keep its best schedule."""
+        proof = self.proof
+        if proof is None:
+            return
+        proof.cancel()
+        patience = time.monotonic() + PATIENCE_S
+        while proof.running and time.monotonic() < patience:
+            time.sleep(0.02)
+            proof.poll()
+        # An engine deep in a phase that does not ask whether to stop is ended: what it found is already here.
+        proof.close()
+        self.poll()
 
     def close(self) -> None:
         """End the proof at once: the tab was closed, or another solve begins."""
@@ -138,7 +151,13 @@ def _quick(key: str, _case: Case) -> Result:  # noqa: ARG001 (the key is what th
 
 def best(case: Case) -> Result:
     """Return the one result of a case: the list schedule, or what an exact engine made of it in this session."""
-    return desk().results.get(case.key) or _quick(case.key, case)
+    found = desk().results.get(case.key)
+    if found is not None:
+        return found
+    if len(case.graph.tasks) < WORTH_A_WORD:
+        return _quick(case.key, case)
+    with st.spinner(f"Scheduling {plural(len(case.graph.tasks), 'task')}"):
+        return _quick(case.key, case)
 
 
 def token(case: Case, result: Result) -> str:

@@ -28,7 +28,8 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 [data-testid="stSliderTickBarMin"], [data-testid="stSliderTickBarMax"], [data-testid="stSliderTickBar"] {{ display: none; }}
 .side {{ font-weight: 650; font-size: 1rem; margin: 0; }}
 .kicker {{ font-size: .8rem; color: {theme.muted}; margin: 0; line-height: 1.35; }}
-.headline {{ font-size: 1.28rem !important; font-weight: 400 !important; line-height: 1.35 !important; margin: .1rem 0 0 !important;
+.headline {{ font-size: 1.28rem !important; font-weight: 400 !important; line-height: 1.35 !important;
+  margin: .1rem 0 0 !important;
   padding: 0 !important; text-wrap: balance; color: {theme.ink}; }}
 .headline b {{ font-weight: 650; }}
 .chart {{ font-size: .95rem; font-weight: 600; margin: 0; line-height: 1.3; color: {theme.ink}; }}
@@ -38,6 +39,13 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .st-key-see a {{ background: {theme.primary}; padding: .35rem .9rem; border-radius: 6px; }}
 .st-key-see a:hover {{ filter: brightness(1.08); background: {theme.primary}; }}
 .st-key-see a p, .st-key-see a span {{ color: {theme.page} !important; }}
+[data-testid="stPopoverBody"] [data-testid="stVerticalBlock"] {{ gap: .1rem; }}
+[data-testid="stPopoverBody"] [data-testid="stDownloadButton"] button {{ justify-content: flex-start; padding: .3rem .5rem;
+  min-height: 0; }}
+[data-testid="stPopoverBody"] [data-testid="stDownloadButton"] button * {{ justify-content: flex-start; }}
+[data-testid="stPopoverBody"] [data-testid="stDownloadButton"] button:hover {{ background: {theme.panel}; }}
+.note {{ font-size: .82rem; line-height: 1.4; margin: 0; padding: .4rem .6rem; border-left: 3px solid {theme.primary};
+  background: {theme.panel}; color: {theme.ink}; }}
 .quiet {{ font-size: .8rem; color: {theme.muted}; margin: 0; line-height: 1.4; }}
 [data-testid="stMetric"] {{ border-left: 3px solid {theme.line}; padding: 0 0 0 .75rem; }}
 [data-testid="stMetricLabel"] p {{ font-size: .82rem; }}

@@ -30,31 +30,43 @@ def timeline(result: Result, parts: Drawn, look: Look) -> None:
     execution = result.execution
     assert execution is not None
     with st.container(key="timeline"):
-        lanes = _lanes(parts.lanes, _picked(result) or HINT)
-        window = _window(parts, execution.makespan_ms, execution.cluster.slot_ms)
+        lanes = _lanes(parts, _picked(result) or HINT)
+        window = _window(parts, lanes, execution.makespan_ms, execution.cluster.slot_ms)
         whole = overview(parts.image, parts.image_rows, lanes, execution.makespan_ms, window, look.theme, look.scale)
         st.plotly_chart(whole, theme=None, config=PLAIN, key="overview",
                         alt=f"The whole iteration of {short(execution.makespan_ms)} ms, server by server; the window is framed.")
         figure = gantt(execution, parts.bars, lanes, window, parts.chain, look.theme, look.scale)
         shown = in_view(parts.bars, lanes, window)
-        st.plotly_chart(figure, theme=None, config=PLAIN, key="gantt", on_select="rerun", selection_mode="points",
-                        alt=f"Gantt chart of servers {lanes.first} to {lanes.last} from {short(window[0])} to {short(window[1])} ms: "
-                            f"{len(shown)} bars. The table below has the same tasks.")
+        st.plotly_chart(
+            figure,
+            theme=None,
+            config=PLAIN,
+            key="gantt",
+            on_select="rerun",
+            selection_mode="points",
+            alt=f"Gantt chart of servers {lanes.first} to {lanes.last} from {short(window[0])} to {short(window[1])} ms: "
+            f"{len(shown)} bars. The table below has the same tasks.",
+        )
         if note := window_words(window, len(shown)):
             st.caption(note)
         table_under("gantt", lambda: _table(result, parts, window), "Tasks in this window")
         chart_title("Out-ports in use", "coloured by what they carry; hatched: dark")
-        chart(port_use(execution, window, look.theme, look.scale), "ports",
-              "Out-ports that carry data or are dark, over the same time window.", lambda: port_table(execution), "Every out-port")
+        chart(
+            port_use(execution, window, look.theme, look.scale),
+            "ports",
+            "Out-ports that carry data or are dark, over the same time window.",
+            lambda: port_table(execution),
+            "Every out-port",
+        )
     keep_address()
 
 
-def _window(parts: Drawn, makespan_ms: float, slot_ms: float) -> tuple[float, float]:
+def _window(parts: Drawn, lanes: Lanes, makespan_ms: float, slot_ms: float) -> tuple[float, float]:
     """Draw the slider that owns the time window; return the window."""
     now = scenario()
     low, high = now.value("from_ms"), now.value("to_ms")
     if low is None and high is None:
-        low, high = first_window(parts.bars, parts.lanes, makespan_ms, slot_ms)
+        low, high = first_window(parts.bars, lanes, makespan_ms, slot_ms)
     low, high = min(low or 0.0, makespan_ms), min(high if high is not None else makespan_ms, makespan_ms)
     if high - low < makespan_ms * 1e-4:
         low, high = 0.0, makespan_ms
@@ -64,6 +76,7 @@ def _window(parts: Drawn, makespan_ms: float, slot_ms: float) -> tuple[float, fl
     if low >= high:
         low, high = ends[0], ends[-1]
     key = f"w_window_{makespan_ms:.9g}"
+    st.session_state["window_drawn"] = (low, high)
     if tuple(st.session_state.get(key, ())) != (low, high):
         st.session_state[key] = (low, high)
     with st.container(key="w"):
@@ -81,19 +94,24 @@ def _step(makespan_ms: float) -> float:
 
 def _windowed(key: str) -> None:
     low, high = st.session_state[key]
-    if low < high:
+    # A slider that is drawn anew for another iteration time reports its first value as a change.
+    if low < high and (low, high) != st.session_state.get("window_drawn"):
         choose("from_ms", low)
         choose("to_ms", high)
 
 
-def _lanes(lanes: Lanes, note: str) -> Lanes:
+def _lanes(parts: Drawn, note: str) -> Lanes:
     """Write the title, beside it which servers are in view where not all fit; return the lanes in view."""
-    most = lanes.most_servers
+    lanes, most = parts.lanes, parts.lanes.most_servers
     if most >= lanes.servers:
         chart_title("Timeline", note)
         return lanes.showing(0, lanes.servers - 1)
     firsts = list(range(0, lanes.servers, most))
     key = f"w_servers_{most}"
+    if st.session_state.get(key) not in firsts:
+        # Open where the critical path begins.
+        on_chain = parts.bars.server[np.isin(parts.bars.node, parts.chain.nodes)]
+        st.session_state[key] = int(on_chain[0]) // most * most if len(on_chain) else 0
     title, choice = st.columns([3.2, 1], vertical_alignment="bottom")
     with title:
         chart_title("Timeline", note)

@@ -62,8 +62,14 @@ def _more(cluster: Cluster, settings: Settings) -> None:
     _slide("Circuits per switch", "ports_per_switch", _doubling(cluster.servers), cluster, str,
            help="Circuits that one switch carries at once (eq. 7).")
     key = widget("rings", settings.lowering.rings)
-    st.select_slider("Rings of a collective", _with(RINGS, settings.lowering.rings), key=key, on_change=chosen, args=("rings", key),
-                     help="A ring all-reduce is split over this many rings; fewer where the group has fewer distinct ones.")
+    st.select_slider(
+        "Rings of a collective",
+        _with(RINGS, settings.lowering.rings),
+        key=key,
+        on_change=chosen,
+        args=("rings", key),
+        help="A ring all-reduce is split over this many rings; fewer where the group has fewer distinct ones.",
+    )
     _flip("All-reduce on the network", "all_reduce_on_network", settings.lowering.all_reduce_on_network,
           "Off: all-reduces take no time on the network, as in most rows of TOPO-X Table III.")
     _flip("Devices do one task at a time", "exclusive_devices", settings.exclusive_devices,
@@ -85,8 +91,9 @@ def _slide(label: str, key: str, choices: Iterable[Any], cluster: Cluster, words
 
 def _pick(label: str, key: str, words: dict[str, str], value: str, help: str) -> None:
     name = widget(key, value)
-    st.segmented_control(label, list(words), format_func=words.__getitem__, key=name, on_change=chosen, args=(key, name), help=help,
-                         required=True)
+    st.segmented_control(
+        label, list(words), format_func=words.__getitem__, key=name, on_change=chosen, args=(key, name), help=help, required=True
+    )
 
 
 def _flip(label: str, key: str, value: bool, help: str, disabled: bool = False) -> None:

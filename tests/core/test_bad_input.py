@@ -114,7 +114,7 @@ def test_a_bad_task_is_named_with_its_field(tasks: list[Any], line: str) -> None
 @pytest.mark.parametrize(("data", "line"), [
     (b"", ": is empty"),
     (b" \r\n\t", ": is empty"),
-    (gzip.compress(b""), ": is empty"),
+    (gzip.compress(b"", mtime=0), ": is empty"),
     (b"[]", ": must be one JSON object in braces (got a list of 0 entries)"),
     (b"{", ": is not valid JSON at line 1, column 2: Expecting property name enclosed in double quotes"),
     (b'{"tasks":\n [1, 2,}', ": is not valid JSON at line 2, column 8: Expecting value"),

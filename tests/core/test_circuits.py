@@ -85,9 +85,11 @@ CASES = [
     ("continuous", {}, {}), ("continuous", {"reconfiguration_ms": 1.4}, {}), ("continuous", {"duplex": "half"}, {}),
     ("continuous", {"duplex": "half", "reconfiguration_ms": 2.0, "ports_per_server": 4}, {}),
     ("continuous", {"ports_per_server": 4, "reconfiguration_ms": 0.5}, {}), ("continuous", {"ports_per_switch": 2}, {}),
-    ("continuous", {"ports_per_switch": 1, "reconfiguration_ms": 1.0}, {}), ("per-slot", {}, {}), ("per-slot", {"ports_per_switch": 2}, {}),
+    ("continuous", {"ports_per_switch": 1, "reconfiguration_ms": 1.0}, {}),
+    ("per-slot", {}, {}), ("per-slot", {"ports_per_switch": 2}, {}),
     ("per-slot", {"ports_per_server": 4}, {}), ("per-slot", {"duplex": "half"}, {}), ("per-slot", {}, {"model": "paper"}),
-    ("per-slot", {"ports_per_server": 3, "duplex": "half"}, {"model": "paper"}), ("per-slot", {"ports_per_server": 1}, {"model": "paper"}),
+    ("per-slot", {"ports_per_server": 3, "duplex": "half"}, {"model": "paper"}),
+    ("per-slot", {"ports_per_server": 1}, {"model": "paper"}),
     ("per-slot", {}, {"share_circuits": True}), ("per-slot", {}, {"exclusive_devices": False}),
 ]
 

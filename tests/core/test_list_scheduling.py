@@ -62,7 +62,7 @@ def test_the_same_seed_and_number_of_shakes_give_the_same_plan():
     plan = planner.best_plan()
 
     def shaken(seed):
-        return local_search(planner, plan, seed, 30, lambda: False, lambda better: None)
+        return local_search(planner, plan, seed, 30, lambda: False)
 
     assert shaken(1).start.tolist() == shaken(1).start.tolist()
     assert shaken(1).cost <= plan.cost

@@ -10,6 +10,7 @@ import pytest
 from tests.core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.check.checker import check
 from topox_core.graph.transfer_graph import Lowering
+from topox_core.samples import load_sample
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import prove, quick, solve
@@ -50,8 +51,6 @@ def test_every_engine_passes_the_checker_and_stays_between_bound_and_list(engine
 
 
 def test_patience_pays_and_only_the_exact_engine_proves_it():
-    from topox_core.samples import load_sample
-
     g, c = load_sample("patience")
     assert quick(g, c, Settings.of()).status == "feasible"
     proved = solve(g, c, Settings.of(engine="highs"))
@@ -94,7 +93,7 @@ def test_a_graph_too_large_for_an_exact_engine_still_gets_its_list_schedule(shar
 
 
 def hard():
-    return random_graph(5, tasks=120, servers=5, collectives=False), cluster(5)
+    return load_sample("moe")
 
 
 def wait_for(proof, condition, seconds=20.0):
@@ -152,7 +151,7 @@ def test_the_record_is_plain_json_and_holds_every_choice():
 def test_more_ports_never_raise_the_proved_optimum():
     for seed in range(4):
         g = random_graph(seed, tasks=14, servers=3, collectives=False)
-        optima = [solve(g, cluster(3, ports_per_server=p, switches=p), Settings.of(circuits="per-slot", tick="slot", engine="highs"))
-                  for p in (1, 2, 3)]
+        settings = Settings.of(circuits="per-slot", tick="slot", engine="highs")
+        optima = [solve(g, cluster(3, ports_per_server=p, switches=p), settings) for p in (1, 2, 3)]
         assert all(r.status == "optimal" for r in optima)
         assert optima[0].makespan_ms >= optima[1].makespan_ms >= optima[2].makespan_ms

@@ -88,7 +88,8 @@ def _all_to_all(listed: _Listed, n: int) -> list[str]:
     wrong = np.flatnonzero(np.abs(moved - share) > BYTES_TOLERANCE * share)
     if len(wrong):
         a, b = divmod(int(pairs[wrong[0]]), n)
-        return [f"moves {moved[wrong[0]]:.9g} bytes {_server(listed, a)} -> {_server(listed, b)}, not size_bytes / {n} = {share:.9g}"]
+        pair_words = f"{_server(listed, a)} -> {_server(listed, b)}"
+        return [f"moves {moved[wrong[0]]:.9g} bytes {pair_words}, not size_bytes / {n} = {share:.9g}"]
     if len(pairs) < n * (n - 1):
         return [f"joins {len(pairs)} ordered pairs of members, must join all {n * (n - 1)}"]
     return []

@@ -32,8 +32,9 @@ class HeldCircuits:
         row = np.arange(len(given.switch))
         setup, end = given.setup_ms, given.circuit_end_ms
         if plan.rules.share_circuits:
-            _, pair = np.unique((given.switch, given.source, given.destination), axis=1, return_inverse=True)
-            row, setup, end = united(pair.reshape(-1), setup, end, -plan.tolerance_ms)
+            wide = int(max(given.source.max(initial=0), given.destination.max(initial=0))) + 1
+            pair = (given.switch * wide + given.source) * wide + given.destination
+            row, setup, end = united(pair, setup, end, -plan.tolerance_ms)
         return HeldCircuits(row, given.switch[row], given.source[row], given.destination[row],
                             Openings.of(setup, end, plan.tolerance_ms), setup)
 

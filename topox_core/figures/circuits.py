@@ -16,6 +16,7 @@ from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame
 from topox_core.measures import in_port, out_port, ports_in_use
 
 EPS_MS = 1e-9
+CELLS_PX = 380.0  # width of all cells on a laptop; decides which parts of a cell have room for a number
 MOST_CELLS = 40  # servers a side for which cells are drawn with numbers
 MOST_LABELLED = 3_000
 SWITCH_COLOURS = 8
@@ -72,7 +73,8 @@ def matrix(execution: Execution, state: SlotState, theme: Theme, scale: float = 
         of = np.flatnonzero(circuits.switch[state.carrying] == switch)
         figure.add_trace(_cells(execution, state.carrying[of], left[of], width[of], f"switch {switch}", {
             "color": theme.switch_colour(switch), "line": {"color": theme.page, "width": 1 if n < 24 else 0}},
-            text=[f"<b>{switch}</b>"] * len(of), textfont={"size": size, "color": theme.switch_text(switch)}))
+            text=np.where(width[of] * CELLS_PX / n > 0.75 * size * len(str(switch)), f"<b>{switch}</b>", "").tolist(),
+            textfont={"size": size, "color": theme.switch_text(switch)}))
     if len(state.dark):
         tail = slice(len(state.carrying), None)
         figure.add_trace(_cells(execution, state.dark, left[tail], width[tail], "dark", {
@@ -120,15 +122,28 @@ def _square(figure: go.Figure, execution: Execution, state: SlotState, theme: Th
     margin += [{"x": d, "y": n - 0.42, "yanchor": "top", "showarrow": False, "font": total,
                 "text": f"<b>{into[d]}</b>" + (f"<br>of {limit} in" if d == 0 else "")} for d in range(0, n, every)]
     names = [f"S{s}" for s in range(0, n, every)]
-    common: dict[str, Any] = {"showgrid": False, "tickvals": list(range(0, n, every)), "ticktext": names, "ticks": "", "tickfont": tick,
-              "constrain": "domain"}
+    common: dict[str, Any] = {
+        "showgrid": False,
+        "tickvals": list(range(0, n, every)),
+        "ticktext": names,
+        "ticks": "",
+        "tickfont": tick,
+        "constrain": "domain",
+    }
     # The totals need room inside the axes: annotations beyond an axis' range are not drawn.
     right, below = n * 0.15, n * 0.09
     return frame(
-        figure, theme, 500 * scale, scale, showlegend=True, annotations=margin, margin={"l": 30, "r": 4, "t": 22, "b": 26, "pad": 0},
+        figure,
+        theme,
+        500 * scale,
+        scale,
+        showlegend=True,
+        annotations=margin,
+        margin={"l": 30, "r": 4, "t": 22, "b": 26, "pad": 0},
         legend={"orientation": "h", "x": 0, "y": 0, "yanchor": "top", "itemclick": False, "itemdoubleclick": False},
         xaxis=axis(theme, scale, **common, range=[-0.5, n - 0.5 + right], side="top", constraintoward="left"),
-        yaxis=axis(theme, scale, **common, range=[n - 0.5 + below, -0.5], scaleanchor="x", constraintoward="top"))
+        yaxis=axis(theme, scale, **common, range=[n - 0.5 + below, -0.5], scaleanchor="x", constraintoward="top"),
+    )
 
 
 def _large_matrix(execution: Execution, state: SlotState, theme: Theme, scale: float) -> go.Figure:
@@ -136,7 +151,9 @@ def _large_matrix(execution: Execution, state: SlotState, theme: Theme, scale: f
     n, circuits = execution.cluster.servers, execution.circuits
     image = np.zeros((n, n), np.uint8)
     image[circuits.source[state.dark], circuits.destination[state.dark]] = SWITCH_COLOURS + 1
-    image[circuits.source[state.carrying], circuits.destination[state.carrying]] = 1 + circuits.switch[state.carrying] % SWITCH_COLOURS
+    image[circuits.source[state.carrying], circuits.destination[state.carrying]] = (
+        1 + circuits.switch[state.carrying] % SWITCH_COLOURS
+    )
     colours = [theme.cell, *(theme.switch_colour(r) for r in range(SWITCH_COLOURS)), VERMILION]
     figure = go.Figure(go.Heatmap(
         z=image, colorscale=discrete_scale(colours), zmin=-0.5, zmax=len(colours) - 0.5, showscale=False,
@@ -217,10 +234,22 @@ def _bars_over_time(execution: Execution, state: SlotState, switch: int, row: ND
         hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}<br>from %{base:.9~g} ms, %{x:.6~g} ms<extra></extra>"))
     dark = shown[circuits.start_ms[shown] > circuits.setup_ms[shown]]
     if len(dark):
-        figure.add_trace(go.Bar(
-            orientation="h", base=circuits.setup_ms[dark], x=circuits.start_ms[dark] - circuits.setup_ms[dark], y=row[dark], width=0.8,
-            name="dark", hoverinfo="skip", marker={"color": "rgba(0,0,0,0)", "line": {"color": VERMILION, "width": 1}, "pattern": {
-                "shape": "/", "size": 5, "solidity": 0.45, "fgcolor": VERMILION, "bgcolor": theme.page}}))
+        figure.add_trace(
+            go.Bar(
+                orientation="h",
+                base=circuits.setup_ms[dark],
+                x=circuits.start_ms[dark] - circuits.setup_ms[dark],
+                y=row[dark],
+                width=0.8,
+                name="dark",
+                hoverinfo="skip",
+                marker={
+                    "color": "rgba(0,0,0,0)",
+                    "line": {"color": VERMILION, "width": 1},
+                    "pattern": {"shape": "/", "size": 5, "solidity": 0.45, "fgcolor": VERMILION, "bgcolor": theme.page},
+                },
+            )
+        )
     several = any(port for _, _, port in rows)
     every = max(1, len(rows) // 32)
     names = [f"S{s}.{p}" if several else f"S{s}" for s, _, p in rows]
@@ -265,8 +294,15 @@ def changes(execution: Execution, state: SlotState, theme: Theme, scale: float =
         x=(np.arange(len(folded)) + 0.5) * fold * tau, y=folded, width=fold * tau, name=word,
         marker={"color": theme.muted if moving else theme.line, "line": {"width": 0}},
         hovertemplate="%{y} " + word + " at %{x:.6~g} ms<extra></extra>"))
-    cursor = {"type": "line", "x0": (state.slot + 0.5) * tau, "x1": (state.slot + 0.5) * tau, "yref": "paper", "y0": 0, "y1": 1.08,
-              "line": {"color": theme.ink, "width": 1.5}}
+    cursor = {
+        "type": "line",
+        "x0": (state.slot + 0.5) * tau,
+        "x1": (state.slot + 0.5) * tau,
+        "yref": "paper",
+        "y0": 0,
+        "y1": 1.08,
+        "line": {"color": theme.ink, "width": 1.5},
+    }
     return frame(
         figure, theme, 84 * scale, scale, shapes=[cursor], margin={"l": LANE_LEFT, "r": LANE_RIGHT, "t": 4, "b": 22, "pad": 0},
         xaxis=axis(theme, scale, range=[0, len(counts) * tau], ticksuffix=" ms", nticks=12, tickformat=",~g"),

@@ -23,10 +23,22 @@ def _bars(names: list[str], values: list[float], colours: list[str], labels: lis
         hovertemplate="%{customdata[0]}: %{customdata[1]}<extra></extra>"))
     longest = max((len(name) for name in names), default=0)
     return frame(
-        figure, theme, (len(names) * 25 + 12) * scale, scale, margin={"l": (14 + 6.1 * longest) * scale, "r": 8, "t": 4, "b": 4, "pad": 4},
+        figure,
+        theme,
+        (len(names) * 25 + 12) * scale,
+        scale,
+        margin={"l": (14 + 6.1 * longest) * scale, "r": 8, "t": 4, "b": 4, "pad": 4},
         xaxis=axis(theme, scale, visible=False, range=[0, (max(values, default=1.0) or 1.0) * 1.3]),
-        yaxis=axis(theme, scale, range=[len(names) - 0.5, -0.5], tickvals=rows, ticktext=names, ticks="",
-                   tickfont={"size": 11.5 * scale, "color": theme.ink}))
+        yaxis=axis(
+            theme,
+            scale,
+            range=[len(names) - 0.5, -0.5],
+            tickvals=rows,
+            ticktext=names,
+            ticks="",
+            tickfont={"size": 11.5 * scale, "color": theme.ink},
+        ),
+    )
 
 
 def tasks_by_kind(counts: Mapping[str, int], theme: Theme, scale: float = 1.0) -> go.Figure:

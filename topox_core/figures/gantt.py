@@ -42,7 +42,9 @@ Window = tuple[float, float]
 def in_view(bars: Bars, lanes: Lanes, window: Window) -> NDArray[np.intp]:
     """Return which bars touch the window and the servers in view."""
     low, high = window
-    return np.flatnonzero((bars.start_ms < high) & (bars.end_ms > low) & (bars.server >= lanes.first) & (bars.server <= lanes.last))
+    return np.flatnonzero(
+        (bars.start_ms < high) & (bars.end_ms > low) & (bars.server >= lanes.first) & (bars.server <= lanes.last)
+    )
 
 
 def gantt(execution: Execution, bars: Bars, lanes: Lanes, window: Window, chain: CriticalChain | None, theme: Theme,

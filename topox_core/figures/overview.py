@@ -11,7 +11,7 @@ from topox_core.figures.palette import DARK, LOOK_COLOURS, Theme, discrete_scale
 from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame
 
 COLUMNS = 900
-MOST_ROWS = 320
+MOST_ROWS = 104  # about as many as the picture has pixels: more would be dropped row by row
 
 
 def paint(image: NDArray[np.uint8], row: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64],
@@ -37,13 +37,14 @@ def overview_image(bars: Bars, lanes: Lanes, makespan_ms: float, columns: int = 
     row = bars.row if full else (bars.row >= lanes.devices).astype(np.int32)
     height = lanes.servers * each
     place = bars.server.astype(np.int64) * each + row
-    if height > 2 * MOST_ROWS:
-        place = place * (2 * MOST_ROWS) // height
-        each, height = 0, 2 * MOST_ROWS
+    if height > MOST_ROWS:
+        place = place * MOST_ROWS // height
+        each, height = 0, MOST_ROWS
     image = np.zeros((height, columns), np.uint8)
     if makespan_ms > 0 and len(bars):
         per_ms = columns / makespan_ms
-        order = np.argsort(bars.look == DARK, kind="stable")  # dark stretches on top
+        # Dark stretches on top, except where ports share a row: there they would hide the data beside them.
+        order = np.argsort((bars.look == DARK) == full, kind="stable")
         start = np.floor(bars.start_ms * per_ms + 1e-6).astype(np.int64)
         end = np.round(bars.end_ms * per_ms).astype(np.int64)
         paint(image, place[order], start[order], end[order], bars.look[order])

@@ -33,8 +33,14 @@ def port_use(execution: Execution, window: tuple[float, float], theme: Theme, sc
     look = looks(execution.graph)[circuits.node]
     words = look_words(traffic(execution.graph))
     parts: list[tuple[str, str, dict[str, object] | None, FloatArray]] = [
-        (words[kind], LOOK_COLOURS[kind], None, ports_in_use(circuits.start_ms[look == kind], circuits.end_ms[look == kind], edges))
-        for kind in np.unique(look).tolist()]
+        (
+            words[kind],
+            LOOK_COLOURS[kind],
+            None,
+            ports_in_use(circuits.start_ms[look == kind], circuits.end_ms[look == kind], edges),
+        )
+        for kind in np.unique(look).tolist()
+    ]
     hatched: dict[str, object] = {"shape": "/", "size": 5, "solidity": 0.45, "fgcolor": VERMILION, "bgcolor": theme.page}
     parts.append(("dark", VERMILION, hatched, ports_in_use(circuits.setup_ms, circuits.start_ms, edges)))
     figure = go.Figure()

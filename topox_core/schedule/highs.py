@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
-
-import numpy as np
 
 from topox_core.schedule import mip
 from topox_core.schedule.answer import Answer, Limits, OnProgress, Stop, StoppedBy, never, silent
@@ -21,18 +18,19 @@ SOURCE = "HiGHS"
 BOUND_BY = "branch and bound (HiGHS, step formulation)"
 PROPAGATION = "propagation"
 PROPAGATION_BY = "propagation: no shorter schedule fits its time windows"
-# Shares of the time limit that propagation may take: to raise the bound, and to narrow the windows of one model.
+# Shares of the time left: to raise the bound by propagation, to look for a schedule as short as the bound, and to
+# narrow the windows of one model.
 BOUND_SHARE = 0.25
+REACH_SHARE = 0.4
 WINDOWS_SHARE = 0.1
-MODE = os.environ.get("MODE", "B")
-RESTART = float(os.environ.get("RESTART", "0.3"))
 
 
 def solve_highs(problem: Problem, limits: Limits, stop: Stop = never, on_progress: OnProgress = silent) -> Answer:
     """Solve the reduced problem with HiGHS.
 
-    The model looks for schedules shorter than the best one known; when one is found, the windows narrow and the
-    model is built anew. That none is left proves the last one optimal.
+    Propagation raises the bound first. Then the model is built for schedules as short as the bound, whose
+    windows are narrow; if that decides nothing soon, for any shorter than the best known, and anew with narrower
+    windows whenever one is found. That none is left proves the last one optimal.
 
     Parameters
     ----------
@@ -51,25 +49,29 @@ def solve_highs(problem: Problem, limits: Limits, stop: Stop = never, on_progres
     known = opened(problem, limits, on_progress)
     coarse, tick = coarsened(problem)
     if not known.close_enough:
-        _model(coarse, tick, known, windows(coarse, known.makespan // tick)).refuse_if_too_large()
+        _model(coarse, tick, known, known.makespan // tick, windows(coarse, known.makespan // tick)).refuse_if_too_large()
         _propagate(coarse, tick, known, stop)
     ended: StoppedBy = "time_limit"
-    improved = True
-    while improved and not known.close_enough and known.left_s > 0 and not stop():
-        before = known.makespan
-        given = _windows(coarse, tick, known, stop)
-        if given is None:
-            known.raise_bound(known.makespan, PROPAGATION, PROPAGATION_BY)
+    until = known.elapsed_s + REACH_SHARE * known.left_s
+    while _open(known, stop) and known.elapsed_s < until:
+        before = known.bound
+        ended = _within(coarse, tick, -(-known.bound // tick), known, until, stop)
+        if known.bound == before:
             break
-        ended = _branch(_model(coarse, tick, known, given), tick, known, stop)
-        improved = known.makespan < before
+    while _open(known, stop):
+        shortest = known.makespan
+        ended = _within(coarse, tick, known.makespan // tick - 1, known, known.limits.time_limit_s, stop)
+        if known.makespan == shortest:
+            break
     return known.answer("cancelled" if stop() else ended)
 
 
-def _model(coarse: Problem, tick: int, known: BestKnown, given: Windows) -> StepModel:
-    """Return the model within windows; ``tick`` is the coarse problem's in the problem's own."""
-    last = np.flatnonzero(np.diff(coarse.succ_ptr) == 0)
-    horizon = int((given.latest + coarse.duration)[last].max(initial=0))
+def _open(known: BestKnown, stop: Stop) -> bool:
+    return not known.close_enough and known.left_s > 0 and not stop()
+
+
+def _model(coarse: Problem, tick: int, known: BestKnown, horizon: int, given: Windows) -> StepModel:
+    """Return the model of schedules that end by the horizon; ``tick`` is the coarse problem's in the problem's own."""
     return StepModel(coarse, given, -(-known.bound // tick), horizon)
 
 
@@ -78,14 +80,32 @@ def _propagate(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> None
     propagator, horizon = Propagator(coarse), known.makespan // tick
     if not propagator.worthwhile(horizon):
         return
-    step = _model(coarse, tick, known, windows(coarse, horizon)).step
+    step = _model(coarse, tick, known, horizon, windows(coarse, horizon)).step
     raised_bound(propagator, -(-known.bound // tick // step) * step, horizon, step, BOUND_SHARE * known.left_s, stop,
                  lambda bound: known.raise_bound(bound * tick, PROPAGATION, PROPAGATION_BY))
 
 
-def _windows(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> Windows | None:
-    """Return windows of schedules shorter than the best known, as narrow as is cheap; None if there are none."""
-    horizon = known.makespan // tick - (1 if MODE=="B" else 0)
+def _within(coarse: Problem, tick: int, horizon: int, known: BestKnown, until_s: float, stop: Stop) -> StoppedBy:
+    """Look for schedules that end by the horizon (coarse ticks), better than the best known.
+
+    Ends when there are none, which raises the bound, when the best of them is found, at the first one that is
+    better (narrower windows are worth a new model), at ``until_s``, or when asked to.
+    """
+    shortest = known.makespan
+    given = _windows(coarse, horizon, known, stop)
+    if given is None:
+        known.raise_bound((horizon + 1) * tick, PROPAGATION, PROPAGATION_BY)
+        return "proof"
+    model = _model(coarse, tick, known, horizon, given)
+    if model.empty:
+        known.raise_bound(-(-(horizon + 1) // model.step) * model.step * tick, PROPAGATION, PROPAGATION_BY)
+        return "proof"
+    return branch_and_bound(known, model.build(), None, lambda values: model.start(values) * tick, model.step * tick, until_s,
+                            stop, lambda: known.makespan < shortest, SOURCE, BOUND_BY, (horizon + 1) * tick)
+
+
+def _windows(coarse: Problem, horizon: int, known: BestKnown, stop: Stop) -> Windows | None:
+    """Return windows of schedules that end by the horizon, as narrow as is cheap; None if there are none."""
     given, propagator = windows(coarse, horizon), Propagator(coarse)
     if (given.earliest > given.latest).any():
         return None
@@ -95,34 +115,25 @@ def _windows(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> Window
     return propagator.shaved(given, horizon, True, lambda: stop() or time.monotonic() >= deadline)
 
 
-def _branch(model: StepModel, tick: int, known: BestKnown, stop: Stop) -> StoppedBy:
-    """Run HiGHS until it is done, stopped, or has found a better schedule (and some time has passed)."""
-    before, began = known.makespan, time.monotonic()
-
-    def enough() -> bool:
-        return known.makespan < before and time.monotonic()-began > RESTART
-
-    z = model.values(known.start//tick) if MODE=="A" else None
-    start = None if z is None else (np.arange(len(z), dtype=np.int32), z)
-    return branch_and_bound(known, model.build(), start, lambda values: model.start(values) * tick, model.step * tick,
-                            stop, enough, SOURCE, BOUND_BY)
-
-
 def branch_and_bound(known: BestKnown, built: mip.Mip, start: tuple[mip.Index, mip.Float] | None,
-                     start_of: Callable[[mip.Float], Int], unit: int, stop: Stop, enough: Callable[[], bool], source: str,
-                     words: str) -> StoppedBy:
+                     start_of: Callable[[mip.Float], Int], unit: int, until_s: float, stop: Stop, enough: Callable[[], bool],
+                     source: str, words: str, beyond: int = 0) -> StoppedBy:
     """Run HiGHS on a model of what is still to be found, and take in what it says.
 
     Parameters
     ----------
     start
-        Columns and values of the best known schedule; None if the model leaves room for better ones only.
+        Columns and values of the best known schedule; None if the model leaves it out.
     start_of
         Reads the start ticks from a solution.
     unit
         Ticks that one unit of the objective is worth.
+    until_s
+        When to end, in seconds since the solve began.
     enough
         Whether to end this run although nothing is proved.
+    beyond
+        A bound that holds if the model has no solution; 0 if it must have one.
     """
 
     def on_values(values: mip.Float) -> None:
@@ -132,16 +143,16 @@ def branch_and_bound(known: BestKnown, built: mip.Mip, start: tuple[mip.Index, m
         known.raise_dual(dual, unit, source, words)
         return known.close_enough or enough()
 
-    if known.left_s <= 0:
+    run = mip.Run(until_s - known.elapsed_s, known.limits.gap, 1.0, known.limits.threads, known.limits.seed)
+    if run.time_limit_s <= 0:
         return "time_limit"
-    run = mip.Run(known.left_s, known.limits.gap, 1.0, known.limits.threads, known.limits.seed)
     outcome = mip.solve(built, run, start, stop, on_values, on_dual)
     if outcome.ended == "infeasible":
-        if start is not None:
+        if not beyond:
             raise RuntimeError("HiGHS calls a model infeasible although a schedule for it is known")
-        known.raise_bound(known.makespan, source, words)
+        known.raise_bound(-(-beyond // unit) * unit, source, words)
         return "proof"
     if outcome.values is not None:
         on_values(outcome.values)
     on_dual(outcome.dual)
-    return "time_limit" if outcome.ended == "time_limit" else "gap"
+    return "time_limit"

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from topox_core.errors import InputError
 from topox_core.schedule import mip
 from topox_core.schedule.answer import Answer, Limits, OnProgress, Stop, StoppedBy, never, silent
+from topox_core.schedule.best_known import opened
 from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.highs import branch_and_bound
-from topox_core.schedule.best_known import opened
 from topox_core.schedule.problem import Int, Network, Problem
 from topox_core.schedule.windows import topological_order
 
@@ -288,5 +288,6 @@ def solve_printed(problem: Problem, limits: Limits, stop: Stop = never, on_progr
     model.refuse_if_too_large()
     ended: StoppedBy = "time_limit"
     if not known.close_enough and not stop():
-        ended = branch_and_bound(known, model.build(), model.known(known.start), model.start, 1, stop, never, SOURCE, BOUND_BY)
+        ended = branch_and_bound(known, model.build(), model.known(known.start), model.start, 1, limits.time_limit_s, stop,
+                                 never, SOURCE, BOUND_BY)
     return known.answer("cancelled" if stop() else ended)

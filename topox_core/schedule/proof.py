@@ -170,7 +170,7 @@ class Proof:
             self._offer(self.prepared.planner.realised(progress.start, progress.incumbent, progress.source))
         if progress.bound > self._bound:
             self._bound = progress.bound
-            self._bound_by = f"branch and bound ({progress.source})"
+            self._bound_by = "propagation" if progress.source == "propagation" else f"branch and bound ({progress.source})"
             self._note(progress.source)
 
     def _take_end(self, process: SolverProcess) -> None:

@@ -15,7 +15,8 @@ from topox_core.schedule.problem import Int, Int32, Problem
 from topox_core.schedule.windows import Windows, topological_order, windows
 
 # Larger problems are left to windows from the critical path: a shaving pass would take longer than it saves.
-MAX_TASKS = 800
+MAX_TASKS = 4000
+THOROUGH_TASKS = 500
 MAX_MOMENTS = 20_000
 PASSES = 3
 
@@ -64,9 +65,10 @@ class Propagator:
     def shaved(self, given: Windows, horizon: int, thorough: bool, stop: Callable[[], bool]) -> Windows | None:
         """Return windows narrowed by trying single starts as well, or None: no schedule lies within those given.
 
-        ``thorough`` trials use energetic reasoning too: some twenty times slower, and stronger by a few per cent.
+        ``thorough`` trials use energetic reasoning too: some twenty times slower, and stronger by a few per cent, so
+        only small problems get them.
         """
-        return self._run(given, horizon, PASSES, thorough, stop)
+        return self._run(given, horizon, PASSES, thorough and self.problem.n <= THOROUGH_TASKS, stop)
 
     def _run(self, given: Windows, horizon: int, passes: int, thorough: bool, stop: Callable[[], bool]) -> Windows | None:
         p = self.problem
@@ -109,7 +111,8 @@ def raised_bound(propagator: Propagator, bound: int, horizon: int, step: int, se
     bound, horizon
         A valid lower bound and the makespan of a known schedule, in ticks.
     step
-        Ticks between makespans that can occur; ``bound`` is a multiple.
+        Ticks between makespans that can occur; ``bound`` is a multiple. Lengths are refuted in strides that double
+        and, once one is not refuted, halve.
     seconds
         How long to try.
     """
@@ -120,12 +123,18 @@ def raised_bound(propagator: Propagator, bound: int, horizon: int, step: int, se
 
     refuters: tuple[Callable[[Windows, int], Windows | None], ...] = (
         propagator.propagated,
-        lambda given, length: propagator.shaved(given, length, False, late),
-        lambda given, length: propagator.shaved(given, length, True, late))
+        lambda given, length: propagator.shaved(given, length, False, late))
+    if propagator.problem.n <= THOROUGH_TASKS:
+        refuters = (*refuters, lambda given, length: propagator.shaved(given, length, True, late))
     for refuted in refuters:
-        while bound < horizon and not late() and refuted(windows(propagator.problem, bound), bound) is None:
-            bound += step
-            on_bound(bound)
+        open_, jump = horizon, step
+        while bound < open_ and not late():
+            length = min(bound + jump, open_) - step
+            if refuted(windows(propagator.problem, length), length) is None:
+                bound, jump = length + step, 2 * jump
+                on_bound(bound)
+            else:
+                open_, jump = length, max(step, (length - bound) // 2 // step * step)
     return bound
 
 

@@ -15,7 +15,8 @@ SHAKES_IN_SLOTS = (0.3, 1.0, 3.0)
 ROUNDS = 2
 
 
-def local_search(planner: Planner, plan: Plan, seed: int, iterations: int, stop: Stop, on_better: Callable[[Plan], None]) -> Plan:
+def local_search(planner: Planner, plan: Plan, seed: int, iterations: int, stop: Stop,
+                 on_better: Callable[[Plan], None] | None = None) -> Plan:
     """Return the best plan found in ``iterations`` shakes; the same seed and count give the same plan.
 
     Each shake adds normal noise of a fraction of a slot up to a few slots to all start times, takes
@@ -35,6 +36,8 @@ def local_search(planner: Planner, plan: Plan, seed: int, iterations: int, stop:
             booked = planner.ports.improved(planner.ports.serially(rank, "local search"), planner.bound, ROUNDS)
             candidate = replace(current, start=booked.start, makespan=booked.makespan, booking=booked.booking,
                                 changes=booked.changes, source="local search")
+            if booked.makespan < current.reduced_makespan:
+                candidate = replace(candidate, reduced_start=booked.start, reduced_makespan=booked.makespan)
         else:
             start, makespan = planner.generator.improved(*planner.generator.serially(rank), planner.bound, ROUNDS)
             if makespan > current.makespan:
@@ -44,5 +47,6 @@ def local_search(planner: Planner, plan: Plan, seed: int, iterations: int, stop:
             current = candidate
         if candidate.cost < best.cost:
             best = candidate
-            on_better(best)
+            if on_better is not None:
+                on_better(best)
     return best

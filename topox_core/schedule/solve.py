@@ -23,6 +23,7 @@ from topox_core.schedule.solver_process import solve_in_process
 
 POLL_S = 0.02
 BARE_SEARCH_ITERATIONS = 2_000
+SHAKEN_TASKS, MOST_SHAKES = 100_000, 400  # tasks generated, and shakes, before an exact engine starts
 
 OnLine = Callable[[StoryLine], None]
 
@@ -69,7 +70,7 @@ def solve(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop = n
     began = time.monotonic()
     prepared = prepare(graph, cluster, settings)
     story: list[StoryLine] = []
-    plan = _listed(prepared, stop, began, story, on_line)
+    plan = _shaken(prepared, _listed(prepared, stop, began, story, on_line), stop)
     proof = Proof(prepared, plan, spent_before_s=time.monotonic() - began, story=story)
     try:
         while proof.running:
@@ -94,7 +95,7 @@ def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
     began = time.monotonic()
     prepared = prepare(graph, cluster, settings)
     story: list[StoryLine] = []
-    plan = _listed(prepared, never, began, story, no_lines)
+    plan = _shaken(prepared, _listed(prepared, never, began, story, no_lines), never)
     return Proof(prepared, plan, spent_before_s=time.monotonic() - began, story=story)
 
 
@@ -146,6 +147,12 @@ def _listed(prepared: Prepared, stop: Stop, began: float, story: list[StoryLine]
             on_line(line)
 
     return prepared.planner.best_plan(stop, tell)
+
+
+def _shaken(prepared: Prepared, plan: Plan, stop: Stop) -> Plan:
+    """Return the plan after a few shakes: exact engines find schedules slowly, and shorter ones narrow their windows."""
+    shakes = min(MOST_SHAKES, SHAKEN_TASKS // max(1, prepared.reduction.problem.n))
+    return local_search(prepared.planner, plan, prepared.settings.seed, shakes, stop)
 
 
 def _list_result(prepared: Prepared, plan: Plan, story: list[StoryLine], wall_s: float) -> Result:

@@ -252,13 +252,6 @@ class StepModel:
 
     # -- schedules -------------------------------------------------------------------------------------
 
-    def values(self, start: Int) -> NDArray[np.float64]:
-        """Return the z that say this schedule, in the order of the columns (what w must be follows from them)."""
-        end = int((start + self.problem.duration).max())
-        begins = np.append(start, end) // self.clock
-        owner, k = ragged(self.lowest, self.width)
-        return (k >= begins[owner]).astype(np.float64)
-
     def start(self, values: NDArray[np.float64]) -> Int:
         """Return the start ticks that a solution says: one step past each task's last z = 0."""
         owner, _ = ragged(self.lowest, self.width)

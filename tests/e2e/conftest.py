@@ -1,0 +1,128 @@
+"""A server on a free port of this machine, Chromium, and tabs that are watched while they are used."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Error, sync_playwright
+
+from tests.e2e.tab import LAPTOP, Tab
+
+ROOT = Path(__file__).resolve().parents[2]
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync"]
+START_S = 60
+NewTab = Callable[..., Tab]
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running workbench."""
+
+    base: str
+    process_id: int
+    log: Path
+
+
+def installed() -> str | None:
+    """Return the browser to use: the one that ``CHROMIUM`` names, or one that is installed."""
+    named = os.environ.get("CHROMIUM")
+    if named:
+        return named if shutil.which(named) else None
+    places = ("/usr/bin/chromium", "chromium", "chromium-browser", "google-chrome")
+    return next((found for place in places if (found := shutil.which(place))), None)
+
+
+def without_browser(reason: str) -> None:
+    """Skip, or fail where a browser is required: silence must not pass for success there."""
+    if os.environ.get("TOPOX_REQUIRE_BROWSER") == "1":
+        pytest.fail(f"TOPOX_REQUIRE_BROWSER=1, but {reason}", pytrace=False)
+    pytest.skip(f"browser tests: {reason}")
+
+
+@pytest.fixture(scope="session")
+def chromium_path() -> str:
+    path = installed()
+    if path is None:
+        without_browser("there is no Chromium here (Debian, Ubuntu: apt-get install chromium; or name one in CHROMIUM)")
+    assert path is not None
+    return path
+
+
+# A package's scope, not a session's: playwright keeps an event loop running that tests elsewhere should not meet.
+@pytest.fixture(scope="package")
+def chromium(chromium_path: str) -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        try:
+            started = playwright.chromium.launch(executable_path=chromium_path, args=FLAGS)
+        except Error as error:
+            without_browser(f"{chromium_path} does not start: {str(error).splitlines()[0]}")
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="session")
+def server(chromium_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    log = tmp_path_factory.mktemp("server") / "server.log"
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    base = f"http://127.0.0.1:{port}"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "streamlit", "run", "app.py", "--server.address", "127.0.0.1", "--server.port", str(port),
+             "--server.headless", "true", "--server.fileWatcherType", "none"], cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)
+    try:
+        wait_until_it_answers(process, base, log)
+        yield Server(base, process.pid, log)
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def wait_until_it_answers(process: subprocess.Popen[bytes], base: str, log: Path) -> None:
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        with suppress(OSError), urllib.request.urlopen(base + "/_stcore/health", timeout=5):
+            return
+        time.sleep(0.1)
+    pytest.fail(f"the server did not start:\n{log.read_text()[-2000:]}", pytrace=False)
+
+
+@pytest.fixture
+def new_tab(chromium: Browser, server: Server) -> Iterator[NewTab]:
+    """Open tabs; afterwards, whatever the test was about, none may have complained or asked anybody else for anything."""
+    tabs: list[Tab] = []
+
+    def open_one(**options: str) -> Tab:
+        context = chromium.new_context(viewport=LAPTOP, accept_downloads=True, **options)  # type: ignore[arg-type]
+        tabs.append(Tab(context, server.base))
+        return tabs[-1]
+
+    yield open_one
+    for tab in tabs:
+        tab.context.close()
+    assert [tab.complaints for tab in tabs] == [[] for _ in tabs]
+    assert [tab.outside for tab in tabs] == [[] for _ in tabs]
+
+
+@pytest.fixture
+def tab(new_tab: NewTab) -> Tab:
+    return new_tab()

@@ -1,0 +1,141 @@
+"""One browser tab on the workbench, in the words of its reader: headline, KPIs, sliders, charts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, Response, expect
+
+# Nothing here is a claim about speed: a busy machine may take its time, a page that hangs may not take for ever.
+PATIENCE_MS = 45_000
+LAPTOP = {"width": 1366, "height": 768}
+
+# The page is still when the script has ended, nothing is greyed out or in waiting, and every chart has been drawn.
+STILL = """() => {
+  const app = document.querySelector('[data-testid="stApp"]');
+  if (!app || app.dataset.testConnectionState !== 'CONNECTED' || app.dataset.testScriptState !== 'notRunning') return false;
+  if (document.querySelector('[data-testid="stSkeleton"], [data-stale="true"]')) return false;
+  return [...document.querySelectorAll('[data-testid="stPlotlyChart"]')].every(chart => chart.querySelector('.main-svg'));
+}"""
+
+expect.set_options(timeout=PATIENCE_MS)
+
+
+class Tab:
+    """A tab in a browser window of its own, so that no cookie and no session is shared with another."""
+
+    def __init__(self, context: BrowserContext, base: str) -> None:
+        self.context, self.base = context, base
+        self.page: Page = context.new_page()
+        self.page.set_default_timeout(PATIENCE_MS)
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", self._hear)
+        self.page.on("response", self._see)
+        self.page.on("pageerror", lambda error: self._complain(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("websocket", lambda socket: self.requests.append(socket.url))
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        # What could not be loaded is told with its address by the response itself.
+        if message.type == "error" and not message.text.startswith("Failed to load resource"):
+            self._complain(message.text)
+
+    def _see(self, response: Response) -> None:
+        # Opened at a page other than the first, Streamlit asks for its server below that page's address before it finds it.
+        if response.status >= 400 and "/_stcore/" not in response.url:
+            self._complain(f"{response.status} {response.url}")
+
+    def _complain(self, words: str) -> None:
+        self.complaints.append(words[:300])
+
+    @property
+    def outside(self) -> list[str]:
+        """Return the addresses asked for that are not the workbench's own (nor made within the page)."""
+        own = urlsplit(self.base).netloc
+        return [url for url in self.requests if urlsplit(url).scheme not in ("data", "blob") and urlsplit(url).netloc != own]
+
+    def open(self, address: str = "/") -> Tab:
+        """Go to an address of the workbench, as if it had been typed in, and wait until the page is still."""
+        self.page.goto(self.base + address)
+        return self.still()
+
+    def still(self) -> Tab:
+        """Wait until the page is still; a traceback on it is a failure wherever it comes up."""
+        self.page.wait_for_function(STILL)
+        shown = self.page.get_by_test_id("stException").all_inner_texts()
+        assert not shown, shown
+        return self
+
+    def leave(self) -> None:
+        """Close the tab."""
+        self.page.close()
+
+    @property
+    def headline(self) -> Locator:
+        return self.page.locator(".headline")
+
+    @property
+    def kicker(self) -> Locator:
+        return self.page.locator(".kicker")
+
+    @property
+    def seal(self) -> Locator:
+        """The certificate's verdict: proved optimal, or within how much."""
+        return self.page.locator(".seal")
+
+    @property
+    def certificate(self) -> Locator:
+        return self.page.locator(".st-key-certificate")
+
+    @property
+    def message(self) -> Locator:
+        """The line that says what went wrong."""
+        return self.page.get_by_test_id("stAlert")
+
+    def kpi(self, name: str) -> Locator:
+        """Return the value under a KPI's name."""
+        return self.page.get_by_test_id("stMetric").filter(has_text=name).get_by_test_id("stMetricValue")
+
+    def slider(self, key: str) -> Locator:
+        """Return the first handle of the slider of a choice."""
+        return self.page.locator(f".st-key-{key} input[type=range]").first
+
+    def push(self, key: str, stroke: str = "ArrowRight") -> None:
+        """Move a slider by a key stroke."""
+        self.slider(key).press(stroke)
+
+    def button(self, words: str) -> Locator:
+        return self.page.get_by_role("button", name=words)
+
+    def prove(self) -> None:
+        """Press the button that starts the exact engine."""
+        self.button("Prove it").click()
+
+    def upload(self, key: str, file: Path) -> None:
+        """Give a file to one of the two uploaders."""
+        self.page.locator(f".st-key-{key} input[type=file]").set_input_files(file)
+
+    def go_to(self, page_name: str) -> Tab:
+        """Follow a link of the sidebar."""
+        self.page.get_by_test_id("stSidebar").get_by_role("link", name=page_name, exact=True).click()
+        self.page.wait_for_function("name => document.title.startsWith(name)", arg=page_name)
+        return self.still()
+
+    def chart(self, key: str) -> Locator:
+        return self.page.locator(f".st-key-{key} .js-plotly-plot")
+
+    def marks(self, key: str) -> list[Any]:
+        """Return what the traces of a chart say of their marks (customdata), as plotly holds it in the browser."""
+        says = self.chart(key).evaluate("chart => JSON.stringify(chart.data.map(trace => trace.customdata || []))")
+        return [mark for trace in json.loads(says) for mark in trace]
+
+    def settled_text(self, where: Locator) -> str:
+        """Return what is written somewhere, once the page is still."""
+        self.still()
+        return where.inner_text().replace("\xa0", " ")
+
+

@@ -1,0 +1,117 @@
+"""A user's own files: in, and out again in a form that others can check."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.conftest import ROOT, NewTab
+from tests.e2e.tab import Tab
+
+pytestmark = pytest.mark.browser
+
+TASKS = [
+    {"id": "f0", "kind": "forward", "server": 0, "duration_ms": 3.0, "dependencies": []},
+    {"id": "act", "kind": "communication", "source": 0, "destination": 1, "size_bytes": 25_000_000, "dependencies": ["f0"]},
+    {"id": "b1", "kind": "backward", "server": 1, "duration_ms": 6.0, "dependencies": ["act"]},
+]
+CLUSTER = {
+    "format": "topox-cluster", "version": 1, "name": "two servers, one switch", "servers": 2, "devices_per_server": 1,
+    "ports_per_server": 1, "switches": 1, "ports_per_switch": 2, "port_gbps": 100.0, "slot_ms": 1.0, "reconfiguration_ms": 0.0,
+}
+
+
+def write(folder: Path, name: str, content: dict[str, Any]) -> Path:
+    file = folder / name
+    file.write_text(json.dumps(content))
+    return file
+
+
+def graph(folder: Path, name: str, tasks: list[dict[str, Any]]) -> Path:
+    return write(folder, f"{name}.taskgraph.json", {"format": "topox-taskgraph", "version": 1, "name": name, "tasks": tasks})
+
+
+def bring_files(tab: Tab) -> Tab:
+    tab.page.get_by_role("tab", name="Your own files").click()
+    return tab
+
+
+def check(*arguments: Path | str) -> subprocess.CompletedProcess[str]:
+    """Run the independent checker as a reader of the files would."""
+    return subprocess.run([sys.executable, "-m", "topox_core", "check", *map(str, arguments)], cwd=ROOT, capture_output=True,
+                          text=True)
+
+
+def test_an_uploaded_graph_and_cluster_become_what_is_scheduled(tab: Tab, tmp_path: Path) -> None:
+    """3 ms forward, 25 MB at 100 Gbit/s in 2 ms, 6 ms backward: 11 ms in line; ports of 50 Gbit/s take 2 ms more."""
+    bring_files(tab.open())
+    tab.upload("up_graph", graph(tmp_path, "my own job", TASKS))
+    expect(tab.kicker).to_contain_text("Loaded · my own job · 2 servers, 4 switches")
+    tab.still().upload("up_cluster", write(tmp_path, "mine.cluster.json", CLUSTER))
+    expect(tab.kicker).to_contain_text("Loaded · my own job · 2 servers, 1 switch,")
+    tab.still().go_to("Schedule")
+    expect(tab.kpi("Iteration")).to_have_text("11 ms")
+    expect(tab.seal).to_contain_text("Proved optimal")
+    tab.push("w_port_gbps", "ArrowLeft")
+    expect(tab.kpi("Iteration")).to_have_text("13 ms")
+    assert "?" not in tab.page.url, "an upload must leave no trace in an address that may be shared"
+
+
+def test_a_bad_file_costs_one_line_and_nothing_else(tab: Tab, tmp_path: Path) -> None:
+    tab.open("/?sample=patience")
+    before = tab.kicker.inner_text()
+    circle = [{**TASKS[0], "dependencies": ["b1"]}, *TASKS[1:]]
+    bring_files(tab).upload("up_graph", graph(tmp_path, "circle", circle))
+    expect(tab.message).to_contain_text("circle.taskgraph.json")
+    line = tab.settled_text(tab.message)
+    assert "cycle" in line
+    assert "Traceback" not in line
+    assert len([part for part in line.splitlines() if len(part) > 3]) == 1, line
+    assert tab.kicker.inner_text() == before
+    tab.upload("up_cluster", write(tmp_path, "wrong.cluster.json", {**CLUSTER, "port_gbps": -1}))
+    expect(tab.message).to_contain_text("wrong.cluster.json")
+    expect(tab.message).to_contain_text("port_gbps")
+    tab.still().go_to("Schedule")
+    expect(tab.kicker).to_contain_text("Schedule · patience")
+
+
+def test_the_downloaded_result_is_the_schedule_on_the_page_and_passes_the_checker(tab: Tab, tmp_path: Path) -> None:
+    tab.open("/Schedule?sample=race")
+    tab.push("w_port_gbps")
+    expect(tab.kicker).to_contain_text("50G ports")
+    shown = tab.settled_text(tab.kpi("Iteration"))
+    tab.button("Download").click()
+    with tab.page.expect_download() as waiting:
+        tab.button("Result (JSON)").click()
+    result = tmp_path / waiting.value.suggested_filename
+    waiting.value.save_as(result)
+    assert result.name == "race.schedule.json"
+    record = json.loads(result.read_text())
+    assert f"{record['makespan_ms']:.3g} ms" == shown
+    files = ROOT / "sample_data" / "race.taskgraph.json", ROOT / "sample_data" / "race.cluster.json"
+    passed = check(*files, result)
+    assert passed.returncode == 0, passed.stdout + passed.stderr
+    # The same file, one task a little early: were this to pass, the line above would mean nothing.
+    late = max(record["tasks"], key=lambda task: task["start_ms"])
+    late["start_ms"] -= 5
+    late["end_ms"] -= 5
+    assert check(*files, write(tmp_path, "early.schedule.json", record)).returncode == 1
+
+
+def test_the_link_of_a_page_shows_the_same_page_to_somebody_else(new_tab: NewTab) -> None:
+    mine, theirs = new_tab(), new_tab()
+    mine.open("/Schedule?sample=race")
+    mine.push("w_port_gbps", "Home")
+    expect(mine.kicker).to_contain_text("10G ports")
+    mine.still().button("Link").click()
+    link = mine.page.get_by_test_id("stCode").inner_text().strip()
+    assert link.startswith(mine.base + "/Schedule?")
+    theirs.open(link.removeprefix(mine.base))
+    for where in (lambda tab: tab.kicker, lambda tab: tab.kpi("Iteration"), lambda tab: tab.seal):
+        assert theirs.settled_text(where(theirs)) == mine.settled_text(where(mine))

@@ -1,0 +1,127 @@
+"""The exact engine beside the page: watched, cancelled, left alone, killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.conftest import NewTab, Server
+from tests.e2e.tab import PATIENCE_MS, Tab
+
+pytestmark = pytest.mark.browser
+
+# Not proved within minutes, so that whatever ends the solve early is what the test does to it.
+LONG = "/Schedule?sample=moe&time_limit_s=3600"
+
+
+def solvers(server: Server) -> set[int]:
+    """Return the solver processes that the server has started and that live."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+            words = (stat.parent / "cmdline").read_bytes().split(b"\0")
+        except (OSError, ValueError):
+            continue  # It ended while we were looking.
+        if parent == server.process_id and b"topox_core.worker" in words:
+            found.add(int(stat.parent.name))
+    return found
+
+
+@pytest.fixture
+def only_new(server: Server) -> set[int]:
+    """Skip where processes cannot be seen; return those that were there before."""
+    if not Path("/proc/self/stat").exists():
+        pytest.skip("needs /proc to see child processes")
+    return solvers(server)
+
+
+def milliseconds(words: str) -> float:
+    number, unit = words.split()
+    assert unit == "ms"
+    return float(number)
+
+
+def wait_for(server: Server, before: set[int], *, some: bool) -> set[int]:
+    deadline = time.monotonic() + PATIENCE_MS / 1000
+    while time.monotonic() < deadline:
+        now = solvers(server) - before
+        if bool(now) == some:
+            return now
+        time.sleep(0.05)
+    pytest.fail("no solver process was started" if some else f"solver processes are left: {solvers(server) - before}")
+
+
+def test_prove_it_draws_the_search_while_it_runs_and_ends_in_a_proof(new_tab: NewTab) -> None:
+    tab = new_tab().open("/Schedule?sample=race")
+    expect(tab.seal).to_contain_text("Feasible, within")
+    listed = tab.kpi("Iteration").inner_text()
+    tab.page.evaluate("""() => {
+      const look = () => { window.sawSearch ||= !!document.querySelector('.st-key-search_live .main-svg'); };
+      new MutationObserver(look).observe(document.body, {childList: true, subtree: true});
+    }""")
+    tab.prove()
+    expect(tab.seal).to_contain_text("Proved optimal")
+    expect(tab.kpi("Gap to bound")).to_have_text("0 %")
+    tab.still()
+    assert tab.page.evaluate("() => window.sawSearch") is True
+    proved = tab.kpi("Iteration").inner_text()
+    assert milliseconds(proved) < milliseconds(listed)
+    assert "proof" in tab.certificate.inner_text()
+    expect(tab.button("Proved")).to_be_disabled()
+    # What one visitor has proved is not what another sees before asking.
+    expect(new_tab().open("/Schedule?sample=race").seal).to_contain_text("Feasible, within")
+
+
+def test_cancel_ends_the_solve_and_keeps_the_schedule(tab: Tab, server: Server, only_new: set[int]) -> None:
+    tab.open(LONG)
+    tab.prove()
+    wait_for(server, only_new, some=True)
+    tab.button("Cancel").click()
+    expect(tab.certificate).to_contain_text("cancelled")
+    wait_for(server, only_new, some=False)
+    expect(tab.seal).to_contain_text("Feasible, within")
+    expect(tab.chart("gantt")).to_be_visible()
+    expect(tab.still().button("Prove it")).to_be_enabled()
+
+
+def test_sliders_stay_live_while_the_engine_proves(tab: Tab) -> None:
+    tab.open(LONG)
+    tab.prove()
+    expect(tab.button("Cancel")).to_be_visible()
+    before = tab.kpi("Iteration").inner_text()
+    tab.push("w_port_gbps", "Home")
+    expect(tab.kicker).to_contain_text("10G ports")
+    expect(tab.kpi("Iteration")).not_to_have_text(before)
+    expect(tab.button("Cancel")).to_be_visible()
+
+
+def test_a_closed_tab_takes_its_solver_with_it(tab: Tab, server: Server, only_new: set[int]) -> None:
+    tab.open(LONG)
+    tab.prove()
+    wait_for(server, only_new, some=True)
+    tab.leave()
+    wait_for(server, only_new, some=False)
+
+
+def test_a_killed_solver_is_reported_and_the_page_goes_on(tab: Tab, server: Server, only_new: set[int]) -> None:
+    tab.open(LONG + "&engine=highs")
+    before = tab.kpi("Iteration").inner_text()
+    tab.prove()
+    for process_id in wait_for(server, only_new, some=True):
+        os.kill(process_id, signal.SIGKILL)
+    expect(tab.certificate).to_contain_text("solver failed")
+    expect(tab.certificate).to_contain_text("signal 9")
+    assert milliseconds(tab.settled_text(tab.kpi("Iteration"))) <= milliseconds(before)
+    expect(tab.chart("gantt")).to_be_visible()
+    expect(tab.button("Prove it")).to_be_enabled()
+    tab.push("w_port_gbps")
+    expect(tab.kicker).to_contain_text("400G ports")
+    expect(tab.kpi("Iteration")).not_to_have_text(before)
+    tab.still().prove()
+    wait_for(server, only_new, some=True)

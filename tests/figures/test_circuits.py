@@ -1,0 +1,110 @@
+"""Circuit charts: the matrix of a slot, every out-port over the iteration, changes."""
+
+import numpy as np
+
+from topox_core.figures.circuits import (
+    changes,
+    changes_a_slot,
+    cross_connects_in,
+    matrix,
+    ports_busy,
+    ports_over_time,
+    slot_state,
+    slots,
+)
+from topox_core.figures.palette import LIGHT, VERMILION
+
+
+def test_a_slot_knows_what_carries_and_what_is_dark(pipeline):
+    state = slot_state(pipeline, 31)
+    assert len(state.carrying) == 0
+    assert pipeline.circuits.node[state.dark].tolist() == [pipeline.graph.ids.index("g1")]
+    assert len(slot_state(pipeline, 33).carrying) == 1
+    assert len(slot_state(pipeline, 0).all) == 0
+    assert slots(pipeline) == 37
+
+
+def test_the_matrix_draws_a_cell_a_circuit_with_the_number_of_its_switch(pipeline):
+    figure = matrix(pipeline, slot_state(pipeline, 4), LIGHT)
+    cells = [t for t in figure.data if t.type == "bar"]
+    assert [(t.name, t.text[0], t.marker.color) for t in cells] == [("switch 0", "<b>0</b>", LIGHT.switch_colour(0))]
+    assert float(cells[0].y[0]) == 0  # from server 0
+    assert float(cells[0].base[0]) + 0.46 == 1  # to server 1
+
+
+def test_a_dark_circuit_is_hatched_and_counted_at_the_edge(pipeline):
+    figure = matrix(pipeline, slot_state(pipeline, 31), LIGHT)
+    dark = next(t for t in figure.data if t.name == "dark")
+    assert dark.marker.pattern.fgcolor == VERMILION
+    texts = [a.text for a in figure.layout.annotations]
+    assert "<b>1</b> of 2" in texts  # server 1 sends
+    assert "<b>0</b> of 2 out" in texts
+
+
+def test_parallel_circuits_share_their_cell(pipeline):
+    from dataclasses import replace
+
+    circuits = replace(
+        pipeline.circuits,
+        destination=np.array([1, 1, 2, 2, 0, 0], np.int32),
+        source=np.array([0, 0, 1, 1, 0, 0], np.int32),
+        start_ms=np.zeros(6),
+        setup_ms=np.zeros(6),
+        end_ms=np.full(6, 5.0),
+        switch=np.array([0, 1, 0, 1, 0, 1], np.int32),
+    )
+    crowded = replace(pipeline, circuits=circuits)
+    bars = [t for t in matrix(crowded, slot_state(crowded, 0), LIGHT).data if t.type == "bar"]
+    assert all(np.allclose(np.asarray(t.x, float), 0.46) for t in bars)
+    left = {t.name: float(np.asarray(t.base)[0]) for t in bars}
+    assert np.isclose(left["switch 1"] - left["switch 0"], 0.46)
+
+
+def test_the_program_of_a_slot_reads_server_by_switch(pipeline):
+    table = cross_connects_in(pipeline, slot_state(pipeline, 31))
+    assert table["Server"] == ["S0", "S1", "S2"]
+    assert table["Switch 1"] == ["–", "dark → S0", "–"]
+    assert table["Switch 0"] == ["–"] * 3
+
+
+def test_changes_are_counted_in_the_slot_of_their_set_up(pipeline):
+    counts = changes_a_slot(pipeline)
+    assert {slot: int(n) for slot, n in enumerate(counts) if n} == {4: 1, 10: 1, 28: 1, 31: 1}
+    figure = changes(pipeline, slot_state(pipeline, 31), LIGHT)
+    assert figure.layout.yaxis.title.text == "set up"
+    assert figure.layout.xaxis.ticksuffix == " ms"
+    assert figure.layout.shapes[0].x0 == 31.5
+
+
+def test_without_changes_the_strip_shows_circuits_in_use(pipeline):
+    from dataclasses import replace
+
+    still = replace(pipeline, circuits=replace(pipeline.circuits, changed=np.zeros(6, bool)))
+    assert changes(still, slot_state(still, 0), LIGHT).data[0].name == "in use"
+
+
+def test_all_ports_over_time_is_one_small_byte_image(crowd):
+    figure = ports_over_time(crowd, slot_state(crowd, 5), None, LIGHT)
+    assert figure.data[0].type == "heatmap"
+    assert np.asarray(figure.data[0].z).dtype == np.uint8
+    assert len(figure.to_json()) < 150_000
+
+
+def test_one_switch_over_time_names_the_destinations(pipeline):
+    figure = ports_over_time(pipeline, slot_state(pipeline, 5), 0, LIGHT)
+    assert figure.data[0].type == "bar"
+    assert set(figure.data[0].text) == {"1", "2"}
+
+
+def test_many_servers_are_drawn_as_one_image(crowd):
+    from dataclasses import replace
+
+    wide = replace(crowd, cluster=crowd.cluster.changed(servers=128))
+    figure = matrix(wide, slot_state(wide, 4), LIGHT)
+    assert figure.data[0].z.shape == (128, 128)
+    assert len(figure.to_json()) < 60_000
+
+
+def test_ports_held_twice_count_once(pipeline):
+    assert ports_busy(pipeline.circuits, np.array([0, 1])) == 1
+    assert ports_busy(pipeline.circuits, np.array([4, 5]), inwards=True) == 1

@@ -1,0 +1,66 @@
+"""Pages as a visitor meets them, without a browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from tests.conftest import ROOT
+
+SCHEDULE, CIRCUITS = "pages/1_Schedule.py", "pages/2_Circuits.py"
+
+
+@pytest.fixture(autouse=True)
+def fresh_caches() -> Iterator[None]:
+    """Keep tests from answering each other's questions."""
+    yield
+    st.cache_data.clear()
+    st.cache_resource.clear()
+
+
+@pytest.fixture
+def visit(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
+    """Open a page cold, with query parameters."""
+    monkeypatch.chdir(ROOT)
+
+    def opened(page: str = "app.py", **query: str) -> AppTest:
+        at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+        for key, value in query.items():
+            at.query_params[key] = value
+        if page != "app.py":
+            at.switch_page(page)
+        return at.run()
+
+    return opened
+
+
+def words(at: AppTest) -> str:
+    """Return everything that the page's own HTML says, without tags and hard spaces."""
+    import re
+
+    html = " ".join(element.proto.body for element in at.get("html"))
+    return re.sub(
+        r"\s+", " ", re.sub(r"<style.*?</style>|<[^>]+>", "", html, flags=re.S).replace("&nbsp;", " ").replace("\u00a0", " ")
+    )
+
+
+def metric(at: AppTest, label: str) -> str:
+    """Return the value of a KPI."""
+    return next(m.value for m in at.metric if m.label == label).replace("\u00a0", " ")
+
+
+def chart(at: AppTest, key: str) -> dict:
+    """Return the figure of a chart by its key."""
+    for element in at.get("plotly_chart"):
+        if element.proto.id.endswith(f"-{key}"):
+            return json.loads(element.proto.spec)
+    raise AssertionError(f"no chart {key} among {[e.proto.id for e in at.get('plotly_chart')]}")
+
+
+def address(at: AppTest) -> dict[str, str]:
+    """Return the query parameters (AppTest keeps those it was given as lists, those the app wrote as text)."""
+    return {key: value if isinstance(value, str) else value[-1] for key, value in dict(at.query_params).items()}
