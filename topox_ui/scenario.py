@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from topox_core.cluster import DUPLEXES, Cluster
 from topox_core.errors import InputError
+from topox_core.fabrics.run import FABRICS
 from topox_core.graph.transfer_graph import Lowering
 from topox_core.schedule.settings import Settings
 
@@ -46,6 +47,21 @@ def _tick(text: str) -> str | float:
     return text if text in ("auto", "slot") else _number(text)
 
 
+def _ratio(text: str) -> float:
+    value = _number(text)
+    if not 1 <= value <= 1000:
+        raise ValueError(text)
+    return value
+
+
+def _fabrics(text: str) -> str:
+    """Read names of fabrics, separated by commas, into their order."""
+    asked = text.split(",")
+    if not asked or any(name not in FABRICS for name in asked):
+        raise ValueError(text)
+    return ",".join(name for name in FABRICS if name in asked)
+
+
 CLUSTER_KEYS: dict[str, Callable[[str], Any]] = {
     "port_gbps": _number, "ports_per_server": _whole, "switches": _whole, "ports_per_switch": _whole, "slot_ms": _number,
     "reconfiguration_ms": _number, "duplex": _one_of(*DUPLEXES), "latency_us": _number}
@@ -56,7 +72,12 @@ SETTING_KEYS: dict[str, Callable[[str], Any]] = {
     "model": _one_of("physical", "paper"), **SWITCH_KEYS, **LOWERING_KEYS, "tick": _tick,
     "engine": _one_of("auto", "highs", "printed"), "time_limit_s": _number}
 VIEW_KEYS: dict[str, Callable[[str], Any]] = {
-    "from_ms": _number, "to_ms": _number, "slot": lambda text: _whole(str(int(text) + 1)) - 1}
+    "from_ms": _number, "to_ms": _number, "slot": lambda text: _whole(str(int(text) + 1)) - 1,
+    "fabrics": _fabrics, "fat_tree": _one_of("cost", "racks", "full"), "cost_ratio": _ratio, "oversubscription": _ratio,
+    "servers_per_rack": _whole, "variant": _one_of("published", "released")}
+# Choices of view that a link need not carry, because they are what a page begins with.
+VIEW_DEFAULTS: dict[str, Any] = {"fabrics": ",".join(FABRICS), "fat_tree": "cost", "cost_ratio": 3.2, "oversubscription": 4.0,
+                                 "variant": "published"}
 PARAMETER = "set."
 
 
@@ -82,7 +103,7 @@ class Scenario:
         drawn per slot have no state that could pay a delay, circuits that stay cannot be shared.
         """
         if key in VIEW_KEYS:
-            return replace(self, view=_put(self.view, {key: value}, {}))
+            return replace(self, view=_put(self.view, {key: value}, VIEW_DEFAULTS))
         cluster: dict[str, Any] = {}
         settings: dict[str, Any] = {}
         if key in CLUSTER_KEYS:

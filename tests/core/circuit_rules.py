@@ -58,7 +58,8 @@ def _carried(execution: Execution) -> list[str]:
             continue
         row = rows.pop(i)[0]
         ends = (circuits.source[row], circuits.destination[row]) == (graph.source[i], graph.destination[i])
-        times = np.allclose((circuits.start_ms[row], circuits.end_ms[row]), (execution.start_ms[i], execution.end_ms[i]), atol=EPS)
+        carries = circuits.start_ms[row], circuits.end_ms[row]
+        times = np.allclose(carries, (execution.start_ms[i], execution.end_ms[i]), atol=EPS)
         if not ends or not times:
             wrong.append(f"the circuit of {graph.ids[i]} is another one's")
     return wrong + [f"a circuit carries node {node}, which is no transfer" for node, left in rows.items() if left]

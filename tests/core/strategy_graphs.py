@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 from topox_core.strategy.operators import Cost, Edge, Operator, OperatorGraph, Weight
 
 SAMPLES = 48
 
 
-def operator(name: str, work_ms: float, *, elements: int = 0, splits: tuple[int, ...] = (1, 2, 4), memory: float = 0.0) -> Operator:
+def operator(name: str, work_ms: float, *, elements: int = 0, splits: tuple[int, ...] = (1, 2, 4),
+             memory: float = 0.0) -> Operator:
     """An operator whose time shrinks with its partitions, plus a tenth that does not."""
     costs = {p: Cost(work_ms * (0.1 + 0.9 / p), 2 * work_ms * (0.1 + 0.9 / p), memory, "roofline") for p in splits}
     return Operator(name, "dense", costs, (Weight("weight", elements),) if elements else ())
 
 
 def chain_graph(*operators: Operator, bytes_per_sample: float = 1e5) -> OperatorGraph:
-    edges = tuple(Edge(a.name, b.name, bytes_per_sample) for a, b in zip(operators, operators[1:], strict=False))
+    edges = tuple(Edge(a.name, b.name, bytes_per_sample) for a, b in pairwise(operators))
     return OperatorGraph("chain", SAMPLES, operators, edges)
 
 
@@ -25,5 +27,6 @@ def random_operator_graph(seed: int, count: int = 4) -> OperatorGraph:
     rng = random.Random(seed)
     operators = [operator(f"op{k}", rng.uniform(0.5, 20.0), elements=rng.choice((0, 10**5, 10**7, 6 * 10**7)),
                           splits=(1,) if rng.random() < 0.25 else (1, 2, 4)) for k in range(count)]
-    edges = [Edge(f"op{i}", f"op{j}", rng.choice((0.0, 1e3, 1e5, 2e6))) for j in range(count) for i in range(j) if rng.random() < 0.6]
+    edges = [Edge(f"op{i}", f"op{j}", rng.choice((0.0, 1e3, 1e5, 2e6)))
+             for j in range(count) for i in range(j) if rng.random() < 0.6]
     return OperatorGraph("random", SAMPLES, tuple(operators), tuple(edges))

@@ -24,8 +24,12 @@ MAY_USE = {
     "samples": GROUND | {"workloads"},
     "worker": GROUND | {"schedule"},
     "exports": GROUND | {"measures"},
-    "figures": GROUND | {"measures", "schedule.result", "check.report"},
+    "figures": GROUND | {"measures", "schedule.result", "check.report", "fabrics", "topology", "strategy", "papers"},
     "warm_up": GROUND | {"schedule"},
+    "topology": GROUND,
+    "fabrics": GROUND | {"schedule", "topology", "measures"},
+    "strategy": GROUND | {"fabrics", "topology", "workloads"},
+    "papers": GROUND | {"fabrics", "topology", "strategy", "workloads", "schedule", "measures"},
 }
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "misc", "common"}
 

@@ -78,6 +78,12 @@ def test_what_nothing_explains_is_waiting():
     assert shares(execution(tasks, {"f": (0, 2.5), "act": (3, 4)}, ("act", 3, 3, 4))) == (2.5, 1, 0, 0.5)
 
 
+def test_circuits_of_no_length_at_one_time_do_not_turn_the_chain_in_a_circle():
+    tasks = graph(transfer("b", 0, 1, 0.0), transfer("a", 0, 2, 0.0, "b"))
+    one = execution(tasks, {"b": (3, 3), "a": (3, 3)}, ("a", 3, 3, 3), ("b", 3, 3, 3))
+    assert shares(one) == (0, 0, 0, 3)
+
+
 def test_an_empty_iteration_has_no_time_to_spend():
     assert shares(execution(graph(compute("f", 0, 0.0)), {"f": (0, 0)})) == (0, 0, 0, 0)
 

@@ -49,8 +49,8 @@ def test_every_model_can_be_built_for_any_servers_and_has_a_cost_for_every_split
     for servers in (1, 6, 16):
         graph = MODELS[name].build(servers)
         for operator in graph.operators:
-            splits = graph.choices(operator, servers)
-            assert splits == ((1,) if operator.kind == "embedding" else tuple(p for p in range(1, servers + 1) if servers % p == 0))
+            divisors = tuple(p for p in range(1, servers + 1) if servers % p == 0)
+            assert graph.choices(operator, servers) == ((1,) if operator.kind == "embedding" else divisors)
             assert all(cost.forward_ms > 0 and cost.backward_ms > 0 for cost in operator.costs.values())
 
 
@@ -63,12 +63,14 @@ def test_dlrm_has_the_layers_and_measured_times_of_the_dlrm_workload(number: int
         cost = graph.operator(name).costs[n]
         assert (cost.forward_ms, cost.backward_ms) == configuration.dense_ms[inputs, outputs]
         assert [weight.elements for weight in graph.operator(name).weights] == [inputs * outputs, outputs]
-    assert (graph.operator("table3").costs[1].forward_ms, graph.operator("table3").costs[1].backward_ms) == configuration.embedding_ms
+    lookup = graph.operator("table3").costs[1]
+    assert (lookup.forward_ms, lookup.backward_ms) == configuration.embedding_ms
     assert {cost.source for operator in graph.operators for cost in operator.costs.values()} == {"measured"}
 
 
 def test_dlrm_moves_half_as_much_with_four_byte_elements() -> None:
-    sizes = [{edge.bytes_per_sample for edge in dlrm(16, 2, element).edges if edge.producer.startswith("table")} for element in (8, 4)]
+    sizes = [{edge.bytes_per_sample for edge in dlrm(16, 2, element).edges if edge.producer.startswith("table")}
+             for element in (8, 4)]
     assert sizes == [{2048.0}, {1024.0}]
 
 
@@ -167,10 +169,12 @@ def test_short_names_lead_to_models_and_an_unknown_one_is_told() -> None:
 
 @pytest.mark.parametrize(("changes", "words"), [
     ({"operators": (Operator("a", "dense", {}),)}, "operator a, field costs: has no cost"),
-    ({"operators": (Operator("a", "dense", {1: Cost(float("nan"), 1.0, 0.0, "measured")}),)}, "field forward_ms: must be a number"),
+    ({"operators": (Operator("a", "dense", {1: Cost(float("nan"), 1.0, 0.0, "measured")}),)},
+     "field forward_ms: must be a number"),
     ({"operators": (Operator("a", "dense", {1: Cost(1.0, -1.0, 0.0, "measured")}),)}, "field backward_ms: must be a number"),
     ({"operators": (Operator("a", "dense", {0: Cost(1.0, 1.0, 0.0, "measured")}),)}, "partitions must be whole numbers"),
-    ({"operators": (Operator("a", "dense", {1: Cost(1.0, 1.0, 0.0, "guessed")}),)}, "field source: must be one of measured, roofline"),
+    ({"operators": (Operator("a", "dense", {1: Cost(1.0, 1.0, 0.0, "guessed")}),)},
+     "field source: must be one of measured, roofline"),
     ({"operators": (Operator("a b", "dense", {1: Cost(1.0, 1.0, 0.0, "measured")}),)}, "without spaces (got 'a b')"),
     ({"operators": ()}, "must hold at least one operator"),
     ({"samples": 0}, "field samples: must be a whole number of at least 1 (got 0)"),
@@ -181,7 +185,8 @@ def test_short_names_lead_to_models_and_an_unknown_one_is_told() -> None:
 ])
 def test_a_wrong_model_gets_one_line_that_names_it(changes: dict, words: str) -> None:
     one = Cost(1.0, 2.0, 0.0, "measured")
-    whole = {"name": "m", "samples": 4, "operators": (Operator("a", "dense", {1: one}, (Weight("w", 3),)), Operator("b", "dense", {1: one}))}
+    operators = Operator("a", "dense", {1: one}, (Weight("w", 3),)), Operator("b", "dense", {1: one})
+    whole = {"name": "m", "samples": 4, "operators": operators}
     with pytest.raises(InputError) as caught:
         OperatorGraph(**{**whole, **changes})
     assert words in str(caught.value)

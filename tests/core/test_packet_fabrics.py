@@ -209,6 +209,11 @@ def test_a_device_that_binds_is_named():
     assert (run.bound_ms, run.bound_by) == (9, "the device of server 0 between 0 and 9 ms")
 
 
+def test_the_bound_of_a_link_knows_that_latency_follows_the_last_byte():
+    run = ideal(to_one(2, 1.0), latency_us=500.0)
+    assert (run.bound_ms, run.iteration_ms) == (pytest.approx(2.5), pytest.approx(2.5))
+
+
 def test_without_exclusive_devices_nobody_waits_for_one():
     asked = order(graph(compute("f", 0, 3.0), compute("g", 0, 2.0)), cluster(1))
     run = run_ideal(replace(asked, settings=Settings.of(exclusive_devices=False)), NEVER)

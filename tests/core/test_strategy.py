@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.core.strategy_graphs import SAMPLES, chain_graph, operator, random_operator_graph
+from topox_core.cli import strategy as strategy_command
+from topox_core.cli.main import OneLineParser
 from topox_core.errors import InputError
 from topox_core.graph.files import load_graph
 from topox_core.graph.task_graph import TaskGraph
 from topox_core.strategy.alternation import alternate
 from topox_core.strategy.evaluator import FabricEvaluator, FastEvaluator
-from topox_core.strategy.models import named
+from topox_core.strategy.models import MODELS, named
 from topox_core.strategy.moves import Progress, SearchSettings
 from topox_core.strategy.network import laid_out, non_blocking
 from topox_core.strategy.operators import OperatorGraph
@@ -55,7 +57,8 @@ def test_data_parallel_dlrm_is_the_published_task_graph(shared: Path) -> None:
     assert len(transfers(ours)) == 240
     assert set(transfers(ours).values()) == {2}
     assert {size for _, _, size in transfers(ours)} == {2_097_152}
-    assert Counter(size for _, _, size in transfers(ours).elements()) == Counter(size for _, _, size in transfers(theirs).elements())
+    ours_sizes, theirs_sizes = (Counter(size for _, _, size in transfers(g).elements()) for g in (ours, theirs))
+    assert ours_sizes == theirs_sizes
     reduced = [sorted(t.size_bytes or 0.0 for t in g.tasks if t.kind == "all_reduce" and len(t.members or ()) > 1)
                for g in (ours, theirs)]
     assert reduced[0] == reduced[1]
@@ -86,8 +89,8 @@ def test_bytes_between_partitions_are_conserved(seed: int) -> None:
     """Each consumer's partition gets its share of every edge, from the network or from its own server; as much comes back."""
     graph = random_operator_graph(seed, 5)
     servers = 4
-    strategy = search(graph, servers, FastEvaluator(graph, non_blocking(servers)), SearchSettings(20, alpha=0.0, seed=seed, exhaustive=0,
-                                                                                                reset_every=1000)).strategy
+    settings = SearchSettings(20, alpha=0.0, seed=seed, exhaustive=0, reset_every=1000)
+    strategy = search(graph, servers, FastEvaluator(graph, non_blocking(servers)), settings).strategy
     for chosen in (strategy, data_parallel(graph, servers), placed(graph, servers, *[(1, k % 4) for k in range(5)])):
         tasks = task_graph(graph, chosen)
         sent: defaultdict[tuple[int | None, int | None], float] = defaultdict(float)
@@ -131,7 +134,8 @@ def test_two_operators_on_two_servers_take_turns_over_the_link() -> None:
     graph = chain_graph(operator("a", 2.0), operator("b", 4.0), bytes_per_sample=1.25e8 / SAMPLES)  # 10 ms at 100 Gbit/s
     evaluate = FastEvaluator(graph, non_blocking(4, 1, 100.0))
     assert evaluate(placed(graph, 4, (1, 0), (1, 2))) == pytest.approx(2 + 10 + 4 + 8 + 10 + 4)
-    assert FastEvaluator(graph, non_blocking(4, 2, 100.0))(placed(graph, 4, (1, 0), (1, 2))) == pytest.approx(2 + 5 + 4 + 8 + 5 + 4)
+    evaluate = FastEvaluator(graph, non_blocking(4, 2, 100.0))
+    assert evaluate(placed(graph, 4, (1, 0), (1, 2))) == pytest.approx(2 + 5 + 4 + 8 + 5 + 4)
 
 
 def test_an_all_reduce_takes_the_time_of_a_ring() -> None:
@@ -172,14 +176,16 @@ def test_rotating_all_servers_changes_nothing() -> None:
     graph = random_operator_graph(3, 5)
     evaluate = FastEvaluator(graph, non_blocking(4))
     for turn in range(4):
-        chosen = placed(graph, 4, *[(max(graph.choices(o, 4)) if k % 2 else 1, (k + turn) % 4) for k, o in enumerate(graph.operators)])
+        chosen = placed(graph, 4, *[(max(graph.choices(o, 4)) if k % 2 else 1, (k + turn) % 4)
+                                    for k, o in enumerate(graph.operators)])
         assert evaluate(chosen) == pytest.approx(evaluate(placed(graph, 4, *[(p.partitions, (p.start - turn) % 4)
                                                                            for p in chosen.placements])), rel=1e-12)
 
 
 def test_faster_ports_never_slow_a_data_parallel_chain_down() -> None:
     graph = dlrm(16, 2)
-    times = [FastEvaluator(graph, non_blocking(16, 4, speed))(data_parallel(graph, 16)) for speed in (10.0, 25.0, 100.0, 400.0, 1e9)]
+    times = [FastEvaluator(graph, non_blocking(16, 4, speed))(data_parallel(graph, 16))
+             for speed in (10.0, 25.0, 100.0, 400.0, 1e9)]
     assert times == sorted(times, reverse=True)
     # Endless bandwidth leaves the compute of a server; the tables' servers may wait for each other a little.
     assert 14.543 <= times[-1] < 16
@@ -298,7 +304,8 @@ def test_with_a_steep_alpha_nothing_slower_is_accepted() -> None:
 
 def test_alpha_zero_accepts_every_proposal_that_changes_something() -> None:
     graph = random_operator_graph(2, 5)
-    found = search(graph, 4, FastEvaluator(graph, non_blocking(4)), SearchSettings(300, alpha=0.0, exhaustive=0, reset_every=10**6))
+    settings = SearchSettings(300, alpha=0.0, exhaustive=0, reset_every=10**6)
+    found = search(graph, 4, FastEvaluator(graph, non_blocking(4)), settings)
     assert found.accepted == sum(move.reason in ("better", "equal", "chance") for move in found.moves)
     assert found.accepted > 200
 
@@ -353,20 +360,23 @@ def test_any_other_simulator_can_judge_the_task_graph() -> None:
 
 
 def test_alternating_keeps_topologies_that_help_and_never_ends_worse_than_it_began() -> None:
-    graph = named("candle").build(8)
-    strides = {1: (1, 7), 2: (3, 5)}
-    made: list[int] = []
+    graph = random_operator_graph(3, 5)
+    made: list[tuple[int, ...]] = []
 
     def find(tasks: TaskGraph) -> Layout:
-        made.append(sum(task.kind == "nominal_communication" for task in tasks.tasks) % 2 + 1)
-        return Layout(_circuits(8, strides[made[-1]]), {}, str(made[-1]))
+        """One ring for data parallel; as soon as partitions exchange anything, one in each direction."""
+        made.append((1, 3) if any(task.kind == "nominal_communication" for task in tasks.tasks) else (1,))
+        return Layout(_circuits(4, made[-1]), {}, str(made[-1]))
 
-    found = alternate(graph, 8, find, lambda layout: FastEvaluator(graph, laid_out(layout, 25.0)), SearchSettings(150, alpha=0.02, seed=1))
-    assert found.iteration_ms <= found.start_ms
-    assert FastEvaluator(graph, laid_out(found.topology, 25.0))(found.strategy) == pytest.approx(found.iteration_ms)
-    assert found.topologies == len(made) - 1 > 0
-    assert sum(move.reason == "topology" for move in found.moves) == found.kept
-    again = alternate(graph, 8, find, lambda layout: FastEvaluator(graph, laid_out(layout, 25.0)), SearchSettings(150, alpha=0.02, seed=1))
+    def evaluator(layout: Layout) -> FastEvaluator:
+        return FastEvaluator(graph, laid_out(layout, 100.0))
+
+    found, again = (alternate(graph, 4, find, evaluator, SearchSettings(300, alpha=0.1, seed=1)) for _ in range(2))
+    assert found.iteration_ms < found.start_ms
+    assert evaluator(found.topology)(found.strategy) == pytest.approx(found.iteration_ms)
+    assert len(made) == 2 * (found.topologies + 1)
+    assert found.kept == sum(move.reason == "topology" for move in found.moves) > 0
+    assert all(move.after_ms < move.before_ms for move in found.moves if move.reason == "topology")
     assert (again.strategy, again.iteration_ms, again.moves) == (found.strategy, found.iteration_ms, found.moves)
 
 
@@ -425,10 +435,12 @@ def record(**changes) -> dict:
     ({"operators": [{"operator": "z", "partitions": 4}]}, "operator z: is an unknown operator"),
     ({"operators": [{"operator": "a", "partition": 4}]}, "operator a, field partitions: is missing"),
     ({"operators": [{"operator": "a", "partitions": 4, "stride": 2}]}, "operator a, field stride: unknown key"),
-    ({"operators": [{"operator": "a", "partitions": 3}]}, "operator a, field partitions: must divide the number of servers, 4 (got 3)"),
+    ({"operators": [{"operator": "a", "partitions": 3}]},
+     "operator a, field partitions: must divide the number of servers, 4 (got 3)"),
     ({"operators": [{"operator": "a", "partitions": 8}]}, "field partitions: 8 partitions do not fit on 4 servers"),
     ({"operators": [{"operator": "a", "partitions": 0}]}, "field partitions: must be a whole number of at least 1 (got 0)"),
-    ({"operators": [{"operator": "c", "partitions": 2}]}, "operator c, field partitions: has no cost for 2 partitions (it has 1)"),
+    ({"operators": [{"operator": "c", "partitions": 2}]},
+     "operator c, field partitions: has no cost for 2 partitions (it has 1)"),
     ({"operators": [{"operator": "a", "partitions": 4, "start": 4}]}, "field start: must be a server from 0 to 3 (got 4)"),
     ({"operators": [{"operator": "a", "partitions": 4}] * 2}, "operator a: is configured twice"),
     ({"operators": [3]}, "must be an object"),
@@ -458,7 +470,7 @@ def test_a_strategy_that_does_not_fit_memory_names_the_fullest_server() -> None:
 
 def test_operators_without_a_cost_for_these_servers_are_named() -> None:
     graph = chain_graph(operator("a", 1.0, splits=(3,)))
-    with pytest.raises(InputError, match="model chain, operator a, field costs: has no cost for a number of partitions that divides 4"):
+    with pytest.raises(InputError, match="chain, operator a, field costs: has no cost for a number of partitions that divides 4"):
         data_parallel(graph, 4)
 
 
@@ -499,3 +511,64 @@ def test_a_whole_number_of_strategies_is_tried_for_a_proof() -> None:
     chain = Chain(graph, data_parallel(graph, 4), FastEvaluator(graph, non_blocking(4)), SearchSettings())
     assert exhaustive.count(exhaustive.space(chain.proposer, chain.best, symmetric=True)) == 3 * comb(4, 1) * 3 * comb(4, 1)
     assert exhaustive.count(exhaustive.space(chain.proposer, chain.best, symmetric=False)) == 12 * 12 * 4
+
+
+# The command.
+
+def run(*arguments: str) -> int:
+    top = OneLineParser(prog="topox")
+    strategy_command.add(top.add_subparsers(required=True))
+    options = top.parse_args(["strategy", *arguments])
+    return int(options.run(options))
+
+
+def test_the_command_searches_writes_and_takes_up_what_it_wrote(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, tasks = tmp_path / "c.strategy.json", tmp_path / "c.taskgraph.json"
+    arguments = ("candle", "--servers", "8", "--proposals", "50", "--json")
+    assert run(*arguments, "--output", str(file), "--graph", str(tasks)) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert first["iteration_ms"] <= first["start_ms"]
+    assert {entry["cost_source"] for entry in first["operators"]} <= {"measured", "roofline"}
+    assert load_graph(tasks.read_bytes(), tasks.name).servers == 8
+    assert run(*arguments, "--fix", str(file)) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert (again["iteration_ms"], again["stopped_by"], again["fixed"]) == (first["iteration_ms"], "fixed", 71)
+    assert run("candle", "--servers", "8", "--proposals", "50", "--seed", "3") == 0
+    assert "data parallel" in capsys.readouterr().out
+
+
+def test_the_command_searches_on_static_circuits(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("bert", "--servers", "8", "--proposals", "20", "--alternate", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["iteration_ms"] <= found["start_ms"]
+    assert found["network"] == "static circuits"
+
+
+def test_the_command_ranks_plans_of_a_language_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, tasks = tmp_path / "l.strategy.json", tmp_path / "l.taskgraph.json"
+    assert run("llama3-8b", "--servers", "2", "--batch", "32", "--json", "--output", str(file), "--graph", str(tasks)) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["iteration_ms"] == found["plans"][0]["iteration_ms"] == min(plan["iteration_ms"] for plan in found["plans"])
+    assert load_graph(tasks.read_bytes(), tasks.name).servers == 2
+    assert run("llama3-8b", "--servers", "2", "--fix", str(file)) == 0
+    assert "1 suit" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("arguments", "words"), [
+    (("dlmr",), "field model: 'dlmr' is an unknown model (did you mean 'dlrm'?)"),
+    ((), "command line, field MODEL: a model must be named"),
+    (("dlrm", "--alpha", "-1"), "field alpha: must be a number of at least 0 (got -1)"),
+    (("dlrm", "--memory-gb", "1"), "field memory_gb: neither data parallel nor"),
+    (("dlrm", "--method", "plans"), "field --method"),
+    (("llama3-405b", "--servers", "1"), "field memory_gb: none of"),
+    (("dlrm", "--fix", "missing.json"), "missing.json: cannot be read"),
+])
+def test_the_command_tells_a_mistake_in_one_line(arguments: tuple[str, ...], words: str) -> None:
+    with pytest.raises(InputError) as caught:
+        run(*arguments)
+    assert words in str(caught.value)
+
+
+def test_the_command_lists_the_models(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--list", "--json") == 0
+    assert {entry["name"] for entry in json.loads(capsys.readouterr().out)["models"]} == set(MODELS)

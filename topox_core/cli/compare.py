@@ -51,8 +51,8 @@ def run(options: argparse.Namespace) -> int:
     settings = given.settings(options)
     if options.engine is None:
         settings = replace(settings, engine="list")
-    names = FABRICS if options.fabrics is None else [name.strip() for name in options.fabrics.split(",") if name.strip()]
-    names = chosen(names)
+    listed = ",".join(FABRICS) if options.fabrics is None else options.fabrics
+    names = chosen(name.strip() for name in listed.split(",") if name.strip())
     graph, cluster = read_graph_and_cluster(options.graph, options.cluster, given.cluster_overrides(options))
     with ctrl_c_stops() as stop:
         runs = compare(graph, cluster, settings, names, _fabric_options(options), stop, _tell)
@@ -99,7 +99,7 @@ def _print(runs: dict[str, FabricRun]) -> None:
     for name, run in runs.items():
         time = run.breakdown
         parts = (time.compute_ms, time.exposed_ms, time.dark_ms, time.waiting_ms)
-        share = [percent(part / run.iteration_ms if run.iteration_ms else 0.0) for part in parts]
+        share = [percent(round(part / run.iteration_ms, 6) if run.iteration_ms else 0.0) for part in parts]
         rows.append((name, figure(run.iteration_ms, "ms"), *share, figure(run.bound_ms, "ms"), f"{run.circuits_changed:,}",
                      f"{run.traffic.bandwidth_tax:.3g}", run.bound_by))
     table(rows)

@@ -13,14 +13,16 @@ import sys
 from typing import NoReturn
 
 from topox_core import __version__
-from topox_core.cli import check, rcpsp, schedule, topology, workload
+from topox_core.cli import check, compare, rcpsp, schedule, strategy, topology, workload
 from topox_core.errors import InputError
 
 # In the order of --help; a new command is one name in the import and one line here.
 COMMANDS = (
     schedule,
     check,
+    compare,
     topology,
+    strategy,
     workload,
     rcpsp,
 )

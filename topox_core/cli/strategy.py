@@ -106,7 +106,7 @@ def _search(options: argparse.Namespace, model: Model) -> int:
         _write_graph(options.graph, task_graph(graph, found.strategy, options.memory_gb))
     record = {
         "model": model.name, "servers": options.servers, "method": "search", "iteration_ms": found.iteration_ms,
-        "start_ms": found.start_ms, "speed_up": found.speed_up, "proved": proof, "stopped_by": found.stopped_by,
+        "start": _started(graph, found.start, bool(fixed)), "start_ms": found.start_ms, "speed_up": found.speed_up, "proved": proof, "stopped_by": found.stopped_by,
         "proposals": found.proposals, "moves": len(found.moves), "fixed": len(fixed), "seed": options.seed,
         "wall_s": round(wall_s, 3), "network": "static circuits" if options.alternate else "non-blocking", **topologies,
         "operators": [{"operator": p.operator, "partitions": p.partitions, "start": p.start,
@@ -150,6 +150,15 @@ def _found(options: argparse.Namespace, graph: OperatorGraph, settings: SearchSe
         return both, False, {"topologies": both.topologies, "topologies_kept": both.kept}
 
 
+def _started(graph: OperatorGraph, start: Strategy, fixed: bool) -> str:
+    """Return in words where a search began."""
+    from topox_core.strategy.strategy import data_parallel
+
+    if fixed:
+        return "with what is fixed"
+    return "data parallel" if start == data_parallel(graph, start.servers) else "whole operators"
+
+
 def _move(move: Move) -> dict[str, Any]:
     return {"proposal": move.proposal, "operator": move.operator, "reason": move.reason, "before_ms": move.before_ms,
             "after_ms": move.after_ms,
@@ -161,7 +170,7 @@ def _print_search(record: dict[str, Any], graph: OperatorGraph, strategy: Strate
     proved = ", proved best on this simulator" if record["proved"] else ""
     table([("model", f"{graph.title} on {record['servers']} servers"),
            ("iteration", f"{figure(record['iteration_ms'], 'ms')}{proved}"),
-           ("start, what is fixed" if record["fixed"] else "data parallel", figure(record["start_ms"], "ms")),
+           (record["start"], figure(record["start_ms"], "ms")),
            ("speed-up", figure(record["speed_up"])),
            ("tried", f"{record['proposals']:,} proposals, {record['moves']:,} moves, {figure(record['wall_s'], 's')}"),
            ("partitions", _partitions(strategy))])

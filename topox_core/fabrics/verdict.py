@@ -28,13 +28,14 @@ def sentence(runs: Mapping[str, FabricRun]) -> str:
     others = [run for name, run in contenders.items() if name not in first]
     if others:
         next_best = min(others, key=lambda run: run.iteration_ms)
-        said = (f"{_named(first)} {'is' if len(first) == 1 else 'are'} fastest at {_ms(winner.iteration_ms)}, "
+        verb = "are" if len(first) > 1 or first[0] == "static" else "is"
+        said = (f"{_named(first)} {verb} fastest at {_ms(winner.iteration_ms)}, "
                 f"{_ahead_of(winner, next_best)} {_label(next_best.fabric)} ({_ms(next_best.iteration_ms)}), "
                 f"which {_reason(winner, next_best)}")
     elif len(first) > 1:
         said = f"It makes no difference: {_named(first)} take {_ms(winner.iteration_ms)} within 0.5 %{_held_by(winner)}"
     else:
-        said = f"{_label(winner.fabric)} takes {_ms(winner.iteration_ms)}{_held_by(winner)}"
+        said = f"{_label(winner.fabric)}: {_ms(winner.iteration_ms)}{_held_by(winner)}"
     if undecided(contenders):
         plan = contenders["scheduled"]
         said += f", though the plan has a gap of {100 * gap(plan.iteration_ms, plan.bound_ms):.2g} % and may yet win"

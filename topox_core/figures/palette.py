@@ -34,6 +34,15 @@ _SWITCHES_LIGHT = ("#56B4E9", "#332288", "#F0E442", "#009E73", "#4A5568", "#DDCC
 _SWITCHES_DARK = ("#56B4E9", "#5B4BC4", "#F0E442", "#009E73", "#7D8899", "#DDCC77", "#A33A2A", "#0072B2")
 _WHITE_TEXT_ON = (1, 3, 4, 6, 7)
 
+# Fabrics, off the palette of kinds, always in this order; each also has its own dash, because colour alone is not enough.
+_FABRICS_LIGHT = {"ideal": "#B4BDC8", "fat_tree": "#2B3440", "static": "#DDCC77", "reactive": "#CC6677",
+                  "provisioned": "#88CCEE", "scheduled": "#4B3FA8"}
+_FABRICS_DARK = {"ideal": "#56626F", "fat_tree": "#6B7686", "static": "#F0E08A", "reactive": "#E07B5A",
+                 "provisioned": "#88CCEE", "scheduled": "#8F86E8"}
+FABRIC_DASH = {"ideal": "dot", "fat_tree": "dash", "static": "2px,3px", "reactive": "solid", "provisioned": "6px,3px",
+               "scheduled": "solid"}
+_WHITE_ON_FABRIC = {"light": ("fat_tree", "scheduled"), "dark": ("ideal", "fat_tree")}
+
 
 @dataclass(frozen=True)
 class Theme:
@@ -62,6 +71,14 @@ class Theme:
     def switch_text(self, switch: int) -> str:
         """Return the text colour that reads on a switch's colour."""
         return "#FFFFFF" if switch % 8 in _WHITE_TEXT_ON else "#10151C"
+
+    def fabric_colour(self, fabric: str) -> str:
+        """Return the colour of a fabric."""
+        return (_FABRICS_LIGHT if self.name == "light" else _FABRICS_DARK)[fabric]
+
+    def fabric_text(self, fabric: str) -> str:
+        """Return the text colour that reads on a fabric's colour."""
+        return "#FFFFFF" if fabric in _WHITE_ON_FABRIC[self.name] else "#10151C"
 
 
 LIGHT = Theme("light", page="#FFFFFF", panel="#F4F6F8", ink="#1B2430", muted="#5C6878", grid="#E9EDF2", line="#C6CED8",

@@ -56,8 +56,8 @@ def iteration_ms(samples: int, servers: int, parts: IntArray, start: IntArray, f
     """Return when the last task of one iteration ends, in ms.
 
     Whatever is ready first is served first (then: forward before backward, operators in order, exchanges in
-    the order they arose), as in FlexNet. A transfer walks the links of its route cut-through: it enters each
-    as soon as the link is free and its head has come through the one before, and holds it for its bytes.
+    the order they arose), as in FlexNet. A transfer walks the links of its route cut-through: it asks for each
+    when its head has come through the one before, waits its turn, and holds it for its bytes.
     An all-reduce of S bytes over g servers is, on each of its k rings, one transfer of 2(g-1)/g * S/k bytes a
     server to the one ``stride`` members on.
 
@@ -101,6 +101,8 @@ def iteration_ms(samples: int, servers: int, parts: IntArray, start: IntArray, f
     destination = np.empty(most, np.int32)
     size_bytes = np.empty(most)
     target = np.empty(most, np.int32)
+    hop = np.zeros(most, np.int32)
+    ended = np.zeros(most)
     transfers = 0
 
     keys = np.empty(2 * total + most)
@@ -122,13 +124,16 @@ def iteration_ms(samples: int, servers: int, parts: IntArray, start: IntArray, f
         if item >= 2 * total:  # a transfer
             x = item - 2 * total
             pair = source[x] * servers + destination[x]
-            head, end = now, now
-            for r in range(route_ptr[pair], route_ptr[pair + 1]):
-                link = route_link[r]
-                begin = max(head, link_free[link])
-                head = begin + latency_ms
+            if route_ptr[pair] + hop[x] < route_ptr[pair + 1]:
+                link = route_link[route_ptr[pair] + hop[x]]
+                head = max(now, link_free[link]) + latency_ms
                 link_free[link] = head + size_bytes[x] * byte_ms[link]
-                end = max(end, link_free[link])
+                ended[x] = max(ended[x], link_free[link])
+                hop[x] += 1
+                if route_ptr[pair] + hop[x] < route_ptr[pair + 1]:
+                    waiting = push(keys, items, waiting, head, item)
+                    continue
+            end = max(now, ended[x])
             last = max(last, end)
             node = target[x]
             if node >= 0:

@@ -82,7 +82,8 @@ class Move:
         Iteration times.
     reason
         ``better``, ``equal``, ``chance`` (slower, taken by the rule), ``reset`` (back to the best), ``descent``
-        (change of one operator), ``blocks`` (neighbours in blocks on shares of the servers), ``proved`` (found by trying every strategy) or ``topology``.
+        (change of one operator), ``blocks`` (neighbours in blocks on shares of the servers), ``proved``
+        (found by trying every strategy) or ``topology``.
     """
 
     proposal: int
