@@ -106,7 +106,8 @@ def _search(options: argparse.Namespace, model: Model) -> int:
         _write_graph(options.graph, task_graph(graph, found.strategy, options.memory_gb))
     record = {
         "model": model.name, "servers": options.servers, "method": "search", "iteration_ms": found.iteration_ms,
-        "start": _started(graph, found.start, bool(fixed)), "start_ms": found.start_ms, "speed_up": found.speed_up, "proved": proof, "stopped_by": found.stopped_by,
+        "start": _started(graph, found.start, bool(fixed)), "start_ms": found.start_ms,
+        "speed_up": found.speed_up, "proved": proof, "stopped_by": found.stopped_by,
         "proposals": found.proposals, "moves": len(found.moves), "fixed": len(fixed), "seed": options.seed,
         "wall_s": round(wall_s, 3), "network": "static circuits" if options.alternate else "non-blocking", **topologies,
         "operators": [{"operator": p.operator, "partitions": p.partitions, "start": p.start,
