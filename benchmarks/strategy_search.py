@@ -4,7 +4,7 @@
 
 Prints, for each model and port speed, milliseconds of one simulated iteration in compiled code (warm),
 seconds for the whole search, and iteration times of data parallel and of the best strategy found.
-With ``--small`` it also compares the chain alone with the proved optimum on small random models.
+With ``--small`` it also compares the search without its proof with the proved optimum on small random models.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def compare_small(count: int) -> None:
         assert proved.proved
         reached += chain.iteration_ms <= proved.iteration_ms * (1 + 1e-12)
     each = (time.perf_counter() - began) / count
-    print(f"5 operators, 4 servers: chain alone reaches the proved optimum on {reached} of {count} models; {each:.2f} s a model")
+    print("5 operators, 4 servers: "
+          f"without the proof the search reaches the optimum on {reached} of {count} models; {each:.2f} s a model")
 
 
 def main() -> int:

@@ -244,7 +244,7 @@ def test_with_five_operators_on_four_servers_too() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_chain_alone_finds_it_on_small_models(seed: int) -> None:
+def test_chain_blocks_and_descent_find_it_on_small_models_without_a_proof(seed: int) -> None:
     graph = random_operator_graph(seed, 4)
     evaluate = FastEvaluator(graph, non_blocking(4, 1, 100.0))
     found = search(graph, 4, evaluate, SearchSettings(5000, alpha=0.2, seed=seed, exhaustive=0))

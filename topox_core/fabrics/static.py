@@ -23,7 +23,8 @@ def run_static(order: Order, stop: Stop) -> FabricRun:
 
     A given layout carries the graph as it is lowered. With a layout of its own making, TopologyFinder
     also moves the ring collectives onto the rings it laid (all-reduce traffic is mutable, TopoOpt
-    section 4), so that ``execution.graph`` may have other transfers than ``order.graph``.
+    section 4), so that ``execution.graph`` may have other transfers than ``order.graph``; strides that
+    the user chose stay as they are.
 
     A link carries its parallel circuits times the port speed, and the transfers that cross it share
     it max-min fairly. A server that forwards costs bandwidth on both links and no time; the latency
@@ -53,7 +54,9 @@ def _found(order: Order) -> tuple[Order, Layout]:
     """Return TopologyFinder's layout for the graph's own traffic, and the graph with its collectives on those rings."""
     demand = demand_of(order.graph, order.cluster.servers)
     found = find_layout(demand, order.cluster.ports_per_server, order.options.topology_variant, seed=order.settings.seed)
-    return replace(order, graph=on_rings(order.graph, found)), found.layout
+    if not order.graph.lowering.strides:
+        order = replace(order, graph=on_rings(order.graph, found))
+    return order, found.layout
 
 
 def wired(layout: Layout, pairs: Pairs, cluster: Cluster) -> Wiring:

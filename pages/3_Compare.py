@@ -1,0 +1,35 @@
+"""Compare: the same task graph under every fabric, who wins, and where the answer turns."""
+
+import streamlit as st
+
+from topox_ui.compare import compare_headline, contest_of, main_figures, run_all
+from topox_ui.compare_controls import controls
+from topox_ui.compare_failures import failures
+from topox_ui.compare_lanes import lanes
+from topox_ui.compare_map import crossover
+from topox_ui.downloads import link
+from topox_ui.frame import frame, nothing_loaded, size_switch
+from topox_ui.loading import loaded
+from topox_ui.session import scenario
+from topox_ui.show import told
+from topox_ui.solving import case_of
+
+look = frame("Compare")
+found = loaded()
+if found is None:
+    size_switch()
+    nothing_loaded()
+controls(found)
+size_switch()
+with told(f"Compare · {found.title}"):
+    case = case_of(found, scenario())
+    contest = contest_of(case, scenario())
+    runs = run_all(case, contest)
+
+compare_headline(found, case, contest, runs)
+main_figures(contest, runs, look)
+crossover(case, contest, look)
+lanes(contest, runs, look)
+failures(case, contest, runs, look)
+with st.popover("Link", icon=":material/link:"):
+    link()

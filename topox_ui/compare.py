@@ -1,0 +1,180 @@
+"""The Compare page's runs and its main figures: one case on every chosen fabric, each run kept by its setting."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.fabrics.breakdown import breakdown
+from topox_core.fabrics.circuit_traffic import circuit_traffic
+from topox_core.fabrics.compare import check_delay, compare, fastest, gap
+from topox_core.fabrics.run import FABRICS, FabricOptions, FabricRun
+from topox_core.fabrics.verdict import YARDSTICK, sentence
+from topox_core.figures.fabrics import iteration_bars, parts_of
+from topox_core.figures.numbers import count, percent, plural, short, time
+from topox_core.schedule.result import Result
+from topox_ui.frame import Look, chart_title, escape, headline
+from topox_ui.loading import Loaded, cluster_words
+from topox_ui.scenario import VIEW_DEFAULTS, Scenario
+from topox_ui.show import chart, frame
+from topox_ui.solving import MOST_KEPT, Case, desk
+
+Runs = dict[str, FabricRun]
+WORTH_A_WORD = 1_500  # tasks; fewer run before a spinner could be read
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Which fabrics compete, with their options and their names in words."""
+
+    fabrics: tuple[str, ...]
+    options: FabricOptions
+    labels: Mapping[str, str]
+
+
+def viewed(now: Scenario, key: str) -> Any:
+    """Return a choice of view, or what the page begins with."""
+    value = now.value(key)
+    return VIEW_DEFAULTS.get(key) if value is None else value
+
+
+def contest_of(case: Case, now: Scenario) -> Contest:
+    """Return the contest that the scenario chooses on a case's cluster."""
+    cluster, kind = case.cluster, viewed(now, "fat_tree")
+    options = FabricOptions(topology_variant=viewed(now, "variant"))
+    words = "Fat-tree, full"
+    if kind == "cost":
+        options = replace(options, equivalent_gbps=float(f"{cluster.ports_per_server * cluster.port_gbps / viewed(now, 'cost_ratio'):.6g}"))
+        words = "Fat-tree, same cost"
+    elif kind == "racks":
+        rack = now.value("servers_per_rack") or max(1, cluster.servers // 4)
+        options = replace(options, oversubscription=viewed(now, "oversubscription"), servers_per_rack=min(rack, cluster.servers))
+        words = f"Fat-tree, {options.oversubscription:g}:1"
+    return Contest(tuple(viewed(now, "fabrics").split(",")), options, {**FABRICS, "fat_tree": words})
+
+
+def scaled(options: FabricOptions, case: Case) -> FabricOptions:
+    """Return options for a map over port speeds: a NIC of the same cost becomes as slow a link above racks of one server,
+    which follows the speed."""
+    if options.equivalent_gbps is None:
+        return options
+    full = case.cluster.ports_per_server * case.cluster.port_gbps
+    return replace(options, equivalent_gbps=None, servers_per_rack=1, oversubscription=max(1.0, full / options.equivalent_gbps))
+
+
+def run_all(case: Case, contest: Contest) -> Runs:
+    """Run what has not been run for this very setting; raises InputError where a fabric cannot run."""
+    check_delay(case.cluster)
+    runs: Runs = {}
+    for k, name in enumerate(contest.fabrics, start=1):
+        key = _key(case, name, contest.options)
+        if len(case.graph.tasks) < WORTH_A_WORD:
+            run = _run(key, case, name, contest.options)
+        else:
+            with st.spinner(f"{contest.labels[name]}, {k} of {len(contest.fabrics)}: {plural(len(case.graph.tasks), 'task')}"):
+                run = _run(key, case, name, contest.options)
+        runs[name] = _best_plan(case, run) if name == "scheduled" else run
+    return runs
+
+
+def _key(case: Case, name: str, options: FabricOptions) -> str:
+    own = {"fat_tree": (options.oversubscription, options.servers_per_rack, options.equivalent_gbps),
+           "static": (options.topology_variant,)}.get(name, ())
+    return f"{case.key}|{name}|{own}"
+
+
+@st.cache_resource(max_entries=256, show_spinner=False)
+def _run(key: str, _case: Case, name: str, _options: FabricOptions) -> FabricRun:  # noqa: ARG001
+    return compare(_case.graph, _case.cluster, replace(_case.settings, engine="list"), (name,), _options)[name]
+
+
+def _best_plan(case: Case, run: FabricRun) -> FabricRun:
+    """Return the run of the best plan this session knows of; Schedule and Circuits get to know the one found here."""
+    known: Result | None = desk().results.get(case.key)
+    mine = run.result
+    if mine is None or mine.makespan_ms is None:
+        return run
+    if known is not None and known.execution is not None and known.makespan_ms is not None and (
+            known.makespan_ms, -known.bound_ms) < (mine.makespan_ms, -mine.bound_ms):
+        circuits = known.execution.circuits
+        return replace(run, execution=known.execution, bound_ms=max(run.bound_ms, known.bound_ms), bound_by=known.bound_by,
+                       traffic=circuit_traffic(known.execution), result=known, message=known.message,
+                       breakdown=breakdown(known.execution, case.settings.exclusive_devices),
+                       circuits_changed=int(circuits.changed.sum()), dark_ms=float((circuits.start_ms - circuits.setup_ms).sum()))
+    if known is None or known is not mine:
+        desk().results[case.key] = mine
+        while len(desk().results) > MOST_KEPT:
+            desk().results.pop(next(iter(desk().results)))
+    return run
+
+
+def compare_headline(loaded: Loaded, case: Case, contest: Contest, runs: Runs) -> None:
+    """Write who wins and why: the verdict's first clause as the headline, the rest under it."""
+    said = sentence(runs).rstrip(".").replace("Fat-tree", contest.labels["fat_tree"].replace(", ", " of the ", 1)
+                                              if contest.labels["fat_tree"].endswith("cost") else contest.labels["fat_tree"])
+    first, *rest = said.split("; ")
+    delay = f"{short(case.cluster.reconfiguration_ms)}&nbsp;ms delay" if case.cluster.reconfiguration_ms else "no delay"
+    headline(f"Compare · {escape(loaded.title)} · {cluster_words(case.cluster)}, {delay}", f"{_emphasised(first)}.")
+    if rest:
+        tail = "; ".join(rest)
+        st.html(f'<p class="quiet" style="margin-top:-.55rem">{escape(tail[0].upper() + tail[1:])}.</p>')
+
+
+def _emphasised(words: str) -> str:
+    """Return a sentence as HTML, its fabrics and numbers with units in bold."""
+    text = escape(words)
+    names = "|".join(sorted((*(w for k, w in FABRICS.items() if k != "fat_tree"), "Fat-tree[^ ]*"), key=len, reverse=True))
+    text = re.sub(rf"({names})", r"<b>\1</b>", text)
+    return re.sub(r"(?<![\w.,])(\d[\d.,]*)\s(ms|s|%|times)(?!\w)", r"<b>\1&nbsp;\2</b>", text)
+
+
+def main_figures(contest: Contest, runs: Runs, look: Look) -> None:
+    """Draw the bars and the same in numbers beside them."""
+    left, right = st.columns([1.42, 1], gap="medium")
+    buildable = {name: run for name, run in runs.items() if name != YARDSTICK}
+    first = fastest(buildable)
+    notes = dict.fromkeys(first, "equal") if len(first) > 1 else dict.fromkeys(first, "fastest buildable")
+    with left:
+        chart_title("One iteration on every fabric, and where its time goes",
+                    "ms along the critical chain; tick: no iteration on that fabric can be shorter", under=True)
+        chart(iteration_bars(runs, contest.labels, notes, look.theme, look.scale), "iterations",
+              "Iteration time by fabric: " + "; ".join(f"{contest.labels[n]} {short(r.iteration_ms)} ms" for n, r in runs.items()),
+              lambda: _breakdown_table(contest, runs), "Where the time goes")
+    with right:
+        chart_title("The same in numbers", "gap: to the lower bound; tax: hops a byte travels", under=True)
+        frame({"Fabric": [contest.labels[name] for name in runs],
+               "Iteration": [time(run.iteration_ms) for run in runs.values()],
+               "Gap": [percent(gap(run.iteration_ms, run.bound_ms)) for run in runs.values()],
+               "Changes": [count(run.circuits_changed) for run in runs.values()],
+               "Dark": [percent(dark_share(run)) for run in runs.values()],
+               "Tax": [short(run.traffic.bandwidth_tax) for run in runs.values()]})
+        for name in ("scheduled", "fat_tree", "static"):
+            if name in runs and runs[name].message:
+                st.html(f'<p class="quiet">{escape(contest.labels[name])}: {escape(_polished(runs[name].message))}</p>')
+
+
+def _polished(message: str) -> str:
+    """Return a message with its times to three digits: the table has all of them."""
+    return re.sub(r"\d+\.\d{4,}", lambda found: short(float(found.group())), message)
+
+
+def dark_share(run: FabricRun) -> float:
+    """Return the share of out-port time that is dark."""
+    cluster = run.execution.cluster
+    whole = cluster.servers * cluster.ports_per_server * run.iteration_ms
+    return run.dark_ms / whole if whole > 0 else 0.0
+
+
+def _breakdown_table(contest: Contest, runs: Runs) -> pd.DataFrame:
+    return pd.DataFrame([
+        {"fabric": contest.labels[name], "iteration (ms)": run.iteration_ms, "compute (ms)": parts_of(run.breakdown)[0],
+         "exposed transfer (ms)": run.breakdown.exposed_ms, "dark (ms)": run.breakdown.dark_ms,
+         "waiting (ms)": run.breakdown.waiting_ms, "bound (ms)": run.bound_ms, "what binds": run.bound_by,
+         "circuit changes": run.circuits_changed, "dark, all circuits (ms)": run.dark_ms,
+         "bandwidth tax": run.traffic.bandwidth_tax, "mean hops": run.traffic.mean_hops, "longest hops": run.traffic.longest_hops}
+        for name, run in runs.items()])
