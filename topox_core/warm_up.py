@@ -11,6 +11,7 @@ import sys
 import time
 
 from topox_core.cluster import Cluster
+from topox_core.compiled import forget_old_code
 from topox_core.graph.task_graph import Task, TaskGraph
 from topox_core.graph.validation import validated
 from topox_core.schedule.answer import never
@@ -60,4 +61,5 @@ def _unheard(_bound: int) -> None:
 
 
 if __name__ == "__main__":
+    forget_old_code()
     sys.stdout.write(f"Kernels ready after {warm_up():.1f} s\n")

@@ -18,6 +18,8 @@ from topox_core.schedule.answer import Engine, Progress
 
 # HiGHS may be deep in a phase that does not ask whether to stop; after this long the process simply ends.
 GRACE_S = 3.0
+# Pages answer sliders while a solve runs: the solve gives way.
+NICENESS = 10
 
 
 def engine(name: str) -> Engine:
@@ -58,6 +60,8 @@ def main() -> int:
     """Read one request, solve it, tell what happens; return the exit code."""
     # The parent decides about an interrupt from the terminal.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
     out = _events()
     stopped = threading.Event()
 

@@ -47,8 +47,8 @@ def result_files(loaded: Loaded, result: Result, figures: Figures, look: Look) -
     assert execution is not None
     with st.container(horizontal=True, key="take_away"):
         with st.popover("Download", icon=":material/download:"):
-            offer("Result (JSON)", lambda: json.dumps(to_record(result), allow_nan=False).encode(), f"{name}.schedule.json",
-                  "application/json")
+            offer("Result (JSON)", lambda: json.dumps(to_record(result, loaded.cluster), allow_nan=False).encode(),
+                  f"{name}.schedule.json", "application/json")
             offer("Tasks (CSV)", lambda: exports.tasks_csv(execution), f"{name}.tasks.csv", "text/csv")
             offer("Cross-connect program (JSON)", lambda: exports.cross_connects_json(execution), f"{name}.cross-connects.json",
                   "application/json")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
+import threading
 from dataclasses import dataclass
 
 import streamlit as st
 
 from topox_core.figures.palette import Theme, theme_of
+from topox_core.warm_up import warm_up
 from topox_ui import session
 from topox_ui.style import css
 
@@ -26,6 +28,7 @@ class Look:
 def frame(page: str) -> Look:
     """Begin a page; call it first, once."""
     st.set_page_config(page_title=f"{page} · TOPO-X Workbench", page_icon="🔀", layout="wide", initial_sidebar_state="expanded")
+    warmed()
     session.restore()
     large = bool(st.session_state.get("large", False))
     theme = theme_of(st.context.theme.type or "light")
@@ -36,6 +39,14 @@ def frame(page: str) -> Look:
             st.page_link(path, label=f"**{name}**" if name == page else name, query_params=query)
         _follow_theme(theme.name)
     return Look(theme, 1.2 if large else 1.0)
+
+
+@st.cache_resource
+def warmed() -> threading.Thread:
+    """Load the compiled kernels beside the first visitor, so that no click waits for them."""
+    thread = threading.Thread(target=warm_up, name="warm up", daemon=True)
+    thread.start()
+    return thread
 
 
 @st.fragment(run_every=2)

@@ -84,7 +84,7 @@ def uploads() -> None:
     misfit = st.session_state.get("misfit")
     if misfit is not None:
         now = loaded()
-        bigger = fitting(misfit, now.cluster if now else None)
+        bigger = fitting(misfit, now.cluster if now else st.session_state.get("waiting_cluster"))
         st.button(f"Use a cluster that fits: {cluster_words(bigger)}", key="use_fitting", type="primary", on_click=_use_fitting)
     st.html(
         '<p class="quiet">Files stay in this session\'s memory and are gone when the tab closes. A graph alone keeps the cluster '
@@ -112,7 +112,10 @@ def _uploaded(what: str) -> None:
 def _use_fitting() -> None:
     graph, now = st.session_state.pop("misfit"), loaded()
     st.session_state.pop("upload_error", None)
-    adopt(Loaded(graph, fitting(graph, now.cluster if now else None), graph.name), Scenario("upload", graph.name))
+    adopt(
+        Loaded(graph, fitting(graph, now.cluster if now else st.session_state.get("waiting_cluster")), graph.name),
+        Scenario("upload", graph.name),
+    )
 
 
 def workloads() -> None:
@@ -146,7 +149,7 @@ def _parameter(workload: str, parameter: Parameter) -> None:
         limits["max_value"] = parameter.most
     limits = {k: int(v) if whole else float(v) for k, v in limits.items()}
     st.number_input(label, value=parameter.default, key=key, help=parameter.meaning, format=None if whole else "%g",
-                    **limits)  # type: ignore[call-overload]
+                    **limits)
 
 
 def _generate(name: str) -> None:

@@ -155,7 +155,7 @@ class Scenario:
         """Return the scenario as query parameters; an upload stays on the machine it was made on, so it has none."""
         if self.source in ("none", "upload"):
             return {}
-        query = {self.source: self.name}
+        query: dict[str, str] = {self.source: self.name}
         query |= {PARAMETER + key: str(value) for key, value in self.parameters}
         return query | {key: _word(value) for key, value in (*self.cluster, *self.settings, *self.view)}
 
@@ -173,9 +173,10 @@ def of_query(query: Mapping[str, str], names: Mapping[str, Any]) -> tuple[Scenar
     ignored: list[str] = []
     source: Source = "none"
     name = ""
-    for kind in ("sample", "workload"):
+    kinds: tuple[Source, ...] = ("sample", "workload")
+    for kind in kinds:
         if kind in query and source == "none" and query[kind] in names[kind]:
-            source, name = kind, query[kind]  # type: ignore[assignment]
+            source, name = kind, query[kind]
         elif kind in query:
             ignored.append(_told(kind, query[kind]))
     parameters: dict[str, str] = {}

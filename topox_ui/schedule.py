@@ -42,7 +42,11 @@ def schedule_kpis(case: Case, result: Result, now: Measures) -> None:
     devices, ports = (case.cluster.servers * each for each in (case.cluster.devices_per_server, case.cluster.ports_per_server))
     kpis(
         [
-            ("Iteration", time(makespan), *_change(makespan, before.makespan_ms if before else None, "ms", _by(result), worse_up=True)),
+            (
+                "Iteration",
+                time(makespan),
+                *_change(makespan, before.makespan_ms if before else None, "ms", _by(result), worse_up=True),
+            ),
             (
                 "Gap to bound",
                 percent(gap),
@@ -53,7 +57,12 @@ def schedule_kpis(case: Case, result: Result, now: Measures) -> None:
             (
                 "Devices computing",
                 percent(now.device_busy),
-                *_change(100 * now.device_busy, 100 * before.device_busy if before else None, "points", f"of {plural(devices, 'device')}"),
+                *_change(
+                    100 * now.device_busy,
+                    100 * before.device_busy if before else None,
+                    "points",
+                    f"of {plural(devices, 'device')}",
+                ),
             ),
             (
                 "Ports carrying",

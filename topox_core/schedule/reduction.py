@@ -129,9 +129,10 @@ def _refuse_too_many_slots(graph: TransferGraph, duration_ms: FloatArray, cluste
     if least > MAX_SLOTS:
         suggestion = float(f"{least * cluster.slot_ms / 10_000:.1g}")
         longest = int(np.argmax(duration_ms))
+        slots_in_words = f"{least:,.0f}" if least < 1e15 else f"{least:.3g}"
         raise InputError(
-            f"the iteration has at least {least:,.0f} slots of {cluster.slot_ms:g} ms (limit {MAX_SLOTS:,}); are units mixed up? "
-            f"The longest task, {graph.ids[longest] or 'a lowered transfer'}, lasts {duration_ms[longest]:g} ms. "
+            f"the iteration has at least {slots_in_words} slots of {cluster.slot_ms:g} ms (limit {MAX_SLOTS:,}); are units "
+            f"mixed up? The longest task, {graph.ids[longest] or 'a lowered transfer'}, lasts {duration_ms[longest]:g} ms. "
             f"Try slot_ms {suggestion:g}", file="cluster", field="slot_ms")
     used = len(np.unique(np.concatenate([graph.source[transfers], graph.destination[transfers]])))
     if 2 * used * least * 2 > MAX_PROFILE_CELLS:

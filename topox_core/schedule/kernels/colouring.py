@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from topox_core.schedule.kernels.compiled import compiled
+from topox_core.compiled import compiled
 from topox_core.schedule.problem import Int, Int32
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from topox_core.schedule.kernels.compiled import compiled
+from topox_core.compiled import compiled
 from topox_core.schedule.kernels.serial import pop, push
 from topox_core.schedule.problem import Int, Int32
 

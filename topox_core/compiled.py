@@ -1,0 +1,51 @@
+"""One way to compile: cached on disk, free of the interpreter lock."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import ParamSpec, TypeVar, cast
+
+import numba
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+PACKAGE = Path(__file__).parent
+
+
+def cache_folder() -> Path:
+    """Return the folder of the machine code of just these kernels.
+
+    Numba looks only at the file that a function is in, so that a kernel would go on calling the old
+    code of a changed one elsewhere: the folder's name is a digest of all kernels' sources.
+    """
+    sources = sorted({*PACKAGE.glob("**/kernels/*.py"), *PACKAGE.glob("**/kernel.py")})
+    digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    beside = PACKAGE / "__pycache__" / f"kernels-{digest}"
+    try:
+        beside.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        beside = Path(tempfile.gettempdir()) / f"topox-kernels-{os.getuid() if hasattr(os, 'getuid') else 0}-{digest}"
+    return beside if os.access(beside, os.W_OK) or not beside.exists() else Path(tempfile.mkdtemp(prefix="topox-kernels-"))
+
+
+if "NUMBA_CACHE_DIR" not in os.environ:
+    numba.config.CACHE_DIR = str(cache_folder())  # type: ignore[attr-defined]
+
+
+def forget_old_code() -> None:
+    """Delete the machine code of earlier versions of the kernels that lies beside this one's."""
+    current = cache_folder()
+    for folder in current.parent.glob("kernels-*"):
+        if folder != current:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile with numba; the machine code is cached on disk, so that only the first call on a machine takes long."""
+    return cast("Callable[P, R]", numba.njit(cache=True, nogil=True)(function))
