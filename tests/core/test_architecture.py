@@ -28,7 +28,7 @@ MAY_USE = {
     "warm_up": GROUND | {"schedule"},
     "topology": GROUND,
     "fabrics": GROUND | {"schedule", "topology", "measures"},
-    "strategy": GROUND | {"fabrics", "topology", "workloads", "schedule.kernels.compiled"},
+    "strategy": GROUND | {"fabrics", "topology", "workloads"},
     "papers": GROUND | {"fabrics", "topology", "strategy", "workloads", "schedule", "measures"},
 }
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "misc", "common"}

@@ -22,7 +22,7 @@ from topox_core.fabrics.kernels.state import (
 )
 from topox_core.fabrics.kernels.water import bring_up, join_links, leave_links, note_change, refill, unschedule
 from topox_core.graph.transfer_graph import COMPUTE, TRANSFER
-from topox_core.schedule.kernels.compiled import compiled
+from topox_core.compiled import compiled
 
 
 @compiled

@@ -13,7 +13,7 @@ ended before anybody is chosen, so that rounding of floats never decides who goe
 from __future__ import annotations
 
 from topox_core.graph.transfer_graph import FloatArray, IntArray
-from topox_core.schedule.kernels.compiled import compiled
+from topox_core.compiled import compiled
 
 TIE = 1e-12
 
