@@ -11,7 +11,7 @@ PIP := $(PY) -m pip --disable-pip-version-check --no-input
 RUN_STAMP := $(VENV)/stamp-run
 DEV_STAMP := $(VENV)/stamp-dev
 WARM_STAMP := $(VENV)/stamp-warm
-KERNELS := $(wildcard topox_core/schedule/*.py topox_core/schedule/kernels/*.py)
+KERNELS := $(wildcard topox_core/schedule/*.py topox_core/*/kernels/*.py topox_core/strategy/kernel.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test lint bench clean
@@ -69,5 +69,5 @@ $(DEV_STAMP): requirements-dev.txt $(RUN_STAMP)
 
 # Compiled kernels are cached on disk, so that the first schedule is not the slow one.
 $(WARM_STAMP): $(RUN_STAMP) $(KERNELS)
-	@$(PY) -m topox_core.warm_up
+	@$(PY) -m topox_core.warm_up fabrics & $(PY) -m topox_core.warm_up && wait $$!
 	@touch $@

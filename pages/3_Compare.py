@@ -6,7 +6,7 @@ from topox_ui.compare import compare_headline, contest_of, main_figures, run_all
 from topox_ui.compare_controls import controls
 from topox_ui.compare_failures import failures
 from topox_ui.compare_lanes import lanes
-from topox_ui.compare_map import crossover
+from topox_ui.compare_map import crossover, turn
 from topox_ui.downloads import link
 from topox_ui.frame import frame, nothing_loaded, size_switch
 from topox_ui.loading import loaded
@@ -26,7 +26,7 @@ with told(f"Compare · {found.title}"):
     contest = contest_of(case, scenario())
     runs = run_all(case, contest)
 
-compare_headline(found, case, contest, runs)
+compare_headline(found, case, contest, runs, turn(case, contest))
 main_figures(contest, runs, look)
 crossover(case, contest, look)
 lanes(contest, runs, look)

@@ -1,7 +1,8 @@
 """Compile the scheduling kernels before anybody waits for them: ``python -m topox_core.warm_up``.
 
 The machine code is cached on disk, so that only the first call on a machine takes long; a later one
-loads it. The app calls :func:`warm_up` in the background, ``make setup`` calls it once.
+loads it. The app calls both in the background, ``make setup`` calls them once, side by side (the
+second with the argument ``fabrics``).
 """
 
 from __future__ import annotations
@@ -24,12 +25,39 @@ SERVERS = 3
 
 
 def warm_up() -> float:
-    """Schedule a tiny iteration under both models and both rules for circuits; return the seconds it took.
-
-    Every server sends to every other at once over a single port, so that no rule meets the bound at
-    the first try and all of them are called, forwards and backwards, and circuits have to change.
-    """
+    """Schedule a tiny iteration under both models and both rules for circuits; return the seconds it took."""
     began = time.perf_counter()
+    graph, cluster = _everyone_to_everyone()
+    for duplex in ("full", "half"):
+        quick(graph, cluster.changed(duplex=duplex, reconfiguration_ms=0.5), Settings.of("physical"))
+        quick(graph, cluster.changed(duplex=duplex), Settings.of("physical", circuits="per-slot"))
+        quick(graph, cluster.changed(duplex=duplex), Settings.of("paper"))
+    _propagate(graph, cluster)
+    return time.perf_counter() - began
+
+
+def warm_up_fabrics() -> float:
+    """Run the same iteration on every fabric, and time one strategy; return the seconds it took."""
+    from topox_core.fabrics.compare import compare
+    from topox_core.strategy.evaluator import FastEvaluator
+    from topox_core.strategy.models import named
+    from topox_core.strategy.network import non_blocking
+    from topox_core.strategy.strategy import data_parallel
+
+    began = time.perf_counter()
+    graph, cluster = _everyone_to_everyone()
+    compare(graph, cluster.changed(reconfiguration_ms=0.5), Settings.of("physical", engine="list"))
+    model = named("dlrm-16").build(16)
+    FastEvaluator(model, non_blocking(16))(data_parallel(model, 16))
+    return time.perf_counter() - began
+
+
+def _everyone_to_everyone() -> tuple[TaskGraph, Cluster]:
+    """Return a tiny iteration in which every server sends to every other at once over a single port.
+
+    So no rule meets the bound at the first try: all of them are called, forwards and backwards, and
+    circuits have to change.
+    """
     tasks = []
     for server in range(SERVERS):
         tasks.append(Task(f"f{server}", "forward", server=server, device=0, duration_ms=1.5))
@@ -40,12 +68,7 @@ def warm_up() -> float:
         tasks.append(Task(f"b{server}", "backward", arrivals, server=server, device=0, duration_ms=2.5))
     graph = validated("warm-up", tasks, "warm-up")
     cluster = Cluster(servers=SERVERS, ports_per_server=1, switches=1, ports_per_switch=2, port_gbps=100.0)
-    for duplex in ("full", "half"):
-        quick(graph, cluster.changed(duplex=duplex, reconfiguration_ms=0.5), Settings.of("physical"))
-        quick(graph, cluster.changed(duplex=duplex), Settings.of("physical", circuits="per-slot"))
-        quick(graph, cluster.changed(duplex=duplex), Settings.of("paper"))
-    _propagate(graph, cluster)
-    return time.perf_counter() - began
+    return graph, cluster
 
 
 def _propagate(graph: TaskGraph, cluster: Cluster) -> None:
@@ -62,4 +85,5 @@ def _unheard(_bound: int) -> None:
 
 if __name__ == "__main__":
     forget_old_code()
-    sys.stdout.write(f"Kernels ready after {warm_up():.1f} s\n")
+    seconds = warm_up_fabrics() if sys.argv[1:] == ["fabrics"] else warm_up()
+    sys.stdout.write(f"Kernels ready after {seconds:.1f} s\n")

@@ -25,6 +25,7 @@ from topox_ui.show import chart, frame
 from topox_ui.solving import MOST_KEPT, Case, desk
 
 Runs = dict[str, FabricRun]
+NUMBERS = ("Iteration", "Gap", "Changes", "Dark", "Tax")
 WORTH_A_WORD = 1_500  # tasks; fewer run before a spinner could be read
 
 
@@ -49,7 +50,8 @@ def contest_of(case: Case, now: Scenario) -> Contest:
     options = FabricOptions(topology_variant=viewed(now, "variant"))
     words = "Fat-tree, full"
     if kind == "cost":
-        options = replace(options, equivalent_gbps=float(f"{cluster.ports_per_server * cluster.port_gbps / viewed(now, 'cost_ratio'):.6g}"))
+        full_gbps = cluster.ports_per_server * cluster.port_gbps
+        options = replace(options, equivalent_gbps=float(f"{full_gbps / viewed(now, 'cost_ratio'):.6g}"))
         words = "Fat-tree, same cost"
     elif kind == "racks":
         rack = now.value("servers_per_rack") or max(1, cluster.servers // 4)
@@ -59,8 +61,10 @@ def contest_of(case: Case, now: Scenario) -> Contest:
 
 
 def scaled(options: FabricOptions, case: Case) -> FabricOptions:
-    """Return options for a map over port speeds: a NIC of the same cost becomes as slow a link above racks of one server,
-    which follows the speed."""
+    """Return options for a map over port speeds.
+
+    A NIC of the same cost becomes as slow a link above racks of one server, which follows the speed.
+    """
     if options.equivalent_gbps is None:
         return options
     full = case.cluster.ports_per_server * case.cluster.port_gbps
@@ -83,8 +87,10 @@ def run_all(case: Case, contest: Contest) -> Runs:
 
 
 def _key(case: Case, name: str, options: FabricOptions) -> str:
-    own = {"fat_tree": (options.oversubscription, options.servers_per_rack, options.equivalent_gbps),
-           "static": (options.topology_variant,)}.get(name, ())
+    own = {
+        "fat_tree": (options.oversubscription, options.servers_per_rack, options.equivalent_gbps),
+        "static": (options.topology_variant,),
+    }.get(name, ())
     return f"{case.key}|{name}|{own}"
 
 
@@ -99,13 +105,25 @@ def _best_plan(case: Case, run: FabricRun) -> FabricRun:
     mine = run.result
     if mine is None or mine.makespan_ms is None:
         return run
-    if known is not None and known.execution is not None and known.makespan_ms is not None and (
-            known.makespan_ms, -known.bound_ms) < (mine.makespan_ms, -mine.bound_ms):
+    if (
+        known is not None
+        and known.execution is not None
+        and known.makespan_ms is not None
+        and (known.makespan_ms, -known.bound_ms) < (mine.makespan_ms, -mine.bound_ms)
+    ):
         circuits = known.execution.circuits
-        return replace(run, execution=known.execution, bound_ms=max(run.bound_ms, known.bound_ms), bound_by=known.bound_by,
-                       traffic=circuit_traffic(known.execution), result=known, message=known.message,
-                       breakdown=breakdown(known.execution, case.settings.exclusive_devices),
-                       circuits_changed=int(circuits.changed.sum()), dark_ms=float((circuits.start_ms - circuits.setup_ms).sum()))
+        return replace(
+            run,
+            execution=known.execution,
+            bound_ms=max(run.bound_ms, known.bound_ms),
+            bound_by=known.bound_by,
+            traffic=circuit_traffic(known.execution),
+            result=known,
+            message=known.message,
+            breakdown=breakdown(known.execution, case.settings.exclusive_devices),
+            circuits_changed=int(circuits.changed.sum()),
+            dark_ms=float((circuits.start_ms - circuits.setup_ms).sum()),
+        )
     if known is None or known is not mine:
         desk().results[case.key] = mine
         while len(desk().results) > MOST_KEPT:
@@ -113,16 +131,25 @@ def _best_plan(case: Case, run: FabricRun) -> FabricRun:
     return run
 
 
-def compare_headline(loaded: Loaded, case: Case, contest: Contest, runs: Runs) -> None:
-    """Write who wins and why: the verdict's first clause as the headline, the rest under it."""
-    said = sentence(runs).rstrip(".").replace("Fat-tree", contest.labels["fat_tree"].replace(", ", " of the ", 1)
-                                              if contest.labels["fat_tree"].endswith("cost") else contest.labels["fat_tree"])
+def compare_headline(loaded: Loaded, case: Case, contest: Contest, runs: Runs, turn: str) -> None:
+    """Write who wins and why: the verdict's first clause as the headline; the rest, and where the answer turns, under it."""
+    said = (
+        sentence(runs)
+        .rstrip(".")
+        .replace(
+            "Fat-tree",
+            contest.labels["fat_tree"].replace(", ", " of the ", 1)
+            if contest.labels["fat_tree"].endswith("cost")
+            else contest.labels["fat_tree"],
+        )
+    )
     first, *rest = said.split("; ")
     delay = f"{short(case.cluster.reconfiguration_ms)}&nbsp;ms delay" if case.cluster.reconfiguration_ms else "no delay"
     headline(f"Compare · {escape(loaded.title)} · {cluster_words(case.cluster)}, {delay}", f"{_emphasised(first)}.")
-    if rest:
-        tail = "; ".join(rest)
-        st.html(f'<p class="quiet" style="margin-top:-.55rem">{escape(tail[0].upper() + tail[1:])}.</p>')
+    tail = "; ".join(rest)
+    said = " ".join(part for part in (turn, f"{escape(tail[0].upper() + tail[1:])}." if tail else "") if part)
+    if said:
+        st.html(f'<p class="quiet" style="margin-top:-.55rem">{said}</p>')
 
 
 def _emphasised(words: str) -> str:
@@ -140,19 +167,31 @@ def main_figures(contest: Contest, runs: Runs, look: Look) -> None:
     first = fastest(buildable)
     notes = dict.fromkeys(first, "equal") if len(first) > 1 else dict.fromkeys(first, "fastest buildable")
     with left:
-        chart_title("One iteration on every fabric, and where its time goes",
-                    "ms along the critical chain; tick: no iteration on that fabric can be shorter", under=True)
-        chart(iteration_bars(runs, contest.labels, notes, look.theme, look.scale), "iterations",
-              "Iteration time by fabric: " + "; ".join(f"{contest.labels[n]} {short(r.iteration_ms)} ms" for n, r in runs.items()),
-              lambda: _breakdown_table(contest, runs), "Where the time goes")
+        chart_title(
+            "One iteration on every fabric, and where its time goes",
+            "ms along the critical chain; tick: no iteration on that fabric can be shorter",
+            under=True,
+        )
+        chart(
+            iteration_bars(runs, contest.labels, notes, look.theme, look.scale),
+            "iterations",
+            "Iteration time by fabric: " + "; ".join(f"{contest.labels[n]} {short(r.iteration_ms)} ms" for n, r in runs.items()),
+            lambda: _breakdown_table(contest, runs),
+            "Where the time goes",
+        )
     with right:
         chart_title("The same in numbers", "gap: to the lower bound; tax: hops a byte travels", under=True)
-        frame({"Fabric": [contest.labels[name] for name in runs],
-               "Iteration": [time(run.iteration_ms) for run in runs.values()],
-               "Gap": [percent(gap(run.iteration_ms, run.bound_ms)) for run in runs.values()],
-               "Changes": [count(run.circuits_changed) for run in runs.values()],
-               "Dark": [percent(dark_share(run)) for run in runs.values()],
-               "Tax": [short(run.traffic.bandwidth_tax) for run in runs.values()]})
+        frame(
+            {
+                "Fabric": [contest.labels[name] for name in runs],
+                "Iteration": [time(run.iteration_ms) for run in runs.values()],
+                "Gap": [percent(gap(run.iteration_ms, run.bound_ms)) for run in runs.values()],
+                "Changes": [count(run.circuits_changed) for run in runs.values()],
+                "Dark": [percent(dark_share(run)) for run in runs.values()],
+                "Tax": [short(run.traffic.bandwidth_tax) for run in runs.values()],
+            },
+            column_config={name: st.column_config.TextColumn(alignment="right") for name in NUMBERS},
+        )
         for name in ("scheduled", "fat_tree", "static"):
             if name in runs and runs[name].message:
                 st.html(f'<p class="quiet">{escape(contest.labels[name])}: {escape(_polished(runs[name].message))}</p>')
@@ -171,10 +210,23 @@ def dark_share(run: FabricRun) -> float:
 
 
 def _breakdown_table(contest: Contest, runs: Runs) -> pd.DataFrame:
-    return pd.DataFrame([
-        {"fabric": contest.labels[name], "iteration (ms)": run.iteration_ms, "compute (ms)": parts_of(run.breakdown)[0],
-         "exposed transfer (ms)": run.breakdown.exposed_ms, "dark (ms)": run.breakdown.dark_ms,
-         "waiting (ms)": run.breakdown.waiting_ms, "bound (ms)": run.bound_ms, "what binds": run.bound_by,
-         "circuit changes": run.circuits_changed, "dark, all circuits (ms)": run.dark_ms,
-         "bandwidth tax": run.traffic.bandwidth_tax, "mean hops": run.traffic.mean_hops, "longest hops": run.traffic.longest_hops}
-        for name, run in runs.items()])
+    return pd.DataFrame(
+        [
+            {
+                "fabric": contest.labels[name],
+                "iteration (ms)": run.iteration_ms,
+                "compute (ms)": parts_of(run.breakdown)[0],
+                "exposed transfer (ms)": run.breakdown.exposed_ms,
+                "dark (ms)": run.breakdown.dark_ms,
+                "waiting (ms)": run.breakdown.waiting_ms,
+                "bound (ms)": run.bound_ms,
+                "what binds": run.bound_by,
+                "circuit changes": run.circuits_changed,
+                "dark, all circuits (ms)": run.dark_ms,
+                "bandwidth tax": run.traffic.bandwidth_tax,
+                "mean hops": run.traffic.mean_hops,
+                "longest hops": run.traffic.longest_hops,
+            }
+            for name, run in runs.items()
+        ]
+    )

@@ -39,13 +39,29 @@ def controls(loaded: Loaded) -> None:
         st.divider()
         st.html('<p class="side">What if</p>')
         per_slot = settings.circuits == "per-slot"
-        _slide("Reconfiguration delay", "reconfiguration_ms", cluster.reconfiguration_ms, DELAYS_MS, delay_word, disabled=per_slot,
-               help="Dark time of a port that changes its circuit. Scheduled circuits change on slot boundaries, so there it is "
-                    "rounded up to whole slots." if not per_slot else
-               "Circuits that are drawn afresh each slot pay no delay: let circuits stay to charge one.")
-        _slide("Port speed", "port_gbps", cluster.port_gbps, SPEEDS_GBPS, lambda v: f"{v:g}G", help="Gbit/s of one port, each way.")
-        st.pills("Fabrics", list(FABRICS), selection_mode="multi", format_func=FABRICS.__getitem__, on_change=_fabrics,
-                 key=widget("fabrics", viewed(now, "fabrics").split(",")))
+        _slide(
+            "Reconfiguration delay",
+            "reconfiguration_ms",
+            cluster.reconfiguration_ms,
+            DELAYS_MS,
+            delay_word,
+            disabled=per_slot,
+            help="Dark time of a port that changes its circuit. Scheduled circuits change on slot boundaries, so there it is "
+            "rounded up to whole slots."
+            if not per_slot
+            else "Circuits that are drawn afresh each slot pay no delay: let circuits stay to charge one.",
+        )
+        _slide(
+            "Port speed", "port_gbps", cluster.port_gbps, SPEEDS_GBPS, lambda v: f"{v:g}G", help="Gbit/s of one port, each way."
+        )
+        st.pills(
+            "Fabrics",
+            list(FABRICS),
+            selection_mode="multi",
+            format_func=FABRICS.__getitem__,
+            on_change=_fabrics,
+            key=widget("fabrics", viewed(now, "fabrics").split(",")),
+        )
         with st.expander("Fat-tree", key="fat_tree_menu", type="compact"):
             _fat_tree(cluster)
         with st.expander("More what-ifs", key="more_compare", type="compact"):
@@ -57,18 +73,37 @@ def controls(loaded: Loaded) -> None:
 def _fat_tree(cluster: Cluster) -> None:
     now = scenario()
     kind = viewed(now, "fat_tree")
-    st.segmented_control("Its bandwidth", list(FAT_TREES), format_func=FAT_TREES.__getitem__, required=True, on_change=chosen,
-                         key=widget("fat_tree", kind), args=("fat_tree", "w_fat_tree"),
-                         help="same cost: one slower NIC a server. racks: all ports, less above the racks. full: all ports everywhere.")
+    st.segmented_control(
+        "Its bandwidth",
+        list(FAT_TREES),
+        format_func=FAT_TREES.__getitem__,
+        required=True,
+        on_change=chosen,
+        key=widget("fat_tree", kind),
+        args=("fat_tree", "w_fat_tree"),
+        help="same cost: one slower NIC a server. racks: less above the racks. full: all ports everywhere.",
+    )
     full = cluster.ports_per_server * cluster.port_gbps
     if kind == "cost":
         ratio = viewed(now, "cost_ratio")
-        _slide("Same money buys", "cost_ratio", ratio, RATIOS, lambda v: f"{short(full / v)}G",
-               help=f"Of the {full:g} Gbit/s that a server's circuits have. TopoOpt (NSDI 2023) found a full-bandwidth packet "
-                    "network 3.2 times as expensive as circuits on average, hence the first value: an assumption, not a price list.")
+        _slide(
+            "Same money buys",
+            "cost_ratio",
+            ratio,
+            RATIOS,
+            lambda v: f"{short(full / v)}G",
+            help=f"Of the {full:g} Gbit/s that a server's circuits have. TopoOpt (NSDI 2023) found a full-bandwidth packet "
+            "network 3.2 times as expensive as circuits on average, hence the first value: assumed, not priced.",
+        )
     elif kind == "racks":
-        _slide("Oversubscription", "oversubscription", viewed(now, "oversubscription"), OVERSUBSCRIPTIONS, lambda v: f"{v:g}:1",
-               help="A rack's way up carries its servers' bandwidth divided by this.")
+        _slide(
+            "Oversubscription",
+            "oversubscription",
+            viewed(now, "oversubscription"),
+            OVERSUBSCRIPTIONS,
+            lambda v: f"{v:g}:1",
+            help="A rack's way up carries its servers' bandwidth divided by this.",
+        )
         racks = [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= cluster.servers]
         rack = now.value("servers_per_rack") or max(1, cluster.servers // 4)
         _slide("Servers per rack", "servers_per_rack", rack, racks, str, help="Below the oversubscribed links.")
@@ -76,24 +111,58 @@ def _fat_tree(cluster: Cluster) -> None:
 
 def _more(cluster: Cluster, settings: Settings) -> None:
     each = [cluster.switches * k for k in range(1, max(4, 8 // cluster.switches) + 1)]
-    _slide("Ports per server", "ports_per_server", cluster.ports_per_server, each, str,
-           help="Optical ports of one server, spread evenly over the switches.")
-    _slide("Rings of a collective", "rings", settings.lowering.rings, RINGS, str,
-           help="Of the circuits that change; static circuits run all-reduces on the rings that they were laid for.")
+    _slide(
+        "Ports per server",
+        "ports_per_server",
+        cluster.ports_per_server,
+        each,
+        str,
+        help="Optical ports of one server, spread evenly over the switches.",
+    )
+    _slide(
+        "Rings of a collective",
+        "rings",
+        settings.lowering.rings,
+        RINGS,
+        str,
+        help="Of the circuits that change; static circuits run all-reduces on the rings that they were laid for.",
+    )
     name = widget("all_reduce_on_network", settings.lowering.all_reduce_on_network)
-    st.toggle("All-reduce on the network", key=name, on_change=chosen, args=("all_reduce_on_network", name),
-              help="Off: all-reduces take no time on the network, as in most rows of TOPO-X Table III.")
+    st.toggle(
+        "All-reduce on the network",
+        key=name,
+        on_change=chosen,
+        args=("all_reduce_on_network", name),
+        help="Off: all-reduces take no time on the network, as in most rows of TOPO-X Table III.",
+    )
     name = widget("variant", viewed(scenario(), "variant"))
-    st.segmented_control("TopologyFinder", list(VARIANTS), format_func=VARIANTS.__getitem__, key=name, on_change=chosen,
-                         args=("variant", name), required=True, help="How the static circuits are laid out.")
+    st.segmented_control(
+        "TopologyFinder",
+        list(VARIANTS),
+        format_func=VARIANTS.__getitem__,
+        key=name,
+        on_change=chosen,
+        args=("variant", name),
+        required=True,
+        help="How the static circuits are laid out.",
+    )
     st.caption("Slots, switches and the rest are on Schedule, and hold here too.")
 
 
-def _slide(label: str, key: str, value: Any, choices: Iterable[Any], words: Callable[[Any], str], *, help: str,
-           disabled: bool = False) -> None:
+def _slide(
+    label: str, key: str, value: Any, choices: Iterable[Any], words: Callable[[Any], str], *, help: str, disabled: bool = False
+) -> None:
     name = widget(key, value)
-    st.select_slider(label, sorted({*choices, value}), format_func=words, key=name, on_change=chosen, args=(key, name), help=help,
-                     disabled=disabled)
+    st.select_slider(
+        label,
+        sorted({*choices, value}),
+        format_func=words,
+        key=name,
+        on_change=chosen,
+        args=(key, name),
+        help=help,
+        disabled=disabled,
+    )
 
 
 def _fabrics() -> None:

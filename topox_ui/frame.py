@@ -9,11 +9,12 @@ from dataclasses import dataclass
 import streamlit as st
 
 from topox_core.figures.palette import Theme, theme_of
-from topox_core.warm_up import warm_up
+from topox_core.warm_up import warm_up, warm_up_fabrics
 from topox_ui import session
 from topox_ui.style import css
 
-PAGES = (("app.py", "Home"), ("pages/1_Schedule.py", "Schedule"), ("pages/2_Circuits.py", "Circuits"))
+PAGES = (("app.py", "Home"), ("pages/1_Schedule.py", "Schedule"), ("pages/2_Circuits.py", "Circuits"),
+         ("pages/3_Compare.py", "Compare"))
 PLAIN = {"displayModeBar": False, "responsive": True}
 
 
@@ -44,9 +45,14 @@ def frame(page: str) -> Look:
 @st.cache_resource
 def warmed() -> threading.Thread:
     """Load the compiled kernels beside the first visitor, so that no click waits for them."""
-    thread = threading.Thread(target=warm_up, name="warm up", daemon=True)
+    thread = threading.Thread(target=_warm_all, name="warm up", daemon=True)
     thread.start()
     return thread
+
+
+def _warm_all() -> None:
+    warm_up()
+    warm_up_fabrics()
 
 
 @st.fragment(run_every=2)

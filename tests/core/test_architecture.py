@@ -25,7 +25,7 @@ MAY_USE = {
     "worker": GROUND | {"schedule"},
     "exports": GROUND | {"measures"},
     "figures": GROUND | {"measures", "schedule.result", "check.report", "fabrics", "topology", "strategy", "papers"},
-    "warm_up": GROUND | {"schedule"},
+    "warm_up": GROUND | {"schedule", "fabrics", "strategy"},
     "topology": GROUND,
     "fabrics": GROUND | {"schedule", "topology", "measures"},
     "strategy": GROUND | {"fabrics", "topology", "workloads"},

@@ -64,7 +64,7 @@ def winner(point: Point) -> Winner:
 
 
 def place(values: Sequence[float], value: float) -> float:
-    """Return where a value lies among the ascending values of an axis drawn with equal steps, between two of them in proportion."""
+    """Return where a value lies among the ascending values of an axis that is drawn with equal steps."""
     low = _level(values, 0.0)
     levels = [_level(values, v) for v in values]
     return float(np.interp(max(_level(values, value), low), levels, np.arange(len(values))))
@@ -75,8 +75,9 @@ def _level(values: Sequence[float], value: float) -> float:
     return math.log10(value) if value > 0 else math.log10(least) - 1.0
 
 
-def winner_map(points: Sequence[Point], axes: Axes, labels: Mapping[str, str], now: tuple[float, float], theme: Theme,
-               scale: float = 1.0) -> go.Figure:
+def winner_map(
+    points: Sequence[Point], axes: Axes, labels: Mapping[str, str], now: tuple[float, float], theme: Theme, scale: float = 1.0
+) -> go.Figure:
     """Return the map: colour the winner, number its lead in %, ring the setting; a clear marker in each cell takes clicks.
 
     Parameters
@@ -100,55 +101,131 @@ def winner_map(points: Sequence[Point], axes: Axes, labels: Mapping[str, str], n
             words = f"{short(round(100 * one.lead))} %" if one.fabric else "equal" if one.equals else "none"
             text.append({"x": x, "y": y, "text": words, "showarrow": False, "font": {"size": 12 * scale, "color": colour}})
     colours = [theme.page, theme.grid, *(theme.fabric_colour(name) for name in present)]
-    figure = go.Figure(go.Heatmap(z=z, colorscale=discrete_scale(colours), zmin=-0.5, zmax=len(colours) - 0.5, showscale=False,
-                                  hoverinfo="skip", xgap=2, ygap=2))
+    figure = go.Figure(
+        go.Heatmap(
+            z=z,
+            colorscale=discrete_scale(colours),
+            zmin=-0.5,
+            zmax=len(colours) - 0.5,
+            showscale=False,
+            hoverinfo="skip",
+            xgap=2,
+            ygap=2,
+        )
+    )
     figure.add_trace(_clicks(points, won, values, delays, labels, axes, scale))
     for name in [*present, ""]:
         if name or any(not one.fabric for one in won.values()):
-            figure.add_trace(go.Scatter(
-                x=[None], y=[None], mode="markers", showlegend=True, hoverinfo="skip",
-                name=labels[name] if name else f"equal (within {100 * EQUAL:.0f} %)",
-                marker={"symbol": "square", "size": 13, "color": theme.fabric_colour(name) if name else theme.grid}))
-    x, y = place(values, now[0]), place(delays, now[1])
-    ring = {"type": "rect", "x0": x - 0.47, "x1": x + 0.47, "y0": y - 0.46, "y1": y + 0.46,
-            "line": {"color": theme.ink, "width": 2.5}}
+            figure.add_trace(
+                go.Scatter(
+                    x=[None],
+                    y=[None],
+                    mode="markers",
+                    showlegend=True,
+                    hoverinfo="skip",
+                    name=labels[name] if name else f"equal (within {100 * EQUAL:.0f} %)",
+                    marker={"symbol": "square", "size": 13, "color": theme.fabric_colour(name) if name else theme.grid},
+                )
+            )
+    across, up = place(values, now[0]), place(delays, now[1])
+    ring = {
+        "type": "rect",
+        "x0": across - 0.47,
+        "x1": across + 0.47,
+        "y0": up - 0.46,
+        "y1": up + 0.46,
+        "line": {"color": theme.ink, "width": 2.5},
+    }
     by_speed = axes.by == "port_gbps"
     return frame(
-        figure, theme, (31 * len(delays) + 92) * scale, scale, showlegend=True, annotations=text, shapes=[ring],
+        figure,
+        theme,
+        (31 * len(delays) + 92) * scale,
+        scale,
+        showlegend=True,
+        annotations=text,
+        shapes=[ring],
         margin={"l": 76 * scale, "r": 8, "t": 34 * scale, "b": 44, "pad": 0},
-        xaxis=axis(theme, scale, range=[-0.5, len(values) - 0.5], tickvals=list(range(len(values))), ticks="",
-                   ticktext=[f"{v:g}G" if by_speed else f"{v:g}" for v in values],
-                   title="port speed" if by_speed else "ports per server"),
-        yaxis=axis(theme, scale, range=[-0.5, len(delays) - 0.5], tickvals=list(range(len(delays))), ticks="",
-                   ticktext=[delay_word(d) for d in delays], title="reconfiguration delay"))
+        xaxis=axis(
+            theme,
+            scale,
+            range=[-0.5, len(values) - 0.5],
+            tickvals=list(range(len(values))),
+            ticks="",
+            ticktext=[f"{v:g}G" if by_speed else f"{v:g}" for v in values],
+            title="port speed" if by_speed else "ports per server",
+        ),
+        yaxis=axis(
+            theme,
+            scale,
+            range=[-0.5, len(delays) - 0.5],
+            tickvals=list(range(len(delays))),
+            ticks="",
+            ticktext=[delay_word(d) for d in delays],
+            title="reconfiguration delay",
+        ),
+    )
 
 
-def _clicks(points: Sequence[Point], won: Mapping[tuple[float, float], Winner], values: list[float], delays: list[float],
-            labels: Mapping[str, str], axes: Axes, scale: float) -> go.Scatter:
+def _clicks(
+    points: Sequence[Point],
+    won: Mapping[tuple[float, float], Winner],
+    values: list[float],
+    delays: list[float],
+    labels: Mapping[str, str],
+    axes: Axes,
+    scale: float,
+) -> go.Scatter:
     """Return clear markers over the cells: a heatmap's cells cannot be clicked in Streamlit."""
     facts = []
     for p in points:
         one = won[p.value, p.delay_ms]
         rows = [f"{labels[name]} {short(p.outcomes[name].iteration_ms)} ms" for name in FABRICS if name in p.outcomes]
         rows += [f"{labels[name]}: cannot run" for name in p.failed]
-        head = (f"{labels[one.fabric]} leads by {100 * one.lead:.3g} %" if one.fabric and one.lead else
-                labels[one.fabric] if one.fabric else "equal: " + ", ".join(labels[name] for name in one.equals))
-        facts.append([p.value, p.delay_ms, head, "<br>".join(rows), f"{p.value:g}" + ("G" if axes.by == "port_gbps" else " ports"),
-                      delay_word(p.delay_ms)])
+        head = (
+            f"{labels[one.fabric]} leads by {100 * one.lead:.3g} %"
+            if one.fabric and one.lead
+            else labels[one.fabric]
+            if one.fabric
+            else "equal: " + ", ".join(labels[name] for name in one.equals)
+        )
+        facts.append(
+            [
+                p.value,
+                p.delay_ms,
+                head,
+                "<br>".join(rows),
+                f"{p.value:g}" + ("G" if axes.by == "port_gbps" else " ports"),
+                delay_word(p.delay_ms),
+            ]
+        )
     return go.Scatter(
-        x=[values.index(p.value) for p in points], y=[delays.index(p.delay_ms) for p in points], mode="markers", name="",
-        marker={"symbol": "square", "size": 26 * scale, "color": "rgba(0,0,0,0)", "opacity": 0}, customdata=facts,
-        selected={"marker": {"opacity": 0}}, unselected={"marker": {"opacity": 0}},
-        hovertemplate="<b>%{customdata[4]}, %{customdata[5]}</b><br>%{customdata[2]}<br>%{customdata[3]}<extra></extra>")
+        x=[values.index(p.value) for p in points],
+        y=[delays.index(p.delay_ms) for p in points],
+        mode="markers",
+        name="",
+        marker={"symbol": "square", "size": 26 * scale, "color": "rgba(0,0,0,0)", "opacity": 0},
+        customdata=facts,
+        selected={"marker": {"opacity": 0}},
+        unselected={"marker": {"opacity": 0}},
+        hovertemplate="<b>%{customdata[4]}, %{customdata[5]}</b><br>%{customdata[2]}<br>%{customdata[3]}<extra></extra>",
+    )
 
 
 def delay_word(delay_ms: float) -> str:
-    """Return a delay as an axis writes it: 0, 20 µs, 1 ms."""
-    return "0" if delay_ms == 0 else f"{delay_ms * 1000:.3g} µs" if delay_ms < 0.1 else f"{delay_ms:g} ms"
+    """Return a delay as an axis writes it: 0 ms, 20 µs, 1 ms."""
+    return "0 ms" if delay_ms == 0 else f"{delay_ms * 1000:.3g} µs" if delay_ms < 0.1 else f"{delay_ms:g} ms"
 
 
-def cut(points: Sequence[Point], value: float, delays: Sequence[float], labels: Mapping[str, str], now_ms: float, theme: Theme,
-        scale: float = 1.0) -> go.Figure:
+def cut(
+    points: Sequence[Point],
+    value: float,
+    delays: Sequence[float],
+    labels: Mapping[str, str],
+    now_ms: float,
+    theme: Theme,
+    scale: float = 1.0,
+) -> go.Figure:
     """Return iteration against delay at one value of the other axis, both logarithmic; today's delay is a dotted line.
 
     A delay of 0 has no place on a logarithmic axis; it is drawn a decade below the smallest other one.
@@ -165,29 +242,72 @@ def cut(points: Sequence[Point], value: float, delays: Sequence[float], labels: 
     for name in names:
         at = [(_level(order, p.delay_ms), p.outcomes[name].iteration_ms, p.delay_ms) for p in here if name in p.outcomes]
         steady_name = name not in PAYS_DELAY
-        figure.add_trace(go.Scatter(
-            x=[x for x, _, _ in at], y=[ms for _, ms, _ in at], mode="lines" if steady_name else "lines+markers", name=labels[name],
-            showlegend=not steady_name, line={"color": theme.fabric_colour(name), "width": 3 if name == "scheduled" else 2,
-                                              "dash": FABRIC_DASH[name]},
-            marker={"size": 7, "opacity": 1, "symbol": {"reactive": "circle", "provisioned": "diamond"}.get(name, "square")},
-            customdata=[[labels[name], delay_word(d), f"{ms:.6g}"] for _, ms, d in at],
-            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: %{customdata[2]} ms<extra></extra>"))
+        figure.add_trace(
+            go.Scatter(
+                x=[x for x, _, _ in at],
+                y=[ms for _, ms, _ in at],
+                mode="lines" if steady_name else "lines+markers",
+                name=labels[name],
+                showlegend=not steady_name,
+                line={"color": theme.fabric_colour(name), "width": 3 if name == "scheduled" else 2, "dash": FABRIC_DASH[name]},
+                marker={"size": 7, "opacity": 1, "symbol": {"reactive": "circle", "provisioned": "diamond"}.get(name, "square")},
+                customdata=[[labels[name], delay_word(d), f"{ms:.6g}"] for _, ms, d in at],
+                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: %{customdata[2]} ms<extra></extra>",
+            )
+        )
         if steady_name and at:
-            labelled.append({"x": at[-1][0], "y": math.log10(at[-1][1]), "xanchor": "right", "yanchor": "bottom", "showarrow": False,
-                             "text": labels[name], "font": {"size": 11.5 * scale, "color": theme.ink}})
+            labelled.append(
+                {
+                    "x": at[-1][0],
+                    "y": math.log10(at[-1][1]),
+                    "xanchor": "right",
+                    "yanchor": "bottom",
+                    "showarrow": False,
+                    "text": labels[name],
+                    "font": {"size": 11.5 * scale, "color": theme.ink},
+                }
+            )
     low = best / 1.12
-    mark = {"type": "line", "x0": _level(order, now_ms), "x1": _level(order, now_ms), "yref": "paper", "y0": 0, "y1": 1,
-            "line": {"color": theme.ink, "width": 1.5, "dash": "2px,3px"}}
+    mark = {
+        "type": "line",
+        "x0": _level(order, now_ms),
+        "x1": _level(order, now_ms),
+        "yref": "paper",
+        "y0": 0,
+        "y1": 1,
+        "line": {"color": theme.ink, "width": 1.5, "dash": "2px,3px"},
+    }
     levels = [_level(order, d) for d in order]
     span = (levels[-1] - levels[0]) * 0.05 if len(levels) > 1 else 0.5
     shown = _apart(levels, (levels[-1] - levels[0]) / 9 if len(levels) > 1 else 0.0)
     return frame(
-        figure, theme, (31 * len(order) + 92) * scale, scale, showlegend=True, shapes=[mark], annotations=labelled,
+        figure,
+        theme,
+        (31 * len(order) + 92) * scale,
+        scale,
+        showlegend=True,
+        shapes=[mark],
+        annotations=labelled,
         margin={"l": 48 * scale, "r": 10, "t": 34 * scale, "b": 44, "pad": 0},
-        xaxis=axis(theme, scale, grid=True, range=[levels[0] - span, levels[-1] + span], tickvals=[levels[k] for k in shown],
-                   ticktext=[f"{order[k]:g}" for k in shown], title="reconfiguration delay, ms (log; 0 at the left)"),
-        yaxis=axis(theme, scale, grid=True, type="log", range=[math.log10(low), math.log10(max(top, low * 1.3))],
-                   tickvals=ticks(low, top), ticktext=[short(t) for t in ticks(low, top)]))
+        xaxis=axis(
+            theme,
+            scale,
+            grid=True,
+            range=[levels[0] - span, levels[-1] + span],
+            tickvals=[levels[k] for k in shown],
+            ticktext=[f"{order[k]:g}" for k in shown],
+            title="reconfiguration delay, ms (log; 0 at the left)",
+        ),
+        yaxis=axis(
+            theme,
+            scale,
+            grid=True,
+            type="log",
+            range=[math.log10(low), math.log10(max(top, low * 1.3))],
+            tickvals=ticks(low, top),
+            ticktext=[short(t) for t in ticks(low, top)],
+        ),
+    )
 
 
 def _apart(levels: Sequence[float], distance: float) -> list[int]:
@@ -201,10 +321,17 @@ def _apart(levels: Sequence[float], distance: float) -> list[int]:
 
 def ticks(low: float, high: float) -> list[float]:
     """Return four to nine round numbers between two, for a logarithmic axis."""
-    for steps in ((1,), (1, 3), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 7), tuple(1 + k / 4 for k in range(36)),
-                  tuple(1 + k / 20 for k in range(180)), tuple(1 + k / 100 for k in range(900))):
+    for steps in (
+        (1,),
+        (1, 3),
+        (1, 2, 5),
+        (1, 1.5, 2, 3, 4, 5, 7),
+        tuple(1 + k / 4 for k in range(36)),
+        tuple(1 + k / 20 for k in range(180)),
+        tuple(1 + k / 100 for k in range(900)),
+    ):
         decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        found = [m * 10.0 ** d for d in decades for m in steps if low <= m * 10.0 ** d <= high]
+        found = [m * 10.0**d for d in decades for m in steps if low <= m * 10.0**d <= high]
         if len(found) >= 4:
             return found[:: math.ceil(len(found) / 8)]
     return [low, high]

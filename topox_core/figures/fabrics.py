@@ -15,7 +15,7 @@ from topox_core.figures.numbers import short, time
 from topox_core.figures.overview import paint
 from topox_core.figures.palette import DARK, IDLE, LOOK_COLOURS, VERMILION, Theme, discrete_scale, looks
 from topox_core.figures.template import axis, frame
-from topox_core.graph.transfer_graph import COMPUTE, TRANSFER
+from topox_core.graph.transfer_graph import COMPUTE, TRANSFER, FloatArray
 
 COMPUTE_COLOUR, EXPOSED_COLOUR = "#0072B2", "#CC79A7"
 LABEL_LEFT = 124  # room for the names of fabrics
@@ -41,8 +41,9 @@ def shown_until(times_ms: Sequence[float]) -> float:
     return max((t for t in times_ms if t <= CUT_AT * best), default=best) or 1.0
 
 
-def iteration_bars(runs: Mapping[str, FabricRun], labels: Mapping[str, str], notes: Mapping[str, str], theme: Theme,
-                   scale: float = 1.0) -> go.Figure:
+def iteration_bars(
+    runs: Mapping[str, FabricRun], labels: Mapping[str, str], notes: Mapping[str, str], theme: Theme, scale: float = 1.0
+) -> go.Figure:
     """Return a bar of time a fabric, stacked along its critical chain, with its lower bound as a tick across it.
 
     Parameters
@@ -63,38 +64,102 @@ def iteration_bars(runs: Mapping[str, FabricRun], labels: Mapping[str, str], not
     starts = np.concatenate([np.zeros((len(names), 1)), ends[:, :-1]], axis=1)
     for k, part in enumerate(PARTS):
         width = ends[:, k] - starts[:, k]
-        room = width / (limit * 1.3) * PLOT_PX
-        figure.add_trace(go.Bar(
-            orientation="h", base=starts[:, k], x=width, y=list(range(len(names))), width=0.6, name=part, showlegend=True,
-            marker=_part_marker(k, theme), text=[short(v) if px >= 30 * scale and k != 2 else "" for v, px in
-                                                 zip(spent[:, k].tolist(), room.tolist(), strict=True)],
-            textposition="inside", insidetextanchor="middle", constraintext="none", textangle=0,
-            textfont={"size": 11.5 * scale, "color": ["#FFFFFF", "#10151C", theme.ink, theme.ink][k]},
-            selected={"marker": {"opacity": 1}}, unselected={"marker": {"opacity": 1}},
-            customdata=[[name, labels[name], f"{value:.6g}", f"{100 * value / total if total else 0:.3g}"] for name, value, total in
-                        zip(names, spent[:, k].tolist(), times, strict=True)],
-            hovertemplate="<b>%{customdata[1]}</b><br>" + part + " %{customdata[2]} ms, %{customdata[3]} %<extra></extra>"))
+        figure.add_trace(
+            go.Bar(
+                orientation="h",
+                base=starts[:, k],
+                x=width,
+                y=list(range(len(names))),
+                width=0.6,
+                name=part,
+                showlegend=True,
+                marker=_part_marker(k, theme),
+                selected={"marker": {"opacity": 1}},
+                unselected={"marker": {"opacity": 1}},
+                customdata=[
+                    [name, labels[name], f"{value:.6g}", f"{100 * value / total if total else 0:.3g}"]
+                    for name, value, total in zip(names, spent[:, k].tolist(), times, strict=True)
+                ],
+                hovertemplate="<b>%{customdata[1]}</b><br>" + part + " %{customdata[2]} ms, %{customdata[3]} %<extra></extra>",
+            )
+        )
+    numbers = _numbers(spent, starts, ends, [run.bound_ms for run in runs.values()], limit * 1.3 / PLOT_PX, theme, scale)
     bounds = [(k, runs[name].bound_ms) for k, name in enumerate(names) if runs[name].bound_ms <= limit]
-    figure.add_trace(go.Scatter(
-        x=[bound for _, bound in bounds], y=[k for k, _ in bounds], mode="markers", name="lower bound", showlegend=True,
-        marker={"symbol": "line-ns", "size": 25 * scale, "opacity": 1, "line": {"width": 2.5, "color": theme.ink}},
-        customdata=[[names[k], labels[names[k]], f"{bound:.6g}", runs[names[k]].bound_by] for k, bound in bounds],
-        hovertemplate="<b>%{customdata[1]}</b><br>no less than %{customdata[2]} ms<br>%{customdata[3]}<extra></extra>"))
-    totals = [{"x": min(t, limit), "y": k, "xanchor": "left", "xshift": 8, "showarrow": False,
-               "text": f"<b>{time(t)}&nbsp; {notes[name]}</b>" if name in notes else time(t) + (" ›" if t > limit else ""),
-               "font": {"size": 12 * scale, "color": theme.ink}} for k, (name, t) in enumerate(zip(names, times, strict=True))]
+    figure.add_trace(
+        go.Scatter(
+            x=[bound for _, bound in bounds],
+            y=[k for k, _ in bounds],
+            mode="markers",
+            name="lower bound",
+            showlegend=True,
+            marker={"symbol": "line-ns", "size": 25 * scale, "opacity": 1, "line": {"width": 2.5, "color": theme.ink}},
+            customdata=[[names[k], labels[names[k]], f"{bound:.6g}", runs[names[k]].bound_by] for k, bound in bounds],
+            hovertemplate="<b>%{customdata[1]}</b><br>no less than %{customdata[2]} ms<br>%{customdata[3]}<extra></extra>",
+        )
+    )
+    totals = [
+        {
+            "x": min(t, limit),
+            "y": k,
+            "xanchor": "left",
+            "xshift": 8,
+            "showarrow": False,
+            "text": f"<b>{time(t)}&nbsp; {notes[name]}</b>" if name in notes else time(t) + (" ›" if t > limit else ""),
+            "font": {"size": 12 * scale, "color": theme.ink},
+        }
+        for k, (name, t) in enumerate(zip(names, times, strict=True))
+    ]
     return frame(
-        figure, theme, (39 * len(names) + 78) * scale, scale, showlegend=True, annotations=totals,
+        figure,
+        theme,
+        (39 * len(names) + 78) * scale,
+        scale,
+        showlegend=True,
+        annotations=totals + numbers,
         margin={"l": LABEL_LEFT * scale, "r": 8, "t": 34 * scale, "b": 30, "pad": 0},
         xaxis=axis(theme, scale, grid=True, range=[0, limit * 1.3], ticksuffix=" ms", nticks=7, tickformat=",~g"),
-        yaxis=axis(theme, scale, range=[len(names) - 0.45, -0.55], tickvals=list(range(len(names))), ticks="",
-                   ticktext=[labels[name] for name in names], tickfont={"size": 12.5 * scale, "color": theme.ink}))
+        yaxis=axis(
+            theme,
+            scale,
+            range=[len(names) - 0.45, -0.55],
+            tickvals=list(range(len(names))),
+            ticks="",
+            ticktext=[labels[name] for name in names],
+            tickfont={"size": 12.5 * scale, "color": theme.ink},
+        ),
+    )
+
+
+def _numbers(
+    spent: FloatArray, starts: FloatArray, ends: FloatArray, bounds: Sequence[float], per_px: float, theme: Theme, scale: float
+) -> list[dict[str, Any]]:
+    """Return the numbers inside the parts that have room for one, beside the bound's tick where that would cross them."""
+    colours = ("#FFFFFF", "#10151C", theme.ink, theme.ink)
+    found = []
+    for (row, part), value in np.ndenumerate(spent):
+        low, high = float(starts[row, part]), float(ends[row, part])
+        words = short(float(value))
+        half = (3.6 * len(words) + 3) * scale * per_px
+        if part == 2 or high - low < 2 * half:
+            continue
+        x = (low + high) / 2
+        if abs(bounds[row] - x) < half:
+            left, right = (low + bounds[row]) / 2, (bounds[row] + high) / 2
+            x = left if bounds[row] - low > high - bounds[row] else right
+            if min(x - low, high - x, abs(x - bounds[row])) < half:
+                continue
+        font = {"size": 11.5 * scale, "color": colours[part]}
+        found.append({"x": x, "y": int(row), "text": words, "showarrow": False, "font": font})
+    return found
 
 
 def _part_marker(part: int, theme: Theme) -> dict[str, Any]:
     if part == 2:
-        return {"color": "rgba(0,0,0,0)", "line": {"color": VERMILION, "width": 1},
-                "pattern": {"shape": "/", "size": 5, "solidity": 0.45, "fgcolor": VERMILION, "bgcolor": theme.page}}
+        return {
+            "color": "rgba(0,0,0,0)",
+            "line": {"color": VERMILION, "width": 1},
+            "pattern": {"shape": "/", "size": 5, "solidity": 0.45, "fgcolor": VERMILION, "bgcolor": theme.page},
+        }
     return {"color": [COMPUTE_COLOUR, EXPOSED_COLOUR, "", theme.line][part], "line": {"color": theme.page, "width": 1}}
 
 
@@ -112,8 +177,10 @@ def strip_image(execution: Execution, until_ms: float, columns: int = COLUMNS) -
     compute = np.flatnonzero((graph.kind == COMPUTE) & (execution.end_ms > execution.start_ms))
     moves = np.flatnonzero((graph.kind == TRANSFER) & (execution.end_ms > execution.start_ms))
     dark = np.flatnonzero(circuits.start_ms > circuits.setup_ms)
-    bars = [(2 * circuits.source[dark] + 1, circuits.setup_ms[dark], circuits.start_ms[dark], np.full(len(dark), DARK, np.uint8)),
-            (2 * graph.server[compute], execution.start_ms[compute], execution.end_ms[compute], look[compute])]
+    bars = [
+        (2 * circuits.source[dark] + 1, circuits.setup_ms[dark], circuits.start_ms[dark], np.full(len(dark), DARK, np.uint8)),
+        (2 * graph.server[compute], execution.start_ms[compute], execution.end_ms[compute], look[compute]),
+    ]
     if len(circuits):
         bars.append((2 * circuits.source + 1, circuits.start_ms, circuits.end_ms, look[circuits.node]))
     else:
@@ -126,45 +193,109 @@ def strip_image(execution: Execution, until_ms: float, columns: int = COLUMNS) -
             place = (place // 2 * rows // (2 * servers)) * 2 + place % 2
             place = np.minimum(place, rows - 1)
         per_ms = columns / until_ms if until_ms > 0 else 0.0
-        paint(image, place, np.floor(start[seen] * per_ms + 1e-6).astype(np.int64), np.round(end[seen] * per_ms).astype(np.int64),
-              colour[seen])
+        paint(
+            image,
+            place,
+            np.floor(start[seen] * per_ms + 1e-6).astype(np.int64),
+            np.round(end[seen] * per_ms).astype(np.int64),
+            colour[seen],
+        )
     return image
 
 
-def strips(images: Mapping[str, NDArray[np.uint8]], labels: Mapping[str, str], times_ms: Mapping[str, float], until_ms: float,
-           theme: Theme, scale: float = 1.0) -> go.Figure:
+def strips(
+    images: Mapping[str, NDArray[np.uint8]],
+    labels: Mapping[str, str],
+    times_ms: Mapping[str, float],
+    until_ms: float,
+    theme: Theme,
+    scale: float = 1.0,
+) -> go.Figure:
     """Return every fabric's iteration under one another on one clock; the end of each is a line with its time."""
     names = list(images)
     rows = max((len(images[name]) for name in names), default=1)
     gap = max(1, round(rows * 0.18))
     stacked = np.zeros(((rows + gap) * max(1, len(names)), COLUMNS), np.uint8)
     for k, name in enumerate(names):
-        stacked[k * (rows + gap):k * (rows + gap) + rows] = images[name]
-    colours = [theme.page, *(LOOK_COLOURS[look] for look in range(1, DARK + 1))]
+        stacked[k * (rows + gap) : k * (rows + gap) + rows] = images[name]
+    colours = ["rgba(0,0,0,0)", *(LOOK_COLOURS[look] for look in range(1, DARK + 1))]
     step = until_ms / COLUMNS
-    figure = go.Figure(go.Heatmap(z=stacked, x0=step / 2, dx=step, y0=0, dy=1, colorscale=discrete_scale(colours), zmin=-0.5,
-                                  zmax=DARK + 0.5, showscale=False, hoverinfo="skip", zsmooth=False))
+    figure = go.Figure(
+        go.Heatmap(
+            z=stacked,
+            x0=step / 2,
+            dx=step,
+            y0=0,
+            dy=1,
+            colorscale=discrete_scale(colours),
+            zmin=-0.5,
+            zmax=DARK + 0.5,
+            showscale=False,
+            hoverinfo="skip",
+            zsmooth=False,
+        )
+    )
     shapes: list[dict[str, Any]] = []
     words: list[dict[str, Any]] = []
     for k, name in enumerate(names):
         top, bottom = k * (rows + gap) - 0.5, k * (rows + gap) + rows - 0.5
-        shapes.append({"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": top, "y1": bottom, "layer": "below",
-                       "fillcolor": theme.band, "line": {"width": 0}})
+        shapes.append(
+            {
+                "type": "rect",
+                "xref": "paper",
+                "x0": 0,
+                "x1": 1,
+                "y0": top,
+                "y1": bottom,
+                "layer": "below",
+                "fillcolor": theme.band,
+                "line": {"width": 0},
+            }
+        )
         inside = times_ms[name] <= until_ms * (1 + 1e-9)
         if inside:
-            shapes.append({"type": "line", "x0": times_ms[name], "x1": times_ms[name], "y0": top, "y1": bottom,
-                           "line": {"color": theme.ink, "width": 1.5}})
-        words.append({"x": min(times_ms[name], until_ms), "y": (top + bottom) / 2, "xanchor": "left", "xshift": 5,
-                      "showarrow": False, "text": time(times_ms[name]) + ("" if inside else " ›"),
-                      "font": {"size": 11.5 * scale, "color": theme.ink}})
+            shapes.append(
+                {
+                    "type": "line",
+                    "x0": times_ms[name],
+                    "x1": times_ms[name],
+                    "y0": top,
+                    "y1": bottom,
+                    "line": {"color": theme.ink, "width": 1.5},
+                }
+            )
+        words.append(
+            {
+                "x": min(times_ms[name], until_ms),
+                "y": (top + bottom) / 2,
+                "xanchor": "left",
+                "xshift": 5,
+                "showarrow": False,
+                "text": time(times_ms[name]) + ("" if inside else " ›"),
+                "font": {"size": 11.5 * scale, "color": theme.ink},
+            }
+        )
     middle = [k * (rows + gap) + (rows - 1) / 2 for k in range(len(names))]
     pixels = float(np.clip(2.6 * rows, 40, 84)) * (1 + gap / rows)
     return frame(
-        figure, theme, (pixels * len(names)) * scale + 34, scale, shapes=shapes, annotations=words,
+        figure,
+        theme,
+        (pixels * len(names)) * scale + 34,
+        scale,
+        shapes=shapes,
+        annotations=words,
         margin={"l": LABEL_LEFT * scale, "r": 8, "t": 4, "b": 28, "pad": 0},
         xaxis=axis(theme, scale, range=[0, until_ms * 1.1], ticksuffix=" ms", nticks=9, tickformat=",~g"),
-        yaxis=axis(theme, scale, range=[len(stacked) - gap - 0.5, -0.5], tickvals=middle, ticks="",
-                   ticktext=[labels[name] for name in names], tickfont={"size": 12.5 * scale, "color": theme.ink}))
+        yaxis=axis(
+            theme,
+            scale,
+            range=[len(stacked) - gap - 0.5, -0.5],
+            tickvals=middle,
+            ticks="",
+            ticktext=[labels[name] for name in names],
+            tickfont={"size": 12.5 * scale, "color": theme.ink},
+        ),
+    )
 
 
 def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme, scale: float = 1.0) -> go.Figure:
@@ -172,19 +303,48 @@ def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme, sc
     figure = go.Figure()
     top = max([1e-9, *(max(before, after) for _, _, before, after in rows)])
     for name, at, shift in (("undisturbed", 2, -0.19), ("degraded", 3, 0.19)):
-        figure.add_trace(go.Bar(
-            orientation="h", x=[row[at] for row in rows], y=[k + shift for k in range(len(rows))], width=0.34, name=name,
-            showlegend=True, text=[time(float(row[at])) for row in rows],  # type: ignore[arg-type]
-            textposition="outside", cliponaxis=False, textfont={"size": 12 * scale, "color": theme.ink},
-            marker={"color": [theme.fabric_colour(row[1]) if at == 2 else "rgba(0,0,0,0)" for row in rows],
+        figure.add_trace(
+            go.Bar(
+                orientation="h",
+                x=[row[at] for row in rows],
+                y=[k + shift for k in range(len(rows))],
+                width=0.34,
+                name=name,
+                showlegend=True,
+                text=[time(float(row[at])) for row in rows],
+                textposition="outside",
+                cliponaxis=False,
+                textfont={"size": 12 * scale, "color": theme.ink},
+                marker={
+                    "color": [theme.fabric_colour(row[1]) if at == 2 else "rgba(0,0,0,0)" for row in rows],
                     "line": {"color": [theme.fabric_colour(row[1]) if at == 2 else VERMILION for row in rows], "width": 1},
-                    "pattern": {"shape": "" if at == 2 else "/", "size": 5, "solidity": 0.3, "bgcolor": theme.page,
-                                "fgcolor": [theme.fabric_colour(row[1]) for row in rows]}},
-            customdata=[[row[0], f"{row[at]:.6g}"] for row in rows],
-            hovertemplate="<b>%{customdata[0]}</b><br>" + name + " %{customdata[1]} ms<extra></extra>"))
+                    "pattern": {
+                        "shape": "" if at == 2 else "/",
+                        "size": 5,
+                        "solidity": 0.3,
+                        "bgcolor": theme.page,
+                        "fgcolor": [theme.fabric_colour(row[1]) for row in rows],
+                    },
+                },
+                customdata=[[row[0], f"{row[at]:.6g}"] for row in rows],
+                hovertemplate="<b>%{customdata[0]}</b><br>" + name + " %{customdata[1]} ms<extra></extra>",
+            )
+        )
     return frame(
-        figure, theme, (56 * len(rows) + 70) * scale, scale, showlegend=True,
+        figure,
+        theme,
+        (56 * len(rows) + 70) * scale,
+        scale,
+        showlegend=True,
         margin={"l": LABEL_LEFT * scale, "r": 8, "t": 32, "b": 30, "pad": 0},
         xaxis=axis(theme, scale, grid=True, range=[0, top * 1.2], ticksuffix=" ms", nticks=7, tickformat=",~g"),
-        yaxis=axis(theme, scale, range=[len(rows) - 0.4, -0.6], tickvals=list(range(len(rows))), ticks="",
-                   ticktext=[row[0] for row in rows], tickfont={"size": 12.5 * scale, "color": theme.ink}))
+        yaxis=axis(
+            theme,
+            scale,
+            range=[len(rows) - 0.4, -0.6],
+            tickvals=list(range(len(rows))),
+            ticks="",
+            ticktext=[row[0] for row in rows],
+            tickfont={"size": 12.5 * scale, "color": theme.ink},
+        ),
+    )

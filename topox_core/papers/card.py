@@ -1,0 +1,223 @@
+"""A card of the gallery: a published table or figure, the switches that change its reading, our run, the verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal
+
+from topox_core.errors import InputError
+from topox_core.schedule.answer import Stop
+
+Verdict = Literal["match", "trend", "differs"]
+Value = str | int | float
+Settings = Mapping[str, Value]
+
+# A number within 10 % of the printed one matches, within 25 % it follows the trend, further off it differs.
+MATCH, TREND = 0.10, 0.25
+VERDICTS: Mapping[Verdict, tuple[str, str]] = MappingProxyType({
+    "match": ("✓", "match"), "trend": ("≈", "trend"), "differs": ("✗", "differs")})
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A switch that changes the reading.
+
+    Attributes
+    ----------
+    key, name, meaning
+        The word on the command line, the label, and what it changes.
+    options
+        (value, words) of each position.
+    default
+        The position without a wish.
+    """
+
+    key: str
+    name: str
+    meaning: str
+    options: tuple[tuple[Value, str], ...]
+    default: Value
+
+    def value(self, given: Value) -> Value:
+        """Return the option that ``given`` names, whatever its type.
+
+        Raises
+        ------
+        InputError
+            If there is none.
+        """
+        for value, _ in self.options:
+            if given == value or str(given).strip() == str(value):
+                return value
+        known = ", ".join(str(value) for value, _ in self.options)
+        raise InputError(f"must be one of {known} (got {str(given)[:80]!r})", field=self.key)
+
+    def words(self, value: Value) -> str:
+        """Return the words of a position."""
+        return dict(self.options)[value]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One published number beside ours.
+
+    Attributes
+    ----------
+    series, item, about
+        Which column or line it belongs to, its label, and what it was measured on.
+    theirs, ours, unit
+        The two numbers; ``theirs`` is None where the paper says something but prints no number.
+    verdict, reason
+        The judgement, and why it came out so.
+    bound
+        What no schedule on this network can beat, if that is known.
+    data
+        Further numbers of ours, in the same unit unless the key says otherwise.
+    """
+
+    series: str
+    item: str
+    about: str
+    theirs: float | None
+    ours: float
+    unit: str
+    verdict: Verdict
+    reason: str
+    bound: float | None = None
+    data: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def deviation(self) -> float | None:
+        """Ours against theirs, as a share of theirs."""
+        return None if self.theirs is None else self.ours / self.theirs - 1
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a run of a card gives: rows in the order of the paper, the finding, and what must be known besides.
+
+    Attributes
+    ----------
+    finding
+        The result in one or two sentences made from the numbers.
+    facts
+        (name, value) pairs worth showing apart.
+    remarks
+        Sentences on why it came out so.
+    lost
+        In words, why rows are missing (cancelled, a worker process died).
+    """
+
+    card: str
+    settings: Settings
+    rows: tuple[Row, ...]
+    finding: str
+    facts: tuple[tuple[str, str], ...] = ()
+    remarks: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether no row is missing."""
+        return not self.lost
+
+    def of(self, series: str) -> tuple[Row, ...]:
+        """Return the rows of one series."""
+        return tuple(row for row in self.rows if row.series == series)
+
+
+OnRow = Callable[[Row], None]
+
+
+@dataclass(frozen=True)
+class Card:
+    """A published table or figure that can be run here.
+
+    Attributes
+    ----------
+    name, title, source
+        The word on the command line, a heading, and where it was published (section, table or figure).
+    shows
+        What the original shows, in a sentence.
+    choices
+        The switches that change the reading.
+    series
+        Key and words of each column or line, in the order in which they are read.
+    row_count
+        How many rows a complete run has.
+    play
+        Runs it; use :meth:`run`.
+    logarithmic
+        Whether its numbers are read on a logarithmic axis.
+    """
+
+    name: str
+    title: str
+    source: str
+    shows: str
+    choices: tuple[Choice, ...]
+    series: Mapping[str, str]
+    row_count: int
+    play: Callable[[Settings, Stop, OnRow], Answer]
+    logarithmic: bool = False
+
+    def settings(self, given: Settings | None = None) -> dict[str, Value]:
+        """Return every switch with its position: ``given`` on top of the defaults.
+
+        Raises
+        ------
+        InputError
+            If a switch is unknown or has no such position.
+        """
+        known = {choice.key: choice for choice in self.choices}
+        for key in given or {}:
+            if key not in known:
+                expected = ", ".join(known) or "none: this card has no switches"
+                raise InputError(f"unknown switch (expected one of {expected})", file=f"card {self.name}", field=str(key)[:80])
+        try:
+            return {key: choice.value((given or {}).get(key, choice.default)) for key, choice in known.items()}
+        except InputError as error:
+            raise error.in_file(f"card {self.name}") from None
+
+    def run(self, settings: Settings | None, stop: Stop, on_row: OnRow) -> Answer:
+        """Run the card.
+
+        Parameters
+        ----------
+        settings
+            Positions of switches; those left out have their defaults.
+        stop
+            Asked now and then; True ends the run with the rows that are there.
+        on_row
+            Told every row as soon as it is there, in no order.
+
+        Raises
+        ------
+        InputError
+            As :meth:`settings`.
+        """
+        return self.play(self.settings(settings), stop, on_row)
+
+
+def judged(theirs: float, ours: float) -> Verdict:
+    """Return the verdict on a number by its distance alone."""
+    distance = abs(ours / theirs - 1)
+    return "match" if distance <= MATCH else "trend" if distance <= TREND else "differs"
+
+
+def geometric_mean(values: Iterable[float]) -> float:
+    """Return the geometric mean of positive numbers."""
+    known = list(values)
+    return math.exp(sum(map(math.log, known)) / len(known))
+
+
+def counted_verdicts(rows: Iterable[Row]) -> str:
+    """Return how the verdicts came out, in words: ``✓ 9 match, ≈ 3 trend, ✗ 2 differ``."""
+    counts = dict.fromkeys(VERDICTS, 0)
+    for row in rows:
+        counts[row.verdict] += 1
+    words = {"match": "match", "trend": "trend", "differs": "differ"}
+    return ", ".join(f"{VERDICTS[one][0]} {count} {words[one]}" for one, count in counts.items() if count)

@@ -1,0 +1,23 @@
+"""All cards by name, in the order of the gallery."""
+
+from __future__ import annotations
+
+from topox_core.border import shown, unknown
+from topox_core.errors import InputError
+from topox_core.papers.card import Card
+from topox_core.papers.table_iii import CARD as TABLE_III
+
+CARDS: dict[str, Card] = {card.name: card for card in (TABLE_III,)}
+
+
+def card_named(name: str) -> Card:
+    """Return a card.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name; the nearest one is told.
+    """
+    if name not in CARDS:
+        raise InputError(f"{shown(name)} is an {unknown(name, CARDS, 'card')}", file="gallery", field="card")
+    return CARDS[name]

@@ -1,0 +1,120 @@
+"""What each row of TOPO-X Table III is computed from; called in child processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from topox_core.cluster import Cluster
+from topox_core.fabrics.compare import run_one
+from topox_core.fabrics.run import FabricOptions
+from topox_core.graph.lowering import lower
+from topox_core.graph.task_graph import TaskGraph
+from topox_core.graph.transfer_graph import Lowering, TransferGraph
+from topox_core.papers.booked_links import booked_iteration_ms
+from topox_core.papers.card import Settings as Switches
+from topox_core.schedule.settings import Settings
+from topox_core.topology.finder import find_layout
+from topox_core.topology.mutation import on_rings
+from topox_core.topology.traffic import demand_of
+from topox_core.workloads.catalogue import generate
+
+
+@dataclass(frozen=True)
+class Printed:
+    """One row of Table III as printed; ``configuration`` is the row of Table II."""
+
+    number: int
+    servers: int
+    degree: int
+    port_gbps: float
+    topoopt_ms: float
+    topox_ms: float
+
+    @property
+    def configuration(self) -> int:
+        """Row of Table II: 1 runs on 128 servers, 2 on 16."""
+        return 1 if self.servers == 128 else 2
+
+    @property
+    def about(self) -> str:
+        """The network in words."""
+        return f"{self.servers} servers, {self.degree} × {self.port_gbps:g} Gbit/s"
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster: one port of every server on each switch, slots of 1 ms (section V), full duplex."""
+        return Cluster(servers=self.servers, ports_per_server=self.degree, switches=self.degree, ports_per_switch=self.servers,
+                       port_gbps=self.port_gbps)
+
+
+TABLE = tuple(Printed(*row) for row in (
+    (1, 128, 4, 40.0, 303.020, 150.864), (2, 128, 6, 40.0, 177.487, 108.617), (3, 128, 4, 100.0, 126.908, 66.093),
+    (4, 128, 6, 100.0, 75.131, 52.533), (5, 16, 4, 10.0, 195.958, 32.226), (6, 16, 4, 25.0, 89.299, 23.278),
+    (7, 16, 4, 40.0, 61.517, 21.236), (8, 16, 4, 100.0, 27.974, 20.227), (9, 16, 4, 200.0, 16.623, 16.623),
+    (10, 16, 8, 10.0, 83.417, 23.226), (11, 16, 8, 25.0, 37.610, 18.796), (12, 16, 8, 40.0, 24.504, 18.364),
+    (13, 16, 8, 100.0, 15.832, 15.832), (14, 16, 8, 200.0, 14.667, 14.667)))
+
+
+@dataclass(frozen=True)
+class Ours:
+    """Our fabrics on one row, all on the same graph.
+
+    Attributes
+    ----------
+    static_ms, scheduled_ms
+        Circuits fixed by TopologyFinder and shared max-min fairly; circuits planned with the transfers.
+    bound_ms, bound_by
+        What nothing on these ports can beat: d_S * B out of and into every server, devices one task at a time.
+    plan_bound_ms
+        What no plan on these slots can beat.
+    """
+
+    static_ms: float
+    scheduled_ms: float
+    bound_ms: float
+    bound_by: str
+    plan_bound_ms: float
+
+
+@lru_cache(maxsize=2)
+def _graph(configuration: int, element_bytes: int) -> TaskGraph:
+    return generate("dlrm", {"configuration": configuration, "mp_element_bytes": element_bytes})[0]
+
+
+@lru_cache(maxsize=4)
+def lowered(configuration: int, element_bytes: int, on_network: bool, rings: int = 1) -> TransferGraph:
+    """Return a row of Table II as transfers."""
+    return lower(_graph(configuration, element_bytes), Lowering(rings=rings, all_reduce_on_network=on_network))
+
+
+def topoopt_ms(row: Printed, switches: Switches) -> float:
+    """Return TopoOpt's iteration as rebuilt: TopologyFinder's circuits, links booked or shared; all-reduce on the network."""
+    graph, cluster = lowered(row.configuration, int(switches["topoopt_bytes"]), True), row.cluster
+    variant = str(switches["topoopt_variant"])
+    if switches["links"] == "shared":
+        options = FabricOptions(topology_variant=variant)
+        return run_one("static", graph, cluster, _settings(switches, Lowering()), options).iteration_ms
+    found = find_layout(demand_of(graph, cluster.servers), cluster.ports_per_server, variant, seed=int(switches["seed"]))
+    return booked_iteration_ms(on_rings(graph, found), cluster, found.layout)
+
+
+def ours(row: Printed, on_network: bool, switches: Switches) -> Ours:
+    """Return our static and scheduled fabrics on a row, and the bounds."""
+    bytes_, rings = int(switches["bytes"]), row.degree if switches["rings"] == "degree" else int(switches["rings"])
+    graph = lowered(row.configuration, bytes_, on_network)
+    settings = _settings(switches, graph.lowering)
+    cluster = row.cluster
+    static = run_one("static", graph, cluster, settings, FabricOptions(topology_variant=str(switches["variant"])))
+    ideal = run_one("ideal", graph, cluster, settings, FabricOptions())
+    planned = lowered(row.configuration, bytes_, on_network, rings) if on_network else graph
+    slotted = cluster.changed(slot_ms=float(switches["slot_ms"]))
+    plan = run_one("scheduled", planned, slotted, _settings(switches, planned.lowering), FabricOptions())
+    return Ours(static.iteration_ms, plan.iteration_ms, ideal.bound_ms, ideal.bound_by, plan.bound_ms)
+
+
+def _settings(switches: Switches, lowering: Lowering) -> Settings:
+    seed, model = int(switches["seed"]), switches["model"]
+    if model == "printed":
+        return Settings.of("paper", engine="list", lowering=lowering, seed=seed)
+    return Settings.of(circuits="per-slot" if model == "per-slot" else "continuous", engine="list", lowering=lowering, seed=seed)
