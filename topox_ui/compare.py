@@ -185,7 +185,7 @@ def main_figures(contest: Contest, runs: Runs, look: Look) -> None:
             {
                 "Fabric": [contest.labels[name] for name in runs],
                 "Iteration": [time(run.iteration_ms) for run in runs.values()],
-                "Gap": [percent(gap(run.iteration_ms, run.bound_ms)) for run in runs.values()],
+                "Gap": [_gap_words(run) for run in runs.values()],
                 "Changes": [count(run.circuits_changed) for run in runs.values()],
                 "Dark": [percent(dark_share(run)) for run in runs.values()],
                 "Tax": [short(run.traffic.bandwidth_tax) for run in runs.values()],
@@ -197,9 +197,14 @@ def main_figures(contest: Contest, runs: Runs, look: Look) -> None:
                 st.html(f'<p class="quiet">{escape(contest.labels[name])}: {escape(_polished(runs[name].message))}</p>')
 
 
+def _gap_words(run: FabricRun) -> str:
+    share = gap(run.iteration_ms, run.bound_ms)
+    return percent(share) if share >= 0.0005 else "0\u00a0%"
+
+
 def _polished(message: str) -> str:
     """Return a message with its times to three digits: the table has all of them."""
-    return re.sub(r"\d+\.\d{4,}", lambda found: short(float(found.group())), message)
+    return re.sub(r"\d+\.\d{4,}|\d{5,}", lambda found: short(float(found.group())), message)
 
 
 def dark_share(run: FabricRun) -> float:

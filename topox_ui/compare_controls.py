@@ -24,7 +24,7 @@ RINGS = (1, 2, 3, 4, 6, 8)
 FAT_TREES = {"cost": "same cost", "racks": "racks", "full": "full"}
 RATIOS = (1.5, 2.0, 2.5, 3.2, 4.0, 5.0)
 OVERSUBSCRIPTIONS = (1.0, 2.0, 3.0, 4.0, 8.0)
-VARIANTS = {"published": "as published", "released": "as released"}
+VARIANTS = {"published": "paper", "released": "its code"}
 
 
 def controls(loaded: Loaded) -> None:

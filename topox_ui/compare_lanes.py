@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
-from topox_core.execution import Execution
+from topox_core.execution import Circuits, Execution
 from topox_core.exports import TASK_COLUMNS, task_rows
 from topox_core.fabrics.run import FabricRun
 from topox_core.figures.fabrics import shown_until, strip_image, strips
 from topox_core.figures.gantt import gantt, in_view, window_words
 from topox_core.figures.lanes import Bars, Lanes, bars_of, first_window, lanes_of
 from topox_core.figures.numbers import short
-from topox_core.figures.palette import LOOK_COLOURS, LOOK_WORDS, Theme, look_words, looks, traffic
+from topox_core.figures.palette import LOOK_COLOURS, LOOK_WORDS, Theme, look_words, traffic
 from topox_core.graph.transfer_graph import TRANSFER
 from topox_core.measures import CriticalChain, critical_tasks
 from topox_ui.compare import Contest, Runs
@@ -121,37 +122,42 @@ def _image(key: str, _execution: Execution, until_ms: float) -> Any:  # noqa: AR
     return strip_image(_execution, until_ms)
 
 
+@dataclass(frozen=True)
+class Parts:
+    """What the lanes of one fabric are drawn from."""
+
+    execution: Execution
+    lanes: Lanes
+    bars: Bars
+    chain: CriticalChain
+
+
 @st.cache_resource(max_entries=12, show_spinner=False)
-def _parts(key: str, _execution: Execution) -> tuple[Lanes, Bars, CriticalChain]:  # noqa: ARG001
-    """Return lanes, bars and chain; without circuits a transfer is a bar in its sender's one out lane, beside its devices."""
-    if len(_execution.circuits):
-        known = lanes_of(_execution)
-        return known, bars_of(_execution, known), critical_tasks(_execution)
-    plain = lanes_of(_execution)
-    lanes = SendLanes(plain.servers, plain.devices, ((0, 0),)).showing(0, 0)
-    lanes = lanes.showing(0, lanes.most_servers - 1)
-    computed = bars_of(_execution, lanes)
-    graph = _execution.graph
-    moves = np.flatnonzero((graph.kind == TRANSFER) & (_execution.end_ms > _execution.start_ms)).astype(np.int32)
-    look = looks(graph)[moves]
-    columns = (
-        (computed.server, graph.source[moves]),
-        (computed.row, np.full(len(moves), lanes.devices, np.int32)),
-        (computed.look, look),
-        (computed.start_ms, _execution.start_ms[moves]),
-        (computed.end_ms, _execution.end_ms[moves]),
-        (computed.node, moves),
-        (computed.circuit, np.full(len(moves), -1, np.int32)),
-    )
-    every = [np.concatenate(pair) for pair in columns]
-    order = np.argsort(every[3], kind="stable")
-    return lanes, Bars(*(column[order] for column in every)), critical_tasks(_execution)  # type: ignore[arg-type]
+def _parts(key: str, _execution: Execution) -> Parts:  # noqa: ARG001
+    """Return lanes, bars and chain; without circuits a transfer is a bar in its sender's one out lane."""
+    lanes, drawn = lanes_of(_execution), _execution
+    if not len(_execution.circuits):
+        drawn = replace(_execution, circuits=_as_one_port(_execution))
+        lanes = SendLanes(lanes.servers, lanes.devices, ((0, 0),)).showing(0, 0)
+        lanes = lanes.showing(0, lanes.most_servers - 1)
+    return Parts(drawn, lanes, bars_of(drawn, lanes), critical_tasks(_execution))
+
+
+def _as_one_port(execution: Execution) -> Circuits:
+    """Return the transfers as if each server had one port that may send several at once: only to draw them."""
+    graph = execution.graph
+    moves = np.flatnonzero((graph.kind == TRANSFER) & (execution.end_ms > execution.start_ms)).astype(np.int32)
+    moves = moves[np.argsort(execution.start_ms[moves], kind="stable")]
+    zero, start = np.zeros(len(moves), np.int32), execution.start_ms[moves]
+    return Circuits(zero, graph.source[moves], graph.destination[moves], zero, zero, start, start, execution.end_ms[moves], moves,
+                    np.zeros(len(moves), np.bool_))
 
 
 @st.fragment
 def _one(contest: Contest, name: str, run: FabricRun, look: Look) -> None:
     execution = run.execution
-    lanes, bars, chain = _parts(_token(run), execution)
+    parts = _parts(_token(run), execution)
+    lanes, bars = parts.lanes, parts.bars
     if lanes.most_servers < lanes.servers:
         firsts = list(range(0, lanes.servers, lanes.most_servers))
         first = st.selectbox(
@@ -179,7 +185,7 @@ def _one(contest: Contest, name: str, run: FabricRun, look: Look) -> None:
         window = (0.0, whole)
     shown = in_view(bars, lanes, window)
     st.plotly_chart(
-        gantt(execution, bars, lanes, window, chain, look.theme, look.scale),
+        _gantt(parts, lanes, window, look),
         theme=None,
         config=PLAIN,
         key="lanes_gantt",
@@ -188,6 +194,15 @@ def _one(contest: Contest, name: str, run: FabricRun, look: Look) -> None:
     if note := window_words(window, len(shown)):
         st.caption(note)
     table_under("lanes_gantt", lambda: _tasks(execution, window), "Tasks in this window")
+
+
+def _gantt(parts: Parts, lanes: Lanes, window: tuple[float, float], look: Look) -> go.Figure:
+    figure = gantt(parts.execution, parts.bars, lanes, window, parts.chain, look.theme, look.scale)
+    if isinstance(lanes, SendLanes):
+        for trace in figure.data:
+            for facts in trace.customdata if trace.customdata is not None else ():
+                facts[2] = str(facts[2]).removesuffix(" on switch 0")
+    return figure
 
 
 def _tasks(execution: Execution, window: tuple[float, float]) -> Any:

@@ -226,7 +226,8 @@ def _live(case: Case, contest: Contest, sweep: Sweep, look: Look) -> None:
         icon=":material/stop_circle:",
         help="Stops at once; the points that are there are kept.",
     )
-    _drawn(case, contest, sweep, points, look, live=True)
+    if points:
+        _drawn(case, contest, sweep, points, look, live=True)
 
 
 def _drawn(case: Case, contest: Contest, sweep: Sweep, points: tuple[Point, ...], look: Look, live: bool) -> None:

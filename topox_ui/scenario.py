@@ -54,6 +54,14 @@ def _ratio(text: str) -> float:
     return value
 
 
+def _degree(text: str) -> int:
+    """Read a degree; which ones a layout can have is TopologyFinder's to say, with a line of its own."""
+    value = int(text)
+    if not 0 <= value <= 1_000_000:
+        raise ValueError(text)
+    return value
+
+
 def _fabrics(text: str) -> str:
     """Read names of fabrics, separated by commas, into their order."""
     asked = text.split(",")
@@ -74,10 +82,11 @@ SETTING_KEYS: dict[str, Callable[[str], Any]] = {
 VIEW_KEYS: dict[str, Callable[[str], Any]] = {
     "from_ms": _number, "to_ms": _number, "slot": lambda text: _whole(str(int(text) + 1)) - 1,
     "fabrics": _fabrics, "fat_tree": _one_of("cost", "racks", "full"), "cost_ratio": _ratio, "oversubscription": _ratio,
-    "servers_per_rack": _whole, "variant": _one_of("published", "released")}
+    "servers_per_rack": _whole, "variant": _one_of("published", "released"), "degree": _degree,
+    "traffic": _one_of("graph", "ring"), "step": lambda text: _whole(str(int(text) + 1)) - 1}
 # Choices of view that a link need not carry, because they are what a page begins with.
 VIEW_DEFAULTS: dict[str, Any] = {"fabrics": ",".join(FABRICS), "fat_tree": "cost", "cost_ratio": 3.2, "oversubscription": 4.0,
-                                 "variant": "published"}
+                                 "variant": "published", "traffic": "graph"}
 PARAMETER = "set."
 
 

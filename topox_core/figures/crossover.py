@@ -258,9 +258,9 @@ def cut(
         if steady_name and at:
             labelled.append(
                 {
-                    "x": at[-1][0],
+                    "x": at[0][0],
                     "y": math.log10(at[-1][1]),
-                    "xanchor": "right",
+                    "xanchor": "left",
                     "yanchor": "bottom",
                     "showarrow": False,
                     "text": labels[name],

@@ -25,6 +25,7 @@ CUT_AT = 3.5
 COLUMNS = 900
 MOST_STRIP_ROWS = 32
 
+IN_SECONDS = 2_000.0  # an axis that ends beyond this many ms counts in s
 PARTS = ("compute", "exposed transfer", "dark", "waiting")
 
 
@@ -39,6 +40,21 @@ def shown_until(times_ms: Sequence[float]) -> float:
         return 1.0
     best = min(times_ms)
     return max((t for t in times_ms if t <= CUT_AT * best), default=best) or 1.0
+
+
+def time_axis(theme: Theme, scale: float, until_ms: float, *, grid: bool = False) -> dict[str, Any]:
+    """Return an axis of times given in ms that is read in ms below two seconds and in s above."""
+    if until_ms < IN_SECONDS:
+        return axis(theme, scale, grid=grid, range=[0, until_ms], ticksuffix=" ms", nticks=8, tickformat=",~g")
+    step = round_step(until_ms / 7)
+    ticks = np.arange(0.0, until_ms * (1 + 1e-9), step).tolist()
+    return axis(theme, scale, grid=grid, range=[0, until_ms], tickvals=ticks, ticktext=[f"{t / 1000:,g} s" for t in ticks])
+
+
+def round_step(least: float) -> float:
+    """Return the smallest of 1, 2, 5 times a power of ten that is no smaller than ``least``."""
+    power = 10.0 ** np.floor(np.log10(max(least, 1e-12)))
+    return float(next(m * power for m in (1, 2, 5, 10) if m * power >= least * (1 - 1e-9)))
 
 
 def iteration_bars(
@@ -83,7 +99,7 @@ def iteration_bars(
                 hovertemplate="<b>%{customdata[1]}</b><br>" + part + " %{customdata[2]} ms, %{customdata[3]} %<extra></extra>",
             )
         )
-    numbers = _numbers(spent, starts, ends, [run.bound_ms for run in runs.values()], limit * 1.3 / PLOT_PX, theme, scale)
+    numbers = _numbers(spent, starts, ends, [run.bound_ms for run in runs.values()], limit * 1.3, theme, scale)
     bounds = [(k, runs[name].bound_ms) for k, name in enumerate(names) if runs[name].bound_ms <= limit]
     figure.add_trace(
         go.Scatter(
@@ -117,7 +133,7 @@ def iteration_bars(
         showlegend=True,
         annotations=totals + numbers,
         margin={"l": LABEL_LEFT * scale, "r": 8, "t": 34 * scale, "b": 30, "pad": 0},
-        xaxis=axis(theme, scale, grid=True, range=[0, limit * 1.3], ticksuffix=" ms", nticks=7, tickformat=",~g"),
+        xaxis=time_axis(theme, scale, limit * 1.3, grid=True),
         yaxis=axis(
             theme,
             scale,
@@ -131,14 +147,14 @@ def iteration_bars(
 
 
 def _numbers(
-    spent: FloatArray, starts: FloatArray, ends: FloatArray, bounds: Sequence[float], per_px: float, theme: Theme, scale: float
+    spent: FloatArray, starts: FloatArray, ends: FloatArray, bounds: Sequence[float], limit: float, theme: Theme, scale: float
 ) -> list[dict[str, Any]]:
     """Return the numbers inside the parts that have room for one, beside the bound's tick where that would cross them."""
-    colours = ("#FFFFFF", "#10151C", theme.ink, theme.ink)
+    colours, per_px = ("#FFFFFF", "#10151C", theme.ink, theme.ink), limit / PLOT_PX
     found = []
     for (row, part), value in np.ndenumerate(spent):
         low, high = float(starts[row, part]), float(ends[row, part])
-        words = short(float(value))
+        words = short(float(value) / (1000 if limit >= IN_SECONDS else 1))
         half = (3.6 * len(words) + 3) * scale * per_px
         if part == 2 or high - low < 2 * half:
             continue
@@ -285,7 +301,7 @@ def strips(
         shapes=shapes,
         annotations=words,
         margin={"l": LABEL_LEFT * scale, "r": 8, "t": 4, "b": 28, "pad": 0},
-        xaxis=axis(theme, scale, range=[0, until_ms * 1.1], ticksuffix=" ms", nticks=9, tickformat=",~g"),
+        xaxis=time_axis(theme, scale, until_ms * 1.1),
         yaxis=axis(
             theme,
             scale,
@@ -299,52 +315,25 @@ def strips(
 
 
 def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme, scale: float = 1.0) -> go.Figure:
-    """Return two bars a row, undisturbed and degraded: (label, fabric, undisturbed ms, degraded ms)."""
+    """Return two bars a row, undisturbed (filled) and degraded (hatched): (label, fabric, undisturbed ms, degraded ms)."""
     figure = go.Figure()
     top = max([1e-9, *(max(before, after) for _, _, before, after in rows)])
-    for name, at, shift in (("undisturbed", 2, -0.19), ("degraded", 3, 0.19)):
-        figure.add_trace(
-            go.Bar(
-                orientation="h",
-                x=[row[at] for row in rows],
-                y=[k + shift for k in range(len(rows))],
-                width=0.34,
-                name=name,
-                showlegend=True,
-                text=[time(float(row[at])) for row in rows],
-                textposition="outside",
-                cliponaxis=False,
+    for fabric in dict.fromkeys(row[1] for row in rows):
+        colour = theme.fabric_colour(fabric)
+        hatched = {"shape": "/", "size": 6, "solidity": 0.35, "fgcolor": colour, "bgcolor": theme.page}
+        mine = [(k, row) for k, row in enumerate(rows) if row[1] == fabric]
+        for words, after, shift, marker in (
+                ("undisturbed", False, -0.19, {"color": colour}),
+                ("degraded", True, 0.19, {"color": "rgba(0,0,0,0)", "pattern": hatched, "line": {"color": colour, "width": 1}})):
+            times = [row[3] if after else row[2] for _, row in mine]
+            figure.add_trace(go.Bar(
+                orientation="h", x=times, y=[k + shift for k, _ in mine], width=0.32, marker=marker, name=f"{fabric} {words}",
+                text=[time(value) for value in times], textposition="outside", cliponaxis=False,
                 textfont={"size": 12 * scale, "color": theme.ink},
-                marker={
-                    "color": [theme.fabric_colour(row[1]) if at == 2 else "rgba(0,0,0,0)" for row in rows],
-                    "line": {"color": [theme.fabric_colour(row[1]) if at == 2 else VERMILION for row in rows], "width": 1},
-                    "pattern": {
-                        "shape": "" if at == 2 else "/",
-                        "size": 5,
-                        "solidity": 0.3,
-                        "bgcolor": theme.page,
-                        "fgcolor": [theme.fabric_colour(row[1]) for row in rows],
-                    },
-                },
-                customdata=[[row[0], f"{row[at]:.6g}"] for row in rows],
-                hovertemplate="<b>%{customdata[0]}</b><br>" + name + " %{customdata[1]} ms<extra></extra>",
-            )
-        )
+                customdata=[[row[0], f"{value:.6g}"] for (_, row), value in zip(mine, times, strict=True)],
+                hovertemplate="<b>%{customdata[0]}</b><br>" + words + " %{customdata[1]} ms<extra></extra>"))
     return frame(
-        figure,
-        theme,
-        (56 * len(rows) + 70) * scale,
-        scale,
-        showlegend=True,
-        margin={"l": LABEL_LEFT * scale, "r": 8, "t": 32, "b": 30, "pad": 0},
-        xaxis=axis(theme, scale, grid=True, range=[0, top * 1.2], ticksuffix=" ms", nticks=7, tickformat=",~g"),
-        yaxis=axis(
-            theme,
-            scale,
-            range=[len(rows) - 0.4, -0.6],
-            tickvals=list(range(len(rows))),
-            ticks="",
-            ticktext=[row[0] for row in rows],
-            tickfont={"size": 12.5 * scale, "color": theme.ink},
-        ),
-    )
+        figure, theme, (54 * len(rows) + 40) * scale, scale, margin={"l": 176 * scale, "r": 8, "t": 6, "b": 30, "pad": 0},
+        xaxis=time_axis(theme, scale, top * 1.15, grid=True),
+        yaxis=axis(theme, scale, range=[len(rows) - 0.45, -0.55], tickvals=list(range(len(rows))), ticks="",
+                   ticktext=[row[0] for row in rows], tickfont={"size": 12.5 * scale, "color": theme.ink}))

@@ -66,10 +66,12 @@ class _Booking:
     """When every link and device is free."""
 
     def __init__(self, graph: TransferGraph, cluster: Cluster, layout: Layout) -> None:
-        self.kind, self.duration = graph.kind.tolist(), graph.duration_ms.tolist()
+        self.kind: list[int] = graph.kind.tolist()
+        self.duration: list[float] = graph.duration_ms.tolist()
         self.device = list(zip(graph.server.tolist(), graph.device.tolist(), strict=True))
         self.ends = list(zip(graph.source.tolist(), graph.destination.tolist(), strict=True))
-        self.size, self.joins = graph.size_bytes.tolist(), intra_server_ms(graph)
+        self.size: list[float] = graph.size_bytes.tolist()
+        self.joins = intra_server_ms(graph)
         self.bytes_per_ms = layout.circuits * (cluster.port_gbps * 1e6 / 8)
         self.layout = layout
         self.free: dict[tuple[int, int], float] = {}
@@ -88,7 +90,8 @@ class _Booking:
             return ready + self.duration[i]
         routes = self.layout.routes.get(self.ends[i], ())
         if not routes:
-            raise InputError(f"server {self.ends[i][0]} sends to server {self.ends[i][1]}, but no route leads there", file="layout")
+            source, destination = self.ends[i]
+            raise InputError(f"server {source} sends to server {destination}, but no route leads there", file="layout")
         ended = ready
         for route in routes:
             at = ready
@@ -104,13 +107,14 @@ def intra_server_ms(graph: TransferGraph) -> list[float]:
     """Return for each node how long an all-reduce first runs within the servers; 0 for all other nodes."""
     of_all_reduce = np.fromiter((kind == "all_reduce" for kind in graph.task_kind), np.bool_, len(graph))
     nodes = np.flatnonzero(of_all_reduce & (graph.kind == TRANSFER))
-    result = np.zeros(len(graph))
+    result = [0.0] * len(graph)
     if not len(nodes):
-        return result.tolist()
+        return result
     origin = graph.origin[nodes]
     total = np.bincount(origin, graph.size_bytes[nodes])
     for task in np.flatnonzero(total):
         own = nodes[origin == task]
         members = len(np.unique(graph.source[own]))
-        result[own] = total[task] / (2 * (members - 1)) / INTRA_SERVER_BYTES_PER_MS
-    return result.tolist()
+        for node in own.tolist():
+            result[node] = float(total[task]) / (2 * (members - 1)) / INTRA_SERVER_BYTES_PER_MS
+    return result

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Literal
 
@@ -104,7 +104,7 @@ class Answer:
     finding
         The result in one or two sentences made from the numbers.
     facts
-        (name, value) pairs worth showing apart.
+        (name, value, note) of numbers worth showing apart.
     remarks
         Sentences on why it came out so.
     lost
@@ -115,7 +115,7 @@ class Answer:
     settings: Settings
     rows: tuple[Row, ...]
     finding: str
-    facts: tuple[tuple[str, str], ...] = ()
+    facts: tuple[tuple[str, str, str], ...] = ()
     remarks: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
 
@@ -206,6 +206,31 @@ def judged(theirs: float, ours: float) -> Verdict:
     """Return the verdict on a number by its distance alone."""
     distance = abs(ours / theirs - 1)
     return "match" if distance <= MATCH else "trend" if distance <= TREND else "differs"
+
+
+def drawn(rows: Sequence[Row], rising: bool, unsure: float = 0.0) -> list[Row]:
+    """Return the rows of one series, those without a printed number judged by the way the drawn line goes.
+
+    Parameters
+    ----------
+    rows
+        In the order of the horizontal axis.
+    rising
+        Whether the line rises in the paper; else it falls.
+    unsure
+        Steps the wrong way of less than this share count as level.
+    """
+    judged_rows: list[Row] = []
+    for before, row in zip([None, *rows[:-1]], rows, strict=True):
+        if row.theirs is None:
+            step = 0.0 if before is None else row.ours / before.ours - 1
+            follows = step >= -unsure if rising else step <= unsure
+            way = "rises" if rising else "falls"
+            words = "goes that way here too" if follows else "goes the other way here"
+            row = replace(row, verdict="trend" if follows else "differs",
+                          reason=f"No number is printed; the drawn line {way}, and it {words}.")
+        judged_rows.append(row)
+    return judged_rows
 
 
 def geometric_mean(values: Iterable[float]) -> float:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from topox_core.border import shown, unknown
 from topox_core.errors import InputError
 from topox_core.papers.card import Card
+from topox_core.papers.dedicated import CARD as DEDICATED
+from topox_core.papers.dlrm_batches import ALL_TO_ALL, TAX
+from topox_core.papers.reconfiguration import CARD as RECONFIGURATION
+from topox_core.papers.shared_cluster import CARD as SHARED
 from topox_core.papers.table_iii import CARD as TABLE_III
 
-CARDS: dict[str, Card] = {card.name: card for card in (TABLE_III,)}
+CARDS: dict[str, Card] = {card.name: card for card in (TABLE_III, TAX, ALL_TO_ALL, RECONFIGURATION, DEDICATED, SHARED)}
 
 
 def card_named(name: str) -> Card:

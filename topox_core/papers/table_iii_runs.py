@@ -77,6 +77,45 @@ class Ours:
     plan_bound_ms: float
 
 
+# Times that differ by less than this share are called the same; speed-ups of so little are none.
+SAME = 1e-6
+
+
+@dataclass(frozen=True)
+class Known:
+    """All that was computed for one row of the table."""
+
+    printed: Printed
+    topoopt_ms: float
+    off: Ours
+    on: Ours
+
+    def reported_ms(self, mode: str) -> float:
+        """Return what the paper would report: the plan, or the static fabric where that is faster.
+
+        With the all-reduce off the network the static side is the TopoOpt column, which carries it: so the paper compares.
+        With it on, the static side is our own, on the same graph and clock.
+        """
+        return min(self.static_ms(mode), self.off.scheduled_ms if mode == "off" else self.on.scheduled_ms)
+
+    def static_ms(self, mode: str) -> float:
+        """Return the static side of the comparison in a mode."""
+        return self.topoopt_ms if mode == "off" else self.on.static_ms
+
+    def falls_back(self, mode: str) -> bool:
+        """Whether the static fabric is reported because the plan is not faster."""
+        return self.reported_ms(mode) >= self.static_ms(mode) * (1 - SAME)
+
+    def speed_up(self, mode: str) -> float:
+        """Return static over reported, 1 where it falls back."""
+        return self.static_ms(mode) / self.reported_ms(mode)
+
+    @property
+    def most(self) -> float:
+        """The most that any schedule could gain over our own static result with the all-reduce on the network."""
+        return self.on.static_ms / self.on.bound_ms
+
+
 @lru_cache(maxsize=2)
 def _graph(configuration: int, element_bytes: int) -> TaskGraph:
     return generate("dlrm", {"configuration": configuration, "mp_element_bytes": element_bytes})[0]

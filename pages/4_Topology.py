@@ -1,0 +1,30 @@
+"""Topology: TopologyFinder step by step, the circuits it lays, and how far servers are apart on them."""
+
+import streamlit as st
+
+from topox_ui.downloads import link
+from topox_ui.frame import frame, nothing_loaded, size_switch
+from topox_ui.loading import loaded
+from topox_ui.session import scenario
+from topox_ui.show import told
+from topox_ui.solving import case_of
+from topox_ui.topology import controls, lay, link_table, load_words, player, topology_headline
+
+look = frame("Topology")
+found = loaded()
+if found is None:
+    size_switch()
+    nothing_loaded()
+with told(f"Topology · {found.title}"):
+    case = case_of(found, scenario())
+controls(case)
+size_switch()
+with told(f"Topology · {found.title}"):
+    laid = lay(case)
+
+topology_headline(found, case, laid)
+player(laid, look)
+st.html(f'<p class="quiet">{load_words(laid)}</p>')
+link_table(laid)
+with st.popover("Link", icon=":material/link:"):
+    link()

@@ -1,0 +1,25 @@
+"""Strategy: how to split a model over servers, searched operator by operator, or ranked plan by plan."""
+
+import streamlit as st
+
+from topox_ui.frame import frame, size_switch
+from topox_ui.show import told
+from topox_ui.strategy import search_view
+from topox_ui.strategy_controls import pick_model, pick_request
+from topox_ui.strategy_plans import pick_cluster, plans_view
+
+look = frame("Strategy")
+model, way, servers = pick_model()
+if way == "plans" and model.shape is not None:
+    with told():
+        cluster, batch = pick_cluster(servers, model.shape)
+        size_switch()
+        plans_view(model, cluster, batch, look)
+    st.stop()
+
+with told():
+    graph = model.build(servers)
+    request = pick_request(graph, servers)
+size_switch()
+with told():
+    search_view(model, request, look)

@@ -1,0 +1,22 @@
+"""Gallery: published tables and figures, run here, with a verdict on every number."""
+
+import streamlit as st
+
+from topox_ui.frame import frame, headline, size_switch
+from topox_ui.gallery import card_desk, chosen_card, kicker, run_controls, switches
+from topox_ui.gallery_story import finding, story
+
+look = frame("Gallery")
+card = chosen_card()
+settings = switches(card)
+size_switch()
+
+answer = card_desk().answer(card, settings)
+headline(kicker(card), finding(card, answer))
+run_controls(card, settings, answer)
+if answer is not None:
+    st.html(f'<p class="quiet">{card.shows}</p>')
+    story(card, answer, look)
+else:
+    st.html('<p class="quiet">Nothing here is stored: every number of ours is computed on this machine when you run the card, '
+            "and is the same on every run with the same switches.</p>")

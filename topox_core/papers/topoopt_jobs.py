@@ -1,0 +1,127 @@
+"""The jobs of TopoOpt's figures and one iteration of each on a fabric; called in child processes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from topox_core.cluster import Cluster
+from topox_core.fabrics.compare import run_one
+from topox_core.fabrics.run import FabricOptions
+from topox_core.graph.lowering import lower
+from topox_core.graph.task_graph import Task, TaskGraph
+from topox_core.graph.transfer_graph import TRANSFER, Lowering, TransferGraph
+from topox_core.graph.validation import validated
+from topox_core.schedule.settings import Settings
+from topox_core.strategy.blueprint import Blueprint
+from topox_core.strategy.costs import A100
+from topox_core.strategy.models import named
+from topox_core.strategy.operators import OperatorGraph
+from topox_core.strategy.recommenders import BAG
+from topox_core.strategy.strategy import data_parallel
+from topox_core.strategy.task_graph import task_graph
+from topox_core.topology.finder import find_layout
+from topox_core.topology.mutation import on_rings
+from topox_core.topology.traffic import demand_of
+
+# TopoOpt's simulator puts no limit on memory.
+NO_LIMIT_GB = 1e9
+TABLES, DIMENSION, ROWS, BOTTOM, TOP = 128, 128, 10_000_000, 2048, 4096
+PLANNER = Settings.of(engine="list")
+
+
+def dlrm_of_batch(batch: int, element_bytes: int, servers: int) -> OperatorGraph:
+    """Return the DLRM of TopoOpt's figures 12 and 13: 128 tables, ``batch`` samples a GPU, 4 GPUs a server.
+
+    Sizes: tables of 10^7 x 128, 7 bottom layers of 2048, 16 top layers of 4096. With 8 bytes an element, as
+    FlexNet counts them, and 2048 samples a GPU its all-to-all moves 0.79 of its all-reduce (the paper: 80 %).
+    """
+    plan = Blueprint("dlrm-batch", f"DLRM, 128 tables, batch {batch}", "sizes: TopoOpt's scripts (NSDI 2023); A100 times "
+                                                                       "published "
+                     "with TopoOpt where there are any, else a roofline", servers, 4 * batch, A100, "dlrm128")
+    below: tuple[str, ...] = ()
+    for i in range(7):
+        below = (plan.dense(f"bottom{i}", BOTTOM, BOTTOM, below),)
+    lookups = tuple(plan.embedding(f"table{i}", ROWS, DIMENSION, BAG, element_bytes) for i in range(TABLES))
+    width = BOTTOM + TABLES * DIMENSION
+    below = (plan.moving("concat", "concat", width, width, below + lookups),)
+    for i, (inputs, outputs) in enumerate([(width, TOP), *[(TOP, TOP)] * 14, (TOP, 1)]):
+        below = (plan.dense(f"top{i}", inputs, outputs, below),)
+    return plan.graph()
+
+
+@lru_cache(maxsize=4)
+def job(model: str, servers: int) -> TaskGraph:
+    """Return one iteration of a model, data parallel, with what cannot be split on one server each.
+
+    ``model`` is a name of the catalogue, or ``dlrm-batch/<samples a GPU>/<bytes an element>``.
+    """
+    if model.startswith("dlrm-batch/"):
+        batch, element_bytes = model.split("/")[1:]
+        graph = dlrm_of_batch(int(batch), int(element_bytes), servers)
+    else:
+        graph = named(model).build(servers)
+    return task_graph(graph, data_parallel(graph, servers), NO_LIMIT_GB)
+
+
+@lru_cache(maxsize=2)
+def lowered(model: str, servers: int) -> TransferGraph:
+    """Return a job as transfers."""
+    return lower(job(model, servers), Lowering())
+
+
+def network(servers: int, degree: int, port_gbps: float, delay_ms: float = 0.0) -> Cluster:
+    """Return a cluster with one port of every server on each of ``degree`` switches."""
+    return Cluster(servers=servers, ports_per_server=degree, switches=degree, ports_per_switch=servers, port_gbps=port_gbps,
+                   reconfiguration_ms=delay_ms)
+
+
+def iteration_ms(model: str, cluster: Cluster, fabric: str, options: FabricOptions) -> float:
+    """Return the iteration time of a job on a fabric."""
+    return run_one(fabric, lowered(model, cluster.servers), cluster, PLANNER, options).iteration_ms
+
+
+def bandwidth_tax(model: str, servers: int, degree: int, variant: str) -> tuple[float, float]:
+    """Return (bytes times hops over bytes on TopologyFinder's circuits, model-parallel over all-reduce bytes)."""
+    graph = lowered(model, servers)
+    demand = demand_of(graph, servers)
+    found = find_layout(demand, degree, variant)
+    moved = on_rings(graph, found)
+    sent = np.zeros((servers, servers))
+    transfers = moved.kind == TRANSFER
+    np.add.at(sent, (moved.source[transfers], moved.destination[transfers]), moved.size_bytes[transfers])
+    hops = sum(size * sum(len(route) - 1 for route in routes) / len(routes)
+               for (a, b), routes in found.layout.routes.items() if (size := float(sent[a, b])))
+    return hops / float(sent.sum()), demand.model_parallel_bytes / demand.all_reduce_bytes
+
+
+def placed_jobs(models: tuple[str, ...], each: int, places: tuple[int, ...]) -> TaskGraph:
+    """Return several jobs as one graph; place k of ``places`` is the server that stands for server k of job after job."""
+    tasks: list[Task] = []
+    for number, model in enumerate(models):
+        at = places[number * each:(number + 1) * each]
+        tasks += [_placed(task, number, at) for task in job(model, each).tasks]
+    return validated("shared cluster", tasks, "jobs")
+
+
+def _placed(task: Task, number: int, at: tuple[int, ...]) -> Task:
+    """Return a task of job ``number`` on the servers that it was given."""
+    return replace(
+        task, id=f"{number}:{task.id}", dependencies=tuple(f"{number}:{d}" for d in task.dependencies),
+        server=None if task.server is None else at[task.server], source=None if task.source is None else at[task.source],
+        destination=None if task.destination is None else at[task.destination],
+        members=None if task.members is None else tuple(at[m] for m in task.members),
+        group=None if task.group is None else f"{number}:{task.group}")
+
+
+def shared_iterations_ms(models: tuple[str, ...], each: int, places: tuple[int, ...], cluster: Cluster,
+                         options: FabricOptions) -> list[float]:
+    """Return every job's iteration time when all start together on one fat-tree."""
+    tasks = placed_jobs(models, each, places)
+    run = run_one("fat_tree", lower(tasks, Lowering()), cluster, PLANNER, options)
+    of_task = np.array([int(task.id.partition(":")[0]) for task in tasks.tasks])
+    ends = np.zeros(len(models))
+    np.maximum.at(ends, of_task[run.execution.graph.origin], run.execution.end_ms)
+    return [float(end) for end in ends]
