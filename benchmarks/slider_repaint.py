@@ -45,7 +45,11 @@ WALKS = {
         ("reconfiguration_ms=100&port_gbps=25", "reconfiguration_ms", ("ArrowLeft",)),
         ("reconfiguration_ms=0&port_gbps=40", "reconfiguration_ms", ("ArrowRight",)),
     ),
-    "llama3-70b": (SPEEDS, ("port_gbps=100", "ports_per_server", ("ArrowRight", "ArrowRight", "ArrowRight"))),
+    "llama3-70b": (
+        SPEEDS,
+        ("port_gbps=100", "ports_per_server", ("ArrowRight", "ArrowRight")),
+        ("port_gbps=25", "ports_per_server", ("ArrowRight",)),
+    ),
 }
 
 # Runs in the page: notes when KPIs and Gantt chart change, by the browser's own clock, each time once a frame has been shown.

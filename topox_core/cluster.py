@@ -14,6 +14,7 @@ DUPLEXES = ("full", "half")
 # Limits are named before memory is spent; see docs/files.md.
 MAX_SERVERS = 100_000
 MAX_PORTS = 4_096
+SHORTEST_SLOT_MS, LONGEST_SLOT_MS = 1e-6, 1e9  # a tick is a thousandth at the least, and times keep nine decimals
 MAX_NUMBER = 1e30  # also turns away whole numbers too long for a float, and NaN
 
 
@@ -75,6 +76,8 @@ class Cluster:
                 raise InputError(f"must be a finite number (got {str(value)[:40]})", field=field)
             if least is None and value <= 0:
                 raise InputError(f"must be greater than 0 (got {value:g})", field=field)
+            if field == "slot_ms" and not SHORTEST_SLOT_MS <= value <= LONGEST_SLOT_MS:
+                raise InputError(f"must be from {SHORTEST_SLOT_MS:g} to {LONGEST_SLOT_MS:g} ms (got {value:g})", field=field)
             if least is not None and value < least:
                 raise InputError(f"must be at least {least:g} (got {value:g})", field=field)
             object.__setattr__(self, field, float(value))  # 40 and 40.0 are one cluster, with one digest

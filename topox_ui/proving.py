@@ -55,11 +55,10 @@ def search_panel(case: Case, result: Result, look: Look) -> None:
 @st.fragment(run_every=0.5)
 def _live(case: Case, look: Look) -> None:
     """Poll the solve twice a second; redraw the page when it has ended."""
-    if desk().poll() or desk().proof is None:
+    proof = desk().proof
+    if desk().ended() or proof is None:
         st.rerun()
         return
-    proof = desk().proof
-    assert proof is not None
     gap = 1 - proof.bound_ms / proof.incumbent_ms if proof.incumbent_ms else 0.0
     chart_title("Searching", f"{seconds(round(proof.elapsed_s, 1))} of {seconds(proof.prepared.settings.time_limit_s)}, "
                              f"gap {percent(max(0.0, gap))}", under=True)

@@ -29,6 +29,8 @@ from topox_ui.scenario import Scenario
 
 MOST_KEPT = 24
 WORTH_A_WORD = 5_000  # tasks; fewer are scheduled before a spinner could be read
+ATTEND_S = 0.05  # between two looks at a running proof
+CLOSING_S = 2.0  # how long another solve waits for the last one's place
 PATIENCE_S = 0.2  # how long Cancel waits for an engine to stop by itself
 BUSY = "All solver places of this machine are in use. Wait for another solve to end, or cancel one, and try again."
 
@@ -59,14 +61,20 @@ def case_of(loaded: Loaded, scenario: Scenario) -> Case:
 
 @dataclass
 class Desk:
-    """One session's solves: results that were improved by an exact engine, and the proof that runs."""
+    """One session's solves: results that were improved by an exact engine, and the proof that runs.
+
+    A thread attends the proof, so that its end is noticed, its result kept and its place given back
+    whatever page the user is on. Pages read ``proof`` and ask :meth:`ended`.
+    """
 
     places: threading.BoundedSemaphore
     results: dict[str, Result] = field(default_factory=dict)
     proof: Proof | None = None
     proof_key: str = ""
     note: str = ""
-    _holds_place: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _attendant: threading.Thread | None = None
+    _ended: bool = False
 
     def start(self, case: Case) -> None:
         """Start a proof of ``case``; one that runs for another case is ended first."""
@@ -75,58 +83,69 @@ class Desk:
         if not self.places.acquire(blocking=False):
             self.note = BUSY
             return
-        self._holds_place = True
         try:
-            self.proof, self.proof_key = prove(case.graph, case.cluster, case.settings), case.key
+            proof = prove(case.graph, case.cluster, case.settings)
         except InputError as error:
             self.note = str(error)
-        finally:
-            if self.proof is None:
-                self._leave()
+            self.places.release()
+            return
+        except BaseException:
+            self.places.release()
+            raise
+        self.proof, self.proof_key, self._ended = proof, case.key, False
+        self._attendant = threading.Thread(target=self._attend, args=(proof, case.key), name="attend proof", daemon=True)
+        self._attendant.start()
 
-    def poll(self) -> bool:
-        """Take the proof forward; return True when it has just ended and its result was kept."""
-        if self.proof is None:
-            return False
-        self.proof.poll()
-        if self.proof.running:
-            return False
-        self._keep(self.proof_key, self.proof.result())
-        self.close()
-        return True
+    def ended(self) -> bool:
+        """Return True once after a proof has come to its end and its result was kept."""
+        with self._lock:
+            ended, self._ended = self._ended, False
+        return ended
 
     def cancel(self) -> None:
         """Stop the running proof and keep its best schedule."""
-        proof = self.proof
-        if proof is None:
+        proof, attendant = self.proof, self._attendant
+        if proof is None or attendant is None:
             return
         proof.cancel()
-        patience = time.monotonic() + PATIENCE_S
-        while proof.running and time.monotonic() < patience:
-            time.sleep(0.02)
-            proof.poll()
+        attendant.join(PATIENCE_S)
         # An engine deep in a phase that does not ask whether to stop is ended: what it found is already here.
         proof.close()
-        self.poll()
+        attendant.join(PATIENCE_S)
 
     def close(self) -> None:
         """End the proof at once: the tab was closed, or another solve begins."""
-        proof, self.proof = self.proof, None
+        with self._lock:
+            proof, self.proof = self.proof, None
         if proof is not None:
             proof.close()
-        self._leave()
+        if self._attendant is not None:
+            self._attendant.join(CLOSING_S)
 
-    def _leave(self) -> None:
-        if self._holds_place:
-            self._holds_place = False
+    def _attend(self, proof: Proof, key: str) -> None:
+        """Take the proof forward until it ends, then keep its result and give its place back."""
+        try:
+            while proof.running:
+                proof.poll()
+                time.sleep(ATTEND_S)
+            proof.poll()
+            with self._lock:
+                if self.proof is proof:
+                    self._keep(key, proof.result())
+                    self.proof, self._ended = None, True
+        finally:
+            proof.close()
             self.places.release()
 
     def _keep(self, key: str, result: Result) -> None:
         before = self.results.pop(key, None)
         if before is not None and before.makespan_ms is not None and result.makespan_ms is not None:
-            worse = result.makespan_ms > before.makespan_ms
-            weaker = result.makespan_ms == before.makespan_ms and result.bound_ms < before.bound_ms
-            result = before if worse or weaker else result
+            if before.makespan_ms < result.makespan_ms:
+                before, result = result, before
+            if before.bound_ms > result.bound_ms:
+                proved = before.bound_ms >= (result.makespan_ms or 0.0)
+                result = replace(result, bound_ms=before.bound_ms, bound_by=before.bound_by, bound_tasks=before.bound_tasks,
+                                 status="optimal" if proved else result.status)
         self.results[key] = result
         while len(self.results) > MOST_KEPT:
             self.results.pop(next(iter(self.results)))

@@ -75,6 +75,8 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 [class*="st-key-card_"] [data-testid="stButton"] button {{ position: static; border: 0; background: none; padding: 0;
   min-height: 0;  text-align: left; justify-content: flex-start; color: {theme.ink}; }}
 [class*="st-key-card_"] [data-testid="stButton"] button p {{ font-weight: 600; font-size: .95rem; text-align: left; }}
+/* The title's button spreads over its whole card, so nothing between the two may be a frame of reference. */
+[class*="st-key-card_"] .stElementContainer {{ position: static; }}
 [class*="st-key-card_"] [data-testid="stButton"] button::after {{ content: ""; position: absolute; inset: 0; }}
 [class*="st-key-card_"]:focus-within {{ outline: 2px solid {theme.primary}; outline-offset: 1px; }}
 .card {{ font-size: .84rem; line-height: 1.4; margin: 0; color: {theme.ink}; }}

@@ -109,3 +109,19 @@ def test_the_independent_checker_accepts_every_list_schedule(circuits, keys, swi
 def test_more_ports_than_the_longest_queue_leave_nothing_to_bound():
     prepared = prepare(random_graph(3), cluster(4, switches=40, ports_per_server=40), Settings.of())
     assert len(prepared.reduction.problem.capacity) == 0
+
+
+def test_more_circuits_at_once_than_a_short_number_holds_still_respect_the_switch():
+    g = graph(*(transfer(f"x{i}", i % 2, 2 + i % 2, 2.0) for i in range(40_000)))
+    c = cluster(4, ports_per_server=4_096, ports_per_switch=3_000)
+    result = quick(g, c, Settings.of(circuits="per-slot"))
+    assert (result.bound_ms, result.makespan_ms) == (27.0, 28.0)  # 80,000 circuit-slots, 3,000 at once, two slots each
+    assert check(g, c, to_record(result)).ok
+
+
+def test_thousands_of_ports_cost_no_more_than_those_in_use():
+    g = graph(*(transfer(f"x{i}", 0, 1, 1.0) for i in range(60)))
+    huge = cluster(100_000, ports_per_server=4_096, ports_per_switch=100_000)
+    for circuits in ("continuous", "per-slot"):
+        result = quick(g, huge, Settings.of(circuits=circuits))
+        assert (result.status, result.makespan_ms) == ("optimal", 1.0)

@@ -321,7 +321,7 @@ BAD: list[tuple[list[str], list[str]]] = [
     (["schedule", "g.json", "c.json", "--rings", "0"], ["--rings", "at least 1"]),
     (["schedule", "g.json", "c.json", "--strides", "1,1"], ["--strides", "different"]),
     (["schedule", "g.json", "c.json", "--all-reduce-on-network", "maybe"], ["--all-reduce-on-network", "yes or no"]),
-    (["schedule", "g.json", "c.json", "--time-limit", "-3"], ["time_limit_s", "at least 0"]),
+    (["schedule", "g.json", "c.json", "--time-limit", "-3"], ["time_limit_s", "from 0 to"]),
     (["schedule", "g.json", "c.json", "--circuits", "per-slot", "--reconfiguration-ms", "2"], ["reconfiguration_ms"]),
     (["schedule", "g.json", "c.json", "--output", "nowhere/r.json"], ["nowhere/r.json", "no folder nowhere"]),
     (["schedule", "g.json", "c.json", "--output", "."], [".: ", "folder"]),

@@ -262,3 +262,13 @@ def test_shared_circuits_count_once_however_many_transfers_ride_on_them():
     problem = build([2, 3, 2], {0: (0, 1), 1: (0, 1), 2: (0, 2)}, fabric=fabric)
     assert violation(problem, np.array([0, 1, 4])) is None
     assert "out-ports of server 0 in slot 3" in violation(problem, np.array([0, 1, 3]))
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_model_whose_starts_are_all_fixed_is_decided_without_a_search(fits):
+    nothing, none = np.zeros(0), np.zeros(0, np.int32)
+    row = np.array([0.0 if fits else 1.0])
+    fixed = mip.Mip(nothing, nothing, nothing, np.zeros(0, np.bool_), row, np.array([np.inf]), np.zeros(2, np.int32),
+                    none, nothing, 7.0)
+    outcome = mip.solve(fixed, mip.Run(1.0, 0.0, 1.0), None, lambda: False, lambda values: None, lambda dual: False)
+    assert outcome.ended == ("optimal" if fits else "infeasible")

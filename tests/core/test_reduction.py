@@ -86,3 +86,33 @@ def test_mixed_up_units_are_named_with_the_number_of_slots_and_a_better_slot():
 def test_a_tick_must_divide_the_slot():
     with pytest.raises(InputError, match="must divide the slot"):
         reduced(STAR, cluster(6), tick=0.3)
+
+
+def test_a_long_chain_of_short_enough_tasks_is_named_too_before_memory_is_spent():
+    g = graph(*(compute(f"f{i}", 0, 900_000.0, *([f"f{i - 1}"] if i else [])) for i in range(3)))
+    with pytest.raises(InputError, match=r"slot_ms: the iteration has at least 2,700,000 slots"):
+        reduced(g, cluster())
+
+
+@pytest.mark.parametrize("delay_ms", [1e7, 1e15, 1e29])
+def test_a_delay_of_more_slots_than_there_may_be_is_named(delay_ms):
+    with pytest.raises(InputError, match="reconfiguration_ms: must be at most"):
+        reduced(STAR, cluster(6, reconfiguration_ms=delay_ms))
+
+
+def test_only_pairs_with_several_transfers_share_a_circuit():
+    g = graph(transfer("a", 0, 1, 1.0), transfer("b", 0, 1, 1.0), transfer("c", 0, 2, 1.0))
+    assert reduced(g, cluster(), model="paper").problem.pair.tolist() == [0, 0, -1]
+
+
+@pytest.mark.parametrize("changes", [{"seed": -1}, {"gap": 2.0}, {"threads": 0}, {"threads": 100_000}, {"time_limit_s": -1.0}],
+                         ids=str)
+def test_settings_out_of_range_are_named(changes):
+    with pytest.raises(InputError, match=f"field {next(iter(changes))}: must be from"):
+        Settings.of(**changes)
+
+
+@pytest.mark.parametrize("slot_ms", [1e-10, 1e29])
+def test_a_slot_that_no_file_could_write_is_refused_with_the_cluster(slot_ms):
+    with pytest.raises(InputError, match="slot_ms: must be from"):
+        cluster(slot_ms=slot_ms)

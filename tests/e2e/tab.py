@@ -98,7 +98,8 @@ class Tab:
 
     def kpi(self, name: str) -> Locator:
         """Return the value under a KPI's name."""
-        return self.page.get_by_test_id("stMetric").filter(has_text=name).get_by_test_id("stMetricValue")
+        label = self.page.get_by_test_id("stMetricLabel").get_by_text(name, exact=True)
+        return self.page.get_by_test_id("stMetric").filter(has=label).get_by_test_id("stMetricValue")
 
     def slider(self, key: str) -> Locator:
         """Return the first handle of the slider of a choice."""

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.errors import InputError
 from topox_core.schedule.problem import Problem
 
 Status = Literal["optimal", "feasible", "infeasible", "unknown"]
@@ -39,6 +40,10 @@ class Limits:
     threads: int = 1
     bound: int = 0
     start: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise InputError(f"must be at least 0 (got {self.seed})", file="settings", field="seed")
 
 
 @dataclass(frozen=True)

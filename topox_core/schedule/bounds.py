@@ -64,6 +64,8 @@ def _critical_path(problem: Problem, head: Int, tail: Int) -> Bound:
         j = int(on_path[np.argmax(tail[on_path] + problem.duration[on_path])])
     named = [problem.task_names[t] for t in path if problem.task_names[t] and problem.duration[t] > 0]
     shown = named if len(named) <= 6 else [*named[:3], "…", *named[-2:]]
+    if not named:
+        return Bound(length, "nothing takes time", tuple(path))
     tasks = "1 task" if len(named) == 1 else f"{len(named)} tasks"
     return Bound(length, f"critical path, {tasks}: {' → '.join(shown)}", tuple(path))
 
@@ -71,6 +73,8 @@ def _critical_path(problem: Problem, head: Int, tail: Int) -> Bound:
 def _between(problem: Problem, name: str, capacity: int, bound: int, first: int, tail: int) -> str:
     last = problem.ms(bound - tail)
     many = "" if capacity == 1 else f" ({capacity} at once)"
+    if problem.network is None:
+        return f"{name}{many} between periods {first} and {bound - tail}"
     return f"{name}{many} between {problem.ms(first):g} and {last:g} ms"
 
 

@@ -37,11 +37,14 @@ def per_slot(problem: Problem, start: Int) -> Booking:
     edge_of: NDArray[np.intp] = np.arange(len(carried))
     x, y = network.source[carried], network.destination[carried]
     if network.shares:
-        edge_first, edge_end, edge_of, example = _shared_runs(problem.pair[carried], first, end)
+        edge_first, edge_end, edge_of, example = _shared_runs(x.astype(np.int64) * network.servers + y, first, end)
         x, y = x[example], y[example]
     k = network.ports_on_switch
+    # Only servers that talk count, however large the cluster.
+    talking, ends = np.unique(np.concatenate([x, y]), return_inverse=True)
+    x, y = ends[:len(x)].astype(np.int32), ends[len(x):].astype(np.int32)
     edge, colour, since, until, pieces = colour_slots(
-        x, y, edge_first, edge_end, network.servers, k * network.switches, k, network.circuits_per_switch)
+        x, y, edge_first, edge_end, len(talking), k * network.switches, k, network.circuits_per_switch)
     edge, colour, since, until = edge[:pieces], colour[:pieces], since[:pieces], until[:pieces]
     if network.shares:
         rows, piece = _cut(edge_of, first, end, edge, since, until, len(edge_first))
@@ -53,7 +56,7 @@ def per_slot(problem: Problem, start: Int) -> Booking:
     return Booking(carried[rows], (colour // k).astype(np.int32), port, port, since, until)
 
 
-def _shared_runs(pair: Int32, first: Int, end: Int) -> tuple[Int, Int, NDArray[np.intp], NDArray[np.intp]]:
+def _shared_runs(pair: Int, first: Int, end: Int) -> tuple[Int, Int, NDArray[np.intp], NDArray[np.intp]]:
     """Merge overlapping transfers of a pair into runs: (first, end) of each run, run of each transfer, an example."""
     order = np.lexsort((first, pair))
     run_of = np.empty(len(pair), np.intp)

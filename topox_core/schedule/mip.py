@@ -121,6 +121,9 @@ def solve(mip: Mip, run: Run, known: tuple[Index, Float] | None, stop: Callable[
     RuntimeError
         If HiGHS refuses the model or ends in a state that says nothing about it.
     """
+    if mip.columns == 0:  # every start is fixed, and HiGHS calls a model without columns neither solved nor not
+        holds = bool((mip.row_lower <= 0).all() and (mip.row_upper >= 0).all())
+        return Outcome("optimal", mip.offset, np.zeros(0)) if holds else Outcome("infeasible", np.inf, None)
     import highspy
 
     h = highspy.Highs()  # type: ignore[no-untyped-call]

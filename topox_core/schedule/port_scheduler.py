@@ -6,10 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from topox_core.errors import InputError
 from topox_core.schedule.circuits import Booking, changed_rows
 from topox_core.schedule.kernels.continuous import serial_on_ports
 from topox_core.schedule.list_scheduler import IMPROVEMENT_ROUNDS, Generator, ranked
 from topox_core.schedule.problem import Int, Int32, Network
+
+MAX_BOOKINGS = 50_000_000  # transfers x ports that each might use
+
+
+def _refuse_many_ports(bookings: int) -> None:
+    if bookings > MAX_BOOKINGS:
+        raise InputError(f"continuous circuits would need {bookings:,} bookings of ports (limit {MAX_BOOKINGS:,}): choose fewer "
+                         "ports or per-slot circuits", file="cluster", field="ports_per_server")
 
 
 @dataclass(frozen=True)
@@ -34,6 +43,9 @@ class PortGenerator:
 
     generator: Generator
     network: Network
+    source: Int32
+    destination: Int32
+    ports_on_switch: int
     port_ptr: Int
     in_base: int
     dark_slots: int
@@ -46,31 +58,37 @@ class PortGenerator:
         network = problem.network
         if network is None:
             raise ValueError("a plain RCPSP has no ports")
-        carried = problem.on_grid & (problem.duration > 0)
-        outs = np.bincount(network.source[carried], minlength=network.servers)
-        ins = np.bincount(network.destination[carried], minlength=network.servers)
-        per_server = network.switches * network.ports_on_switch
+        carried = np.flatnonzero(problem.on_grid & (problem.duration > 0))
+        # Only servers that talk have ports here, and no more of them than a server has transfers.
+        talking, ends = np.unique(np.concatenate([network.source[carried], network.destination[carried]]), return_inverse=True)
+        source, destination = np.zeros(problem.n, np.int32), np.zeros(problem.n, np.int32)
+        source[carried], destination[carried] = ends[:len(carried)], ends[len(carried):]
+        outs = np.bincount(source[carried], minlength=len(talking))
+        ins = np.bincount(destination[carried], minlength=len(talking))
+        k = min(network.ports_on_switch, max(1, int((outs + ins).max(initial=0))))
+        per_server = network.switches * k
+        _refuse_many_ports(int((outs + ins).sum()) * per_server)
         room = np.repeat(outs + ins, per_server) if network.half_duplex else np.concatenate(
             [np.repeat(outs, per_server), np.repeat(ins, per_server)])
         pointer = np.zeros(len(room) + 1, np.int64)
         np.cumsum(room, out=pointer[1:])
-        in_base = 0 if network.half_duplex else network.servers * per_server
+        in_base = 0 if network.half_duplex else len(talking) * per_server
         most = network.servers * network.ports_on_switch // (2 if network.half_duplex else 1)
         limit = network.circuits_per_switch if network.circuits_per_switch < most else 0
-        return PortGenerator(generator, network, pointer, in_base, dark_slots, limit)
+        return PortGenerator(generator, network, source, destination, k, pointer, in_base, dark_slots, limit)
 
     def serially(self, rank: Int32, source: str, backwards: bool = False) -> Booked:
         """Return the serial schedule by ``rank``; backwards, times count from the end."""
         p, g, net = self.generator.problem, self.generator, self.network
         pred_ptr, pred_idx, succ_ptr, succ_idx = p.pred_ptr, p.pred_idx, p.succ_ptr, p.succ_idx
-        ends = (net.source, net.destination)
+        ends = (self.source, self.destination)
         if backwards:
             pred_ptr, pred_idx, succ_ptr, succ_idx = succ_ptr, succ_idx, pred_ptr, pred_idx
         horizon = g.horizon_slots + 4 * self.dark_slots
         while True:
             start, makespan, switch, out_port, in_port = serial_on_ports(
                 rank, pred_ptr, pred_idx, succ_ptr, succ_idx, p.duration, p.on_grid, p.ticks_per_slot, p.device, g.device_ptr,
-                *ends, net.switches, net.ports_on_switch, net.half_duplex, self.port_ptr, len(self.port_ptr) - 1, self.in_base,
+                *ends, net.switches, self.ports_on_switch, net.half_duplex, self.port_ptr, len(self.port_ptr) - 1, self.in_base,
                 self.dark_slots, self.circuit_limit, horizon)
             if makespan >= 0:
                 break
@@ -80,7 +98,7 @@ class PortGenerator:
         return Booked(start, makespan, booking, changes, source)
 
     def _booking(self, start: Int, switch: Int32, out_port: Int32, in_port: Int32) -> Booking:
-        p, k = self.generator.problem, self.network.ports_on_switch
+        p, k = self.generator.problem, self.ports_on_switch
         node = np.flatnonzero(switch >= 0).astype(np.int32)
         first = start[node] // p.ticks_per_slot
         return Booking(node, switch[node], out_port[node] % k, (in_port[node] - self.in_base) % k, first,

@@ -166,8 +166,9 @@ class Proof:
         self._thread.start()
 
     def _take(self, progress: Progress) -> None:
-        if progress.start is not None and progress.incumbent is not None:
-            self._offer(self.prepared.planner.realised(progress.start, progress.incumbent, progress.source))
+        if progress.start is not None:
+            makespan = int((progress.start + self.prepared.reduction.problem.duration).max(initial=0))
+            self._offer(self.prepared.planner.realised(progress.start, makespan, progress.source))
         if progress.bound > self._bound:
             self._bound = progress.bound
             self._bound_by = "propagation" if progress.source == "propagation" else f"branch and bound ({progress.source})"

@@ -14,7 +14,7 @@ from topox_core.schedule.problem import Int, Int32, Network, Problem
 from topox_core.schedule.settings import Settings
 
 MAX_SLOTS = 1_000_000
-MAX_PROFILE_CELLS = 400_000_000  # ports x slots, two bytes each
+MAX_PROFILE_CELLS = 200_000_000  # resources x slots, four bytes each
 TICKS_PER_SLOT = (1, 2, 4, 5, 8, 10, 16, 20, 25, 40, 50, 80, 100, 125, 200, 250, 400, 500, 1000)
 UNROUNDED = 1_000_000  # ticks a slot that stand for "not rounded"
 TOLERANCE = 1e-9  # relative: 3.0000000000000004 slots are 3
@@ -80,14 +80,15 @@ def reduce(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Reduct
         raise InputError("per-slot circuits have no state that could pay a delay: set it to 0 or choose continuous circuits",
                          file="cluster", field="reconfiguration_ms")
     duration_ms = durations_ms(graph, cluster)
-    _refuse_too_many_slots(graph, duration_ms, cluster)
+    _refuse_long_tasks(graph, duration_ms, cluster)
     skeleton = _skeleton(graph, cluster, settings)
-    dark_slots = int(ceil_units(np.array([cluster.reconfiguration_ms]), cluster.slot_ms)[0])
+    dark_slots = _dark_slots(cluster)
 
     def rounded(ticks: int, slotted: bool = True) -> Problem:
         return _with_clock(skeleton, graph, duration_ms, cluster.slot_ms, ticks, slotted)
 
     reference = best_bound(rounded(UNROUNDED), 0)
+    _refuse_many_slots(skeleton, reference.ticks / UNROUNDED, cluster)
     if settings.tick == "auto":
         ticks = next((k for k in TICKS_PER_SLOT if _raised(rounded(k), reference) < 0.01), TICKS_PER_SLOT[-1])
     elif settings.tick == "slot":
@@ -117,28 +118,42 @@ def _ticks_that_divide(tick_ms: float, slot_ms: float) -> int:
     return ticks
 
 
-def _refuse_too_many_slots(graph: TransferGraph, duration_ms: FloatArray, cluster: Cluster) -> None:
-    """Name the limit before memory is spent: the longest task or the busiest port alone tells the size."""
-    transfers = graph.kind == TRANSFER
-    slots = duration_ms[transfers] / cluster.slot_ms
-    busiest = 0.0
-    for end in (graph.source, graph.destination):
-        if transfers.any():
-            busiest = max(busiest, float(np.bincount(end[transfers], weights=slots).max()) / cluster.ports_per_server)
-    least = max(float(duration_ms.max(initial=0.0)) / cluster.slot_ms, busiest)
+def _dark_slots(cluster: Cluster) -> int:
+    slots = cluster.reconfiguration_ms / cluster.slot_ms
+    most = MAX_SLOTS // cluster.switches
+    if slots > most:
+        raise InputError(
+            f"must be at most {most:,} slots of {cluster.slot_ms:g} ms with {cluster.switches} switches (got {slots:.6g} slots); "
+            "choose a longer slot", file="cluster", field="reconfiguration_ms")
+    return int(ceil_units(np.array([cluster.reconfiguration_ms]), cluster.slot_ms)[0])
+
+
+def _refuse_long_tasks(graph: TransferGraph, duration_ms: FloatArray, cluster: Cluster) -> None:
+    """Name the limit before anything is counted in slots: one task alone may be too long for whole numbers."""
+    least = float(duration_ms.max(initial=0.0)) / cluster.slot_ms
     if least > MAX_SLOTS:
-        suggestion = float(f"{least * cluster.slot_ms / 10_000:.1g}")
         longest = int(np.argmax(duration_ms))
-        slots_in_words = f"{least:,.0f}" if least < 1e15 else f"{least:.3g}"
+        raise _too_many_slots(least, cluster, f" The longest task, {graph.ids[longest] or 'a lowered transfer'}, lasts "
+                                              f"{duration_ms[longest]:g} ms.")
+
+
+def _refuse_many_slots(skeleton: Problem, least: float, cluster: Cluster) -> None:
+    """Name the limits before memory is spent: ``least`` slots is what the bounds say the iteration must have."""
+    if least > MAX_SLOTS:
+        raise _too_many_slots(least, cluster, "")
+    rows = len(skeleton.capacity) + int(skeleton.pair.max(initial=-1)) + 1
+    if rows * 2 * least > MAX_PROFILE_CELLS:
         raise InputError(
-            f"the iteration has at least {slots_in_words} slots of {cluster.slot_ms:g} ms (limit {MAX_SLOTS:,}); are units "
-            f"mixed up? The longest task, {graph.ids[longest] or 'a lowered transfer'}, lasts {duration_ms[longest]:g} ms. "
-            f"Try slot_ms {suggestion:g}", file="cluster", field="slot_ms")
-    used = len(np.unique(np.concatenate([graph.source[transfers], graph.destination[transfers]])))
-    if 2 * used * least * 2 > MAX_PROFILE_CELLS:
-        raise InputError(
-            f"{used:,} servers over at least {least:,.0f} slots need more than {MAX_PROFILE_CELLS:,} port-slots: choose a longer "
-            "slot", file="cluster", field="slot_ms")
+            f"{rows:,} ports and shared circuits over at least {least:,.0f} slots need more than {MAX_PROFILE_CELLS:,} entries: "
+            "choose a longer slot", file="cluster", field="slot_ms")
+
+
+def _too_many_slots(least: float, cluster: Cluster, longest: str) -> InputError:
+    in_words = f"{least:,.0f}" if least < 1e15 else f"{least:.3g}"
+    suggestion = float(f"{least * cluster.slot_ms / 10_000:.1g}")
+    return InputError(
+        f"the iteration has at least {in_words} slots of {cluster.slot_ms:g} ms (limit {MAX_SLOTS:,}); are units mixed up?"
+        f"{longest} Try slot_ms {suggestion:g}", file="cluster", field="slot_ms")
 
 
 def _skeleton(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Problem:
@@ -151,13 +166,19 @@ def _skeleton(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Pro
     transfers = graph.kind == TRANSFER
     pair = np.full(n, -1, np.int32)
     if settings.share_circuits:
-        code = graph.source[transfers].astype(np.int64) * cluster.servers + graph.destination[transfers]
-        pair[transfers] = np.unique(code, return_inverse=True)[1].astype(np.int32)
+        pair[transfers] = _pairs(graph.source[transfers].astype(np.int64) * cluster.servers + graph.destination[transfers])
     return Problem(
         duration=np.zeros(n, np.int64), on_grid=transfers, device=device, capacity=capacity, demand_ptr=pointer,
         demand_resource=resource, demand_amount=np.ones(len(resource), np.int32), pair=pair, pred_ptr=graph.pred_ptr,
         pred_idx=graph.pred_idx, succ_ptr=succ_ptr, succ_idx=succ_idx, ticks_per_slot=1, tick_ms=cluster.slot_ms,
         device_names=device_names, resource_names=names, task_names=graph.ids, network=network)
+
+
+def _pairs(code: Int) -> Int32:
+    """Return the number of each transfer's pair; a pair's only transfer shares with nobody (-1)."""
+    _, place, count = np.unique(code, return_inverse=True, return_counts=True)
+    number = np.where(count > 1, np.cumsum(count > 1) - 1, -1)
+    return number[place].astype(np.int32)
 
 
 def _devices(graph: TransferGraph) -> tuple[Int32, tuple[str, ...]]:
@@ -234,7 +255,7 @@ def _with_clock(skeleton: Problem, graph: TransferGraph, duration_ms: FloatArray
     """Round durations to ``ticks`` a slot, and transfers to whole slots (or not, for the unrounded bound)."""
     tick_ms = slot_ms / ticks
     transfers = graph.kind == TRANSFER
-    in_ticks = ceil_units(duration_ms, tick_ms)
+    in_ticks = ceil_units(duration_ms, tick_ms) if slotted else np.floor(duration_ms / tick_ms).astype(np.int64)
     if slotted:
         in_ticks = np.where(transfers, ceil_units(duration_ms, slot_ms) * ticks, in_ticks)
     return replace(skeleton, duration=in_ticks, ticks_per_slot=ticks if slotted else 1, tick_ms=tick_ms)

@@ -35,7 +35,8 @@ def to_result(
     """Return the one result object for a plan with its bound (ticks)."""
     reduction = prepared.reduction
     problem = reduction.problem
-    bound = min(bound, plan.makespan)
+    if bound > plan.makespan:
+        raise RuntimeError(f"a bound of {bound} ticks contradicts a schedule of {plan.makespan}: one of the two is wrong")
     path = reduction.bound.tasks if bound == reduction.bound.ticks else ()
     return Result(
         status="optimal" if plan.makespan <= bound else "feasible", engine=prepared.settings.engine, stopped_by=stopped_by,

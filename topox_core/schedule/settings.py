@@ -12,6 +12,7 @@ from topox_core.graph.transfer_graph import Lowering
 Model = Literal["physical", "paper"]
 CircuitRule = Literal["continuous", "per-slot"]
 
+MAX_THREADS = 256
 ENGINES = ("auto", "list", "highs", "printed")
 
 
@@ -72,9 +73,12 @@ class Settings:
                 raise InputError(f"must be 'auto', 'slot' or a length in ms (got {self.tick!r})", file="settings", field="tick")
         elif not (math.isfinite(self.tick) and self.tick > 0):
             raise InputError(f"must be greater than 0 (got {self.tick})", file="settings", field="tick")
-        for name, value in (("time_limit_s", self.time_limit_s), ("gap", self.gap)):
-            if not (math.isfinite(value) and value >= 0):
-                raise InputError(f"must be at least 0 (got {value})", file="settings", field=name)
+        limited = (("time_limit_s", self.time_limit_s, 1e9), ("gap", self.gap, 1.0), ("seed", self.seed, 2**31 - 1))
+        for name, value, most in limited:
+            if not (math.isfinite(value) and 0 <= value <= most):
+                raise InputError(f"must be from 0 to {most:,.10g} (got {value})", file="settings", field=name)
+        if not 1 <= self.threads <= MAX_THREADS:
+            raise InputError(f"must be from 1 to {MAX_THREADS} (got {self.threads})", file="settings", field="threads")
 
     @staticmethod
     def of(model: Model = "physical", **changes: Any) -> Settings:

@@ -146,7 +146,7 @@ def _listed(prepared: Prepared, stop: Stop, began: float, story: list[StoryLine]
             story.append(line)
             on_line(line)
 
-    return prepared.planner.best_plan(stop, tell)
+    return prepared.planner.best_plan(lambda: stop() or time.monotonic() - began > prepared.settings.time_limit_s, tell)
 
 
 def _shaken(prepared: Prepared, plan: Plan, stop: Stop) -> Plan:

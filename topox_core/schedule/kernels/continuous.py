@@ -98,10 +98,20 @@ def choose_ports(
     best_change, best_idle = 3, FAR
     way = 1 if half else 0
     for r in range(switches):
+        fresh_out = False
         for a in range(k):
             out_port = (x * switches + r) * k + a
+            if port_count[out_port] == 0:  # unused ports are all alike: one of them is enough
+                if fresh_out:
+                    continue
+                fresh_out = True
+            fresh_in = False
             for b in range(k):
                 in_port = in_base + (y * switches + r) * k + b
+                if port_count[in_port] == 0:
+                    if fresh_in:
+                        continue
+                    fresh_in = True
                 held_out, held_in = 2 * in_port, 2 * out_port + way
                 s = start
                 while True:

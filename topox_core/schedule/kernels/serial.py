@@ -102,8 +102,8 @@ def serial(
     Called with the edges turned round it schedules backwards in time: the slot grid is symmetric.
     """
     n = len(rank)
-    use = np.zeros((len(capacity), horizon), np.int16)
-    pair_use = np.zeros((pairs, horizon if pairs > 0 else 0), np.int16)
+    use = np.zeros((len(capacity), horizon), np.int32)
+    pair_use = np.zeros((pairs, horizon if pairs > 0 else 0), np.int32)
     begin = np.zeros(device_ptr[-1], np.int64)
     end = np.zeros(device_ptr[-1], np.int64)
     count = np.zeros(len(device_ptr) - 1, np.int32)
