@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from topox_ui.compare import compare_headline, contest_of, main_figures, run_all
+from topox_ui.compare import cannot_run, compare_headline, contest_of, main_figures, run_all
 from topox_ui.compare_controls import controls
 from topox_ui.compare_failures import failures
 from topox_ui.compare_lanes import lanes
@@ -24,9 +24,10 @@ size_switch()
 with told(f"Compare · {found.title}"):
     case = case_of(found, scenario())
     contest = contest_of(case, scenario())
-    runs = run_all(case, contest)
+    runs, failed = run_all(case, contest)
 
 compare_headline(found, case, contest, runs, turn(case, contest))
+cannot_run(failed)
 main_figures(contest, runs, look)
 crossover(case, contest, look)
 lanes(contest, runs, look)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
+from topox_core.errors import InputError
 from topox_core.fabrics.breakdown import breakdown
 from topox_core.fabrics.circuit_traffic import circuit_traffic
 from topox_core.fabrics.compare import check_delay, compare, fastest, gap
@@ -61,9 +63,9 @@ def contest_of(case: Case, now: Scenario) -> Contest:
 
 
 def scaled(options: FabricOptions, case: Case) -> FabricOptions:
-    """Return options for a map over port speeds.
+    """Return options for a map over port speeds or degrees.
 
-    A NIC of the same cost becomes as slow a link above racks of one server, which follows the speed.
+    A NIC of the same cost becomes as slow a link above racks of one server, which follows speed and ports.
     """
     if options.equivalent_gbps is None:
         return options
@@ -71,19 +73,32 @@ def scaled(options: FabricOptions, case: Case) -> FabricOptions:
     return replace(options, equivalent_gbps=None, servers_per_rack=1, oversubscription=max(1.0, full / options.equivalent_gbps))
 
 
-def run_all(case: Case, contest: Contest) -> Runs:
-    """Run what has not been run for this very setting; raises InputError where a fabric cannot run."""
+def run_all(case: Case, contest: Contest) -> tuple[Runs, tuple[str, ...]]:
+    """Run what has not been run for this very setting; return the runs, and a line for each reason why others cannot.
+
+    Raises
+    ------
+    InputError
+        If the delay is absurd, or no fabric can run.
+    """
     check_delay(case.cluster)
     runs: Runs = {}
+    failed: dict[str, list[str]] = {}
+    large = len(case.graph.tasks) >= WORTH_A_WORD
     for k, name in enumerate(contest.fabrics, start=1):
-        key = _key(case, name, contest.options)
-        if len(case.graph.tasks) < WORTH_A_WORD:
-            run = _run(key, case, name, contest.options)
-        else:
-            with st.spinner(f"{contest.labels[name]}, {k} of {len(contest.fabrics)}: {plural(len(case.graph.tasks), 'task')}"):
-                run = _run(key, case, name, contest.options)
+        words = f"{contest.labels[name]}, {k} of {len(contest.fabrics)}: {plural(len(case.graph.tasks), 'task')}"
+        try:
+            with st.spinner(words) if large else nullcontext():
+                run = _run(_key(case, name, contest.options), case, name, contest.options)
+        except InputError as error:
+            item = error.item.removeprefix(f"fabric {name}").removeprefix(", ")
+            said = str(InputError(error.problem, file=error.file, item=item, field=error.field))
+            failed.setdefault(said, []).append(contest.labels[name])
+            if len(contest.fabrics) == sum(map(len, failed.values())):
+                raise
+            continue
         runs[name] = _best_plan(case, run) if name == "scheduled" else run
-    return runs
+    return runs, tuple(f"{', '.join(names)} cannot run: {said}" for said, names in failed.items())
 
 
 def _key(case: Case, name: str, options: FabricOptions) -> str:
@@ -158,6 +173,12 @@ def _emphasised(words: str) -> str:
     names = "|".join(sorted((*(w for k, w in FABRICS.items() if k != "fat_tree"), "Fat-tree[^ ]*"), key=len, reverse=True))
     text = re.sub(rf"({names})", r"<b>\1</b>", text)
     return re.sub(r"(?<![\w.,])(\d[\d.,]*)\s(ms|s|%|times)(?!\w)", r"<b>\1&nbsp;\2</b>", text)
+
+
+def cannot_run(failed: tuple[str, ...]) -> None:
+    """Write why some fabrics cannot run here, a line a reason; the others are compared."""
+    for line in failed:
+        st.error(line.replace("$", "\\$"), icon="⚠️")
 
 
 def main_figures(contest: Contest, runs: Runs, look: Look) -> None:

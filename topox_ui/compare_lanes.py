@@ -12,7 +12,7 @@ import streamlit as st
 
 from topox_core.execution import Circuits, Execution
 from topox_core.exports import TASK_COLUMNS, task_rows
-from topox_core.fabrics.run import FabricRun
+from topox_core.fabrics.run import FABRICS, FabricRun
 from topox_core.figures.fabrics import shown_until, strip_image, strips
 from topox_core.figures.gantt import gantt, in_view, window_words
 from topox_core.figures.lanes import Bars, Lanes, bars_of, first_window, lanes_of
@@ -53,7 +53,7 @@ def lanes(contest: Contest, runs: Runs, look: Look) -> None:
         key="w_lanes",
         required=True,
         label_visibility="collapsed",
-        format_func=lambda name: "All" if name == ALL else contest.labels[name].split(",")[0],
+        format_func=lambda name: "All" if name == ALL else FABRICS[name].split()[0],
     )
     if picked in (None, ALL):
         with title:
@@ -149,8 +149,18 @@ def _as_one_port(execution: Execution) -> Circuits:
     moves = np.flatnonzero((graph.kind == TRANSFER) & (execution.end_ms > execution.start_ms)).astype(np.int32)
     moves = moves[np.argsort(execution.start_ms[moves], kind="stable")]
     zero, start = np.zeros(len(moves), np.int32), execution.start_ms[moves]
-    return Circuits(zero, graph.source[moves], graph.destination[moves], zero, zero, start, start, execution.end_ms[moves], moves,
-                    np.zeros(len(moves), np.bool_))
+    return Circuits(
+        zero,
+        graph.source[moves],
+        graph.destination[moves],
+        zero,
+        zero,
+        start,
+        start,
+        execution.end_ms[moves],
+        moves,
+        np.zeros(len(moves), np.bool_),
+    )
 
 
 @st.fragment

@@ -21,7 +21,8 @@ from topox_core.figures.crossover import EQUAL, cut, delay_in_words, turning_poi
 from topox_core.figures.numbers import percent, plural
 from topox_ui.compare import Contest, scaled
 from topox_ui.frame import PLAIN, Look, chart_title
-from topox_ui.session import choose
+from topox_ui.loading import loaded
+from topox_ui.session import choose, scenario
 from topox_ui.show import chart, table_under
 from topox_ui.solving import BUSY, Case, places
 
@@ -29,7 +30,6 @@ DELAYS_MS = (0.0, 0.01, 0.1, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)
 SPEEDS_GBPS = (25.0, 50.0, 100.0, 200.0, 400.0, 800.0)
 DEGREES = (1, 2, 3, 4, 6, 8)
 ACROSS = {"port_gbps": "Port speed", "degree": "Ports per server"}
-KEYS = {"port_gbps": "port_gbps", "degree": "ports_per_server"}
 MOST_CELLS = 20_000
 
 
@@ -114,13 +114,12 @@ def sweep_of(case: Case, contest: Contest, by: str) -> Sweep:
     """
     cluster = case.cluster
     fabrics = tuple(name for name in contest.fabrics if name != YARDSTICK)
-    options = contest.options
+    options = scaled(contest.options, case)
     values: tuple[float, ...]
     if by == "degree":
         each = 1 if cluster.ports_per_server == cluster.switches else cluster.switches
         values = tuple(float(each * k) for k in DEGREES)
     else:
-        options = scaled(options, case)
         values = SPEEDS_GBPS
         if not SPEEDS_GBPS[0] <= cluster.port_gbps <= SPEEDS_GBPS[-1]:
             low = min(cluster.port_gbps, SPEEDS_GBPS[0])
@@ -254,6 +253,9 @@ def _drawn(case: Case, contest: Contest, sweep: Sweep, points: tuple[Point, ...]
         value = min(axes.values, key=lambda v: abs(v - here))
         at = f"{value:g}G" if axes.by == "port_gbps" else plural(int(value), "port")
         chart_title(f"Cut at {at}", "iteration in ms, both axes logarithmic; dotted: your delay", under=True)
+        if not any(p.value == value for p in points):
+            st.html('<p class="quiet">No point of this cut is there yet.</p>')
+            return
         chart(
             cut(points, value, axes.delay_ms, contest.labels, cluster.reconfiguration_ms, look.theme, look.scale),
             "cut_live" if live else "cut",
@@ -269,9 +271,14 @@ def _picked() -> None:
     points = chosen.get("selection", {}).get("points", [])
     facts = points[0].get("customdata") if points else None
     if facts:
-        by = st.session_state.get("w_across") or "port_gbps"
-        value = float(facts[0])
-        choose(KEYS[by], int(value) if by == "degree" else value)
+        value, found = float(facts[0]), loaded()
+        if st.session_state.get("w_across") == "degree" and found is not None:
+            now = scenario().changed(found.cluster)
+            if now.ports_per_server == now.switches:
+                choose("switches", int(value))  # one port on each: on the map, too, the switches follow
+            choose("ports_per_server", int(value))
+        else:
+            choose("port_gbps", value)
         choose("reconfiguration_ms", float(facts[1]))
 
 

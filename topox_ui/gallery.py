@@ -97,9 +97,9 @@ def card_desk() -> CardDesk:
 def chosen_card() -> Card:
     """Draw the list of cards in the sidebar and return the one that is open."""
     with st.sidebar:
-        name = st.radio("Card", list(CARDS), key="gallery_card", format_func=lambda name: CARDS[name].title,
-                        captions=[card.source for card in CARDS.values()])
-    return CARDS[name or next(iter(CARDS))]
+        name = st.selectbox("Card", list(CARDS), key="gallery_card", format_func=lambda name: CARDS[name].title)
+        st.html(f'<p class="quiet">{escape(CARDS[name].source)}</p>')
+    return CARDS[name]
 
 
 def switches(card: Card) -> Settings:

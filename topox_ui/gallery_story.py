@@ -33,10 +33,21 @@ def story(card: Card, answer: Answer, look: Look) -> None:
     rows = answer.of(series)
     chart_title(escape(card.series[series]), counted_verdicts(rows))
     chart(paired(rows, look.theme, card.logarithmic, look.scale), f"gallery_{card.name}", _alt(card, series, rows))
+    reasons(rows)
     frame(table(rows), column_config={"why": st.column_config.TextColumn(width="large")})
     if answer.remarks:
         chart_title("Why it came out so")
         st.html("".join(f'<p class="note">{escape(line)}</p>' for line in answer.remarks))
+
+
+def reasons(rows: tuple[Row, ...]) -> None:
+    """Write why rows do not match, those with the same reason together."""
+    grouped: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        if row.verdict != "match":
+            grouped.setdefault((VERDICTS[row.verdict][0], row.reason), []).append(row.item)
+    st.html("".join(f'<p class="quiet"><b>{sign} {escape(", ".join(items))}</b> {escape(reason)}</p>'
+                    for (sign, reason), items in grouped.items()) or '<p class="quiet">Every row matches.</p>')
 
 
 def table(rows: tuple[Row, ...]) -> pd.DataFrame:

@@ -34,7 +34,9 @@ def search_view(model: Model, request: Request, look: Look) -> None:
     if desk.poll() and not desk.note:
         st.rerun()
     answer = desk.answers.get(request.key)
-    kicker = f"Strategy · {model.name} · {plural(request.servers, 'server')}, {request.ports} × {request.port_gbps:g}G"
+    kicker = f"Strategy · {model.name} · {plural(request.servers, 'server')}, {request.ports} × {request.port_gbps:g}G, " + (
+        "one switch" if request.network == "switch" else "circuits fixed before the job"
+    )
     measured, every = _sources(request.graph)
     if answer is None:
         headline(
@@ -155,7 +157,7 @@ def _answer(request: Request, answer: Answer, look: Look) -> None:
             lambda: _moves(answer),
             "Every accepted move",
         )
-        chart_title("The best strategy", "beside data parallel; only what differs comes first", under=True)
+        chart_title("The best strategy", "beside data parallel; what differs comes first", under=True)
         frame(_strategy_table(request, answer))
     with right:
         chart_title("Who works on what", "operators down, servers across", under=True)

@@ -215,7 +215,7 @@ def _player(laid: Laid, look: Look) -> None:
 
 
 def _buttons(at: int, last: int) -> int:
-    back, on, play, bar = st.columns([0.5, 0.5, 0.95, 6], vertical_alignment="center")
+    back, on, play, bar, told = st.columns([0.5, 0.5, 0.95, 5, 0.9], vertical_alignment="center")
     back.button(
         "",
         icon=":material/skip_previous:",
@@ -249,9 +249,8 @@ def _buttons(at: int, last: int) -> int:
         key = f"w_step_{last}"
         if st.session_state.get(key) != at:
             st.session_state[key] = at
-        bar.slider(
-            "Step", 0, last, key=key, format=f"step %d of {last}", label_visibility="collapsed", on_change=_slid, args=(key,)
-        )
+        bar.slider("Step", 0, last, key=key, format="%d", label_visibility="collapsed", on_change=_slid, args=(key,))
+    told.html(f'<p class="quiet">step {at} of {last}</p>')
     return at
 
 

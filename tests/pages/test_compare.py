@@ -103,6 +103,13 @@ def test_a_setting_that_cannot_be_is_one_line(visit, query):
     assert len(at.error) == 1 and "\n" not in at.error[0].value
 
 
+def test_a_fabric_that_cannot_run_is_a_line_and_the_others_are_compared(visit):
+    at = visit(COMPARE, sample="moe", reconfiguration_ms="1000000")
+    assert not at.exception
+    assert len(at.error) == 1 and at.error[0].value.startswith("Scheduled cannot run: cluster, field reconfiguration_ms")
+    assert len(at.dataframe[0].value) == 5
+
+
 def test_schedule_shows_the_plan_that_compare_found(visit):
     at = visit(COMPARE, sample="moe")
     found = plain(at.dataframe[0].value["Iteration"].iloc[-1])
@@ -167,3 +174,25 @@ def test_a_failure_that_leaves_nothing_is_told_in_a_line(visit):
     at.button_group(key="w_fail_kind").set_value("switch").run()
     assert not at.exception
     assert "no switch would be left" in words(at)
+
+
+def test_on_the_map_a_fat_tree_of_the_same_cost_follows_speed_and_ports():
+    from topox_core.fabrics.run import FabricOptions
+    from topox_core.fabrics.sweep import Cell, run_cell
+    from topox_ui.compare import Contest
+    from topox_ui.compare_map import sweep_of
+    from topox_ui.solving import Case
+
+    graph, cluster = load_sample("race")
+    full = cluster.ports_per_server * cluster.port_gbps
+    contest = Contest(("fat_tree",), FabricOptions(equivalent_gbps=full / 4), FABRICS)
+    case = Case(graph, cluster, Settings.of())
+    for by, value, faster in (("port_gbps", cluster.port_gbps, cluster.port_gbps * 4), ("degree", 1.0, 4.0)):
+        sweep = sweep_of(case, contest, by)
+        cells = [run_cell(sweep.job_digest, sweep.job, Cell(v, None)) for v in (value, faster)]
+        slow, fast = (cell.outcomes["fat_tree"].iteration_ms for cell in cells)
+        alone = compare(graph, cluster, Settings.of(engine="list"), ("fat_tree",), contest.options)["fat_tree"].iteration_ms
+        four_times = FabricOptions(equivalent_gbps=full)
+        assert slow == pytest.approx(alone)
+        assert fast == pytest.approx(
+            compare(graph, cluster, Settings.of(engine="list"), ("fat_tree",), four_times)["fat_tree"].iteration_ms)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from topox_core.figures.fabrics import time_axis
+from topox_core.figures.fabrics import round_step, time_axis
 from topox_core.figures.numbers import short, time
 from topox_core.figures.palette import Theme, discrete_scale
 from topox_core.figures.template import axis, frame
@@ -25,6 +25,7 @@ REASONS = {
     "proved": ("all tried", "star"),
     "topology": ("new circuits", "triangle-up"),
 }
+AFTER = ("blocks", "descent", "proved")
 # A reset is a jump back, not a find: it is in the line and has no mark.
 PLAN_PARTS: Mapping[str, tuple[str, str]] = {
     "compute_ms": ("compute", "#0072B2"),
@@ -57,8 +58,10 @@ def walk(
     until
         Proposals so far.
     """
-    points = [(move.proposal, move.after_ms) for move in moves] or list(current)
-    x, y = [0, *(p for p, _ in points), max(until, *(p for p, _ in points), 1)], [start_ms, *(ms for _, ms in points)]
+    at = _places(moves, until)
+    points = list(zip(at, (move.after_ms for move in moves), strict=True)) or list(current)
+    x: list[float] = [0, *(p for p, _ in points), max(until, *(p for p, _ in points), 1)]
+    y = [start_ms, *(ms for _, ms in points)]
     y.append(y[-1])
     best = np.minimum.accumulate(y)
     figure = go.Figure()
@@ -81,16 +84,16 @@ def walk(
             name="best so far",
             showlegend=True,
             line={"shape": "hv", "width": 2.6, "color": theme.primary},
-            hovertemplate="best %{y:.6~g} ms after %{x} proposals<extra></extra>",
+            hovertemplate="best %{y:.6~g} ms after %{x:,.0f} proposals<extra></extra>",
         )
     )
     for reason, (words, symbol) in REASONS.items():
-        of = [move for move in moves if move.reason == reason]
+        of = [(place, move) for place, move in zip(at, moves, strict=True) if move.reason == reason]
         if of:
             figure.add_trace(
                 go.Scatter(
-                    x=[move.proposal for move in of],
-                    y=[move.after_ms for move in of],
+                    x=[place for place, _ in of],
+                    y=[move.after_ms for _, move in of],
                     mode="markers",
                     name=words,
                     showlegend=True,
@@ -100,7 +103,7 @@ def walk(
                         "opacity": 1,
                         "color": theme.muted if reason == "chance" else theme.primary,
                     },
-                    customdata=[[move.operator or "circuits", f"{move.before_ms:.6g}", f"{move.after_ms:.6g}"] for move in of],
+                    customdata=[[move.operator or "circuits", f"{move.before_ms:.6g}", f"{move.after_ms:.6g}"] for _, move in of],
                     hovertemplate="<b>%{customdata[0]}</b>: %{customdata[1]} to %{customdata[2]} ms<br>"
                     + words
                     + "<extra></extra>",
@@ -109,15 +112,36 @@ def walk(
     low, high = min([best_ms, *y]), max([start_ms, *y])
     high = min(high, max(start_ms, 1.6 * best_ms) * 1.05)
     spread = max(high - low, 0.04 * high, 1e-9)
-    dotted = {
-        "type": "line",
-        "xref": "paper",
-        "x0": 0,
-        "x1": 1,
-        "y0": start_ms,
-        "y1": start_ms,
-        "line": {"color": theme.ink, "width": 1.5, "dash": "2px,3px"},
-    }
+    dots = {"color": theme.ink, "width": 1.5, "dash": "2px,3px"}
+    shapes = [{"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": start_ms, "y1": start_ms, "line": dots}]
+    notes = []
+    if x[-1] > until:
+        shapes.append(
+            {
+                "type": "line",
+                "x0": until,
+                "x1": until,
+                "yref": "paper",
+                "y0": 0,
+                "y1": 1,
+                "line": {"color": theme.line, "width": 1},
+            }
+        )
+        notes.append(
+            {
+                "x": until,
+                "xanchor": "left",
+                "xshift": 3,
+                "yref": "paper",
+                "y": 0,
+                "yanchor": "bottom",
+                "showarrow": False,
+                "text": "after the chain",
+                "font": {"size": 11 * scale, "color": theme.muted},
+            }
+        )
+    step = round_step(max(1, until) / 6)
+    ticks = [k * step for k in range(int(until / step + 1e-9) + 1)]
     label = {
         "xref": "paper",
         "x": 1,
@@ -134,10 +158,10 @@ def walk(
         300 * scale,
         scale,
         showlegend=True,
-        shapes=[dotted],
-        annotations=[label],
+        shapes=shapes,
+        annotations=[label, *notes],
         margin={"l": 54 * scale, "r": 10, "t": 34 * scale, "b": 44, "pad": 0},
-        xaxis=axis(theme, scale, range=[0, x[-1]], nticks=8, tickformat=",d", title="proposals"),
+        xaxis=axis(theme, scale, range=[0, x[-1]], tickvals=ticks, ticktext=[f"{t:,.0f}" for t in ticks], title="proposals"),
         yaxis=axis(
             theme,
             scale,
@@ -148,6 +172,19 @@ def walk(
             title="iteration, ms",
         ),
     )
+
+
+def _places(moves: Sequence[Move], until: int) -> list[float]:
+    """Return where moves are drawn: at their proposal, and what comes after the chain's last proposal in a band of its own."""
+    chain = len(moves)
+    while chain and moves[chain - 1].reason in (*AFTER, "reset"):
+        chain -= 1
+    if not any(move.reason in AFTER for move in moves[chain:]):
+        chain = len(moves)
+    after = len(moves) - chain
+    return [float(move.proposal) for move in moves[:chain]] + [
+        max(1, until) * (1 + 0.18 * (k + 1) / (after + 1)) for k in range(after)
+    ]
 
 
 def placements(strategy: Strategy, theme: Theme, scale: float = 1.0) -> go.Figure:
@@ -192,10 +229,10 @@ def placements(strategy: Strategy, theme: Theme, scale: float = 1.0) -> go.Figur
     every = max(1, strategy.servers // 16)
     servers = list(range(0, strategy.servers, every))
     ticks = list(range(len(names))) if shown else list(range(0, len(names), max(1, len(names) // 30)))
-    return frame(
+    drawn = frame(
         figure,
         theme,
-        float(np.clip(13 * len(names), 160, 900)) * scale + 64,
+        float(np.clip(11 * len(names), 160, 900)) * scale + 64,
         scale,
         showlegend=True,
         margin={"l": 112 * scale, "r": 8, "t": 56 * scale, "b": 8, "pad": 0},
@@ -212,12 +249,18 @@ def placements(strategy: Strategy, theme: Theme, scale: float = 1.0) -> go.Figur
             theme,
             scale,
             tickvals=ticks,
-            ticktext=[names[k][:18] for k in ticks],
+            ticktext=[_brief(names[k]) for k in ticks],
             ticks="",
             range=[len(names) - 0.5, -0.5],
             tickfont={"size": 10 * scale, "color": theme.muted},
         ),
     )
+    # Above the names of the servers, which are at the top.
+    return drawn.update_layout(legend={"yref": "container", "y": 1, "yanchor": "top"})
+
+
+def _brief(name: str) -> str:
+    return name if len(name) <= 18 else f"{name[:7]}…{name[-10:]}"
 
 
 def _shades(counts: Sequence[int], servers: int, theme: Theme) -> list[str]:

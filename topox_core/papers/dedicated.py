@@ -69,8 +69,7 @@ def _most(full: Mapping[str, Mapping[str, float]], settings: Settings) -> Row:
     share = float(settings["fat_tree"])
     return Row("fat_tree", "largest", words, PRINTED_MOST, value, "", judged(PRINTED_MOST, value),
                f"A fat-tree of {share:g} × d × B can be at most {1 / share:.2f}× as slow as circuits that lose nothing; 3.4× "
-               "needs "
-               f"{1 / PRINTED_MOST:.2f} × d × B or less, which a list of prices decides.")
+               f"needs {1 / PRINTED_MOST:.2f} × d × B or less, which a list of prices decides.")
 
 
 def _finding(full: Mapping[str, Mapping[str, float]]) -> str:
@@ -80,8 +79,8 @@ def _finding(full: Mapping[str, Mapping[str, float]]) -> str:
     best = max(ratio, key=lambda name: ratio[name])
     same = [name for name, value in ratio.items() if value < 1.1]
     rest = f" {', '.join(same)} hardly feel the network." if same else ""
-    return (f"Fixed circuits are up to {ratio[best]:.2f}× faster than a fat-tree of similar cost ({best}; printed: up to 3.4×), "
-            f"{geometric_mean(ratio.values()):.2f}× in the geometric mean.{rest}")
+    return (f"Fixed circuits are up to {ratio[best]:.2f}× faster than a fat-tree of similar cost ({best}; printed: up to "
+            f"3.4×), {geometric_mean(ratio.values()):.2f}× in the geometric mean.{rest}")
 
 
 def _remarks(full: Mapping[str, Mapping[str, float]], rows: list[Row], settings: Settings) -> tuple[str, ...]:
@@ -90,16 +89,13 @@ def _remarks(full: Mapping[str, Mapping[str, float]], rows: list[Row], settings:
     return (f"{counted_verdicts(rows)}. The bars of the figure cannot be read to two digits, so only its largest factor is "
             "judged as a number.",
             "Every job is data parallel with tables spread over servers; the paper searches a strategy for each network. "
-            "Operator times are "
-            "measured where they were published for the size, a roofline elsewhere.",
+            "Operator times are measured where they were published for the size, a roofline elsewhere.",
             f"The fat-tree's NIC is {float(settings['fat_tree']):g} of d × B, a switch of this card: the prices behind the "
-            "paper's "
-            "choice are not printed.")
+            "paper's choice are not printed.")
 
 
 CARD = Card(
     name="topoopt-dedicated", title="Dedicated cluster, model by model", source="TopoOpt (NSDI 2023), section 5, Figure 11",
     shows="Iteration time of six models on 128 servers of degree 4: circuits fixed by TopologyFinder are up to 3.4 times "
-          "faster than a "
-          "fat-tree of similar cost and close to an ideal switch.",
+          "faster than a fat-tree of similar cost and close to an ideal switch.",
     choices=CHOICES, series=SERIES, row_count=2 * len(MODELS) + 1, play=_play)

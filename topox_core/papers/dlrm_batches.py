@@ -81,25 +81,22 @@ def _tax_finding(found: dict[tuple[int, int], tuple[float, float]]) -> str:
     if len(ends) < 4:
         return "Not all points were computed."
     return (f"Host forwarding sends {found[64, 4][0]:.2f} bytes for one at batch 64 and degree 4, {found[64, 8][0]:.2f} at "
-            "degree 8 "
-            f"(printed: 1.11, 1.05). It grows with the all-to-all: {found[2048, 4][0]:.2f} and {found[2048, 8][0]:.2f} at "
-            "batch 2048.")
+            f"degree 8 (printed: 1.11, 1.05). It grows with the all-to-all: {found[2048, 4][0]:.2f} and "
+            f"{found[2048, 8][0]:.2f} at batch 2048.")
 
 
 def _tax_remarks(found: dict[tuple[int, int], tuple[float, float]], rows: list[Row]) -> tuple[str, ...]:
     said = [f"{counted_verdicts(rows)}."]
     if found:
         said.append("The tax is (all-reduce bytes + model-parallel bytes × mean hops) over all bytes: rings lie on circuits "
-                    "of their own, "
-                    "so only the share of model-parallel bytes and the mean hops of the layout count.")
+                    "of their own, so only the share of model-parallel bytes and the mean hops of the layout count.")
     return tuple(said)
 
 
 TAX = Card(
     name="topoopt-bandwidth-tax", title="Bandwidth tax of host forwarding", source="TopoOpt (NSDI 2023), section 5, Figure 13",
     shows="Traffic that host forwarding adds on 128 servers as DLRM's batch, and with it the all-to-all, grows: 1.11 at "
-          "degree 4 and "
-          "1.05 at degree 8 for batch 64.",
+          "degree 4 and 1.05 at degree 8 for batch 64.",
     choices=(VARIANT, BYTES), series={"d4": "Degree 4", "d8": "Degree 8", "share": "All-to-all over all-reduce"},
     row_count=len(BATCHES) * len(DEGREES) + 1, play=_tax)
 
@@ -155,14 +152,13 @@ def _judged_point(series: str, theirs: float | None, value: float, settings: Set
     if verdict == "match":
         return verdict, "The same within a tenth."
     if series == "ideal":
-        return verdict, ("The forwarded all-to-all adds to the all-reduce on the same circuits, which the ideal switch carries "
-                         "without detour.")
+        return verdict, ("The forwarded all-to-all adds to the all-reduce on the same circuits, which the ideal switch "
+                         "carries without detour.")
     if (theirs > 1) != (value > 1):
         verdict = "differs"
     share = float(settings["fat_tree"])
     return verdict, (f"A fat-tree of {share:g} × d × B can be at most {1 / share:.2f} times as slow as circuits that lose "
-                     "nothing; what its "
-                     "price buys is not printed.")
+                     "nothing; what its price buys is not printed.")
 
 
 def _all_to_all_finding(full: dict[tuple[int, int], dict[str, float]]) -> str:
@@ -175,8 +171,8 @@ def _all_to_all_finding(full: dict[tuple[int, int], dict[str, float]]) -> str:
     ideal = full[128, 4]["static"] / full[128, 4]["ideal"]
     ends = "is behind it" if large < 1 else "is still ahead"
     return (f"At batch 128 and degree 4 static circuits take {ideal:.2f} of the ideal switch's time and the fat-tree is "
-            f"{small:.2f}× slower "
-            f"than they are; at batch 2048 TopoOpt {ends} ({large:.2f}×), and degree 8 gives {ratio(2048, 8):.2f}×.")
+            f"{small:.2f}× slower than they are; at batch 2048 TopoOpt {ends} ({large:.2f}×), and degree 8 gives "
+            f"{ratio(2048, 8):.2f}×.")
 
 
 def _all_to_all_remarks(full: dict[tuple[int, int], dict[str, float]], rows: list[Row], settings: Settings) -> tuple[str, ...]:
@@ -190,10 +186,8 @@ def _all_to_all_remarks(full: dict[tuple[int, int], dict[str, float]], rows: lis
 ALL_TO_ALL = Card(
     name="topoopt-all-to-all", title="Impact of all-to-all traffic", source="TopoOpt (NSDI 2023), section 5, Figure 12",
     shows="DLRM with 128 tables on 128 servers as the batch grows: at batch 128 and degree 4 TopoOpt equals the ideal switch "
-          "and a "
-          "fat-tree of similar cost is 2.7 times slower; at batch 2048 TopoOpt is 1.1 times slower than the fat-tree, and a "
-          "larger "
-          "degree mends it.",
+          "and a fat-tree of similar cost is 2.7 times slower; at batch 2048 TopoOpt is 1.1 times slower than the fat-tree, "
+          "and a larger degree mends it.",
     choices=(VARIANT, SHARE, SPEED, BYTES),
     series={"fat_tree_d4": "Fat-tree over TopoOpt, degree 4", "fat_tree_d8": "Fat-tree over TopoOpt, degree 8",
             "ideal_d4": "TopoOpt over ideal switch, degree 4", "ideal_d8": "TopoOpt over ideal switch, degree 8"},

@@ -26,7 +26,8 @@ def _play(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
     base = network(SERVERS, DEGREE, PORT_GBPS)
     calls = [Call(("static", 0), iteration_ms, (model, base, "static", FabricOptions(topology_variant=str(settings["variant"]))))]
     calls += [Call((fabric, delay), iteration_ms,
-                   (model, network(SERVERS, DEGREE, PORT_GBPS, delay / 1000), fabric, FabricOptions())) for delay in DELAYS_US for fabric in SERIES]
+                   (model, network(SERVERS, DEGREE, PORT_GBPS, delay / 1000), fabric, FabricOptions()))
+              for delay in DELAYS_US for fabric in SERIES]
     times: dict[tuple[str, int], float] = {}
     told: set[tuple[str, int]] = set()
     for key, time in answers(calls, stop, lost):
@@ -63,17 +64,14 @@ def _remarks(rows: list[Row]) -> tuple[str, ...]:
     if not rows:
         return ()
     return (f"{counted_verdicts(rows)}. The paper prints no numbers for this figure: it says that about a microsecond is "
-            "needed to match "
-            "circuits fixed before the job.",
+            "needed to match circuits fixed before the job.",
             "The paper re-evaluates its circuits every 50 ms from the traffic of the last interval, and forwards what has no "
-            "circuit; here "
-            "circuits are changed transfer by transfer and nothing is forwarded, so the lines are other controllers under the "
-            "same sweep.")
+            "circuit; here circuits are changed transfer by transfer and nothing is forwarded, so the lines are other "
+            "controllers under the same sweep.")
 
 
 CARD = Card(
     name="topoopt-reconfiguration-latency", title="Reconfiguration latency", source="TopoOpt (NSDI 2023), section 5, Figure 17",
     shows="Iteration time when circuits change during the iteration, at delays of 1 to 10,000 µs (degree 8, 100 Gbit/s), "
-          "against circuits "
-          "fixed before the job.",
+          "against circuits fixed before the job.",
     choices=CHOICES, series=SERIES, row_count=len(SERIES) * len(DELAYS_US), play=_play, logarithmic=True)

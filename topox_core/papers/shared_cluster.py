@@ -85,11 +85,10 @@ def _reason(rival: str, theirs: float, value: float, settings: Settings) -> str:
     if abs(value / theirs - 1) <= 0.1:
         return "The same within a tenth."
     if rival == "fat_tree":
-        return (f"Jobs do not disturb one another on a fat-tree without oversubscription, so the factor is that of its NIC, "
+        return ("Jobs do not disturb one another on a fat-tree without oversubscription, so the factor is that of its NIC, "
                 f"{float(settings['fat_tree']):g} of d × B, on jobs that wait for the network only in part.")
     return (f"Jobs meet above the racks at {settings['oversubscription']} : 1; the paper's factor hangs on its "
-            "oversubscription and on how "
-            "jobs are placed, which are not printed.")
+            "oversubscription and on how jobs are placed, which are not printed.")
 
 
 def _finding(rows: Sequence[Row]) -> str:
@@ -99,9 +98,8 @@ def _finding(rows: Sequence[Row]) -> str:
     fat, over = RIVALS.values()
     average, tail = ({rival: value[series, rival] for rival in (fat, over)} for series in SERIES)
     return (f"Against shards of fixed circuits the average iteration is {average[fat]:.2f}× on a fat-tree of similar cost and "
-            f"{average[over]:.2f}× on an oversubscribed one (printed: 1.7× and 1.15×); among the slowest jobs "
-            f"{tail[fat]:.2f}× and "
-            f"{tail[over]:.2f}×.")
+            f"{average[over]:.2f}× on an oversubscribed one (printed: 1.7× and 1.15×); among the slowest jobs {tail[fat]:.2f}× "
+            f"and {tail[over]:.2f}×.")
 
 
 def _remarks(rows: Sequence[Row], jobs: Sequence[str]) -> tuple[str, ...]:
@@ -110,13 +108,12 @@ def _remarks(rows: Sequence[Row], jobs: Sequence[str]) -> tuple[str, ...]:
     mix = ", ".join(f"{jobs.count(name)} × {name}" for name, _ in MIX if name in jobs)
     return (f"{counted_verdicts(rows)}. Jobs of 16 servers each: {mix}.",
             "All jobs start together and run one iteration; on the fat-trees their servers are scattered over the racks. A "
-            "shard of circuits "
-            "belongs to one job, so there a job never waits for another.")
+            "shard of circuits belongs to one job, so there a job never waits for another.")
 
 
 CARD = Card(
     name="topoopt-shared", title="Shared cluster, several jobs", source="TopoOpt (NSDI 2023), section 5, Figure 16",
     shows="432 servers of degree 8 at 100 Gbit/s shared by several jobs: with a shard of circuits for each job the average "
-          "iteration is "
-          "1.7 times faster than on a fat-tree of similar cost and 1.15 times faster than on an oversubscribed one.",
+          "iteration is 1.7 times faster than on a fat-tree of similar cost and 1.15 times faster than on an oversubscribed "
+          "one.",
     choices=CHOICES, series=SERIES, row_count=len(SERIES) * len(RIVALS), play=_play)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 from topox_core.papers.calls import Call, answers
@@ -38,22 +38,25 @@ CHOICES = (
 
 def _play(settings: Settings, stop: Stop, on_row: OnRow, table: Sequence[Printed] = TABLE) -> Answer:
     lost: list[str] = []
-    parts: dict[int, dict[str, float | Ours]] = {row.number: {} for row in table}
+    topoopt: dict[int, float] = {}
+    sides: dict[tuple[int, str], Ours] = {}
     known: list[Known] = []
     rows: list[Row] = []
     for (number, part), answer in answers(_calls(table, settings), stop, lost):
-        parts[number][part] = answer
-        if len(parts[number]) < 3:
-            continue
-        printed = next(row for row in table if row.number == number)
-        known.append(_known(printed, parts[number]))
-        for row in _rows(known[-1]):
-            rows.append(row)
-            on_row(row)
+        if part == "topoopt":
+            topoopt[number] = answer
+        else:
+            sides[number, part] = answer
+        if number in topoopt and (number, "off") in sides and (number, "on") in sides:
+            printed = next(row for row in table if row.number == number)
+            known.append(Known(printed, topoopt[number], sides[number, "off"], sides[number, "on"]))
+            for row in _rows(known[-1]):
+                rows.append(row)
+                on_row(row)
     known.sort(key=lambda one: one.printed.number)
     order = list(SERIES)
     rows.sort(key=lambda row: (int(row.item), order.index(row.series)))
-    return Answer(NAME, settings, tuple(rows), finding(known), facts(known), remarks(known, rows), tuple(lost))
+    return Answer(NAME, settings, tuple(rows), finding(known), facts(known), remarks(known, rows, settings), tuple(lost))
 
 
 def _calls(table: Sequence[Printed], settings: Settings) -> list[Call]:
@@ -63,14 +66,6 @@ def _calls(table: Sequence[Printed], settings: Settings) -> list[Call]:
         calls += [Call((row.number, "on"), ours, (row, True, settings)), Call((row.number, "off"), ours, (row, False, settings)),
                   Call((row.number, "topoopt"), topoopt_ms, (row, settings))]
     return calls
-
-
-def _known(printed: Printed, parts: Mapping[str, float | Ours]) -> Known:
-    time, off, on = parts["topoopt"], parts["off"], parts["on"]
-    assert isinstance(time, float)
-    assert isinstance(off, Ours)
-    assert isinstance(on, Ours)
-    return Known(printed, time, off, on)
 
 
 def _rows(one: Known) -> list[Row]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from topox_core.papers.card import TREND, Row, Verdict, counted_verdicts, geometric_mean
+from topox_core.papers.card import TREND, Row, Settings, Verdict, counted_verdicts, geometric_mean
 from topox_core.papers.table_iii_runs import SAME, Known
 
 SERIES = {"topoopt": "TopoOpt", "off": "TOPO-X, all-reduce off the network", "on": "TOPO-X, all-reduce on the network"}
@@ -50,8 +50,9 @@ def finding(known: Sequence[Known]) -> str:
     on = max(known, key=lambda one: one.speed_up("on"))
     some = on.speed_up("on") > 1.005
     left = f"{on.speed_up('on'):.2f}× remains (row {on.printed.number})" if some else "no speed-up remains"
-    return (f"Up to {off.speed_up('off'):.2f}× (row {off.printed.number}), but only while the all-reduce is on TopoOpt's network "
-            f"and off TOPO-X's; with it on both, {left}. TopoOpt's column comes out within 25 % on {near} of {len(known)} rows.")
+    return (f"Up to {off.speed_up('off'):.2f}× (row {off.printed.number}), but only while the all-reduce is on TopoOpt's "
+            f"network and off TOPO-X's; with it on both, {left}. TopoOpt's column comes out within 25 % on {near} of "
+            f"{len(known)} rows.")
 
 
 def facts(known: Sequence[Known]) -> tuple[tuple[str, str, str], ...]:
@@ -67,7 +68,7 @@ def facts(known: Sequence[Known]) -> tuple[tuple[str, str, str], ...]:
                  for words, values in columns)
 
 
-def remarks(known: Sequence[Known], rows: Sequence[Row]) -> tuple[str, ...]:
+def remarks(known: Sequence[Known], rows: Sequence[Row], settings: Settings) -> tuple[str, ...]:
     """Return why it came out so, from the numbers."""
     if not known:
         return ()
@@ -79,6 +80,11 @@ def remarks(known: Sequence[Known], rows: Sequence[Row]) -> tuple[str, ...]:
     below = [one for one in known if one.printed.topox_ms < one.on.bound_ms * (1 - SAME)]
     if below:
         said.append(_out_of_reach(below))
+    if settings["topoopt_bytes"] != settings["bytes"]:
+        said.append(f"The columns are read with different embedding elements on the network, {settings['topoopt_bytes']} "
+                    "bytes in the "
+                    f"TopoOpt column and {settings['bytes']} in ours: no one size fits both printed columns. The switches "
+                    "show each.")
     said.append("The bound holds for this strategy (dense layers data parallel over all servers) and full-duplex ports.")
     return tuple(said)
 
@@ -91,5 +97,5 @@ def _out_of_reach(below: Sequence[Known]) -> str:
     return (f"With the all-reduce on the network the printed times of rows {numbers} lie below the bound. On row "
             f"{printed.number} it is {bound:.4g} ms ({worst.on.bound_by}), so TOPO-X's {printed.topox_ms:g} ms and the printed "
             f"{printed.topoopt_ms / printed.topox_ms:.2f}× (all-reduce off TOPO-X's network, on TopoOpt's) cannot be had: at "
-            f"most {printed.topoopt_ms / bound:.2f}× against the printed TopoOpt time, {worst.most:.2f}× against our own static "
-            "fabric.")
+            f"most {printed.topoopt_ms / bound:.2f}× against the printed TopoOpt time, {worst.most:.2f}× against our own "
+            "static fabric.")

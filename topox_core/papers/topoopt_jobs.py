@@ -39,8 +39,8 @@ def dlrm_of_batch(batch: int, element_bytes: int, servers: int) -> OperatorGraph
     FlexNet counts them, and 2048 samples a GPU its all-to-all moves 0.79 of its all-reduce (the paper: 80 %).
     """
     plan = Blueprint("dlrm-batch", f"DLRM, 128 tables, batch {batch}", "sizes: TopoOpt's scripts (NSDI 2023); A100 times "
-                                                                       "published "
-                     "with TopoOpt where there are any, else a roofline", servers, 4 * batch, A100, "dlrm128")
+                                                                       "published with TopoOpt where there are any, else a "
+                                                                       "roofline", servers, 4 * batch, A100, "dlrm128")
     below: tuple[str, ...] = ()
     for i in range(7):
         below = (plan.dense(f"bottom{i}", BOTTOM, BOTTOM, below),)
