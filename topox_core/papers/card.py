@@ -221,7 +221,7 @@ def drawn(rows: Sequence[Row], rising: bool, unsure: float = 0.0) -> list[Row]:
         Steps the wrong way of less than this share count as level.
     """
     judged_rows: list[Row] = []
-    for before, row in zip([None, *rows[:-1]], rows, strict=True):
+    for before, row in zip([None, *rows], rows, strict=False):
         if row.theirs is None:
             step = 0.0 if before is None else row.ours / before.ours - 1
             follows = step >= -unsure if rising else step <= unsure

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.compiled import compiled
 from topox_core.fabrics.kernels.order import TIE, pop, push
 from topox_core.graph.transfer_graph import FloatArray, IntArray
-from topox_core.compiled import compiled
 
 NEVER = -1.0  # a port that was not used yet
 UP, FRESH, CHANGED = 0, 1, 2  # the very circuit stands; both ports unused; a port must change

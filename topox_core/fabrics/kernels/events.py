@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from topox_core.compiled import compiled
 from topox_core.fabrics.kernels.order import TIE, pop, push
 from topox_core.fabrics.kernels.state import (
     BATCHES,
@@ -22,7 +23,6 @@ from topox_core.fabrics.kernels.state import (
 )
 from topox_core.fabrics.kernels.water import bring_up, join_links, leave_links, note_change, refill, unschedule
 from topox_core.graph.transfer_graph import COMPUTE, TRANSFER
-from topox_core.compiled import compiled
 
 
 @compiled

@@ -12,8 +12,8 @@ ended before anybody is chosen, so that rounding of floats never decides who goe
 
 from __future__ import annotations
 
-from topox_core.graph.transfer_graph import FloatArray, IntArray
 from topox_core.compiled import compiled
+from topox_core.graph.transfer_graph import FloatArray, IntArray
 
 TIE = 1e-12
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from topox_core.compiled import compiled
 from topox_core.fabrics.kernels.order import pop, push
 from topox_core.fabrics.kernels.state import CHANGED, EPOCH, FINISHING, FLOOR, GAINED, LOST, NOW, Plan, State
-from topox_core.compiled import compiled
 
 SAFE = 1.0 - 1e-9  # rates this close below the first change are filled again: floats only
 
