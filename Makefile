@@ -39,7 +39,7 @@ test: setup lint
 		echo "The browser tests were SKIPPED: no Chromium on this machine (Debian, Ubuntu: apt-get install chromium)."
 
 bench: setup $(DEV_STAMP)
-	@for script in benchmarks/*.py; do echo "== $$script"; $(PY) "$$script" || exit 1; done
+	@for script in benchmarks/*.py; do name=$$(basename $$script .py); echo "== $$name"; $(PY) -m benchmarks.$$name || exit 1; done
 
 clean:
 	rm -rf $(VENV) .pytest_cache .hypothesis .mypy_cache .ruff_cache test-output build *.egg-info

@@ -1,6 +1,6 @@
 """Time the list scheduler on a folder of instances and compare with the best values known.
 
-    python benchmarks/list_suite.py [--suite FOLDER] [--command]
+    python -m benchmarks.list_suite [--suite FOLDER] [--command]
 
 Prints, for each instance, seconds to the first schedule and to the best of all rules (compiled code
 warm), the makespan in slots, its ratio to the best known value (if the folder's README.md lists one)

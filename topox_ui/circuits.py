@@ -90,7 +90,7 @@ def _slot(result: Result) -> SlotState:
     assert execution is not None
     last, value = slots(execution) - 1, slot_in_view(result)
     key = f"w_slot_{last}"
-    st.session_state["slot_drawn"] = value
+    st.session_state["slot_drawn"] = (key, value)
     if st.session_state.get(key) != value:
         st.session_state[key] = value
     if last == 0:
@@ -101,7 +101,9 @@ def _slot(result: Result) -> SlotState:
 
 
 def _slotted(key: str) -> None:
-    if st.session_state[key] != st.session_state.get("slot_drawn"):
+    drawn_key, drawn = st.session_state.get("slot_drawn", ("", None))
+    # A slider drawn anew reports its first value as a change; one that is gone may report its last value once more.
+    if key == drawn_key and st.session_state[key] != drawn:
         choose("slot", st.session_state[key])
 
 

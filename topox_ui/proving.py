@@ -12,7 +12,7 @@ from topox_ui import session
 from topox_ui.frame import Look, chart_title
 from topox_ui.loading import loaded as loaded_now
 from topox_ui.show import chart
-from topox_ui.solving import Case, case_of, desk
+from topox_ui.solving import Case, best, case_of, desk
 from topox_ui.what_if import engine_choice
 
 WORTH_A_CHART_S = 0.5
@@ -44,6 +44,9 @@ def search_panel(case: Case, result: Result, look: Look) -> None:
     if desk().proof is not None:
         _live(case, look)
         return
+    if best(case) is not result:
+        # The solve ended while this page was being drawn.
+        st.rerun()
     if desk().note:
         st.warning(desk().note.replace("$", "\\$"))
     if result.engine != "list" and len(result.story) > 1 and result.wall_s >= WORTH_A_CHART_S:
@@ -66,6 +69,8 @@ def _live(case: Case, look: Look) -> None:
         st.html('<p class="quiet">For the setting before your last change; its result is kept for when you go back.</p>')
     chart(search(proof.story, proof.elapsed_s, look.theme, look.scale), "search_live",
           f"Best schedule {time(proof.incumbent_ms)}, bound {time(proof.bound_ms)}, so far.")
+    if proof.trouble:
+        st.warning(proof.trouble.replace("$", "\\$"))
     st.button("Cancel", key="cancel", on_click=desk().cancel, width="stretch", icon=":material/stop_circle:",
               help="Stops within a second; the best schedule so far is kept.")
 

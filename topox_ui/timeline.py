@@ -76,11 +76,11 @@ def _window(parts: Drawn, lanes: Lanes, makespan_ms: float, slot_ms: float) -> t
     if low >= high:
         low, high = ends[0], ends[-1]
     key = f"w_window_{makespan_ms:.9g}"
-    st.session_state["window_drawn"] = (low, high)
+    st.session_state["window_drawn"] = (key, low, high)
     if tuple(st.session_state.get(key, ())) != (low, high):
         st.session_state[key] = (low, high)
     with st.container(key="w"):
-        st.select_slider("Time window", ends, value=(low, high), format_func=lambda v: f"{short(v)} ms", key=key,
+        st.select_slider("Time window", ends, value=(low, high), format_func=lambda v: f"{v:,.9g} ms", key=key,
                          on_change=_windowed, args=(key,), label_visibility="collapsed")
     return low, high
 
@@ -93,9 +93,10 @@ def _step(makespan_ms: float) -> float:
 
 
 def _windowed(key: str) -> None:
+    drawn_key, *drawn = st.session_state.get("window_drawn", ("",))
     low, high = st.session_state[key]
-    # A slider that is drawn anew for another iteration time reports its first value as a change.
-    if low < high and (low, high) != st.session_state.get("window_drawn"):
+    # A slider drawn anew reports its first value as a change; one that is gone may report its last value once more.
+    if low < high and key == drawn_key and [low, high] != drawn:
         choose("from_ms", low)
         choose("to_ms", high)
 

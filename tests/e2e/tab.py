@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, Response, expect
 
 # Nothing here is a claim about speed: a busy machine may take its time, a page that hangs may not take for ever.
-PATIENCE_MS = 45_000
+PATIENCE_MS = 90_000
 LAPTOP = {"width": 1366, "height": 768}
 
 # The page is still when the script has ended, nothing is greyed out or in waiting, and every chart has been drawn.
@@ -18,6 +18,11 @@ STILL = """() => {
   const app = document.querySelector('[data-testid="stApp"]');
   if (!app || app.dataset.testConnectionState !== 'CONNECTED' || app.dataset.testScriptState !== 'notRunning') return false;
   if (document.querySelector('[data-testid="stSkeleton"], [data-stale="true"]')) return false;
+  // While a chart is replaced, the old and the new one stand side by side for a moment.
+  if ([...document.querySelectorAll('.js-plotly-plot')].some((plot, i, all) => {
+    const home = plot.closest('[class*="st-key-"]');
+    return all.some((other, k) => k > i && home && other.closest('[class*="st-key-"]') === home);
+  })) return false;
   return [...document.querySelectorAll('[data-testid="stPlotlyChart"]')].every(chart => chart.querySelector('.main-svg'));
 }"""
 
@@ -127,7 +132,7 @@ class Tab:
         return self.still()
 
     def chart(self, key: str) -> Locator:
-        return self.page.locator(f".st-key-{key} .js-plotly-plot")
+        return self.page.locator(f".st-key-{key} .js-plotly-plot").last
 
     def marks(self, key: str) -> list[Any]:
         """Return what the traces of a chart say of their marks (customdata), as plotly holds it in the browser."""

@@ -67,6 +67,12 @@ class Proof:
         return None if self._process is None else self._process.pid
 
     @property
+    def trouble(self) -> str:
+        """What went wrong with the exact engine while the rest goes on; empty if nothing."""
+        failed = self._answer is not None and self._answer.stopped_by == "failed"
+        return self._answer.message if failed and self._answer is not None else ""
+
+    @property
     def elapsed_s(self) -> float:
         """Seconds since the start, standing still once the solve has ended."""
         return (self._ended or time.monotonic()) - self.began + self.spent_before_s
