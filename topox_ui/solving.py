@@ -14,15 +14,12 @@ from topox_core.check.checker import check
 from topox_core.check.report import CheckReport
 from topox_core.cluster import Cluster
 from topox_core.errors import InputError
-from topox_core.fabrics.run import Order
-from topox_core.fabrics.scheduled import run_scheduled
+from topox_core.fabrics.scheduled import planned
 from topox_core.figures.lanes import Bars, Lanes, bars_of, lanes_of
 from topox_core.figures.numbers import plural
 from topox_core.figures.overview import overview_image
-from topox_core.graph.lowering import lower
 from topox_core.graph.task_graph import TaskGraph
 from topox_core.measures import CriticalChain, Measures, critical_tasks, measures
-from topox_core.schedule.answer import never
 from topox_core.schedule.proof import Proof
 from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
@@ -169,11 +166,8 @@ def desk() -> Desk:
 
 @st.cache_resource(max_entries=96, show_spinner=False)
 def _quick(key: str, _case: Case) -> Result:  # noqa: ARG001 (the key is what the cache goes by)
-    # As the Compare page runs it, so that no two pages show two numbers for one setting.
-    order = Order(lower(_case.graph, _case.settings.lowering), _case.cluster, replace(_case.settings, engine="list"))
-    result = run_scheduled(order, never).result
-    assert result is not None
-    return result
+    # The same plan that the Compare page shows: no two pages may show two numbers for one setting.
+    return planned(_case.graph, _case.cluster, _case.settings)
 
 
 def best(case: Case) -> Result:

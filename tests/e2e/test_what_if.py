@@ -10,10 +10,10 @@ from playwright.sync_api import expect
 
 from tests.e2e.conftest import NewTab
 from tests.e2e.tab import Tab
+from topox_core.fabrics.scheduled import planned
 from topox_core.figures.numbers import time
 from topox_core.samples import SAMPLES, load_sample
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.solve import quick
 
 pytestmark = pytest.mark.browser
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.browser
 def iteration(sample: str, **what_ifs: float) -> str:
     """Return the iteration time that the core gives for a sample, in the page's words."""
     graph, cluster = load_sample(sample)
-    makespan_ms = quick(graph, cluster.changed(**what_ifs), Settings.of()).makespan_ms
+    makespan_ms = planned(graph, cluster.changed(**what_ifs), Settings.of()).makespan_ms
     assert makespan_ms is not None
     return time(makespan_ms)
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from topox_core.fabrics.scheduled import planned
 from topox_core.figures.circuits import slot_state
 from topox_core.samples import load_sample
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.solve import quick
 
 from .conftest import CIRCUITS, address, chart, words
 
@@ -18,7 +18,7 @@ def test_without_a_graph_the_page_says_what_to_do(visit):
 
 def test_the_headline_counts_the_ports_of_the_slot(visit):
     graph, cluster = load_sample("moe")
-    run = quick(graph, cluster, Settings.of()).execution
+    run = planned(graph, cluster, Settings.of()).execution
     state = slot_state(run, 24)
     at = visit(CIRCUITS, sample="moe", slot="24")
     assert not at.exception and not at.error

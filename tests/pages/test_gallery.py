@@ -26,8 +26,8 @@ ROWS = (row("1", 10.0, 10.5, "match", bound=9.0), row("2", 20.0, 24.0, "trend"),
 
 
 def card(play) -> Card:
-    return Card("toy", "A toy <table>", "Toy (2026), Table I", "Three numbers & a fourth.", (FACTOR,), {"a": "First", "b": "Second"}, 4,
-                play, logarithmic=True)
+    return Card("toy", "A toy <table>", "Toy (2026), Table I", "Three numbers & a fourth.", (FACTOR,),
+                {"a": "First", "b": "Second"}, 4, play, logarithmic=True)
 
 
 @pytest.fixture
@@ -40,8 +40,8 @@ def toy(monkeypatch):
         while not gate.is_set() and not stop():
             time.sleep(0.01)
         kept = ROWS[:1] if stop() else ROWS
-        return Answer("toy", settings, kept, f"Ours is <odd> by {settings['factor']}.", (("Mean", "2.5×", "of 4"),), ("A remark.",),
-                      ("cancelled",) if stop() else ())
+        return Answer("toy", settings, kept, f"Ours is <odd> by {settings['factor']}.", (("Mean", "2.5×", "of 4"),),
+                      ("A remark.",), ("cancelled",) if stop() else ())
 
     for name in list(CARDS):
         monkeypatch.delitem(CARDS, name)
@@ -94,7 +94,7 @@ def test_the_other_series_is_one_click_away(visit, toy):
     at = visit(GALLERY)
     at.button(key="gallery_run").click().run()
     finished(at)
-    at.get("button_group")[0].set_value(["b"]).run()
+    at.get("button_group")[0].set_value("b").run()
     assert not at.exception
     assert list(at.dataframe[0].value["row"]) == ["4"]
 

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
+from topox_core.fabrics.scheduled import planned
 from topox_core.samples import load_sample
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.solve import quick
 from topox_ui import what_if
 
 from .conftest import CIRCUITS, SCHEDULE, address, chart, metric, words
@@ -31,7 +31,7 @@ def test_a_cold_link_shows_the_sample_scheduled_and_checked(visit):
 
 def test_the_page_shows_what_the_scheduler_says(visit):
     graph, cluster = load_sample("patience")
-    expected = quick(graph, cluster, Settings.of())
+    expected = planned(graph, cluster, Settings.of())
     at = visit(SCHEDULE, sample="patience")
     assert metric(at, "Iteration") == f"{expected.makespan_ms:g} ms"
     assert "Feasible" in words(at)

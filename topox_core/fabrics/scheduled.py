@@ -6,13 +6,17 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
+from topox_core.cluster import Cluster
 from topox_core.fabrics.breakdown import breakdown
 from topox_core.fabrics.circuit_bounds import circuit_bound
 from topox_core.fabrics.circuit_requests import Profile
 from topox_core.fabrics.circuit_traffic import circuit_traffic
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.run import FabricRun, Order, Stop
-from topox_core.schedule.answer import StoppedBy
+from topox_core.graph.files import check_fits
+from topox_core.graph.lowering import lower
+from topox_core.graph.task_graph import TaskGraph
+from topox_core.schedule.answer import StoppedBy, never
 from topox_core.schedule.circuits import Booking, changed_rows
 from topox_core.schedule.planner import Plan, Planner, Prepared
 from topox_core.schedule.port_scheduler import Booked
@@ -20,6 +24,7 @@ from topox_core.schedule.proof import Proof
 from topox_core.schedule.reduction import reduce
 from topox_core.schedule.report import story_line, to_result
 from topox_core.schedule.result import Result, StoryLine
+from topox_core.schedule.settings import Settings
 
 POLL_S = 0.02
 
@@ -52,6 +57,19 @@ def run_scheduled(order: Order, stop: Stop) -> FabricRun:
         traffic=circuit_traffic(result.execution), breakdown=breakdown(result.execution, order.settings.exclusive_devices),
         circuits_changed=int(circuits.changed.sum()), dark_ms=float((circuits.start_ms - circuits.setup_ms).sum()),
         result=result, message=" ".join(part for part in said if part))
+
+
+def planned(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop = never) -> Result:
+    """Return the plan by rules and by what the controllers do: the one that every page shows for a setting.
+
+    Raises
+    ------
+    InputError
+        If graph, cluster and settings do not go together; file and field are named.
+    """
+    check_fits(graph, cluster)
+    order = Order(lower(graph, settings.lowering), cluster, replace(settings, engine="list"))
+    return _solved(order, None if settings.any_port else Profile.of(order), stop)
 
 
 def _solved(order: Order, profile: Profile | None, stop: Stop) -> Result:
