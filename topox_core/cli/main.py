@@ -13,7 +13,7 @@ import sys
 from typing import NoReturn
 
 from topox_core import __version__
-from topox_core.cli import check, compare, rcpsp, schedule, strategy, topology, workload
+from topox_core.cli import check, compare, gallery, rcpsp, schedule, strategy, topology, workload
 from topox_core.errors import InputError
 
 # In the order of --help; a new command is one name in the import and one line here.
@@ -23,6 +23,7 @@ COMMANDS = (
     compare,
     topology,
     strategy,
+    gallery,
     workload,
     rcpsp,
 )
