@@ -19,6 +19,7 @@ from topox_core.fabrics.sweep_run import SweepRun
 from topox_core.fabrics.verdict import YARDSTICK
 from topox_core.figures.crossover import EQUAL, cut, delay_in_words, turning_point, winner, winner_map
 from topox_core.figures.numbers import percent, plural
+from topox_ui.attending import attend
 from topox_ui.compare import Contest, scaled
 from topox_ui.frame import PLAIN, Look, chart_title
 from topox_ui.loading import loaded
@@ -52,6 +53,7 @@ class MapDesk:
     note: str = ""
     _workers: ChildProcesses | None = None
     _held: int = 0
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def start(self, sweep: Sweep) -> None:
         """Start a sweep; one that runs for another map is ended first, its cells are kept."""
@@ -63,27 +65,32 @@ class MapDesk:
             self.note = BUSY
             return
         self._workers = ChildProcesses(self._held)
-        self.run = SweepRun(sweep, self._workers, self.cells)
+        self.run = run = SweepRun(sweep, self._workers, self.cells)
+        attend(lambda: self.run is run, self.poll)
 
     def poll(self) -> bool:
         """Return True when the sweep has just ended."""
-        if self.run is None or self.run.running:
-            return False
-        self._ended()
+        with self._lock:
+            if self.run is None or self.run.running:
+                return False
+            self._ended()
         return True
 
     def cancel(self) -> None:
         """Stop the sweep at once; the cells that are there are kept."""
-        if self.run is not None:
+        with self._lock:
+            if self.run is None:
+                return
             self.run.cancel()
             self._ended()
             self.note = "Stopped. The points that were computed are kept; computing goes on from there."
 
     def close(self) -> None:
         """End the sweep: the tab was closed, or another begins."""
-        if self.run is not None:
-            self.run.cancel()
-        self._ended(quiet=True)
+        with self._lock:
+            if self.run is not None:
+                self.run.cancel()
+            self._ended(quiet=True)
 
     def _ended(self, quiet: bool = False) -> None:
         run, self.run = self.run, None

@@ -12,6 +12,7 @@ from topox_core.figures.numbers import plural
 from topox_core.papers.card import Answer, Card, Settings
 from topox_core.papers.catalogue import CARDS
 from topox_core.papers.running import CardRun
+from topox_ui.attending import attend
 from topox_ui.frame import escape
 from topox_ui.solving import BUSY, places
 
@@ -38,6 +39,7 @@ class CardDesk:
     run: CardRun | None = None
     partial: dict[str, Answer] = field(default_factory=dict)
     note: str = ""
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def start(self, card: Card, settings: Settings) -> None:
         """Run a card; one that runs already is ended first."""
@@ -47,17 +49,20 @@ class CardDesk:
             self.note = BUSY
             return
         try:
-            self.run = CardRun(card, settings)
+            self.run = run = CardRun(card, settings)
         except InputError as error:
             self.places.release()
             self.note = str(error)
+            return
+        attend(lambda: self.run is run, self.poll)
 
     def poll(self) -> bool:
         """Return True when the run has just ended and its answer was kept."""
-        if self.run is None or self.run.running:
-            return False
-        self._keep(self.run)
-        self.close()
+        with self._lock:
+            if self.run is None or self.run.running:
+                return False
+            self._keep(self.run)
+            self.close()
         return True
 
     def cancel(self) -> None:
@@ -68,10 +73,11 @@ class CardDesk:
 
     def close(self) -> None:
         """End the run at once: the tab was closed, or another card begins."""
-        run, self.run = self.run, None
-        if run is not None:
-            run.close()
-            self.places.release()
+        with self._lock:
+            run, self.run = self.run, None
+            if run is not None:
+                run.close()
+                self.places.release()
 
     def answer(self, card: Card, settings: Settings) -> Answer | None:
         """Return what is known of a card under these switches."""

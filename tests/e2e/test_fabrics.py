@@ -1,0 +1,41 @@
+"""The pages that set fabrics side by side: a delay moved, a map cancelled, a card of the gallery run."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.tab import Tab
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_longer_delay_changes_what_the_compare_page_finds(tab: Tab) -> None:
+    tab.open("/Compare?sample=race&reconfiguration_ms=0.001")
+    expect(tab.kicker).to_contain_text("Compare · race")
+    before = tab.settled_text(tab.headline)
+    tab.push("w_reconfiguration_ms", "End")
+    expect(tab.kicker).to_contain_text("100 ms delay")
+    assert tab.settled_text(tab.headline) != before
+
+
+def test_a_cancelled_map_keeps_its_points_and_goes_on_from_there(tab: Tab) -> None:
+    tab.open("/Compare?sample=dlrm-16&reconfiguration_ms=1")
+    tab.button("Compute the map").click()
+    expect(tab.page.get_by_text(re.compile(r"[1-9]\d* of\s54\spoints"))).to_be_visible()
+    tab.button("Cancel").click()
+    expect(tab.page.get_by_text(re.compile("points that were computed are kept"))).to_be_visible()
+    expect(tab.button("Compute the other")).to_be_visible()
+
+
+def test_a_card_of_the_gallery_runs_here_and_tells_theirs_from_ours(tab: Tab) -> None:
+    tab.open("/Gallery")
+    tab.page.locator(".st-key-gallery_card").get_by_role("combobox").click()
+    tab.page.get_by_role("option", name=re.compile("andwidth tax")).click()
+    tab.still()
+    tab.button("Run it here").click()
+    expect(tab.page.get_by_text(re.compile("1[.]11")).first).to_be_visible()
+    expect(tab.page.get_by_test_id("stPlotlyChart").first).to_be_visible()
+    tab.still()
