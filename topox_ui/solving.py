@@ -14,7 +14,7 @@ from topox_core.check.checker import check
 from topox_core.check.report import CheckReport
 from topox_core.cluster import Cluster
 from topox_core.errors import InputError
-from topox_core.fabrics.scheduled import planned
+from topox_core.fabrics.scheduled import planned, proving
 from topox_core.figures.lanes import Bars, Lanes, bars_of, lanes_of
 from topox_core.figures.numbers import plural
 from topox_core.figures.overview import overview_image
@@ -24,7 +24,6 @@ from topox_core.schedule.proof import Proof
 from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.solve import prove
 from topox_ui.loading import Loaded
 from topox_ui.scenario import Scenario
 
@@ -85,7 +84,7 @@ class Desk:
             self.note = BUSY
             return
         try:
-            proof = prove(case.graph, case.cluster, case.settings)
+            proof = proving(case.graph, case.cluster, case.settings)
         except InputError as error:
             self.note = str(error)
             self.places.release()

@@ -25,6 +25,7 @@ from topox_core.schedule.reduction import reduce
 from topox_core.schedule.report import story_line, to_result
 from topox_core.schedule.result import Result, StoryLine
 from topox_core.schedule.settings import Settings
+from topox_core.schedule.solve import shaken
 
 POLL_S = 0.02
 
@@ -67,14 +68,36 @@ def planned(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop =
     InputError
         If graph, cluster and settings do not go together; file and field are named.
     """
-    check_fits(graph, cluster)
-    order = Order(lower(graph, settings.lowering), cluster, replace(settings, engine="list"))
-    return _solved(order, None if settings.any_port else Profile.of(order), stop)
+    order = _order(graph, cluster, replace(settings, engine="list"))
+    return _solved(order, _profile(order), stop)
 
 
-def _solved(order: Order, profile: Profile | None, stop: Stop) -> Result:
-    """Plan by rules and by what the controllers do, then let the exact engine go on if one is asked for."""
+def proving(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
+    """Return an exact solve in the background that starts from what :func:`planned` returns, shaken a little.
+
+    Raises
+    ------
+    InputError
+        As :func:`planned`.
+    """
+    order = _order(graph, cluster, settings)
     began = time.monotonic()
+    prepared, best, story = _listed(order, _profile(order), never, began)
+    best = shaken(prepared, best, never)
+    return Proof(prepared, best, spent_before_s=time.monotonic() - began, story=story)
+
+
+def _order(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Order:
+    check_fits(graph, cluster)
+    return Order(lower(graph, settings.lowering), cluster, settings)
+
+
+def _profile(order: Order) -> Profile | None:
+    return None if order.settings.any_port else Profile.of(order)
+
+
+def _listed(order: Order, profile: Profile | None, stop: Stop, began: float) -> tuple[Prepared, Plan, list[StoryLine]]:
+    """Plan by rules and by what the controllers do; return the best plan and its story."""
     prepared = _prepared(order)
     bound = prepared.reduction.bound
     story: list[StoryLine] = []
@@ -90,6 +113,14 @@ def _solved(order: Order, profile: Profile | None, stop: Stop) -> Result:
             best = replace(plan, reduced_start=best.reduced_start, reduced_makespan=best.reduced_makespan) \
                 if plan.reduced_makespan > best.reduced_makespan else plan
             tell(best)
+    return prepared, best, story
+
+
+def _solved(order: Order, profile: Profile | None, stop: Stop) -> Result:
+    """Plan, then let the exact engine go on if one is asked for."""
+    began = time.monotonic()
+    prepared, best, story = _listed(order, profile, stop, began)
+    bound = prepared.reduction.bound
     if order.settings.engine == "list" or stop():
         ended: StoppedBy = "heuristic" if order.settings.engine == "list" else "cancelled"
         if best.makespan <= bound.ticks:

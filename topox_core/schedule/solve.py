@@ -70,7 +70,7 @@ def solve(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop = n
     began = time.monotonic()
     prepared = prepare(graph, cluster, settings)
     story: list[StoryLine] = []
-    plan = _shaken(prepared, _listed(prepared, stop, began, story, on_line), stop)
+    plan = shaken(prepared, _listed(prepared, stop, began, story, on_line), stop)
     proof = Proof(prepared, plan, spent_before_s=time.monotonic() - began, story=story)
     try:
         while proof.running:
@@ -95,7 +95,7 @@ def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
     began = time.monotonic()
     prepared = prepare(graph, cluster, settings)
     story: list[StoryLine] = []
-    plan = _shaken(prepared, _listed(prepared, never, began, story, no_lines), never)
+    plan = shaken(prepared, _listed(prepared, never, began, story, no_lines), never)
     return Proof(prepared, plan, spent_before_s=time.monotonic() - began, story=story)
 
 
@@ -149,7 +149,7 @@ def _listed(prepared: Prepared, stop: Stop, began: float, story: list[StoryLine]
     return prepared.planner.best_plan(lambda: stop() or time.monotonic() - began > prepared.settings.time_limit_s, tell)
 
 
-def _shaken(prepared: Prepared, plan: Plan, stop: Stop) -> Plan:
+def shaken(prepared: Prepared, plan: Plan, stop: Stop) -> Plan:
     """Return the plan after a few shakes: exact engines find schedules slowly, and shorter ones narrow their windows."""
     shakes = min(MOST_SHAKES, SHAKEN_TASKS // max(1, prepared.reduction.problem.n))
     return local_search(prepared.planner, plan, prepared.settings.seed, shakes, stop)
