@@ -12,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 
 from topox_core.compiled import compiled
-from topox_core.schedule.kernels.serial import device_slack, pop, push
+from topox_core.schedule.kernels.heap import pop, push
+from topox_core.schedule.kernels.serial import hold_device
 from topox_core.schedule.problem import Int, Int32
 
 FAR = 1 << 60  # past every slot
@@ -193,15 +194,7 @@ def serial_on_ports(
                 in_of[j] = b
             t = s * slot
         elif device[j] >= 0 and duration[j] > 0:
-            d = device[j]
-            base = device_ptr[d]
-            t, i = device_slack(begin, over, base, count[d], t, duration[j])
-            for e in range(base + count[d], base + i, -1):
-                begin[e] = begin[e - 1]
-                over[e] = over[e - 1]
-            begin[base + i] = t
-            over[base + i] = t + duration[j]
-            count[d] += 1
+            t = hold_device(begin, over, count, device[j], device_ptr[device[j]], t, duration[j])
         start[j] = t
         makespan = max(makespan, t + duration[j])
         for e in range(succ_ptr[j], succ_ptr[j + 1]):

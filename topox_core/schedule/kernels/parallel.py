@@ -5,42 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from topox_core.compiled import compiled
-from topox_core.schedule.kernels.serial import pop, push
+from topox_core.schedule.kernels.heap import pop, push
 from topox_core.schedule.problem import Int, Int32
-
-
-@compiled
-def push_timed(heap: Int, size: int, key: Int, task: int) -> int:
-    """Put ``task`` on a heap ordered by 64-bit ``key``; return the new size."""
-    i = size
-    while i > 0:
-        parent = (i - 1) >> 1
-        if key[heap[parent]] <= key[task]:
-            break
-        heap[i] = heap[parent]
-        i = parent
-    heap[i] = task
-    return size + 1
-
-
-@compiled
-def pop_timed(heap: Int, size: int, key: Int) -> int:
-    """Take the task of least 64-bit ``key`` off the heap (the caller lowers the size by one)."""
-    top = int(heap[0])
-    moved = heap[size - 1]
-    i = 0
-    while True:
-        child = 2 * i + 1
-        if child >= size - 1:
-            break
-        if child + 1 < size - 1 and key[heap[child + 1]] < key[heap[child]]:
-            child += 1
-        if key[heap[child]] >= key[moved]:
-            break
-        heap[i] = heap[child]
-        i = child
-    heap[i] = moved
-    return top
 
 
 @compiled
@@ -131,7 +97,7 @@ def parallel(
             else:
                 start[j] = t
                 end[j] = t + duration[j]
-                running_size = push_timed(running, running_size, end, j)
+                running_size = push(running, running_size, end, j)
         for i in range(touched_size):
             d = touched[i]
             is_touched[d] = False
@@ -141,7 +107,7 @@ def parallel(
                 busy[d] = True
                 start[j] = t
                 end[j] = t + duration[j]
-                running_size = push_timed(running, running_size, end, j)
+                running_size = push(running, running_size, end, j)
         touched_size = 0
         if ready_size > 0 and t % slot == 0:
             merge_by_rank(ready, sorted_size, ready_size, rank)
@@ -165,7 +131,7 @@ def parallel(
                     pair_active[pair[j]] += 1
                 start[j] = t
                 end[j] = t + duration[j]
-                running_size = push_timed(running, running_size, end, j)
+                running_size = push(running, running_size, end, j)
             ready_size = kept
             sorted_size = kept
         if running_size == 0 and ready_size == 0:
@@ -181,7 +147,7 @@ def parallel(
         t = later
         makespan = max(makespan, t)
         while running_size > 0 and end[running[0]] == t:
-            j = pop_timed(running, running_size, end)
+            j = pop(running, running_size, end)
             running_size -= 1
             if on_grid[j] and duration[j] > 0:
                 release = True

@@ -5,41 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from topox_core.compiled import compiled
+from topox_core.schedule.kernels.heap import pop, push
 from topox_core.schedule.problem import Int, Int32
-
-
-@compiled
-def push(heap: Int32, size: int, key: Int32, task: int) -> int:
-    """Put ``task`` on a binary heap ordered by ``key``; return the new size."""
-    i = size
-    while i > 0:
-        parent = (i - 1) >> 1
-        if key[heap[parent]] <= key[task]:
-            break
-        heap[i] = heap[parent]
-        i = parent
-    heap[i] = task
-    return size + 1
-
-
-@compiled
-def pop(heap: Int32, size: int, key: Int32) -> int:
-    """Take the task of least ``key`` off the heap (the caller lowers the size by one)."""
-    top = int(heap[0])
-    moved = heap[size - 1]
-    i = 0
-    while True:
-        child = 2 * i + 1
-        if child >= size - 1:
-            break
-        if child + 1 < size - 1 and key[heap[child + 1]] < key[heap[child]]:
-            child += 1
-        if key[heap[child]] >= key[moved]:
-            break
-        heap[i] = heap[child]
-        i = child
-    heap[i] = moved
-    return top
 
 
 @compiled
@@ -58,6 +25,19 @@ def device_slack(begin: Int, end: Int, base: int, count: int, earliest: int, len
         t = max(t, end[base + i])
         i += 1
     return t, i
+
+
+@compiled
+def hold_device(begin: Int, end: Int, count: Int32, device: int, base: int, earliest: int, length: int) -> int:
+    """Book a device for the first gap of ``length`` ticks from ``earliest`` on; return the start."""
+    t, i = device_slack(begin, end, base, count[device], earliest, length)
+    for e in range(base + count[device], base + i, -1):
+        begin[e] = begin[e - 1]
+        end[e] = end[e - 1]
+    begin[base + i] = t
+    end[base + i] = t + length
+    count[device] += 1
+    return t
 
 
 @compiled
@@ -140,15 +120,7 @@ def serial(
                         use[resource[e], u] += amount[e]
             t = s * slot
         elif device[j] >= 0 and duration[j] > 0:
-            d = device[j]
-            base = device_ptr[d]
-            t, i = device_slack(begin, end, base, count[d], t, duration[j])
-            for e in range(base + count[d], base + i, -1):
-                begin[e] = begin[e - 1]
-                end[e] = end[e - 1]
-            begin[base + i] = t
-            end[base + i] = t + duration[j]
-            count[d] += 1
+            t = hold_device(begin, end, count, device[j], device_ptr[device[j]], t, duration[j])
         start[j] = t
         makespan = max(makespan, t + duration[j])
         for e in range(succ_ptr[j], succ_ptr[j + 1]):
