@@ -8,7 +8,6 @@ from typing import Any
 import streamlit as st
 
 from topox_core.cluster import Cluster
-from topox_core.errors import InputError
 from topox_core.fabrics.run import FABRICS
 from topox_core.figures.crossover import delay_word
 from topox_core.figures.numbers import short
@@ -16,6 +15,7 @@ from topox_core.schedule.settings import Settings
 from topox_ui.compare import viewed
 from topox_ui.loading import Loaded
 from topox_ui.session import choose, chosen, reset, scenario, widget
+from topox_ui.what_if import pick, shown_values
 
 # 1 microsecond to 100 ms, a decade in three steps, and none at all.
 DELAYS_MS = (0.0, *(float(f"{m}e{d}") for d in range(-3, 2) for m in (1, 2, 5)), 100.0)
@@ -30,11 +30,7 @@ VARIANTS = {"published": "paper", "released": "its code"}
 def controls(loaded: Loaded) -> None:
     """Draw the sidebar's what-ifs."""
     now = scenario()
-    try:
-        cluster, settings = now.changed(loaded.cluster), now.made()
-    except InputError:
-        # A link may hold choices that contradict each other: the page says so, the controls show the file's values.
-        cluster, settings = loaded.cluster, Settings.of()
+    cluster, settings = shown_values(loaded)
     with st.sidebar:
         st.divider()
         st.html('<p class="side">What if</p>')
@@ -135,17 +131,7 @@ def _more(cluster: Cluster, settings: Settings) -> None:
         args=("all_reduce_on_network", name),
         help="Off: all-reduces take no time on the network, as in most rows of TOPO-X Table III.",
     )
-    name = widget("variant", viewed(scenario(), "variant"))
-    st.segmented_control(
-        "TopologyFinder",
-        list(VARIANTS),
-        format_func=VARIANTS.__getitem__,
-        key=name,
-        on_change=chosen,
-        args=("variant", name),
-        required=True,
-        help="How the static circuits are laid out.",
-    )
+    pick("TopologyFinder", "variant", VARIANTS, viewed(scenario(), "variant"), "How the static circuits are laid out.")
     st.caption("Slots, switches and the rest are on Schedule, and hold here too.")
 
 

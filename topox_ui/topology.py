@@ -20,6 +20,7 @@ from topox_ui.loading import Loaded, cluster_words
 from topox_ui.session import choose, chosen, keep_address, scenario, widget
 from topox_ui.show import chart, frame, kpis
 from topox_ui.solving import Case
+from topox_ui.what_if import pick
 
 DEGREES = (1, 2, 3, 4, 6, 8)
 TRAFFIC = {"graph": "this job", "ring": "all-reduce"}
@@ -70,28 +71,10 @@ def controls(case: Case) -> None:
             help="Circuits out of and into each server. The other pages use the cluster's ports per server, "
             f"{case.cluster.ports_per_server}.",
         )
-        name = widget("variant", viewed(now, "variant"))
-        st.segmented_control(
-            "Algorithm",
-            list(VARIANTS),
-            format_func=VARIANTS.__getitem__,
-            key=name,
-            on_change=chosen,
-            args=("variant", name),
-            required=True,
-            help="TopoOpt (NSDI 2023) as the paper prints it, or as the code that came with it does it.",
-        )
-        name = widget("traffic", viewed(now, "traffic"))
-        st.segmented_control(
-            "Traffic",
-            list(TRAFFIC),
-            format_func=TRAFFIC.__getitem__,
-            key=name,
-            on_change=chosen,
-            args=("traffic", name),
-            required=True,
-            help="Of the loaded task graph, or of one all-reduce over all servers: the textbook case.",
-        )
+        pick("Algorithm", "variant", VARIANTS, viewed(now, "variant"),
+             "TopoOpt (NSDI 2023) as the paper prints it, or as the code that came with it does it.")
+        pick("Traffic", "traffic", TRAFFIC, viewed(now, "traffic"),
+             "Of the loaded task graph, or of one all-reduce over all servers: the textbook case.")
 
 
 def lay(case: Case) -> Laid:

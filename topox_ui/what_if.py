@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import streamlit as st
@@ -27,11 +27,7 @@ DUPLEX_WORDS = {"full": "full", "half": "half"}
 def what_ifs(loaded: Loaded) -> None:
     """Draw the what-ifs in the sidebar."""
     now = scenario()
-    try:
-        cluster, settings = now.changed(loaded.cluster), now.made()
-    except InputError:
-        # A link may hold choices that contradict each other: the page says so, the controls show the file's values.
-        cluster, settings = loaded.cluster, Settings.of()
+    cluster, settings = shown_values(loaded)
     with st.sidebar:
         st.divider()
         st.html('<p class="side">What if</p>')
@@ -44,7 +40,7 @@ def what_ifs(loaded: Loaded) -> None:
                help="Optical switches; ports follow, so that every server has equally many on each.")
         _slide("Ports per server", "ports_per_server", _port_choices(cluster, settings), cluster, str,
                help="Optical ports of one server, spread evenly over the switches.")
-        _pick("Circuits", "circuits", CIRCUIT_WORDS, settings.circuits,
+        pick("Circuits", "circuits", CIRCUIT_WORDS, settings.circuits,
               "stay: a transfer keeps its circuit while it lasts. may move: circuits are drawn afresh each slot, as printed.")
         more = st.expander("More what-ifs", key="more_what_ifs", type="compact")
         with more:
@@ -54,10 +50,10 @@ def what_ifs(loaded: Loaded) -> None:
 
 
 def _more(cluster: Cluster, settings: Settings) -> None:
-    _pick("Model", "model", MODEL_WORDS, settings.model,
+    pick("Model", "model", MODEL_WORDS, settings.model,
           "physical: what hardware can do. as printed: eqs 2-10 of the TOPO-X paper, to the letter.")
     _slide("Slot", "slot_ms", SLOTS_MS, cluster, lambda v: f"{v:g} ms", help="Circuits change on slot boundaries.")
-    _pick("Duplex", "duplex", DUPLEX_WORDS, cluster.duplex,
+    pick("Duplex", "duplex", DUPLEX_WORDS, cluster.duplex,
           "full: a port sends and receives at once. half: in + out together fit the ports (eq. 8 as printed).")
     _slide("Circuits per switch", "ports_per_switch", _doubling(cluster.servers), cluster, str,
            help="Circuits that one switch carries at once (eq. 7).")
@@ -89,7 +85,17 @@ def _slide(label: str, key: str, choices: Iterable[Any], cluster: Cluster, words
                      disabled=disabled)
 
 
-def _pick(label: str, key: str, words: dict[str, str], value: str, help: str) -> None:
+def shown_values(loaded: Loaded) -> tuple[Cluster, Settings]:
+    """Return what the controls show: the cluster and the settings as chosen, or the file's where choices contradict."""
+    try:
+        return scenario().changed(loaded.cluster), scenario().made()
+    except InputError:
+        # Such choices come in a link: the page says so.
+        return loaded.cluster, Settings.of()
+
+
+def pick(label: str, key: str, words: Mapping[str, str], value: str, help: str) -> None:
+    """Draw a choice of one among a few, kept in the scenario under ``key``."""
     name = widget(key, value)
     st.segmented_control(
         label, list(words), format_func=words.__getitem__, key=name, on_change=chosen, args=(key, name), help=help, required=True
