@@ -13,7 +13,7 @@ from topox_ui import gallery as gallery_page
 
 from .conftest import chart, metric, words
 
-GALLERY = "pages/6_Gallery.py"
+GALLERY = "pages/9_Gallery.py"
 FACTOR = Choice("factor", "Factor", "Scales ours.", ((1, "one"), (2, "two")), 1)
 
 
