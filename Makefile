@@ -69,5 +69,5 @@ $(DEV_STAMP): requirements-dev.txt $(RUN_STAMP)
 
 # Compiled kernels are cached on disk, so that the first schedule is not the slow one.
 $(WARM_STAMP): $(RUN_STAMP) $(KERNELS)
-	@$(PY) -m topox_core.warm_up fabrics & $(PY) -m topox_core.warm_up && wait $$!
+	@($(PY) -m topox_core.warm_up fabrics && $(PY) -m topox_core.warm_up jobs) & $(PY) -m topox_core.warm_up && wait $$!
 	@touch $@

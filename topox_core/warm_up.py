@@ -1,8 +1,8 @@
 """Compile the scheduling kernels before anybody waits for them: ``python -m topox_core.warm_up``.
 
 The machine code is cached on disk, so that only the first call on a machine takes long; a later one
-loads it. The app calls both in the background, ``make setup`` calls them once, side by side (the
-second with the argument ``fabrics``).
+loads it. The app calls all of them in the background, ``make setup`` calls them once, side by side (with
+the arguments ``fabrics`` and ``jobs``).
 """
 
 from __future__ import annotations
@@ -52,6 +52,22 @@ def warm_up_fabrics() -> float:
     return time.perf_counter() - began
 
 
+def warm_up_jobs() -> float:
+    """Share a small fabric among a few jobs by every method that is compiled, and bound it; return the seconds it took."""
+    from topox_core.tdm.algorithms import ALGORITHMS
+    from topox_core.tdm.bounds import bounded
+    from topox_core.tdm.deployment import SetUp, deploy
+    from topox_core.tdm.round import TdmSettings
+    from topox_core.tdm.solve import solve
+
+    began = time.perf_counter()
+    jobs = deploy(SetUp(jobs=8, pod_groups=2, pods_per_group=4, ports_per_pod=8, degree_max=6))
+    for name in ALGORITHMS:
+        if name not in ("milp", "best"):  # compiled no further, and HiGHS stays out of this process
+            bounded(solve(jobs, TdmSettings(algorithm=name, time_limit_s=30.0, starts=2, steps=200)))
+    return time.perf_counter() - began
+
+
 def _everyone_to_everyone() -> tuple[TaskGraph, Cluster]:
     """Return a tiny iteration in which every server sends to every other at once over a single port.
 
@@ -85,5 +101,5 @@ def _unheard(_bound: int) -> None:
 
 if __name__ == "__main__":
     forget_old_code()
-    seconds = warm_up_fabrics() if sys.argv[1:] == ["fabrics"] else warm_up()
+    seconds = {"fabrics": warm_up_fabrics, "jobs": warm_up_jobs}.get("".join(sys.argv[1:]), warm_up)()
     sys.stdout.write(f"Kernels ready after {seconds:.1f} s\n")

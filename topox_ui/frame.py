@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import streamlit as st
 
 from topox_core.figures.palette import Theme, theme_of
-from topox_core.warm_up import warm_up, warm_up_fabrics
+from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs
 from topox_ui import session
 from topox_ui.style import css
 
 PAGES = (("app.py", "Home"), ("pages/1_Schedule.py", "Schedule"), ("pages/2_Circuits.py", "Circuits"),
          ("pages/3_Compare.py", "Compare"), ("pages/4_Topology.py", "Topology"), ("pages/5_Strategy.py", "Strategy"),
-         ("pages/9_Gallery.py", "Gallery"))
+         ("pages/6_Jobs.py", "Jobs"), ("pages/9_Gallery.py", "Gallery"))
 PLAIN = {"displayModeBar": False, "responsive": True}
 
 
@@ -54,6 +54,7 @@ def warmed() -> threading.Thread:
 def _warm_all() -> None:
     warm_up()
     warm_up_fabrics()
+    warm_up_jobs()
 
 
 @st.fragment(run_every=2)

@@ -10,6 +10,9 @@ from topox_core.errors import InputError
 from topox_ui.loading import Loaded, known_names, load, loaded
 from topox_ui.scenario import Scenario, of_query
 
+# Query keys that a page reads and writes itself (topox_ui/jobs_choices.py); the scenario leaves them alone.
+OF_A_PAGE = ("jobs.",)
+
 
 def scenario() -> Scenario:
     """Return the scenario of this session."""
@@ -72,7 +75,7 @@ def said() -> None:
 def restore() -> None:
     """Bring scenario and address in step: a cold link or the browser's Back wins over what was there, a choice over both."""
     state = st.session_state
-    query = st.query_params.to_dict()
+    query, _ = _address()
     if state.pop("touched", False):
         _write()
     elif query and query != state.get("written"):
@@ -120,8 +123,16 @@ def keep_address() -> None:
 def _write() -> None:
     query = scenario().as_query()
     st.session_state["written"] = query
-    if st.query_params.to_dict() != query:
-        st.query_params.from_dict(query)
+    now, of_a_page = _address()
+    if now != query:
+        st.query_params.from_dict({**query, **of_a_page})
+
+
+def _address() -> tuple[dict[str, str], dict[str, str]]:
+    """Return the query as it is: the scenario's keys, and those that belong to a page."""
+    query = st.query_params.to_dict()
+    of_a_page = {key: value for key, value in query.items() if key.startswith(OF_A_PAGE)}
+    return {key: value for key, value in query.items() if key not in of_a_page}, of_a_page
 
 
 def widget(key: str, value: Any) -> str:

@@ -20,12 +20,15 @@ MAY_USE = {
     "schedule": GROUND,
     "workloads": GROUND,
     "measures": GROUND,
-    "check": {"errors", "border", "cluster", "cluster_file", "graph.task_graph", "graph.files", "graph.validation"},
+    "check": {"errors", "border", "cluster", "cluster_file", "graph.task_graph", "graph.files", "graph.validation", "tdm.jobs",
+              "tdm.round"},
+    "tdm": GROUND | {"schedule"},
     "samples": GROUND | {"workloads"},
     "worker": GROUND | {"schedule"},
     "exports": GROUND | {"measures"},
-    "figures": GROUND | {"measures", "schedule.result", "check.report", "fabrics", "topology", "strategy", "papers"},
-    "warm_up": GROUND | {"schedule", "fabrics", "strategy"},
+    "figures": GROUND | {"measures", "schedule.result", "check.report", "fabrics", "topology", "strategy", "papers",
+                         "tdm"},
+    "warm_up": GROUND | {"schedule", "fabrics", "strategy", "tdm"},
     "topology": GROUND,
     "fabrics": GROUND | {"schedule", "topology", "measures"},
     "strategy": GROUND | {"fabrics", "topology", "workloads"},
@@ -112,6 +115,14 @@ def test_the_checker_shares_no_code_with_the_engines() -> None:
     used = {name for path in python_files("topox_core/check") for name in imported(path)}
     assert not {name for name in used if name.startswith(("topox_core.schedule", "topox_core.graph.lowering",
                                                           "topox_core.graph.rings"))}
+
+
+def test_the_checker_knows_rounds_but_not_how_they_are_found() -> None:
+    used = {name for path in python_files("topox_core/check") for name in imported(path) if name.startswith("topox_core.tdm")}
+    assert used == {"topox_core.tdm.jobs", "topox_core.tdm.round"}
+    beyond = {name for part in ("jobs", "round") for name in imported(ROOT / f"topox_core/tdm/{part}.py")
+              if name.startswith("topox_core.")}
+    assert beyond <= {"topox_core.tdm.jobs"}
 
 
 def test_rooms_do_not_go_round_in_circles() -> None:

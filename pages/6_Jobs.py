@@ -1,0 +1,56 @@
+"""Jobs: several jobs on one optical fabric, taking turns on its circuits."""
+
+import streamlit as st
+
+from topox_ui.frame import frame, headline, size_switch
+from topox_ui.jobs import certificate, clock, first_lines, no_round_yet, searching
+from topox_ui.jobs_choices import restore
+from topox_ui.jobs_controls import pick_source, reset, what_ifs
+from topox_ui.jobs_loading import changed, loaded_jobs
+from topox_ui.jobs_pods import pods
+from topox_ui.jobs_solving import Case, rounds_of, told_here
+from topox_ui.jobs_study import study
+from topox_ui.jobs_views import files, how_found, job_table, links, pod_groups, waits
+
+look = frame("Jobs")
+now = restore()
+pick_source()
+with told_here("Jobs"):
+    found = loaded_jobs(now)
+if found is None:
+    size_switch()
+    headline("Jobs · several jobs on one optical fabric",
+             "Nothing to share yet: bring <b>a jobs file</b> on the left, or take a sample or the draft’s set-up.")
+    st.stop()
+jobs, title = found
+what_ifs(jobs)
+size_switch()
+with told_here(f"Jobs · {title}"):
+    case = Case(changed(jobs, now), now.reading)
+    rounds = rounds_of(case, now.algorithm)
+
+if not rounds.known:
+    no_round_yet(rounds, title, look)
+    reset()
+    st.stop()
+first_lines(rounds, title)
+searching(rounds, look)
+main, rail = st.columns([2.55, 1], gap="medium")
+with main:
+    clock(rounds, now, look)
+    waits(rounds, now)
+with rail:
+    certificate(rounds)
+    files(rounds, now, title, look)
+links(rounds, now, look)
+pods(rounds, now, look)
+if jobs.network.pod_groups > 1:
+    left, right = st.columns(2, gap="medium")
+    with left:
+        pod_groups(rounds, look)
+    with right:
+        how_found(rounds, look)
+else:
+    how_found(rounds, look)
+study(now, look)
+job_table(rounds)

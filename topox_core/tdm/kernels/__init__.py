@@ -1,0 +1,1 @@
+"""Compiled loops of :mod:`topox_core.tdm`."""

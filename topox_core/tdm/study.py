@@ -1,0 +1,356 @@
+"""What time division gains over the number of jobs and the context length: many seeds, every algorithm on the same jobs.
+
+The longest of many pod groups sets a round, often one large job in it, so that rounds of different seeds differ far
+more than algorithms do: reductions are taken seed by seed and then summarised.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import hashlib
+import json
+import threading
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, partial
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from topox_core.errors import InputError
+from topox_core.tdm.algorithms import ALGORITHMS
+from topox_core.tdm.deployment import SetUp, deploy
+from topox_core.tdm.round import Moment, Stop, TdmSettings
+from topox_core.tdm.solve import check, solve
+
+BASELINE = "non-tdm"
+MAX_CELLS = 2_000
+DEFAULT_ALGORITHMS = ("hill-climbing", "best-grouping", "all-train")
+
+
+@dataclass(frozen=True)
+class StudyAxes:
+    """The points of a study: every number of jobs with every context length (tokens).
+
+    Raises
+    ------
+    InputError
+        If an axis is empty or holds a value twice.
+    """
+
+    jobs: tuple[int, ...] = (32, 64, 128, 256, 512)
+    context: tuple[int, ...] = (8192,)
+
+    def __post_init__(self) -> None:
+        for name, values in (("jobs", self.jobs), ("context", self.context)):
+            if not values:
+                raise InputError("is empty: a study needs at least one value", file="study", field=name)
+            if len(set(values)) < len(values):
+                raise InputError("holds a value twice", file="study", field=name)
+
+    def points(self) -> Iterator[tuple[int, int]]:
+        """Yield (jobs, context), context by context."""
+        for context, jobs in product(self.context, self.jobs):
+            yield jobs, context
+
+
+@dataclass(frozen=True)
+class StudyCell:
+    """One call: all algorithms on the jobs of one seed at one point."""
+
+    jobs: int
+    context: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is kept of one round."""
+
+    round_s: float
+    mean_round_s: float
+    bound_s: float
+    wall_s: float
+
+
+@dataclass(frozen=True)
+class StudyCellResult:
+    """The outcomes of a cell by algorithm, the baseline among them, and in words why an algorithm has none.
+
+    Attributes
+    ----------
+    communicating_s, computing_s
+        How the round without time division spends its time.
+    """
+
+    outcomes: dict[str, Outcome]
+    failed: dict[str, str]
+    communicating_s: float = 0.0
+    computing_s: float = 0.0
+
+    @property
+    def ratio(self) -> float | None:
+        """C/T, communicating to computing without time division; None if it computes nothing, or is not known."""
+        return self.communicating_s / self.computing_s if self.computing_s > 0 else None
+
+    def reduction(self, algorithm: str) -> float | None:
+        """Return how much shorter an algorithm's round is than the baseline's (0 to 1), or None if one is missing."""
+        mine, base = self.outcomes.get(algorithm), self.outcomes.get(BASELINE)
+        return None if mine is None or base is None else _reduction(mine.round_s, base.round_s)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and spread of one number over seeds."""
+
+    mean: float
+    least: float
+    lower_quartile: float
+    median: float
+    upper_quartile: float
+    most: float
+
+    @staticmethod
+    def of(values: Sequence[float]) -> Spread:
+        """Return the spread of at least one value; quartiles between values are interpolated."""
+        numbers = np.asarray(values, np.float64)
+        least, lower, median, upper, most = np.quantile(numbers, (0.0, 0.25, 0.5, 0.75, 1.0)).tolist()
+        return Spread(float(numbers.mean()), least, lower, median, upper, most)
+
+
+@dataclass(frozen=True)
+class StudyRow:
+    """One algorithm at one point.
+
+    Attributes
+    ----------
+    seeds
+        How many seeds are in it so far.
+    round_s, mean_round_s, wall_s
+        Over seeds; ``mean_round_s`` is the mean over jobs of the round that each sees.
+    reduction
+        Of the round against the one without time division, seed by seed; ``mean_reduction`` of the mean over jobs.
+    gap
+        To the bound that the algorithm itself gives, for the rings of Algorithm 3 or over all of them.
+    """
+
+    jobs: int
+    context: int
+    algorithm: str
+    seeds: int
+    round_s: Spread
+    mean_round_s: Spread
+    reduction: Spread
+    mean_reduction: Spread
+    gap: Spread
+    wall_s: Spread
+
+    def as_record(self) -> dict[str, Any]:
+        """Return it as a flat row of a table."""
+        row: dict[str, Any] = {"jobs": self.jobs, "context": self.context, "algorithm": self.algorithm, "seeds": self.seeds}
+        for name in ("round_s", "reduction", "mean_round_s", "mean_reduction", "gap", "wall_s"):
+            row |= {f"{name} {part}".replace("_", " "): value for part, value in asdict(getattr(self, name)).items()}
+        return row
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study to compute; what is not swept is the set-up's, what an algorithm may choose the settings'.
+
+    Raises
+    ------
+    InputError
+        If there is no seed or one is named twice, an algorithm does not exist, or there are too many calls.
+    """
+
+    axes: StudyAxes = field(default_factory=StudyAxes)
+    seeds: tuple[int, ...] = tuple(range(10))
+    algorithms: tuple[str, ...] = DEFAULT_ALGORITHMS
+    setup: SetUp = field(default_factory=SetUp)
+    settings: TdmSettings = field(default_factory=TdmSettings)
+
+    def __post_init__(self) -> None:
+        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
+            raise InputError("must name at least one seed, and none twice", file="study", field="seeds")
+        for name in self.algorithms:
+            if name not in ALGORITHMS:
+                raise InputError(f"must be of {', '.join(ALGORITHMS)} (got {name!r})", file="study", field="algorithms")
+        object.__setattr__(self, "algorithms", tuple(dict.fromkeys((BASELINE, *self.algorithms))))
+        check(self.settings)
+        cells = len(self.axes.jobs) * len(self.axes.context) * len(self.seeds)
+        if cells > MAX_CELLS:
+            raise InputError(f"has {cells:,} points and seeds (limit {MAX_CELLS:,})", file="study")
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over everything: the key of a finished study."""
+        parts = [self._job_key, asdict(self.axes), self.seeds]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    @cached_property
+    def _job_key(self) -> str:
+        setup = replace(self.setup, jobs=1, context=1, seed=0)
+        settings = replace(self.settings, algorithm=BASELINE, seed=0)
+        return json.dumps([asdict(setup), settings.as_record(), self.algorithms], sort_keys=True)
+
+    def cells(self) -> list[StudyCell]:
+        """Return the calls, seed by seed, so that every point has something soon."""
+        return [StudyCell(jobs, context, seed) for seed in self.seeds for jobs, context in self.axes.points()]
+
+    def key(self, cell: StudyCell) -> str:
+        """Return the key under which a cell's result may be kept."""
+        return hashlib.sha256(f"{self._job_key} {cell}".encode()).hexdigest()
+
+    def rows(self, known: MutableMapping[StudyCell, StudyCellResult]) -> list[StudyRow]:
+        """Return one row a point and algorithm, over the seeds that are known by now."""
+        rows = []
+        for (jobs, context), algorithm in product(self.axes.points(), self.algorithms):
+            results = [known[cell] for seed in self.seeds if (cell := StudyCell(jobs, context, seed)) in known]
+            pairs = [(result.outcomes[algorithm], result.outcomes[BASELINE]) for result in results
+                     if algorithm in result.outcomes and BASELINE in result.outcomes]
+            if pairs:
+                rows.append(_row(jobs, context, algorithm, pairs))
+        return rows
+
+
+def _row(jobs: int, context: int, algorithm: str, pairs: Sequence[tuple[Outcome, Outcome]]) -> StudyRow:
+    mine = [one for one, _ in pairs]
+    return StudyRow(
+        jobs, context, algorithm, len(pairs),
+        Spread.of([one.round_s for one in mine]), Spread.of([one.mean_round_s for one in mine]),
+        Spread.of([_reduction(one.round_s, base.round_s) for one, base in pairs]),
+        Spread.of([_reduction(one.mean_round_s, base.mean_round_s) for one, base in pairs]),
+        Spread.of([_reduction(one.bound_s, one.round_s) for one in mine]), Spread.of([one.wall_s for one in mine]))
+
+
+def _reduction(value: float, base: float) -> float:
+    return 1.0 - value / base if base > 0 else 0.0
+
+
+def run_cell(setup: SetUp, settings: TdmSettings, algorithms: Sequence[str], cell: StudyCell, stop: Stop | None = None
+             ) -> StudyCellResult:
+    """Run one cell, in a child process or here; what cannot run is told in words."""
+    outcomes: dict[str, Outcome] = {}
+    failed: dict[str, str] = {}
+    communicating_s = computing_s = 0.0
+    try:
+        jobs = deploy(replace(setup, jobs=cell.jobs, context=cell.context, seed=cell.seed))
+    except InputError as error:
+        return StudyCellResult({}, dict.fromkeys(algorithms, str(error)))
+    for name in algorithms:
+        try:
+            answer = solve(jobs, replace(settings, algorithm=name, seed=cell.seed), stop or _never, _unheard)
+        except InputError as error:
+            failed[name] = str(error)
+            continue
+        outcomes[name] = Outcome(answer.round_s, answer.mean_round_s, answer.bound_s, answer.wall_s)
+        if name == BASELINE:
+            phases = [phase for cycle in answer.cycles for phase in cycle.phases]
+            communicating_s, computing_s = sum(one.communication_s for one in phases), sum(one.computing_s for one in phases)
+    return StudyCellResult(outcomes, failed, communicating_s, computing_s)
+
+
+class StudyRun:
+    """A study on its way: poll it, cancel it, take the rows that are there; nothing here waits.
+
+    Parameters
+    ----------
+    executor
+        Who runs the cells; its end is its owner's to see to.
+    known
+        Cells computed before, by :meth:`Study.key`; new ones are put in.
+    """
+
+    def __init__(self, study: Study, executor: concurrent.futures.Executor,
+                 known: MutableMapping[str, StudyCellResult] | None = None) -> None:
+        self.study = study
+        self._known = {} if known is None else known
+        self._lock = threading.Lock()
+        self._lost: dict[str, int] = {}
+        self._cancelled = False
+        cells = study.cells()
+        self._total = len(cells)
+        self._results = {cell: self._known[key] for cell in cells if (key := study.key(cell)) in self._known}
+        self._futures = {cell: executor.submit(run_cell, study.setup, study.settings, study.algorithms, cell)
+                         for cell in cells if cell not in self._results}
+        self._open = len(self._futures)
+        for cell, future in self._futures.items():
+            future.add_done_callback(partial(self._take, cell))
+
+    @property
+    def running(self) -> bool:
+        """Whether cells are still to come."""
+        return not self._cancelled and self._open > 0
+
+    @property
+    def progress(self) -> float:
+        """Share of the cells that are done, 0 to 1."""
+        return 1.0 - self._open / self._total
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was stopped on request."""
+        return self._cancelled
+
+    @property
+    def lost(self) -> tuple[str, ...]:
+        """In words, once each, why cells are missing."""
+        with self._lock:
+            return tuple(f"{why}: {count} of {self._total} calls are missing" for why, count in self._lost.items())
+
+    def cancel(self) -> None:
+        """Take no more cells; those that are there are kept."""
+        self._cancelled = self._cancelled or self.running
+        for future in self._futures.values():
+            future.cancel()
+
+    def rows(self) -> list[StudyRow]:
+        """Return the rows as they stand."""
+        with self._lock:
+            results = dict(self._results)
+        return self.study.rows(results)
+
+    def _take(self, cell: StudyCell, future: concurrent.futures.Future[StudyCellResult]) -> None:
+        """Keep what a call gave; called in the thread that ran it."""
+        error = None if future.cancelled() else future.exception()
+        with self._lock:
+            self._open -= 1
+            if future.cancelled():
+                return
+            if error is not None:
+                self._lost[str(error)] = self._lost.get(str(error), 0) + 1
+                return
+            self._results[cell] = future.result()
+            self._known[self.study.key(cell)] = future.result()
+            for why in sorted(set(future.result().failed.values())):
+                self._lost[why] = self._lost.get(why, 0) + 1
+
+
+def run_study(study: Study, stop: Stop | None = None, on_progress: Callable[[float], None] | None = None,
+              known: MutableMapping[str, StudyCellResult] | None = None) -> list[StudyRow]:
+    """Compute a study here, cell by cell; ``stop`` ends it with the cells that are complete."""
+    kept = {} if known is None else known
+    results: dict[StudyCell, StudyCellResult] = {}
+    cells = study.cells()
+    for count, cell in enumerate(cells):
+        if stop is not None and stop():
+            break
+        key = study.key(cell)
+        if key not in kept:
+            found = run_cell(study.setup, study.settings, study.algorithms, cell, stop)
+            if stop is not None and stop():
+                break  # its rounds may be unfinished
+            kept[key] = found
+        results[cell] = kept[key]
+        if on_progress is not None:
+            on_progress((count + 1) / len(cells))
+    return study.rows(results)
+
+
+def _never() -> bool:
+    return False
+
+
+def _unheard(_moment: Moment) -> None:
+    """Take no notice of progress."""
