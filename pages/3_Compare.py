@@ -7,6 +7,7 @@ from topox_ui.compare_controls import controls
 from topox_ui.compare_failures import failures
 from topox_ui.compare_lanes import lanes
 from topox_ui.compare_map import crossover, turn
+from topox_ui.cost_choices import choices, read_link
 from topox_ui.downloads import link
 from topox_ui.frame import frame, nothing_loaded, size_switch
 from topox_ui.loading import loaded
@@ -15,6 +16,7 @@ from topox_ui.show import told
 from topox_ui.solving import case_of
 
 look = frame("Compare")
+read_link()
 found = loaded()
 if found is None:
     size_switch()
@@ -33,4 +35,4 @@ crossover(case, contest, look)
 lanes(contest, runs, look)
 failures(case, contest, runs, look)
 with st.popover("Link", icon=":material/link:"):
-    link()
+    link(choices().as_query("prices", "parts"))

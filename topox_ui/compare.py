@@ -11,6 +11,8 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from topox_core.cluster import Cluster
+from topox_core.economics.clusters import cost_equivalent_gbps
 from topox_core.errors import InputError
 from topox_core.fabrics.breakdown import breakdown
 from topox_core.fabrics.circuit_traffic import circuit_traffic
@@ -20,6 +22,7 @@ from topox_core.fabrics.verdict import YARDSTICK, sentence
 from topox_core.figures.fabrics import iteration_bars, parts_of
 from topox_core.figures.numbers import count, percent, plural, short, time
 from topox_core.schedule.result import Result
+from topox_ui.cost_choices import cluster_catalogue
 from topox_ui.frame import Look, chart_title, escape, headline
 from topox_ui.loading import Loaded, cluster_words
 from topox_ui.scenario import VIEW_DEFAULTS, Scenario
@@ -53,13 +56,36 @@ def contest_of(case: Case, now: Scenario) -> Contest:
     words = "Fat-tree, full"
     if kind == "cost":
         full_gbps = cluster.ports_per_server * cluster.port_gbps
-        options = replace(options, equivalent_gbps=float(f"{full_gbps / viewed(now, 'cost_ratio'):.6g}"))
+        ratio = viewed(now, "cost_ratio") or priced_ratio(cluster)
+        options = replace(options, equivalent_gbps=float(f"{full_gbps / ratio:.6g}"))
         words = "Fat-tree, same cost"
     elif kind == "racks":
         rack = now.value("servers_per_rack") or max(1, cluster.servers // 4)
         options = replace(options, oversubscription=viewed(now, "oversubscription"), servers_per_rack=min(rack, cluster.servers))
         words = f"Fat-tree, {options.oversubscription:g}:1"
     return Contest(tuple(viewed(now, "fabrics").split(",")), options, {**FABRICS, "fat_tree": words})
+
+
+def priced_ratio(cluster: Cluster) -> float:
+    """Return how many times the bandwidth of a fat-tree of the same cost a server's circuits have, by the price catalogue.
+
+    1 where a fat-tree of full bandwidth costs no more than the circuits: faster NICs than that are not compared.
+    """
+    try:
+        equivalent = cost_equivalent_gbps(cluster, cluster_catalogue())
+    except InputError:
+        return 1.0
+    return max(1.0, cluster.ports_per_server * cluster.port_gbps / equivalent)
+
+
+def priced_words(cluster: Cluster) -> str:
+    """Say what the circuits' money buys, and by whose prices."""
+    full, ratio = cluster.ports_per_server * cluster.port_gbps, priced_ratio(cluster)
+    ports = f"{cluster.ports_per_server} optical ports"
+    found = (f"{ports} a server cost as much as one NIC of {short(full / ratio)}G and its fat-tree" if ratio > 1 else
+             f"{ports} a server cost no less than one NIC of {full:g}G and its fat-tree, which therefore has all of it")
+    return (f"Same cost: {found}. Prices by speed: {cluster_catalogue().name} (Cost page); a port has a NIC, a transceiver and "
+            "an optical-switch port, a packet link five switch ports and six transceivers.")
 
 
 def scaled(options: FabricOptions, case: Case) -> FabricOptions:
@@ -216,6 +242,8 @@ def main_figures(contest: Contest, runs: Runs, look: Look) -> None:
         for name in ("scheduled", "fat_tree", "static"):
             if name in runs and runs[name].message:
                 st.html(f'<p class="quiet">{escape(contest.labels[name])}: {escape(_polished(runs[name].message))}</p>')
+        if "fat_tree" in runs and contest.options.equivalent_gbps is not None:
+            st.html(f'<p class="quiet">{escape(priced_words(runs["fat_tree"].execution.cluster))}</p>')
 
 
 def _gap_words(run: FabricRun) -> str:

@@ -12,7 +12,7 @@ from topox_core.fabrics.run import FABRICS
 from topox_core.figures.crossover import delay_word
 from topox_core.figures.numbers import short
 from topox_core.schedule.settings import Settings
-from topox_ui.compare import viewed
+from topox_ui.compare import priced_ratio, priced_words, viewed
 from topox_ui.loading import Loaded
 from topox_ui.session import choose, chosen, reset, scenario, widget
 from topox_ui.what_if import pick, shown_values
@@ -81,16 +81,7 @@ def _fat_tree(cluster: Cluster) -> None:
     )
     full = cluster.ports_per_server * cluster.port_gbps
     if kind == "cost":
-        ratio = viewed(now, "cost_ratio")
-        _slide(
-            "Same money buys",
-            "cost_ratio",
-            ratio,
-            RATIOS,
-            lambda v: f"{short(full / v)}G",
-            help=f"Of the {full:g} Gbit/s that a server's circuits have. TopoOpt (NSDI 2023) found a full-bandwidth packet "
-            "network 3.2 times as expensive as circuits on average, hence the first value: assumed, not priced.",
-        )
+        _same_money(cluster, full)
     elif kind == "racks":
         _slide(
             "Oversubscription",
@@ -103,6 +94,23 @@ def _fat_tree(cluster: Cluster) -> None:
         racks = [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= cluster.servers]
         rack = now.value("servers_per_rack") or max(1, cluster.servers // 4)
         _slide("Servers per rack", "servers_per_rack", rack, racks, str, help="Below the oversubscribed links.")
+
+
+def _same_money(cluster: Cluster, full: float) -> None:
+    """Draw what NIC the circuits' money buys: the price catalogue's figure, or another one to try."""
+    priced = float(f"{priced_ratio(cluster):.6g}")
+    name = widget("cost_ratio", viewed(scenario(), "cost_ratio") or priced)
+    st.select_slider(
+        "Same money buys",
+        sorted({*RATIOS, priced, st.session_state[name]}),
+        format_func=lambda v: f"{short(full / v)}G{' (priced)' if v == priced else ''}",
+        key=name,
+        # The priced one is no choice: it follows the cluster and the catalogue.
+        on_change=lambda: choose("cost_ratio", None if st.session_state[name] == priced else st.session_state[name]),
+        help=f"Of the {full:g} Gbit/s that a server's circuits have. TopoOpt (NSDI 2023) found a full-bandwidth packet network "
+        "3.2 times as expensive as circuits on average.",
+    )
+    st.caption(priced_words(cluster))
 
 
 def _more(cluster: Cluster, settings: Settings) -> None:

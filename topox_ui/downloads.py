@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from urllib.parse import urlencode
 
 import plotly.graph_objects as go
@@ -71,9 +71,11 @@ def result_files(loaded: Loaded, result: Result, figures: Figures, look: Look) -
             link()
 
 
-def link() -> None:
-    """Show the address that restores this state, or say why there is none."""
+def link(more: Mapping[str, str] | None = None) -> None:
+    """Show the address that restores this state, or say why there is none; ``more`` is what another page's choices add."""
     query = scenario().as_query()
+    if query and more:
+        query |= more
     if not query:
         st.caption("A link can carry a sample or a workload with every slider. Your own files stay on this machine: "
                    "send the files, or download the result.")

@@ -15,7 +15,8 @@ from topox_ui.style import css
 
 PAGES = (("app.py", "Home"), ("pages/1_Schedule.py", "Schedule"), ("pages/2_Circuits.py", "Circuits"),
          ("pages/3_Compare.py", "Compare"), ("pages/4_Topology.py", "Topology"), ("pages/5_Strategy.py", "Strategy"),
-         ("pages/6_Jobs.py", "Jobs"), ("pages/9_Gallery.py", "Gallery"))
+         ("pages/6_Jobs.py", "Jobs"), ("pages/7_Rails.py", "Rails"), ("pages/8_Cost.py", "Cost"),
+         ("pages/9_Gallery.py", "Gallery"))
 PLAIN = {"displayModeBar": False, "responsive": True}
 
 

@@ -85,9 +85,11 @@ VIEW_KEYS: dict[str, Callable[[str], Any]] = {
     "servers_per_rack": _whole, "variant": _one_of("published", "released"), "degree": _degree,
     "traffic": _one_of("graph", "ring"), "step": lambda text: _whole(str(int(text) + 1)) - 1}
 # Choices of view that a link need not carry, because they are what a page begins with.
-VIEW_DEFAULTS: dict[str, Any] = {"fabrics": ",".join(FABRICS), "fat_tree": "cost", "cost_ratio": 3.2, "oversubscription": 4.0,
+VIEW_DEFAULTS: dict[str, Any] = {"fabrics": ",".join(FABRICS), "fat_tree": "cost", "oversubscription": 4.0,
                                  "variant": "published", "traffic": "graph"}
 PARAMETER = "set."
+# What a link says to one page alone; that page reads it.
+OF_PAGES = ("rails.", "cost.")
 
 
 @dataclass(frozen=True)
@@ -191,7 +193,7 @@ def of_query(query: Mapping[str, str], names: Mapping[str, Any]) -> tuple[Scenar
     parameters: dict[str, str] = {}
     chosen: dict[str, dict[str, Any]] = {"cluster": {}, "settings": {}, "view": {}}
     for key, text in query.items():
-        if key in ("sample", "workload"):
+        if key in ("sample", "workload") or key.startswith(OF_PAGES):
             continue
         if key.startswith(PARAMETER) and source == "workload" and key[len(PARAMETER):] in names["workload"][name]:
             parameters[key[len(PARAMETER):]] = text

@@ -26,12 +26,14 @@ MAY_USE = {
     "samples": GROUND | {"workloads"},
     "worker": GROUND | {"schedule"},
     "exports": GROUND | {"measures"},
-    "figures": GROUND | {"measures", "schedule.result", "check.report", "fabrics", "topology", "strategy", "papers",
-                         "tdm"},
+    "figures": GROUND | {"measures", "schedule.result", "check.report", "fabrics", "topology", "strategy", "papers", "tdm",
+                         "rails", "economics"},
     "warm_up": GROUND | {"schedule", "fabrics", "strategy", "tdm"},
     "topology": GROUND,
     "fabrics": GROUND | {"schedule", "topology", "measures"},
     "strategy": GROUND | {"fabrics", "topology", "workloads"},
+    "rails": GROUND | {"fabrics", "strategy", "topology", "workloads", "measures"},
+    "economics": GROUND,
     "papers": GROUND | {"fabrics", "topology", "strategy", "workloads", "schedule", "measures"},
 }
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "misc", "common"}

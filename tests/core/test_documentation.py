@@ -34,7 +34,7 @@ def test_the_readme_s_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     commands = [shlex.split(line)[3:] for block in blocks("sh") for line in block.splitlines()
                 if line.startswith(".venv/bin/python -m topox_core")]
     assert [command[0] for command in commands] == ["workload", "schedule", "schedule", "compare", "tdm-jobs", "tdm", "check",
-                                                    "rcpsp"]
+                                                    "rails", "rails", "rails", "rcpsp"]
     for command in commands:
         if command[0] == "rcpsp":  # its file is not ours to ship
             continue

@@ -13,7 +13,7 @@ import sys
 from typing import NoReturn
 
 from topox_core import __version__
-from topox_core.cli import check, compare, gallery, rcpsp, schedule, strategy, tdm, tdm_jobs, topology, workload
+from topox_core.cli import check, compare, gallery, rails, rcpsp, schedule, strategy, tdm, tdm_jobs, topology, workload
 from topox_core.errors import InputError
 
 # In the order of --help; a new command is one name in the import and one line here.
@@ -23,9 +23,10 @@ COMMANDS = (
     compare,
     topology,
     strategy,
-    gallery,
     tdm,
     tdm_jobs,
+    rails,
+    gallery,
     workload,
     rcpsp,
 )

@@ -1,0 +1,33 @@
+"""Photonic rails: what a job sends on a rail, the windows between, and what switching in them costs."""
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_ui.frame import frame, size_switch
+from topox_ui.rails import first_screen, nothing_yet, pattern_of, refused, simulating
+from topox_ui.rails_choices import restore
+from topox_ui.rails_controls import controls
+from topox_ui.rails_reference import take_away
+from topox_ui.rails_sections import closer, figures_of
+from topox_ui.rails_subject import Simulated, subject
+
+look = frame("Rails")
+restore()
+controls()
+size_switch()
+try:
+    found = subject()
+    if found is None:
+        nothing_yet()
+        st.stop()
+    ready = not isinstance(found, Simulated) or simulating(found)
+except InputError as error:
+    refused(error)
+    st.stop()
+if not ready:
+    st.stop()
+
+pattern, run = pattern_of(found)
+first_screen(found, pattern, run, look)
+take_away(found, pattern, figures_of(found, pattern, look), look)
+closer(found, pattern, look)

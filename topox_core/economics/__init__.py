@@ -1,0 +1,1 @@
+"""Parts, their prices and watts, and what a network of them costs and burns."""

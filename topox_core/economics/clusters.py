@@ -1,0 +1,161 @@
+"""The price of a cluster's own network: parts at its port speed, fabric by fabric, and the fat-tree that costs the same."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from topox_core.border import shown
+from topox_core.cluster import Cluster
+from topox_core.economics.networks import OPTICAL, Bill, Counting, Counts, priced
+from topox_core.economics.parts import Catalogue, Part
+from topox_core.errors import InputError
+
+# Dollars of a transceiver, a NIC and a packet-switch port by speed: MixNet Table 4 and the calculator that came with it;
+# TopoOpt (NSDI 2023) prints the same transceivers and ports from 25G to 100G. Below 40G: TopoOpt's table, recalled.
+_SPEEDS_GBPS = (10.0, 25.0, 40.0, 100.0, 200.0, 400.0, 800.0)
+_USD = {
+    "transceiver": (20.0, 39.0, 39.0, 99.0, 239.0, 659.0, 1_399.0),
+    "nic": (185.0, 185.0, 354.0, 659.0, 1_079.0, 1_499.0, 2_248.0),
+    "packet_switch": (94.0, 144.0, 144.0, 187.0, 374.0, 1_090.0, 1_400.0),
+}
+SPEED_SOURCE = "MixNet Table 4 and its calculator (40G to 800G), TopoOpt's table (10G, 25G)"
+# Switch ports and transceivers behind one link of a packet fabric, as TopoOpt counts a fat-tree: one port stays below the
+# rack, four lie above it, and every one has its transceiver, as has the NIC.
+_BELOW, _ABOVE = 1.0, 4.0
+FASTEST_GBPS = 1e6
+# Which network a fabric of the comparison is built as; the ideal switch cannot be built, so it has no price.
+BUILT_AS = {
+    "ideal": "",
+    "fat_tree": "fat_tree",
+    "static": "topoopt_patch_panel",
+    "reactive": "topoopt_ocs",
+    "provisioned": "topoopt_ocs",
+    "scheduled": "topoopt_ocs",
+}
+
+
+def at_speed(catalogue: Catalogue, gbps: float) -> Catalogue:
+    """Return a catalogue for another port speed.
+
+    Prices follow the published table by speed, scaled so that at the catalogue's own speed they are the catalogue's own;
+    watts are taken as proportional to speed (assumed). Optical ports and fibre do not care about speed.
+
+    Raises
+    ------
+    InputError
+        If no part can have that speed.
+    """
+    if not 0 < gbps <= FASTEST_GBPS:
+        raise InputError(f"must be above 0 and at most {FASTEST_GBPS:,.0f} to be priced (got {gbps:g})", field="port_gbps")
+    if gbps == catalogue.port_gbps:
+        return catalogue
+    share = gbps / catalogue.port_gbps
+    parts = []
+    for part in catalogue.parts:
+        if part.id not in _USD:
+            parts.append(part)
+            continue
+        price = part.price_usd * _listed(part.id, gbps) / _listed(part.id, catalogue.port_gbps)
+        parts.append(_at(part, price, part.power_w * share, gbps))
+    return replace(catalogue, parts=tuple(parts), port_gbps=gbps)
+
+
+def _at(part: Part, price_usd: float, power_w: float, gbps: float) -> Part:
+    return replace(
+        part,
+        name=f"{part.name}, at {gbps:g}G",
+        price_usd=price_usd,
+        power_w=power_w,
+        price_from="assumed",
+        power_from="assumed",
+        source=f"by speed as in {SPEED_SOURCE}; watts proportional to speed"[:300],
+    )
+
+
+def _listed(part: str, gbps: float) -> float:
+    """Return the published price at a speed: straight between listed speeds on logarithmic axes, proportional outside."""
+    prices = _USD[part]
+    if gbps <= _SPEEDS_GBPS[0]:
+        return prices[0] * gbps / _SPEEDS_GBPS[0]
+    if gbps >= _SPEEDS_GBPS[-1]:
+        return prices[-1] * gbps / _SPEEDS_GBPS[-1]
+    return float(np.exp(np.interp(np.log(gbps), np.log(_SPEEDS_GBPS), np.log(prices))))
+
+
+def cluster_bill(
+    fabric: str, cluster: Cluster, catalogue: Catalogue, *, equivalent_gbps: float | None = None, oversubscription: float = 1.0
+) -> Bill | None:
+    """Return what a fabric of the comparison costs for a cluster, NICs included; None for the ideal switch, which is not sold.
+
+    Parameters
+    ----------
+    fabric
+        A name of :data:`BUILT_AS`.
+    equivalent_gbps
+        Of the fat-tree: one NIC of this speed a server instead of one for each port.
+    oversubscription
+        Of the fat-tree above its racks: what lies above is divided by it.
+
+    Raises
+    ------
+    InputError
+        If the fabric is unknown.
+    """
+    if fabric not in BUILT_AS:
+        raise InputError(f"unknown fabric {fabric[:40]!r} (expected one of {', '.join(BUILT_AS)})", field="fabric")
+    links: float = cluster.servers * cluster.ports_per_server
+    gbps = cluster.port_gbps
+    counting = Counting(nics=True)
+    network = BUILT_AS[fabric]
+    if not network:
+        return None
+    if network == "fat_tree":
+        if equivalent_gbps is not None:
+            links, gbps = cluster.servers, equivalent_gbps
+        ports = links * (_BELOW + _ABOVE / max(1.0, oversubscription))
+        counts = Counts(ports=ports, gpu_transceivers=links, switch_transceivers=ports)
+    elif network == "topoopt_patch_panel":
+        counts = Counts(gpu_transceivers=links, patch_panel_ports=2 * links, one_by_two_switches=links)
+    else:
+        counts = Counts(gpu_transceivers=links, ocs_ports=links)
+    return priced(network, links, counts, at_speed(catalogue, gbps), counting)
+
+
+def cost_equivalent_gbps(cluster: Cluster, catalogue: Catalogue, fabric: str = "scheduled") -> float:
+    """Return the speed of a fat-tree's one NIC a server at which it costs as much as the optical circuits (TopoOpt's d B').
+
+    The circuits: for each port a NIC, a transceiver and an optical-switch port, or with ``fabric="static"`` two ports of a
+    patch panel and a 1 x 2 switch (TopoOpt, NSDI 2023, section 5). The fat-tree: a NIC, five switch ports and six
+    transceivers a server. It may exceed what the circuits carry where packets are cheap.
+
+    Raises
+    ------
+    InputError
+        If the fabric is none of circuits, or the catalogue's packet parts are free, so that any speed costs the same.
+    """
+    if BUILT_AS.get(fabric) not in OPTICAL:
+        raise InputError(f"must be a fabric of circuits (got {shown(fabric)})", field="fabric")
+    optical = cluster_bill(fabric, cluster, catalogue)
+    assert optical is not None
+    aim = optical.cost_usd / cluster.servers
+
+    def packet_usd(gbps: float) -> float:
+        found = cluster_bill("fat_tree", cluster, catalogue, equivalent_gbps=gbps)
+        assert found is not None
+        return found.cost_usd / cluster.servers
+
+    low, high = 1e-3, 800.0
+    while packet_usd(high) <= aim and high < FASTEST_GBPS:
+        high = min(2 * high, FASTEST_GBPS)
+    if packet_usd(high) <= aim or aim <= 0:
+        raise InputError(
+            "has packet switches, NICs and transceivers so cheap that any speed costs no more than the circuits",
+            item=f"price catalogue {catalogue.name}",
+        )
+    # The price rises with speed and is continuous; halving on a logarithmic axis ends after 60 steps at 10 digits.
+    for _ in range(60):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if packet_usd(middle) < aim else (low, middle)
+    return float(f"{(low * high) ** 0.5:.6g}")

@@ -1,0 +1,344 @@
+"""Six networks for one number of GPUs, counted part by part: the bill of materials of each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from topox_core.border import shown
+from topox_core.economics.parts import Catalogue
+from topox_core.errors import InputError
+
+# The order and the words of every list, legend and table.
+NETWORKS = {
+    "fat_tree": "Fat-tree",
+    "rail_optimized": "Rail-optimised",
+    "rail_only": "Rail only",
+    "topoopt_patch_panel": "TopoOpt, patch panel",
+    "topoopt_ocs": "TopoOpt, OCS",
+    "photonic_rails": "Photonic rails",
+}
+OPTICAL = ("topoopt_patch_panel", "topoopt_ocs", "photonic_rails")
+COUNTINGS = ("paper", "whole-switches")
+MOST_GPUS = 10_000_000
+# What a line of a bill is of; a packet port is a share of a whole switch.
+LINE_NAMES = {
+    "ocs_port": "optical-switch ports",
+    "patch_panel_port": "patch-panel ports",
+    "one_by_two_switch": "1 x 2 switches",
+    "transceiver": "transceivers",
+    "packet_port": "packet-switch ports",
+    "packet_switch": "packet switches",
+    "nic": "NICs",
+    "fibre_m": "metres of fibre",
+}
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How parts are counted.
+
+    Parameters
+    ----------
+    gpus_per_server
+        GPUs of one server (of one scale-up domain), each on a rail of its own.
+    method
+        ``paper``: fractional radix, the formulas of Opus's artifact. ``whole-switches``: switches of the catalogue's
+        radix bought whole, no more tiers than needed.
+    nics, fibre
+        Whether NICs and fibre are on the bill; the paper leaves them out, for they are much the same everywhere.
+    fibre_m_per_link
+        Metres of fibre a link, where fibre counts (assumed).
+    ocs_ports_per_gpu
+        Of photonic rails: the paper counts two, for the two neighbours of a ring.
+    ocs_transceivers_per_gpu
+        Of the optical networks: the paper counts one.
+    switch_transceivers
+        Whether packet-switch ports carry transceivers; None: as the catalogue says.
+    joined_rails
+        With whole switches only: whether rails are joined by a spine. The paper's formula always joins them.
+    look_ahead
+        TopoOpt's patch panel: two panel ports and a 1 x 2 switch an interface, so that the next job can be wired meanwhile.
+
+    Raises
+    ------
+    InputError
+        If a count is out of range.
+    """
+
+    gpus_per_server: int = 8
+    method: str = "paper"
+    nics: bool = False
+    fibre: bool = False
+    fibre_m_per_link: float = 30.0
+    ocs_ports_per_gpu: int = 2
+    ocs_transceivers_per_gpu: int = 1
+    switch_transceivers: bool | None = None
+    joined_rails: bool = False
+    look_ahead: bool = True
+
+    def __post_init__(self) -> None:
+        if self.method not in COUNTINGS:
+            raise InputError(f"must be one of {', '.join(COUNTINGS)} (got {shown(self.method)})", field="counting")
+        for field, most in (("gpus_per_server", 4_096), ("ocs_ports_per_gpu", 64), ("ocs_transceivers_per_gpu", 64)):
+            value = getattr(self, field)
+            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+                raise InputError(f"must be a whole number from 1 to {most:,} (got {shown(value)})", field=field)
+        metres = self.fibre_m_per_link
+        if isinstance(metres, bool) or not isinstance(metres, int | float) or not 0 <= metres <= 100_000:
+            raise InputError(f"must be from 0 to 100,000 (got {shown(metres)})", field="fibre_m_per_link")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a bill: ``count`` of a part, at its unit price and power."""
+
+    part: str
+    count: float
+    unit_usd: float
+    unit_w: float
+
+    @property
+    def cost_usd(self) -> float:
+        """Price of the line."""
+        return self.count * self.unit_usd
+
+    @property
+    def power_w(self) -> float:
+        """Power of the line, in watts."""
+        return self.count * self.unit_w
+
+
+@dataclass(frozen=True)
+class Bill:
+    """The bill of materials of one network."""
+
+    network: str
+    gpus: float
+    lines: tuple[Line, ...]
+
+    @property
+    def cost_usd(self) -> float:
+        """Price of everything on the bill."""
+        return sum(line.cost_usd for line in self.lines)
+
+    @property
+    def power_w(self) -> float:
+        """Power of everything on the bill, in watts."""
+        return sum(line.power_w for line in self.lines)
+
+    def count(self, part: str) -> float:
+        """Return how many of a part are on the bill."""
+        return sum(line.count for line in self.lines if line.part == part)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What a network needs before prices: packet ports (or whole switches), transceivers by side, optical parts, links."""
+
+    ports: float = 0
+    switches: float = 0
+    gpu_transceivers: float = 0
+    switch_transceivers: float = 0
+    links: float = 0
+    ocs_ports: float = 0
+    patch_panel_ports: float = 0
+    one_by_two_switches: float = 0
+
+
+def check_size(gpus: int, counting: Counting) -> int:
+    """Return the number of servers.
+
+    Raises
+    ------
+    InputError
+        If the GPUs do not fill whole servers, or are absurdly many.
+    """
+    if isinstance(gpus, bool) or not isinstance(gpus, int) or not 1 <= gpus <= MOST_GPUS:
+        raise InputError(f"must be a whole number from 1 to {MOST_GPUS:,} (got {shown(gpus)})", field="gpus")
+    if gpus % counting.gpus_per_server:
+        raise InputError(f"must be a multiple of the {counting.gpus_per_server} GPUs of a server (got {gpus})", field="gpus")
+    return gpus // counting.gpus_per_server
+
+
+def fat_tree(gpus: int, counting: Counting, radix: int) -> Counts:
+    """Count a fat-tree over all GPUs: ``k = round((4 G)^(1/3))`` and ``k (k^2 + floor(k^2 / 4))`` ports, or whole switches."""
+    if counting.method == "whole-switches":
+        return _electrical(gpus, *clos(gpus, radix))
+    k = round((4 * gpus) ** (1 / 3))
+    return _electrical(gpus, 0, k * (k * k + k * k // 4), ports=True)
+
+
+def rail_optimized(gpus: int, counting: Counting, radix: int) -> Counts:
+    """Count rails joined by a spine.
+
+    Paper: ``k = round(sqrt(4 S))``, ``2 floor(S / floor(k/2))`` switches a rail and ``floor(g S / k)`` in the spine. Whole
+    switches: one Clos a rail, joined only where :attr:`Counting.joined_rails` asks for it.
+    """
+    each = counting.gpus_per_server
+    servers = gpus // each
+    if counting.method == "whole-switches":
+        if counting.joined_rails:
+            return _electrical(gpus, *_joined(servers, each, radix))
+        return rail_only(gpus, counting, radix)
+    k = round((4 * servers) ** 0.5)
+    return _electrical(gpus, 0, k * (each * 2 * (servers // (k // 2)) + gpus // k), ports=True)
+
+
+def rail_only(gpus: int, counting: Counting, radix: int) -> Counts:
+    """Count rails that nothing joins: three ports and four transceivers a GPU, or one Clos of whole switches a rail."""
+    if counting.method == "whole-switches":
+        switches, used = clos(gpus // counting.gpus_per_server, radix)
+        return _electrical(gpus, counting.gpus_per_server * switches, counting.gpus_per_server * used)
+    return _electrical(gpus, 0, 3 * gpus, ports=True)
+
+
+def photonic_rails(gpus: int, counting: Counting, radix: int) -> Counts:  # noqa: ARG001 (one shape for all networks)
+    """Count rails of optical switches: two switch ports and one transceiver a GPU, as the paper does."""
+    optics = gpus * counting.ocs_transceivers_per_gpu
+    return Counts(gpu_transceivers=optics, links=optics, ocs_ports=gpus * counting.ocs_ports_per_gpu)
+
+
+def topoopt_ocs(gpus: int, counting: Counting, radix: int) -> Counts:  # noqa: ARG001
+    """Count circuits on optical switches as TopoOpt does: one switch port and one transceiver an interface."""
+    optics = gpus * counting.ocs_transceivers_per_gpu
+    return Counts(gpu_transceivers=optics, links=optics, ocs_ports=optics)
+
+
+def topoopt_patch_panel(gpus: int, counting: Counting, radix: int) -> Counts:  # noqa: ARG001
+    """Count circuits on a patch panel: with look-ahead two panel ports and a 1 x 2 switch an interface."""
+    optics = gpus * counting.ocs_transceivers_per_gpu
+    return Counts(
+        gpu_transceivers=optics,
+        links=optics,
+        patch_panel_ports=(2 if counting.look_ahead else 1) * optics,
+        one_by_two_switches=optics if counting.look_ahead else 0,
+    )
+
+
+_COUNTERS: Mapping[str, Callable[[int, Counting, int], Counts]] = {
+    "fat_tree": fat_tree,
+    "rail_optimized": rail_optimized,
+    "rail_only": rail_only,
+    "topoopt_patch_panel": topoopt_patch_panel,
+    "topoopt_ocs": topoopt_ocs,
+    "photonic_rails": photonic_rails,
+}
+# Ports of packet switches a GPU as the fractional formulas have it for ever larger clusters.
+_LIMIT_PORTS = {"fat_tree": 5, "rail_optimized": 5, "rail_only": 3}
+
+
+def clos(endpoints: int, radix: int) -> tuple[int, int]:
+    """Return the whole switches and the used ports of a non-blocking Clos with as few tiers as it takes.
+
+    One switch while it has the ports; else ``t`` tiers of ``ceil(n / (radix/2))`` leaves each, the top of half as many.
+    """
+    if endpoints <= radix:
+        return 1, endpoints
+    half, tiers = radix // 2, 2
+    while 2 * half**tiers < endpoints:
+        tiers += 1
+    leaves = -(-endpoints // half)
+    return (tiers - 1) * leaves + -(-leaves // 2), (2 * tiers - 1) * endpoints
+
+
+def _joined(servers: int, rails: int, radix: int) -> tuple[int, int]:
+    """Return the whole switches and used ports of rails whose leaves share one spine."""
+    gpus, half, tiers = servers * rails, radix // 2, 2
+    if gpus <= radix:
+        return 1, gpus
+    while 2 * half**tiers < gpus:
+        tiers += 1
+    leaves = rails * -(-servers // half)
+    return (tiers - 1) * leaves + -(-leaves // 2), (2 * tiers - 1) * gpus
+
+
+def _electrical(gpus: int, switches: int, used: int, *, ports: bool = False) -> Counts:
+    return Counts(
+        ports=used if ports else 0, switches=switches, gpu_transceivers=gpus, switch_transceivers=used, links=(gpus + used) / 2
+    )
+
+
+def bill(network: str, gpus: int, catalogue: Catalogue, counting: Counting | None = None) -> Bill:
+    """Return what a network for a number of GPUs is built of, at a catalogue's prices.
+
+    Raises
+    ------
+    InputError
+        If the network is unknown, or the GPUs do not fill whole servers.
+    """
+    counting = counting or Counting()
+    if network not in _COUNTERS:
+        raise InputError(f"unknown network {network[:40]!r} (expected one of {', '.join(NETWORKS)})", field="network")
+    check_size(gpus, counting)
+    counts = _COUNTERS[network](gpus, counting, catalogue.part("packet_switch").ports)
+    return priced(network, gpus, counts, catalogue, counting)
+
+
+def bills(
+    gpus: int, catalogue: Catalogue, counting: Counting | None = None, networks: Iterable[str] = NETWORKS
+) -> dict[str, Bill]:
+    """Return the bills of several networks for the same GPUs; raises InputError as :func:`bill` does."""
+    return {network: bill(network, gpus, catalogue, counting) for network in networks}
+
+
+def limit_per_gpu(network: str, catalogue: Catalogue, counting: Counting | None = None) -> Bill:
+    """Return the bill of one GPU in ever larger clusters, by the paper's counting: no rounding of the radix in it."""
+    counting = counting or Counting()
+    ports = _LIMIT_PORTS.get(network)
+    counts = _electrical(1, 0, ports, ports=True) if ports else _COUNTERS[network](1, counting, 0)
+    return priced(network, 1, counts, catalogue, counting)
+
+
+def priced(network: str, gpus: float, counts: Counts, catalogue: Catalogue, counting: Counting) -> Bill:
+    """Return counts as a bill; lines that count nothing are left out."""
+    at_switches = catalogue.switch_transceivers if counting.switch_transceivers is None else counting.switch_transceivers
+    switch = catalogue.part("packet_switch")
+    amounts: list[tuple[str, float, float, float]] = [
+        ("packet_port", counts.ports, switch.port_usd, switch.port_w),
+        ("packet_switch", counts.switches, switch.price_usd, switch.power_w),
+        _of("transceiver", counts.gpu_transceivers + (counts.switch_transceivers if at_switches else 0), catalogue),
+        _of("ocs_port", counts.ocs_ports, catalogue),
+        _of("patch_panel_port", counts.patch_panel_ports, catalogue),
+        _of("one_by_two_switch", counts.one_by_two_switches, catalogue),
+        _of("nic", gpus if counting.nics else 0, catalogue),
+        _of("fibre_m", counts.links * counting.fibre_m_per_link if counting.fibre else 0, catalogue),
+    ]
+    return Bill(network, gpus, tuple(Line(*amount) for amount in amounts if amount[1] > 0))
+
+
+def _of(name: str, count: float, catalogue: Catalogue) -> tuple[str, float, float, float]:
+    part = catalogue.part(name)
+    return name, count, part.price_usd, part.power_w
+
+
+def saving(mine: float, other: float) -> float:
+    """Return what share of ``other`` is saved by ``mine``: negative where mine is dearer, 0 where there is nothing to save."""
+    if other == 0:
+        return 0.0 if mine == 0 else -math.inf
+    return 1.0 - mine / other
+
+
+def savings(found: Mapping[str, Bill]) -> dict[str, dict[str, dict[str, Any]]]:
+    """Return for each network what it saves against each other one: ``{mine: {other: {cost, power}}}``, as shares.
+
+    None stands where the other one has nothing that could be saved.
+    """
+
+    def share(mine: float, other: float) -> float | None:
+        value = saving(mine, other)
+        return value if math.isfinite(value) else None
+
+    return {
+        mine: {
+            other: {
+                "cost": share(found[mine].cost_usd, found[other].cost_usd),
+                "power": share(found[mine].power_w, found[other].power_w),
+            }
+            for other in found
+            if other != mine
+        }
+        for mine in found
+    }

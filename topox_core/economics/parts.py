@@ -1,0 +1,198 @@
+"""The catalogue: what a network is built of, what each part costs and burns, and where each figure comes from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
+from typing import Any
+
+from topox_core.border import printable, shown, unknown
+from topox_core.errors import InputError
+
+PROVENANCES = ("published", "vendor list", "assumed")
+MOST_USD, MOST_W = 1e9, 1e9
+MOST_PORTS = 100_000
+MOST_TEXT = 300
+
+# Every part a bill may name, with its unit, in the order of every table.
+PARTS: dict[str, str] = {
+    "transceiver": "each",
+    "packet_switch": "whole switch",
+    "ocs_port": "port",
+    "patch_panel_port": "port",
+    "one_by_two_switch": "each",
+    "nic": "each",
+    "fibre_m": "metre",
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part with its price and its power, each with the word of where it comes from.
+
+    Parameters
+    ----------
+    id
+        One of :data:`PARTS`.
+    price_usd, power_w
+        Of one unit. A packet switch is listed whole.
+    ports
+        Ports of a packet switch; 1 for everything else.
+    price_from, power_from
+        ``published`` (printed in a paper), ``vendor list``, or ``assumed``.
+    source
+        Who says so, in words.
+
+    Raises
+    ------
+    InputError
+        If the part is unknown, or a figure is negative, absurd or not a number.
+    """
+
+    id: str
+    name: str
+    price_usd: float
+    power_w: float
+    price_from: str = "assumed"
+    power_from: str = "assumed"
+    source: str = ""
+    ports: int = 1
+
+    def __post_init__(self) -> None:
+        if self.id not in PARTS:
+            raise InputError(unknown(self.id, PARTS, "part"), item=f"part {printable(str(self.id))}")
+        for field, most in (("price_usd", MOST_USD), ("power_w", MOST_W)):
+            value = getattr(self, field)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                raise self._wrong(f"must be a finite number (got {shown(value)})", field)
+            if not 0 <= value <= most:
+                raise self._wrong(f"must be from 0 to {most:,.0f} (got {value:g})", field)
+            object.__setattr__(self, field, float(value))
+        for field in ("price_from", "power_from"):
+            if getattr(self, field) not in PROVENANCES:
+                raise self._wrong(f"must be one of {', '.join(PROVENANCES)} (got {shown(getattr(self, field))})", field)
+        least, most_ports = (4, MOST_PORTS) if self.id == "packet_switch" else (1, 1)
+        if isinstance(self.ports, bool) or not isinstance(self.ports, int) or not least <= self.ports <= most_ports:
+            expected = f"a whole number from 4 to {MOST_PORTS:,}" if most_ports > 1 else "1: only a packet switch has more"
+            raise self._wrong(f"must be {expected} (got {shown(self.ports)})", "ports")
+        if self.ports % 2 and self.ports > 1:
+            raise self._wrong(f"must be even: a Clos tier points half its ports up (got {self.ports})", "ports")
+        for field in ("name", "source"):
+            text = getattr(self, field)
+            if not isinstance(text, str) or len(text) > MOST_TEXT or not text.isprintable():
+                raise self._wrong(f"must be printable text of at most {MOST_TEXT} characters (got {shown(text)})", field)
+
+    def _wrong(self, problem: str, field: str) -> InputError:
+        return InputError(problem, item=f"part {self.id}", field=field)
+
+    @property
+    def port_usd(self) -> float:
+        """Price of one port (of one unit, where a unit has one)."""
+        return self.price_usd / self.ports
+
+    @property
+    def port_w(self) -> float:
+        """Power of one port, in watts."""
+        return self.power_w / self.ports
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """All parts at one port speed.
+
+    Parameters
+    ----------
+    parts
+        One of each of :data:`PARTS`; servers are the same on every network and are in none.
+    port_gbps
+        Speed of the transceivers, NICs and packet ports, in Gbit/s.
+    switch_transceivers
+        Whether packet-switch ports need transceivers of their own (the authors' GB200 count has none there).
+
+    Raises
+    ------
+    InputError
+        If a part is missing or twice in it, or the speed is not a speed.
+    """
+
+    name: str
+    parts: tuple[Part, ...]
+    port_gbps: float = 400.0
+    switch_transceivers: bool = True
+    based_on: str = ""
+
+    def __post_init__(self) -> None:
+        ids = [part.id for part in self.parts]
+        for name in PARTS:
+            if ids.count(name) != 1:
+                problem = "is missing" if name not in ids else "is in the catalogue twice"
+                raise InputError(problem, item=f"part {name}")
+        order = list(PARTS)
+        object.__setattr__(self, "parts", tuple(sorted(self.parts, key=lambda part: order.index(part.id))))
+        speed = self.port_gbps
+        if isinstance(speed, bool) or not isinstance(speed, int | float) or not 0 < speed <= 1e6:
+            raise InputError(f"must be a number above 0 and at most 1,000,000 Gbit/s (got {shown(speed)})", field="port_gbps")
+        object.__setattr__(self, "port_gbps", float(speed))
+        if not isinstance(self.name, str) or len(self.name) > MOST_TEXT or not self.name.isprintable():
+            raise InputError(f"must be printable text of at most {MOST_TEXT} characters (got {shown(self.name)})", field="name")
+
+    def part(self, name: str) -> Part:
+        """Return a part by its id."""
+        return next(part for part in self.parts if part.id == name)
+
+    def changed(self, figures: Mapping[str, Mapping[str, Any]]) -> Catalogue:
+        """Return the catalogue with figures of some parts replaced: ``{"ocs_port": {"price_usd": 260}}``.
+
+        What is changed becomes ``assumed``: a figure that was typed in has no source any more.
+
+        Raises
+        ------
+        InputError
+            If a part or a field is unknown, or a figure cannot be.
+        """
+        known = {field.name for field in fields(Part)} - {"id"}
+        parts = {part.id: part for part in self.parts}
+        for name, values in figures.items():
+            if name not in parts:
+                raise InputError(unknown(name, PARTS, "part"), item=f"part {printable(str(name))}")
+            for key in values:
+                if key not in known:
+                    raise InputError(unknown(key, sorted(known)), item=f"part {name}", field=printable(str(key)))
+            parts[name] = _retold(parts[name], values)
+        return replace(self, parts=tuple(parts.values()))
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON bytes of everything that a bill depends on."""
+        told = [[p.id, p.price_usd, p.power_w, p.ports] for p in self.parts]
+        return hashlib.sha256(json.dumps([told, self.port_gbps, self.switch_transceivers]).encode()).hexdigest()
+
+
+def _retold(part: Part, values: Mapping[str, Any]) -> Part:
+    """Return a part with new figures, those that differ marked as assumed."""
+    new = replace(part, **values)
+    words = []
+    if new.price_usd != part.price_usd and "price_from" not in values:
+        new, words = replace(new, price_from="assumed"), [f"{part.price_usd:,.6g} $"]
+    if new.power_w != part.power_w and "power_from" not in values:
+        new = replace(new, power_from="assumed")
+        words.append(f"{part.power_w:,.6g} W")
+    if words and "source" not in values:
+        was = f"Set by hand; was {' and '.join(words)}"
+        new = replace(new, source=f"{was} ({part.source})"[:MOST_TEXT] if part.source else was)
+    return new
+
+
+def as_records(catalogue: Catalogue) -> list[dict[str, Any]]:
+    """Return the parts as plain records, ``ports`` only where there are several."""
+    records = []
+    for part in catalogue.parts:
+        record = asdict(part)
+        if part.ports == 1:
+            del record["ports"]
+        records.append(record)
+    return records

@@ -1,0 +1,202 @@
+"""Which parallelisms suit a model and its GPUs, what each sends, and where circuits constrain it (Tables 1 and 2)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from topox_core.border import shown
+from topox_core.errors import InputError
+from topox_core.rails.byte_classes import ByteClass, byte_classes
+from topox_core.rails.presets import Preset
+
+LARGE = 10e9  # parameters; Table 1 calls models below small
+# From this share of a collective's time on, the steps of a ring (constraint C1) are said to bite.
+LATENCY_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Practice:
+    """A row of Table 1 (rules of thumb): models, GPUs from ``more_than`` (exclusive) to ``up_to``, what is done."""
+
+    model: str
+    more_than: int
+    up_to: int | None
+    strategies: tuple[str, ...]
+
+    @property
+    def gpus(self) -> str:
+        """The range of GPUs in words."""
+        if self.up_to is None:
+            return f"more than {self.more_than:,}"
+        return f"up to {self.up_to:,}" if not self.more_than else f"more than {self.more_than:,}, up to {self.up_to:,}"
+
+
+@dataclass(frozen=True)
+class Parallelism:
+    """A row of Table 2: what a parallelism divides by its degree, and what it communicates."""
+
+    key: str
+    title: str
+    memory: str
+    compute: str
+    when: str
+    collective: str
+    frequency: str
+    on_rail: bool
+
+
+TABLE_1 = (
+    Practice("small", 0, 8, ("TP", "DP")),
+    Practice("large", 8, 512, ("TP & PP", "TP & DP", "DP")),
+    Practice("large", 512, 1024, ("DP & PP", "DP & TP")),
+    Practice("large", 1024, None, ("TP, DP & PP",)),
+)
+TABLE_2 = (
+    Parallelism("dp", "DP", "batch", "batch", "backward", "AllReduce", "per layer or per model", True),
+    Parallelism("fsdp", "FSDP", "batch, parameters", "batch", "forward AllGather, backward ReduceScatter",
+                "AllGather, ReduceScatter", "per layer or per model", True),
+    Parallelism("tp", "TP", "parameters, gradients, optimizer", "parameters", "forward and backward", "AllReduce",
+                "per operator", False),
+    Parallelism("tp_sp", "TP & SP", "parameters, gradients, optimizer, activations", "parameters, activations",
+                "forward and backward", "AllGather, ReduceScatter", "per operator", False),
+    Parallelism("cp", "CP", "keys and values, sequence", "sequence", "forward AllGather, backward ReduceScatter",
+                "AllGather, ReduceScatter", "per layer", True),
+    Parallelism("pp", "PP", "parameters, gradients, optimizer, activations", "parameters", "forward and backward", "Send/Recv",
+                "per microbatch", True),
+    Parallelism("ep", "EP", "experts", "experts", "forward and backward", "AllToAll", "per layer", True),
+)
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What Table 1 says; ``practice`` is None where it has no row, and ``note`` says so."""
+
+    model: str
+    parameters: float
+    gpus: int
+    practice: Practice | None
+    note: str
+
+
+@dataclass(frozen=True)
+class Communication:
+    """One kind of traffic of a preset: its row of Table 2, its class, and its bytes of an iteration on one rank."""
+
+    parallelism: Parallelism
+    traffic: ByteClass
+    iteration_bytes: float
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """Whether one of the paper's constraints (section 3) bites, and why."""
+
+    name: str
+    title: str
+    bites: bool
+    why: str
+
+
+def advise(parameters: float, gpus: int) -> Advice:
+    """Return the rule of thumb for a model of so many parameters on so many GPUs (Table 1).
+
+    Raises
+    ------
+    InputError
+        If a number is not above 0.
+    """
+    if isinstance(parameters, bool) or not isinstance(parameters, int | float) or not 0 < parameters < math.inf:
+        raise InputError(f"must be a number above 0 (got {shown(parameters)})", file="settings", field="parameters")
+    if isinstance(gpus, bool) or not isinstance(gpus, int) or gpus < 1:
+        raise InputError(f"must be a whole number of at least 1 (got {shown(gpus)})", file="settings", field="gpus")
+    model = "small" if parameters < LARGE else "large"
+    for row in TABLE_1:
+        if row.model == model and row.more_than < gpus <= (row.up_to or math.inf):
+            return Advice(model, parameters, gpus, row, f"a {model} model on {row.gpus} GPUs: {' or '.join(row.strategies)}")
+    other = "more than 8" if model == "small" else "8 or fewer"
+    return Advice(model, parameters, gpus, None, f"the table has no row for a {model} model on {other} GPUs")
+
+
+def communications(preset: Preset, stage: int = 0) -> tuple[Communication, ...]:
+    """Return what a rank of a stage sends on its rail, by parallelism; tensor parallelism stays inside the server.
+
+    Raises
+    ------
+    InputError
+        If there is no such stage.
+    """
+    rows = {row.key: row for row in TABLE_2}
+    return tuple(Communication(rows[one.parallelism], one, one.wire_bytes * one.times) for one in byte_classes(preset, stage))
+
+
+def rail_parallelisms(preset: Preset) -> dict[str, int]:
+    """Return the parallelisms that use the rail, each with the ranks of its largest group."""
+    degrees = {"fsdp" if preset.fsdp else "dp": preset.replicas, "pp": preset.pipeline, "cp": preset.context, "ep": preset.expert}
+    return {key: degree for key, degree in degrees.items() if degree > 1}
+
+
+def constraints(preset: Preset, nic_ports: int = 2, latency_us: float = 10.0) -> tuple[Constraint, ...]:
+    """Say which of the constraints C1 (rings only), C2 (few parallelisms) and C3 (a split NIC) bite.
+
+    Parameters
+    ----------
+    nic_ports
+        Ports of a GPU's NIC on its rail.
+    latency_us
+        Of one step of a collective.
+
+    Raises
+    ------
+    InputError
+        If the ports or the latency are out of range.
+    """
+    if isinstance(nic_ports, bool) or not isinstance(nic_ports, int) or nic_ports < 1:
+        raise InputError(f"must be a whole number of at least 1 (got {shown(nic_ports)})", file="settings", field="nic_ports")
+    if not 0 <= latency_us < math.inf:
+        raise InputError(f"must be a number of at least 0 (got {shown(latency_us)})", file="settings", field="latency_us")
+    used = rail_parallelisms(preset)
+    return _rings_only(preset, used, latency_us), _dimensions(used, nic_ports), _fragments(used, nic_ports)
+
+
+def _rings_only(preset: Preset, used: dict[str, int], latency_us: float) -> Constraint:
+    title = "only rings: no trees, no recursive doubling, no all-to-all"
+    if "ep" in used:
+        return Constraint("C1", title, True, f"expert parallelism exchanges all to all among {used['ep']} ranks, which a ring "
+                          "can only forward from neighbour to neighbour")
+    rings = {key: n for key, n in used.items() if key != "pp"}
+    if not rings:
+        return Constraint("C1", title, False, "nothing but pairs communicates on the rail")
+    # The shortest call waits longest for its steps, so the collective with the smallest tensors decides; scalars apart.
+    calls = [one for one in byte_classes(preset) if one.parallelism in rings and one.operation != "send" and one.size_bytes > 1e3]
+    tightest = min(calls, key=lambda one: one.wire_bytes / one.calls / max(1, rings[one.parallelism] - 1))
+    n = rings[tightest.parallelism]
+    wait_ms, tree_ms = (n - 1) * latency_us / 1e3, math.ceil(math.log2(n)) * latency_us / 1e3
+    move_ms = tightest.wire_bytes / tightest.calls * 8 / (preset.nic_gbps * 1e6)
+    share = (wait_ms - tree_ms) / (move_ms + wait_ms)
+    return Constraint("C1", title, share > LATENCY_SHARE,
+                      f"{tightest.parallelism.upper()}: a ring of {n} takes {_steps(n - 1)} ({wait_ms:.3g} ms) where a tree "
+                      f"takes {math.ceil(math.log2(n))} ({tree_ms:.3g} ms); moving the bytes of a call takes {move_ms:.3g} ms")
+
+
+def _steps(count: int) -> str:
+    return "1 step" if count == 1 else f"{count:,} steps"
+
+
+def _dimensions(used: dict[str, int], nic_ports: int) -> Constraint:
+    # Two neighbours each, as the paper counts its degree of 6 for three parallelisms.
+    degree = 2 * len(used)
+    words = " and ".join(key.upper() for key in used) or "nothing"
+    return Constraint("C2", "few parallelisms: each needs circuits of its own, unless they are switched between them",
+                      degree > nic_ports, f"{words} on the rail: {degree} neighbours at once; the NIC has {nic_ports} "
+                      f"{'port' if nic_ports == 1 else 'ports'}")
+
+
+def _fragments(used: dict[str, int], nic_ports: int) -> Constraint:
+    title = "a NIC split for good leaves each parallelism a part of its speed"
+    if len(used) < 2:
+        return Constraint("C3", title, False, "one parallelism has the NIC to itself")
+    share = max(nic_ports // len(used), 0) / nic_ports
+    if not share:
+        return Constraint("C3", title, True, f"{len(used)} parallelisms cannot share {nic_ports} ports at all")
+    return Constraint("C3", title, True, f"dealt evenly, each of {len(used)} parallelisms has {share:.0%} of the NIC")

@@ -1,0 +1,140 @@
+"""What both controllers of a rail share: the job table, the shims' calls, and the circuits that were set up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from topox_core.rails.control.messages import Log
+from topox_core.rails.control.program import Program
+from topox_core.rails.control.shim import Shim
+from topox_core.rails.iteration import Rail, RailCircuit
+from topox_core.rails.ports import SIDES, PortUse
+
+NEVER = float("inf")
+
+
+@dataclass
+class Session:
+    """The life of a group's circuits: dark from ``setup_ms``, carrying from ``start_ms``, taken apart at ``end_ms``."""
+
+    group: int
+    setup_ms: float
+    start_ms: float
+    changed: bool
+    end_ms: float = NEVER
+
+
+@dataclass
+class Entry:
+    """A group in the job table: its name, sides by rank, and the circuits that it has at the moment."""
+
+    name: str
+    sides: dict[int, tuple[int, ...]]
+    wiring: int
+
+
+@dataclass
+class Standing:
+    """What the ports hold when an iteration begins.
+
+    Attributes
+    ----------
+    groups
+        Groups whose circuits are in place.
+    left_ms
+        When each side's last traffic ended, on the clock of this iteration: 0 or less.
+    """
+
+    groups: tuple[int, ...] = ()
+    left_ms: dict[int, float] = field(default_factory=dict)
+
+
+class Jobs:
+    """The job table of one rail and the calls of its shims.
+
+    A communication is *complete* when all its ranks have called it; then :meth:`complete` decides when it starts.
+    Without a log the shims keep silent: what they would say changes no decision of this rail's controller.
+    """
+
+    def __init__(self, program: Program, use: PortUse, rail: Rail, log: Log | None, start: Callable[[int, float], None],
+                 standing: Standing, *, profiled: bool) -> None:
+        iteration = program.iteration
+        self.program, self.use, self.rail, self.start = program, use, rail, start
+        self.group: list[int] = iteration.group.tolist()
+        self.shims = [] if log is None else [Shim(rank, log, profiled) for rank in range(iteration.ranks)]
+        self.table = [Entry(group.name, _sides_by_rank(group.ranks, use.sides[g]), use.wiring[g])
+                      for g, group in enumerate(iteration.groups)]
+        self.sessions: list[Session] = []
+        self.current = [-1] * (max(use.wiring, default=-1) + 1)  # session of each wiring while it is in place
+        self._holder: dict[int, int] = {}  # session that last set up each side
+        self.reconfigurations = 0
+        self._called: dict[int, int] = {}
+        for group in standing.groups:
+            self.open(group, 0.0, 0.0, changed=False)
+            for shim in self.shims:
+                shim.holds(group, self.table[group].sides.get(shim.rank, ()))
+
+    def called(self, at_ms: float, node: int, slot: int) -> None:
+        """Take the call of a slot's rank; with the last of them the ranks that compute nothing for it call as well."""
+        program = self.program
+        if slot >= 0:
+            if self.shims:
+                self._call(at_ms, node, program.slot_rank[slot])
+            count = self._called[node] = self._called.get(node, 0) + 1
+            if count < len(program.slots_of[node]):
+                return
+        if self.shims:
+            for rank in program.others[node]:
+                self._call(at_ms, node, rank)
+        self.complete(at_ms, node)
+
+    def _call(self, at_ms: float, node: int, rank: int) -> None:
+        group = self.group[node]
+        entry = self.table[group]
+        if self.shims[rank].call(at_ms, group, entry.name, entry.sides.get(rank, ()), self.program.iteration.label[node]):
+            self.asked(node, rank)
+
+    def open(self, group: int, setup_ms: float, start_ms: float, changed: bool) -> int:
+        """Set up a group's circuits, taking apart whatever holds a port of theirs; return the session's number."""
+        number = len(self.sessions)
+        for side in self.use.sides[group]:
+            held = self._holder.get(side, -1)
+            if held >= 0 and self.sessions[held].end_ms == NEVER:
+                self.sessions[held].end_ms = setup_ms
+                self.current[self.use.wiring[self.sessions[held].group]] = -1
+            self._holder[side] = number
+        self.current[self.use.wiring[group]] = number
+        self.sessions.append(Session(group, setup_ms, start_ms, changed))
+        if changed:
+            self.reconfigurations += self.use.weight[group]
+        return number
+
+    def answer(self, rank: int, group: int, at_ms: float, changed: bool) -> None:
+        """Tell a rank's shim that the circuits it asked for are switched, or that nothing had to change."""
+        self.shims[rank].configured(at_ms + (self.rail.reconfiguration_ms if changed else 0.0), self.table[group].name, changed)
+
+    def circuits(self, end_ms: float) -> tuple[RailCircuit, ...]:
+        """Return the life of all circuits up to the end of the iteration, by set-up; those gone when it begins are left out."""
+        ordered = sorted((one for one in self.sessions if one.end_ms >= 0), key=lambda one: (one.setup_ms, one.group))
+        return tuple(RailCircuit(one.group, one.setup_ms, one.start_ms, min(one.end_ms, max(end_ms, one.start_ms)), one.changed)
+                     for one in ordered)
+
+    def asked(self, node: int, rank: int) -> None:
+        """Note that a rank asked for circuits together with its call."""
+        raise NotImplementedError
+
+    def complete(self, at_ms: float, node: int) -> None:
+        """Take a communication that all its ranks have called."""
+        raise NotImplementedError
+
+    def ended(self, at_ms: float, node: int) -> None:
+        """Take the end of a communication."""
+        raise NotImplementedError
+
+    def serve(self, at_ms: float) -> None:
+        """Decide what can be decided now that all that happens at this time is known."""
+
+
+def _sides_by_rank(ranks: tuple[int, ...], sides: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
+    return {rank: tuple(side for side in sides if side // SIDES == rank) for rank in ranks} if sides else {}

@@ -1,0 +1,208 @@
+"""Iteration time against the switching delay (Fig. 8), on demand and provisioned, and how slow a switch may be.
+
+Over a list of windows in series a circuit that is asked for on demand costs the whole delay each time, a
+provisioned one what does not fit into its window: T + sum of max(0, R - W). Over an iteration or an
+execution the start times are computed anew, for that sum is only an upper bound when windows lie side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from topox_core.errors import InputError
+from topox_core.execution import Execution
+from topox_core.rails.control.simulate import Simulation
+from topox_core.rails.iteration import Rail, RailIteration
+from topox_core.rails.recorded import recorded
+from topox_core.rails.timing import MAX_DELAY_MS, check_delay
+from topox_core.rails.windows import lengths_ms
+
+DELAYS_MS = (0.0, 1.0, 2.0, 5.0, 10.0, 15.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
+MAX_DELAYS = 200
+# A delay is found to one part in a thousand, finer than any switch is specified.
+CLOSE = 1e-3
+MAX_STEPS = 200
+
+
+@dataclass(frozen=True)
+class DelayRow:
+    """Iteration times with one switching delay."""
+
+    delay_ms: float
+    on_demand_ms: float
+    provisioned_ms: float
+
+
+@dataclass(frozen=True)
+class DelayStudy:
+    """Iteration times over switching delays.
+
+    Attributes
+    ----------
+    base_ms
+        The undisturbed iteration.
+    source
+        What was studied, in words.
+    """
+
+    base_ms: float
+    rows: tuple[DelayRow, ...]
+    source: str
+
+    def overhead(self, iteration_ms: float) -> float:
+        """Return how much longer an iteration is than the undisturbed one, in percent."""
+        return 100.0 * (iteration_ms / self.base_ms - 1.0) if self.base_ms else 0.0
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something whose iteration time depends on the switching delay: ``both_ms(delay)`` is (on demand, provisioned)."""
+
+    name: str
+    base_ms: float
+    both_ms: Callable[[float], tuple[float, float]]
+
+
+def on_demand_ms(base_ms: float, windows_ms: Sequence[float], delay_ms: float) -> float:
+    """Return the iteration time when every window's circuits are asked for with the traffic after it: R more each time.
+
+    A negative window is an overlap, which circuits serialise: its length is added too, with any delay.
+
+    Raises
+    ------
+    InputError
+        If there is no window, or a time or the delay is out of range.
+    """
+    windows = _checked(base_ms, windows_ms, delay_ms)
+    return base_ms + float(np.sum(delay_ms + np.maximum(0.0, -windows)))
+
+
+def provisioned_ms(base_ms: float, windows_ms: Sequence[float], delay_ms: float) -> float:
+    """Return the iteration time when every window's circuits are asked for where it begins: T + sum of max(0, R - W).
+
+    Raises
+    ------
+    InputError
+        If there is no window, or a time or the delay is out of range.
+    """
+    windows = _checked(base_ms, windows_ms, delay_ms)
+    return base_ms + float(np.sum(np.maximum(0.0, delay_ms - windows)))
+
+
+def windows_source(base_ms: float, windows_ms: Sequence[float], name: str = "list of windows") -> Source:
+    """Return windows in series as a source; each stands for a change of circuits.
+
+    Raises
+    ------
+    InputError
+        If there is no window, or a time is out of range.
+    """
+    _checked(base_ms, windows_ms, 0.0)
+    kept = tuple(windows_ms)
+    return Source(name, base_ms, lambda delay: (on_demand_ms(base_ms, kept, delay), provisioned_ms(base_ms, kept, delay)))
+
+
+def iteration_source(iteration: RailIteration, rail: Rail) -> Source:
+    """Return a simulated iteration as a source; the rail's own delays and whether it is provisioned do not matter.
+
+    Raises
+    ------
+    InputError
+        If a setting of the rail is out of range.
+    """
+    return _simulated(iteration.name, Simulation(iteration, rail))
+
+
+def execution_source(execution: Execution) -> Source:
+    """Return an execution of any fabric as a source: its order and durations, carried by one photonic rail.
+
+    Raises
+    ------
+    InputError
+        If the execution has no transfer.
+    """
+    iteration, duration_ms = recorded(execution)
+    return _simulated(iteration.name, Simulation(iteration, Rail(), duration_ms))
+
+
+def study(source: Source, delays_ms: Sequence[float] = DELAYS_MS) -> DelayStudy:
+    """Return iteration times over delays, ascending.
+
+    Raises
+    ------
+    InputError
+        If there is no delay, more than ``MAX_DELAYS``, or one is out of range.
+    """
+    if not 0 < len(delays_ms) <= MAX_DELAYS:
+        raise InputError(f"must be 1 to {MAX_DELAYS} values (got {len(delays_ms):,})", file="settings", field="delays_ms")
+    for delay in delays_ms:
+        check_delay(delay, "delay_ms")
+    rows = tuple(DelayRow(delay, *source.both_ms(delay)) for delay in sorted(set(delays_ms)))
+    return DelayStudy(source.base_ms, rows, source.name)
+
+
+def slowest_switch(source: Source, limit_percent: float, provisioned: bool = True) -> float | None:
+    """Return the slowest switching delay, in ms, that keeps the overhead at or under ``limit_percent``.
+
+    None if no delay exceeds it (nothing is ever switched). Found by closing in on the true iteration time. A list of
+    windows makes that time a rising function; a simulated iteration need not, where a slower switch changes who
+    comes first: then the answer is a delay that keeps the limit, just below one that does not.
+
+    Raises
+    ------
+    InputError
+        If the limit is negative, or already exceeded without any delay.
+    """
+    check_limit(limit_percent)
+    most = source.base_ms * (1 + limit_percent / 100)
+    most += 1e-9 * source.base_ms  # rounding of sums over thousands of events
+
+    def above(delay_ms: float) -> float:
+        return source.both_ms(delay_ms)[int(provisioned)] - most
+
+    low, high = 0.0, max(1e-6, source.base_ms * limit_percent / 100)
+    below = above(low)
+    if below > 0:
+        raise InputError(f"the overhead is above {limit_percent:g} % even if switching takes no time (overlapping traffic is "
+                         "serialised)", file="settings", field="limit_percent")
+    while (over := above(high)) <= 0:
+        if high >= MAX_DELAY_MS:
+            return None
+        low, below, high = high, over, min(4 * high, MAX_DELAY_MS)
+    before, was = low, below  # the last delay found to keep the limit before ``low``
+    for step in range(MAX_STEPS):
+        least = CLOSE * high
+        if high - low <= least:
+            break
+        # The time is made of straight pieces, rising ever faster while nobody overtakes: the chord ends short of the limit, the
+        # line through the last two delays that keep it beyond; half way in between guards against everything else.
+        chord = low - below * (high - low) / (over - below)
+        line = low - below * (low - before) / (below - was) if below > was else chord
+        guess = min(max((chord, line, (low + high) / 2)[step % 3], low + least / 2), high - least / 2)
+        found = above(guess)
+        if found > 0:
+            high, over = guess, found
+        else:
+            before, was, low, below = low, below, guess, found
+    last = low - below * (high - low) / (over - below)
+    return last if above(last) <= 0 else low
+
+
+def check_limit(percent: float) -> None:
+    """Refuse a limit on the overhead that cannot be; raises InputError."""
+    if not 0 <= percent <= 1e6:
+        raise InputError(f"must be 0 to 1e6 (got {percent:g})", file="settings", field="limit_percent")
+
+
+def _simulated(name: str, simulation: Simulation) -> Source:
+    return Source(name, simulation.undisturbed_ms, simulation.both_ms)
+
+
+def _checked(base_ms: float, windows_ms: Sequence[float], delay_ms: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    if not 0 <= base_ms < 1e15:
+        raise InputError(f"must be 0 to 1e15 (got {base_ms:g})", file="settings", field="base_ms")
+    check_delay(delay_ms, "delay_ms")
+    return lengths_ms(windows_ms)

@@ -1,0 +1,144 @@
+"""Symmetric replicas folded to one representative a stage, and unfolded again: the same nodes, once for each group."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from topox_core.errors import InputError
+from topox_core.graph.transfer_graph import IntArray
+from topox_core.rails.iteration import RailGroup, RailIteration
+from topox_core.rails.presets import Preset
+
+# Limits are named before memory is spent: a node takes about 100 bytes, a dependency 4.
+MAX_NODES = 4_000_000
+MAX_DEPENDENCIES = 40_000_000
+
+# How a folded group's name begins tells how it is spread over the replicas of its stage.
+SPREADS = ("replica", "weights", "cp", "ep", "experts")
+_SPREAD_OF = {"pp": "replica", "fsdp": "weights", "dp": "weights", "sync": "weights", "cp": "cp", "ep": "ep",
+              "experts": "experts"}
+
+
+def spread_of(group: str) -> str:
+    """Return how a group, by its name, is spread over the replicas."""
+    return _SPREAD_OF[group.split(".")[0]]
+
+
+def instance_of(preset: Preset, spread: str) -> IntArray:
+    """Return for each replica of a stage (data times context, context first) which of the equal groups it is in."""
+    data, context = np.divmod(np.arange(preset.replicas, dtype=np.int32), preset.context)
+    found = {"replica": data * preset.context + context, "weights": 0 * data, "cp": data,
+             "ep": data // preset.expert * preset.context + context, "experts": data % preset.expert}[spread]
+    return np.asarray(found, np.int32)
+
+
+def unfold(folded: RailIteration, preset: Preset) -> RailIteration:
+    """Return the iteration with every rank of the job in it.
+
+    A computation or a pipeline's transfer is there once a replica, a collective once a group; who waits for whom, and
+    each rank's order, are those of its representative.
+
+    Raises
+    ------
+    InputError
+        If it would have more than ``MAX_NODES`` nodes or ``MAX_DEPENDENCIES`` dependencies.
+    """
+    instances = [instance_of(preset, spread) for spread in SPREADS]
+    spread = np.array([0, *(SPREADS.index(spread_of(group.name)) for group in folded.groups)], np.int32)[folded.group + 1]
+    copies = np.array([int(one.max()) + 1 for one in instances], np.int64)[spread]
+    first = np.zeros(len(folded) + 1, np.int64)
+    np.cumsum(copies, out=first[1:])
+    _check_size(preset, int(first[-1]), folded, instances, spread)
+    ptr, idx = _predecessors(folded, instances, spread, first)
+    groups, group = _groups(folded, preset, instances, copies)
+    issue_ptr, issue_idx = _issues(folded, preset, instances, spread, first)
+    own = np.repeat(folded.rank.astype(np.int64), copies)
+    number = np.arange(int(first[-1])) - np.repeat(first[:-1], copies)
+    labels = np.array(folded.label, dtype=object)
+    stages = preset.replicas
+    return replace(
+        folded, ranks=folded.ranks * stages, stands_for=np.ones(folded.ranks * stages, np.int32),
+        stage=np.repeat(folded.stage, stages), replica=np.tile(np.arange(stages, dtype=np.int32), folded.ranks),
+        kind=np.repeat(folded.kind, copies), rank=np.where(own < 0, -1, own * stages + number).astype(np.int32),
+        duration_ms=np.repeat(folded.duration_ms, copies), group=group, size_bytes=np.repeat(folded.size_bytes, copies),
+        microbatch=np.repeat(folded.microbatch, copies), layer=np.repeat(folded.layer, copies),
+        label=tuple(np.repeat(labels, copies).tolist()), pred_ptr=ptr, pred_idx=idx, issue_ptr=issue_ptr, issue_idx=issue_idx,
+        groups=groups)
+
+
+def unfolded_size(folded: RailIteration, preset: Preset) -> tuple[int, int]:
+    """Return nodes and dependencies of the unfolded iteration, without building it."""
+    instances = [instance_of(preset, spread) for spread in SPREADS]
+    spread = np.array([0, *(SPREADS.index(spread_of(group.name)) for group in folded.groups)], np.int32)[folded.group + 1]
+    copies = np.array([int(one.max()) + 1 for one in instances], np.int64)[spread]
+    return int(copies.sum()), _edges(folded, instances, spread)
+
+
+def _edges(folded: RailIteration, instances: list[IntArray], spread: IntArray) -> int:
+    pairs = _pairs_between(instances)
+    waiting = np.repeat(np.arange(len(folded)), np.diff(folded.pred_ptr))
+    counts = np.array([[len(pairs[a, b]) for b in range(len(SPREADS))] for a in range(len(SPREADS))], np.int64)
+    return int(counts[spread[folded.pred_idx], spread[waiting]].sum())
+
+
+def _check_size(preset: Preset, nodes: int, folded: RailIteration, instances: list[IntArray], spread: IntArray) -> None:
+    edges = _edges(folded, instances, spread)
+    for count, most, what in ((nodes, MAX_NODES, "nodes"), (edges, MAX_DEPENDENCIES, "dependencies")):
+        if count > most:
+            raise InputError(f"would have {count:,} {what} on {preset.ranks:,} ranks, more than the limit of {most:,}: fold its "
+                             "replicas, or merge the layers", file=f"preset {preset.name}")
+
+
+def _pairs_between(instances: list[IntArray]) -> dict[tuple[int, int], IntArray]:
+    """Return, for two spreads, which instance of the first meets which of the second in some replica, each pair once."""
+    return {(a, b): np.unique(np.stack([instances[a], instances[b]], axis=1), axis=0)
+            for a in range(len(SPREADS)) for b in range(len(SPREADS))}
+
+
+def _predecessors(folded: RailIteration, instances: list[IntArray], spread: IntArray,
+                  first: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[IntArray, IntArray]:
+    waiting = np.repeat(np.arange(len(folded)), np.diff(folded.pred_ptr))
+    before = folded.pred_idx
+    starts, ends, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for (a, b), pairs in _pairs_between(instances).items():
+        edges = np.flatnonzero((spread[before] == a) & (spread[waiting] == b))
+        starts.append((first[before[edges]][:, None] + pairs[None, :, 0]).ravel())
+        ends.append((first[waiting[edges]][:, None] + pairs[None, :, 1]).ravel())
+        places.append(np.repeat(edges, len(pairs)))
+    start, end = np.concatenate(starts), np.concatenate(ends)
+    # What a node waits for keeps the order it has in the folded iteration: a message's sender comes first.
+    order = np.lexsort((start, np.concatenate(places), end))
+    ptr = np.zeros(int(first[-1]) + 1, np.int32)
+    np.cumsum(np.bincount(end, minlength=int(first[-1])), out=ptr[1:])
+    return ptr, start[order].astype(np.int32)
+
+
+def _groups(folded: RailIteration, preset: Preset, instances: list[IntArray],
+            copies: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[tuple[RailGroup, ...], IntArray]:
+    groups: list[RailGroup] = []
+    first: list[int] = []
+    for group in folded.groups:
+        own = instances[SPREADS.index(spread_of(group.name))]
+        count = int(own.max()) + 1
+        first.append(len(groups))
+        for instance in range(count):
+            replicas = np.flatnonzero(own == instance)
+            ranks = tuple(int(stage * preset.replicas + replica) for stage in group.ranks for replica in replicas)
+            tail = f".{instance}" if count > 1 else ""
+            groups.append(RailGroup(group.name + tail, group.parallelism, ranks, len(ranks)))
+    number = np.arange(int(copies.sum())) - np.repeat(np.cumsum(copies) - copies, copies)
+    base = np.repeat(np.array([-1, *first], np.int64)[folded.group + 1], copies)
+    return tuple(groups), np.where(base < 0, -1, base + number).astype(np.int32)
+
+
+def _issues(folded: RailIteration, preset: Preset, instances: list[IntArray], spread: IntArray,
+            first: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[IntArray, IntArray]:
+    table = np.stack(instances)
+    ptr, pieces = [0], []
+    for stage in range(folded.ranks):
+        nodes = folded.issue_idx[folded.issue_ptr[stage]:folded.issue_ptr[stage + 1]]
+        pieces.append((first[nodes][None, :] + table[spread[nodes]].T).ravel())
+        ptr += [ptr[-1] + len(nodes) * (k + 1) for k in range(preset.replicas)]
+    return np.array(ptr, np.int32), np.concatenate(pieces).astype(np.int32)

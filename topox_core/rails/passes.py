@@ -1,0 +1,137 @@
+"""The order of forward and backward passes on every pipeline stage, and of what the stages send to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from topox_core.rails.presets import Preset
+from topox_core.workloads.pipeline import order
+
+
+@dataclass(frozen=True)
+class Pass:
+    """One microbatch forward (``f``) or backward (``b``) through a chunk: a stage, or one of a rank's virtual stages."""
+
+    way: str
+    microbatch: int
+    chunk: int
+
+
+@dataclass(frozen=True)
+class Event:
+    """A pass on a stage, or (``sender`` is set) the transfer of its result to the stage that needs it.
+
+    Attributes
+    ----------
+    result
+        The pass, or the one whose result is sent.
+    stage
+        Where the pass runs, or which stage receives.
+    sender
+        The sending stage; -1 for a pass.
+    """
+
+    result: Pass
+    stage: int
+    sender: int = -1
+
+
+def program(preset: Preset, stage: int) -> list[Pass]:
+    """Return the passes of a stage in its order.
+
+    1F1B and all-forward-all-backward: see :func:`topox_core.workloads.pipeline.order`. Interleaved: Narayanan et al.
+    (SC 2021), section 2.2: P microbatches go through a rank's first chunk, then through its second, and so on;
+    2 (P - 1 - stage) + (v - 1) P forward passes warm up; with only P microbatches all of them do (Megatron-LM).
+    """
+    stages, microbatches, virtual = preset.pipeline, preset.microbatches, preset.virtual_stages
+    if preset.schedule != "interleaved":
+        return [Pass(way, m, stage) for way, m in order(stage, stages, microbatches, preset.schedule)]
+    turns = [(group * stages + m, chunk) for group in range(microbatches // stages) for chunk in range(virtual)
+             for m in range(stages)]
+    forward = [Pass("f", m, chunk * stages + stage) for m, chunk in turns]
+    backward = [Pass("b", m, (virtual - 1 - chunk) * stages + stage) for m, chunk in turns]
+    warm = min(2 * (stages - 1 - stage) + (virtual - 1) * stages, len(turns))
+    if microbatches == stages:
+        warm = len(turns)
+    steady = [one for pair in zip(forward[warm:], backward, strict=False) for one in pair]
+    return forward[:warm] + steady + backward[len(turns) - warm:]
+
+
+def needed(one: Pass, preset: Preset) -> Pass | None:
+    """Return the pass of another stage whose result a pass needs; None if it begins with data or its own output."""
+    return _beyond(one, preset, -1 if one.way == "f" else 1)
+
+
+def needing(one: Pass, preset: Preset) -> Pass | None:
+    """Return the pass of another stage that needs a pass's result; None if nobody does."""
+    return _beyond(one, preset, 1 if one.way == "f" else -1)
+
+
+def _beyond(one: Pass, preset: Preset, step: int) -> Pass | None:
+    chunk = one.chunk + step
+    return Pass(one.way, one.microbatch, chunk) if 0 <= chunk < preset.chunks and preset.pipeline > 1 else None
+
+
+def events(preset: Preset, forward_ms: Sequence[float], backward_ms: Sequence[float]) -> list[Event]:
+    """Return all passes and transfers in one order that every stage can follow.
+
+    Passes are timed without their communications; ``forward_ms`` and ``backward_ms`` are those of each chunk. A
+    transfer stands where both sides have come to it. In 1F1B and AFAB the receiver comes to it at the end of the pass
+    before the one that needs it, and the sender goes on when it has been sent (PyTorch's and Megatron-LM's schedules
+    do both); interleaved stages post their receives ahead and do not wait for their sends.
+    """
+    walk = _Walk(preset, forward_ms, backward_ms)
+    waiting = list(range(preset.pipeline))
+    while waiting:
+        waiting += [other for other in walk.advance(waiting.pop()) if other not in waiting]
+    walk.timed.sort(key=lambda entry: entry[0])
+    return [event for _, event in walk.timed]
+
+
+class _Walk:
+    """Times passes and transfers, stage by stage as far as each can go."""
+
+    def __init__(self, preset: Preset, forward_ms: Sequence[float], backward_ms: Sequence[float]) -> None:
+        self.preset, self.length = preset, {"f": forward_ms, "b": backward_ms}
+        self.programs = [program(preset, stage) for stage in range(preset.pipeline)]
+        self.meet = preset.schedule != "interleaved"
+        self.free, self.at = [0.0] * preset.pipeline, [0] * preset.pipeline
+        self.done: dict[Pass, float] = {}
+        self.sent: dict[Pass, float] = {}
+        # At one instant transfers go before passes, and activations before gradients.
+        self.timed: list[tuple[tuple[float, int, str, int, int], Event]] = []
+
+    def advance(self, stage: int) -> set[int]:
+        """Run a stage until it must wait; return the stages that may now go on."""
+        woken: set[int] = set()
+        work = self.programs[stage]
+        while self.at[stage] < len(work):
+            one = work[self.at[stage]]
+            begin = self.free[stage]
+            source = needed(one, self.preset)
+            if source is not None:
+                if source not in self.done:
+                    break
+                if source not in self.sent:
+                    woken.add(self._transfer(source, stage))
+                begin = max(begin, self.sent[source])
+            before = work[self.at[stage] - 1] if self.at[stage] else None
+            if self.meet and before is not None and needing(before, self.preset) is not None:
+                if before not in self.sent:
+                    break
+                begin = max(begin, self.sent[before])
+            self.timed.append(((begin, 1, "", stage, one.microbatch), Event(one, stage)))
+            self.free[stage] = self.done[one] = begin + self.length[one.way][one.chunk]
+            self.at[stage] += 1
+            after = needing(one, self.preset)
+            if after is not None:
+                woken.add(after.chunk % self.preset.pipeline)
+        return woken - {stage}
+
+    def _transfer(self, source: Pass, stage: int) -> int:
+        sender = source.chunk % self.preset.pipeline
+        at = max(self.done[source], self.free[stage]) if self.meet else self.done[source]
+        self.sent[source] = at
+        self.timed.append(((at, 0, "a" if source.way == "f" else "b", sender, source.microbatch), Event(source, stage, sender)))
+        return sender

@@ -1,0 +1,101 @@
+"""Optical switching technologies: how fast, how wide, and how many GPUs one switch a rail can carry (Table 3 of the paper)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from topox_core.border import unknown
+from topox_core.errors import InputError
+
+PORTS_PER_GPU = 2  # a ring takes two ports of the switch: 2-port NIC, transceivers that carry both ways (Table 3)
+SCALE_UP = {"GB200": 72, "H200": 8}  # GPUs of one scale-up domain
+SPLIT_NOTE = ("a rail split over several switches: the simulation takes circuits between any two of its servers for granted; "
+              "fibres that join the switches are not counted")
+_PUBLISHED = "published: Photonic Rails in ML Datacenters (arXiv 2507.08119), Table 3"
+
+
+@dataclass(frozen=True)
+class Technology:
+    """One kind of optical circuit switch.
+
+    Attributes
+    ----------
+    reconfiguration_ms
+        Until a changed circuit carries light again.
+    radix
+        Ports of one switch.
+    provenance
+        Where the figures are from.
+    """
+
+    key: str
+    name: str
+    vendor: str
+    reconfiguration_ms: float
+    radix: int
+    provenance: str = _PUBLISHED
+
+
+TECHNOLOGIES = (
+    Technology("plzt", "PLZT", "EpiPhotonics", 0.00001, 16),
+    Technology("sip", "Silicon photonics", "Lightmatter", 0.007, 32),
+    Technology("rotornet", "RotorNet", "InFocus", 0.01, 128),
+    Technology("mems", "3D MEMS", "Calient", 15.0, 320),
+    Technology("piezo", "Piezo", "Polatis", 25.0, 576),
+    Technology("lc", "Liquid crystal", "Coherent", 100.0, 512),
+    Technology("robotic", "Robotic", "Telescent", 120_000.0, 1008),
+)
+
+
+def technology(key: str) -> Technology:
+    """Return a technology by its key.
+
+    Raises
+    ------
+    InputError
+        If there is none of that key; the nearest one is named.
+    """
+    for one in TECHNOLOGIES:
+        if one.key == key:
+            return one
+    problem = unknown(key, [one.key for one in TECHNOLOGIES], "technology")
+    raise InputError(f"{key!r}: {problem}", file="settings", field="technology")
+
+
+def servers(one: Technology) -> int:
+    """Return the servers (scale-up domains) that one switch can join on a rail."""
+    return one.radix // PORTS_PER_GPU
+
+
+def gpus(one: Technology, scale_up: int) -> int:
+    """Return the GPUs of the largest cluster with one switch a rail: scale-up domain times radix / 2.
+
+    Raises
+    ------
+    InputError
+        If the scale-up domain has no GPU.
+    """
+    if scale_up < 1:
+        raise InputError(f"must be at least 1 (got {scale_up})", file="settings", field="scale_up")
+    return scale_up * servers(one)
+
+
+def fits(one: Technology, on_rail: int, split: bool = False) -> int:
+    """Return how many switches of this technology a rail of ``on_rail`` servers needs at least.
+
+    More than one only when ``split``. A job's rings and pairs together reach every server of its rail, so some of
+    them cross from part to part, whatever lies on which: what joins the switches is not counted (``SPLIT_NOTE``).
+
+    Raises
+    ------
+    InputError
+        If there is no server, or the rail is wider than the switch and may not be split.
+    """
+    if on_rail < 1:
+        raise InputError(f"must be at least 1 (got {on_rail})", file="settings", field="servers")
+    most = servers(one)
+    if on_rail > most and not split:
+        raise InputError(f"a rail of {on_rail:,} servers needs {PORTS_PER_GPU * on_rail:,} ports, more than the {one.radix:,} of "
+                         f"{one.name} ({one.vendor}): at most {most:,} servers a switch, or split the rail",
+                         file="settings", field="technology")
+    return -(-on_rail // most)
