@@ -11,6 +11,7 @@ from topox_ui.downloads import result_files
 from topox_ui.frame import frame, headline, nothing_loaded, size_switch
 from topox_ui.loading import cluster_words, loaded
 from topox_ui.proving import prove_button, search_panel
+from topox_ui.race import race_section
 from topox_ui.schedule import schedule_headline, schedule_kpis
 from topox_ui.session import scenario
 from topox_ui.show import told
@@ -45,6 +46,7 @@ size_switch()
 main, rail = st.columns([2.55, 1], gap="medium")
 with main:
     timeline(result, parts, look)
+    race_section(case, look)
 with rail:
     certificate(case, result, key)
     search_panel(case, result, look)

@@ -16,10 +16,14 @@ from topox_core.compiled import forget_old_code
 from topox_core.graph.task_graph import Task, TaskGraph
 from topox_core.graph.validation import validated
 from topox_core.schedule.answer import never
+from topox_core.schedule.cones import cones
+from topox_core.schedule.folding import fold
 from topox_core.schedule.planner import prepare
 from topox_core.schedule.propagation import Propagator, raised_bound
+from topox_core.schedule.search import LocalSearch
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import quick
+from topox_core.schedule.windows import clocks, topological_order
 
 SERVERS = 3
 
@@ -33,6 +37,7 @@ def warm_up() -> float:
         quick(graph, cluster.changed(duplex=duplex), Settings.of("physical", circuits="per-slot"))
         quick(graph, cluster.changed(duplex=duplex), Settings.of("paper"))
     _propagate(graph, cluster)
+    _search(graph, cluster)
     return time.perf_counter() - began
 
 
@@ -88,11 +93,21 @@ def _everyone_to_everyone() -> tuple[TaskGraph, Cluster]:
 
 
 def _propagate(graph: TaskGraph, cluster: Cluster) -> None:
-    """Raise a bound by propagation, as an exact solve does first."""
+    """Raise a bound by propagation, as an exact solve does first; fold, as a large problem is."""
     prepared = prepare(graph, cluster, Settings.of("physical", tick="slot"))
     problem, planner = prepared.reduction.problem, prepared.planner
     makespan = planner.best_plan().reduced_makespan
+    fold(problem, least=0.5)
     raised_bound(Propagator(problem), 0, makespan, 1, math.inf, never, _unheard)
+
+
+def _search(graph: TaskGraph, cluster: Cluster) -> None:
+    """Take a few steps of the local search, per slot and on ports, and count ancestors with and without dark time."""
+    for settings in (Settings.of("physical", circuits="per-slot"), Settings.of("physical")):
+        prepared = prepare(graph, cluster.changed(reconfiguration_ms=0.5 if settings.circuits == "continuous" else 0.0), settings)
+        problem = prepared.reduction.problem
+        LocalSearch(prepared.planner, prepared.planner.best_plan()).go_on(3)
+        cones(problem, clocks(problem, topological_order(problem)), dark_ticks=prepared.reduction.dark_slots)
 
 
 def _unheard(_bound: int) -> None:

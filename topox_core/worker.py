@@ -1,12 +1,14 @@
 """A solve in a process of its own: ``python -m topox_core.worker``.
 
 One request as a JSON line on standard input; events (ready, incumbent, bound, done, failed) as JSON lines on
-standard output. A further line, or the end of input because the parent died, means stop.
+standard output. A further line may tell a better schedule; any other, or the end of input because the parent
+died, means stop.
 """
 
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import sys
 import threading
@@ -15,6 +17,7 @@ from typing import BinaryIO
 
 from topox_core.schedule import wire
 from topox_core.schedule.answer import Engine, Progress
+from topox_core.schedule.problem import Int
 
 # HiGHS may be deep in a phase that does not ask whether to stop; after this long the process simply ends.
 GRACE_S = 3.0
@@ -34,11 +37,15 @@ def engine(name: str) -> Engine:
         from topox_core.schedule.highs import solve_highs
 
         return solve_highs
+    if name == "cpsat":
+        from topox_core.schedule.cpsat import solve_cpsat
+
+        return solve_cpsat
     if name == "printed":
         from topox_core.schedule.printed import solve_printed
 
         return solve_printed
-    raise ValueError(f"unknown engine {name!r} (expected highs or printed)")
+    raise ValueError(f"unknown engine {name!r} (expected highs, cpsat or printed)")
 
 
 def _events() -> BinaryIO:
@@ -48,9 +55,13 @@ def _events() -> BinaryIO:
     return out
 
 
-def _listen(stopped: threading.Event) -> None:
-    """Wait for a line or the end of input, ask the engine to stop, and end the process if it does not."""
-    sys.stdin.buffer.readline()
+def _listen(stopped: threading.Event, inbox: queue.SimpleQueue[Int]) -> None:
+    """Pass schedules on; on any other line or the end of input ask the engine to stop, and end the process if it does not."""
+    while True:
+        start = wire.read_offer(sys.stdin.buffer.readline())
+        if start is None:
+            break
+        inbox.put(start)
     stopped.set()
     time.sleep(GRACE_S)
     os._exit(3)
@@ -64,6 +75,7 @@ def main() -> int:
         os.nice(NICENESS)
     out = _events()
     stopped = threading.Event()
+    inbox: queue.SimpleQueue[Int] = queue.SimpleQueue()
 
     def tell(event: bytes) -> None:
         try:
@@ -71,15 +83,21 @@ def main() -> int:
         except OSError:
             os._exit(3)
 
+    def news() -> Int | None:
+        latest = None
+        while not inbox.empty():
+            latest = inbox.get()
+        return latest
+
     def on_progress(progress: Progress) -> None:
         tell(wire.progress_event(progress))
 
     try:
         name, problem, limits = wire.read_request(sys.stdin.buffer.readline())
         solve = engine(name)
-        threading.Thread(target=_listen, args=(stopped,), daemon=True).start()
+        threading.Thread(target=_listen, args=(stopped, inbox), daemon=True).start()
         tell(wire.line({"event": "ready"}))
-        tell(wire.done_event(solve(problem, limits, stopped.is_set, on_progress)))
+        tell(wire.done_event(solve(problem, limits, stopped.is_set, on_progress, news)))
     except Exception as error:
         tell(wire.failed_event(error))
         return 1

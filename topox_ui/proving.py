@@ -1,4 +1,4 @@
-"""Prove it: start an exact engine beside the page, watch it, stop it."""
+"""Prove it: start an exact engine beside the page, watch it, stop it; then tell how the answer came about."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.numbers import percent, seconds, time
-from topox_core.figures.search import search
+from topox_core.figures.search import GLYPHS, families_of, search
+from topox_core.figures.story import FAMILY_WORDS, Event, events_of, proof_of, story_table, told
 from topox_core.schedule.result import Result
 from topox_ui import session
-from topox_ui.frame import Look, chart_title
+from topox_ui.frame import Look, chart_title, escape
 from topox_ui.loading import loaded as loaded_now
-from topox_ui.show import chart
+from topox_ui.racing import race_desk
+from topox_ui.show import chart, table_under
 from topox_ui.solving import Case, best, case_of, desk
 from topox_ui.what_if import engine_choice
 
@@ -20,11 +22,12 @@ WORTH_A_CHART_S = 0.5
 
 def prove_button(result: Result) -> None:
     """Draw the button in the sidebar, with the engine and its time limit behind a small menu."""
-    proved, running = result.status == "optimal", desk().proof is not None
+    proved, running, racing = result.status == "optimal", desk().proof is not None, race_desk().heat is not None
     with st.sidebar:
         st.button("Proved" if proved else "Proving …" if running else "Prove it", type="secondary" if proved else "primary",
-                  icon=":material/verified:", disabled=proved or running, width="stretch", key="prove", on_click=_start,
-                  help="Start the exact engine in a process of its own; sliders stay live.")
+                  icon=":material/verified:", disabled=proved or running or racing, width="stretch", key="prove",
+                  on_click=_start, help="The race has the cores: wait for its end or cancel it." if racing else
+                  "Start the exact engine in a process of its own; sliders stay live.")
         with st.expander("Exact engine", key="engine_menu", type="compact"):
             engine_choice()
 
@@ -49,17 +52,39 @@ def search_panel(case: Case, result: Result, look: Look) -> None:
         st.rerun()
     if desk().note:
         st.warning(desk().note.replace("$", "\\$"))
-    if result.engine != "list" and len(result.story) > 1 and result.wall_s >= WORTH_A_CHART_S:
-        chart_title("Search", "the optimum lies between the lines", under=True)
-        chart(search(result.story, result.wall_s, look.theme, look.scale), "search",
-              f"Best schedule and bound over {seconds(result.wall_s)}.", lambda: _story(result.story))
+    events = events_of(result.story, result.bound_by)
+    if not events:
+        return
+    st.html(f'<p class="chart">How this answer came about<span class="under">{escape(told(events))}</span></p>')
+    if _worth_a_chart(events, result):
+        _legend(events, look)
+        chart(search(result.story, result.wall_s, look.theme, look.scale, result.bound_by), "search",
+              f"Best schedule and bound over {seconds(result.wall_s)}. {told(events)}", lambda: story_table(events), "Every step")
+    else:
+        table_under("search", lambda: story_table(events), "Every step")
+
+
+def _worth_a_chart(events: tuple[Event, ...], result: Result) -> bool:
+    """Whether a solve took long enough for its steps to be worth a picture."""
+    proof = proof_of(events)
+    return result.engine != "list" and len(events) > 2 and (proof.elapsed_s if proof else result.wall_s) >= WORTH_A_CHART_S
+
+
+def _legend(events: tuple[Event, ...], look: Look) -> None:
+    """Say what lines and marks mean, in a line that wraps in the narrow column."""
+    marks = [f"{GLYPHS[family]}&nbsp;{FAMILY_WORDS[family].replace(' ', '&nbsp;')}" for family in families_of(events)]
+    lines = [f'<b style="color:{look.theme.primary}">━</b>&nbsp;schedule', "┅&nbsp;bound"]
+    st.html(f'<p class="quiet">{"&ensp; ".join((*lines, *marks))}</p>')
 
 
 @st.fragment(run_every=0.5)
 def _live(case: Case, look: Look) -> None:
     """Poll the solve twice a second; redraw the page when it has ended."""
     proof = desk().proof
-    if desk().ended() or proof is None:
+    ended = desk().ended()
+    if ended or proof is None:
+        # The whole page is drawn next; what was asked for is answered before that.
+        chart_title("The search has ended", "the best schedule found is kept", under=True)
         st.rerun()
         return
     gap = 1 - proof.bound_ms / proof.incumbent_ms if proof.incumbent_ms else 0.0
@@ -67,15 +92,11 @@ def _live(case: Case, look: Look) -> None:
                              f"gap {percent(max(0.0, gap))}", under=True)
     if desk().proof_key != case.key:
         st.html('<p class="quiet">For the setting before your last change; its result is kept for when you go back.</p>')
-    chart(search(proof.story, proof.elapsed_s, look.theme, look.scale), "search_live",
+    story = tuple(proof.story)
+    _legend(events_of(story), look)
+    chart(search(story, proof.elapsed_s, look.theme, look.scale), "search_live",
           f"Best schedule {time(proof.incumbent_ms)}, bound {time(proof.bound_ms)}, so far.")
     if proof.trouble:
         st.warning(proof.trouble.replace("$", "\\$"))
     st.button("Cancel", key="cancel", on_click=desk().cancel, width="stretch", icon=":material/stop_circle:",
               help="Stops within a second; the best schedule so far is kept.")
-
-
-def _story(story: object) -> dict[str, list[object]]:
-    lines = list(story)  # type: ignore[call-overload]
-    return {"after (s)": [round(line.elapsed_s, 3) for line in lines], "best (ms)": [line.incumbent_ms for line in lines],
-            "bound (ms)": [line.bound_ms for line in lines], "by": [line.source for line in lines]}

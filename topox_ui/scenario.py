@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -54,6 +55,20 @@ def _ratio(text: str) -> float:
     return value
 
 
+def _cores(text: str) -> int:
+    value = int(text)
+    if not 1 <= value <= max(2, os.cpu_count() or 1):
+        raise ValueError(text)
+    return value
+
+
+def _race(text: str) -> float:
+    value = _number(text)
+    if not 0.5 <= value <= 300:
+        raise ValueError(text)
+    return value
+
+
 def _degree(text: str) -> int:
     """Read a degree; which ones a layout can have is TopologyFinder's to say, with a line of its own."""
     value = int(text)
@@ -78,15 +93,15 @@ SWITCH_KEYS: dict[str, Callable[[str], Any]] = {
     "circuits": _one_of("continuous", "per-slot"), "share_circuits": _yes, "exclusive_devices": _yes, "any_port": _yes}
 SETTING_KEYS: dict[str, Callable[[str], Any]] = {
     "model": _one_of("physical", "paper"), **SWITCH_KEYS, **LOWERING_KEYS, "tick": _tick,
-    "engine": _one_of("auto", "highs", "printed"), "time_limit_s": _number}
+    "engine": _one_of("auto", "highs", "cpsat", "printed"), "time_limit_s": _number, "threads": _cores}
 VIEW_KEYS: dict[str, Callable[[str], Any]] = {
     "from_ms": _number, "to_ms": _number, "slot": lambda text: _whole(str(int(text) + 1)) - 1,
     "fabrics": _fabrics, "fat_tree": _one_of("cost", "racks", "full"), "cost_ratio": _ratio, "oversubscription": _ratio,
     "servers_per_rack": _whole, "variant": _one_of("published", "released"), "degree": _degree,
-    "traffic": _one_of("graph", "ring"), "step": lambda text: _whole(str(int(text) + 1)) - 1}
+    "traffic": _one_of("graph", "ring"), "step": lambda text: _whole(str(int(text) + 1)) - 1, "race_s": _race}
 # Choices of view that a link need not carry, because they are what a page begins with.
 VIEW_DEFAULTS: dict[str, Any] = {"fabrics": ",".join(FABRICS), "fat_tree": "cost", "oversubscription": 4.0,
-                                 "variant": "published", "traffic": "graph"}
+                                 "variant": "published", "traffic": "graph", "race_s": 5.0}
 PARAMETER = "set."
 # What a link says to one page alone; that page reads it.
 OF_PAGES = ("rails.", "cost.")
@@ -141,7 +156,7 @@ class Scenario:
     def _settings(self, changes: dict[str, Any]) -> Choices:
         model = changes.get("model", dict(self.settings).get("model", "physical"))
         preset = Settings.of(model)
-        defaults = {**{k: getattr(preset, k) for k in (*SWITCH_KEYS, "tick", "engine", "time_limit_s")},
+        defaults = {**{k: getattr(preset, k) for k in (*SWITCH_KEYS, "tick", "engine", "time_limit_s", "threads")},
                     **{k: getattr(preset.lowering, k) for k in LOWERING_KEYS}, "model": "physical"}
         return _put(self.settings, changes, defaults)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from topox_core.figures.numbers import count, percent, plural, short, time
+from topox_core.figures.numbers import apart, count, percent, plural, short, time
+from topox_core.figures.story import events_of, last_better
 from topox_core.measures import Measures
 from topox_core.schedule.result import Result
 from topox_ui.frame import escape, headline
@@ -16,7 +17,7 @@ from topox_ui.solving import Case
 def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures) -> None:
     """Write the finding: the time, how sure it is, what circuits cost."""
     kicker = f"Schedule · {escape(loaded.title)} · {cluster_words(case.cluster)}"
-    makespan, bound = time(result.makespan_ms or 0.0), time(result.bound_ms)
+    makespan, bound = apart((result.makespan_ms or 0.0, result.bound_ms))
     if result.status == "optimal":
         first = f"One iteration takes <b>{makespan}</b> and no schedule can be faster."
     else:
@@ -39,18 +40,19 @@ def schedule_kpis(case: Case, result: Result, now: Measures) -> None:
     before = _before(case, now)
     makespan = result.makespan_ms or 0.0
     gap = result.gap or 0.0
+    shown, bound = apart((makespan, result.bound_ms))
     devices, ports = (case.cluster.servers * each for each in (case.cluster.devices_per_server, case.cluster.ports_per_server))
     kpis(
         [
             (
                 "Iteration",
-                time(makespan),
+                shown,
                 *_change(makespan, before.makespan_ms if before else None, "ms", _by(result), worse_up=True),
             ),
             (
                 "Gap to bound",
                 percent(gap),
-                "proved" if result.status == "optimal" else f"bound {time(result.bound_ms)}",
+                "proved" if result.status == "optimal" else f"bound {bound}",
                 "off",
                 "off",
             ),
@@ -103,9 +105,9 @@ def _before(case: Case, now: Measures) -> Measures | None:
 
 
 def _by(result: Result) -> str:
-    return {"list": "list schedule", "auto": "by HiGHS and search", "highs": "by HiGHS", "printed": "by the printed MIP"}[
-        result.engine
-    ]
+    """Return who found the schedule that is shown."""
+    found = last_better(events_of(result.story, result.bound_by))
+    return "list schedule" if found is None or found.family == "rules" else f"by {found.words}"
 
 
 def _change(

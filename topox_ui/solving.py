@@ -18,10 +18,11 @@ from topox_core.fabrics.scheduled import planned, proving
 from topox_core.figures.lanes import Bars, Lanes, bars_of, lanes_of
 from topox_core.figures.numbers import plural
 from topox_core.figures.overview import overview_image
+from topox_core.figures.story import ANOTHER_SOLVE
 from topox_core.graph.task_graph import TaskGraph
 from topox_core.measures import CriticalChain, Measures, critical_tasks, measures
 from topox_core.schedule.proof import Proof
-from topox_core.schedule.result import Result
+from topox_core.schedule.result import Result, StoryLine
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_ui.loading import Loaded
@@ -31,7 +32,7 @@ MOST_KEPT = 24
 WORTH_A_WORD = 5_000  # tasks; fewer are scheduled before a spinner could be read
 ATTEND_S = 0.05  # between two looks at a running proof
 CLOSING_S = 2.0  # how long another solve waits for the last one's place
-PATIENCE_S = 0.2  # how long Cancel waits for an engine to stop by itself
+PATIENCE_S = 0.1  # how long Cancel waits for a last word of the engines
 BUSY = "All solver places of this machine are in use. Wait for another solve to end, or cancel one, and try again."
 
 
@@ -93,7 +94,7 @@ class Desk:
             self.places.release()
             raise
         self.proof, self.proof_key, self._ended = proof, case.key, False
-        self._attendant = threading.Thread(target=self._attend, args=(proof, case.key), name="attend proof", daemon=True)
+        self._attendant = threading.Thread(target=self._attend, args=(proof,), name="attend proof", daemon=True)
         self._attendant.start()
 
     def ended(self) -> bool:
@@ -103,15 +104,16 @@ class Desk:
         return ended
 
     def cancel(self) -> None:
-        """Stop the running proof and keep its best schedule."""
+        """Stop the running proof and keep its best schedule; engines that do not listen are ended after the answer."""
         proof, attendant = self.proof, self._attendant
         if proof is None or attendant is None:
             return
         proof.cancel()
         attendant.join(PATIENCE_S)
-        # An engine deep in a phase that does not ask whether to stop is ended: what it found is already here.
-        proof.close()
-        attendant.join(PATIENCE_S)
+        with self._lock:
+            if self.proof is proof:
+                proof.poll()
+                self._take(proof)
 
     def close(self) -> None:
         """End the proof at once: the tab was closed, or another solve begins."""
@@ -122,33 +124,55 @@ class Desk:
         if self._attendant is not None:
             self._attendant.join(CLOSING_S)
 
-    def _attend(self, proof: Proof, key: str) -> None:
+    def keep(self, key: str, result: Result) -> None:
+        """Take in what was found elsewhere in this session."""
+        with self._lock:
+            self._keep(key, result)
+
+    def _attend(self, proof: Proof) -> None:
         """Take the proof forward until it ends, then keep its result and give its place back."""
         try:
-            while proof.running:
-                proof.poll()
+            while self._forward(proof):
                 time.sleep(ATTEND_S)
-            proof.poll()
-            with self._lock:
-                if self.proof is proof:
-                    self._keep(key, proof.result())
-                    self.proof, self._ended = None, True
         finally:
             proof.close()
             self.places.release()
 
+    def _forward(self, proof: Proof) -> bool:
+        """Take the proof one step forward; return whether it goes on and somebody still wants it."""
+        with self._lock:
+            if self.proof is not proof:
+                return False
+            running = proof.running
+            proof.poll()
+            if not running:
+                self._take(proof)
+        return running
+
+    def _take(self, proof: Proof) -> None:
+        self._keep(self.proof_key, proof.result())
+        self.proof, self._ended = None, True
+
     def _keep(self, key: str, result: Result) -> None:
         before = self.results.pop(key, None)
         if before is not None and before.makespan_ms is not None and result.makespan_ms is not None:
-            if before.makespan_ms < result.makespan_ms:
+            if _cost(before) < _cost(result):
                 before, result = result, before
             if before.bound_ms > result.bound_ms:
                 proved = before.bound_ms >= (result.makespan_ms or 0.0)
+                line = StoryLine(result.wall_s, result.makespan_ms, before.bound_ms, ANOTHER_SOLVE)
                 result = replace(result, bound_ms=before.bound_ms, bound_by=before.bound_by, bound_tasks=before.bound_tasks,
-                                 status="optimal" if proved else result.status)
+                                 story=(*result.story, line), status="optimal" if proved else result.status,
+                                 stopped_by="proof" if proved else result.stopped_by)
         self.results[key] = result
         while len(self.results) > MOST_KEPT:
             self.results.pop(next(iter(self.results)))
+
+
+def _cost(result: Result) -> tuple[float, int]:
+    """Return what is minimised: the makespan, then the number of circuit changes."""
+    changes = 0 if result.execution is None else int(result.execution.circuits.changed.sum())
+    return result.makespan_ms or 0.0, changes
 
 
 @st.cache_resource(show_spinner=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -125,13 +126,19 @@ def _doubling(servers: int) -> list[int]:
 
 
 def engine_choice() -> None:
-    """Offer which exact engine proves, and for how long."""
+    """Offer which exact engine proves, for how long and on how many cores."""
     settings = scenario().made()
-    words = {"auto": "auto (HiGHS and search)", "highs": "HiGHS, step model", "printed": "the printed MIP"}
+    words = {"auto": "auto (CP-SAT and search)", "cpsat": "CP-SAT, constraints", "highs": "HiGHS, step model",
+             "printed": "the printed MIP"}
     key = widget("engine", settings.engine if settings.engine in words else "auto")
     st.selectbox("Exact engine", list(words), format_func=words.__getitem__, key=key, on_change=chosen, args=("engine", key),
-                 help="The list scheduler answers every slider; this engine proves. The printed MIP is for small graphs.")
+                 help="The list scheduler answers every slider; this engine proves. auto: CP-SAT and the local search side by "
+                 "side, HiGHS with them from the third core on. The printed MIP is for small graphs.")
     key = widget("time_limit_s", settings.time_limit_s)
     st.select_slider("Time limit", _with((5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0), settings.time_limit_s), key=key,
                      format_func=lambda v: f"{short(v)} s" if v < 120 else f"{short(v / 60)} min", on_change=chosen,
                      args=("time_limit_s", key))
+    key = widget("threads", settings.threads)
+    cores = os.cpu_count() or 1
+    st.select_slider("Cores", _with((n for n in (1, 2, 3, 4, 6, 8, 12, 16) if n <= max(2, cores)), settings.threads), key=key,
+                     on_change=chosen, args=("threads", key), help=f"How many cores a solve may use; this machine has {cores}.")

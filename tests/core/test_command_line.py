@@ -276,7 +276,7 @@ def test_workload_lists_what_there_is(run: Any) -> None:
 
 # rcpsp
 
-@pytest.mark.parametrize("engine", ["auto", "highs"])
+@pytest.mark.parametrize("engine", ["auto", "highs", "cpsat"])
 def test_rcpsp_proves_a_small_optimum(run: Any, engine: str) -> None:
     status, out, _ = run("rcpsp", "p.sm", "--engine", engine, "--json")
     record = json.loads(out)
@@ -308,7 +308,7 @@ BAD: list[tuple[list[str], list[str]]] = [
     (["schedule", "none.json", "c.json"], ["none.json", "no such file"]),
     (["schedule", "g.json", "none.json"], ["none.json", "no such file"]),
     (["schedule", ".", "c.json"], [".: ", "directory"]),
-    (["schedule", "g.json", "c.json", "--engine", "cplex"], ["engine", "auto, list, highs, printed", "cplex"]),
+    (["schedule", "g.json", "c.json", "--engine", "cplex"], ["engine", "auto, list, highs, cpsat, printed", "cplex"]),
     (["schedule", "g.json", "c.json", "--model", "real"], ["--model", "physical", "real"]),
     (["schedule", "g.json", "c.json", "--port-gbps", "fast"], ["--port-gbps", "must be a number", "fast"]),
     (["schedule", "g.json", "c.json", "--port-gbps", "nan"], ["command line", "port_gbps", "finite"]),

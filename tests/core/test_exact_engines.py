@@ -208,9 +208,11 @@ def test_nothing_to_do_takes_no_time(engine):
 
 def test_a_model_too_large_is_refused_with_its_size(monkeypatch):
     problem = busy_problem()
+    horizon = int((serial_schedule(problem) + problem.duration).max())
+    model = step_model.StepModel(problem, windows(problem, horizon), critical_path(problem), horizon)
     monkeypatch.setattr(step_model, "MAX_COLUMNS", 100)
     with pytest.raises(InputError, match=r"the exact model would have [\d,]+ columns \(limit 100\): use list") as refusal:
-        solve_highs(problem, LIMITS)
+        model.refuse_if_too_large()
     assert (refusal.value.file, refusal.value.field) == ("settings", "engine")
 
 

@@ -6,9 +6,13 @@ import pytest
 
 from topox_core.errors import InputError
 from topox_core.schedule.answer import Limits
+from topox_core.schedule.bounds import best_bound
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.highs import solve_highs
+from topox_core.schedule.planner import Planner
 from topox_core.schedule.psplib import read_psplib
+from topox_core.schedule.search import LocalSearch
+from topox_core.schedule.solve import solve_problem
 
 # Written for this test in PSPLIB's layout: two jobs compete for R1, optimum 3 + 4 + 2.
 SMALL = """************************************************************************
@@ -72,6 +76,30 @@ def test_published_optima_are_proved(shared, name, optimum):
     answer = solve_highs(problem, Limits(time_limit_s=120))
     assert violation(problem, answer.start) is None
     assert (answer.makespan(problem), answer.bound, answer.stopped_by) == (optimum, optimum, "proof")
+
+
+PUBLISHED = pytest.mark.parametrize(("name", "optimum"), [("j3013_1", 58), ("j301_1", 43), ("j302_1", 38), ("j305_1", 53),
+                                                          ("j3037_1", 79)])
+
+
+@PUBLISHED
+def test_the_local_search_finds_every_published_optimum(shared, name, optimum):
+    problem = read_psplib((shared / "data" / "psplib" / f"{name}.sm").read_bytes(), f"{name}.sm")
+    planner = Planner.of(problem, best_bound(problem, 0).ticks, continuous=False, dark_slots=0)
+    search = LocalSearch(planner, planner.best_plan())
+    while search.makespan > optimum and search.steps < 150_000:  # some seconds of one core
+        search.go_on(500)
+    assert search.best_plan().makespan == optimum
+    assert violation(problem, search.best_plan().start) is None
+
+
+@PUBLISHED
+def test_five_seconds_of_all_engines_leave_a_bound_below_and_a_schedule_near_the_published_optimum(shared, name, optimum):
+    problem = read_psplib((shared / "data" / "psplib" / f"{name}.sm").read_bytes(), f"{name}.sm")
+    answer = solve_problem(problem, "auto", Limits(time_limit_s=5, threads=2))
+    assert violation(problem, answer.start) is None
+    assert answer.bound <= optimum <= answer.makespan(problem) <= 1.06 * optimum
+    assert (answer.stopped_by == "proof") == (answer.bound == answer.makespan(problem))
 
 
 def test_a_hard_instance_stops_at_the_limit_with_its_gap_shown(shared):

@@ -15,7 +15,7 @@ from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import prove, quick, solve
 
-ENGINES = ("list", "auto", "highs", "printed")
+ENGINES = ("list", "auto", "highs", "cpsat", "printed")
 
 
 def bench(shared, name):
@@ -46,8 +46,28 @@ def test_every_engine_passes_the_checker_and_stays_between_bound_and_list(engine
         result = solve(g, c, Settings.of(model, tick=0.2, engine=engine, time_limit_s=20, **settings))
         assert listed.bound_ms <= result.bound_ms <= result.makespan_ms <= listed.makespan_ms
         assert check(g, c, to_record(result)).ok
-        if model == "paper" and engine != "list":
+        if model == "paper" and engine not in ("list", "cpsat"):  # CP-SAT has no model of shared circuits
             assert result.status == "optimal", (seed, result.message)
+
+
+def test_every_exact_engine_proves_the_same_optimum():
+    for seed, duplex in ((0, "full"), (5, "half")):
+        g, c = random_graph(seed, tasks=10, servers=3, collectives=False), cluster(3, duplex=duplex)
+        results = {engine: solve(g, c, Settings.of(circuits="per-slot", tick="slot", engine=engine, time_limit_s=60))
+                   for engine in ("auto", "highs", "cpsat", "printed")}
+        assert {result.status for result in results.values()} == {"optimal"}, seed
+        assert len({result.makespan_ms for result in results.values()}) == 1, seed
+        assert all(check(g, c, to_record(result)).ok for result in results.values())
+
+
+def test_shared_circuits_are_refused_by_cp_sat_in_one_line_and_solved_by_highs_under_auto():
+    g, c = random_graph(0, tasks=12, servers=3, collectives=False), cluster(3)
+    refused = solve(g, c, Settings.of("paper", tick=0.2, engine="cpsat", time_limit_s=20))
+    assert refused.message.startswith("No exact solve: CP-SAT has no model of shared circuits (eq. 6 as printed): use highs")
+    assert "\n" not in refused.message
+    assert check(g, c, to_record(refused)).ok
+    auto = solve(g, c, Settings.of("paper", tick=0.2, time_limit_s=60))
+    assert (auto.status, auto.message) == ("optimal", "")
 
 
 def test_patience_pays_and_only_the_exact_engine_proves_it():
@@ -67,9 +87,10 @@ def test_lists_are_within_a_tenth_of_the_best_known_value_on_the_whole_suite(sha
 
 @pytest.mark.parametrize("name", ["tiny-1f1b-p3m3", "tiny-dlrm-n3", "tiny-fsdp-n3l2", "tiny-interleaved-p2v2m2", "tiny-moe-n3l1",
                                   "tiny-random-35"])
-def test_highs_proves_every_tiny_instance_of_the_suite(shared, name):
+@pytest.mark.parametrize("engine", ["highs", "cpsat", "auto"])
+def test_exact_engines_prove_every_tiny_instance_of_the_suite(shared, name, engine):
     g, c = bench(shared, name)
-    result = solve(g, c, Settings.of(circuits="per-slot", tick="slot", engine="highs", time_limit_s=200))
+    result = solve(g, c, Settings.of(circuits="per-slot", tick="slot", engine=engine, time_limit_s=200))
     assert (result.status, result.makespan_ms) == ("optimal", best_known(shared)[name])
 
 
@@ -128,8 +149,9 @@ def test_a_solver_that_is_killed_is_reported_and_the_last_schedule_kept():
 def test_a_time_limit_of_nothing_returns_the_list_schedule():
     g, c = hard()
     result = solve(g, c, Settings.of(time_limit_s=0.0))
-    assert result.makespan_ms <= quick(g, c, Settings.of()).makespan_ms
+    assert result.makespan_ms == quick(g, c, Settings.of(time_limit_s=0.0)).makespan_ms
     assert result.stopped_by == "time_limit"
+    assert check(g, c, to_record(result)).ok
 
 
 def test_a_graph_without_any_time_takes_none():

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.core.fake_solvers import saying, solved_by_cpsat
 from tests.core.problem_builder import Fabric, build, random_problem
 from topox_core.errors import InputError
 from topox_core.schedule import wire
@@ -62,12 +63,6 @@ def heard_from(process: SolverProcess) -> list[Progress]:
     return news
 
 
-def saying(*lines: str, then: str = "") -> tuple[str, ...]:
-    """A child that reads its request, says the lines and then does something else."""
-    code = f"import sys, os, time\nsys.stdin.readline()\nfor line in {list(lines)!r}:\n    print(line, flush=True)\n{then}"
-    return (sys.executable, "-c", code)
-
-
 @pytest.mark.parametrize(("engine", "solve"), [("highs", solve_highs), ("printed", solve_printed)])
 def test_a_process_finds_what_the_engine_finds(engine, solve):
     problem = easy_problem()
@@ -78,6 +73,24 @@ def test_a_process_finds_what_the_engine_finds(engine, solve):
     assert makespan(problem, answer.start) == answer.bound
     assert heard
     assert heard[-1].incumbent == heard[-1].bound == answer.bound
+
+
+def test_a_process_finds_what_cp_sat_finds():
+    problem = easy_problem()
+    answer = solve_in_process("cpsat", problem, Limits(time_limit_s=60))
+    here, = solved_by_cpsat([problem], Limits(time_limit_s=60))
+    assert (answer.bound, answer.stopped_by, answer.bound_by) == (here.bound, "proof", here.bound_by)
+    assert makespan(problem, answer.start) == answer.bound == solve_highs(problem, Limits(time_limit_s=60)).bound
+
+
+def test_a_schedule_that_is_offered_survives_the_journey_and_any_other_line_means_stop():
+    start = serial_schedule(easy_problem())
+    arrived = wire.read_offer(wire.offer(start))
+    assert np.array_equal(arrived, start)
+    assert arrived.dtype == start.dtype
+    floats = json.dumps({"start": {"dtype": "<f8", "base64": ""}}).encode()
+    for line in (b"", b"stop\n", b"{}\n", b'{"start": 3}\n', floats):
+        assert wire.read_offer(line) is None
 
 
 def test_a_request_survives_the_journey():
@@ -110,10 +123,11 @@ def test_polling_never_waits_and_tells_each_piece_once():
             assert progress.start is None or violation(problem, progress.start) is None
 
 
-def test_cancelling_keeps_the_schedule_and_the_bound():
+@pytest.mark.parametrize("engine", ["highs", "cpsat"])
+def test_cancelling_keeps_the_schedule_and_the_bound(engine):
     problem = long_problem()
     start = serial_schedule(problem)
-    with SolverProcess("highs", problem, Limits(time_limit_s=60, start=start)) as process:
+    with SolverProcess(engine, problem, Limits(time_limit_s=60, start=start)) as process:
         wait_until(lambda: process._process.poll() is None)
         process.cancel()
         answer = finished(process)
@@ -131,9 +145,10 @@ def test_a_solve_in_a_process_is_cancelled_by_stop():
     assert violation(problem, answer.start) is None
 
 
-def test_the_time_limit_ends_the_process():
+@pytest.mark.parametrize("engine", ["highs", "cpsat"])
+def test_the_time_limit_ends_the_process(engine):
     problem = long_problem()
-    answer = solve_in_process("highs", problem, Limits(time_limit_s=1.0))
+    answer = solve_in_process(engine, problem, Limits(time_limit_s=1.0))
     assert answer.stopped_by == "time_limit"
     assert violation(problem, answer.start) is None
     assert critical_path(problem) <= answer.bound <= makespan(problem, answer.start)

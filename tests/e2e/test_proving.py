@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import time
@@ -82,8 +83,19 @@ def test_cancel_ends_the_solve_and_keeps_the_schedule(tab: Tab, server: Server, 
     tab.open(LONG)
     tab.prove()
     wait_for(server, only_new, some=True)
+    # How long the answer took goes to the log; how busy the machine is decides it as well, so that nothing hangs on it.
+    tab.page.evaluate("""() => {
+      document.addEventListener('click', () => { window.clicked = performance.now(); }, true);
+      new MutationObserver(() => {
+        const card = document.querySelector('.st-key-certificate');
+        if (window.clicked && !window.answered && card && card.textContent.includes('cancelled'))
+          window.answered = performance.now();
+      }).observe(document.body, {childList: true, subtree: true, characterData: true});
+    }""")
     tab.button("Cancel").click()
     expect(tab.certificate).to_contain_text("cancelled")
+    logging.getLogger(__name__).info("cancelled is on screen %.0f ms after the click",
+                                     tab.page.evaluate("() => window.answered - window.clicked"))
     wait_for(server, only_new, some=False)
     expect(tab.seal).to_contain_text("Feasible, within")
     expect(tab.chart("gantt")).to_be_visible()
@@ -125,3 +137,29 @@ def test_a_killed_solver_is_reported_and_the_page_goes_on(tab: Tab, server: Serv
     expect(tab.kpi("Iteration")).not_to_have_text(before)
     tab.still().prove()
     wait_for(server, only_new, some=True)
+
+
+def test_a_race_draws_every_engine_and_its_finding_agrees_with_the_headline(tab: Tab) -> None:
+    tab.open("/Schedule?sample=race&race_s=5")
+    listed = tab.kpi("Iteration").inner_text()
+    tab.button("Start the race").click()
+    expect(tab.page.locator(".st-key-race_live .main-svg").first).to_be_visible()
+    expect(tab.page.locator(".st-key-race_chart .main-svg").first).to_be_visible()
+    tab.still()
+    expect(tab.seal).to_contain_text("Proved optimal")
+    proved = tab.kpi("Iteration").inner_text()
+    assert milliseconds(proved) < milliseconds(listed)
+    expect(tab.page.locator(".card").filter(has_text="above").first).to_contain_text("prove")
+    names = tab.chart("race_chart").evaluate("chart => chart.data.map(trace => trace.name)")
+    assert list(dict.fromkeys(names)) == ["list", "HiGHS", "CP-SAT", "auto"]
+
+
+def test_a_cancelled_race_keeps_the_engines_that_had_ended(tab: Tab, server: Server, only_new: set[int]) -> None:
+    tab.open("/Schedule?sample=moe&race_s=60")
+    tab.button("Start the race").click()
+    wait_for(server, only_new, some=True)
+    tab.button("Cancel").click()
+    expect(tab.message).to_contain_text("The engines that had ended are kept")
+    wait_for(server, only_new, some=False)
+    expect(tab.still().button("Run the other 3")).to_be_enabled()
+    expect(tab.button("Prove it")).to_be_enabled()

@@ -146,3 +146,58 @@ def test_a_graph_too_large_for_an_engine_is_refused_in_one_line_and_stays_schedu
     assert not at.exception
     assert "No exact solve: the printed model would have" in words(at)
     assert metric(at, "Iteration")
+
+
+def test_the_list_schedules_story_is_a_sentence_with_a_table_and_no_chart(visit):
+    at = visit(SCHEDULE, sample="blackboard")
+    assert "How this answer came about" in words(at)
+    assert "List scheduling met the bound, 10 ms" in words(at)
+    assert not any(element.proto.id.endswith("-search") for element in at.get("plotly_chart"))
+
+
+def test_every_engine_can_be_chosen_and_so_can_the_cores(visit):
+    at = visit(SCHEDULE, sample="patience", engine="cpsat", threads="1")
+    assert not at.exception and not at.warning
+    assert at.selectbox(key="w_engine").value == "cpsat"
+    assert at.select_slider(key="w_threads").value == 1
+    at.select_slider(key="w_threads").set_value(2).run()
+    at.selectbox(key="w_engine").set_value("auto").run()
+    assert address(at) == {"sample": "patience"}
+
+
+def test_more_cores_than_the_machine_has_are_refused_in_one_line(visit):
+    at = visit(SCHEDULE, sample="blackboard", threads="100000")
+    assert [w.value for w in at.warning] == ["Ignored in the link: threads=100000"]
+
+
+def test_the_race_is_offered_with_its_limit_from_the_link(visit):
+    at = visit(SCHEDULE, sample="patience", race_s="2")
+    assert not at.exception
+    assert "Who finds the shortest schedule of this graph" in words(at)
+    assert "At most 6 s on 2 cores" in words(at)
+    assert at.select_slider(key="w_race_s").value == 2.0
+    at.select_slider(key="w_race_s").set_value(5.0).run()
+    assert "race_s" not in address(at)
+
+
+def test_a_race_ends_in_a_finding_that_the_headline_agrees_with(visit):
+    at = visit(SCHEDULE, sample="patience")
+    at.button(key="race").click().run()
+    assert not at.exception
+    assert next(b for b in at.button if b.key == "prove").disabled
+    deadline = time.monotonic() + 60
+    while "Solid: the best schedule" not in words(at) or any(b.key == "cancel_race" for b in at.button):
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+        at.run()
+    assert not at.exception
+    assert "prove 14 ms" in words(at)
+    assert metric(at, "Iteration") == "14 ms"
+    assert "Proved optimal" in words(at)
+    assert [b for b in at.button if b.key == "race"] == []
+    assert chart(at, "race_chart")["data"]
+    # Another limit is another race; the first is there again when one comes back.
+    at.select_slider(key="w_race_s").set_value(2.0).run()
+    assert "Who finds the shortest schedule" in words(at)
+    at.select_slider(key="w_race_s").set_value(5.0).run()
+    assert "prove 14 ms" in words(at)

@@ -130,7 +130,7 @@ def add_limits(command: argparse.ArgumentParser) -> None:
     group.add_argument("--time-limit", dest="time_limit_s", type=number, metavar="S", help="seconds (default 60)")
     group.add_argument("--gap", type=number, metavar="X", help="stop at this relative gap (default 0: a proof)")
     group.add_argument("--seed", type=whole, metavar="N", help="seed of the search (default 0)")
-    group.add_argument("--threads", type=positive, metavar="N", help="threads of the exact engine (default 1)")
+    group.add_argument("--threads", type=positive, metavar="N", help="cores that the solve may use (default 2)")
 
 
 def settings(options: argparse.Namespace) -> Settings:

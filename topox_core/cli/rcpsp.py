@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from topox_core.schedule.answer import Answer, Progress
     from topox_core.schedule.problem import Problem
 
-ENGINES = ("auto", "list", "highs")
+ENGINES = ("auto", "list", "highs", "cpsat")
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:

@@ -24,8 +24,8 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
                                   description="Schedule a task graph on a cluster; print makespan, bound and verdict.")
     command.add_argument("graph", metavar="GRAPH", help="task graph: .json, .csv or .fbuf, each also .gz")
     command.add_argument("cluster", metavar="CLUSTER", help="cluster: .cluster.json")
-    command.add_argument("--engine", metavar="auto|list|highs|printed",
-                         help="auto (default) combines what there is; list needs no exact solver")
+    command.add_argument("--engine", metavar="auto|list|highs|cpsat|printed",
+                         help="auto (default) runs what there is side by side; list needs no exact solver")
     command.add_argument("--tick-ms", dest="tick", type=given.tick, metavar="X|slot|auto",
                          help="clock of compute tasks; divides the slot (default auto)")
     command.add_argument("--output", metavar="FILE", help="write the whole result, tasks and circuits included")

@@ -18,6 +18,7 @@ from topox_core.graph.lowering import lower
 from topox_core.graph.task_graph import TaskGraph
 from topox_core.schedule.answer import StoppedBy, never
 from topox_core.schedule.circuits import Booking, changed_rows
+from topox_core.schedule.folded_proof import started
 from topox_core.schedule.planner import Plan, Planner, Prepared
 from topox_core.schedule.port_scheduler import Booked
 from topox_core.schedule.proof import Proof
@@ -25,9 +26,6 @@ from topox_core.schedule.reduction import reduce
 from topox_core.schedule.report import story_line, to_result
 from topox_core.schedule.result import Result, StoryLine
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.solve import shaken
-
-POLL_S = 0.02
 
 
 def run_scheduled(order: Order, stop: Stop) -> FabricRun:
@@ -73,7 +71,7 @@ def planned(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop =
 
 
 def proving(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
-    """Return an exact solve in the background that starts from what :func:`planned` returns, shaken a little.
+    """Return an exact solve in the background that starts from what :func:`planned` returns.
 
     Raises
     ------
@@ -83,8 +81,7 @@ def proving(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
     order = _order(graph, cluster, settings)
     began = time.monotonic()
     prepared, best, story = _listed(order, _profile(order), never, began)
-    best = shaken(prepared, best, never)
-    return Proof(prepared, best, spent_before_s=time.monotonic() - began, story=story)
+    return started(prepared, best, time.monotonic() - began, story)
 
 
 def _order(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Order:
@@ -126,16 +123,7 @@ def _solved(order: Order, profile: Profile | None, stop: Stop) -> Result:
         if best.makespan <= bound.ticks:
             ended = "proof"
         return to_result(prepared, best, bound.ticks, bound.text, ended, tuple(story), time.monotonic() - began)
-    proof = Proof(prepared, best, spent_before_s=time.monotonic() - began, story=story)
-    try:
-        while proof.running:
-            proof.poll()
-            if stop():
-                proof.cancel()
-            time.sleep(POLL_S)
-        return proof.result()
-    finally:
-        proof.close()
+    return started(prepared, best, time.monotonic() - began, story).finish(stop)
 
 
 def _prepared(order: Order) -> Prepared:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 NBSP = "\u00a0"
 
@@ -31,6 +32,18 @@ def time(value_ms: float) -> str:
     if 0 < abs(value_ms) < 0.01:
         return f"{short(value_ms * 1000)}{NBSP}µs"
     return f"{short(value_ms)}{NBSP}ms"
+
+
+def apart(values_ms: Sequence[float]) -> list[str]:
+    """Return times as :func:`time` does, with more digits where it takes them to tell different ones apart."""
+    words = [time(value) for value in values_ms]
+    different = len({f"{value:.9g}" for value in values_ms})
+    for digits in range(4, 10):
+        if len(set(words)) >= different:
+            break
+        words = [f"{value / 1000:,.{digits}g}{NBSP}s" if abs(value) >= 1000 else f"{value:,.{digits}g}{NBSP}ms"
+                 for value in values_ms]
+    return words
 
 
 def seconds(value_s: float) -> str:

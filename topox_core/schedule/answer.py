@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.schedule.problem import Problem
+from topox_core.schedule.problem import Int, Problem
 
 Status = Literal["optimal", "feasible", "infeasible", "unknown"]
 StoppedBy = Literal["proof", "time_limit", "gap", "cancelled", "heuristic", "failed"]
@@ -21,13 +21,14 @@ StoppedBy = Literal["proof", "time_limit", "gap", "cancelled", "heuristic", "fai
 
 @dataclass(frozen=True)
 class Progress:
-    """One line of a solve's story: at ``elapsed_s``, best makespan and bound so far, in ticks."""
+    """One line of a solve's story: at ``elapsed_s``, best makespan and bound so far, in ticks; ``words`` say what binds."""
 
     elapsed_s: float
     incumbent: int | None
     bound: int
     source: str
     start: NDArray[np.int64] | None = None
+    words: str = ""
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,18 @@ class Answer:
 
 
 Stop = Callable[[], bool]
+News = Callable[[], Int | None]
 OnProgress = Callable[[Progress], None]
 
 
 def never() -> bool:
     """Return False: a stop that is never asked for."""
     return False
+
+
+def no_news() -> Int | None:
+    """Return None: nobody else looks for schedules."""
+    return None
 
 
 def silent(progress: Progress) -> None:
@@ -83,6 +90,7 @@ def silent(progress: Progress) -> None:
 class Engine(Protocol):
     """One way of solving the reduced problem."""
 
-    def __call__(self, problem: Problem, limits: Limits, stop: Stop = never, on_progress: OnProgress = silent) -> Answer:
-        """Return the best answer found before a limit or ``stop``."""
+    def __call__(self, problem: Problem, limits: Limits, stop: Stop = never, on_progress: OnProgress = silent,
+                 news: News = no_news) -> Answer:
+        """Return the best answer found before a limit or ``stop``; ``news`` gives a better schedule found elsewhere, once."""
         ...

@@ -70,7 +70,7 @@ class BestKnown:
         bound = min(bound, self.makespan)
         if bound > self.bound:
             self.bound, self.bound_by = bound, words
-            self.on_progress(Progress(self.elapsed_s, self.makespan, bound, source))
+            self.on_progress(Progress(self.elapsed_s, self.makespan, bound, source, None, words))
 
     def raise_dual(self, dual: float, unit: int, source: str, words: str) -> None:
         """Take a solver's dual bound, rounded up to the steps of ``unit`` ticks in which makespans come."""

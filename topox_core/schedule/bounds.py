@@ -35,9 +35,15 @@ def best_bound(problem: Problem, dark_slots: int) -> Bound:
     head = passes.heads(order, problem.pred_ptr, problem.pred_idx, problem.duration, problem.on_grid, problem.ticks_per_slot)
     tail = passes.tails(order, problem.succ_ptr, problem.succ_idx, problem.duration)
     best = _critical_path(problem, head, tail)
-    for candidate in (_device_load(problem, head, tail, best.ticks), _port_load(problem, head, tail, best.ticks, dark_slots)):
-        if candidate is not None and candidate.ticks > best.ticks:
-            best = candidate
+    return load_bounds(problem, head, tail, best.ticks, dark_slots) or best
+
+
+def load_bounds(problem: Problem, head: Int, tail: Int, beat: int, dark_slots: int = 0) -> Bound | None:
+    """Return the best bound above ``beat`` ticks from the load of one device or port row; heads and tails must be valid."""
+    best: Bound | None = None
+    for candidate in (_device_load(problem, head, tail, beat), _port_load(problem, head, tail, beat, dark_slots)):
+        if candidate is not None and candidate.ticks > beat:
+            best, beat = candidate, candidate.ticks
     return best
 
 
@@ -96,7 +102,7 @@ def _port_load(problem: Problem, head: Int, tail: Int, beat: int, dark_slots: in
     owner = np.repeat(np.arange(problem.n, dtype=np.int32), np.diff(problem.demand_ptr))
     order = np.argsort(problem.demand_resource, kind="stable")
     edges = np.searchsorted(problem.demand_resource[order], np.arange(len(problem.capacity) + 1))
-    unit = problem.ticks_per_slot
+    unit, shares = problem.ticks_per_slot, problem.shares
     best: Bound | None = None
     for r in range(len(problem.capacity)):
         uses = order[edges[r]:edges[r + 1]]
@@ -105,7 +111,7 @@ def _port_load(problem: Problem, head: Int, tail: Int, beat: int, dark_slots: in
             continue
         work = problem.duration[tasks] // unit * problem.demand_amount[uses]
         capacity = int(problem.capacity[r])
-        if problem.shares:
+        if shares:
             pair = problem.pair[tasks]
             ticks, first, last = passes.shared_load_bound(
                 head[tasks], work, tail[tasks], pair, int(pair.max()) + 1, capacity, unit, THRESHOLDS)
@@ -122,19 +128,14 @@ def _port_load(problem: Problem, head: Int, tail: Int, beat: int, dark_slots: in
 def _dark_load(
     problem: Problem, tasks: Int32, work: Int, head: Int, tail: Int, capacity: int, dark_slots: int
 ) -> tuple[int, int, int]:
-    """Return the load bound of one server's ports with a dark time for every circuit they must set up.
-
-    Only the first circuit of a port stands before the iteration begins, so c ports that serve P pairs
-    spend at least work + (P - c) * dark slots between the first head and the last tail.
-    """
+    """Return the load bound of one server's ports with a dark time for every circuit they must set up."""
     assert problem.network is not None
-    network, unit = problem.network, problem.ticks_per_slot
-    carried = tasks[problem.duration[tasks] > 0]
-    if not len(carried):
+    network = problem.network
+    carried = problem.duration[tasks] > 0
+    if not carried.any():
         return 0, 0, 0
-    code = network.source[carried].astype(np.int64) * network.servers + network.destination[carried]
-    pairs = len(np.unique(code))
-    first = int(-(-head[carried].min() // unit))
-    last = int(tail[carried].min())
-    slots = -(-(int(work.sum()) + max(0, pairs - capacity) * dark_slots) // capacity)
-    return (first + slots) * unit + last, first * unit, last
+    kept = tasks[carried]
+    code = network.source[kept].astype(np.int64) * network.servers + network.destination[kept]
+    _, pair = np.unique(code, return_inverse=True)
+    return passes.dark_load_bound(head[kept], work[carried], tail[kept], pair.astype(np.int32), int(pair.max()) + 1, capacity,
+                                  problem.ticks_per_slot, dark_slots, THRESHOLDS)

@@ -2,65 +2,61 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 from topox_core.schedule import mip
-from topox_core.schedule.answer import Answer, Limits, OnProgress, Stop, StoppedBy, never, silent
+from topox_core.schedule.answer import Answer, Limits, News, OnProgress, Stop, StoppedBy, never, no_news, silent
 from topox_core.schedule.best_known import BestKnown, opened
 from topox_core.schedule.feasibility import impossible
+from topox_core.schedule.large_neighbourhood import SubSolve, Undecided, search_neighbourhoods
+from topox_core.schedule.narrowing import ELSEWHERE, PROPAGATION, PROPAGATION_BY, narrowed, raised
 from topox_core.schedule.problem import Int, Problem
-from topox_core.schedule.propagation import Propagator, raised_bound
 from topox_core.schedule.step_model import StepModel
 from topox_core.schedule.windows import Windows, coarsened, windows
 
-SOURCE = "HiGHS"
+SOURCE, NEIGHBOURHOODS = "HiGHS", "HiGHS neighbourhoods"
 BOUND_BY = "branch and bound (HiGHS, step formulation)"
-PROPAGATION = "propagation"
-PROPAGATION_BY = "propagation: no shorter schedule fits its time windows"
-# Shares of the time left: to raise the bound by propagation, to look for a schedule as short as the bound, and to
-# narrow the windows of one model.
-BOUND_SHARE = 0.25
-REACH_SHARE = 0.4
-WINDOWS_SHARE = 0.1
+REACH_SHARE = 0.4  # of the time left, to look for a schedule as short as the bound
+WHOLE_COLUMNS = 60_000  # larger models are left to neighbourhoods
+FREE_TASKS = 120  # of the first neighbourhood
 
 
-def solve_highs(problem: Problem, limits: Limits, stop: Stop = never, on_progress: OnProgress = silent) -> Answer:
+def solve_highs(problem: Problem, limits: Limits, stop: Stop = never, on_progress: OnProgress = silent,
+                news: News = no_news) -> Answer:
     """Solve the reduced problem with HiGHS.
 
-    Propagation raises the bound first. Then the model is built for schedules as short as the bound, whose
-    windows are narrow; if that decides nothing soon, for any shorter than the best known, and anew with narrower
-    windows whenever one is found. That none is left proves the last one optimal.
+    Bounds first (:mod:`topox_core.schedule.narrowing`). Then the model is built for schedules as short as
+    the bound, whose windows are narrow; if that decides nothing soon, for any shorter than the best known,
+    and anew with narrower windows whenever one is found. That none is left proves the last one optimal.
+    Where the model would be large, large neighbourhoods take its place.
 
     Parameters
     ----------
     limits
         ``bound`` must be valid; ``start`` gives the horizon of the time windows (without it a plain serial
         schedule does, at the price of a larger model).
-
-    Raises
-    ------
-    InputError
-        If the model would be too large; the size is named.
     """
     reason = impossible(problem)
     if reason is not None:
         return Answer(None, limits.bound, "", "proof", infeasible=True, message=reason)
     known = opened(problem, limits, on_progress)
     coarse, tick = coarsened(problem)
-    if not known.close_enough:
-        _model(coarse, tick, known, known.makespan // tick, windows(coarse, known.makespan // tick)).refuse_if_too_large()
-        _propagate(coarse, tick, known, stop)
+    step = raised(coarse, tick, known, stop)
     ended: StoppedBy = "time_limit"
+    if known.close_enough or stop():
+        return known.answer("cancelled" if stop() else ended)
+    if not _fits(coarse, tick, known):
+        search_neighbourhoods(coarse, tick, step, known, _sub_solve(limits), stop, news, NEIGHBOURHOODS, FREE_TASKS)
+        return known.answer("cancelled" if stop() else ended)
     until = known.elapsed_s + REACH_SHARE * known.left_s
     while _open(known, stop) and known.elapsed_s < until:
         before = known.bound
-        ended = _within(coarse, tick, -(-known.bound // tick), known, until, stop)
+        ended = _within(coarse, tick, -(-known.bound // tick), known, until, stop, news)
         if known.bound == before:
             break
     while _open(known, stop):
         shortest = known.makespan
-        ended = _within(coarse, tick, known.makespan // tick - 1, known, known.limits.time_limit_s, stop)
+        ended = _within(coarse, tick, known.makespan // tick - 1, known, known.limits.time_limit_s, stop, news)
         if known.makespan == shortest:
             break
     return known.answer("cancelled" if stop() else ended)
@@ -70,29 +66,42 @@ def _open(known: BestKnown, stop: Stop) -> bool:
     return not known.close_enough and known.left_s > 0 and not stop()
 
 
+def _fits(coarse: Problem, tick: int, known: BestKnown) -> bool:
+    """Whether the whole problem is worth one model."""
+    horizon = known.makespan // tick
+    return int(_model(coarse, tick, known, horizon, windows(coarse, horizon)).width.sum()) <= WHOLE_COLUMNS
+
+
 def _model(coarse: Problem, tick: int, known: BestKnown, horizon: int, given: Windows) -> StepModel:
     """Return the model of schedules that end by the horizon; ``tick`` is the coarse problem's in the problem's own."""
     return StepModel(coarse, given, -(-known.bound // tick), horizon)
 
 
-def _propagate(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> None:
-    """Raise the bound by propagation if the problem is small enough for it."""
-    propagator, horizon = Propagator(coarse), known.makespan // tick
-    if not propagator.worthwhile(horizon):
-        return
-    step = _model(coarse, tick, known, horizon, windows(coarse, horizon)).step
-    raised_bound(propagator, -(-known.bound // tick // step) * step, horizon, step, BOUND_SHARE * known.left_s, stop,
-                 lambda bound: known.raise_bound(bound * tick, PROPAGATION, PROPAGATION_BY))
+def _sub_solve(limits: Limits) -> SubSolve:
+    """Return what finds any schedule of a problem in windows."""
+
+    def solve(problem: Problem, given: Windows, horizon: int, seconds: float, stop: Stop) -> Int | Undecided:
+        model = StepModel(problem, given, horizon, horizon)
+        if model.empty:
+            return "none"
+        if int(model.width.sum()) > WHOLE_COLUMNS:
+            return "too large"
+        outcome = mip.solve(model.build(), mip.Run(seconds, 0.0, 1.0, limits.threads, limits.seed), None, stop, _unheard, _no_end)
+        if outcome.values is not None:
+            return model.start(outcome.values)
+        return "none" if outcome.ended == "infeasible" else "undecided"
+
+    return solve
 
 
-def _within(coarse: Problem, tick: int, horizon: int, known: BestKnown, until_s: float, stop: Stop) -> StoppedBy:
+def _within(coarse: Problem, tick: int, horizon: int, known: BestKnown, until_s: float, stop: Stop, news: News) -> StoppedBy:
     """Look for schedules that end by the horizon (coarse ticks), better than the best known.
 
     Ends when there are none, which raises the bound, when the best of them is found, at the first one that is
     better (narrower windows are worth a new model), at ``until_s``, or when asked to.
     """
     shortest = known.makespan
-    given = _windows(coarse, horizon, known, stop)
+    given = narrowed(coarse, horizon, known, stop)
     if given is None:
         known.raise_bound((horizon + 1) * tick, PROPAGATION, PROPAGATION_BY)
         return "proof"
@@ -100,19 +109,24 @@ def _within(coarse: Problem, tick: int, horizon: int, known: BestKnown, until_s:
     if model.empty:
         known.raise_bound(-(-(horizon + 1) // model.step) * model.step * tick, PROPAGATION, PROPAGATION_BY)
         return "proof"
+
+    def enough() -> bool:
+        start = news()
+        if start is not None:
+            known.offer(start, ELSEWHERE, tell=False)
+        return known.makespan < shortest
+
     return branch_and_bound(known, model.build(), None, lambda values: model.start(values) * tick, model.step * tick, until_s,
-                            stop, lambda: known.makespan < shortest, SOURCE, BOUND_BY, (horizon + 1) * tick)
+                            stop, enough, SOURCE, BOUND_BY, (horizon + 1) * tick)
 
 
-def _windows(coarse: Problem, horizon: int, known: BestKnown, stop: Stop) -> Windows | None:
-    """Return windows of schedules that end by the horizon, as narrow as is cheap; None if there are none."""
-    given, propagator = windows(coarse, horizon), Propagator(coarse)
-    if (given.earliest > given.latest).any():
-        return None
-    if not propagator.worthwhile(horizon):
-        return given
-    deadline = time.monotonic() + WINDOWS_SHARE * known.left_s
-    return propagator.shaved(given, horizon, True, lambda: stop() or time.monotonic() >= deadline)
+def _unheard(_values: mip.Float) -> None:
+    """Take no notice: the values come back in the outcome."""
+
+
+def _no_end(_dual: float) -> bool:
+    """Never end early: there is no objective."""
+    return False
 
 
 def branch_and_bound(known: BestKnown, built: mip.Mip, start: tuple[mip.Index, mip.Float] | None,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from topox_core.schedule.kernels import passes
 from topox_core.schedule.kernels.parallel import parallel
 from topox_core.schedule.kernels.serial import serial
+from topox_core.schedule.kernels.tasks import Tasks, by_rank, turned
 from topox_core.schedule.problem import Int, Int32, Problem
 
 IMPROVEMENT_ROUNDS = 8
@@ -40,33 +42,43 @@ class Generator:
     order: Int32
     head: Int
     tail: Int
-    device_ptr: Int32
-    pairs: int
+    tasks: Tasks
+    back: Tasks
     horizon_slots: int
 
     @staticmethod
     def of(problem: Problem, bound: int) -> Generator:
         """Prepare a problem; ``bound`` (ticks) sizes the first horizon, which grows if it must."""
-        order = passes.topological_order(problem.pred_ptr, problem.succ_ptr, problem.succ_idx)
-        head = passes.heads(order, problem.pred_ptr, problem.pred_idx, problem.duration, problem.on_grid, problem.ticks_per_slot)
-        tail = passes.tails(order, problem.succ_ptr, problem.succ_idx, problem.duration)
-        device_ptr = np.zeros(problem.devices + 1, np.int32)
-        held = problem.device[problem.device >= 0]
-        np.cumsum(np.bincount(held, minlength=problem.devices)[: problem.devices], out=device_ptr[1:])
-        pairs = int(problem.pair.max(initial=-1)) + 1
-        return Generator(problem, order, head, tail, device_ptr, pairs, 2 * (bound // problem.ticks_per_slot) + 64)
+        p = problem
+        order = passes.topological_order(p.pred_ptr, p.succ_ptr, p.succ_idx)
+        head = passes.heads(order, p.pred_ptr, p.pred_idx, p.duration, p.on_grid, p.ticks_per_slot)
+        tail = passes.tails(order, p.succ_ptr, p.succ_idx, p.duration)
+        device_ptr = np.zeros(p.devices + 1, np.int32)
+        held = p.device[p.device >= 0]
+        np.cumsum(np.bincount(held, minlength=p.devices)[: p.devices], out=device_ptr[1:])
+        pairs = int(p.pair.max(initial=-1)) + 1
+        tasks = Tasks(p.pred_ptr, p.pred_idx, p.succ_ptr, p.succ_idx, p.duration, p.on_grid, p.ticks_per_slot, p.device,
+                      device_ptr, p.demand_ptr, p.demand_resource, p.demand_amount, p.capacity, p.pair, pairs,
+                      pairs == 0 and bool((p.demand_amount == 1).all()))
+        return Generator(p, order, head, tail, tasks, turned(tasks), 2 * (bound // p.ticks_per_slot) + 64)
+
+    @cached_property
+    def place(self) -> Int32:
+        """Every task's place in the topological order."""
+        place = np.empty(len(self.order), np.int32)
+        place[self.order] = np.arange(len(self.order), dtype=np.int32)
+        return place
 
     def serially(self, rank: Int32, backwards: bool = False) -> tuple[Int, int]:
         """Return (start, makespan) of the serial scheme; backwards, times count from the end."""
-        p = self.problem
-        pred_ptr, pred_idx, succ_ptr, succ_idx = p.pred_ptr, p.pred_idx, p.succ_ptr, p.succ_idx
-        if backwards:
-            pred_ptr, pred_idx, succ_ptr, succ_idx = succ_ptr, succ_idx, pred_ptr, pred_idx
+        tasks = self.back if backwards else self.tasks
+        return self.in_sequence(by_rank(rank, tasks.pred_ptr, tasks.succ_ptr, tasks.succ_idx), backwards)
+
+    def in_sequence(self, sequence: Int32, backwards: bool = False) -> tuple[Int, int]:
+        """Return (start, makespan) of the serial scheme for a sequence that keeps the precedence."""
         horizon = self.horizon_slots
         while True:
-            start, makespan = serial(
-                rank, pred_ptr, pred_idx, succ_ptr, succ_idx, p.duration, p.on_grid, p.ticks_per_slot, p.device, self.device_ptr,
-                p.demand_ptr, p.demand_resource, p.demand_amount, p.capacity, p.pair, self.pairs, horizon)
+            start, makespan = serial(sequence, self.back if backwards else self.tasks, horizon)
             if makespan >= 0:
                 return start, makespan
             horizon *= 2
@@ -75,8 +87,8 @@ class Generator:
         """Return (start, makespan) of the parallel scheme."""
         p = self.problem
         return parallel(
-            rank, p.pred_ptr, p.succ_ptr, p.succ_idx, p.duration, p.on_grid, p.ticks_per_slot, p.device, self.device_ptr,
-            p.demand_ptr, p.demand_resource, p.demand_amount, p.capacity, p.pair, self.pairs)
+            rank, p.pred_ptr, p.succ_ptr, p.succ_idx, p.duration, p.on_grid, p.ticks_per_slot, p.device,
+            self.tasks.device_ptr, p.demand_ptr, p.demand_resource, p.demand_amount, p.capacity, p.pair, self.tasks.pairs)
 
     def improved(self, start: Int, makespan: int, enough: int, rounds: int = IMPROVEMENT_ROUNDS) -> tuple[Int, int]:
         """Return the schedule after forward-backward improvement (Tormos and Lova 2001) until it stalls.

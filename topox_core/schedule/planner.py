@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
 
 from topox_core.cluster import Cluster
 from topox_core.errors import InputError
@@ -14,7 +16,8 @@ from topox_core.graph.transfer_graph import TransferGraph
 from topox_core.schedule.answer import Stop, never
 from topox_core.schedule.circuits import Booking, changed_rows, per_slot
 from topox_core.schedule.feasibility import impossible
-from topox_core.schedule.list_scheduler import Generator, candidates, ranked
+from topox_core.schedule.folding import FOLD_ABOVE, Folding, fold
+from topox_core.schedule.list_scheduler import Generator, Listed, candidates, ranked
 from topox_core.schedule.port_scheduler import PortGenerator
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.reduction import Reduction, reduce
@@ -23,6 +26,10 @@ from topox_core.schedule.settings import Settings
 # Above this many tasks the rules stop at the first schedule that meets the bound; below, the rest
 # are tried as well, since one of them may change fewer circuits.
 KEEP_LOOKING = 5_000
+# Beside a folded plan, so many tasks are scheduled by rules on the whole (all rules up to 25,000 tasks, one from 150,000
+# on), and none where port rows x slots, eight bytes each, would be more.
+WHOLE_TASKS = 300_000
+WHOLE_CELLS = 40_000_000
 
 
 @dataclass(frozen=True)
@@ -89,11 +96,35 @@ class Planner:
         changes = int(changed_rows(booking, self.problem.network).sum())
         return Plan(start, makespan, booking, changes, source, start, makespan)
 
-    def plans(self) -> Iterator[Plan]:
-        """Yield plans by every rule, each better than those before."""
+    @cached_property
+    def folded(self) -> Folded | None:
+        """The problem with its equal replicas folded; None for one that is small or has few."""
+        if self.problem.n <= FOLD_ABOVE:
+            return None
+        dark = None if self.ports is None else self.ports.ports.dark
+        folding = fold(self.problem, dark_slots=dark)
+        if folding is None:
+            return None
+        on_ports = folding.problem.network is not None
+        return Folded(folding, Planner.of(folding.problem, self.bound, on_ports, dark or 0), on_ports or self.ports is None)
+
+    @property
+    def too_large(self) -> bool:
+        """Whether the whole is better left to its folding: its profile of ports by slots would fill the memory."""
+        cells = len(self.problem.capacity) * self.generator.horizon_slots
+        return self.ports is None and self.folded is not None and cells > WHOLE_CELLS
+
+    def plans(self, stop: Stop = never) -> Iterator[Plan]:
+        """Yield plans by every rule until ``stop``, those of the folded problem first, each better than those before."""
         best: Plan | None = None
-        reduced: tuple[Int, int] | None = None
-        for listed in candidates(self.generator, self.bound):
+        for plan in self._folded_plans(stop):
+            if best is None or plan.cost < best.cost:
+                best = plan
+                yield plan
+        reduced = None if best is None else (best.reduced_start, best.reduced_makespan)
+        for listed in self._listed(best):
+            if best is not None and stop():
+                return
             if reduced is None or listed.makespan < reduced[1]:
                 reduced = listed.start, listed.makespan
             if self.ports is None and best is not None and listed.makespan > best.makespan:
@@ -102,20 +133,53 @@ class Planner:
             if best is None or plan.cost < best.cost:
                 best = plan
                 yield replace(plan, reduced_start=reduced[0], reduced_makespan=reduced[1])
-            if best.makespan <= self.bound and (self.problem.n > KEEP_LOOKING or best.changes == 0):
+            if self._good_enough(best):
                 return
 
     def best_plan(self, stop: Stop = never, on_plan: Callable[[Plan], None] | None = None) -> Plan:
         """Return the best plan over all rules; ``on_plan`` is told each better one."""
         best: Plan | None = None
-        for plan in self.plans():
+        for plan in self.plans(stop):
             best = plan
             if on_plan is not None:
                 on_plan(plan)
-            if stop():
-                break
         assert best is not None
         return best
+
+    def unfolded(self, plan: Plan) -> Plan:
+        """Return the plan of this problem that a plan of the folded one stands for."""
+        assert self.folded is not None
+        folding = self.folded.folding
+        start, source = folding.unfolded(plan.reduced_start), f"folded: {folding.words}, {plan.source}"
+        if plan.booking is None or self.problem.network is None:
+            return self.realised(start, plan.reduced_makespan, source)
+        booking = folding.unfolded_booking(plan.booking)
+        changes = int(changed_rows(booking, self.problem.network).sum())
+        return Plan(folding.unfolded(plan.start), plan.makespan, booking, changes, source, start, plan.reduced_makespan)
+
+    def _good_enough(self, plan: Plan) -> bool:
+        return plan.makespan <= self.bound and (self.problem.n > KEEP_LOOKING or plan.changes == 0)
+
+    def _folded_plans(self, stop: Stop) -> Iterator[Plan]:
+        if self.folded is not None:
+            for plan in self.folded.planner.plans(stop):
+                yield self.unfolded(plan)
+
+    def _listed(self, folded: Plan | None) -> Iterator[Listed]:
+        """Yield schedules by rules; beside a folded plan, of a large problem as many as a moment allows."""
+        if folded is None:
+            yield from candidates(self.generator, self.bound)
+        elif not self._good_enough(folded) and not self.too_large:
+            yield from islice(candidates(self.generator, self.bound), max(1, WHOLE_TASKS // self.problem.n))
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A folded problem with its planner; ``faithful`` if every plan of it is as long as what it unfolds to."""
+
+    folding: Folding
+    planner: Planner
+    faithful: bool
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.schedule.circuits import Booking, changed_rows
-from topox_core.schedule.kernels.continuous import serial_on_ports
+from topox_core.schedule.circuits import Booking
+from topox_core.schedule.kernels.continuous import Ports, serial_on_ports
+from topox_core.schedule.kernels.tasks import by_rank
 from topox_core.schedule.list_scheduler import IMPROVEMENT_ROUNDS, Generator, ranked
 from topox_core.schedule.problem import Int, Int32, Network
 
@@ -43,13 +44,7 @@ class PortGenerator:
 
     generator: Generator
     network: Network
-    source: Int32
-    destination: Int32
-    ports_on_switch: int
-    port_ptr: Int
-    in_base: int
-    dark_slots: int
-    circuit_limit: int
+    ports: Ports
 
     @staticmethod
     def of(generator: Generator, dark_slots: int) -> PortGenerator:
@@ -75,33 +70,29 @@ class PortGenerator:
         in_base = 0 if network.half_duplex else len(talking) * per_server
         most = network.servers * network.ports_on_switch // (2 if network.half_duplex else 1)
         limit = network.circuits_per_switch if network.circuits_per_switch < most else 0
-        return PortGenerator(generator, network, source, destination, k, pointer, in_base, dark_slots, limit)
+        return PortGenerator(generator, network, Ports(source, destination, network.switches, k, network.half_duplex, pointer,
+                                                       in_base, dark_slots, limit))
 
     def serially(self, rank: Int32, source: str, backwards: bool = False) -> Booked:
         """Return the serial schedule by ``rank``; backwards, times count from the end."""
-        p, g, net = self.generator.problem, self.generator, self.network
-        pred_ptr, pred_idx, succ_ptr, succ_idx = p.pred_ptr, p.pred_idx, p.succ_ptr, p.succ_idx
-        ends = (self.source, self.destination)
-        if backwards:
-            pred_ptr, pred_idx, succ_ptr, succ_idx = succ_ptr, succ_idx, pred_ptr, pred_idx
-        horizon = g.horizon_slots + 4 * self.dark_slots
+        tasks = self.generator.back if backwards else self.generator.tasks
+        return self.in_sequence(by_rank(rank, tasks.pred_ptr, tasks.succ_ptr, tasks.succ_idx), source, backwards)
+
+    def in_sequence(self, sequence: Int32, source: str, backwards: bool = False) -> Booked:
+        """Return the serial schedule for a sequence that keeps the precedence."""
+        tasks = self.generator.back if backwards else self.generator.tasks
+        horizon = self.generator.horizon_slots + 4 * self.ports.dark
         while True:
-            start, makespan, switch, out_port, in_port = serial_on_ports(
-                rank, pred_ptr, pred_idx, succ_ptr, succ_idx, p.duration, p.on_grid, p.ticks_per_slot, p.device, g.device_ptr,
-                *ends, net.switches, self.ports_on_switch, net.half_duplex, self.port_ptr, len(self.port_ptr) - 1, self.in_base,
-                self.dark_slots, self.circuit_limit, horizon)
+            start, makespan, switch, out_port, in_port, changed = serial_on_ports(sequence, tasks, self.ports, horizon)
             if makespan >= 0:
-                break
+                return Booked(start, makespan, self._booking(start, switch, out_port, in_port), changed, source)
             horizon *= 2
-        booking = self._booking(start, switch, out_port, in_port)
-        changes = 0 if backwards else int(changed_rows(booking, net).sum())
-        return Booked(start, makespan, booking, changes, source)
 
     def _booking(self, start: Int, switch: Int32, out_port: Int32, in_port: Int32) -> Booking:
-        p, k = self.generator.problem, self.ports_on_switch
+        p, k = self.generator.problem, self.ports.k
         node = np.flatnonzero(switch >= 0).astype(np.int32)
         first = start[node] // p.ticks_per_slot
-        return Booking(node, switch[node], out_port[node] % k, (in_port[node] - self.in_base) % k, first,
+        return Booking(node, switch[node], out_port[node] % k, (in_port[node] - self.ports.in_base) % k, first,
                        first + p.duration[node] // p.ticks_per_slot)
 
     def improved(self, booked: Booked, enough: int, rounds: int = IMPROVEMENT_ROUNDS) -> Booked:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.schedule import mip
-from topox_core.schedule.answer import Answer, Limits, OnProgress, Stop, StoppedBy, never, silent
+from topox_core.schedule.answer import Answer, Limits, News, OnProgress, Stop, StoppedBy, never, no_news, silent
 from topox_core.schedule.best_known import opened
 from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.highs import branch_and_bound
@@ -272,7 +272,8 @@ def printed_model(problem: Problem, horizon: int, bound: int) -> PrintedModel:
     return PrintedModel(problem, horizon, bound)
 
 
-def solve_printed(problem: Problem, limits: Limits, stop: Stop = never, on_progress: OnProgress = silent) -> Answer:
+def solve_printed(problem: Problem, limits: Limits, stop: Stop = never, on_progress: OnProgress = silent,
+                  news: News = no_news) -> Answer:
     """Solve the printed model with HiGHS; its optimum equals the reduced problem's.
 
     Raises
@@ -283,6 +284,7 @@ def solve_printed(problem: Problem, limits: Limits, stop: Stop = never, on_progr
     reason = impossible(problem)
     if reason is not None:
         return Answer(None, limits.bound, "", "proof", infeasible=True, message=reason)
+    del news  # the printed model has no use for it
     known = opened(problem, limits, on_progress)
     model = printed_model(problem, known.makespan, known.bound)
     model.refuse_if_too_large()

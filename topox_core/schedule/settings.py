@@ -13,7 +13,7 @@ Model = Literal["physical", "paper"]
 CircuitRule = Literal["continuous", "per-slot"]
 
 MAX_THREADS = 256
-ENGINES = ("auto", "list", "highs", "printed")
+ENGINES = ("auto", "list", "highs", "cpsat", "printed")
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Settings:
     time_limit_s: float = 60.0
     gap: float = 0.0
     seed: int = 0
-    threads: int = 1
+    threads: int = 2
 
     def __post_init__(self) -> None:
         if self.model not in ("physical", "paper"):

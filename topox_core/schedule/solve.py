@@ -12,18 +12,16 @@ from topox_core.graph.task_graph import TaskGraph
 from topox_core.schedule.answer import Answer, Limits, OnProgress, Progress, Stop, never, silent
 from topox_core.schedule.bounds import best_bound
 from topox_core.schedule.feasibility import impossible
+from topox_core.schedule.folded_proof import started
 from topox_core.schedule.planner import Plan, Planner, Prepared, prepare
+from topox_core.schedule.portfolio import Portfolio, opening
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.proof import Proof
 from topox_core.schedule.report import story_line, to_result
 from topox_core.schedule.result import Result, StoryLine
-from topox_core.schedule.search import local_search
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.solver_process import solve_in_process
 
 POLL_S = 0.02
-BARE_SEARCH_ITERATIONS = 2_000
-SHAKEN_TASKS, MOST_SHAKES = 100_000, 400  # tasks generated, and shakes, before an exact engine starts
 
 OnLine = Callable[[StoryLine], None]
 
@@ -53,8 +51,8 @@ def solve(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop = n
     Parameters
     ----------
     settings
-        ``engine`` says who solves: ``list`` alone, ``highs`` or ``printed`` from the list schedule on,
-        ``auto`` list schedule, HiGHS and local search together.
+        ``engine`` says who solves: ``list`` alone, ``highs``, ``cpsat`` or ``printed`` from the list schedule
+        on, ``auto`` all together, within ``threads`` cores.
     stop
         Asked now and then; True ends the solve with the best schedule so far.
     on_line
@@ -70,18 +68,8 @@ def solve(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop = n
     began = time.monotonic()
     prepared = prepare(graph, cluster, settings)
     story: list[StoryLine] = []
-    plan = shaken(prepared, _listed(prepared, stop, began, story, on_line), stop)
-    proof = Proof(prepared, plan, spent_before_s=time.monotonic() - began, story=story)
-    try:
-        while proof.running:
-            for line in proof.poll():
-                on_line(line)
-            if stop():
-                proof.cancel()
-            time.sleep(POLL_S)
-        return proof.result()
-    finally:
-        proof.close()
+    plan = _listed(prepared, stop, began, story, on_line)
+    return started(prepared, plan, time.monotonic() - began, story).finish(stop, on_line)
 
 
 def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
@@ -95,22 +83,22 @@ def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
     began = time.monotonic()
     prepared = prepare(graph, cluster, settings)
     story: list[StoryLine] = []
-    plan = shaken(prepared, _listed(prepared, never, began, story, no_lines), never)
-    return Proof(prepared, plan, spent_before_s=time.monotonic() - began, story=story)
+    plan = _listed(prepared, never, began, story, no_lines)
+    return started(prepared, plan, time.monotonic() - began, story)
 
 
 def solve_problem(
     problem: Problem, engine: str, limits: Limits, stop: Stop = never, on_progress: OnProgress = silent
 ) -> Answer:
-    """Solve a bare problem (PSPLIB) with the same engines: ``list``, ``highs`` or ``auto``.
+    """Solve a bare problem (PSPLIB) with the same engines: ``list``, ``highs``, ``cpsat`` or ``auto``.
 
     Raises
     ------
     InputError
         If the engine is not one of these.
     """
-    if engine not in ("list", "highs", "auto"):
-        raise InputError(f"must be list, highs or auto (got {engine!r})", file="settings", field="engine")
+    if engine not in ("list", "highs", "cpsat", "auto"):
+        raise InputError(f"must be list, highs, cpsat or auto (got {engine!r})", file="settings", field="engine")
     began = time.monotonic()
     bound = best_bound(problem, 0)
     reason = impossible(problem)
@@ -125,15 +113,19 @@ def solve_problem(
     listed = Answer(plan.start, bound.ticks, bound.text, "proof" if plan.makespan <= bound.ticks else "heuristic")
     if engine == "list" or listed.stopped_by == "proof":
         return listed
-    if engine == "auto":
-        def enough() -> bool:
-            return stop() or time.monotonic() - began > limits.time_limit_s / 4
-
-        plan = local_search(planner, plan, limits.seed, BARE_SEARCH_ITERATIONS, enough, tell)
+    plan, ticks, words = opening(planner, plan, bound.text, limits)
     left = max(0.0, limits.time_limit_s - (time.monotonic() - began))
-    rest = replace(limits, time_limit_s=left, bound=bound.ticks, start=plan.start)
-    answer = solve_in_process("highs", problem, rest, stop, on_progress)
-    return replace(answer, bound_by=answer.bound_by or bound.text)
+    race = Portfolio(planner, plan, engine, replace(limits, time_limit_s=left, bound=ticks, start=None), words)
+    try:
+        while race.running:
+            for moment in race.poll():
+                on_progress(Progress(moment.elapsed_s, moment.makespan, moment.bound, moment.source))
+            if stop():
+                race.cancel()
+            time.sleep(POLL_S)
+        return Answer(race.plan.start, race.bound, race.bound_by, race.stopped_by, message=race.message)
+    finally:
+        race.close()
 
 
 def _listed(prepared: Prepared, stop: Stop, began: float, story: list[StoryLine], on_line: OnLine) -> Plan:
@@ -147,12 +139,6 @@ def _listed(prepared: Prepared, stop: Stop, began: float, story: list[StoryLine]
             on_line(line)
 
     return prepared.planner.best_plan(lambda: stop() or time.monotonic() - began > prepared.settings.time_limit_s, tell)
-
-
-def shaken(prepared: Prepared, plan: Plan, stop: Stop) -> Plan:
-    """Return the plan after a few shakes: exact engines find schedules slowly, and shorter ones narrow their windows."""
-    shakes = min(MOST_SHAKES, SHAKEN_TASKS // max(1, prepared.reduction.problem.n))
-    return local_search(prepared.planner, plan, prepared.settings.seed, shakes, stop)
 
 
 def _list_result(prepared: Prepared, plan: Plan, story: list[StoryLine], wall_s: float) -> Result:

@@ -37,7 +37,7 @@ class SolverProcess:
     Parameters
     ----------
     engine
-        ``highs`` or ``printed``.
+        ``highs``, ``cpsat`` or ``printed``.
     command
         What to run instead of the worker (tests).
     """
@@ -97,6 +97,11 @@ class SolverProcess:
             self._reader.join(timeout=0.01)
         return self._drain()
 
+    def offer(self, start: Int) -> None:
+        """Tell the child a better schedule; what it has no time to hear it does not need."""
+        if self.running and self._ended_by is None:
+            threading.Thread(target=self._tell, args=(wire.offer(start),), daemon=True).start()
+
     def cancel(self) -> None:
         """Ask the child to stop, and kill it if it has not within a second."""
         if not self.running or self._ended_by is not None:
@@ -140,6 +145,12 @@ class SolverProcess:
         finally:
             self._writing.release()
         return True
+
+    def _tell(self, line: bytes) -> None:
+        with contextlib.suppress(OSError, ValueError), self._writing:
+            assert self._process.stdin is not None
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
 
     def _kill_after(self, seconds: float, why: StoppedBy) -> threading.Timer:
         def kill() -> None:

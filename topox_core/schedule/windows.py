@@ -75,6 +75,23 @@ def windows(problem: Problem, horizon: int) -> Windows:
     return Windows(np.array(earliest, np.int64), np.array(latest, np.int64), clock)
 
 
+def consistent(problem: Problem, given: Windows) -> Windows | None:
+    """Return windows in which every start has room for its predecessors and successors; None if one is empty."""
+    order = topological_order(problem)
+    earliest, latest = given.earliest.tolist(), given.latest.tolist()
+    step, duration = given.clock.tolist(), problem.duration.tolist()
+    ptr, idx = problem.pred_ptr.tolist(), problem.pred_idx.tolist()
+    for j in order:
+        at = max((earliest[i] + duration[i] for i in idx[ptr[j]:ptr[j + 1]]), default=0)
+        earliest[j] = max(earliest[j], -(-at // step[j]) * step[j])
+    ptr, idx = problem.succ_ptr.tolist(), problem.succ_idx.tolist()
+    for j in reversed(order):
+        by = min((latest[k] for k in idx[ptr[j]:ptr[j + 1]]), default=latest[j] + duration[j])
+        latest[j] = min(latest[j], (by - duration[j]) // step[j] * step[j])
+    narrow = Windows(np.array(earliest, np.int64), np.array(latest, np.int64), given.clock)
+    return None if (narrow.earliest > narrow.latest).any() else narrow
+
+
 def critical_path(problem: Problem) -> int:
     """Return the length of the longest chain in ticks, transfers waiting for slot boundaries."""
     if problem.n == 0:

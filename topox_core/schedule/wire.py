@@ -77,6 +77,19 @@ def read_request(data: bytes) -> tuple[str, Problem, Limits]:
         raise ValueError(f"not a request: {error}") from None
 
 
+def offer(start: Int) -> bytes:
+    """Return the line that tells a running solve of a better schedule."""
+    return line({"start": _packed(start)})
+
+
+def read_offer(data: bytes) -> Int | None:
+    """Return the schedule that a line tells, or None: any other line means stop."""
+    try:
+        return _ticks(_unpacked(json.loads(data)["start"]))
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
 def progress_event(progress: Progress) -> bytes:
     """Return an ``incumbent`` event (with its start ticks) or a ``bound`` event."""
     return line({"event": "bound" if progress.start is None else "incumbent", **_flat(progress)})
@@ -127,7 +140,8 @@ def as_progress(event: dict[str, Any]) -> Progress:
     told = isinstance(event.get("elapsed_s"), int | float) and isinstance(event.get("source"), str)
     if not (whole and told and (start is None or isinstance(start, np.ndarray))):
         raise ValueError("not an event: a progress field is missing")
-    return Progress(float(event["elapsed_s"]), incumbent, int(event["bound"]), str(event["source"]), _ticks(start))
+    return Progress(float(event["elapsed_s"]), incumbent, int(event["bound"]), str(event["source"]), _ticks(start),
+                    str(event.get("words", "")))
 
 
 def as_answer(event: dict[str, Any]) -> Answer:

@@ -9,14 +9,17 @@ stands before the iteration begins.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from topox_core.compiled import compiled
-from topox_core.schedule.kernels.heap import pop, push
-from topox_core.schedule.kernels.serial import hold_device
+from topox_core.schedule.kernels.serial import hold_device, ready_at
+from topox_core.schedule.kernels.tasks import Tasks
 from topox_core.schedule.problem import Int, Int32
 
 FAR = 1 << 60  # past every slot
+NOTHING = -2  # no circuit at all
 
 
 @compiled
@@ -86,10 +89,28 @@ def room_on_switch(carried: np.ndarray, switch: int, start: int, slots: int, dar
     return start
 
 
+class Ports(NamedTuple):
+    """The ports of a network; the ends of transfers in the numbering of the talking servers.
+
+    ``port_ptr`` says where a port's bookings begin; ``limit`` circuits a switch carries at once (eq. 7),
+    dark ones included, 0 where it cannot bind.
+    """
+
+    source: Int32
+    destination: Int32
+    switches: int
+    k: int
+    half: bool
+    port_ptr: Int
+    in_base: int
+    dark: int
+    limit: int
+
+
 @compiled
 def choose_ports(
     x: int, y: int, start: int, slots: int, switches: int, k: int, in_base: int, half: bool, port_ptr: Int, port_count: Int32,
-    first: Int, end: Int, circuit: Int, dark: int, carried: np.ndarray, limit: int,
+    first: Int, end: Int, circuit: Int, dark: int, carried: Int32, limit: int,
 ) -> tuple[int, int, int, int]:
     """Return (slot, switch, out-port, in-port) of the earliest start of a transfer x -> y from slot ``start``.
 
@@ -106,6 +127,9 @@ def choose_ports(
                 if fresh_out:
                     continue
                 fresh_out = True
+            elif best < FAR and earliest_on_port(first, end, circuit, port_ptr[out_port], port_count[out_port], start, slots,
+                                                 NOTHING, 0) > best:
+                continue
             fresh_in = False
             for b in range(k):
                 in_port = in_base + (y * switches + r) * k + b
@@ -136,70 +160,66 @@ def choose_ports(
 
 
 @compiled
-def serial_on_ports(
-    rank: Int32, pred_ptr: Int32, pred_idx: Int32, succ_ptr: Int32, succ_idx: Int32, duration: Int, on_grid: np.ndarray,
-    slot: int, device: Int32, device_ptr: Int32, source: Int32, destination: Int32, switches: int, k: int, half: bool,
-    port_ptr: Int, ports: int, in_base: int, dark: int, limit: int, horizon: int,
-) -> tuple[Int, int, Int32, Int32, Int32]:
-    """Return (start ticks, makespan, switch, out-port, in-port) with every transfer on ports of its own.
+def changes(port_ptr: Int, port_count: Int32, first: Int, circuit: Int) -> int:
+    """Return how many circuits had to be set up: an end of theirs held another one before."""
+    changed = 0
+    for p in range(len(port_count)):
+        base = port_ptr[p]
+        for i in range(base + 1, base + port_count[p]):
+            held = circuit[i]
+            if held == circuit[i - 1]:
+                continue
+            other = held >> 1
+            # The same booking at the other end: counted there already if that port changes as well and comes first.
+            low, high = port_ptr[other], port_ptr[other] + port_count[other]
+            q = low + np.searchsorted(first[low:high], first[i])
+            if other < p and q > low and circuit[q] != circuit[q - 1]:
+                continue
+            changed += 1
+    return changed
 
-    ``limit`` bounds the circuits of a switch at once (eq. 7), dark ones included; 0 where it cannot
-    bind. Makespan -1 if ``horizon`` slots do not suffice (used only when ``limit`` binds).
+
+@compiled
+def serial_on_ports(sequence: Int32, tasks: Tasks, ports: Ports, horizon: int) -> tuple[Int, int, Int32, Int32, Int32, int]:
+    """Return (start ticks, makespan, switch, out-port, in-port, changes) with every transfer on ports of its own.
+
+    Makespan -1 if ``horizon`` slots do not suffice (used only where eq. 7 binds).
     """
-    n = len(rank)
+    # Taken apart here once: handing the records on to a function for every task would cost more than the work itself.
+    duration, slot, on_grid, device, device_ptr = tasks.duration, tasks.slot, tasks.on_grid, tasks.device, tasks.device_ptr
+    pred_ptr, pred_idx = tasks.pred_ptr, tasks.pred_idx
+    source, destination, port_ptr, dark, limit = ports.source, ports.destination, ports.port_ptr, ports.dark, ports.limit
+    switches, k, in_base, half = ports.switches, ports.k, ports.in_base, ports.half
+    n = len(sequence)
     start = np.zeros(n, np.int64)
-    switch_of = np.full(n, -1, np.int32)
-    out_of = np.full(n, -1, np.int32)
-    in_of = np.full(n, -1, np.int32)
-    begin = np.zeros(device_ptr[-1], np.int64)
-    over = np.zeros(device_ptr[-1], np.int64)
+    switch_of, out_of, in_of = np.full(n, -1, np.int32), np.full(n, -1, np.int32), np.full(n, -1, np.int32)
+    begin, over = np.zeros(device_ptr[-1], np.int64), np.zeros(device_ptr[-1], np.int64)
     count = np.zeros(len(device_ptr) - 1, np.int32)
-    first = np.zeros(port_ptr[-1], np.int64)
-    end = np.zeros(port_ptr[-1], np.int64)
-    circuit = np.zeros(port_ptr[-1], np.int64)
-    port_count = np.zeros(ports, np.int32)
+    first, end, circuit = (np.zeros(port_ptr[-1], np.int64), np.zeros(port_ptr[-1], np.int64), np.zeros(port_ptr[-1], np.int64))
+    port_count = np.zeros(len(port_ptr) - 1, np.int32)
     carried = np.zeros((switches, horizon if limit > 0 else 0), np.int32)
-    waiting = np.empty(n, np.int32)
-    heap = np.empty(n, np.int32)
-    size = 0
-    for j in range(n):
-        waiting[j] = pred_ptr[j + 1] - pred_ptr[j]
-        if waiting[j] == 0:
-            size = push(heap, size, rank, j)
     makespan = 0
-    while size > 0:
-        j = pop(heap, size, rank)
-        size -= 1
-        t = 0
-        for e in range(pred_ptr[j], pred_ptr[j + 1]):
-            p = pred_idx[e]
-            t = max(t, start[p] + duration[p])
+    for i in range(n):
+        j = sequence[i]
+        t = ready_at(j, start, duration, pred_ptr, pred_idx)
         if on_grid[j]:
-            s = -(-t // slot)
-            slots = duration[j] // slot
+            s, slots = -(-t // slot), duration[j] // slot
             if slots > 0:
                 s, r, a, b = choose_ports(source[j], destination[j], s, slots, switches, k, in_base, half, port_ptr, port_count,
                                           first, end, circuit, dark, carried, limit)
                 if limit > 0:
                     if s + slots > horizon:
-                        return start, -1, switch_of, out_of, in_of
+                        return start, -1, switch_of, out_of, in_of, 0
                     for u in range(max(0, s - dark), s + slots):
                         carried[r, u] += 1
                 book(first, end, circuit, port_ptr[a], port_count[a], s, slots, 2 * b)
                 port_count[a] += 1
                 book(first, end, circuit, port_ptr[b], port_count[b], s, slots, 2 * a + (1 if half else 0))
                 port_count[b] += 1
-                switch_of[j] = r
-                out_of[j] = a
-                in_of[j] = b
+                switch_of[j], out_of[j], in_of[j] = r, a, b
             t = s * slot
         elif device[j] >= 0 and duration[j] > 0:
             t = hold_device(begin, over, count, device[j], device_ptr[device[j]], t, duration[j])
         start[j] = t
         makespan = max(makespan, t + duration[j])
-        for e in range(succ_ptr[j], succ_ptr[j + 1]):
-            m = succ_idx[e]
-            waiting[m] -= 1
-            if waiting[m] == 0:
-                size = push(heap, size, rank, m)
-    return start, makespan, switch_of, out_of, in_of
+    return start, makespan, switch_of, out_of, in_of, changes(port_ptr, port_count, first, circuit)

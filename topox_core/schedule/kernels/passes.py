@@ -136,3 +136,37 @@ def shared_load_bound(
             if total > 0 and bound > best:
                 best, best_head, best_tail = bound, start * unit, level
     return best, best_head, best_tail
+
+
+@compiled
+def dark_load_bound(
+    head: Int, work: Int, tail: Int, pair: Int32, pairs: int, ports: int, unit: int, dark: int, limit: int
+) -> tuple[int, int, int]:
+    """Return :func:`load_bound` of a server's ports with ``dark`` slots for every circuit that they must set up.
+
+    Whatever transfers are looked at, P pairs of them on c ports take at least P - c changes between the
+    first start and the last end: only the first circuit of a port among them may stand already.
+    """
+    k = len(head)
+    by_head = np.argsort(-head)
+    levels = np.unique(np.sort(tail)[:: max(1, k // limit)])
+    best, best_head, best_tail = 0, 0, 0
+    for level in levels:
+        seen = np.zeros(pairs, np.bool_)
+        total, circuits = 0, 0
+        for e in range(k):
+            j = by_head[e]
+            if tail[j] < level:
+                continue
+            total += work[j]
+            if not seen[pair[j]]:
+                seen[pair[j]] = True
+                circuits += 1
+            if e + 1 < k and head[by_head[e + 1]] == head[j]:
+                continue
+            start = -(-head[j] // unit)
+            needed = total + max(0, circuits - ports) * dark
+            bound = (start + (needed + ports - 1) // ports) * unit + level
+            if total > 0 and bound > best:
+                best, best_head, best_tail = bound, start * unit, level
+    return best, best_head, best_tail

@@ -1,0 +1,150 @@
+"""Colour refinement of tasks, devices and ports together, and the parts that a colour must be cut into.
+
+Colours are 64-bit numbers. Equal neighbourhoods give equal colours; unequal ones give unequal colours up
+to a collision of the mixing function, which can only make a folding coarser than it should be.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.compiled import compiled
+from topox_core.schedule.problem import Int32
+
+Colour = NDArray[np.uint64]
+
+# Odd constants of splitmix64 (Steele, Lea and Flood, OOPSLA 2014, figure 13, variant 13), and four words that
+# keep what comes before, what comes after, devices and ports apart.
+FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+BEFORE, AFTER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+DEVICE, PORT = np.uint64(0x165667B19E3779F9), np.uint64(0xD6E8FEB86659FD93)
+
+
+class Surroundings(NamedTuple):
+    """What a task's colour looks at: precedence both ways, its device, and the resources it uses."""
+
+    pred_ptr: Int32
+    pred_idx: Int32
+    succ_ptr: Int32
+    succ_idx: Int32
+    device: Int32
+    demand_ptr: Int32
+    demand_resource: Int32
+    demand_amount: Int32
+
+
+@compiled
+def mixed(x: Any) -> Any:
+    """Return a word in which every bit of ``x`` has a say."""
+    x = (x ^ (x >> np.uint64(30))) * FIRST
+    x = (x ^ (x >> np.uint64(27))) * SECOND
+    return x ^ (x >> np.uint64(31))
+
+
+@compiled
+def sweep(order: Int32, around: Surroundings, colour: Colour, device_colour: Colour, resource_colour: Colour) -> None:
+    """Recolour the tasks one after the other, in place: by their own colour and the multisets of colours around them."""
+    for i in range(len(order)):
+        j = order[i]
+        earlier = np.uint64(0)
+        for e in range(around.pred_ptr[j], around.pred_ptr[j + 1]):
+            earlier += mixed(colour[around.pred_idx[e]])
+        later = np.uint64(0)
+        for e in range(around.succ_ptr[j], around.succ_ptr[j + 1]):
+            later += mixed(colour[around.succ_idx[e]])
+        held = np.uint64(0)
+        if around.device[j] >= 0:
+            held += mixed(device_colour[around.device[j]] ^ DEVICE)
+        for e in range(around.demand_ptr[j], around.demand_ptr[j + 1]):
+            amount = np.uint64(around.demand_amount[e])
+            held += mixed(resource_colour[around.demand_resource[e]] + amount * PORT)
+        word = mixed(colour[j] + BEFORE)
+        word = mixed(word + earlier)
+        word = mixed((word ^ AFTER) + later)
+        colour[j] = mixed(word + held)
+
+
+@compiled
+def gather(around: Surroundings, colour: Colour, device_colour: Colour, resource_colour: Colour) -> None:
+    """Recolour devices and resources, in place: by their own colour and the multiset of their tasks' colours."""
+    on_device = np.zeros(len(device_colour), np.uint64)
+    on_resource = np.zeros(len(resource_colour), np.uint64)
+    for j in range(len(colour)):
+        word = mixed(colour[j])
+        if around.device[j] >= 0:
+            on_device[around.device[j]] += word
+        for e in range(around.demand_ptr[j], around.demand_ptr[j + 1]):
+            on_resource[around.demand_resource[e]] += mixed(word + np.uint64(around.demand_amount[e]))
+    for d in range(len(device_colour)):
+        device_colour[d] = mixed(mixed(device_colour[d]) + on_device[d])
+    for r in range(len(resource_colour)):
+        resource_colour[r] = mixed(mixed(resource_colour[r]) + on_resource[r])
+
+
+@compiled
+def first_fit(orbit: Int32, orbits: int, around: Surroundings, capacity: Int32, devices: int, most: int) -> Int32:
+    """Return the part of its orbit that each task goes to, so that all tasks of a part can run at once.
+
+    In the order of their numbers, each to the first part in which its device is free and its resources have
+    room; -1 for all if an orbit needs more than ``most`` parts.
+    """
+    n = len(orbit)
+    members_ptr = np.zeros(orbits + 1, np.int64)
+    for j in range(n):
+        members_ptr[orbit[j] + 1] += 1
+    members_ptr = np.cumsum(members_ptr)
+    members = np.argsort(orbit, kind="mergesort")
+    part = np.zeros(n, np.int32)
+    busy = np.zeros((devices, most), np.bool_)
+    use = np.zeros((len(capacity), most), np.int32)
+    for o in range(orbits):
+        for m in range(members_ptr[o], members_ptr[o + 1]):
+            j = members[m]
+            d = around.device[j]
+            low, high = around.demand_ptr[j], around.demand_ptr[j + 1]
+            p = 0
+            while p < most:
+                fits = d < 0 or not busy[d, p]
+                for e in range(low, high):
+                    r = around.demand_resource[e]
+                    if use[r, p] + around.demand_amount[e] > capacity[r]:
+                        fits = False
+                if fits:
+                    break
+                p += 1
+            if p == most:
+                part[:] = -1
+                return part
+            part[j] = p
+            if d >= 0:
+                busy[d, p] = True
+            for e in range(low, high):
+                use[around.demand_resource[e], p] += around.demand_amount[e]
+        for m in range(members_ptr[o], members_ptr[o + 1]):
+            j = members[m]
+            if around.device[j] >= 0:
+                busy[around.device[j], part[j]] = False
+            for e in range(around.demand_ptr[j], around.demand_ptr[j + 1]):
+                use[around.demand_resource[e], part[j]] = 0
+    return part
+
+
+@compiled
+def joined(a: Int32, b: Int32, count: int) -> Int32:
+    """Return the least number of the component of each of ``count`` things, where ``a[i]`` and ``b[i]`` belong together."""
+    root = np.arange(count).astype(np.int32)
+    for i in range(len(a)):
+        x, y = a[i], b[i]
+        while root[x] != x:
+            root[x] = root[root[x]]
+            x = root[x]
+        while root[y] != y:
+            root[y] = root[root[y]]
+            y = root[y]
+        root[max(x, y)] = min(x, y)
+    for x in range(count):
+        root[x] = root[root[x]]
+    return root

@@ -1,0 +1,113 @@
+"""The tasks of a problem as one argument of the compiled loops, and the sequences that they are scheduled in."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.compiled import compiled
+from topox_core.schedule.kernels.heap import pop, push
+from topox_core.schedule.problem import Int, Int32
+
+Flags = NDArray[np.bool_]
+Key = NDArray[Any]
+MOMENTS, MOMENTS_A_TASK = 2_000, 40  # counting sort up to so many
+
+
+class Tasks(NamedTuple):
+    """Arrays of a :class:`~topox_core.schedule.problem.Problem`; ``device_ptr`` says where a device's bookings begin.
+
+    ``plain`` tells that every demand is for one circuit and no pair shares: then slots are full or free.
+    """
+
+    pred_ptr: Int32
+    pred_idx: Int32
+    succ_ptr: Int32
+    succ_idx: Int32
+    duration: Int
+    on_grid: Flags
+    slot: int
+    device: Int32
+    device_ptr: Int32
+    demand_ptr: Int32
+    resource: Int32
+    amount: Int32
+    capacity: Int32
+    pair: Int32
+    pairs: int
+    plain: bool
+
+
+def turned(tasks: Tasks) -> Tasks:
+    """Return the tasks with the precedence turned round: scheduling them goes backwards in time."""
+    return tasks._replace(pred_ptr=tasks.succ_ptr, pred_idx=tasks.succ_idx, succ_ptr=tasks.pred_ptr, succ_idx=tasks.pred_idx)
+
+
+@compiled
+def by_time(time: Int, order: Int32, place: Int32, backwards: bool) -> Int32:
+    """Return the tasks by time, those of one moment as in ``order`` (a topological order), or against it.
+
+    ``place`` says where each task stands in ``order``. Counting sort, unless there are many more moments than tasks.
+    """
+    n = len(order)
+    low = time.min() if n > 0 else 0
+    span = (time.max() - low + 1) if n > 0 else 0
+    if span > MOMENTS + MOMENTS_A_TASK * n:
+        sign = -1 if backwards else 1
+        return np.argsort(time * n + sign * place).astype(np.int32)
+    begin = np.zeros(span + 1, np.int32)
+    for j in range(n):
+        begin[time[j] - low + 1] += 1
+    for t in range(span):
+        begin[t + 1] += begin[t]
+    sequence = np.empty(n, np.int32)
+    for i in range(n):
+        j = order[n - 1 - i] if backwards else order[i]
+        t = time[j] - low
+        sequence[begin[t]] = j
+        begin[t] += 1
+    return sequence
+
+
+@compiled
+def by_key(key: NDArray[np.float64], unit: float, order: Int32, place: Int32, pred_ptr: Int32, pred_idx: Int32) -> Int32:
+    """Return the sequence of the serial scheme: always the eligible task of least ``key``, ties by ``place``.
+
+    Keys are told apart down to ``unit``. A task comes no earlier than its predecessors: raising its key to
+    theirs and sorting gives what a queue of eligible tasks would.
+    """
+    n = len(order)
+    raised = np.empty(n, np.int64)
+    for i in range(n):
+        j = order[i]
+        k = int(np.floor(key[j] / unit))
+        for e in range(pred_ptr[j], pred_ptr[j + 1]):
+            k = max(k, raised[pred_idx[e]])
+        raised[j] = k
+    return by_time(raised, order, place, False)
+
+
+@compiled
+def by_rank(key: Key, pred_ptr: Int32, succ_ptr: Int32, succ_idx: Int32) -> Int32:
+    """Return the sequence of the serial scheme: always the eligible task of least ``key`` (Kolisch 1996)."""
+    n = len(key)
+    waiting = np.empty(n, np.int32)
+    heap = np.empty(n, np.int32)
+    sequence = np.empty(n, np.int32)
+    size = 0
+    for j in range(n):
+        waiting[j] = pred_ptr[j + 1] - pred_ptr[j]
+        if waiting[j] == 0:
+            size = push(heap, size, key, j)
+    for i in range(n):
+        j = pop(heap, size, key)
+        size -= 1
+        sequence[i] = j
+        for e in range(succ_ptr[j], succ_ptr[j + 1]):
+            k = succ_idx[e]
+            waiting[k] -= 1
+            if waiting[k] == 0:
+                size = push(heap, size, key, k)
+    return sequence

@@ -1,0 +1,334 @@
+"""A race for the best schedule and the best bound: exact engines in processes, the local search in a thread."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from topox_core.errors import InputError
+from topox_core.schedule.answer import Answer, Limits, Progress, StoppedBy
+from topox_core.schedule.best_known import opened
+from topox_core.schedule.cones import cone_bound, cones
+from topox_core.schedule.narrowing import raised
+from topox_core.schedule.planner import Plan, Planner
+from topox_core.schedule.problem import Problem
+from topox_core.schedule.search import LocalSearch, Pace
+from topox_core.schedule.solver_process import SolverProcess
+from topox_core.schedule.stopping import AfterSeconds, AnyOf, WhenSet
+from topox_core.schedule.windows import clocks, topological_order
+
+OVERTIME_S = 0.3  # what an engine may need to come to an end; then it is ended
+PUBLISH_S = 0.1  # how often the search turns its best schedule into a plan
+JOIN_S = 0.3
+SAVING_S = 1.0  # what saving circuit changes may take once the makespan is proved
+OPENING_TASKS = 600  # up to so many tasks a solve begins with propagation, before any process is started
+OPENING_S, OPENING_SEARCH_S = 0.8, 0.05
+DARK_VISITS = 1_000_000
+
+Start = Callable[[str, Problem, Limits], SolverProcess]
+
+
+@dataclass(frozen=True)
+class Team:
+    """Who takes part: exact engines, each in a process of its own, and whether the local search runs beside them."""
+
+    engines: tuple[str, ...]
+    search: bool
+
+    @staticmethod
+    def of(engine: str, problem: Problem, threads: int) -> Team:
+        """Return the team that an engine's name stands for.
+
+        ``auto`` is CP-SAT beside the local search, with HiGHS from the third core on; HiGHS instead of CP-SAT
+        where pairs share circuits, which CP-SAT has no model of. ``highs`` and ``cpsat`` alone have the
+        search beside them if there is a core for it; ``printed`` runs alone.
+        """
+        if engine == "auto":
+            exact = ("highs",) if problem.shares else ("cpsat",)
+            return Team((*exact, "highs") if threads > 2 and exact != ("highs",) else exact, True)
+        return Team((engine,), threads > 1 and engine != "printed")
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One line of the story, in ticks."""
+
+    elapsed_s: float
+    makespan: int
+    bound: int
+    source: str
+
+
+def opening(planner: Planner, plan: Plan, bound_by: str, limits: Limits) -> tuple[Plan, int, str]:
+    """Return (plan, bound, words) after a blink of search and, for small problems, propagation: most end here."""
+    stop = AfterSeconds(min(OPENING_SEARCH_S, limits.time_limit_s))
+    search = LocalSearch(planner, plan, limits.seed)
+    pace = Pace(OPENING_SEARCH_S / 5)
+    while not stop() and not search.finished:
+        pace.timed(search.go_on)
+    if search.cost < (plan.makespan if planner.ports is not None else plan.reduced_makespan, plan.changes):
+        found = search.best_plan()
+        plan = keeping_reduced(found, plan) if found.cost < plan.cost else plan
+    bound, bound_by = _counting_dark(planner, plan, bound_by)
+    if planner.problem.n > OPENING_TASKS or plan.reduced_makespan <= bound:
+        return plan, bound, bound_by
+    known = opened(planner.problem, Limits(min(OPENING_S, limits.time_limit_s), bound=bound, start=plan.reduced_start), _unheard)
+    raised(planner.problem, 1, known, AfterSeconds(min(OPENING_S, limits.time_limit_s)))
+    return plan, max(bound, known.bound), known.bound_by or bound_by
+
+
+def keeping_reduced(plan: Plan, known: Plan) -> Plan:
+    """Return a plan with the shorter of the two schedules of the reduced problem, which exact engines start from."""
+    if plan.reduced_makespan <= known.reduced_makespan:
+        return plan
+    return replace(plan, reduced_start=known.reduced_start, reduced_makespan=known.reduced_makespan)
+
+
+def _counting_dark(planner: Planner, plan: Plan, bound_by: str) -> tuple[int, str]:
+    """Return the bound with what circuits cost that ports must set up; no engine but the search knows of them."""
+    ports, problem = planner.ports, planner.problem
+    if ports is None or not ports.ports.dark or plan.makespan <= planner.bound:
+        return planner.bound, bound_by
+    clock = clocks(problem, topological_order(problem))
+    head, tail = cones(problem, clock, DARK_VISITS, ports.ports.dark * problem.ticks_per_slot)
+    found = cone_bound(problem, head, tail, planner.bound, ports.ports.dark)
+    return (planner.bound, bound_by) if found is None else (found.ticks, found.text)
+
+
+@dataclass
+class Portfolio:
+    """One race; poll it until it no longer runs. Nothing here blocks but :meth:`close`, and that briefly.
+
+    Every schedule is checked before it is believed, and better ones are passed on to everybody.
+
+    Parameters
+    ----------
+    planner, plan
+        The problem and the plan to start from.
+    engine
+        See :meth:`Team.of`.
+    limits
+        Time, gap, seed and cores; its ``bound`` must be valid.
+    """
+
+    planner: Planner
+    plan: Plan
+    engine: str
+    limits: Limits
+    bound_by: str = ""
+    start_process: Start = SolverProcess
+    began: float = field(default_factory=time.monotonic)
+    story: list[Moment] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.bound = self.limits.bound
+        self._given = (self.bound, self.bound_by)
+        self._cancelled, self._enough = threading.Event(), threading.Event()
+        self._found: queue.SimpleQueue[Plan] = queue.SimpleQueue()
+        self._better: queue.SimpleQueue[Plan] = queue.SimpleQueue()
+        self._processes: dict[str, SolverProcess] = {}
+        self._answers: dict[str, Answer] = {}
+        self._refused: dict[str, str] = {}
+        self._told: dict[str, tuple[int, str]] = {}
+        self._thread: threading.Thread | None = None
+        self._ended: float | None = None
+        self._reduced = self.plan.reduced_makespan
+        team = Team.of(self.engine, self.planner.problem, self.limits.threads)
+        self._note(self.plan.source)
+        if self.limits.time_limit_s <= 0:
+            self._ended = self.began
+            return
+        if not self._closed():
+            # A bound that counts dark time may lie above schedules of the reduced problem, which knows of none.
+            bound = self.bound if self.bound <= self._reduced else self.planner.bound
+            limits = replace(self.limits, start=self.plan.reduced_start, bound=bound,
+                             threads=max(1, self.limits.threads - team.search - len(team.engines) + 1))
+            self._processes = {name: self.start_process(name, self.planner.problem, limits) for name in team.engines}
+        if (team.search and not self._closed()) or self._changes_to_save():
+            self._search()
+
+    @property
+    def running(self) -> bool:
+        """Whether the race goes on (call :meth:`poll` to take it forward)."""
+        return self._ended is None and (bool(self._processes) or self._thread is not None)
+
+    @property
+    def process_ids(self) -> tuple[int, ...]:
+        """Process numbers of the exact engines' children."""
+        return tuple(process.pid for process in self._processes.values())
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the start, standing still once the race has ended."""
+        return (self._ended or time.monotonic()) - self.began
+
+    @property
+    def trouble(self) -> str:
+        """What went wrong with an exact engine while the rest goes on; empty if nothing."""
+        return next((answer.message for answer in self._answers.values() if answer.stopped_by == "failed"), "")
+
+    def poll(self) -> list[Moment]:
+        """Take in what the engines found; return the new lines of the story."""
+        before = len(self.story)
+        for name, process in self._processes.items():
+            for progress in process.poll():
+                self._take(progress)
+            if not process.running and name not in self._answers and name not in self._refused:
+                self._take_end(name, process)
+        self._drain()
+        if self._ended is None and self._over():
+            self._end()
+        return self.story[before:]
+
+    def cancel(self) -> None:
+        """Ask everybody to stop; the best plan so far is kept."""
+        self._cancelled.set()
+        for process in self._processes.values():
+            process.cancel()
+
+    def close(self) -> None:
+        """End everything at once."""
+        self._cancelled.set()
+        self._end()
+
+    @property
+    def stopped_by(self) -> StoppedBy:
+        """Why the race ended, as far as it has."""
+        if self.plan.makespan <= self.bound:
+            return "proof"
+        if self._cancelled.is_set():
+            return "cancelled"
+        if self._closed():
+            return "gap"
+        ends = {answer.stopped_by for answer in self._answers.values()}
+        if "proof" in ends and self.plan.reduced_makespan <= self.bound:
+            return "heuristic"  # the reduced optimum is proved, but no plan on real switches reaches it
+        if self._refused and len(self._refused) == len(self._processes):
+            return "heuristic" if self._thread is None or self.engine != "auto" else "time_limit"
+        hollow = {"failed", "proof"}  # a proof that no bound supports is none
+        return "failed" if ends and ends <= hollow and (self.engine != "auto" or self._thread is None) else "time_limit"
+
+    @property
+    def message(self) -> str:
+        """What a user must know besides."""
+        said = [answer.message for answer in self._answers.values() if answer.message]
+        said += [f"No exact solve: {why}." for why in self._refused.values()]
+        if self.stopped_by == "heuristic" and self._answers:
+            optimum = self.planner.problem.ms(self.bound)
+            said.append(f"If transfers could move between switches, {optimum:g} ms would be the optimum; no schedule was found "
+                        "that keeps every transfer on its switch in that time.")
+        return " ".join(said)
+
+    def _closed(self) -> bool:
+        return self.plan.makespan - self.bound <= self.limits.gap * self.plan.makespan
+
+    def _changes_to_save(self) -> bool:
+        return (self.planner.ports is not None and self.plan.makespan <= self.bound and self.plan.changes > 0
+                and self.elapsed_s < min(SAVING_S, self.limits.time_limit_s))
+
+    def _over(self) -> bool:
+        """Nothing more can come: the gap is closed, the time is up, or every engine has ended."""
+        ended = all(name in self._answers or name in self._refused for name in self._processes)
+        over = self.elapsed_s - self.limits.time_limit_s
+        if self._cancelled.is_set():
+            return ended
+        if self._closed():
+            return not (self._thread is not None and self._thread.is_alive() and self._changes_to_save())
+        # An engine that was asked for by name decides; beside ``auto`` the search goes on alone.
+        alone = self._thread is None or not self._thread.is_alive() or self.engine != "auto"
+        return over >= OVERTIME_S or (ended and (alone or over >= 0))
+
+    def _end(self) -> None:
+        self._enough.set()
+        self._ended = self._ended or time.monotonic()
+        for process in self._processes.values():
+            process.close()
+        if self._thread is not None:
+            self._thread.join(JOIN_S)
+            self._drain()
+
+    def _drain(self) -> None:
+        while not self._found.empty():
+            self._offer(self._found.get())
+
+    def _search(self) -> None:
+        self._thread = threading.Thread(target=self._searching, daemon=True, name="local search")
+        self._thread.start()
+
+    def _searching(self) -> None:
+        """Search until told to stop, publishing now and then; runs in a thread."""
+        left = self.limits.time_limit_s - (time.monotonic() - self.began)
+        stop = AnyOf((WhenSet(self._cancelled), WhenSet(self._enough), AfterSeconds(left)))
+        search, pace = LocalSearch(self.planner, self.plan, self.limits.seed), Pace()
+        published, told = search.cost, 0.0
+        while not stop() and not search.finished:
+            while not self._better.empty():
+                search.take_up(self._better.get())
+                published = min(published, search.cost)
+            pace.timed(search.go_on)
+            if search.cost < published and time.monotonic() - told > PUBLISH_S:
+                published, told = search.cost, time.monotonic()
+                self._found.put(search.best_plan())
+        if search.cost < published:
+            self._found.put(search.best_plan())
+
+    def _take(self, progress: Progress) -> None:
+        if progress.start is not None:
+            makespan = int((progress.start + self.planner.problem.duration).max(initial=0))
+            self._offer(self.planner.realised(progress.start, makespan, progress.source))
+        self._raise(progress.bound, progress.source, progress.words)
+
+    def _take_end(self, name: str, process: SolverProcess) -> None:
+        """Take in how an exact engine ended; a refusal (the model is too large) keeps what there is."""
+        try:
+            answer = process.answer
+        except InputError as refusal:
+            self._refused[name] = refusal.problem
+            return
+        if answer is None:
+            return
+        self._answers[name] = answer
+        self._raise(answer.bound, name, answer.bound_by)
+        makespan = answer.makespan(self.planner.problem)
+        if answer.start is not None and makespan is not None:
+            self._offer(self.planner.realised(answer.start, makespan, name))
+            moved = self.planner.ports is not None and self.plan.makespan > makespan
+            if moved and self._thread is None and not self._cancelled.is_set():
+                self._search()
+
+    def _raise(self, bound: int, source: str, words: str) -> None:
+        if bound > self._reduced:
+            return  # a schedule is known that refutes it
+        self._told[source] = max(self._told.get(source, (0, "")), (bound, words or source))
+        if bound > self.bound:
+            self.bound, self.bound_by = bound, words or source
+            self._note(source)
+
+    def _refute(self) -> None:
+        """Take back the bounds that a schedule contradicts."""
+        self._told = {source: told for source, told in self._told.items() if told[0] <= self._reduced}
+        self.bound, self.bound_by = max([*self._told.values(), self._given])
+
+    def _offer(self, plan: Plan) -> None:
+        if plan.reduced_makespan < self._reduced:
+            self._reduced = plan.reduced_makespan
+            if self.bound > self._reduced:
+                self._refute()
+            for process in self._processes.values():
+                process.offer(plan.reduced_start)
+        if plan.cost < self.plan.cost:
+            shorter = plan.makespan < self.plan.makespan
+            self.plan = plan = keeping_reduced(plan, self.plan)
+            self._better.put(plan)
+            if shorter:
+                self._note(plan.source)
+
+    def _note(self, source: str) -> None:
+        self.story.append(Moment(self.elapsed_s, self.plan.makespan, self.bound, source))
+
+
+def _unheard(progress: Progress) -> None:
+    """Take no notice: what comes of it is looked at in the end."""
