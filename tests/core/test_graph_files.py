@@ -14,10 +14,13 @@ from hypothesis import strategies as st
 
 from topox_core.cluster import MAX_PORTS, MAX_SERVERS, Cluster
 from topox_core.cluster_file import load_cluster
+from topox_core.economics.parts_file import load_parts
 from topox_core.errors import InputError
 from topox_core.graph.files import SUFFIXES, check_fits, dump_graph_csv, dump_graph_json, load_graph
 from topox_core.graph.task_graph import COLLECTIVE_KINDS, COMPUTE_KINDS, KINDS, PARALLELISMS, TRANSFER_KINDS, Task, TaskGraph
 from topox_core.graph.validation import FIELDS_OF, MAX_DEPENDENCIES, MAX_TASKS, validated
+from topox_core.rails.window_file import load_windows
+from topox_core.tdm.jobs_file import load_jobs
 
 PIPELINE = validated("two servers", [
     Task("f0", "forward", server=0, duration_ms=3.0),
@@ -220,10 +223,13 @@ def examples(language: str) -> list[str]:
 
 
 def test_the_examples_of_the_documentation_are_valid_files() -> None:
-    graph, cluster = examples("json")
+    graph, cluster, jobs, parts, windows = examples("json")
     (rows,) = examples("csv")
     loaded = load_graph(graph.encode(), "example.json")
     check_fits(loaded, load_cluster(cluster.encode(), "example.cluster.json"))
+    assert len(load_jobs(jobs.encode(), "example.jobs.json")) == 2
+    assert load_parts(parts.encode(), "example.parts.json").name == "our quote"
+    assert len(load_windows(windows.encode(), "example.windows.json").windows) == 2
     assert {task.id for task in load_graph(rows.encode(), "example.csv").tasks} < {task.id for task in loaded.tasks}
 
 

@@ -148,9 +148,12 @@ def test_the_verdict_on_rows_6_to_8_does_not_hang_on_the_reading(switch, value):
 
 
 def test_row_5_needs_eight_bytes_an_element():
-    """At 10 Gbit/s 2 MiB fill two slots and 1 MiB one: that is the 9 ms between the printed rows 5 and 6."""
+    """At 10 Gbit/s 2 MiB fill two slots and 1 MiB one: that is the 9 ms between the printed rows 5 and 6.
+
+    Ours may be shorter than printed by what a better schedule saves, not by a slot for every exchange.
+    """
     plan = {size: ours(TABLE[4], False, CARD.settings({"bytes": size})).scheduled_ms for size in (8, 4)}
-    assert abs(plan[8] - 32.226) < 1 < 9 < abs(plan[4] - 32.226)
+    assert 32.226 - 3.5 < plan[8] <= 32.226 + 1 and plan[4] < 32.226 - 9
 
 
 def test_shared_links_are_faster_than_booked_ones():
