@@ -34,7 +34,7 @@ lint: $(DEV_STAMP)
 	$(PY) -m mypy
 
 test: setup lint
-	$(PY) -m pytest -n $(JOBS) --dist loadfile -rs
+	$(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -rs
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 		echo "The browser tests were SKIPPED: no Chromium on this machine (Debian, Ubuntu: apt-get install chromium)."
 
