@@ -2,113 +2,46 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from collections import OrderedDict
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics.child_processes import ChildProcesses
 from topox_core.fabrics.run import FABRICS
 from topox_core.fabrics.sweep import Axes, CellResult, Point, Sweep
 from topox_core.fabrics.sweep_run import SweepRun
 from topox_core.fabrics.verdict import YARDSTICK
 from topox_core.figures.crossover import EQUAL, cut, delay_in_words, turning_point, winner, winner_map
 from topox_core.figures.numbers import percent, plural
-from topox_ui.attending import attend
+from topox_ui.cells_desk import Cells, CellsDesk
 from topox_ui.compare import Contest, scaled
 from topox_ui.frame import PLAIN, Look, chart_title
 from topox_ui.loading import loaded
 from topox_ui.session import choose, scenario
 from topox_ui.show import chart, table_under
-from topox_ui.solving import BUSY, Case, places
+from topox_ui.solving import Case, places
 
 DELAYS_MS = (0.0, 0.01, 0.1, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)
 SPEEDS_GBPS = (25.0, 50.0, 100.0, 200.0, 400.0, 800.0)
 DEGREES = (1, 2, 3, 4, 6, 8)
 ACROSS = {"port_gbps": "Port speed", "degree": "Ports per server"}
 MOST_CELLS = 20_000
+MapDesk = CellsDesk[SweepRun, CellResult]
 
 
-class Cells(OrderedDict[str, CellResult]):
-    """Cells of all maps of a session by their key, the oldest forgotten first."""
-
-    def __setitem__(self, key: str, value: CellResult) -> None:
-        super().__setitem__(key, value)
-        while len(self) > MOST_CELLS:
-            self.popitem(last=False)
-
-
-@dataclass
-class MapDesk:
-    """One session's maps: what was computed, and the sweep that runs in as many processes as there are free places."""
-
-    places: threading.BoundedSemaphore
-    cells: Cells = field(default_factory=Cells)
-    run: SweepRun | None = None
-    note: str = ""
-    _workers: ChildProcesses | None = None
-    _held: int = 0
-    _lock: threading.RLock = field(default_factory=threading.RLock)
-
-    def start(self, sweep: Sweep) -> None:
-        """Start a sweep; one that runs for another map is ended first, its cells are kept."""
-        self.close()
-        self.note = ""
-        while self._held < (os.cpu_count() or 1) and self.places.acquire(blocking=False):
-            self._held += 1
-        if not self._held:
-            self.note = BUSY
-            return
-        self._workers = ChildProcesses(self._held)
-        self.run = run = SweepRun(sweep, self._workers, self.cells)
-        attend(lambda: self.run is run, self.poll)
-
-    def poll(self) -> bool:
-        """Return True when the sweep has just ended."""
-        with self._lock:
-            if self.run is None or self.run.running:
-                return False
-            self._ended()
-        return True
-
-    def cancel(self) -> None:
-        """Stop the sweep at once; the cells that are there are kept."""
-        with self._lock:
-            if self.run is None:
-                return
-            self.run.cancel()
-            self._ended()
-            self.note = "Stopped. The points that were computed are kept; computing goes on from there."
-
-    def close(self) -> None:
-        """End the sweep: the tab was closed, or another begins."""
-        with self._lock:
-            if self.run is not None:
-                self.run.cancel()
-            self._ended(quiet=True)
-
-    def _ended(self, quiet: bool = False) -> None:
-        run, self.run = self.run, None
-        if run is not None and not quiet:
-            lost = run.result().lost
-            self.note = "" if not lost else f"Points are missing. {lost[0]}. Compute again to fill them in."
-        if self._workers is not None:
-            self._workers.kill()
-            self._workers = None
-        while self._held:
-            self._held -= 1
-            self.places.release()
+def _lost(run: SweepRun) -> str:
+    lost = run.result().lost
+    return f"Points are missing. {lost[0]}. Compute again to fill them in." if lost else ""
 
 
 @st.cache_resource(scope="session", show_spinner=False, on_release=lambda desk: desk.close())
 def map_desk() -> MapDesk:
     """Return this session's maps; closing the tab ends its sweep."""
-    return MapDesk(places())
+    return MapDesk(places(), Cells(MOST_CELLS), _lost)
 
 
 def sweep_of(case: Case, contest: Contest, by: str) -> Sweep:
@@ -135,7 +68,7 @@ def sweep_of(case: Case, contest: Contest, by: str) -> Sweep:
     return Sweep(case.graph, cluster, settings, Axes(DELAYS_MS, values, by), fabrics, options)  # type: ignore[arg-type]
 
 
-def known_points(sweep: Sweep, cells: Cells) -> tuple[Point, ...]:
+def known_points(sweep: Sweep, cells: Mapping[str, CellResult]) -> tuple[Point, ...]:
     """Return the points of a map that are there."""
     known = {cell: cells[key] for cell in sweep.cells() if (key := sweep.key(cell)) in cells}
     points = (sweep.point(value, delay, known) for value, delay in sweep.axes.points())
@@ -204,7 +137,7 @@ def _offer(sweep: Sweep, points: tuple[Point, ...]) -> None:
             type="primary",
             key="compute_map",
             on_click=map_desk().start,
-            args=(sweep,),
+            args=(partial(SweepRun, sweep),),
             icon=":material/grid_on:",
         )
         st.html(

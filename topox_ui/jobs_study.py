@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 import streamlit as st
 
-from topox_core.fabrics.child_processes import ChildProcesses
 from topox_core.figures.jobs_gain import GainPoint, gain_map
 from topox_core.figures.jobs_study import gains
 from topox_core.figures.numbers import percent, plural
@@ -19,90 +16,25 @@ from topox_core.tdm.algorithms import ALGORITHMS
 from topox_core.tdm.deployment import SetUp
 from topox_core.tdm.round import TdmSettings
 from topox_core.tdm.study import BASELINE, Study, StudyAxes, StudyCell, StudyCellResult, StudyRow, StudyRun
-from topox_ui.attending import attend
+from topox_ui.cells_desk import Cells, CellsDesk
 from topox_ui.downloads import offer
 from topox_ui.frame import Look, chart_title
 from topox_ui.jobs_choices import Choices
 from topox_ui.show import chart
-from topox_ui.solving import BUSY, places
+from topox_ui.solving import places
 
 JOBS = (32, 64, 128, 256, 512)
 CONTEXTS = (1024, 8192, 32768, 65536, 131072)
 ACROSS = {"jobs": "number of jobs", "context": "context length"}
 SEEDS = (10, 20, 30)
 MOST_CELLS = 5_000
-
-
-class Cells(OrderedDict[str, StudyCellResult]):
-    """Cells of all studies of a session by their key, the oldest forgotten first."""
-
-    def __setitem__(self, key: str, value: StudyCellResult) -> None:
-        super().__setitem__(key, value)
-        while len(self) > MOST_CELLS:
-            self.popitem(last=False)
-
-
-@dataclass
-class StudyDesk:
-    """One session's studies: what was computed, and the run that has as many processes as there are free places."""
-
-    places: threading.BoundedSemaphore
-    cells: Cells = field(default_factory=Cells)
-    run: StudyRun | None = None
-    note: str = ""
-    _workers: ChildProcesses | None = None
-    _held: int = 0
-    _lock: threading.RLock = field(default_factory=threading.RLock)
-
-    def start(self, study: Study) -> None:
-        """Start a study; one that runs is ended first, its cells are kept."""
-        self.close()
-        self.note = ""
-        while self._held < (os.cpu_count() or 1) and self.places.acquire(blocking=False):
-            self._held += 1
-        if not self._held:
-            self.note = BUSY
-            return
-        self._workers = ChildProcesses(self._held)
-        self.run = run = StudyRun(study, self._workers, self.cells)
-        attend(lambda: self.run is run, self.poll)
-
-    def poll(self) -> bool:
-        """Return True when the study has just ended."""
-        with self._lock:
-            if self.run is None or self.run.running:
-                return False
-            self._ended("; ".join(self.run.lost[:2]))
-        return True
-
-    def cancel(self) -> None:
-        """Stop at once; the cells that are there are kept."""
-        with self._lock:
-            if self.run is not None:
-                self.run.cancel()
-                self._ended("Stopped. What was computed is kept; computing goes on from there.")
-
-    def close(self) -> None:
-        """End the study: the tab was closed, or another begins."""
-        with self._lock:
-            if self.run is not None:
-                self.run.cancel()
-            self._ended("")
-
-    def _ended(self, note: str) -> None:
-        self.run, self.note = None, note
-        if self._workers is not None:
-            self._workers.kill()
-            self._workers = None
-        while self._held:
-            self._held -= 1
-            self.places.release()
+StudyDesk = CellsDesk[StudyRun, StudyCellResult]
 
 
 @st.cache_resource(scope="session", show_spinner=False, on_release=lambda desk: desk.close())
 def study_desk() -> StudyDesk:
     """Return this session's studies; closing the tab ends the one that runs."""
-    return StudyDesk(places())
+    return StudyDesk(places(), Cells(MOST_CELLS), lambda run: "; ".join(run.lost[:2]))
 
 
 def study_of(now: Choices, across: str, seeds: int) -> Study:
@@ -176,7 +108,7 @@ def study(now: Choices, look: Look) -> None:
     if left_over:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.button("Compute the study" if not found else f"Compute the other {left_over}", type="primary",
-                      key="compute_study", on_click=desk.start, args=(asked,), icon=":material/query_stats:")
+                      key="compute_study", on_click=desk.start, args=(partial(StudyRun, asked),), icon=":material/query_stats:")
             st.html(f'<p class="quiet">{plural(len(asked.cells()), "set of jobs", "sets of jobs")}, '
                     f"{len(asked.algorithms)} algorithms each, beside this page; what is there can be looked at meanwhile.</p>")
     if found:

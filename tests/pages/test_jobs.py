@@ -200,7 +200,7 @@ def test_a_study_is_computed_beside_the_page_and_kept_when_it_is_cancelled(page)
         at.run()
     at.button(key="cancel_study").click().run()
     assert not at.exception
-    assert "is kept" in at.warning[0].value
+    assert "are kept" in at.warning[0].value
     assert at.button(key="compute_study").label.startswith("Compute the other")
     points = [trace for trace in chart(at, "gain_map")["data"] if trace.get("mode") == "markers"]
     assert all(ratio > 0 for trace in points for ratio in trace["x"])
