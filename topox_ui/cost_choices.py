@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
 from topox_core.errors import InputError
 from topox_core.figures.rails_delay import switch_word
 from topox_core.rails.technologies import TECHNOLOGIES as LISTED
+from topox_ui.link_words import ignored_line, number, one_of, told, understood, whole, yes
 from topox_ui.session import say
 
 TECHNOLOGIES = {one.key: one for one in LISTED}
@@ -28,64 +28,31 @@ PER_SERVER = (1, 2, 4, 8, 16, 32, 64, 72)
 MOST_GPUS = 1_000_000
 
 
-def _from_to(least: float, most: float) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        value = float(text)
-        if not math.isfinite(value) or not least <= value <= most:
-            raise ValueError(text)
-        return value
-
-    return read
-
-
-def _whole(least: int, most: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        value = int(text)
-        if not least <= value <= most:
-            raise ValueError(text)
-        return value
-
-    return read
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in words:
-            raise ValueError(text)
-        return text
-
-    return read
-
-
-def _yes(text: str) -> bool:
-    return {"yes": True, "no": False}[text]
-
-
 def _edits(text: str) -> str:
     with_edits(PRICE_SETS[DEFAULT_SET], text)
     return text
 
 
 READERS: dict[str, Callable[[str], Any]] = {
-    "gpus": _whole(1, MOST_GPUS),
-    "gpus_per_server": _whole(1, 4_096),
-    "counting": _one_of(*COUNTINGS),
-    "prices": _one_of(*PRICE_SETS),
+    "gpus": whole(1, MOST_GPUS),
+    "gpus_per_server": whole(1, 4_096),
+    "counting": one_of(COUNTINGS),
+    "prices": one_of(PRICE_SETS),
     "parts": _edits,
-    "against": _one_of(*(n for n in NETWORKS if n != "photonic_rails")),
-    "nics": _yes,
-    "fibre": _yes,
-    "fibre_m": _from_to(0, 100_000),
-    "ocs_ports": _whole(1, 64),
-    "optics": _whole(1, 64),
-    "switch_optics": _yes,
-    "joined": _yes,
-    "look_ahead": _yes,
-    "usd_per_kwh": _from_to(0, 100),
-    "pue": _from_to(1, 10),
-    "years": _from_to(0.1, 100),
-    "switch": _one_of(*TECHNOLOGIES),
-    "measure": _one_of("cost", "power"),
+    "against": one_of(n for n in NETWORKS if n != "photonic_rails"),
+    "nics": yes,
+    "fibre": yes,
+    "fibre_m": number(0, 100_000),
+    "ocs_ports": whole(1, 64),
+    "optics": whole(1, 64),
+    "switch_optics": yes,
+    "joined": yes,
+    "look_ahead": yes,
+    "usd_per_kwh": number(0, 100),
+    "pue": number(1, 10),
+    "years": number(0.1, 100),
+    "switch": one_of(TECHNOLOGIES),
+    "measure": one_of(("cost", "power")),
 }
 DEFAULTS: dict[str, Any] = {
     "gpus": 1_024,
@@ -155,29 +122,18 @@ class Choices:
     def as_query(self, *keys: str) -> dict[str, str]:
         """Return the choices (or some of them) as query parameters; a file stays on the machine it was loaded on."""
         return {
-            PREFIX + key: _told(value)
+            PREFIX + key: told(value)
             for key, value in self.made
             if (not keys or key in keys) and not (key == "prices" and value == FILE)
         }
 
 
-def _told(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.9g}" if isinstance(value, float) else str(value)
-
-
 def of_query(query: Mapping[str, str]) -> tuple[Choices, list[str]]:
     """Return the choices of a link, and what in it could not be understood, as ``key=value``."""
+    found, ignored = understood(READERS, PREFIX, query)
     made = Choices()
-    ignored = []
-    # The set comes first: it would take the edits away.
-    for key in sorted((key for key in query if key.startswith(PREFIX)), key=lambda key: key != f"{PREFIX}prices"):
-        name = key.removeprefix(PREFIX)
-        try:
-            made = made.with_choice(name, READERS[name](query[key]))
-        except (KeyError, ValueError, OverflowError):  # an InputError is a ValueError
-            ignored.append(f"{key[:40]}={query[key][:40]}")
+    for name in sorted(found, key=lambda name: name != "prices"):  # the set comes first: it would take the edits away
+        made = made.with_choice(name, found[name])
     return made, ignored
 
 
@@ -255,8 +211,7 @@ def read_link() -> None:
         state["cost"], ignored = of_query(linked)
         state["cost_written"] = linked
         if ignored:
-            more = f" and {len(ignored) - 5} more" if len(ignored) > 5 else ""
-            say("warning", f"Ignored in the link: {', '.join(ignored[:5])}{more}")
+            say("warning", ignored_line(ignored))
 
 
 def restore() -> None:

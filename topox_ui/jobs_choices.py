@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -12,6 +11,7 @@ import streamlit as st
 from topox_core.tdm.algorithms import ALGORITHMS
 from topox_core.tdm.jobs import Reading
 from topox_core.tdm.samples import JOB_SAMPLES
+from topox_ui.link_words import ignored_line, number, one_of, told, understood, whole, yes
 from topox_ui.session import say
 
 PREFIX = "jobs."
@@ -59,38 +59,8 @@ class Choices:
         if self.source == "upload":
             return {}
         start = Choices()
-        return {PREFIX + field.name: _word(value) for field in fields(self)
+        return {PREFIX + field.name: told(value) for field in fields(self)
                 if (value := getattr(self, field.name)) != getattr(start, field.name) and value is not None}
-
-
-def _whole(low: int, high: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        value = int(text)
-        if not low <= value <= high:
-            raise ValueError(text)
-        return value
-    return read
-
-
-def _number(high: float) -> Callable[[str], float]:
-    def read(text: str) -> float:
-        value = float(text)
-        if not (math.isfinite(value) and 0 <= value <= high):
-            raise ValueError(text)
-        return value
-    return read
-
-
-def _one_of(words: Mapping[str, object]) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in words:
-            raise ValueError(text)
-        return text
-    return read
-
-
-def _yes(text: str) -> bool:
-    return {"yes": True, "no": False}[text]
 
 
 def _text(text: str) -> str:
@@ -98,32 +68,17 @@ def _text(text: str) -> str:
 
 
 READERS: dict[str, Callable[[str], Any]] = {
-    "source": _one_of({name: None for name in SOURCES if name != "upload"}),
-    "sample": _one_of(JOB_SAMPLES), "jobs": _whole(1, MOST_JOBS),
-    "context": _whole(1, 1 << 24), "seed": _whole(0, 1_000_000), "graphs": _text, "copies": _whole(1, MOST_COPIES),
-    "ports": _whole(1, 4_096), "port_gbps": _number(1e6), "reconfiguration_ms": _number(1e6),
-    "algorithm": _one_of(dict.fromkeys(OFFERED)),
-    **dict.fromkeys(READINGS, _yes), "pod_group": _whole(-1, 1_000_000), "stage": _text, "ring": _text}
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.9g}" if isinstance(value, float) else str(value)
+    "source": one_of(name for name in SOURCES if name != "upload"),
+    "sample": one_of(JOB_SAMPLES), "jobs": whole(1, MOST_JOBS),
+    "context": whole(1, 1 << 24), "seed": whole(0, 1_000_000), "graphs": _text, "copies": whole(1, MOST_COPIES),
+    "ports": whole(1, 4_096), "port_gbps": number(0, 1e6), "reconfiguration_ms": number(0, 1e6),
+    "algorithm": one_of(OFFERED),
+    **dict.fromkeys(READINGS, yes), "pod_group": whole(-1, 1_000_000), "stage": _text, "ring": _text}
 
 
 def of_query(query: Mapping[str, str]) -> tuple[Choices, list[str]]:
     """Return the choices that a link names, and what of it cannot be used."""
-    chosen: dict[str, Any] = {}
-    ignored = []
-    for key, text in query.items():
-        if not key.startswith(PREFIX):
-            continue
-        name = key[len(PREFIX):]
-        try:
-            chosen[name] = READERS[name](text)
-        except (ValueError, KeyError, OverflowError):
-            ignored.append(f"{key[:40]}={text[:40]}")
+    chosen, ignored = understood(READERS, PREFIX, query)
     return Choices(**chosen), ignored
 
 
@@ -140,7 +95,7 @@ def restore() -> Choices:
     if query and not state.pop("jobs_touched", False) and query != state.get("jobs_written"):
         new, ignored = of_query(query)
         if ignored:
-            say("warning", f"Ignored in the link: {', '.join(ignored[:5])}")
+            say("warning", ignored_line(ignored))
         state["jobs_choices"], state["jobs_written"] = new, query
     keep_address()
     return choices()

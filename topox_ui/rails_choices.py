@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from topox_core.fabrics.run import FABRICS
+from topox_ui.link_words import ignored_line, number, one_of, told, understood, whole, yes
 from topox_ui.session import say
 
 PREFIX = "rails."
@@ -22,45 +22,19 @@ SECTIONS = {"windows": "Windows", "control": "Control plane", "rivals": "Other w
             "bytes": "Bytes", "advice": "Which parallelism"}
 
 
-def _number(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value) or not 0 <= value <= 1e9:
-        raise ValueError(text)
-    return value
-
-
-def _whole(text: str) -> int:
-    value = int(text)
-    if not 0 <= value <= 10_000_000:
-        raise ValueError(text)
-    return value
-
-
 def _word(text: str) -> str:
     if not text or len(text) > 80 or not text.isprintable():
         raise ValueError(text)
     return text
 
 
-def _one_of(*words: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in words:
-            raise ValueError(text)
-        return text
-
-    return read
-
-
-def _yes(text: str) -> bool:
-    return {"yes": True, "no": False}[text]
-
-
+_number, _whole = number(0, 1e9), whole(0, 10_000_000)
 READERS: dict[str, Callable[[str], Any]] = {
-    "source": _word, **dict.fromkeys(DEGREES, _whole), "schedule": _one_of(*SCHEDULES), "delay_ms": _number,
+    "source": _word, **dict.fromkeys(DEGREES, _whole), "schedule": one_of(SCHEDULES), "delay_ms": _number,
     "link_up_ms": _number,
-    "control": _one_of(*CONTROLS), "switch": _word, "split": _yes, "limit": _number, "nic_gbps": _number, "lane": _whole,
-    "latency_us": _number, "fabric": _one_of(*FABRICS), "iteration_ms": _number,
-    "see": _one_of(*SECTIONS), "from_ms": _number, "to_ms": _number, "authors": _yes,
+    "control": one_of(CONTROLS), "switch": _word, "split": yes, "limit": _number, "nic_gbps": _number, "lane": _whole,
+    "latency_us": _number, "fabric": one_of(FABRICS), "iteration_ms": _number,
+    "see": one_of(SECTIONS), "from_ms": _number, "to_ms": _number, "authors": yes,
     "billions": _number, "advice_gpus": _whole}
 # What the page begins with; a choice without an entry begins as the preset or the file has it.
 DEFAULTS: dict[str, Any] = {"source": "llama3-8b-perlmutter", "delay_ms": 25.0, "link_up_ms": 0.0, "control": "provisioned",
@@ -96,27 +70,12 @@ class Choices:
     def as_query(self) -> dict[str, str]:
         """Return the choices as query parameters; an upload and what belongs to it stay on the machine it was made on."""
         mine = ("source", *FORGETS["source"]) if self["source"] == UPLOAD else ()
-        return {PREFIX + key: _told(value) for key, value in self.made if key not in mine}
-
-
-def _told(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:.9g}" if isinstance(value, float) else str(value)
+        return {PREFIX + key: told(value) for key, value in self.made if key not in mine}
 
 
 def of_query(query: Mapping[str, str]) -> tuple[Choices, list[str]]:
     """Return the choices of a link, and what in it could not be understood, as ``key=value``."""
-    made: dict[str, Any] = {}
-    ignored = []
-    for key, text in query.items():
-        if not key.startswith(PREFIX):
-            continue
-        name = key.removeprefix(PREFIX)
-        try:
-            made[name] = READERS[name](text)
-        except (KeyError, ValueError, OverflowError):
-            ignored.append(f"{key[:40]}={text[:40]}")
+    made, ignored = understood(READERS, PREFIX, query)
     return Choices(tuple((key, value) for key, value in made.items() if value != DEFAULTS.get(key))), ignored
 
 
@@ -149,8 +108,7 @@ def restore() -> None:
     if linked and linked != state.get("rails_written"):
         state["rails"], ignored = of_query(linked)
         if ignored:
-            more = f" and {len(ignored) - 5} more" if len(ignored) > 5 else ""
-            say("warning", f"Ignored in the link: {', '.join(ignored[:5])}{more}")
+            say("warning", ignored_line(ignored))
     keep_address()
 
 

@@ -13,6 +13,7 @@ from topox_core.errors import InputError
 from topox_core.fabrics.run import FABRICS
 from topox_core.graph.transfer_graph import Lowering
 from topox_core.schedule.settings import Settings
+from topox_ui.link_words import one_of, yes
 
 Source = Literal["none", "sample", "workload", "upload"]
 Choices = tuple[tuple[str, Any], ...]
@@ -30,18 +31,6 @@ def _number(text: str) -> float:
     if not math.isfinite(value) or value < 0:
         raise ValueError(text)
     return value
-
-
-def _yes(text: str) -> bool:
-    return {"yes": True, "no": False}[text]
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text not in words:
-            raise ValueError(text)
-        return text
-    return read
 
 
 def _tick(text: str) -> str | float:
@@ -87,18 +76,18 @@ def _fabrics(text: str) -> str:
 
 CLUSTER_KEYS: dict[str, Callable[[str], Any]] = {
     "port_gbps": _number, "ports_per_server": _whole, "switches": _whole, "ports_per_switch": _whole, "slot_ms": _number,
-    "reconfiguration_ms": _number, "duplex": _one_of(*DUPLEXES), "latency_us": _number}
-LOWERING_KEYS: dict[str, Callable[[str], Any]] = {"rings": _whole, "all_reduce_on_network": _yes}
+    "reconfiguration_ms": _number, "duplex": one_of(DUPLEXES), "latency_us": _number}
+LOWERING_KEYS: dict[str, Callable[[str], Any]] = {"rings": _whole, "all_reduce_on_network": yes}
 SWITCH_KEYS: dict[str, Callable[[str], Any]] = {
-    "circuits": _one_of("continuous", "per-slot"), "share_circuits": _yes, "exclusive_devices": _yes, "any_port": _yes}
+    "circuits": one_of(("continuous", "per-slot")), "share_circuits": yes, "exclusive_devices": yes, "any_port": yes}
 SETTING_KEYS: dict[str, Callable[[str], Any]] = {
-    "model": _one_of("physical", "paper"), **SWITCH_KEYS, **LOWERING_KEYS, "tick": _tick,
-    "engine": _one_of("auto", "highs", "cpsat", "printed"), "time_limit_s": _number, "threads": _cores}
+    "model": one_of(("physical", "paper")), **SWITCH_KEYS, **LOWERING_KEYS, "tick": _tick,
+    "engine": one_of(("auto", "highs", "cpsat", "printed")), "time_limit_s": _number, "threads": _cores}
 VIEW_KEYS: dict[str, Callable[[str], Any]] = {
     "from_ms": _number, "to_ms": _number, "slot": lambda text: _whole(str(int(text) + 1)) - 1,
-    "fabrics": _fabrics, "fat_tree": _one_of("cost", "racks", "full"), "cost_ratio": _ratio, "oversubscription": _ratio,
-    "servers_per_rack": _whole, "variant": _one_of("published", "released"), "degree": _degree,
-    "traffic": _one_of("graph", "ring"), "step": lambda text: _whole(str(int(text) + 1)) - 1, "race_s": _race}
+    "fabrics": _fabrics, "fat_tree": one_of(("cost", "racks", "full")), "cost_ratio": _ratio, "oversubscription": _ratio,
+    "servers_per_rack": _whole, "variant": one_of(("published", "released")), "degree": _degree,
+    "traffic": one_of(("graph", "ring")), "step": lambda text: _whole(str(int(text) + 1)) - 1, "race_s": _race}
 # Choices of view that a link need not carry, because they are what a page begins with.
 VIEW_DEFAULTS: dict[str, Any] = {"fabrics": ",".join(FABRICS), "fat_tree": "cost", "oversubscription": 4.0,
                                  "variant": "published", "traffic": "graph", "race_s": 5.0}
