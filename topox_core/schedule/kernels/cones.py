@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from topox_core.compiled import compiled
 from topox_core.schedule.kernels.heap import pop, push
+from topox_core.schedule.kernels.passes import load_bound
 from topox_core.schedule.problem import Int, Int32
 
 DARK_THRESHOLDS = 12  # the same where circuits must be counted
@@ -14,35 +15,8 @@ THRESHOLDS = 48  # head and tail thresholds tried for a resource of one cone
 
 
 @compiled
-def fluid(head: Int, work: Int, tail: Int, capacity: int, limit: int) -> int:
-    """Return the best of ``head + ceil(work / capacity) + tail`` over thresholds of both; all in ticks."""
-    k = len(head)
-    by_head = np.argsort(-head)
-    stride = max(1, k // limit)
-    levels = np.unique(np.sort(tail)[::stride])
-    load = np.zeros(len(levels), np.int64)
-    best = 0
-    i = 0
-    while i < k:
-        stop = min(k, i + stride)
-        while stop < k and head[by_head[stop]] == head[by_head[stop - 1]]:
-            stop += 1
-        for e in range(i, stop):
-            j = by_head[e]
-            load[np.searchsorted(levels, tail[j], side="right") - 1] += work[j]
-        i = stop
-        first = head[by_head[stop - 1]]
-        total = 0
-        for level in range(len(levels) - 1, -1, -1):
-            total += load[level]
-            if total > 0:
-                best = max(best, first + -(-total // capacity) + levels[level])
-    return best
-
-
-@compiled
 def fluid_dark(head: Int, work: Int, tail: Int, pair: Int32, capacity: int, limit: int, dark: int, seen: Int32, mark: int) -> int:
-    """Return :func:`fluid` of a server's ports with ``dark`` ticks for every circuit beyond the first of each port.
+    """Return the load bound of a server's ports with ``dark`` ticks for every circuit beyond the first of each port.
 
     ``seen`` has room for every pair and holds marks below ``mark``; one mark is used up a tail threshold.
     """
@@ -120,7 +94,7 @@ def cone_head(j: int, reach: int, pred_ptr: Int32, pred_idx: Int32, duration: In
                                             seen, mark))
                 seen[len(seen) - 1] = mark + DARK_THRESHOLDS + 2
             else:
-                best = max(best, fluid(head[own], work[part], path[own], capacity[r], THRESHOLDS))
+                best = max(best, load_bound(head[own], work[part], path[own], capacity[r], 1, THRESHOLDS)[0])
         begin = stop
     for c in range(found):
         i = cone[c]
