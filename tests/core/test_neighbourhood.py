@@ -10,9 +10,11 @@ import pytest
 
 from tests.core.problem_builder import Fabric, random_problem
 from topox_core.schedule import highs, large_neighbourhood, mip, propagation
-from topox_core.schedule.answer import Limits, Progress
+from topox_core.schedule.answer import Limits, Progress, no_news
+from topox_core.schedule.best_known import opened
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.highs import solve_highs
+from topox_core.schedule.large_neighbourhood import search_neighbourhoods
 from topox_core.schedule.list_scheduler import Generator
 from topox_core.schedule.neighbourhood import Middle, Neighbourhood
 from topox_core.schedule.problem import Int, Problem
@@ -192,6 +194,7 @@ def test_a_model_too_large_for_one_search_is_left_to_neighbourhoods(monkeypatch,
     monkeypatch.setattr(highs, "WHOLE_COLUMNS", 4_000)
     monkeypatch.setattr(highs, "FREE_TASKS", 40)
     monkeypatch.setattr(large_neighbourhood, "SOLVE_S", 10.0)  # however busy the machine
+    monkeypatch.setattr(large_neighbourhood, "WALK_S", 0.0)  # nobody else finds anything
     if not propagated:  # as where an iteration has very many ticks
         monkeypatch.setattr(propagation, "MAX_MOMENTS", 0)
     for seed in (0, 2):
@@ -204,3 +207,14 @@ def test_a_model_too_large_for_one_search_is_left_to_neighbourhoods(monkeypatch,
         assert {p.source for p in found} == {"HiGHS neighbourhoods"}
         assert violation(problem, answer.start) is None
         assert answer.bound <= answer.makespan(problem) < int((begun + problem.duration).max())
+
+
+def test_where_exact_solves_decide_nothing_a_local_search_takes_their_turns():
+    problem = random_problem(2, Fabric(servers=5, half_duplex=True), tasks=80, longest=6, density=0.04)
+    heard: list[Progress] = []
+    known = opened(problem, Limits(time_limit_s=60.0, start=serial_schedule(problem)), heard.append)
+    before = known.makespan
+    search_neighbourhoods(problem, 1, 1, known, lambda *_: "undecided", lambda: known.makespan < before, no_news, "exact", 40)
+    assert known.makespan < before
+    assert {p.source for p in heard if p.start is not None} == {"local search"}
+    assert violation(problem, known.start) is None

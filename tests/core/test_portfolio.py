@@ -251,7 +251,7 @@ def test_a_bound_that_counts_dark_time_is_not_put_to_engines_that_know_of_none()
     transfers = {j: (0, 1 + j % 5) for j in range(10)}
     planner = Planner.of(build([2] * 10, transfers, fabric=Fabric(servers=6)), 20, continuous=True, dark_slots=4)
     plan = planner.best_plan()
-    _, bound, _ = opening(planner, plan, "", Limits(1.0, bound=planner.bound))
+    bound = opening(planner, plan, "", Limits(1.0, bound=planner.bound)).bound
     assert bound == 20 + 4 * 4 > plan.reduced_makespan == 20
     given: list[Limits] = []
 
@@ -307,8 +307,8 @@ def test_the_opening_is_sound_and_never_worse(continuous):
         problem = random_problem(seed, Fabric(servers=4, half_duplex=seed % 2 == 0), tasks=25, density=0.08)
         planner = planner_of(problem, continuous)
         plan = first_plan(planner)
-        better, bound, words = opening(planner, plan, "the cheap bound", Limits(5.0, bound=planner.bound))
-        assert better.cost <= plan.cost
-        assert violation(problem, better.start) is None
-        assert planner.bound <= bound <= better.reduced_makespan
-        assert words
+        known = opening(planner, plan, "the cheap bound", Limits(5.0, bound=planner.bound))
+        assert known.plan.cost <= plan.cost
+        assert violation(problem, known.plan.start) is None
+        assert planner.bound <= known.bound <= known.plan.reduced_makespan
+        assert known.bound_by

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -10,10 +10,12 @@ import pytest
 from tests.core.problem_builder import Fabric, brute_force, random_problem
 from tests.core.small_graphs import cluster, random_graph
 from topox_core.check.checker import check
+from topox_core.schedule import heats
 from topox_core.schedule.bounds import best_bound
 from topox_core.schedule.circuits import changed_rows
 from topox_core.schedule.cones import cone_bound, cones
 from topox_core.schedule.feasibility import violation
+from topox_core.schedule.heats import Heats
 from topox_core.schedule.planner import Plan, Planner, prepare
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.report import to_result
@@ -31,6 +33,9 @@ by_fabric = pytest.mark.parametrize("fabric", FABRICS, ids=str)
 by_circuits = pytest.mark.parametrize(("continuous", "dark_slots"), CIRCUITS, ids=["per slot", "continuous", "dark for 2 slots"])
 
 
+by_kind = pytest.mark.parametrize("kind", [LocalSearch, Heats])
+
+
 def planner_of(problem: Problem, continuous: bool, dark_slots: int) -> Planner:
     return Planner.of(problem, best_bound(problem, 0).ticks, continuous, dark_slots)
 
@@ -41,20 +46,54 @@ def poor_plan(planner: Planner) -> Plan:
     return planner.realised(start, makespan, "MIS", improve=False)
 
 
+@by_kind
 @by_fabric
 @by_circuits
-def test_the_same_seed_and_number_of_candidates_give_the_same_plan_in_however_many_calls(fabric, continuous, dark_slots):
+def test_the_same_seed_and_number_of_candidates_give_the_same_plan_in_however_many_calls(kind, fabric, continuous, dark_slots):
     problem = random_problem(5, fabric, tasks=40, ticks_per_slot=2, density=0.06)
     planner = planner_of(problem, continuous, dark_slots)
     plan = poor_plan(planner)
     ends = []
     for calls in ([120], [1] * 120, [50, 7, 63]):
-        search = LocalSearch(planner, plan, seed=3)
+        search = kind(planner, plan, seed=3)
         for candidates in calls:
             search.go_on(candidates)
         ends.append((search.steps, search.cost, search.best_plan().start.tolist()))
     assert ends[0] == ends[1] == ends[2]
-    assert local_search(planner, plan, 3, 120).makespan == ends[0][1][0]
+    if kind is LocalSearch:
+        assert local_search(planner, plan, 3, 120).makespan == ends[0][1][0]
+
+
+def test_contests_follow_one_another_the_same_way_in_however_many_calls(monkeypatch):
+    # Heats of two candidates, and patience for three: many contests in few calls.
+    for name, value in (("FIRST_HEAT", 1), ("FEWEST", 2), ("PATIENCE", 3), ("PATIENCE_A_TASK", 0)):
+        monkeypatch.setattr(heats, name, value)
+    # A bound of nothing: the search never thinks that it is done.
+    planner = Planner.of(random_problem(5, FABRICS[1], tasks=40, density=0.06), 0, False, 0)
+    ends = []
+    for calls in ([400], [1] * 400, [7, 200, 193]):
+        search = Heats(planner, poor_plan(planner), seed=1)
+        for candidates in calls:
+            search.go_on(candidates)
+        ends.append((search.steps, search.cost, search.best_plan().start.tolist(), search.contests))
+    assert ends[0] == ends[1] == ends[2]
+    assert ends[0][3] >= 3
+
+
+def test_heats_keep_the_best_standing_and_the_most_promising(monkeypatch):
+    monkeypatch.setattr(heats, "FEWEST", 5)
+    monkeypatch.setattr(heats, "FIRST_HEAT", 1)
+    planner = Planner.of(random_problem(11, FABRICS[1], tasks=60, longest=9, density=0.03), 0, False, 0)
+    search = Heats(planner, poor_plan(planner), seed=1)
+    sizes = []
+    while len(sizes) < 400:
+        search.go_on(1)
+        sizes.append(len(search.runners))
+        assert search.makespan <= min(runner.search.makespan for runner in search.runners)
+    assert max(sizes) > 6
+    assert sizes[-1] == 1
+    shrunk = [(before, after) for before, after in pairwise(sizes) if after < before]
+    assert all(after == -(-before // heats.STAY) for before, after in shrunk), shrunk
 
 
 def test_different_seeds_go_different_ways():
@@ -68,16 +107,17 @@ def test_different_seeds_go_different_ways():
     assert len(set(states)) > 1
 
 
+@by_kind
 @pytest.mark.parametrize("fabric", [*FABRICS, SHARED], ids=str)
 @by_circuits
-def test_plans_never_become_worse_and_keep_every_rule(fabric, continuous, dark_slots):
+def test_plans_never_become_worse_and_keep_every_rule(kind, fabric, continuous, dark_slots):
     if fabric.shares and continuous:
         pytest.skip("shared circuits are drawn per slot")
     for seed in range(6):
         problem = random_problem(seed, fabric, tasks=30, ticks_per_slot=1 + seed % 3, density=0.08)
         planner = planner_of(problem, continuous, dark_slots)
         plan = poor_plan(planner)
-        search = LocalSearch(planner, plan, seed)
+        search = kind(planner, plan, seed)
         cost = search.cost
         for _ in range(4):
             better = search.go_on(25)
@@ -113,14 +153,15 @@ def test_changes_are_those_of_the_circuits_that_are_booked(fabric, dark_slots):
             assert plan.changes == int(changed_rows(plan.booking, problem.network).sum())
 
 
-def test_a_better_plan_found_elsewhere_is_taken_up_and_a_worse_one_is_not():
+@by_kind
+def test_a_better_plan_found_elsewhere_is_taken_up_and_a_worse_one_is_not(kind):
     problem = random_problem(2, FABRICS[1], tasks=60, longest=9, density=0.03)
     for continuous in (False, True):
         planner = planner_of(problem, continuous, 1 if continuous else 0)
         poor = poor_plan(planner)
         good = local_search(planner, poor, 1, 300)
         assert good.makespan < poor.makespan
-        search = LocalSearch(planner, poor, 2)
+        search = kind(planner, poor, 2)
         search.take_up(good)
         assert search.best_plan().makespan <= good.makespan
         search.take_up(poor)
@@ -162,11 +203,11 @@ def test_bounds_from_ancestors_are_never_above_what_trying_every_start_finds(fab
 
 
 @by_fabric
-def test_fewer_visits_only_weaken_the_bound(fabric):
+def test_fewer_ancestors_only_weaken_the_bound(fabric):
     for seed in range(20):
         problem = random_problem(seed, fabric, tasks=60, density=0.05)
         clock = clocks(problem, topological_order(problem))
-        heads, tails = zip(*(cones(problem, clock, visits) for visits in (10, 10_000_000)), strict=True)
+        heads, tails = zip(*(cones(problem, clock, near) for near in (2, 10_000)), strict=True)
         assert (heads[0] <= heads[1]).all()
         assert (tails[0] <= tails[1]).all()
 

@@ -11,8 +11,7 @@ from topox_core.schedule.kernels import passes
 from topox_core.schedule.kernels.cones import cone_heads
 from topox_core.schedule.problem import Int, Int32, Problem
 
-VISITS = 6_000_000  # tasks looked at while cones are gathered, each way: well under a second
-NEAR = 200  # of a task's nearest ancestors, where all of them would be too many
+NEAR = 200  # a second or two for 10,000 tasks
 
 
 @dataclass(frozen=True)
@@ -53,27 +52,32 @@ class Uses:
         return Uses(ptr, resource[order], work[order], pair[order], pairs, capacity)
 
 
-def cones(problem: Problem, clock: Int, visits: int = VISITS, dark_ticks: int = 0) -> tuple[Int, Int]:
+def cones(problem: Problem, clock: Int, near: int = NEAR, dark_ticks: int = 0,
+          known: tuple[Int, Int] | None = None) -> tuple[Int, Int]:
     """Return (heads, tails) in ticks, each at least the critical path's.
 
     A task cannot start before every resource has done the work of its ancestors: for each resource and
     thresholds H and Q, H + work / capacity + Q, where H is the least head and Q the shortest way to
-    the task of the ancestors counted. Where all ancestors of all tasks would be too many, most tasks
-    count the nearest only, and as many as ``visits`` allows count all.
+    the task of the ancestors counted.
 
     Parameters
     ----------
     clock
         Ticks that each task's start is a multiple of.
+    near
+        How many of a task's ancestors count, the nearest first; all of them are much work for thousands of tasks.
     dark_ticks
         What a port is dark for before each circuit but its first; c ports that serve P pairs of what is
         counted change at least P - c times in between.
+    known
+        Valid heads and tails to raise.
     """
     p, uses = problem, Uses.of(problem)
     order = passes.topological_order(p.pred_ptr, p.succ_ptr, p.succ_idx)
-    head = _one_way(order, p.pred_ptr, p.pred_idx, p, clock, uses, visits, dark_ticks)
+    head, tail = (np.zeros(p.n, np.int64), np.zeros(p.n, np.int64)) if known is None else (known[0].copy(), known[1].copy())
+    _raise_heads(head, order, p.pred_ptr, p.pred_idx, p, clock, uses, near, dark_ticks)
     # Backwards the tail plus the duration of a task is what its head is forwards, on no clock.
-    tail = _one_way(order[::-1].copy(), p.succ_ptr, p.succ_idx, p, np.ones(p.n, np.int64), uses, visits, dark_ticks)
+    _raise_heads(tail, order[::-1].copy(), p.succ_ptr, p.succ_idx, p, np.ones(p.n, np.int64), uses, near, dark_ticks)
     return head, tail
 
 
@@ -88,17 +92,10 @@ def cone_bound(problem: Problem, head: Int, tail: Int, beat: int, dark_slots: in
     return load_bounds(problem, head, tail, beat, dark_slots) or best
 
 
-def _one_way(order: Int32, pred_ptr: Int32, pred_idx: Int32, problem: Problem, clock: Int, uses: Uses, visits: int,
-             dark_ticks: int) -> Int:
+def _raise_heads(head: Int, order: Int32, pred_ptr: Int32, pred_idx: Int32, problem: Problem, clock: Int, uses: Uses, near: int,
+                 dark_ticks: int) -> None:
     n = problem.n
     place = np.empty(n, np.int32)
     place[order] = np.arange(n, dtype=np.int32)
-    reach = np.full(n, n, np.int32)
-    if n * n // 2 > visits:
-        every = max(1, n * n // max(1, visits - NEAR * n))
-        reach[:] = NEAR
-        reach[order[::every]] = n
-    head = np.zeros(n, np.int64)
-    cone_heads(order, 0, n, reach, place, pred_ptr, pred_idx, problem.duration, clock, head, uses.ptr, uses.resource, uses.work,
+    cone_heads(order, min(near, n), place, pred_ptr, pred_idx, problem.duration, clock, head, uses.ptr, uses.resource, uses.work,
                uses.pair, uses.capacity, dark_ticks, uses.pairs)
-    return head

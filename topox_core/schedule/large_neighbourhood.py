@@ -1,10 +1,14 @@
-"""Large-neighbourhood search: exact solves of the middle of the best schedule, one after another along the iteration."""
+"""Large-neighbourhood search: exact solves of the middle of the best schedule, one after another along the iteration.
+
+Where that brings little, as in the largest problems, most turns go to a second local search instead.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -15,16 +19,43 @@ from topox_core.schedule.best_known import BestKnown
 from topox_core.schedule.list_scheduler import Generator
 from topox_core.schedule.narrowing import ELSEWHERE
 from topox_core.schedule.neighbourhood import FEWEST, MOST, Middle, Neighbourhood
+from topox_core.schedule.planner import Plan, Planner
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.propagation import Propagator
+from topox_core.schedule.search import LocalSearch, Pace
+from topox_core.schedule.stopping import AfterSeconds
 from topox_core.schedule.windows import Windows, clocks, consistent, topological_order
 
 SOLVE_S = 1.0
 GROW, SHRINK = 1.1, 0.9
+WALK, WALK_S = "local search", 0.3
+WALKS_FROM = 1_000_003  # apart from the seeds of the search in the parent
+HOPE, MEMORY = 0.2, 0.9
 
 # Start ticks, or why there are none: proved that none exist, undecided in the time given, or too large to try.
 Undecided = Literal["none", "undecided", "too large"]
 SubSolve = Callable[[Problem, Windows, int, float, Stop], "Int | Undecided"]
+
+
+@dataclass
+class Turns:
+    """What one way of searching has brought for its time, the recent past first."""
+
+    gains: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Better schedules a second; hopeful at first."""
+        return (self.gains + HOPE) / (self.seconds + 1.0)
+
+    @contextmanager
+    def timed(self, known: BestKnown) -> Iterator[None]:
+        """Note whether a better schedule is found within, and how long it takes."""
+        began, before = time.monotonic(), known.makespan
+        yield
+        self.gains = MEMORY * self.gains + (known.makespan < before)
+        self.seconds = MEMORY * self.seconds + time.monotonic() - began
 
 
 @dataclass
@@ -48,6 +79,10 @@ class LargeNeighbourhoods:
     wanted: float
     solved: int = 0
     _generator: Generator = field(init=False)
+    _walk: LocalSearch | None = None
+    _pace: Pace = field(default_factory=Pace)
+    _solving: Turns = field(default_factory=Turns)
+    _walking: Turns = field(default_factory=Turns)
 
     def __post_init__(self) -> None:
         self._generator = Generator.of(self.problem, max(1, self.known.bound))
@@ -58,18 +93,38 @@ class LargeNeighbourhoods:
         """Search until ``until_s`` seconds after the solve began, until told to stop or nothing is left to gain."""
         middle = self._middle()
         while not stop() and self.known.elapsed_s < until_s and not self.known.close_enough:
-            other = news()
             before = self.known.makespan
+            other = news()
             if other is not None:
                 self.known.offer(other, ELSEWHERE, tell=False)
+            elif self._random.random() * (self._solving.rate + self._walking.rate) < self._walking.rate:
+                with self._walking.timed(self.known):
+                    self._walked(min(WALK_S, until_s - self.known.elapsed_s), stop)
+            else:
+                with self._solving.timed(self.known):
+                    self._solved(middle, until_s, stop)
             if self.known.makespan < before:
                 middle = self._middle()
-                continue
-            found = self._tried(middle, until_s, stop)
-            if found is not None:
-                better, _ = self._generator.improved(found, int((found + self.problem.duration).max()), self.known.bound)
-                self.known.offer(better, self.source)
-                middle = self._middle()
+
+    def _solved(self, middle: Middle, until_s: float, stop: Stop) -> None:
+        """Try one neighbourhood."""
+        found = self._tried(middle, until_s, stop)
+        if found is not None:
+            better, _ = self._generator.improved(found, int((found + self.problem.duration).max()), self.known.bound)
+            self.known.offer(better, self.source)
+
+    def _walked(self, seconds: float, stop: Stop) -> None:
+        """Go on with a local search from the best schedule."""
+        known = self.known
+        plan = Plan(known.start, known.makespan, None, 0, self.source, known.start, known.makespan)
+        if self._walk is None:
+            planner = Planner(self.problem, known.bound, self._generator, None)
+            self._walk = LocalSearch(planner, plan, known.limits.seed + WALKS_FROM)
+        self._walk.take_up(plan)
+        over = AfterSeconds(seconds)
+        while not stop() and not over() and not self._walk.finished:
+            if self._pace.timed(self._walk.go_on):
+                known.offer(self._walk.best_plan().start, WALK)
 
     def _middle(self) -> Middle:
         return Middle.of(self._generator, self._clock, self.known.start, self.known.makespan - self.step)
@@ -139,7 +194,7 @@ def search_neighbourhoods(coarse: Problem, tick: int, step: int, known: BestKnow
 
     def tell(progress: Progress) -> None:
         if progress.start is not None:
-            known.offer(progress.start * tick, source)
+            known.offer(progress.start * tick, progress.source)
 
     def translated() -> Int | None:
         start = news()

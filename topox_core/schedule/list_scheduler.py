@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -68,6 +68,14 @@ class Generator:
         place = np.empty(len(self.order), np.int32)
         place[self.order] = np.arange(len(self.order), dtype=np.int32)
         return place
+
+    def steered(self, head: Int, tail: Int) -> Generator:
+        """Return the generator with other heads and tails; of tasks that tie, the one with the longest tail goes first.
+
+        ``tail`` must be no shorter than that of a successor.
+        """
+        order = np.lexsort((self.place, -tail)).astype(np.int32)
+        return replace(self, head=head, tail=tail, order=order)
 
     def serially(self, rank: Int32, backwards: bool = False) -> tuple[Int, int]:
         """Return (start, makespan) of the serial scheme; backwards, times count from the end."""

@@ -13,13 +13,14 @@ from topox_core.schedule.problem import Problem
 from topox_core.schedule.propagation import Propagator, raised_bound
 from topox_core.schedule.windows import Windows, clocks, topological_order, windows
 
-PROPAGATION, ELSEWHERE = "propagation", "elsewhere"
+PROPAGATION, CONES, ELSEWHERE = "propagation", "heads and tails", "elsewhere"
 PROPAGATION_BY = "propagation: no shorter schedule fits its time windows"
 # Shares of the time left: to raise the bound by propagation, and to narrow the windows of one model.
 BOUND_SHARE = 0.25
 WINDOWS_SHARE = 0.1
-CONES_SHARE = 0.15
-FIRST_VISITS, GROWTH = 2_000_000, 5
+CONES_SHARE = 0.5
+# Ancestors counted at first, by how much more next, and how much longer that takes.
+FIRST_NEAR, GROWTH, LONGER = 100, 4, 3
 
 
 def step_of(coarse: Problem, given: Windows) -> int:
@@ -46,19 +47,19 @@ def raised(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> int:
 
 
 def _by_cones(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> None:
-    """Count more and more ancestors while that takes a small share of the time."""
+    """Count more and more ancestors while that takes a fair share of the time."""
     clock = clocks(coarse, topological_order(coarse))
-    visits = FIRST_VISITS
+    near, found = FIRST_NEAR, None
     while not stop() and not known.close_enough:
         began = time.monotonic()
-        head, tail = cones(coarse, clock, visits)
-        bound = cone_bound(coarse, head, tail, -(-known.bound // tick))
+        found = cones(coarse, clock, near, known=found)
+        bound = cone_bound(coarse, *found, -(-known.bound // tick))
         if bound is not None:
-            known.raise_bound(bound.ticks * tick, "heads and tails", bound.text)
+            known.raise_bound(bound.ticks * tick, CONES, bound.text)
         took = time.monotonic() - began
-        if visits >= coarse.n * coarse.n // 2 or GROWTH * took > CONES_SHARE * known.left_s:
+        if near >= coarse.n or LONGER * took > CONES_SHARE * known.left_s:
             return
-        visits *= GROWTH
+        near *= GROWTH
 
 
 def narrowed(coarse: Problem, horizon: int, known: BestKnown, stop: Stop, thorough: bool = True) -> Windows | None:

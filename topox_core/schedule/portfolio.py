@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from topox_core.errors import InputError
 from topox_core.schedule.answer import Answer, Limits, Progress, StoppedBy
 from topox_core.schedule.best_known import opened
-from topox_core.schedule.cones import cone_bound, cones
-from topox_core.schedule.narrowing import raised
+from topox_core.schedule.bounds import Bound
+from topox_core.schedule.heats import Heats
+from topox_core.schedule.narrowing import CONES, raised
 from topox_core.schedule.planner import Plan, Planner
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.search import LocalSearch, Pace
 from topox_core.schedule.solver_process import SolverProcess
 from topox_core.schedule.stopping import AfterSeconds, AnyOf, WhenSet
-from topox_core.schedule.windows import clocks, topological_order
 
 OVERTIME_S = 0.3  # what an engine may need to come to an end; then it is ended
 PUBLISH_S = 0.1  # how often the search turns its best schedule into a plan
@@ -26,7 +26,6 @@ JOIN_S = 0.3
 SAVING_S = 1.0  # what saving circuit changes may take once the makespan is proved
 OPENING_TASKS = 600  # up to so many tasks a solve begins with propagation, before any process is started
 OPENING_S, OPENING_SEARCH_S = 0.8, 0.05
-DARK_VISITS = 1_000_000
 
 Start = Callable[[str, Problem, Limits], SolverProcess]
 
@@ -62,22 +61,37 @@ class Moment:
     source: str
 
 
-def opening(planner: Planner, plan: Plan, bound_by: str, limits: Limits) -> tuple[Plan, int, str]:
-    """Return (plan, bound, words) after a blink of search and, for small problems, propagation: most end here."""
+@dataclass(frozen=True)
+class Opening:
+    """What a solve knows once it has begun: plan, bound in words, and the planner that steers the search (None: not yet)."""
+
+    plan: Plan
+    bound: int
+    bound_by: str
+    steered: Planner | None
+
+
+def opening(planner: Planner, plan: Plan, bound_by: str, limits: Limits) -> Opening:
+    """Return what a blink of search and, for small problems, bounds without a search tree find: most end here."""
+    steered, bound = None, planner.bound
+    counts_dark = planner.ports is not None and planner.ports.ports.dark > 0
+    if plan.makespan > planner.bound and (planner.problem.n <= OPENING_TASKS or counts_dark):
+        steered, found = planner.steered()
+        if found is not None:
+            bound, bound_by = found.ticks, found.text
     stop = AfterSeconds(min(OPENING_SEARCH_S, limits.time_limit_s))
-    search = LocalSearch(planner, plan, limits.seed)
+    search = LocalSearch(steered or planner, plan, limits.seed)
     pace = Pace(OPENING_SEARCH_S / 5)
     while not stop() and not search.finished:
         pace.timed(search.go_on)
     if search.cost < (plan.makespan if planner.ports is not None else plan.reduced_makespan, plan.changes):
-        found = search.best_plan()
-        plan = keeping_reduced(found, plan) if found.cost < plan.cost else plan
-    bound, bound_by = _counting_dark(planner, plan, bound_by)
+        found_plan = search.best_plan()
+        plan = keeping_reduced(found_plan, plan) if found_plan.cost < plan.cost else plan
     if planner.problem.n > OPENING_TASKS or plan.reduced_makespan <= bound:
-        return plan, bound, bound_by
+        return Opening(plan, bound, bound_by, steered)
     known = opened(planner.problem, Limits(min(OPENING_S, limits.time_limit_s), bound=bound, start=plan.reduced_start), _unheard)
     raised(planner.problem, 1, known, AfterSeconds(min(OPENING_S, limits.time_limit_s)))
-    return plan, max(bound, known.bound), known.bound_by or bound_by
+    return Opening(plan, max(bound, known.bound), known.bound_by or bound_by, steered)
 
 
 def keeping_reduced(plan: Plan, known: Plan) -> Plan:
@@ -85,17 +99,6 @@ def keeping_reduced(plan: Plan, known: Plan) -> Plan:
     if plan.reduced_makespan <= known.reduced_makespan:
         return plan
     return replace(plan, reduced_start=known.reduced_start, reduced_makespan=known.reduced_makespan)
-
-
-def _counting_dark(planner: Planner, plan: Plan, bound_by: str) -> tuple[int, str]:
-    """Return the bound with what circuits cost that ports must set up; no engine but the search knows of them."""
-    ports, problem = planner.ports, planner.problem
-    if ports is None or not ports.ports.dark or plan.makespan <= planner.bound:
-        return planner.bound, bound_by
-    clock = clocks(problem, topological_order(problem))
-    head, tail = cones(problem, clock, DARK_VISITS, ports.ports.dark * problem.ticks_per_slot)
-    found = cone_bound(problem, head, tail, planner.bound, ports.ports.dark)
-    return (planner.bound, bound_by) if found is None else (found.ticks, found.text)
 
 
 @dataclass
@@ -108,6 +111,8 @@ class Portfolio:
     ----------
     planner, plan
         The problem and the plan to start from.
+    steered
+        The planner that steers the local search; None: it is made first.
     engine
         See :meth:`Team.of`.
     limits
@@ -119,6 +124,7 @@ class Portfolio:
     engine: str
     limits: Limits
     bound_by: str = ""
+    steered: Planner | None = None
     start_process: Start = SolverProcess
     began: float = field(default_factory=time.monotonic)
     story: list[Moment] = field(default_factory=list)
@@ -128,6 +134,7 @@ class Portfolio:
         self._given = (self.bound, self.bound_by)
         self._cancelled, self._enough = threading.Event(), threading.Event()
         self._found: queue.SimpleQueue[Plan] = queue.SimpleQueue()
+        self._bounds: queue.SimpleQueue[Bound] = queue.SimpleQueue()
         self._better: queue.SimpleQueue[Plan] = queue.SimpleQueue()
         self._processes: dict[str, SolverProcess] = {}
         self._answers: dict[str, Answer] = {}
@@ -253,6 +260,9 @@ class Portfolio:
     def _drain(self) -> None:
         while not self._found.empty():
             self._offer(self._found.get())
+        while not self._bounds.empty():
+            bound = self._bounds.get()
+            self._raise(bound.ticks, CONES, bound.text)
 
     def _search(self) -> None:
         self._thread = threading.Thread(target=self._searching, daemon=True, name="local search")
@@ -262,7 +272,8 @@ class Portfolio:
         """Search until told to stop, publishing now and then; runs in a thread."""
         left = self.limits.time_limit_s - (time.monotonic() - self.began)
         stop = AnyOf((WhenSet(self._cancelled), WhenSet(self._enough), AfterSeconds(left)))
-        search, pace = LocalSearch(self.planner, self.plan, self.limits.seed), Pace()
+        planner = self.steered or self._steered()
+        search, pace = Heats(planner, self.plan, self.limits.seed), Pace()
         published, told = search.cost, 0.0
         while not stop() and not search.finished:
             while not self._better.empty():
@@ -274,6 +285,13 @@ class Portfolio:
                 self._found.put(search.best_plan())
         if search.cost < published:
             self._found.put(search.best_plan())
+
+    def _steered(self) -> Planner:
+        """Return the planner with better heads and tails, and tell the bound that they give."""
+        steered, found = self.planner.steered()
+        if found is not None:
+            self._bounds.put(found)
+        return steered
 
     def _take(self, progress: Progress) -> None:
         if progress.start is not None:

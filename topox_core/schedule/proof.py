@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from topox_core.schedule.answer import Limits, Stop, never
 from topox_core.schedule.planner import Plan, Prepared
-from topox_core.schedule.portfolio import Moment, Portfolio, opening
+from topox_core.schedule.portfolio import Moment, Opening, Portfolio, opening
 from topox_core.schedule.report import story_line, to_result
 from topox_core.schedule.result import Result, StoryLine
 
@@ -29,13 +29,13 @@ class Proof:
         began = time.monotonic()
         limits = Limits(time_limit_s=max(0.0, settings.time_limit_s - self.spent_before_s), gap=settings.gap, seed=settings.seed,
                         threads=settings.threads, bound=reduction.bound.ticks)
-        plan, bound, words = self.plan, reduction.bound.ticks, reduction.bound.text
-        changing = self.prepared.planner.ports is not None and plan.changes > 0
-        if settings.engine != "printed" and (plan.makespan > bound or changing):
-            plan, bound, words = opening(self.prepared.planner, plan, words, limits)
+        known = Opening(self.plan, reduction.bound.ticks, reduction.bound.text, None)
+        changing = self.prepared.planner.ports is not None and self.plan.changes > 0
+        if settings.engine != "printed" and (self.plan.makespan > known.bound or changing):
+            known = opening(self.prepared.planner, self.plan, known.bound_by, limits)
             self.spent_before_s += time.monotonic() - began
-        limits = replace(limits, time_limit_s=max(0.0, settings.time_limit_s - self.spent_before_s), bound=bound)
-        self.race = Portfolio(self.prepared.planner, plan, settings.engine, limits, words)
+        limits = replace(limits, time_limit_s=max(0.0, settings.time_limit_s - self.spent_before_s), bound=known.bound)
+        self.race = Portfolio(self.prepared.planner, known.plan, settings.engine, limits, known.bound_by, known.steered)
         self._tell(self.race.story)
 
     @property

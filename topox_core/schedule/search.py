@@ -11,8 +11,8 @@ import numpy as np
 from topox_core.schedule.answer import Stop, never
 from topox_core.schedule.kernels import improve as number
 from topox_core.schedule.kernels.continuous import Ports
-from topox_core.schedule.kernels.improve import State, improve, lateness
-from topox_core.schedule.kernels.moves import MOVES, Neighbours
+from topox_core.schedule.kernels.improve import CHOICES, State, improve, lateness
+from topox_core.schedule.kernels.moves import Neighbours
 from topox_core.schedule.kernels.tasks import by_time
 from topox_core.schedule.planner import Plan, Planner
 from topox_core.schedule.problem import Int, Int32, Problem
@@ -52,7 +52,7 @@ def no_ports() -> Ports:
     return Ports(empty, empty, 0, 0, False, np.zeros(1, np.int64), 0, 0, 0)
 
 
-@dataclass
+@dataclass(eq=False)
 class LocalSearch:
     """A search that is taken forward in calls of a few candidates each.
 
@@ -78,8 +78,8 @@ class LocalSearch:
         on_ports = self.planner.ports is not None
         start = self.plan.start if on_ports else self.plan.reduced_start
         makespan = self.plan.makespan if on_ports else self.plan.reduced_makespan
-        self._state = State(start.copy(), self._sequence(start), np.zeros(number.NUMBERS, np.int64), np.full(MOVES, 1 / MOVES),
-                            np.zeros(MOVES), np.zeros(MOVES))
+        self._state = State(start.copy(), self._sequence(start), np.zeros(number.NUMBERS, np.int64), np.ones(CHOICES),
+                            np.zeros(CHOICES), np.zeros(CHOICES))
         self._aim(makespan, self.plan.changes if on_ports else 0)
         self._state.number[number.HORIZON] = self._horizon(makespan)
 
@@ -87,6 +87,16 @@ class LocalSearch:
     def steps(self) -> int:
         """Candidates tried so far."""
         return int(self._state.number[number.STEP])
+
+    @property
+    def idle(self) -> int:
+        """Candidates tried since one was better."""
+        return int(self._state.number[number.IDLE])
+
+    @property
+    def lateness(self) -> int:
+        """By how much all tasks together miss an end one tick before the best makespan."""
+        return int(self._state.number[number.LATENESS])
 
     @property
     def makespan(self) -> int:

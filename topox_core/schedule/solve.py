@@ -113,9 +113,10 @@ def solve_problem(
     listed = Answer(plan.start, bound.ticks, bound.text, "proof" if plan.makespan <= bound.ticks else "heuristic")
     if engine == "list" or listed.stopped_by == "proof":
         return listed
-    plan, ticks, words = opening(planner, plan, bound.text, limits)
+    known = opening(planner, plan, bound.text, limits)
     left = max(0.0, limits.time_limit_s - (time.monotonic() - began))
-    race = Portfolio(planner, plan, engine, replace(limits, time_limit_s=left, bound=ticks, start=None), words)
+    limits = replace(limits, time_limit_s=left, bound=known.bound, start=None)
+    race = Portfolio(planner, known.plan, engine, limits, known.bound_by, known.steered)
     try:
         while race.running:
             for moment in race.poll():

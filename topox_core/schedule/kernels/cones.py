@@ -110,10 +110,10 @@ def cone_head(j: int, reach: int, pred_ptr: Int32, pred_idx: Int32, duration: In
 
 
 @compiled
-def cone_heads(order: Int32, first: int, last: int, reach: Int32, place: Int32, pred_ptr: Int32, pred_idx: Int32, duration: Int,
+def cone_heads(order: Int32, near: int, place: Int32, pred_ptr: Int32, pred_idx: Int32, duration: Int,
                clock: Int, head: Int, use_ptr: Int32, use_resource: Int32, use_work: Int, use_pair: Int32, capacity: Int,
                dark: int, pairs: int) -> None:
-    """Raise the heads of the tasks at places ``first`` to ``last`` - 1 of a topological order, in place.
+    """Raise the heads of all tasks, in a topological order and in place, by their ``near`` nearest ancestors.
 
     ``dark`` ticks for every circuit that a server's ports must set up, ``use_pair`` its pair of servers (-1: no circuit).
     """
@@ -122,14 +122,13 @@ def cone_heads(order: Int32, first: int, last: int, reach: Int32, place: Int32, 
     later = -place
     path, inside = np.zeros(n, np.int64), np.zeros(n, np.bool_)
     heap, cone = np.empty(n, np.int32), np.empty(n, np.int32)
-    for i in range(first, last):
+    for i in range(n):
         j = order[i]
         t = head[j]
         for e in range(pred_ptr[j], pred_ptr[j + 1]):
             p = pred_idx[e]
             t = max(t, head[p] + duration[p])
         head[j] = t
-        if reach[j] > 0:
-            t = cone_head(j, reach[j], pred_ptr, pred_idx, duration, head, use_ptr, use_resource, use_work, use_pair, capacity,
-                          dark, seen, later, path, inside, heap, cone)
+        t = cone_head(j, near, pred_ptr, pred_idx, duration, head, use_ptr, use_resource, use_work, use_pair, capacity,
+                      dark, seen, later, path, inside, heap, cone)
         head[j] = -(-t // clock[j]) * clock[j]

@@ -9,15 +9,18 @@ from numpy.typing import NDArray
 
 from topox_core.compiled import compiled
 from topox_core.schedule.kernels.continuous import Ports, serial_on_ports
-from topox_core.schedule.kernels.moves import ALL, CIRCUIT, MOVES, Neighbours, Random, moved, thrown
+from topox_core.schedule.kernels.moves import CIRCUIT, MOVES, Float, Neighbours, Random, moved
 from topox_core.schedule.kernels.serial import serial
 from topox_core.schedule.kernels.tasks import Tasks, by_key, by_time
 from topox_core.schedule.problem import Int, Int32
 
 SEASON = 64  # candidates between two looks at which moves paid
-FADE = 0.7
-LEAST_WEIGHT = 0.04
-PATIENCE, PATIENCE_A_TASK = 2_000, 20  # candidates without gain after which the search begins anew elsewhere
+FADE = 0.9  # of what a season taught, a season later
+# What is chosen for every candidate, each by what it paid: the move, the direction of the first pass, and how far tasks move.
+FORWARDS, BACKWARDS, NEAR, FAR, CHOICES = MOVES, MOVES + 1, MOVES + 2, MOVES + 3, MOVES + 4
+KEYS_A_SLOT = 64  # finer differences between keys than this are none
+DOUBT = 16.0  # tries that count as average before a choice has a rate of its own
+EVENLY = 0.3  # share of the candidates whose choices are not steered
 # What ``State.number`` holds.
 NUMBERS = 8
 MAKESPAN, CHANGES, LATENESS, NOW_CHANGES, STEP, HORIZON, IDLE, BEST_MOVE = range(NUMBERS)
@@ -28,7 +31,7 @@ class State(NamedTuple):
 
     ``best`` is the sequence that gives the best schedule; ``number`` holds its makespan and circuit
     changes, lateness and changes of ``now``, the candidates so far, the horizon in slots, the candidates since
-    the last gain and the move that led to the best.
+    the last gain and the move that led to the best; ``weight``, ``tried`` and ``paid`` have an entry a choice.
     """
 
     now: Int
@@ -70,25 +73,70 @@ def justified(start: Int, tasks: Tasks, back: Tasks, ports: Ports, on_ports: boo
 
 
 @compiled
-def chosen_move(random: Random, weight: NDArray[np.float64], moves: int) -> int:
-    """Return a move, drawn by weight."""
-    left = random.random() * weight[:moves].sum()
-    for kind in range(moves):
-        left -= weight[kind]
+def forwards_first(key: Float, tasks: Tasks, back: Tasks, ports: Ports, on_ports: bool, order: Int32, place: Int32, tail: Int,
+                   enough: int, horizon: int) -> tuple[Int32, Int, int, int]:
+    """Return (sequence, start, makespan, changes) by these keys, or after a pass backwards and forwards where that is no later.
+
+    Makespan -1 past the horizon.
+    """
+    sequence = by_key(key, tasks.slot / KEYS_A_SLOT, order, place, tasks.pred_ptr, tasks.pred_idx)
+    start, makespan, changed = generate(sequence, tasks, ports, on_ports, horizon)
+    if makespan < 0:
+        return sequence, start, -1, 0
+    again = justified(start, tasks, back, ports, on_ports, order, place, horizon)
+    if len(again) == 0:
+        return again, start, -1, 0
+    second, shorter, fewer = generate(again, tasks, ports, on_ports, horizon)
+    if shorter < 0:
+        return again, second, -1, 0
+    late, sooner = lateness(start, tasks.duration, tail, enough), lateness(second, tasks.duration, tail, enough)
+    if sooner < late or (sooner == late and fewer <= changed):
+        return again, second, shorter, fewer
+    return sequence, start, makespan, changed
+
+
+@compiled
+def backwards_first(key: Float, tasks: Tasks, back: Tasks, ports: Ports, on_ports: bool, order: Int32, place: Int32,
+                    horizon: int) -> tuple[Int32, Int, int, int]:
+    """Return (sequence, start, makespan, changes) of a pass backwards by the ends that the keys give, then forwards.
+
+    Two passes where :func:`forwards_first` has three. Makespan -1 past the horizon.
+    """
+    last = len(order) - 1
+    latest_first = by_key(-(key + tasks.duration), tasks.slot / KEYS_A_SLOT, order[::-1], last - place, back.pred_ptr,
+                          back.pred_idx)
+    behind, length, _ = generate(latest_first, back, ports, on_ports, horizon)
+    if length < 0:
+        return latest_first, behind, -1, 0
+    sequence = by_time(length - behind - tasks.duration, order, place, False)
+    start, makespan, changed = generate(sequence, tasks, ports, on_ports, horizon)
+    return sequence, start, makespan, changed
+
+
+@compiled
+def drawn(random: Random, weight: NDArray[np.float64], first: int, last: int) -> int:
+    """Return one of the choices ``first`` to ``last`` - 1, drawn by weight."""
+    left = random.random() * weight[first:last].sum()
+    for choice in range(first, last):
+        left -= weight[choice]
         if left <= 0:
-            return kind
-    return ALL
+            return choice
+    return first
 
 
 @compiled
 def turn_season(state: State) -> None:
-    """Give moves that paid more weight, and forget what is long ago."""
-    for kind in range(MOVES):
-        rate = state.paid[kind] / max(1.0, state.tried[kind])
-        state.weight[kind] = max(LEAST_WEIGHT, FADE * state.weight[kind] + (1 - FADE) * rate)
-    state.tried[:] = 0
-    state.paid[:] = 0
-    state.weight[:] /= state.weight.sum()
+    """Give choices that paid more weight, and forget what is long ago."""
+    for first, last in ((0, MOVES), (FORWARDS, NEAR), (NEAR, CHOICES)):
+        mean = (state.paid[first:last].sum() + 1e-9) / (state.tried[first:last].sum() + 1e-6)
+        total = 0.0
+        for choice in range(first, last):
+            state.weight[choice] = (state.paid[choice] + DOUBT * mean) / (state.tried[choice] + DOUBT)
+            total += state.weight[choice]
+        for choice in range(first, last):
+            state.weight[choice] = EVENLY / (last - first) + (1 - EVENLY) * state.weight[choice] / total
+    state.tried[:] *= FADE
+    state.paid[:] *= FADE
 
 
 @compiled
@@ -124,36 +172,26 @@ def improve(state: State, tasks: Tasks, back: Tasks, ports: Ports, on_ports: boo
     moves = MOVES if on_ports else CIRCUIT
     for _ in range(candidates):
         enough = max(target, number[MAKESPAN] - 1)
-        kind = chosen_move(random, state.weight, moves)
-        if number[IDLE] < 0:
-            key = thrown(random, state.now, number[MAKESPAN])
+        kind = drawn(random, state.weight, 0, moves)
+        direction = drawn(random, state.weight, FORWARDS, NEAR)
+        reach = drawn(random, state.weight, NEAR, CHOICES)
+        key = moved(random, kind, reach == FAR, state.now, tail, enough, tasks, rows)
+        if direction == BACKWARDS:
+            found = backwards_first(key, tasks, back, ports, on_ports, order, place, number[HORIZON])
         else:
-            key = moved(random, kind, state.now, tail, enough, tasks, rows)
-        sequence = by_key(key, tasks.slot / 64, order, place, tasks.pred_ptr, tasks.pred_idx)
-        start, makespan, changed = generate(sequence, tasks, ports, on_ports, number[HORIZON])
+            found = forwards_first(key, tasks, back, ports, on_ports, order, place, tail, enough, number[HORIZON])
+        sequence, start, makespan, changed = found
         if makespan < 0:
             return False
         late = lateness(start, tasks.duration, tail, enough)
-        again = justified(start, tasks, back, ports, on_ports, order, place, number[HORIZON])
-        if len(again) == 0:
-            return False
-        second, shorter, fewer = generate(again, tasks, ports, on_ports, number[HORIZON])
-        if shorter < 0:
-            return False
-        sooner = lateness(second, tasks.duration, tail, enough)
-        if sooner < late or (sooner == late and fewer <= changed):
-            sequence, start, makespan, changed, late = again, second, shorter, fewer, sooner
         number[STEP] += 1
-        state.tried[kind] += 1
+        for choice in (kind, direction, reach):
+            state.tried[choice] += 1
         number[IDLE] += 1
-        if number[IDLE] == 0:
-            state.now[:] = start
-            number[LATENESS], number[NOW_CHANGES] = late, changed
         if take(state, sequence, start, makespan, changed, late, tail, tasks, target, kind):
-            state.paid[kind] += 1
+            for choice in (kind, direction, reach):
+                state.paid[choice] += 1
             number[IDLE] = 0
-        elif number[IDLE] > PATIENCE + PATIENCE_A_TASK * len(start):
-            number[IDLE] = -1
         if number[STEP] % SEASON == 0:
             turn_season(state)
         if number[MAKESPAN] <= target and number[CHANGES] == 0:
