@@ -48,9 +48,11 @@ def solve_highs(problem: Problem, limits: Limits, stop: Stop = never, on_progres
     if not _fits(coarse, tick, known):
         search_neighbourhoods(coarse, tick, step, known, _sub_solve(limits), stop, news, NEIGHBOURHOODS, FREE_TASKS)
         return known.answer("cancelled" if stop() else ended)
-    until = known.elapsed_s + REACH_SHARE * known.left_s
-    while _open(known, stop) and known.elapsed_s < until:
+    reaching_s = known.elapsed_s + REACH_SHARE * known.left_s
+    while _open(known, stop) and known.elapsed_s < reaching_s:
         before = known.bound
+        last_length = -(-known.bound // tick) >= known.makespan // tick - step
+        until = known.limits.time_limit_s if last_length else reaching_s
         ended = _within(coarse, tick, -(-known.bound // tick), known, until, stop, news)
         if known.bound == before:
             break
