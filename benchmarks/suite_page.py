@@ -1,0 +1,87 @@
+"""The tables of schedule_suite as a page: which solver came to what on every instance, and which goals hold.
+
+    python -m benchmarks.suite_page FILE.csv [FILE.csv ...] --suite FOLDER --output docs/schedule-suite.md
+
+Reads what ``schedule_suite --csv`` wrote, on the machine that wrote it: the page names this one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import datetime
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.schedule_suite import machine
+from benchmarks.side_by_side.goals import Run, goals
+from benchmarks.side_by_side.instances import Instance, instances
+from benchmarks.side_by_side.solves import Solve
+
+Column = tuple[str, float]
+INTRODUCTION = """# Whole solves, measured
+
+Written by `benchmarks/suite_page.py` from the tables of `benchmarks/schedule_suite.py`
+([how it measures](../benchmarks/README.md#schedule_suite)) on {date}. Machine: {machine}.
+
+Makespans are in slots, with the lower bound in brackets where the two differ. **Bold**: at or below the best value known
+from the table beside the instances. `plain-cpsat` is OR-Tools on the straight model; ours are whole solves, reading and checking included.
+"""
+
+
+def solves_of(table: Path) -> Iterator[Solve]:
+    """Yield the solves that a table holds."""
+    with table.open(newline="", encoding="utf-8") as lines:
+        for row in csv.DictReader(lines):
+            makespan = int(row["makespan"]) if row["makespan"] else None
+            first_s = float(row["first_s"]) if row["first_s"] else None
+            yield Solve(row["instance"], row["who"], float(row["seconds"]), makespan, int(row["bound"]), row["status"], first_s,
+                        float(row["solve_s"]), float(row["command_s"]), float(row["memory_mb"]), row["checked"] == "True",
+                        row["bound_by"])
+
+
+def cell(one: Instance, solve: Solve | None) -> str:
+    """Return a makespan with its bound, or the time of the proof."""
+    if solve is None:
+        return ""
+    if solve.makespan is None:
+        return "none"
+    value = f"{solve.makespan}" if solve.bound >= solve.makespan else f"{solve.makespan} ({solve.bound})"
+    if one.best_known is not None and solve.makespan <= one.best_known:
+        value = f"**{value}**"
+    return f"{value}, {solve.solve_s:.2f} s" if solve.bound >= solve.makespan else value
+
+
+def page(run: Run, date: str) -> Iterator[str]:
+    """Yield the lines of the page."""
+    columns: list[Column] = sorted({(solve.who, solve.seconds) for solve in run.solves}, key=lambda one: (one[0] != "auto", one))
+    by_place = {(solve.instance, solve.who, solve.seconds): solve for solve in run.solves}
+    yield INTRODUCTION.format(date=date, machine=machine(2).partition(", load")[0])
+    yield "| instance | best known (bound) | " + " | ".join(f"{who}, {seconds:g} s" for who, seconds in columns) + " |"
+    yield "| --- " * (2 + len(columns)) + "|"
+    for one in run.instances:
+        known = "" if one.best_known is None else f"{one.best_known}" + (f" ({one.best_bound})" if one.open else "")
+        cells = [cell(one, by_place.get((one.name, *column))) for column in columns]
+        yield f"| {one.name} | {known} | " + " | ".join(cells) + " |"
+    yield "\n## Goals\n"
+    yield "| goal | | why |\n| --- | --- | --- |"
+    for verdict in goals(run):
+        word = "not measured" if verdict.holds is None else "holds" if verdict.holds else "**missed**"
+        yield f"| {' '.join(verdict.goal.split())} | {word} | {verdict.why} |"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("tables", type=Path, nargs="+", metavar="FILE.csv", help="what schedule_suite --csv wrote")
+    parser.add_argument("--suite", type=Path, required=True, metavar="FOLDER", help="the folder that was measured")
+    parser.add_argument("--output", type=Path, required=True, metavar="FILE.md")
+    options = parser.parse_args()
+    run = Run(instances(options.suite), [solve for table in options.tables for solve in solves_of(table)])
+    options.output.write_text("\n".join(page(run, datetime.date.today().isoformat())) + "\n", encoding="utf-8")
+    print(f"{len(run.solves)} solves written to {options.output}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
