@@ -228,7 +228,7 @@ def test_what_the_search_finds_is_offered_to_the_child_once_and_checked_by_it():
         return processes[0]
 
     limits = Limits(600.0, bound=planner.bound, threads=2)
-    race = raced(Portfolio(planner, first_plan(planner), "auto", limits, start_process=start_process), lambda: len(heard) >= 2)
+    race = raced(Portfolio(planner, first_plan(planner), "auto", limits, start_process=start_process), lambda: heard)
     race.close()
     assert heard == sorted(set(heard), reverse=True)
     assert heard[0] < GIVEN
@@ -266,6 +266,19 @@ def test_a_bound_that_counts_dark_time_is_not_put_to_engines_that_know_of_none()
         assert race.bound == bound
     for limits in given:
         assert limits.bound <= makespan(planner.problem, limits.start)
+
+
+def test_the_bound_that_steers_the_search_is_told():
+    planner = Planner.of(PROBLEM, 1, continuous=False, dark_slots=0)
+    steered, found = planner.steered()
+    limits = Limits(600.0, bound=planner.bound, threads=2)
+    race = Portfolio(planner, first_plan(planner), "auto", limits, start_process=playing(*saying(READY, then=SLEEP)))
+    raced(race, until=lambda: race.bound > planner.bound)
+    race.close()
+    assert race.bound == found.ticks == steered.bound
+    assert race.bound_by == found.text
+    assert "heads and tails" in {moment.source for moment in race.story}
+    sound(race)
 
 
 def test_a_gap_that_is_wide_enough_starts_nobody():
