@@ -9,6 +9,8 @@ import pytest
 
 from tests.core.problem_builder import Fabric, brute_force, build, random_problem
 from topox_core.schedule.answer import Limits
+from topox_core.schedule.best_known import opened
+from topox_core.schedule.narrowing import raised
 from topox_core.schedule.printed import solve_printed
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.propagation import Propagator, raised_bound
@@ -102,3 +104,16 @@ def test_asked_to_stop_it_keeps_what_is_proved():
 def test_bounds_of_published_instances(shared, name, optimum, at_least):
     problem = read_psplib((shared / "data" / "psplib" / f"{name}.sm").read_bytes(), f"{name}.sm")
     assert at_least <= bound_of(problem, optimum + 10) <= optimum
+
+
+@pytest.mark.parametrize("fabric", [Fabric(servers=3), Fabric(servers=4, half_duplex=True, switches=2, ports_per_server=2),
+                                    Fabric(servers=4, switches=2, circuits_per_switch=1, ports_per_server=2)], ids=str)
+def test_heads_and_tails_and_propagation_together_are_never_above_the_optimum(fabric):
+    tight = 0
+    for seed in range(60):
+        problem = random_problem(seed, fabric, tasks=6, longest=3, density=0.15)
+        known, optimum = opened(problem, Limits(30.0), lambda _: None), brute_force(problem)
+        raised(problem, 1, known, lambda: False)
+        assert known.bound <= optimum
+        tight += known.bound == optimum
+    assert tight > 50

@@ -9,7 +9,7 @@ import numpy as np
 from topox_core.schedule.answer import Stop
 from topox_core.schedule.best_known import BestKnown
 from topox_core.schedule.cones import cone_bound, cones
-from topox_core.schedule.problem import Problem
+from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.propagation import Propagator, raised_bound
 from topox_core.schedule.windows import Windows, clocks, topological_order, windows
 
@@ -38,16 +38,16 @@ def raised(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> int:
     step = step_of(coarse, given)
     if known.close_enough:
         return step
-    _by_cones(coarse, tick, known, stop)
+    counted = _by_cones(coarse, tick, known, stop)
     propagator, horizon = Propagator(coarse), known.makespan // tick
     if not known.close_enough and propagator.worthwhile(horizon):
         raised_bound(propagator, -(-known.bound // tick // step) * step, horizon, step, BOUND_SHARE * known.left_s, stop,
-                     lambda bound: known.raise_bound(bound * tick, PROPAGATION, PROPAGATION_BY))
+                     lambda bound: known.raise_bound(bound * tick, PROPAGATION, PROPAGATION_BY), counted)
     return step
 
 
-def _by_cones(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> None:
-    """Count more and more ancestors while that takes a fair share of the time."""
+def _by_cones(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> tuple[Int, Int] | None:
+    """Count more and more ancestors while that takes a fair share of the time; return the heads and tails, if there was any."""
     clock = clocks(coarse, topological_order(coarse))
     near, found = FIRST_NEAR, None
     while not stop() and not known.close_enough:
@@ -58,8 +58,9 @@ def _by_cones(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> None:
             known.raise_bound(bound.ticks * tick, CONES, bound.text)
         took = time.monotonic() - began
         if near >= coarse.n or LONGER * took > CONES_SHARE * known.left_s:
-            return
+            break
         near *= GROWTH
+    return found
 
 
 def narrowed(coarse: Problem, horizon: int, known: BestKnown, stop: Stop, thorough: bool = True) -> Windows | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from topox_core.schedule.kernels import propagation as kernels
 from topox_core.schedule.problem import Int, Int32, Problem
-from topox_core.schedule.windows import Windows, topological_order, windows
+from topox_core.schedule.windows import Windows, topological_order, windows, within
 
 # Larger problems are left to windows from the critical path: a shaving pass would take longer than it saves.
 MAX_TASKS = 4000
@@ -103,7 +103,7 @@ class Propagator:
 
 
 def raised_bound(propagator: Propagator, bound: int, horizon: int, step: int, seconds: float, stop: Callable[[], bool],
-                 on_bound: Callable[[int], None]) -> int:
+                 on_bound: Callable[[int], None], known: tuple[Int, Int] | None = None) -> int:
     """Return a lower bound on the makespan, raised in steps as long as propagation refutes the next length.
 
     Parameters
@@ -115,6 +115,8 @@ def raised_bound(propagator: Propagator, bound: int, horizon: int, step: int, se
         and, once one is not refuted, halve.
     seconds
         How long to try.
+    known
+        Valid heads and tails, better than the critical path's: the windows begin with them.
     """
     deadline = time.monotonic() + seconds
 
@@ -130,7 +132,10 @@ def raised_bound(propagator: Propagator, bound: int, horizon: int, step: int, se
         open_, jump = horizon, step
         while bound < open_ and not late():
             length = min(bound + jump, open_) - step
-            if refuted(windows(propagator.problem, length), length) is None:
+            given = windows(propagator.problem, length)
+            if known is not None:
+                given = within(given, propagator.problem, *known, length)
+            if refuted(given, length) is None:
                 bound, jump = length + step, 2 * jump
                 on_bound(bound)
             else:

@@ -176,3 +176,10 @@ def _one_after_another(problem: Problem, order: list[int]) -> Int:
         start[j] = at
         at += int(problem.duration[j])
     return start
+
+
+def within(given: Windows, problem: Problem, head: Int, tail: Int, horizon: int) -> Windows:
+    """Return windows that also keep to valid heads and tails (ticks) of schedules that end by the horizon."""
+    earliest = np.maximum(given.earliest, -(-head // given.clock) * given.clock)
+    latest = np.minimum(given.latest, (horizon - tail - problem.duration) // given.clock * given.clock)
+    return Windows(earliest, latest, given.clock)
