@@ -76,7 +76,8 @@ def _ring_budget(buckets: dict[int, float], servers: int, degree: int) -> dict[i
     total, left = sum(buckets.values()), degree
     ports: dict[int, int] = {}
     for size, sent in buckets.items():
-        wanted = int(total * degree / sent) if sent > 0 else degree
+        # Hardly any bytes make the ratio infinite; more than all ports is never had.
+        wanted = int(min(left, total * degree / sent)) if sent > 0 else degree
         count = min(left, 2 * max(1, wanted))
         if count:
             ports[size] = count
