@@ -2,6 +2,7 @@
 
     python -m benchmarks.suite_page FILE.csv [FILE.csv ...] --suite FOLDER --output docs/schedule-suite.md
 
+Of a solve that several tables hold, the last one counts.
 Reads what ``schedule_suite --csv`` wrote, on the machine that wrote it: the page names this one.
 """
 
@@ -54,7 +55,7 @@ def cell(one: Instance, solve: Solve | None) -> str:
     return f"{value}, {solve.solve_s:.2f} s" if solve.bound >= solve.makespan else value
 
 
-def page(run: Run, date: str) -> Iterator[str]:
+def page(run: Run, date: str, note: str) -> Iterator[str]:
     """Yield the lines of the page."""
     columns: list[Column] = sorted({(solve.who, solve.seconds) for solve in run.solves}, key=lambda one: (one[0] != "auto", one))
     by_place = {(solve.instance, solve.who, solve.seconds): solve for solve in run.solves}
@@ -65,6 +66,8 @@ def page(run: Run, date: str) -> Iterator[str]:
         known = "" if one.best_known is None else f"{one.best_known}" + (f" ({one.best_bound})" if one.open else "")
         cells = [cell(one, by_place.get((one.name, *column))) for column in columns]
         yield f"| {one.name} | {known} | " + " | ".join(cells) + " |"
+    if note:
+        yield f"\n{note}"
     yield "\n## Goals\n"
     yield "| goal | | why |\n| --- | --- | --- |"
     for verdict in goals(run):
@@ -77,9 +80,11 @@ def main() -> int:
     parser.add_argument("tables", type=Path, nargs="+", metavar="FILE.csv", help="what schedule_suite --csv wrote")
     parser.add_argument("--suite", type=Path, required=True, metavar="FOLDER", help="the folder that was measured")
     parser.add_argument("--output", type=Path, required=True, metavar="FILE.md")
+    parser.add_argument("--note", default="", metavar="TEXT",
+                        help="what a reader must know of these runs, such as what was measured apart")
     options = parser.parse_args()
     run = Run(instances(options.suite), [solve for table in options.tables for solve in solves_of(table)])
-    options.output.write_text("\n".join(page(run, datetime.date.today().isoformat())) + "\n", encoding="utf-8")
+    options.output.write_text("\n".join(page(run, datetime.date.today().isoformat(), options.note)) + "\n", encoding="utf-8")
     print(f"{len(run.solves)} solves written to {options.output}")
     return 0
 

@@ -162,7 +162,9 @@ def test_a_better_plan_found_elsewhere_is_taken_up_and_a_worse_one_is_not(kind):
         good = local_search(planner, poor, 1, 300)
         assert good.makespan < poor.makespan
         search = kind(planner, poor, 2)
+        search.go_on(5)
         search.take_up(good)
+        assert kind is Heats or search.idle == 0 or search.makespan < good.makespan
         assert search.best_plan().makespan <= good.makespan
         search.take_up(poor)
         assert search.cost <= good.cost

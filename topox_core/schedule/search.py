@@ -121,6 +121,7 @@ class LocalSearch:
         if (makespan, changes) < self.cost:
             self._state.now[:] = start
             self._state.best[:] = self._sequence(start)
+            self._state.number[number.IDLE] = 0
             self._aim(makespan, changes)
 
     def go_on(self, candidates: int) -> bool:
