@@ -4,7 +4,16 @@ import streamlit as st
 
 from topox_core.figures.numbers import plural, time
 from topox_ui.frame import escape, frame, headline, size_switch
-from topox_ui.home import cards, fact_charts, facts_of, summary, take_away, uploads, welcome, workloads
+from topox_ui.home import (
+    cards,
+    fact_charts,
+    facts_of,
+    summary,
+    take_away,
+    uploads,
+    welcome,
+    workloads,
+)
 from topox_ui.loading import cluster_words, loaded
 from topox_ui.session import scenario
 
@@ -12,9 +21,11 @@ look = frame("Home")
 size_switch()
 found = loaded()
 if found is None:
-    headline("TOPO-X Workbench · one training iteration on optical circuit switches",
-             "What would <b>optical circuit switches</b> do for your training job? "
-             "Pick a sample, and see one iteration scheduled, bounded and checked.")
+    headline(
+        "TOPO-X Workbench · one training iteration on optical circuit switches",
+        "What would <b>optical circuit switches</b> do for your training job? "
+        "Pick a sample, and see one iteration scheduled, bounded and checked.",
+    )
 else:
     known = facts_of(found)
     headline(
@@ -24,7 +35,11 @@ else:
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         with st.container(key="see", width="content"):
-            st.page_link("pages/1_Schedule.py", label="**See the schedule**", query_params=scenario().as_query())
+            st.page_link(
+                "pages/1_Schedule.py",
+                label="**See the schedule**",
+                query_params=scenario().as_query(),
+            )
         take_away(found)
     summary(found)
 

@@ -41,23 +41,40 @@ def main() -> int:
     lowering = Lowering(rings=given.rings)
     graph = lower(tasks, lowering)
     servers = tasks.servers
-    cluster = Cluster(servers=servers, ports_per_server=given.ports, switches=given.ports, ports_per_switch=servers,
-                      port_gbps=given.port_gbps)
+    cluster = Cluster(
+        servers=servers,
+        ports_per_server=given.ports,
+        switches=given.ports,
+        ports_per_switch=servers,
+        port_gbps=given.port_gbps,
+    )
     began = time.perf_counter()
     found = find_layout(demand_of(graph, servers), given.ports)
     layout, moved = found.layout, on_rings(graph, found)
-    print(f"{given.graph.name}: {len(graph):,} nodes, {(graph.kind == TRANSFER).sum():,} transfers; "
-          f"layout of {len(layout.links[0])} links found in {time.perf_counter() - began:.1f} s")
-    print(f"{'fabric':10} {'transfers':>9} {'seconds':>8} {'iteration ms':>13} {'bound ms':>10} {'tax':>6}  bound by")
+    print(
+        f"{given.graph.name}: {len(graph):,} nodes, {(graph.kind == TRANSFER).sum():,} transfers; "
+        f"layout of {len(layout.links[0])} links found in {time.perf_counter() - began:.1f} s"
+    )
+    print(
+        f"{'fabric':10} {'transfers':>9} {'seconds':>8} {'iteration ms':>13} {'bound ms':>10} {'tax':>6}  bound by"
+    )
     options = FabricOptions(layout=layout, servers_per_rack=16, oversubscription=4.0)
-    for run, on in ((run_ideal, graph), (run_fat_tree, graph), (run_static, graph), (run_static, moved)):
+    for run, on in (
+        (run_ideal, graph),
+        (run_fat_tree, graph),
+        (run_static, graph),
+        (run_static, moved),
+    ):
         order = Order(on, cluster, Settings(lowering=lowering), options)
         run(order, lambda: False)  # compiled code warm
         began = time.perf_counter()
         answer = run(order, lambda: False)
         seconds = time.perf_counter() - began
-        print(f"{answer.fabric:10} {(on.kind == TRANSFER).sum():9,} {seconds:8.2f} {answer.iteration_ms:13.3f} "
-              f"{answer.bound_ms:10.3f} {answer.traffic.bandwidth_tax:6.2f}  {answer.bound_by}", flush=True)
+        print(
+            f"{answer.fabric:10} {(on.kind == TRANSFER).sum():9,} {seconds:8.2f} {answer.iteration_ms:13.3f} "
+            f"{answer.bound_ms:10.3f} {answer.traffic.bandwidth_tax:6.2f}  {answer.bound_by}",
+            flush=True,
+        )
     return 0
 
 

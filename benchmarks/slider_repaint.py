@@ -2,14 +2,16 @@
 
     python -m benchmarks.slider_repaint [--samples moe,llama3-70b] [--rounds 3] [--moves]
 
-The clock starts at the key stroke in the browser. It stops when the KPIs show their final values, the Gantt chart
-holds the figure that it ends up with, the last change inside its drawing has been made, and the browser has put a
-frame on the screen after that. Whatever is drawn in between, of the old setting or in a first layout, does not stop it.
-Each round has a server of its own, and no setting is visited twice in a round, so nothing comes from a cache.
+The clock starts at the key stroke in the browser. It stops when the KPIs show their final values,
+the Gantt chart holds the figure that it ends up with, the last change inside its drawing has been
+made, and the browser has put a frame on the screen after that. Whatever is drawn in between, of the
+old setting or in a first layout, does not stop it. Each round has a server of its own, and no
+setting is visited twice in a round, so nothing comes from a cache.
 
-Prints, for each sample, the median, the shortest and the longest move over all rounds, the best median of a round, the
-goal, and as "first sight" the median time to the first drawing of the final figure. With ``--moves`` also every move.
-Needs playwright and Chromium (the environment's ``CHROMIUM``, or one that is installed).
+Prints, for each sample, the median, the shortest and the longest move over all rounds, the best
+median of a round, the goal, and as "first sight" the median time to the first drawing of the final
+figure. With ``--moves`` also every move. Needs playwright and Chromium (the environment's
+``CHROMIUM``, or one that is installed).
 """
 
 from __future__ import annotations
@@ -32,12 +34,23 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync"]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 GOALS_S = {"moe": 1.0, "llama3-70b": 2.5}
-# Where each walk begins, the slider, and its strokes. The delays avoid those that the delay curve computes ahead; in
-# llama3-70b no circuit ever changes, so that its second slider is another.
-SPEEDS = ("reconfiguration_ms=0.5&port_gbps=50", "port_gbps", ("ArrowRight", "ArrowRight", "ArrowRight"))
+# Where each walk begins, the slider, and its strokes. The delays avoid those that the delay curve
+# computes ahead; in llama3-70b no circuit ever changes, so that its second slider is another.
+SPEEDS = (
+    "reconfiguration_ms=0.5&port_gbps=50",
+    "port_gbps",
+    ("ArrowRight", "ArrowRight", "ArrowRight"),
+)
 WALKS = {
     "moe": (
         SPEEDS,
@@ -52,7 +65,8 @@ WALKS = {
     ),
 }
 
-# Runs in the page: notes when KPIs and Gantt chart change, by the browser's own clock, each time once a frame has been shown.
+# Runs in the page: notes when KPIs and Gantt chart change, by the browser's own clock, each time
+# once a frame has been shown.
 WATCH = """() => {
   const kpis = () => [...document.querySelectorAll('[data-testid="stMetricValue"]')].map(e => e.innerText).join(' | ');
   const gantt = () => document.querySelector('.st-key-gantt .js-plotly-plot');
@@ -116,7 +130,13 @@ class Move:
 
 
 def chromium() -> str | None:
-    places = (os.environ.get("CHROMIUM"), "/usr/bin/chromium", "chromium", "chromium-browser", "google-chrome")
+    places = (
+        os.environ.get("CHROMIUM"),
+        "/usr/bin/chromium",
+        "chromium",
+        "chromium-browser",
+        "google-chrome",
+    )
     return next((found for place in places if place and (found := shutil.which(place))), None)
 
 
@@ -129,8 +149,25 @@ def serving() -> Iterator[str]:
     base = f"http://127.0.0.1:{port}"
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "streamlit", "run", "app.py", "--server.address", "127.0.0.1", "--server.port", str(port),
-             "--server.headless", "true", "--server.fileWatcherType", "none"], cwd=ROOT, stdout=log, stderr=log)
+            [
+                sys.executable,
+                "-m",
+                "streamlit",
+                "run",
+                "app.py",
+                "--server.address",
+                "127.0.0.1",
+                "--server.port",
+                str(port),
+                "--server.headless",
+                "true",
+                "--server.fileWatcherType",
+                "none",
+            ],
+            cwd=ROOT,
+            stdout=log,
+            stderr=log,
+        )
         try:
             for _ in range(600):
                 with suppress(OSError), urllib.request.urlopen(base + "/_stcore/health", timeout=5):
@@ -152,8 +189,18 @@ def measured(page: Page, slider: str, stroke: str) -> Move:
     told = page.evaluate("() => watch.result()")
     value = handle.get_attribute("aria-valuetext") or ""
     if not told["changed"]:
-        raise RuntimeError(f"{slider} at {value} draws the same Gantt chart as before: nothing to measure")
-    return Move(slider, value, told["kpis"] / 1000, told["first"] / 1000, told["last"] / 1000, told["layouts"], told["bars"])
+        raise RuntimeError(
+            f"{slider} at {value} draws the same Gantt chart as before: nothing to measure"
+        )
+    return Move(
+        slider,
+        value,
+        told["kpis"] / 1000,
+        told["first"] / 1000,
+        told["last"] / 1000,
+        told["layouts"],
+        told["bars"],
+    )
 
 
 def one_round(browser: Browser, sample: str) -> list[Move]:
@@ -183,8 +230,10 @@ def main() -> int:
     if path is None:
         print("not measured: there is no Chromium here (name one in CHROMIUM)")
         return 0
-    print(f"{'sample':12} {'moves':>5} {'median s':>9} {'min s':>6} {'max s':>6} {'best round s':>13} {'first sight s':>14} "
-          f"{'KPIs s':>7} {'goal s':>7}")
+    print(
+        f"{'sample':12} {'moves':>5} {'median s':>9} {'min s':>6} {'max s':>6} {'best round s':>13} {'first sight s':>14} "
+        f"{'KPIs s':>7} {'goal s':>7}"
+    )
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         for sample in options.samples.split(","):
@@ -192,16 +241,21 @@ def main() -> int:
             if options.moves:
                 for i, moves in enumerate(rounds):
                     for m in moves:
-                        print(f"  round {i + 1} {m.slider:18} -> {m.value:8} KPIs {m.kpis_s:6.3f}  first {m.first_s:6.3f}  last "
-                              f"{m.last_s:6.3f}  {m.layouts} drawings, {m.bars} bars")
+                        print(
+                            f"  round {i + 1} {m.slider:18} -> {m.value:8} KPIs {m.kpis_s:6.3f}  first {m.first_s:6.3f}  last "
+                            f"{m.last_s:6.3f}  {m.layouts} drawings, {m.bars} bars"
+                        )
             every = [m for moves in rounds for m in moves]
             whole = [m.whole_s for m in every]
             best = min(statistics.median(m.whole_s for m in moves) for moves in rounds)
             first = statistics.median(max(m.first_s, m.kpis_s) for m in every)
             goal = GOALS_S[sample]
             verdict = f"{goal:7.1f} {'met' if statistics.median(whole) < goal else 'MISSED'}"
-            print(f"{sample:12} {len(every):5} {statistics.median(whole):9.2f} {min(whole):6.2f} {max(whole):6.2f} {best:13.2f} "
-                  f"{first:14.2f} {statistics.median(m.kpis_s for m in every):7.2f} {verdict}", flush=True)
+            print(
+                f"{sample:12} {len(every):5} {statistics.median(whole):9.2f} {min(whole):6.2f} {max(whole):6.2f} {best:13.2f} "
+                f"{first:14.2f} {statistics.median(m.kpis_s for m in every):7.2f} {verdict}",
+                flush=True,
+            )
         browser.close()
     return 0
 

@@ -1,6 +1,7 @@
 """The tables of schedule_suite as a page: which solver came to what on every instance, and which goals hold.
 
-    python -m benchmarks.suite_page FILE.csv [FILE.csv ...] --suite FOLDER --output docs/schedule-suite.md
+    python -m benchmarks.suite_page FILE.csv [FILE.csv ...] --suite FOLDER --output
+    docs/schedule-suite.md
 
 Of a solve that several tables hold, the last one counts.
 Reads what ``schedule_suite --csv`` wrote, on the machine that wrote it: the page names this one.
@@ -38,9 +39,20 @@ def solves_of(table: Path) -> Iterator[Solve]:
         for row in csv.DictReader(lines):
             makespan = int(row["makespan"]) if row["makespan"] else None
             first_s = float(row["first_s"]) if row["first_s"] else None
-            yield Solve(row["instance"], row["who"], float(row["seconds"]), makespan, int(row["bound"]), row["status"], first_s,
-                        float(row["solve_s"]), float(row["command_s"]), float(row["memory_mb"]), row["checked"] == "True",
-                        row["bound_by"])
+            yield Solve(
+                row["instance"],
+                row["who"],
+                float(row["seconds"]),
+                makespan,
+                int(row["bound"]),
+                row["status"],
+                first_s,
+                float(row["solve_s"]),
+                float(row["command_s"]),
+                float(row["memory_mb"]),
+                row["checked"] == "True",
+                row["bound_by"],
+            )
 
 
 def cell(one: Instance, solve: Solve | None) -> str:
@@ -49,7 +61,11 @@ def cell(one: Instance, solve: Solve | None) -> str:
         return ""
     if solve.makespan is None:
         return "none"
-    value = f"{solve.makespan}" if solve.bound >= solve.makespan else f"{solve.makespan} ({solve.bound})"
+    value = (
+        f"{solve.makespan}"
+        if solve.bound >= solve.makespan
+        else f"{solve.makespan} ({solve.bound})"
+    )
     if one.best_known is not None and solve.makespan <= one.best_known:
         value = f"**{value}**"
     return f"{value}, {solve.solve_s:.2f} s" if solve.bound >= solve.makespan else value
@@ -57,13 +73,24 @@ def cell(one: Instance, solve: Solve | None) -> str:
 
 def page(run: Run, date: str, note: str) -> Iterator[str]:
     """Yield the lines of the page."""
-    columns: list[Column] = sorted({(solve.who, solve.seconds) for solve in run.solves}, key=lambda one: (one[0] != "auto", one))
+    columns: list[Column] = sorted(
+        {(solve.who, solve.seconds) for solve in run.solves},
+        key=lambda one: (one[0] != "auto", one),
+    )
     by_place = {(solve.instance, solve.who, solve.seconds): solve for solve in run.solves}
     yield INTRODUCTION.format(date=date, machine=machine(2).partition(", load")[0])
-    yield "| instance | best known (bound) | " + " | ".join(f"{who}, {seconds:g} s" for who, seconds in columns) + " |"
+    yield (
+        "| instance | best known (bound) | "
+        + " | ".join(f"{who}, {seconds:g} s" for who, seconds in columns)
+        + " |"
+    )
     yield "| --- " * (2 + len(columns)) + "|"
     for one in run.instances:
-        known = "" if one.best_known is None else f"{one.best_known}" + (f" ({one.best_bound})" if one.open else "")
+        known = (
+            ""
+            if one.best_known is None
+            else f"{one.best_known}" + (f" ({one.best_bound})" if one.open else "")
+        )
         cells = [cell(one, by_place.get((one.name, *column))) for column in columns]
         yield f"| {one.name} | {known} | " + " | ".join(cells) + " |"
     if note:
@@ -71,20 +98,35 @@ def page(run: Run, date: str, note: str) -> Iterator[str]:
     yield "\n## Goals\n"
     yield "| goal | | why |\n| --- | --- | --- |"
     for verdict in goals(run):
-        word = "not measured" if verdict.holds is None else "holds" if verdict.holds else "**missed**"
+        word = (
+            "not measured" if verdict.holds is None else "holds" if verdict.holds else "**missed**"
+        )
         yield f"| {' '.join(verdict.goal.split())} | {word} | {verdict.why} |"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("tables", type=Path, nargs="+", metavar="FILE.csv", help="what schedule_suite --csv wrote")
-    parser.add_argument("--suite", type=Path, required=True, metavar="FOLDER", help="the folder that was measured")
+    parser.add_argument(
+        "tables", type=Path, nargs="+", metavar="FILE.csv", help="what schedule_suite --csv wrote"
+    )
+    parser.add_argument(
+        "--suite", type=Path, required=True, metavar="FOLDER", help="the folder that was measured"
+    )
     parser.add_argument("--output", type=Path, required=True, metavar="FILE.md")
-    parser.add_argument("--note", default="", metavar="TEXT",
-                        help="what a reader must know of these runs, such as what was measured apart")
+    parser.add_argument(
+        "--note",
+        default="",
+        metavar="TEXT",
+        help="what a reader must know of these runs, such as what was measured apart",
+    )
     options = parser.parse_args()
-    run = Run(instances(options.suite), [solve for table in options.tables for solve in solves_of(table)])
-    options.output.write_text("\n".join(page(run, datetime.date.today().isoformat(), options.note)) + "\n", encoding="utf-8")
+    run = Run(
+        instances(options.suite), [solve for table in options.tables for solve in solves_of(table)]
+    )
+    options.output.write_text(
+        "\n".join(page(run, datetime.date.today().isoformat(), options.note)) + "\n",
+        encoding="utf-8",
+    )
     print(f"{len(run.solves)} solves written to {options.output}")
     return 0
 

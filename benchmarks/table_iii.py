@@ -37,11 +37,19 @@ def readings() -> None:
     for variant in ("published", "released"):
         for links in ("shared", "booked"):
             for size in (8, 4):
-                switches = card.settings({"topoopt_variant": variant, "links": links, "topoopt_bytes": size})
+                switches = card.settings(
+                    {"topoopt_variant": variant, "links": links, "topoopt_bytes": size}
+                )
                 off = [topoopt_ms(row, switches) / row.topoopt_ms - 1 for row in TABLE]
-                degree_four = max(abs(one) for one, row in zip(off, TABLE, strict=True) if row.degree == 4)
-                print(f"{variant:9} {links:6} {size} bytes: " + " ".join(f"{one:+5.0%}" for one in off)
-                      + f"  mean {sum(map(abs, off)) / len(off):.1%}, degree 4 at most {degree_four:.0%}", flush=True)
+                degree_four = max(
+                    abs(one) for one, row in zip(off, TABLE, strict=True) if row.degree == 4
+                )
+                print(
+                    f"{variant:9} {links:6} {size} bytes: "
+                    + " ".join(f"{one:+5.0%}" for one in off)
+                    + f"  mean {sum(map(abs, off)) / len(off):.1%}, degree 4 at most {degree_four:.0%}",
+                    flush=True,
+                )
 
 
 def main() -> None:
@@ -53,12 +61,17 @@ def main() -> None:
     for _ in range(options.runs):
         answer, wall, processor = timed()
         answers.append(answer)
-        print(f"{len(answer.rows)} numbers in {wall:.1f} s (limit {LIMIT_S}), {processor:.1f} s of processor time on "
-              f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}", flush=True)
+        print(
+            f"{len(answer.rows)} numbers in {wall:.1f} s (limit {LIMIT_S}), {processor:.1f} s of processor time on "
+            f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}",
+            flush=True,
+        )
     print("identical on every run:", all(answer.rows == answers[0].rows for answer in answers))
     for row in answers[0].rows:
-        print(f"{row.series:8} {row.item:>2}  theirs {row.theirs:8.3f}  ours {row.ours:8.3f} ms  {row.deviation:+7.1%}  "
-              f"{row.verdict}")
+        print(
+            f"{row.series:8} {row.item:>2}  theirs {row.theirs:8.3f}  ours {row.ours:8.3f} ms  {row.deviation:+7.1%}  "
+            f"{row.verdict}"
+        )
     print(answers[0].finding)
     for name, value, note in answers[0].facts:
         print(f"{name}: {value} ({note})")

@@ -31,7 +31,10 @@ with top, told(f"Schedule · {found.title}"):
     result = best(case)
 if result.execution is None:
     with top:
-        headline(f"Schedule · {cluster_words(case.cluster)}", "There is <b>no schedule</b> for this setting.")
+        headline(
+            f"Schedule · {cluster_words(case.cluster)}",
+            "There is <b>no schedule</b> for this setting.",
+        )
     certificate(case, result, token(case, result))
     st.stop()
 
@@ -52,7 +55,17 @@ with rail:
     search_panel(case, result, look)
     delay_panel(case, result, look)
     execution, whole = result.execution, (0.0, result.execution.makespan_ms)
-    result_files(found, result, {
-        "Gantt chart": lambda: gantt(execution, parts.bars, parts.lanes, whole, parts.chain, look.theme),
-        "Overview": lambda: overview(parts.image, parts.image_rows, parts.lanes, whole[1], whole, look.theme),
-        "Port use": lambda: port_use(execution, whole, look.theme)}, look)
+    result_files(
+        found,
+        result,
+        {
+            "Gantt chart": lambda: gantt(
+                execution, parts.bars, parts.lanes, whole, parts.chain, look.theme
+            ),
+            "Overview": lambda: overview(
+                parts.image, parts.image_rows, parts.lanes, whole[1], whole, look.theme
+            ),
+            "Port use": lambda: port_use(execution, whole, look.theme),
+        },
+        look,
+    )

@@ -24,7 +24,8 @@ with told(f"Circuits · {found.title}"):
     result = best(case)
 if result.execution is None or not len(result.execution.circuits):
     headline(
-        f"Circuits · {cluster_words(case.cluster)}", "<b>Nothing crosses the network</b> here, so no circuit is ever set up."
+        f"Circuits · {cluster_words(case.cluster)}",
+        "<b>Nothing crosses the network</b> here, so no circuit is ever set up.",
     )
     st.stop()
 
@@ -38,7 +39,13 @@ def state() -> SlotState:
     return slot_state(execution, slot_in_view(result))
 
 
-result_files(found, result, {
-    "Circuits": lambda: matrix(execution, state(), look.theme),
-    "Ports over time": lambda: ports_over_time(execution, state(), None, look.theme),
-    "Changes": lambda: changes(execution, state(), look.theme)}, look)
+result_files(
+    found,
+    result,
+    {
+        "Circuits": lambda: matrix(execution, state(), look.theme),
+        "Ports over time": lambda: ports_over_time(execution, state(), None, look.theme),
+        "Changes": lambda: changes(execution, state(), look.theme),
+    },
+    look,
+)

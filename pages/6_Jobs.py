@@ -19,8 +19,10 @@ with told_here("Jobs"):
     found = loaded_jobs(now)
 if found is None:
     size_switch()
-    headline("Jobs · several jobs on one optical fabric",
-             "Nothing to share yet: bring <b>a jobs file</b> on the left, or take a sample or the draft’s set-up.")
+    headline(
+        "Jobs · several jobs on one optical fabric",
+        "Nothing to share yet: bring <b>a jobs file</b> on the left, or take a sample or the draft’s set-up.",
+    )
     st.stop()
 jobs, title = found
 what_ifs(jobs)

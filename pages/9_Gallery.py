@@ -18,5 +18,7 @@ if answer is not None:
     st.html(f'<p class="quiet">{card.shows}</p>')
     story(card, answer, look)
 else:
-    st.html('<p class="quiet">Nothing here is stored: every number of ours is computed on this machine when you run the card, '
-            "and is the same on every run with the same switches.</p>")
+    st.html(
+        '<p class="quiet">Nothing here is stored: every number of ours is computed on this machine when you run the card, '
+        "and is the same on every run with the same switches.</p>"
+    )

@@ -38,9 +38,18 @@ def _compute(name: str, kind: str, server: int, ms: float, *waits: str) -> Task:
     return Task(name, kind, waits, server=server, device=0, duration_ms=ms)
 
 
-def _send(name: str, source: int, destination: int, megabytes: float, *waits: str, parallelism: str = "pp") -> Task:
-    return Task(name, "communication", waits, source=source, destination=destination, size_bytes=megabytes * 1e6,
-                parallelism=parallelism)
+def _send(
+    name: str, source: int, destination: int, megabytes: float, *waits: str, parallelism: str = "pp"
+) -> Task:
+    return Task(
+        name,
+        "communication",
+        waits,
+        source=source,
+        destination=destination,
+        size_bytes=megabytes * 1e6,
+        parallelism=parallelism,
+    )
 
 
 def blackboard() -> tuple[TaskGraph, Cluster]:
@@ -53,8 +62,14 @@ def blackboard() -> tuple[TaskGraph, Cluster]:
         _compute("c", "forward", 2, 2, "y"),
         _send("z", 1, 0, 1, "b"),
     ]
-    cluster = Cluster(servers=3, ports_per_server=1, switches=1, ports_per_switch=3, port_gbps=BLACKBOARD_GBPS,
-                      name="3 servers, 1 OCS")
+    cluster = Cluster(
+        servers=3,
+        ports_per_server=1,
+        switches=1,
+        ports_per_switch=3,
+        port_gbps=BLACKBOARD_GBPS,
+        name="3 servers, 1 OCS",
+    )
     return validated("blackboard", tasks, "sample"), cluster
 
 
@@ -69,91 +84,179 @@ def patience() -> tuple[TaskGraph, Cluster]:
         _send("weights", 0, 2, 6, parallelism="dp"),
         _compute("u2", "update", 2, 1, "f2", "weights"),
     ]
-    cluster = Cluster(servers=3, ports_per_server=1, switches=1, ports_per_switch=3, port_gbps=BLACKBOARD_GBPS,
-                      name="3 servers, 1 OCS")
+    cluster = Cluster(
+        servers=3,
+        ports_per_server=1,
+        switches=1,
+        ports_per_switch=3,
+        port_gbps=BLACKBOARD_GBPS,
+        name="3 servers, 1 OCS",
+    )
     return validated("patience", tasks, "sample"), cluster
 
 
 WRITTEN: list[tuple[str, Any, dict[str, Any]]] = [
-    ("blackboard", blackboard, {
-        "title": "Blackboard: six tasks",
-        "see": "Two transfers want the same port: send x first and the iteration ends at 10 ms, send y first and it ends at 12.",
-        "optimum_ms": 10.0, "optimum_settings": PHYSICAL,
-        "proof": "a, x, b, z lie in series: 2 + 3 + 4 + 1 = 10 ms, and x before y attains it.",
-    }),
-    ("patience", patience, {
-        "title": "Patience: leave the port idle",
-        "see": "Sending the big transfer at once costs 17 ms; an idle port at the start gives 14. The bounds say less: only "
-               "the exact engine proves 14.",
-        "optimum_ms": 14.0, "optimum_settings": PHYSICAL, "first_come_ms": 17.0,
-        "proof": "Three cases: weights before act0 gives 17 ms, weights between act0 and act1 gives 14, weights after act1 "
-                 "gives 14.",
-    }),
+    (
+        "blackboard",
+        blackboard,
+        {
+            "title": "Blackboard: six tasks",
+            "see": "Two transfers want the same port: send x first and the iteration ends at 10 ms, send y first and it ends at 12.",
+            "optimum_ms": 10.0,
+            "optimum_settings": PHYSICAL,
+            "proof": "a, x, b, z lie in series: 2 + 3 + 4 + 1 = 10 ms, and x before y attains it.",
+        },
+    ),
+    (
+        "patience",
+        patience,
+        {
+            "title": "Patience: leave the port idle",
+            "see": "Sending the big transfer at once costs 17 ms; an idle port at the start gives 14. The bounds say less: only "
+            "the exact engine proves 14.",
+            "optimum_ms": 14.0,
+            "optimum_settings": PHYSICAL,
+            "first_come_ms": 17.0,
+            "proof": "Three cases: weights before act0 gives 17 ms, weights between act0 and act1 gives 14, weights after act1 "
+            "gives 14.",
+        },
+    ),
 ]
 
 # name, workload, its parameters, changes of the cluster, title, what to see.
 GENERATED: list[tuple[str, str, dict[str, str], dict[str, Any], str, str]] = [
-    ("race", "random-layered", {"layers": "6", "width": "4", "servers": "4", "mean_mb": "15"},
-     {"ports_per_server": 1, "switches": 1},
-     "Race: schedule against bound",
-     "Small, yet no rule of thumb is good: press Prove it and watch schedule and bound meet, well below the list schedule."),
-    ("llama3-8b", "llama3-8b", {}, {},
-     "Llama 3 8B: 4 stages, 2 replicas, 1F1B",
-     "Microbatches fill and drain the pipeline; the first stage is done last, so its all-reduce ends the iteration."),
-    ("fsdp", "fsdp", {"layers": "16", "prefetch": "2"}, {},
-     "Fully sharded transformer on 8 servers",
-     "One ring uses one of the two ports: give the collectives two rings and the iteration falls by more than a fifth."),
-    ("moe", "moe", {"skew": "0.5", "port_gbps": "200"}, {},
-     "Mixture of experts on 8 servers",
-     "Every transfer wants another circuit: raise the reconfiguration delay and watch the iteration stretch."),
-    ("dlrm-16", "dlrm", {}, {},
-     "DLRM No. 2 of TOPO-X Table II, 16 servers",
-     "Compute needs 14.5 ms, the all-reduce of 306 MB far more: take it off the network to see the setting that fits the "
-     "paper's table."),
-    ("llama3-70b", "llama3-70b", {}, {"ports_per_server": 4, "switches": 4, "slot_ms": 2.0},
-     "Llama 3 70B: 16 stages, 8 replicas",
-     "Ten thousand tasks on 128 servers: the list schedule meets its bound at once; four rings shorten the last all-reduce."),
+    (
+        "race",
+        "random-layered",
+        {"layers": "6", "width": "4", "servers": "4", "mean_mb": "15"},
+        {"ports_per_server": 1, "switches": 1},
+        "Race: schedule against bound",
+        "Small, yet no rule of thumb is good: press Prove it and watch schedule and bound meet, well below the list schedule.",
+    ),
+    (
+        "llama3-8b",
+        "llama3-8b",
+        {},
+        {},
+        "Llama 3 8B: 4 stages, 2 replicas, 1F1B",
+        "Microbatches fill and drain the pipeline; the first stage is done last, so its all-reduce ends the iteration.",
+    ),
+    (
+        "fsdp",
+        "fsdp",
+        {"layers": "16", "prefetch": "2"},
+        {},
+        "Fully sharded transformer on 8 servers",
+        "One ring uses one of the two ports: give the collectives two rings and the iteration falls by more than a fifth.",
+    ),
+    (
+        "moe",
+        "moe",
+        {"skew": "0.5", "port_gbps": "200"},
+        {},
+        "Mixture of experts on 8 servers",
+        "Every transfer wants another circuit: raise the reconfiguration delay and watch the iteration stretch.",
+    ),
+    (
+        "dlrm-16",
+        "dlrm",
+        {},
+        {},
+        "DLRM No. 2 of TOPO-X Table II, 16 servers",
+        "Compute needs 14.5 ms, the all-reduce of 306 MB far more: take it off the network to see the setting that fits the "
+        "paper's table.",
+    ),
+    (
+        "llama3-70b",
+        "llama3-70b",
+        {},
+        {"ports_per_server": 4, "switches": 4, "slot_ms": 2.0},
+        "Llama 3 70B: 16 stages, 8 replicas",
+        "Ten thousand tasks on 128 servers: the list schedule meets its bound at once; four rings shorten the last all-reduce.",
+    ),
 ]
 
 
 def two_rings(name: str, train_s: float) -> Jobs:
     """Two equal rings over two pods: each needs 10 s for its 1,000 Gbit alone, both together 20 s."""
-    network = Network(pod_groups=1, pods_per_group=2, ports_per_pod=2, port_gbps=100.0, tor_gbps=400.0, reconfiguration_ms=0.0)
+    network = Network(
+        pod_groups=1,
+        pods_per_group=2,
+        ports_per_pod=2,
+        port_gbps=100.0,
+        tor_gbps=400.0,
+        reconfiguration_ms=0.0,
+    )
     jobs = [Job(job, "ring_all_reduce", 0, (1, 1), 1000.0, train_s) for job in ("blue", "green")]
     return jobs_file.validated(name, network, jobs, "sample")
 
 
 def four_pods() -> Jobs:
     """Four rings and a parameter server, where the optimum is in the rings and not in the grouping."""
-    network = Network(pod_groups=1, pods_per_group=4, ports_per_pod=8, port_gbps=150.0, tor_gbps=1200.0, reconfiguration_ms=0.0)
-    rings = (("1B", (2, 2, 2, 2), 78.72, 31.0036), ("1B-again", (1, 1, 1, 1), 78.72, 31.0036),
-             ("3B", (0, 2, 2, 1), 205.44, 40.4559), ("90B", (0, 1, 0, 1), 5683.2, 34.9735))
-    jobs = [Job(job, "ring_all_reduce", 0, units, volume, train) for job, units, volume, train in rings]
+    network = Network(
+        pod_groups=1,
+        pods_per_group=4,
+        ports_per_pod=8,
+        port_gbps=150.0,
+        tor_gbps=1200.0,
+        reconfiguration_ms=0.0,
+    )
+    rings = (
+        ("1B", (2, 2, 2, 2), 78.72, 31.0036),
+        ("1B-again", (1, 1, 1, 1), 78.72, 31.0036),
+        ("3B", (0, 2, 2, 1), 205.44, 40.4559),
+        ("90B", (0, 1, 0, 1), 5683.2, 34.9735),
+    )
+    jobs = [
+        Job(job, "ring_all_reduce", 0, units, volume, train) for job, units, volume, train in rings
+    ]
     jobs.append(Job("8B", "parameter_server", 0, (0, 1, 1, 1), 678.4, 33.3982, server_pod=0))
     return jobs_file.validated("four-pods", network, jobs, "sample")
 
 
 MIX = {"jobs": 40, "pod_groups": 4, "seed": 6}
 JOB_MIXES: list[tuple[str, Jobs, dict[str, Any]]] = [
-    ("overlap", two_rings("overlap", 10.0), {
-        "title": "Overlap: two jobs take turns",
-        "see": "Together they push 20 s and train 10 s, twice: 60 s. In turns one trains while the other pushes: 40 s.",
-        "optimum_s": 40.0, "proof": "Each port must carry 2,000 Gbit twice a round at 100 Gbit/s: 40 s."}),
-    ("long-training", two_rings("long-training", 40.0), {
-        "title": "Long training: turns alone do harm",
-        "see": "Four strict phases would last 160 s, no turns 120 s; a phase in which both train brings it to 100 s.",
-        "optimum_s": 120.0,
-        "proof": "Apart, every phase lasts the other's 40 s; together they push 20 s and train 40 s, twice."}),
-    ("four-pods", four_pods(), {
-        "title": "Four pods: the gap is in the rings",
-        "see": "No split helps here. Other rings for the same jobs cut a stage from 18.9 s to 13.4 s, which the exact model "
-               "finds.",
-        "optimum_s": 107.7832, "proof": "The exact model over all groupings and rings."}),
-    ("mix-32-pods", deploy(SetUp(**MIX)), {
-        "title": "40 jobs on 32 pods: stuck on a plateau",
-        "see": "Hill climbing gets stuck at 172 s: a flip outside the slowest pod group gains nothing. The best split takes "
-               "126 s.",
-        "made_by": MIX}),
+    (
+        "overlap",
+        two_rings("overlap", 10.0),
+        {
+            "title": "Overlap: two jobs take turns",
+            "see": "Together they push 20 s and train 10 s, twice: 60 s. In turns one trains while the other pushes: 40 s.",
+            "optimum_s": 40.0,
+            "proof": "Each port must carry 2,000 Gbit twice a round at 100 Gbit/s: 40 s.",
+        },
+    ),
+    (
+        "long-training",
+        two_rings("long-training", 40.0),
+        {
+            "title": "Long training: turns alone do harm",
+            "see": "Four strict phases would last 160 s, no turns 120 s; a phase in which both train brings it to 100 s.",
+            "optimum_s": 120.0,
+            "proof": "Apart, every phase lasts the other's 40 s; together they push 20 s and train 40 s, twice.",
+        },
+    ),
+    (
+        "four-pods",
+        four_pods(),
+        {
+            "title": "Four pods: the gap is in the rings",
+            "see": "No split helps here. Other rings for the same jobs cut a stage from 18.9 s to 13.4 s, which the exact model "
+            "finds.",
+            "optimum_s": 107.7832,
+            "proof": "The exact model over all groupings and rings.",
+        },
+    ),
+    (
+        "mix-32-pods",
+        deploy(SetUp(**MIX)),
+        {
+            "title": "40 jobs on 32 pods: stuck on a plateau",
+            "see": "Hill climbing gets stuck at 172 s: a flip outside the slowest pod group gains nothing. The best split takes "
+            "126 s.",
+            "made_by": MIX,
+        },
+    ),
 ]
 
 
@@ -167,21 +270,37 @@ def main(folder: Path = ROOT / "sample_data") -> None:
     for name, workload, values, changes, title, see in GENERATED:
         graph, cluster = generate(workload, values)
         told = {"title": title, "see": see, "made_by": {"workload": workload, "set": values}}
-        entries.append(_write(folder, name, replace(graph, name=name), cluster.changed(**changes), told))
-    mixes = [_write_jobs(folder, name, replace(jobs, name=name), told) for name, jobs, told in JOB_MIXES]
+        entries.append(
+            _write(folder, name, replace(graph, name=name), cluster.changed(**changes), told)
+        )
+    mixes = [
+        _write_jobs(folder, name, replace(jobs, name=name), told) for name, jobs, told in JOB_MIXES
+    ]
     index = {"format": "topox-samples", "version": 1, "samples": entries, "job_mixes": mixes}
-    (folder / "index.json").write_bytes((json.dumps(index, indent=1, ensure_ascii=False) + "\n").encode())
+    (folder / "index.json").write_bytes(
+        (json.dumps(index, indent=1, ensure_ascii=False) + "\n").encode()
+    )
 
 
 def _write_jobs(folder: Path, name: str, jobs: Jobs, told: dict[str, Any]) -> dict[str, Any]:
     (folder / f"{name}.jobs.json").write_bytes(jobs_file.dump_jobs(jobs))
-    rounds = {key: round(algorithm(jobs, TdmSettings(), never, lambda _moment: None).round_s, 4)
-              for key, algorithm in (("non_tdm_s", non_tdm), ("hill_climbing_s", hill_climb))}
-    return {"name": name, **told, "jobs": len(jobs), "pods": jobs.network.pod_groups * jobs.network.pods_per_group,
-            "file": f"{name}.jobs.json", **rounds}
+    rounds = {
+        key: round(algorithm(jobs, TdmSettings(), never, lambda _moment: None).round_s, 4)
+        for key, algorithm in (("non_tdm_s", non_tdm), ("hill_climbing_s", hill_climb))
+    }
+    return {
+        "name": name,
+        **told,
+        "jobs": len(jobs),
+        "pods": jobs.network.pod_groups * jobs.network.pods_per_group,
+        "file": f"{name}.jobs.json",
+        **rounds,
+    }
 
 
-def _write(folder: Path, name: str, graph: TaskGraph, cluster: Cluster, told: dict[str, Any]) -> dict[str, Any]:
+def _write(
+    folder: Path, name: str, graph: TaskGraph, cluster: Cluster, told: dict[str, Any]
+) -> dict[str, Any]:
     content = dump_graph_json(graph)
     file = f"{name}.taskgraph.json"
     for old in (file, file + ".gz"):
@@ -191,8 +310,15 @@ def _write(folder: Path, name: str, graph: TaskGraph, cluster: Cluster, told: di
     (folder / file).write_bytes(content)
     (folder / f"{name}.cluster.json").write_bytes(dump_cluster(cluster))
     known = facts(graph, cluster)
-    return {"name": name, **told, "tasks": known.tasks, "transfers": known.transfers, "servers": cluster.servers,
-            "graph_file": file, "cluster_file": f"{name}.cluster.json"}
+    return {
+        "name": name,
+        **told,
+        "tasks": known.tasks,
+        "transfers": known.transfers,
+        "servers": cluster.servers,
+        "graph_file": file,
+        "cluster_file": f"{name}.cluster.json",
+    }
 
 
 if __name__ == "__main__":

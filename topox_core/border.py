@@ -23,7 +23,8 @@ _GZIP = b"\x1f\x8b"
 
 def shown(value: object, most: int = 60) -> str:
     """Return ``value`` as one short printable piece of an error line."""
-    # Only scalars are written out: writing a list could take as much memory and depth as reading it did.
+    # Only scalars are written out: writing a list could take as much memory and depth as reading it
+    # did.
     if isinstance(value, list | tuple):
         return f"a list of {len(value):,} entries"
     if isinstance(value, dict):
@@ -45,7 +46,11 @@ def unknown(key: object, known: Iterable[str], what: str = "key") -> str:
     """Say that a key is unknown: the nearest known one if there is one, else all of them."""
     names = list(known)
     near = difflib.get_close_matches(str(key)[:60].lower(), names, n=1, cutoff=0.6)
-    return f"unknown {what} (did you mean {near[0]!r}?)" if near else f"unknown {what} (expected one of {', '.join(names)})"
+    return (
+        f"unknown {what} (did you mean {near[0]!r}?)"
+        if near
+        else f"unknown {what} (expected one of {', '.join(names)})"
+    )
 
 
 class Findings:
@@ -89,11 +94,17 @@ def unpacked(data: bytes, file: str) -> bytes:
         If the file is empty, larger than a limit, or damaged gzip.
     """
     if len(data) > MAX_FILE_BYTES:
-        raise InputError(f"is {as_mb(len(data))}, more than the {as_mb(MAX_FILE_BYTES)} a file may have", file=file)
+        raise InputError(
+            f"is {as_mb(len(data))}, more than the {as_mb(MAX_FILE_BYTES)} a file may have",
+            file=file,
+        )
     if data.startswith(_GZIP):
         data = _gunzipped(data, file)
     elif data and file.lower().endswith(".gz"):
-        raise InputError("is not gzip data although its name ends in .gz (rename it if it was unpacked on its way)", file=file)
+        raise InputError(
+            "is not gzip data although its name ends in .gz (rename it if it was unpacked on its way)",
+            file=file,
+        )
     if not data or data.isspace():
         raise InputError("is empty", file=file)
     return data
@@ -107,7 +118,10 @@ def _gunzipped(data: bytes, file: str) -> bytes:
             while piece := stream.read(_PIECE):
                 total += len(piece)
                 if total > MAX_UNPACKED_BYTES:
-                    raise InputError(f"unpacks to more than the {as_mb(MAX_UNPACKED_BYTES)} a file may have", file=file)
+                    raise InputError(
+                        f"unpacks to more than the {as_mb(MAX_UNPACKED_BYTES)} a file may have",
+                        file=file,
+                    )
                 pieces.append(piece)
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"is damaged or cut short as gzip ({error})", file=file) from None
@@ -129,7 +143,9 @@ def text_of(data: bytes, file: str) -> str:
     except UnicodeDecodeError as error:
         bad = data[error.start]
         line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(f"is not UTF-8 text (byte 0x{bad:02X} in line {line}); save it as UTF-8", file=file) from None
+        raise InputError(
+            f"is not UTF-8 text (byte 0x{bad:02X} in line {line}); save it as UTF-8", file=file
+        ) from None
 
 
 def json_object(data: bytes, file: str) -> dict[str, Any]:
@@ -142,16 +158,27 @@ def json_object(data: bytes, file: str) -> dict[str, Any]:
         may have, names a key twice in one object, or is not an object.
     """
     text = text_of(data, file)
-    if data.count(b",") > MAX_JSON_VALUES or data.count(b"[") + data.count(b"{") > MAX_JSON_CONTAINERS:
-        raise InputError(f"holds more than {MAX_JSON_VALUES:,} values or {MAX_JSON_CONTAINERS:,} lists and objects", file=file)
+    if (
+        data.count(b",") > MAX_JSON_VALUES
+        or data.count(b"[") + data.count(b"{") > MAX_JSON_CONTAINERS
+    ):
+        raise InputError(
+            f"holds more than {MAX_JSON_VALUES:,} values or {MAX_JSON_CONTAINERS:,} lists and objects",
+            file=file,
+        )
     try:
         record = json.loads(text, object_pairs_hook=_once)
     except InputError as error:
         raise error.in_file(file) from None
     except RecursionError:
-        raise InputError("is nested too deeply (a file of ours has at most four levels)", file=file) from None
+        raise InputError(
+            "is nested too deeply (a file of ours has at most four levels)", file=file
+        ) from None
     except json.JSONDecodeError as error:
-        raise InputError(f"is not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}", file=file) from None
+        raise InputError(
+            f"is not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}",
+            file=file,
+        ) from None
     except ValueError:
         raise InputError("is not valid JSON: a number has too many digits", file=file) from None
     if not isinstance(record, dict):
@@ -189,10 +216,16 @@ def check_header(record: dict[str, Any], name: str, version: int, file: str) -> 
         got = "is missing" if "version" not in record else f"got {shown(got_version)}"
         raise InputError(f"must be the whole number {version} ({got})", file=file, field="version")
     if got_version > version:
-        raise InputError(f"{shown(got_version)} is newer than this program, which reads up to version {version}; "
-                         "update the program", file=file, field="version")
+        raise InputError(
+            f"{shown(got_version)} is newer than this program, which reads up to version {version}; "
+            "update the program",
+            file=file,
+            field="version",
+        )
     if got_version < 1:
-        raise InputError(f"must be {version} (got {shown(got_version)})", file=file, field="version")
+        raise InputError(
+            f"must be {version} (got {shown(got_version)})", file=file, field="version"
+        )
 
 
 def printable(text: str, most: int = 60) -> str:
@@ -201,9 +234,14 @@ def printable(text: str, most: int = 60) -> str:
 
 
 _WORDS = {
-    "int_type": "must be a whole number", "float_type": "must be a number", "finite_number": "must be a finite number",
-    "string_type": "must be text in quotes", "list_type": "must be a list in brackets", "dict_type": "must be an object",
-    "model_type": "must be an object in braces", "string_unicode": "must be text without broken characters",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "finite_number": "must be a finite number",
+    "string_type": "must be text in quotes",
+    "list_type": "must be a list in brackets",
+    "dict_type": "must be an object",
+    "model_type": "must be an object in braces",
+    "string_unicode": "must be text without broken characters",
 }
 
 
@@ -214,6 +252,10 @@ def told(error: Any, known: Iterable[str]) -> str:
     if error["type"] == "extra_forbidden":
         return unknown(error["loc"][-1], known)
     words = _WORDS.get(error["type"]) or str(error["msg"])
-    if error["type"] == "int_type" and isinstance(error["input"], float) and error["input"].is_integer():
+    if (
+        error["type"] == "int_type"
+        and isinstance(error["input"], float)
+        and error["input"].is_integer()
+    ):
         return f"{words} without a decimal point (got {error['input']})"
     return f"{words} (got {shown(error['input'])})"

@@ -14,7 +14,10 @@ DUPLEXES = ("full", "half")
 # Limits are named before memory is spent; see docs/files.md.
 MAX_SERVERS = 100_000
 MAX_PORTS = 4_096
-SHORTEST_SLOT_MS, LONGEST_SLOT_MS = 1e-6, 1e9  # a tick is a thousandth at the least, and times keep nine decimals
+SHORTEST_SLOT_MS, LONGEST_SLOT_MS = (
+    1e-6,
+    1e9,
+)  # a tick is a thousandth at the least, and times keep nine decimals
 MAX_NUMBER = 1e30  # also turns away whole numbers too long for a float, and NaN
 
 
@@ -62,25 +65,44 @@ class Cluster:
     name: str = ""
 
     def __post_init__(self) -> None:
-        counts = {"servers": MAX_SERVERS, "ports_per_server": MAX_PORTS, "switches": MAX_PORTS,
-                  "ports_per_switch": MAX_SERVERS * 10, "devices_per_server": MAX_PORTS}
+        counts = {
+            "servers": MAX_SERVERS,
+            "ports_per_server": MAX_PORTS,
+            "switches": MAX_PORTS,
+            "ports_per_switch": MAX_SERVERS * 10,
+            "devices_per_server": MAX_PORTS,
+        }
         for field, limit in counts.items():
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int):
                 raise InputError(f"must be a whole number (got {value!r})", field=field)
             if not 1 <= value <= limit:
                 raise InputError(f"must be from 1 to {limit:,} (got {value})", field=field)
-        for field, least in (("port_gbps", None), ("slot_ms", None), ("reconfiguration_ms", 0.0), ("latency_us", 0.0)):
+        for field, least in (
+            ("port_gbps", None),
+            ("slot_ms", None),
+            ("reconfiguration_ms", 0.0),
+            ("latency_us", 0.0),
+        ):
             value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not -MAX_NUMBER < value < MAX_NUMBER:
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int | float)
+                or not -MAX_NUMBER < value < MAX_NUMBER
+            ):
                 raise InputError(f"must be a finite number (got {str(value)[:40]})", field=field)
             if least is None and value <= 0:
                 raise InputError(f"must be greater than 0 (got {value:g})", field=field)
             if field == "slot_ms" and not SHORTEST_SLOT_MS <= value <= LONGEST_SLOT_MS:
-                raise InputError(f"must be from {SHORTEST_SLOT_MS:g} to {LONGEST_SLOT_MS:g} ms (got {value:g})", field=field)
+                raise InputError(
+                    f"must be from {SHORTEST_SLOT_MS:g} to {LONGEST_SLOT_MS:g} ms (got {value:g})",
+                    field=field,
+                )
             if least is not None and value < least:
                 raise InputError(f"must be at least {least:g} (got {value:g})", field=field)
-            object.__setattr__(self, field, float(value))  # 40 and 40.0 are one cluster, with one digest
+            object.__setattr__(
+                self, field, float(value)
+            )  # 40 and 40.0 are one cluster, with one digest
         if self.duplex not in DUPLEXES:
             raise InputError(f"must be 'full' or 'half' (got {self.duplex!r})", field="duplex")
 
@@ -93,7 +115,9 @@ class Cluster:
         known = {field.name for field in fields(self)}
         for key in changes:
             if key not in known:
-                raise InputError(f"unknown key (expected one of {', '.join(sorted(known))})", field=key)
+                raise InputError(
+                    f"unknown key (expected one of {', '.join(sorted(known))})", field=key
+                )
         return replace(self, **changes)
 
     @cached_property

@@ -57,8 +57,11 @@ def load_cluster(data: bytes, file: str) -> Cluster:
             findings.add(told(entry, _KEYS), field=printable(str(entry["loc"][0])))
         raise findings.error() from None
     if len(values.name) > _MAX_NAME or not values.name.isprintable():
-        raise InputError(f"must be printable text of at most {_MAX_NAME} characters (got {shown(values.name)})",
-                         file=file, field="name")
+        raise InputError(
+            f"must be printable text of at most {_MAX_NAME} characters (got {shown(values.name)})",
+            file=file,
+            field="name",
+        )
     try:
         return Cluster(**values.model_dump())
     except InputError as error:

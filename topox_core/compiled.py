@@ -30,8 +30,15 @@ def cache_folder() -> Path:
     try:
         beside.mkdir(parents=True, exist_ok=True)
     except OSError:
-        beside = Path(tempfile.gettempdir()) / f"topox-kernels-{os.getuid() if hasattr(os, 'getuid') else 0}-{digest}"
-    return beside if os.access(beside, os.W_OK) or not beside.exists() else Path(tempfile.mkdtemp(prefix="topox-kernels-"))
+        beside = (
+            Path(tempfile.gettempdir())
+            / f"topox-kernels-{os.getuid() if hasattr(os, 'getuid') else 0}-{digest}"
+        )
+    return (
+        beside
+        if os.access(beside, os.W_OK) or not beside.exists()
+        else Path(tempfile.mkdtemp(prefix="topox-kernels-"))
+    )
 
 
 if "NUMBA_CACHE_DIR" not in os.environ:

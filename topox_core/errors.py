@@ -26,7 +26,9 @@ class InputError(ValueError):
         super().__init__(str(self))
 
     def __str__(self) -> str:
-        place = [part for part in (self.file, self.item, self.field and f"field {self.field}") if part]
+        place = [
+            part for part in (self.file, self.item, self.field and f"field {self.field}") if part
+        ]
         return ", ".join(place) + (": " if place else "") + self.problem
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -17,9 +17,9 @@ class Circuits:
 
     A circuit is dark from ``setup_ms`` to ``start_ms`` (equal where the ports already held it or
     nothing is charged), carries until ``end_ms``. ``node`` is the transfer it carries. Ports are
-    numbered within (server, switch) from 0; they matter only with several ports a server and switch.
-    ``changed`` is true where one of the two ports held another circuit before; the first circuit of a
-    port stands before the iteration begins and is no change.
+    numbered within (server, switch) from 0; they matter only with several ports a server and
+    switch. ``changed`` is true where one of the two ports held another circuit before; the first
+    circuit of a port stands before the iteration begins and is no change.
     """
 
     switch: IntArray

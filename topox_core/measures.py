@@ -27,7 +27,8 @@ class Measures:
     circuits_changed
         Set-ups of a circuit that its ports did not hold before.
     mean_life_ms
-        Mean time from a circuit's first use to the end of its last use before a port turns away; None without circuits.
+        Mean time from a circuit's first use to the end of its last use before a port turns away;
+        None without circuits.
     dark_ms
         Dark time summed over circuits.
     """
@@ -80,7 +81,9 @@ def measures(execution: Execution) -> Measures:
     graph, cluster, circuits = execution.graph, execution.cluster, execution.circuits
     makespan = execution.makespan_ms
     compute = graph.kind == COMPUTE
-    device = graph.server[compute].astype(np.int64) * cluster.devices_per_server + graph.device[compute]
+    device = (
+        graph.server[compute].astype(np.int64) * cluster.devices_per_server + graph.device[compute]
+    )
     busy = covered_ms(device, execution.start_ms[compute], execution.end_ms[compute])
     port = out_port(circuits)
     carrying = covered_ms(port, circuits.start_ms, circuits.end_ms)
@@ -126,11 +129,15 @@ def port_table(execution: Execution) -> dict[str, list[float | int]]:
     dark = np.bincount(inverse, circuits.start_ms - circuits.setup_ms, n)
     makespan = execution.makespan_ms or 1.0
     return {
-        "server": (port // 8192 // 8192).tolist(), "switch": (port // 8192 % 8192).tolist(), "port": (port % 8192).tolist(),
+        "server": (port // 8192 // 8192).tolist(),
+        "switch": (port // 8192 % 8192).tolist(),
+        "port": (port % 8192).tolist(),
         "transfers": np.bincount(inverse, minlength=n).tolist(),
         "circuit changes": np.bincount(inverse, circuits.changed, n).astype(int).tolist(),
-        "carrying (ms)": carrying.tolist(), "dark (ms)": dark.tolist(),
-        "carrying (%)": (100 * carrying / makespan).tolist(), "dark (%)": (100 * dark / makespan).tolist(),
+        "carrying (ms)": carrying.tolist(),
+        "dark (ms)": dark.tolist(),
+        "carrying (%)": (100 * carrying / makespan).tolist(),
+        "dark (%)": (100 * dark / makespan).tolist(),
     }
 
 
@@ -157,10 +164,10 @@ Waits = Literal["start", "dependency", "device", "port", "circuits"]
 class CriticalChain:
     """Nodes in time order, when each begins to hold the chain, and what each waited for.
 
-    ``begin_ms`` is a transfer's ``setup_ms`` where its dark stretch lies on the chain, else the start.
-    ``waits`` says what tied a node to the one before it: a dependency, its device, a port of its
-    circuit, or the number of circuits that may exist at once. ``slack_ms`` is what the tie leaves
-    open: a transfer waiting for its slot to begin, or 0.
+    ``begin_ms`` is a transfer's ``setup_ms`` where its dark stretch lies on the chain, else the
+    start. ``waits`` says what tied a node to the one before it: a dependency, its device, a port of
+    its circuit, or the number of circuits that may exist at once. ``slack_ms`` is what the tie
+    leaves open: a transfer waiting for its slot to begin, or 0.
     """
 
     nodes: IntArray
@@ -186,7 +193,12 @@ def critical_tasks(execution: Execution) -> CriticalChain:
     blockers = _Blockers(execution)
     # Of equal last ends, prefer work over a barrier, so that the chain ends in something visible.
     last = np.flatnonzero(execution.end_ms >= execution.makespan_ms - EPS_MS)
-    node = int(max(last, key=lambda i: (graph.kind[i] != BARRIER, execution.end_ms[i] - execution.start_ms[i])))
+    node = int(
+        max(
+            last,
+            key=lambda i: (graph.kind[i] != BARRIER, execution.end_ms[i] - execution.start_ms[i]),
+        )
+    )
     nodes, begins, waits, slacks = [], [], [], []
     seen: set[int] = set()
     while node >= 0 and node not in seen:
@@ -197,7 +209,12 @@ def critical_tasks(execution: Execution) -> CriticalChain:
         waits.append(why)
         slacks.append(slack)
         node = before
-    return CriticalChain(np.array(nodes[::-1], np.int32), np.array(begins[::-1]), tuple(waits[::-1]), np.array(slacks[::-1]))
+    return CriticalChain(
+        np.array(nodes[::-1], np.int32),
+        np.array(begins[::-1]),
+        tuple(waits[::-1]),
+        np.array(slacks[::-1]),
+    )
 
 
 class _Blockers:
@@ -216,15 +233,24 @@ class _Blockers:
         self.out_before = np.full(n, -1, np.int64)
         self.in_before = np.full(n, -1, np.int64)
         if len(circuits):
-            # The first circuit of a transfer (circuits come in order of start) is the one it waited for.
+            # The first circuit of a transfer (circuits come in order of start) is the one it waited
+            # for.
             node, first = np.unique(circuits.node, return_index=True)
             self.setup[node] = circuits.setup_ms[first]
-            for port, before in ((out_port(circuits), self.out_before), (in_port(circuits), self.in_before)):
+            for port, before in (
+                (out_port(circuits), self.out_before),
+                (in_port(circuits), self.in_before),
+            ):
                 self._previous(node.astype(np.int64), port[first], circuits.start_ms[first], before)
         self.transfers = np.unique(circuits.node)
 
     @staticmethod
-    def _previous(node: NDArray[np.int64], lane: NDArray[np.int64], start: FloatArray, before: NDArray[np.int64]) -> None:
+    def _previous(
+        node: NDArray[np.int64],
+        lane: NDArray[np.int64],
+        start: FloatArray,
+        before: NDArray[np.int64],
+    ) -> None:
         order = np.lexsort((start, lane))
         same = lane[order][1:] == lane[order][:-1]
         before[node[order][1:][same]] = node[order][:-1][same]
@@ -235,20 +261,29 @@ class _Blockers:
         if start <= EPS_MS:
             return -1, "start", start, 0.0
         options: list[tuple[float, int, int, Waits, float]] = []
-        preds = graph.pred_idx[graph.pred_ptr[node]:graph.pred_ptr[node + 1]]
+        preds = graph.pred_idx[graph.pred_ptr[node] : graph.pred_ptr[node + 1]]
         if len(preds):
             best = int(preds[np.argmax(self.end[preds])])
             slack = start - float(self.end[best])
-            # A transfer waits for the next slot: within one slot the tie is as tight as the clock allows.
-            on_grid = graph.kind[node] not in (COMPUTE, BARRIER) and slack < self.execution.cluster.slot_ms - EPS_MS
+            # A transfer waits for the next slot: within one slot the tie is as tight as the clock
+            # allows.
+            on_grid = (
+                graph.kind[node] not in (COMPUTE, BARRIER)
+                and slack < self.execution.cluster.slot_ms - EPS_MS
+            )
             options.append((0.0 if on_grid else slack, 0, best, "dependency", start))
         setup = float(self.setup[node])
-        held: list[tuple[int, Waits]] = [(int(self.device_before[node]), "device"), (int(self.out_before[node]), "port"),
-                                         (int(self.in_before[node]), "port")]
+        held: list[tuple[int, Waits]] = [
+            (int(self.device_before[node]), "device"),
+            (int(self.out_before[node]), "port"),
+            (int(self.in_before[node]), "port"),
+        ]
         for other, why in held:
             if other >= 0 and self.end[other] <= setup + EPS_MS:
                 options.append((max(0.0, setup - float(self.end[other])), 1, other, why, setup))
-        if min((option[0] for option in options), default=np.inf) > EPS_MS and graph.kind[node] not in (COMPUTE, BARRIER):
+        if min((option[0] for option in options), default=np.inf) > EPS_MS and graph.kind[
+            node
+        ] not in (COMPUTE, BARRIER):
             options += self._any_circuit(node, setup)
         options = [o for o in options if self.end[o[2]] <= start + EPS_MS]
         if not options:

@@ -32,9 +32,11 @@ class Sample:
         File names within :data:`FOLDER`.
     optimum_ms
         The proved optimum, or None; it belongs to ``optimum_settings`` (keywords of
-        :meth:`topox_core.schedule.settings.Settings.of`), and ``proof`` says in a line why it holds.
+        :meth:`topox_core.schedule.settings.Settings.of`), and ``proof`` says in a line why it
+        holds.
     first_come_ms
-        What serving transfers as soon as they are ready and their ports idle gives, where that is worse; or None.
+        What serving transfers as soon as they are ready and their ports idle gives, where that is
+        worse; or None.
     made_by
         Workload and parameters that made it; empty if written by hand.
     """
@@ -93,7 +95,9 @@ def load_sample(name: str) -> tuple[TaskGraph, Cluster]:
         If there is no sample of that name.
     """
     if name not in SAMPLES:
-        raise InputError(f"must be one of {', '.join(SAMPLES)} (got {name[:80]})", file="sample", field="name")
+        raise InputError(
+            f"must be one of {', '.join(SAMPLES)} (got {name[:80]})", file="sample", field="name"
+        )
     sample = SAMPLES[name]
     graph = load_graph(sample.graph_bytes(), sample.graph_file)
     cluster = load_cluster(sample.cluster_bytes(), sample.cluster_file)

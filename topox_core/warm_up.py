@@ -1,8 +1,8 @@
 """Compile the scheduling kernels before anybody waits for them: ``python -m topox_core.warm_up``.
 
 The machine code is cached on disk, so that only the first call on a machine takes long; a later one
-loads it. The app calls all of them in the background, ``make setup`` calls them once, side by side (with
-the arguments ``fabrics`` and ``jobs``).
+loads it. The app calls all of them in the background, ``make setup`` calls them once, side by side
+(with the arguments ``fabrics`` and ``jobs``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ def warm_up() -> float:
     began = time.perf_counter()
     graph, cluster = _everyone_to_everyone()
     for duplex in ("full", "half"):
-        quick(graph, cluster.changed(duplex=duplex, reconfiguration_ms=0.5), Settings.of("physical"))
+        quick(
+            graph, cluster.changed(duplex=duplex, reconfiguration_ms=0.5), Settings.of("physical")
+        )
         quick(graph, cluster.changed(duplex=duplex), Settings.of("physical", circuits="per-slot"))
         quick(graph, cluster.changed(duplex=duplex), Settings.of("paper"))
     _propagate(graph, cluster)
@@ -69,7 +71,9 @@ def warm_up_jobs() -> float:
     jobs = deploy(SetUp(jobs=8, pod_groups=2, pods_per_group=4, ports_per_pod=8, degree_max=6))
     for name in ALGORITHMS:
         if name not in ("milp", "best"):  # compiled no further, and HiGHS stays out of this process
-            bounded(solve(jobs, TdmSettings(algorithm=name, time_limit_s=30.0, starts=2, steps=200)))
+            bounded(
+                solve(jobs, TdmSettings(algorithm=name, time_limit_s=30.0, starts=2, steps=200))
+            )
     return time.perf_counter() - began
 
 
@@ -83,12 +87,26 @@ def _everyone_to_everyone() -> tuple[TaskGraph, Cluster]:
     for server in range(SERVERS):
         tasks.append(Task(f"f{server}", "forward", server=server, device=0, duration_ms=1.5))
         others = [other for other in range(SERVERS) if other != server]
-        tasks += [Task(f"{server}to{other}.{part}", "communication", (f"f{server}",), source=server, destination=other,
-                       size_bytes=25e6 * (1 + other)) for other in others for part in range(2)]
+        tasks += [
+            Task(
+                f"{server}to{other}.{part}",
+                "communication",
+                (f"f{server}",),
+                source=server,
+                destination=other,
+                size_bytes=25e6 * (1 + other),
+            )
+            for other in others
+            for part in range(2)
+        ]
         arrivals = tuple(f"{other}to{server}.{part}" for other in others for part in range(2))
-        tasks.append(Task(f"b{server}", "backward", arrivals, server=server, device=0, duration_ms=2.5))
+        tasks.append(
+            Task(f"b{server}", "backward", arrivals, server=server, device=0, duration_ms=2.5)
+        )
     graph = validated("warm-up", tasks, "warm-up")
-    cluster = Cluster(servers=SERVERS, ports_per_server=1, switches=1, ports_per_switch=2, port_gbps=100.0)
+    cluster = Cluster(
+        servers=SERVERS, ports_per_server=1, switches=1, ports_per_switch=2, port_gbps=100.0
+    )
     return graph, cluster
 
 
@@ -104,10 +122,18 @@ def _propagate(graph: TaskGraph, cluster: Cluster) -> None:
 def _search(graph: TaskGraph, cluster: Cluster) -> None:
     """Take a few steps of the local search, per slot and on ports, and count ancestors with and without dark time."""
     for settings in (Settings.of("physical", circuits="per-slot"), Settings.of("physical")):
-        prepared = prepare(graph, cluster.changed(reconfiguration_ms=0.5 if settings.circuits == "continuous" else 0.0), settings)
+        prepared = prepare(
+            graph,
+            cluster.changed(reconfiguration_ms=0.5 if settings.circuits == "continuous" else 0.0),
+            settings,
+        )
         problem = prepared.reduction.problem
         LocalSearch(prepared.planner, prepared.planner.best_plan()).go_on(3)
-        cones(problem, clocks(problem, topological_order(problem)), dark_ticks=prepared.reduction.dark_slots)
+        cones(
+            problem,
+            clocks(problem, topological_order(problem)),
+            dark_ticks=prepared.reduction.dark_slots,
+        )
 
 
 def _unheard(_bound: int) -> None:
@@ -116,5 +142,7 @@ def _unheard(_bound: int) -> None:
 
 if __name__ == "__main__":
     forget_old_code()
-    seconds = {"fabrics": warm_up_fabrics, "jobs": warm_up_jobs}.get("".join(sys.argv[1:]), warm_up)()
+    seconds = {"fabrics": warm_up_fabrics, "jobs": warm_up_jobs}.get(
+        "".join(sys.argv[1:]), warm_up
+    )()
     sys.stdout.write(f"Kernels ready after {seconds:.1f} s\n")

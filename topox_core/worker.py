@@ -1,8 +1,8 @@
 """A solve in a process of its own: ``python -m topox_core.worker``.
 
-One request as a JSON line on standard input; events (ready, incumbent, bound, done, failed) as JSON lines on
-standard output. A further line may tell a better schedule; any other, or the end of input because the parent
-died, means stop.
+One request as a JSON line on standard input; events (ready, incumbent, bound, done, failed) as JSON
+lines on standard output. A further line may tell a better schedule; any other, or the end of input
+because the parent died, means stop.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from topox_core.schedule import wire
 from topox_core.schedule.answer import Engine, Progress
 from topox_core.schedule.problem import Int
 
-# HiGHS may be deep in a phase that does not ask whether to stop; after this long the process simply ends.
+# HiGHS may be deep in a phase that does not ask whether to stop; after this long the process simply
+# ends.
 GRACE_S = 3.0
 # Pages answer sliders while a solve runs: the solve gives way.
 NICENESS = 10
@@ -107,5 +108,6 @@ def main() -> int:
 if __name__ == "__main__":
     code = main()
     sys.stdout.flush()
-    # The listening thread may hold the input's lock, which the interpreter's own farewell would wait for.
+    # The listening thread may hold the input's lock, which the interpreter's own farewell would
+    # wait for.
     os._exit(code)

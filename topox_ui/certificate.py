@@ -11,8 +11,14 @@ from topox_ui.frame import escape
 from topox_ui.show import frame, told
 from topox_ui.solving import Case, verdict
 
-STOPPED = {"proof": "proof", "time_limit": "time limit", "gap": "gap reached", "cancelled": "cancelled",
-           "heuristic": "list schedule", "failed": "solver failed"}
+STOPPED = {
+    "proof": "proof",
+    "time_limit": "time limit",
+    "gap": "gap reached",
+    "cancelled": "cancelled",
+    "heuristic": "list schedule",
+    "failed": "solver failed",
+}
 MOST_CHECKED_AT_ONCE = 60_000
 
 
@@ -34,8 +40,14 @@ def certificate(case: Case, result: Result, key: str) -> None:
         details = st.expander("What was checked", key="checked", on_change="rerun", type="compact")
         if details.open:
             with details:
-                frame({"constraint": [c.name for c in report.constraints], "equation": [c.label for c in report.constraints],
-                       "checked": [c.checked for c in report.constraints], "violated": [c.violated for c in report.constraints]})
+                frame(
+                    {
+                        "constraint": [c.name for c in report.constraints],
+                        "equation": [c.label for c in report.constraints],
+                        "checked": [c.checked for c in report.constraints],
+                        "violated": [c.violated for c in report.constraints],
+                    }
+                )
 
 
 def seal(result: Result) -> tuple[str, str]:
@@ -44,22 +56,34 @@ def seal(result: Result) -> tuple[str, str]:
         return "✓ Proved optimal", "good"
     if result.status == "feasible":
         return f"◐ Feasible, within {percent(result.gap or 0.0)} of optimal", ""
-    return ("✗ No schedule exists", "bad") if result.status == "infeasible" else ("◌ Nothing found yet", "")
+    return (
+        ("✗ No schedule exists", "bad")
+        if result.status == "infeasible"
+        else ("◌ Nothing found yet", "")
+    )
 
 
 def _card(result: Result) -> str:
     words, colour = seal(result)
     makespan = time(result.makespan_ms) if result.makespan_ms is not None else "–"
-    rows = [("Iteration", f"<b>{makespan}</b>"), ("Lower bound", f"<b>{time(result.bound_ms)}</b>"),
-            ("Before rounding", time(result.unrounded_bound_ms)),
-            ("Stopped by", f"{STOPPED.get(result.stopped_by, result.stopped_by)}, {seconds(result.wall_s)}"),
-            ("Clock", f"{short(result.tick_ms)}&nbsp;ms tick, {short(result.slot_ms)}&nbsp;ms slot")]
+    rows = [
+        ("Iteration", f"<b>{makespan}</b>"),
+        ("Lower bound", f"<b>{time(result.bound_ms)}</b>"),
+        ("Before rounding", time(result.unrounded_bound_ms)),
+        (
+            "Stopped by",
+            f"{STOPPED.get(result.stopped_by, result.stopped_by)}, {seconds(result.wall_s)}",
+        ),
+        ("Clock", f"{short(result.tick_ms)}&nbsp;ms tick, {short(result.slot_ms)}&nbsp;ms slot"),
+    ]
     if result.rounding >= 0.0005:
         rows.append(("Rounding adds", percent(result.rounding)))
     listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
     binds = escape(result.bound_by)
-    return (f'<p class="seal {colour}">{words}</p><dl class="facts">{listed}'
-            f'<dt class="wide">What binds</dt><dd class="wide">{binds}</dd></dl>')
+    return (
+        f'<p class="seal {colour}">{words}</p><dl class="facts">{listed}'
+        f'<dt class="wide">What binds</dt><dd class="wide">{binds}</dd></dl>'
+    )
 
 
 BEYOND = {"p_j": "durations", "physical": "physical limits", "lowering": "collectives"}
@@ -68,9 +92,13 @@ BEYOND = {"p_j": "durations", "physical": "physical limits", "lowering": "collec
 def _checks(report: CheckReport) -> str:
     """Return the verdicts: the paper's constraints one by one, what goes beyond them by group."""
     head = (
-        "Independent checker, equation by equation" if report.ok else f"The checker found {plural(report.violated, 'violation')}"
+        "Independent checker, equation by equation"
+        if report.ok
+        else f"The checker found {plural(report.violated, 'violation')}"
     )
-    printed = sorted((c for c in report.constraints if c.equation.isdigit()), key=lambda c: int(c.equation))
+    printed = sorted(
+        (c for c in report.constraints if c.equation.isdigit()), key=lambda c: int(c.equation)
+    )
     rows = [(c.ok, c.name, c.equation) for c in printed]
     for group in dict.fromkeys(c.equation for c in report.constraints if not c.equation.isdigit()):
         members = [c for c in report.constraints if c.equation == group]

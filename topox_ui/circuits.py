@@ -43,11 +43,20 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, look: Lo
         with heading:
             chart_title(
                 "Circuits set up, slot by slot" if changed else "Circuits in use, slot by slot",
-                f"{plural(changed, 'change')} in all; a circuit's first use is none" if changed else "no circuit ever changes",
+                f"{plural(changed, 'change')} in all; a circuit's first use is none"
+                if changed
+                else "no circuit ever changes",
             )
-        chart(changes(execution, state, look.theme, look.scale), "changes", "Circuits set up in each slot; the slot is marked.",
-              lambda: {"slot": list(range(slots(execution))), "circuits set up": changes_a_slot(execution).tolist()},
-              "Changes by slot")
+        chart(
+            changes(execution, state, look.theme, look.scale),
+            "changes",
+            "Circuits set up in each slot; the slot is marked.",
+            lambda: {
+                "slot": list(range(slots(execution))),
+                "circuits set up": changes_a_slot(execution).tolist(),
+            },
+            "Changes by slot",
+        )
     with title:
         _headline(loaded, case, result, parts, state)
     left, right = st.columns([1, 1.12], gap="medium")
@@ -58,19 +67,36 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, look: Lo
             under=True,
         )
         carrying, dark = len(state.carrying), len(state.dark)
-        chart(matrix(execution, state, look.theme, look.scale), "matrix",
-              f"Circuits in slot {state.slot}: {carrying} carry data, {dark} are being set up. The table has the same facts.",
-              lambda: _circuit_rows(result, state), "Circuits in this slot")
+        chart(
+            matrix(execution, state, look.theme, look.scale),
+            "matrix",
+            f"Circuits in slot {state.slot}: {carrying} carry data, {dark} are being set up. The table has the same facts.",
+            lambda: _circuit_rows(result, state),
+            "Circuits in this slot",
+        )
     with right:
         title = st.container()
         switch = _switch(case)
-        note = "one row a port; number: destination" if switch is not None else "a row a switch; vermilion: dark; empty: free"
+        note = (
+            "one row a port; number: destination"
+            if switch is not None
+            else "a row a switch; vermilion: dark; empty: free"
+        )
         with title:
-            chart_title("Every out-port over the iteration" if switch is None else f"Switch {switch} over the iteration", note,
-                        under=True)
-        chart(ports_over_time(execution, state, switch, look.theme, look.scale), "over_time",
-              "Which circuit every out-port holds over the iteration; the slot is marked.",
-              lambda: _program(result, switch), "Cross-connect program")
+            chart_title(
+                "Every out-port over the iteration"
+                if switch is None
+                else f"Switch {switch} over the iteration",
+                note,
+                under=True,
+            )
+        chart(
+            ports_over_time(execution, state, switch, look.theme, look.scale),
+            "over_time",
+            "Which circuit every out-port holds over the iteration; the slot is marked.",
+            lambda: _program(result, switch),
+            "Cross-connect program",
+        )
         _cross_connects(case, result, state, look)
     keep_address()
 
@@ -81,7 +107,11 @@ def slot_in_view(result: Result) -> int:
     assert execution is not None
     last, value = slots(execution) - 1, scenario().value("slot")
     if value is None:
-        value = int(changes_a_slot(execution).argmax()) if execution.circuits.changed.any() else last // 2
+        value = (
+            int(changes_a_slot(execution).argmax())
+            if execution.circuits.changed.any()
+            else last // 2
+        )
     return min(int(value), last)
 
 
@@ -96,13 +126,23 @@ def _slot(result: Result) -> SlotState:
     if last == 0:
         return slot_state(execution, 0)
     with st.container(key="slot"):
-        st.slider("Slot", 0, last, key=key, format="slot %d", label_visibility="collapsed", on_change=_slotted, args=(key,))
+        st.slider(
+            "Slot",
+            0,
+            last,
+            key=key,
+            format="slot %d",
+            label_visibility="collapsed",
+            on_change=_slotted,
+            args=(key,),
+        )
     return slot_state(execution, value)
 
 
 def _slotted(key: str) -> None:
     drawn_key, drawn = st.session_state.get("slot_drawn", ("", None))
-    # A slider drawn anew reports its first value as a change; one that is gone may report its last value once more.
+    # A slider drawn anew reports its first value as a change; one that is gone may report its last
+    # value once more.
     if key == drawn_key and st.session_state[key] != drawn:
         choose("slot", st.session_state[key])
 
@@ -111,14 +151,27 @@ def _headline(loaded: Loaded, case: Case, result: Result, parts: Drawn, state: S
     execution, cluster = result.execution, case.cluster
     assert execution is not None
     every = cluster.servers * cluster.ports_per_server
-    carrying, held = ports_busy(execution.circuits, state.carrying), ports_busy(execution.circuits, state.all)
-    turning = f", <b>{held - carrying:,}</b> {'is' if held - carrying == 1 else 'are'} turning" if held > carrying else ""
+    carrying, held = (
+        ports_busy(execution.circuits, state.carrying),
+        ports_busy(execution.circuits, state.all),
+    )
+    turning = (
+        f", <b>{held - carrying:,}</b> {'is' if held - carrying == 1 else 'are'} turning"
+        if held > carrying
+        else ""
+    )
     free = max(0, every - held)
     life = parts.measures.mean_life_ms
-    lives = f" Over the iteration a circuit lives <b>{time(life)}</b> on average." if life is not None else ""
-    headline(f"Circuits · {escape(loaded.title)} · {cluster_words(cluster)}, {short(cluster.slot_ms)}&nbsp;ms slots",
-             f"<b>{carrying:,}</b> of {plural(every, 'out-port')} carry data in slot <b>{state.slot:,}</b>{turning} "
-             f"and <b>{free:,}</b> {'is' if free == 1 else 'are'} free.{lives}")
+    lives = (
+        f" Over the iteration a circuit lives <b>{time(life)}</b> on average."
+        if life is not None
+        else ""
+    )
+    headline(
+        f"Circuits · {escape(loaded.title)} · {cluster_words(cluster)}, {short(cluster.slot_ms)}&nbsp;ms slots",
+        f"<b>{carrying:,}</b> of {plural(every, 'out-port')} carry data in slot <b>{state.slot:,}</b>{turning} "
+        f"and <b>{free:,}</b> {'is' if free == 1 else 'are'} free.{lives}",
+    )
 
 
 def _switch(case: Case) -> int | None:
@@ -127,11 +180,23 @@ def _switch(case: Case) -> int | None:
         return 0
     options = ["all", *(str(r) for r in range(switches))]
     if switches <= 8:
-        chosen = st.segmented_control("Switch", options, default="all", key=f"w_switch_{switches}", required=True,
-                                      format_func=lambda o: "All switches" if o == "all" else o, label_visibility="collapsed")
+        chosen = st.segmented_control(
+            "Switch",
+            options,
+            default="all",
+            key=f"w_switch_{switches}",
+            required=True,
+            format_func=lambda o: "All switches" if o == "all" else o,
+            label_visibility="collapsed",
+        )
     else:
-        chosen = st.selectbox("Switch", options, key=f"w_switch_{switches}", label_visibility="collapsed",
-                              format_func=lambda o: "All switches" if o == "all" else f"Switch {o}")
+        chosen = st.selectbox(
+            "Switch",
+            options,
+            key=f"w_switch_{switches}",
+            label_visibility="collapsed",
+            format_func=lambda o: "All switches" if o == "all" else f"Switch {o}",
+        )
     return None if chosen in (None, "all") else int(chosen)
 
 
@@ -148,7 +213,11 @@ def _cross_connects(case: Case, result: Result, state: SlotState, look: Look) ->
         return
     table = pd.DataFrame(cross_connects_in(execution, state))
     if len(state.dark):
-        frame(table.style.map(lambda cell: f"color: {look.theme.bad}" if str(cell).startswith("dark") else ""))
+        frame(
+            table.style.map(
+                lambda cell: f"color: {look.theme.bad}" if str(cell).startswith("dark") else ""
+            )
+        )
     else:
         frame(table)
 

@@ -61,15 +61,22 @@ def contest_of(case: Case, now: Scenario) -> Contest:
         words = "Fat-tree, same cost"
     elif kind == "racks":
         rack = now.value("servers_per_rack") or max(1, cluster.servers // 4)
-        options = replace(options, oversubscription=viewed(now, "oversubscription"), servers_per_rack=min(rack, cluster.servers))
+        options = replace(
+            options,
+            oversubscription=viewed(now, "oversubscription"),
+            servers_per_rack=min(rack, cluster.servers),
+        )
         words = f"Fat-tree, {options.oversubscription:g}:1"
-    return Contest(tuple(viewed(now, "fabrics").split(",")), options, {**FABRICS, "fat_tree": words})
+    return Contest(
+        tuple(viewed(now, "fabrics").split(",")), options, {**FABRICS, "fat_tree": words}
+    )
 
 
 def priced_ratio(cluster: Cluster) -> float:
     """Return how many times the bandwidth of a fat-tree of the same cost a server's circuits have, by the price catalogue.
 
-    1 where a fat-tree of full bandwidth costs no more than the circuits: faster NICs than that are not compared.
+    1 where a fat-tree of full bandwidth costs no more than the circuits: faster NICs than that are
+    not compared.
     """
     try:
         equivalent = cost_equivalent_gbps(cluster, cluster_catalogue())
@@ -81,22 +88,33 @@ def priced_ratio(cluster: Cluster) -> float:
 def priced_words(cluster: Cluster) -> str:
     """Say what the circuits' money buys, and by whose prices."""
     full, ratio = cluster.ports_per_server * cluster.port_gbps, priced_ratio(cluster)
-    ports = f'{plural(cluster.ports_per_server, "optical port")} a server {"costs" if cluster.ports_per_server == 1 else "cost"}'
-    found = (f"{ports} as much as one NIC of {short(full / ratio)}G and its fat-tree" if ratio > 1 else
-             f"{ports} no less than one NIC of {full:g}G and its fat-tree, which therefore has all of it")
-    return (f"Same cost: {found}. Prices by speed: {cluster_catalogue().name} (Cost page); a port has a NIC, a transceiver and "
-            "an optical-switch port, a packet link five switch ports and six transceivers.")
+    ports = f"{plural(cluster.ports_per_server, 'optical port')} a server {'costs' if cluster.ports_per_server == 1 else 'cost'}"
+    found = (
+        f"{ports} as much as one NIC of {short(full / ratio)}G and its fat-tree"
+        if ratio > 1
+        else f"{ports} no less than one NIC of {full:g}G and its fat-tree, which therefore has all of it"
+    )
+    return (
+        f"Same cost: {found}. Prices by speed: {cluster_catalogue().name} (Cost page); a port has a NIC, a transceiver and "
+        "an optical-switch port, a packet link five switch ports and six transceivers."
+    )
 
 
 def scaled(options: FabricOptions, case: Case) -> FabricOptions:
     """Return options for a map over port speeds or degrees.
 
-    A NIC of the same cost becomes as slow a link above racks of one server, which follows speed and ports.
+    A NIC of the same cost becomes as slow a link above racks of one server, which follows speed and
+    ports.
     """
     if options.equivalent_gbps is None:
         return options
     full = case.cluster.ports_per_server * case.cluster.port_gbps
-    return replace(options, equivalent_gbps=None, servers_per_rack=1, oversubscription=max(1.0, full / options.equivalent_gbps))
+    return replace(
+        options,
+        equivalent_gbps=None,
+        servers_per_rack=1,
+        oversubscription=max(1.0, full / options.equivalent_gbps),
+    )
 
 
 def run_all(case: Case, contest: Contest) -> tuple[Runs, tuple[str, ...]]:
@@ -137,7 +155,9 @@ def _key(case: Case, name: str, options: FabricOptions) -> str:
 
 @st.cache_resource(max_entries=256, show_spinner=False)
 def _run(key: str, _case: Case, name: str, _options: FabricOptions) -> FabricRun:  # noqa: ARG001
-    return compare(_case.graph, _case.cluster, replace(_case.settings, engine="list"), (name,), _options)[name]
+    return compare(
+        _case.graph, _case.cluster, replace(_case.settings, engine="list"), (name,), _options
+    )[name]
 
 
 def _best_plan(case: Case, run: FabricRun) -> FabricRun:
@@ -185,10 +205,19 @@ def compare_headline(loaded: Loaded, case: Case, contest: Contest, runs: Runs, t
         )
     )
     first, *rest = said.split("; ")
-    delay = f"{short(case.cluster.reconfiguration_ms)}&nbsp;ms delay" if case.cluster.reconfiguration_ms else "no delay"
-    headline(f"Compare · {escape(loaded.title)} · {cluster_words(case.cluster)}, {delay}", f"{_emphasised(first)}.")
+    delay = (
+        f"{short(case.cluster.reconfiguration_ms)}&nbsp;ms delay"
+        if case.cluster.reconfiguration_ms
+        else "no delay"
+    )
+    headline(
+        f"Compare · {escape(loaded.title)} · {cluster_words(case.cluster)}, {delay}",
+        f"{_emphasised(first)}.",
+    )
     tail = "; ".join(rest)
-    said = " ".join(part for part in (turn, f"{escape(tail[0].upper() + tail[1:])}." if tail else "") if part)
+    said = " ".join(
+        part for part in (turn, f"{escape(tail[0].upper() + tail[1:])}." if tail else "") if part
+    )
     if said:
         st.html(f'<p class="quiet" style="margin-top:-.55rem">{said}</p>')
 
@@ -196,7 +225,13 @@ def compare_headline(loaded: Loaded, case: Case, contest: Contest, runs: Runs, t
 def _emphasised(words: str) -> str:
     """Return a sentence as HTML, its fabrics and numbers with units in bold."""
     text = escape(words)
-    names = "|".join(sorted((*(w for k, w in FABRICS.items() if k != "fat_tree"), "Fat-tree[^ ]*"), key=len, reverse=True))
+    names = "|".join(
+        sorted(
+            (*(w for k, w in FABRICS.items() if k != "fat_tree"), "Fat-tree[^ ]*"),
+            key=len,
+            reverse=True,
+        )
+    )
     text = re.sub(rf"({names})", r"<b>\1</b>", text)
     return re.sub(r"(?<![\w.,])(\d[\d.,]*)\s(ms|s|%|times)(?!\w)", r"<b>\1&nbsp;\2</b>", text)
 
@@ -212,7 +247,11 @@ def main_figures(contest: Contest, runs: Runs, look: Look) -> None:
     left, right = st.columns([1.42, 1], gap="medium")
     buildable = {name: run for name, run in runs.items() if name != YARDSTICK}
     first = fastest(buildable)
-    notes = dict.fromkeys(first, "equal") if len(first) > 1 else dict.fromkeys(first, "fastest buildable")
+    notes = (
+        dict.fromkeys(first, "equal")
+        if len(first) > 1
+        else dict.fromkeys(first, "fastest buildable")
+    )
     with left:
         chart_title(
             "One iteration on every fabric, and where its time goes",
@@ -222,12 +261,15 @@ def main_figures(contest: Contest, runs: Runs, look: Look) -> None:
         chart(
             iteration_bars(runs, contest.labels, notes, look.theme, look.scale),
             "iterations",
-            "Iteration time by fabric: " + "; ".join(f"{contest.labels[n]} {short(r.iteration_ms)} ms" for n, r in runs.items()),
+            "Iteration time by fabric: "
+            + "; ".join(f"{contest.labels[n]} {short(r.iteration_ms)} ms" for n, r in runs.items()),
             lambda: _breakdown_table(contest, runs),
             "Where the time goes",
         )
     with right:
-        chart_title("The same in numbers", "gap: to the lower bound; tax: hops a byte travels", under=True)
+        chart_title(
+            "The same in numbers", "gap: to the lower bound; tax: hops a byte travels", under=True
+        )
         frame(
             {
                 "Fabric": [contest.labels[name] for name in runs],
@@ -237,13 +279,19 @@ def main_figures(contest: Contest, runs: Runs, look: Look) -> None:
                 "Dark": [percent(dark_share(run)) for run in runs.values()],
                 "Tax": [short(run.traffic.bandwidth_tax) for run in runs.values()],
             },
-            column_config={name: st.column_config.TextColumn(alignment="right") for name in NUMBERS},
+            column_config={
+                name: st.column_config.TextColumn(alignment="right") for name in NUMBERS
+            },
         )
         for name in ("scheduled", "fat_tree", "static"):
             if name in runs and runs[name].message:
-                st.html(f'<p class="quiet">{escape(contest.labels[name])}: {escape(_polished(runs[name].message))}</p>')
+                st.html(
+                    f'<p class="quiet">{escape(contest.labels[name])}: {escape(_polished(runs[name].message))}</p>'
+                )
         if "fat_tree" in runs and contest.options.equivalent_gbps is not None:
-            st.html(f'<p class="quiet">{escape(priced_words(runs["fat_tree"].execution.cluster))}</p>')
+            st.html(
+                f'<p class="quiet">{escape(priced_words(runs["fat_tree"].execution.cluster))}</p>'
+            )
 
 
 def _gap_words(run: FabricRun) -> str:

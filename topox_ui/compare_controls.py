@@ -48,7 +48,12 @@ def controls(loaded: Loaded) -> None:
             else "Circuits that are drawn afresh each slot pay no delay: let circuits stay to charge one.",
         )
         _slide(
-            "Port speed", "port_gbps", cluster.port_gbps, SPEEDS_GBPS, lambda v: f"{v:g}G", help="Gbit/s of one port, each way."
+            "Port speed",
+            "port_gbps",
+            cluster.port_gbps,
+            SPEEDS_GBPS,
+            lambda v: f"{v:g}G",
+            help="Gbit/s of one port, each way.",
         )
         st.pills(
             "Fabrics",
@@ -63,7 +68,12 @@ def controls(loaded: Loaded) -> None:
         with st.expander("More what-ifs", key="more_compare", type="compact"):
             _more(cluster, settings)
         if now.cluster or now.settings:
-            st.button("Reset what-ifs", on_click=reset, width="stretch", help="Back to the values of the files.")
+            st.button(
+                "Reset what-ifs",
+                on_click=reset,
+                width="stretch",
+                help="Back to the values of the files.",
+            )
 
 
 def _fat_tree(cluster: Cluster) -> None:
@@ -93,7 +103,14 @@ def _fat_tree(cluster: Cluster) -> None:
         )
         racks = [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= cluster.servers]
         rack = now.value("servers_per_rack") or max(1, cluster.servers // 4)
-        _slide("Servers per rack", "servers_per_rack", rack, racks, str, help="Below the oversubscribed links.")
+        _slide(
+            "Servers per rack",
+            "servers_per_rack",
+            rack,
+            racks,
+            str,
+            help="Below the oversubscribed links.",
+        )
 
 
 def _same_money(cluster: Cluster, full: float) -> None:
@@ -106,7 +123,9 @@ def _same_money(cluster: Cluster, full: float) -> None:
         format_func=lambda v: f"{short(full / v)}G{' (priced)' if v == priced else ''}",
         key=name,
         # The priced one is no choice: it follows the cluster and the catalogue.
-        on_change=lambda: choose("cost_ratio", None if st.session_state[name] == priced else st.session_state[name]),
+        on_change=lambda: choose(
+            "cost_ratio", None if st.session_state[name] == priced else st.session_state[name]
+        ),
         help=f"Of the {full:g} Gbit/s that a server's circuits have. TopoOpt (NSDI 2023) found a full-bandwidth packet network "
         "3.2 times as expensive as circuits on average.",
     )
@@ -139,12 +158,25 @@ def _more(cluster: Cluster, settings: Settings) -> None:
         args=("all_reduce_on_network", name),
         help="Off: all-reduces take no time on the network, as in most rows of TOPO-X Table III.",
     )
-    pick("TopologyFinder", "variant", VARIANTS, viewed(scenario(), "variant"), "How the static circuits are laid out.")
+    pick(
+        "TopologyFinder",
+        "variant",
+        VARIANTS,
+        viewed(scenario(), "variant"),
+        "How the static circuits are laid out.",
+    )
     st.caption("Slots, switches and the rest are on Schedule, and hold here too.")
 
 
 def _slide(
-    label: str, key: str, value: Any, choices: Iterable[Any], words: Callable[[Any], str], *, help: str, disabled: bool = False
+    label: str,
+    key: str,
+    value: Any,
+    choices: Iterable[Any],
+    words: Callable[[Any], str],
+    *,
+    help: str,
+    disabled: bool = False,
 ) -> None:
     name = widget(key, value)
     st.select_slider(

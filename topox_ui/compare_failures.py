@@ -40,12 +40,16 @@ class Outcome:
 
 def failures(case: Case, contest: Contest, runs: Runs, look: Look) -> None:
     """Offer an expander in which one element is taken out of the static and the scheduled fabric."""
-    box = st.expander("What if something breaks", key="failures", on_change="rerun", icon=":material/link_off:")
+    box = st.expander(
+        "What if something breaks", key="failures", on_change="rerun", icon=":material/link_off:"
+    )
     if not box.open:
         return
     with box:
         if not {"static", "scheduled"} & set(runs):
-            st.html('<p class="quiet">Choose the static or the scheduled fabric: a failure is repaired there.</p>')
+            st.html(
+                '<p class="quiet">Choose the static or the scheduled fabric: a failure is repaired there.</p>'
+            )
             return
         try:
             failure, at_share = _element(case, contest)
@@ -53,7 +57,9 @@ def failures(case: Case, contest: Contest, runs: Runs, look: Look) -> None:
             st.error(str(error).replace("$", "\\$"), icon="⚠️")
             return
         with st.spinner("Repairing and running again"):
-            outcomes = _static(case, contest, runs, failure) + _scheduled(case, runs, failure, at_share)
+            outcomes = _static(case, contest, runs, failure) + _scheduled(
+                case, runs, failure, at_share
+            )
         _drawn(failure, outcomes, look)
 
 
@@ -62,7 +68,12 @@ def _element(case: Case, contest: Contest) -> tuple[Failure, float]:
     cluster = case.cluster
     columns = st.columns([1.5, 1, 1, 1.6], vertical_alignment="bottom")
     kind = columns[0].segmented_control(
-        "What fails", list(KINDS), default="fibre", key="w_fail_kind", required=True, format_func=lambda k: k
+        "What fails",
+        list(KINDS),
+        default="fibre",
+        key="w_fail_kind",
+        required=True,
+        format_func=lambda k: k,
     )
     servers = list(range(cluster.servers))
     failure = Failure.of_switch(0)
@@ -77,17 +88,38 @@ def _element(case: Case, contest: Contest) -> tuple[Failure, float]:
         )
         failure = Failure.fibre(*pair) if pair else Failure.fibre(-1, -1)
     elif kind == "port":
-        server = columns[1].selectbox("Server", servers, key="w_fail_server", format_func=lambda s: f"S{s}")
-        port = columns[2].selectbox("Port", list(range(cluster.ports_per_server)), key="w_fail_port")
+        server = columns[1].selectbox(
+            "Server", servers, key="w_fail_server", format_func=lambda s: f"S{s}"
+        )
+        port = columns[2].selectbox(
+            "Port", list(range(cluster.ports_per_server)), key="w_fail_port"
+        )
         failure = Failure.of_port(int(server or 0), int(port or 0))
     elif kind == "switch":
-        failure = Failure.of_switch(int(columns[1].selectbox("Switch", list(range(cluster.switches)), key="w_fail_switch") or 0))
+        failure = Failure.of_switch(
+            int(
+                columns[1].selectbox("Switch", list(range(cluster.switches)), key="w_fail_switch")
+                or 0
+            )
+        )
     else:
-        server = int(columns[1].selectbox("Server", servers, key="w_fail_gone", format_func=lambda s: f"S{s}") or 0)
+        server = int(
+            columns[1].selectbox(
+                "Server", servers, key="w_fail_gone", format_func=lambda s: f"S{s}"
+            )
+            or 0
+        )
         others = [s for s in servers if s != server]
         if not others:
-            raise InputError("no other server could take the tasks over", file="failure", field="substitute")
-        other = columns[2].selectbox("Its tasks go to", others, key=f"w_fail_substitute_{server}", format_func=lambda s: f"S{s}")
+            raise InputError(
+                "no other server could take the tasks over", file="failure", field="substitute"
+            )
+        other = columns[2].selectbox(
+            "Its tasks go to",
+            others,
+            key=f"w_fail_substitute_{server}",
+            format_func=lambda s: f"S{s}",
+        )
         failure = Failure.of_server(server, int(other if other is not None else others[0]))
     at = columns[3].slider(
         "Moment, for the schedule",
@@ -106,7 +138,9 @@ def _element(case: Case, contest: Contest) -> tuple[Failure, float]:
 def _laid(key: str, _case: Case, variant: str) -> tuple[Found, TransferGraph]:  # noqa: ARG001
     """Return TopologyFinder's answer for a case, and the graph on its rings."""
     graph = lower(_case.graph, _case.settings.lowering)
-    found = find_layout(demand_of(graph, _case.cluster.servers), _case.cluster.ports_per_server, variant)
+    found = find_layout(
+        demand_of(graph, _case.cluster.servers), _case.cluster.ports_per_server, variant
+    )
     return found, graph if graph.lowering.strides else on_rings(graph, found)
 
 
@@ -127,7 +161,9 @@ def _static(case: Case, contest: Contest, runs: Runs, failure: Failure) -> list[
         if failure.kind == "server" and not mended:
             continue
         try:
-            after, done = _broken(f"{case.key}|{variant}|{failure!r}|{mended}", case, variant, failure, each, mended)
+            after, done = _broken(
+                f"{case.key}|{variant}|{failure!r}|{mended}", case, variant, failure, each, mended
+            )
             outcomes.append(Outcome(label, "static", before, after, done))
         except InputError as error:
             outcomes.append(Outcome(label, "static", before, None, (str(error),)))
@@ -153,8 +189,14 @@ def _broken(
     else:
         repaired = repair(found, _failure, demand_of(plain, cluster.servers), each)
         if _failure.kind == "server":
-            whole = REGISTRY["static"](Order(plain, cluster, settings, FabricOptions(topology_variant=variant)), never)
-            moved = remaining_graph(_case.graph, whole.execution, 0.0, _failure) if not plain.lowering.strides else _case.graph
+            whole = REGISTRY["static"](
+                Order(plain, cluster, settings, FabricOptions(topology_variant=variant)), never
+            )
+            moved = (
+                remaining_graph(_case.graph, whole.execution, 0.0, _failure)
+                if not plain.lowering.strides
+                else _case.graph
+            )
             plain = lower(moved, settings.lowering)
         graph = plain if plain.lowering.strides else on_rings(plain, repaired.found)
         layout, done = repaired.layout, repaired.done
@@ -170,9 +212,23 @@ def _scheduled(case: Case, runs: Runs, failure: Failure, at_share: float) -> lis
     outcomes = []
     for label, moment in (("Scheduled, this iteration", at_ms), ("Scheduled, the next ones", 0.0)):
         try:
-            after, left = _planned_again(f"{case.key}|{run.iteration_ms}|{failure!r}|{moment:.9g}", case, run, failure, moment)
+            after, left = _planned_again(
+                f"{case.key}|{run.iteration_ms}|{failure!r}|{moment:.9g}",
+                case,
+                run,
+                failure,
+                moment,
+            )
             what = f"planned again at {time(moment)}" if moment else "planned for what is left"
-            outcomes.append(Outcome(label, "scheduled", run.iteration_ms, after, (f"{what}: {_left(case.cluster, left)}.",)))
+            outcomes.append(
+                Outcome(
+                    label,
+                    "scheduled",
+                    run.iteration_ms,
+                    after,
+                    (f"{what}: {_left(case.cluster, left)}.",),
+                )
+            )
         except InputError as error:
             outcomes.append(Outcome(label, "scheduled", run.iteration_ms, None, (str(error),)))
     return outcomes
@@ -205,20 +261,30 @@ def _planned_again(
 
 def _drawn(failure: Failure, outcomes: list[Outcome], look: Look) -> None:
     known = [one for one in outcomes if one.after_ms is not None]
-    chart_title(f"Without {failure}", "iteration before and after; filled: undisturbed, hatched: degraded", under=True)
+    chart_title(
+        f"Without {failure}",
+        "iteration before and after; filled: undisturbed, hatched: degraded",
+        under=True,
+    )
     if known:
         rows = [(one.label, one.fabric, one.before_ms, float(one.after_ms or 0.0)) for one in known]
         chart(
             before_after(rows, look.theme, look.scale),
             "failure",
             "Iteration before and after the failure: "
-            + "; ".join(f"{label} {short(before)} ms to {short(after)} ms" for label, _, before, after in rows),
+            + "; ".join(
+                f"{label} {short(before)} ms to {short(after)} ms"
+                for label, _, before, after in rows
+            ),
             lambda: {
                 "way": [one.label for one in outcomes],
                 "undisturbed (ms)": [one.before_ms for one in outcomes],
                 "degraded (ms)": [one.after_ms for one in outcomes],
                 "longer": [
-                    percent(one.after_ms / one.before_ms - 1) if one.after_ms is not None else "cannot go on" for one in outcomes
+                    percent(one.after_ms / one.before_ms - 1)
+                    if one.after_ms is not None
+                    else "cannot go on"
+                    for one in outcomes
                 ],
                 "what was done": [" ".join(one.done) for one in outcomes],
             },

@@ -58,12 +58,18 @@ def lanes(contest: Contest, runs: Runs, look: Look) -> None:
     if picked in (None, ALL):
         with title:
             chart_title(
-                "The iteration on every fabric, on one clock", "a server: its compute, under it what it sends", under=True
+                "The iteration on every fabric, on one clock",
+                "a server: its compute, under it what it sends",
+                under=True,
             )
         _all(contest, runs, look)
         return
     with title:
-        chart_title(f"The iteration on {escape(contest.labels[picked])}", "outline and dotted line: critical path", under=True)
+        chart_title(
+            f"The iteration on {escape(contest.labels[picked])}",
+            "outline and dotted line: critical path",
+            under=True,
+        )
     _one(contest, picked, runs[picked], look)
 
 
@@ -72,10 +78,20 @@ def _all(contest: Contest, runs: Runs, look: Look) -> None:
     images = {name: _image(_token(run), run.execution, until) for name, run in runs.items()}
     st.html(_legend(next(iter(runs.values())).execution, look.theme))
     chart(
-        strips(images, contest.labels, {name: run.iteration_ms for name, run in runs.items()}, until, look.theme, look.scale),
+        strips(
+            images,
+            contest.labels,
+            {name: run.iteration_ms for name, run in runs.items()},
+            until,
+            look.theme,
+            look.scale,
+        ),
         "strips",
         "The iterations of all fabrics on one time axis: "
-        + "; ".join(f"{contest.labels[name]} ends at {short(run.iteration_ms)} ms" for name, run in runs.items()),
+        + "; ".join(
+            f"{contest.labels[name]} ends at {short(run.iteration_ms)} ms"
+            for name, run in runs.items()
+        ),
         lambda: {
             "fabric": [contest.labels[name] for name in runs],
             "ends at (ms)": [run.iteration_ms for run in runs.values()],
@@ -89,7 +105,9 @@ def _all(contest: Contest, runs: Runs, look: Look) -> None:
 def _legend(execution: Execution, theme: Theme) -> str:
     """Return a line of colour keys: the picture is an image and has none of its own."""
     words = look_words(traffic(execution.graph))
-    transfers = {look: words[look] for look in words if look not in LOOK_WORDS and words[look] != "transfer"}
+    transfers = {
+        look: words[look] for look in words if look not in LOOK_WORDS and words[look] != "transfer"
+    }
     keys = {**LOOK_WORDS, **transfers}
     items = "".join(
         f'<span style="margin-right:1rem;white-space:nowrap;color:{theme.ink}"><span style="display:inline-block;'
@@ -112,9 +130,7 @@ def _last_transfer(execution: Execution) -> float | None:
 
 def _token(run: FabricRun) -> str:
     execution = run.execution
-    return (
-        f"{run.fabric}|{execution.graph.digest}|{execution.cluster.digest}|{run.iteration_ms}|{float(execution.start_ms.sum())}"
-    )
+    return f"{run.fabric}|{execution.graph.digest}|{execution.cluster.digest}|{run.iteration_ms}|{float(execution.start_ms.sum())}"
 
 
 @st.cache_resource(max_entries=48, show_spinner=False)
@@ -146,7 +162,9 @@ def _parts(key: str, _execution: Execution) -> Parts:  # noqa: ARG001
 def _as_one_port(execution: Execution) -> Circuits:
     """Return the transfers as if each server had one port that may send several at once: only to draw them."""
     graph = execution.graph
-    moves = np.flatnonzero((graph.kind == TRANSFER) & (execution.end_ms > execution.start_ms)).astype(np.int32)
+    moves = np.flatnonzero(
+        (graph.kind == TRANSFER) & (execution.end_ms > execution.start_ms)
+    ).astype(np.int32)
     moves = moves[np.argsort(execution.start_ms[moves], kind="stable")]
     zero, start = np.zeros(len(moves), np.int32), execution.start_ms[moves]
     return Circuits(
@@ -175,7 +193,9 @@ def _one(contest: Contest, name: str, run: FabricRun, look: Look) -> None:
             firsts,
             key=f"w_lanes_servers_{lanes.most_servers}",
             label_visibility="collapsed",
-            format_func=lambda s: f"servers {s} to {min(s + lanes.most_servers, lanes.servers) - 1}",
+            format_func=lambda s: (
+                f"servers {s} to {min(s + lanes.most_servers, lanes.servers) - 1}"
+            ),
         )
         lanes = lanes.showing(first, first + lanes.most_servers - 1)
     low, high = first_window(bars, lanes, execution.makespan_ms, execution.cluster.slot_ms)

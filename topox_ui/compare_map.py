@@ -15,7 +15,14 @@ from topox_core.fabrics.run import FABRICS
 from topox_core.fabrics.sweep import Axes, CellResult, Point, Sweep
 from topox_core.fabrics.sweep_run import SweepRun
 from topox_core.fabrics.verdict import YARDSTICK
-from topox_core.figures.crossover import EQUAL, cut, delay_in_words, turning_point, winner, winner_map
+from topox_core.figures.crossover import (
+    EQUAL,
+    cut,
+    delay_in_words,
+    turning_point,
+    winner,
+    winner_map,
+)
 from topox_core.figures.numbers import percent, plural
 from topox_ui.cells_desk import Cells, CellsDesk
 from topox_ui.compare import Contest, scaled
@@ -63,7 +70,11 @@ def sweep_of(case: Case, contest: Contest, by: str) -> Sweep:
         values = SPEEDS_GBPS
         if not SPEEDS_GBPS[0] <= cluster.port_gbps <= SPEEDS_GBPS[-1]:
             low = min(cluster.port_gbps, SPEEDS_GBPS[0])
-            values = tuple(low * 2.0**k for k in range(6)) if low < SPEEDS_GBPS[0] else (*SPEEDS_GBPS[1:], cluster.port_gbps)
+            values = (
+                tuple(low * 2.0**k for k in range(6))
+                if low < SPEEDS_GBPS[0]
+                else (*SPEEDS_GBPS[1:], cluster.port_gbps)
+            )
     settings = replace(case.settings, engine="list")
     return Sweep(case.graph, cluster, settings, Axes(DELAYS_MS, values, by), fabrics, options)  # type: ignore[arg-type]
 
@@ -83,13 +94,20 @@ def turn(case: Case, contest: Contest) -> str:
         return ""
     points = known_points(sweep, map_desk().cells)
     delay = turning_point(points, case.cluster.port_gbps)
-    return "" if delay is None else f"Circuits that change are worth it up to a delay of about <b>{delay_in_words(delay)}</b>."
+    return (
+        ""
+        if delay is None
+        else f"Circuits that change are worth it up to a delay of about <b>{delay_in_words(delay)}</b>."
+    )
 
 
 def crossover(case: Case, contest: Contest, look: Look) -> None:
     """Draw the map with the cut beside it, or the button that computes it."""
     if case.settings.circuits == "per-slot":
-        chart_title("Who wins where", "Circuits that are drawn afresh each slot pay no delay: let circuits stay on Schedule.")
+        chart_title(
+            "Who wins where",
+            "Circuits that are drawn afresh each slot pay no delay: let circuits stay on Schedule.",
+        )
         return
     if len([name for name in contest.fabrics if name != YARDSTICK]) < 2:
         chart_title("Who wins where", "Choose at least two fabrics that can be built.")
@@ -156,7 +174,9 @@ def _live(case: Case, contest: Contest, sweep: Sweep, look: Look) -> None:
         return
     points = known_points(sweep, desk.cells)
     bar, stop = st.columns([5, 1], vertical_alignment="center")
-    bar.progress(min(1.0, desk.run.progress), text=f"{len(points)} of {plural(len(sweep.axes), 'point')}")
+    bar.progress(
+        min(1.0, desk.run.progress), text=f"{len(points)} of {plural(len(sweep.axes), 'point')}"
+    )
     stop.button(
         "Cancel",
         key="cancel_map",
@@ -169,7 +189,9 @@ def _live(case: Case, contest: Contest, sweep: Sweep, look: Look) -> None:
         _drawn(case, contest, sweep, points, look, live=True)
 
 
-def _drawn(case: Case, contest: Contest, sweep: Sweep, points: tuple[Point, ...], look: Look, live: bool) -> None:
+def _drawn(
+    case: Case, contest: Contest, sweep: Sweep, points: tuple[Point, ...], look: Look, live: bool
+) -> None:
     axes, cluster = sweep.axes, case.cluster
     here = float(cluster.port_gbps if axes.by == "port_gbps" else cluster.ports_per_server)
     left, right = st.columns([1.42, 1], gap="medium")
@@ -177,7 +199,9 @@ def _drawn(case: Case, contest: Contest, sweep: Sweep, points: tuple[Point, ...]
     leaders = {name: sum(one.fabric == name for one in won) for name in FABRICS}
     told = ", ".join(f"{contest.labels[name]} {n}" for name, n in leaders.items() if n) or "none"
     with left:
-        figure = winner_map(points, axes, contest.labels, (here, cluster.reconfiguration_ms), look.theme, look.scale)
+        figure = winner_map(
+            points, axes, contest.labels, (here, cluster.reconfiguration_ms), look.theme, look.scale
+        )
         options: dict[str, Any] = {} if live else {"on_select": _picked, "selection_mode": "points"}
         st.plotly_chart(
             figure,
@@ -192,12 +216,22 @@ def _drawn(case: Case, contest: Contest, sweep: Sweep, points: tuple[Point, ...]
     with right:
         value = min(axes.values, key=lambda v: abs(v - here))
         at = f"{value:g}G" if axes.by == "port_gbps" else plural(int(value), "port")
-        chart_title(f"Cut at {at}", "iteration in ms, both axes logarithmic; dotted: your delay", under=True)
+        chart_title(
+            f"Cut at {at}", "iteration in ms, both axes logarithmic; dotted: your delay", under=True
+        )
         if not any(p.value == value for p in points):
             st.html('<p class="quiet">No point of this cut is there yet.</p>')
             return
         chart(
-            cut(points, value, axes.delay_ms, contest.labels, cluster.reconfiguration_ms, look.theme, look.scale),
+            cut(
+                points,
+                value,
+                axes.delay_ms,
+                contest.labels,
+                cluster.reconfiguration_ms,
+                look.theme,
+                look.scale,
+            ),
             "cut_live" if live else "cut",
             f"Iteration against reconfiguration delay at {at}.",
             None if live else lambda: _table(contest, tuple(p for p in points if p.value == value)),
@@ -215,7 +249,9 @@ def _picked() -> None:
         if st.session_state.get("w_across") == "degree" and found is not None:
             now = scenario().changed(found.cluster)
             if now.ports_per_server == now.switches:
-                choose("switches", int(value))  # one port on each: on the map, too, the switches follow
+                choose(
+                    "switches", int(value)
+                )  # one port on each: on the map, too, the switches follow
             choose("ports_per_server", int(value))
         else:
             choose("port_gbps", value)
@@ -232,8 +268,14 @@ def _table(contest: Contest, points: tuple[Point, ...]) -> pd.DataFrame:
                 "delay (ms)": p.delay_ms,
                 "winner": contest.labels.get(one.fabric, "equal"),
                 "lead": percent(one.lead) if one.fabric else "",
-                "equal": ", ".join(contest.labels[name] for name in one.equals) if len(one.equals) > 1 else "",
-                **{f"{contest.labels[name]} (ms)": p.outcomes[name].iteration_ms for name in FABRICS if name in p.outcomes},
+                "equal": ", ".join(contest.labels[name] for name in one.equals)
+                if len(one.equals) > 1
+                else "",
+                **{
+                    f"{contest.labels[name]} (ms)": p.outcomes[name].iteration_ms
+                    for name in FABRICS
+                    if name in p.outcomes
+                },
                 **({"cannot run": "; ".join(p.failed.values())} if p.failed else {}),
             }
         )

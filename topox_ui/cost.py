@@ -50,10 +50,10 @@ def cost_headline(found: Question, priced: dict[str, Bill], told: tuple[Finding,
         words += f", but {'only ' if share > 0 else ''}{_one(share, 'cheaper', 'dearer')} than rails without a spine"
     if any(one.name == "radix" for one in told):
         ports, switch = radix()
-        words += (
-            f'. <span class="bad">✗ Above {count(most_gpus(found, ports))} GPUs no {escape(switch)} switch has the ports</span>'
-        )
-    if found.counting.method == "paper" and any(one.name == "dearer-than-whole-switches" for one in told):
+        words += f'. <span class="bad">✗ Above {count(most_gpus(found, ports))} GPUs no {escape(switch)} switch has the ports</span>'
+    if found.counting.method == "paper" and any(
+        one.name == "dearer-than-whole-switches" for one in told
+    ):
         words += '. <span class="bad">✗ Against whole packet switches they are dearer</span>'
     each = found.counting.gpus_per_server
     headline(
@@ -78,11 +78,17 @@ def _share(share: float) -> str:
     return f"{100 * share:.0f}&nbsp;%"
 
 
-def main_figures(found: Question, priced: dict[str, Bill], told: tuple[Finding, ...], look: Look) -> None:
+def main_figures(
+    found: Question, priced: dict[str, Bill], told: tuple[Finding, ...], look: Look
+) -> None:
     """Draw cost and power by part, side by side."""
     infeasible = (MINE,) if any(one.name == "radix" for one in told) else ()
     counting = found.counting
-    left_out = [word for word, on in (("NICs", counting.nics), ("servers", False), ("fibre", counting.fibre)) if not on]
+    left_out = [
+        word
+        for word, on in (("NICs", counting.nics), ("servers", False), ("fibre", counting.fibre))
+        if not on
+    ]
     same = f"{', '.join(left_out[:-1])} and {left_out[-1]}" if len(left_out) > 1 else left_out[0]
     for column, measure, title, note, words in zip(
         st.columns(2, gap="medium"),
@@ -95,7 +101,8 @@ def main_figures(found: Question, priced: dict[str, Bill], told: tuple[Finding, 
         with column:
             chart_title(title, note, under=True)
             alt = "; ".join(
-                f"{NETWORKS[name]} {words(one.cost_usd if measure == 'cost' else one.power_w)}" for name, one in priced.items()
+                f"{NETWORKS[name]} {words(one.cost_usd if measure == 'cost' else one.power_w)}"
+                for name, one in priced.items()
             )
             chart(
                 stacked(priced, measure, look.theme, look.scale, infeasible),
@@ -115,9 +122,13 @@ def savings_table(priced: dict[str, Bill]) -> pd.DataFrame:
                 "network": NETWORKS[name],
                 "cost ($)": one.cost_usd,
                 "cost a GPU ($)": one.cost_usd / one.gpus,
-                "photonic rails save": percent(saving(mine.cost_usd, one.cost_usd)) if name != MINE else "",
+                "photonic rails save": percent(saving(mine.cost_usd, one.cost_usd))
+                if name != MINE
+                else "",
                 "power (W)": one.power_w,
-                "they save power": percent(saving(mine.power_w, one.power_w)) if name != MINE else "",
+                "they save power": percent(saving(mine.power_w, one.power_w))
+                if name != MINE
+                else "",
             }
             for name, one in priced.items()
         ]
@@ -133,7 +144,12 @@ def power_table(priced: dict[str, Bill]) -> pd.DataFrame:
                 "network": NETWORKS[name],
                 "power (W)": one.power_w,
                 "a GPU (W)": one.power_w / one.gpus,
-                **{f"{LINE_NAMES[part]} (W)": sum(line.power_w for line in one.lines if line.part == part) for part in parts},
+                **{
+                    f"{LINE_NAMES[part]} (W)": sum(
+                        line.power_w for line in one.lines if line.part == part
+                    )
+                    for part in parts
+                },
             }
             for name, one in priced.items()
         ]
@@ -169,12 +185,18 @@ def hangs_on(found: Question, look: Look) -> None:
         "tornado",
         f"Saving in {measure} of photonic rails against {SAID[against]}, now {_signed(base)}: "
         + "; ".join(
-            f"{one.name} " + ", ".join(f"{end[0]} gives {percent(end[1])}" for end in (one.low, one.high) if end)
+            f"{one.name} "
+            + ", ".join(f"{end[0]} gives {percent(end[1])}" for end in (one.low, one.high) if end)
             for one in swings
         ),
         lambda: pd.DataFrame(
             [
-                {"what moves": one.name, "to": end[0], "saving (%)": 100 * end[1], "change (points)": 100 * (end[1] - base)}
+                {
+                    "what moves": one.name,
+                    "to": end[0],
+                    "saving (%)": 100 * end[1],
+                    "change (points)": 100 * (end[1] - base),
+                }
                 for one in swings
                 for end in (one.low, one.high)
                 if end

@@ -22,7 +22,8 @@ from topox_ui.session import say
 TECHNOLOGIES = {one.key: one for one in LISTED}
 PREFIX = "cost."
 FILE = "file"
-# The set that lists a price for every speed; what the Compare page counts with until the reader chooses prices here.
+# The set that lists a price for every speed; what the Compare page counts with until the reader
+# chooses prices here.
 BY_SPEED = "mixnet"
 PER_SERVER = (1, 2, 4, 8, 16, 32, 64, 72)
 MOST_GPUS = 1_000_000
@@ -132,7 +133,9 @@ def of_query(query: Mapping[str, str]) -> tuple[Choices, list[str]]:
     """Return the choices of a link, and what in it could not be understood, as ``key=value``."""
     found, ignored = understood(READERS, PREFIX, query)
     made = Choices()
-    for name in sorted(found, key=lambda name: name != "prices"):  # the set comes first: it would take the edits away
+    for name in sorted(
+        found, key=lambda name: name != "prices"
+    ):  # the set comes first: it would take the edits away
         made = made.with_choice(name, found[name])
     return made, ignored
 
@@ -206,7 +209,9 @@ def radix() -> tuple[int, str]:
 def read_link() -> None:
     """Take the choices of a link that is new."""
     state = st.session_state
-    linked = {key: value for key, value in st.query_params.to_dict().items() if key.startswith(PREFIX)}
+    linked = {
+        key: value for key, value in st.query_params.to_dict().items() if key.startswith(PREFIX)
+    }
     if linked and linked != state.get("cost_written"):
         state["cost"], ignored = of_query(linked)
         state["cost_written"] = linked

@@ -10,10 +10,21 @@ import streamlit as st
 from topox_core.economics.comparison import sizes_up_to
 from topox_core.economics.networks import NETWORKS
 from topox_core.economics.price_sets import PRICE_SETS
-from topox_ui.cost_choices import FILE, PER_SERVER, TECHNOLOGIES, Choices, base_catalogue, choices, chosen, reset, widget
+from topox_ui.cost_choices import (
+    FILE,
+    PER_SERVER,
+    TECHNOLOGIES,
+    Choices,
+    base_catalogue,
+    choices,
+    chosen,
+    reset,
+    widget,
+)
 
 LARGEST = 32_768
-# Price sets as the menu calls them: a sidebar has room for about twenty letters; the whole name stands above the finding.
+# Price sets as the menu calls them: a sidebar has room for about twenty letters; the whole name
+# stands above the finding.
 LETTERS = 20
 SHORT_SETS = {
     "opus-v1": "FS list, 2025",
@@ -76,7 +87,13 @@ def controls() -> None:
         with st.expander("A year", key="cost_year", type="compact"):
             _year(now)
         if now.made:
-            st.button("Reset", key="cost_reset", on_click=reset, width="stretch", help="Back to what the page begins with.")
+            st.button(
+                "Reset",
+                key="cost_reset",
+                on_click=reset,
+                width="stretch",
+                help="Back to what the page begins with.",
+            )
 
 
 def _set_words(name: str) -> str:
@@ -104,8 +121,20 @@ def _counted(now: Choices) -> None:
         str,
         "Of photonic rails. The paper counts two: a ring has two neighbours. TopoOpt counts one an interface.",
     )
-    _slide("Transceivers a GPU", "optics", now["optics"], (1, 2, 4), str, "Of the optical networks. The paper counts one.")
-    _switch("NICs", "nics", now["nics"], "The paper leaves them out: they are the same on every network.")
+    _slide(
+        "Transceivers a GPU",
+        "optics",
+        now["optics"],
+        (1, 2, 4),
+        str,
+        "Of the optical networks. The paper counts one.",
+    )
+    _switch(
+        "NICs",
+        "nics",
+        now["nics"],
+        "The paper leaves them out: they are the same on every network.",
+    )
     _switch("Fibre", "fibre", now["fibre"], "The paper leaves it out.")
     if now["fibre"]:
         st.number_input(
@@ -120,10 +149,18 @@ def _counted(now: Choices) -> None:
     default = base_catalogue().switch_transceivers
     told = default if now["switch_optics"] is None else now["switch_optics"]
     _switch(
-        "Transceivers at packet switches", "switch_optics", told, "The authors count them for H200 and leave them out for GB200."
+        "Transceivers at packet switches",
+        "switch_optics",
+        told,
+        "The authors count them for H200 and leave them out for GB200.",
     )
     if now["counting"] == "whole-switches":
-        _switch("Spine over the rails", "joined", now["joined"], "The published count joins the rails by a spine.")
+        _switch(
+            "Spine over the rails",
+            "joined",
+            now["joined"],
+            "The published count joins the rails by a spine.",
+        )
     _switch(
         "Look-ahead",
         "look_ahead",
@@ -135,16 +172,35 @@ def _counted(now: Choices) -> None:
 def _year(now: Choices) -> None:
     for label, key, least, most, step, words in (
         ("Electricity, $ a kWh", "usd_per_kwh", 0.0, 100.0, 0.01, "Assumed."),
-        ("PUE", "pue", 1.0, 10.0, 0.05, "Watts drawn by the building for each watt in it; assumed."),
+        (
+            "PUE",
+            "pue",
+            1.0,
+            10.0,
+            0.05,
+            "Watts drawn by the building for each watt in it; assumed.",
+        ),
         ("Written off over, years", "years", 0.1, 100.0, 0.5, "In equal parts; assumed."),
     ):
         name = widget(key, float(now[key]))
-        st.number_input(label, least, most, key=name, on_change=chosen, args=(key, name), step=step, help=words)
+        st.number_input(
+            label, least, most, key=name, on_change=chosen, args=(key, name), step=step, help=words
+        )
 
 
-def _slide(label: str, key: str, value: Any, options: Iterable[Any], words: Callable[[Any], str], help: str) -> None:
+def _slide(
+    label: str, key: str, value: Any, options: Iterable[Any], words: Callable[[Any], str], help: str
+) -> None:
     name = widget(key, value)
-    st.select_slider(label, sorted({*options, value}), key=name, format_func=words, on_change=chosen, args=(key, name), help=help)
+    st.select_slider(
+        label,
+        sorted({*options, value}),
+        key=name,
+        format_func=words,
+        on_change=chosen,
+        args=(key, name),
+        help=help,
+    )
 
 
 def _pick(label: str, key: str, options: Mapping[str, str], value: str, help: str) -> None:

@@ -49,7 +49,12 @@ def size_and_year(found: Question, priced: dict[str, Bill], look: Look) -> None:
             ),
             lambda: pd.DataFrame(
                 [
-                    {"GPUs": int(one.gpus), "network": NETWORKS[name], "cost ($)": one.cost_usd, "power (W)": one.power_w}
+                    {
+                        "GPUs": int(one.gpus),
+                        "network": NETWORKS[name],
+                        "cost ($)": one.cost_usd,
+                        "power (W)": one.power_w,
+                    }
                     for name, several in lines.items()
                     for one in several
                 ]
@@ -69,7 +74,10 @@ def size_and_year(found: Question, priced: dict[str, Bill], look: Look) -> None:
             yearly(years, look.theme, look.scale),
             "yearly",
             "Dollars a year: "
-            + "; ".join(f"{NETWORKS[name]} {money(year.total_usd)}, {energy(year.energy_kwh)}" for name, year in years.items()),
+            + "; ".join(
+                f"{NETWORKS[name]} {money(year.total_usd)}, {energy(year.energy_kwh)}"
+                for name, year in years.items()
+            ),
             lambda: pd.DataFrame(
                 [
                     {
@@ -102,7 +110,11 @@ def materials(priced: dict[str, Bill]) -> None:
             )
         one = priced[name]
         with title:
-            chart_title("Bill of materials", f"{NETWORKS[name]}: {money(one.cost_usd)}, {power(one.power_w)}", under=True)
+            chart_title(
+                "Bill of materials",
+                f"{NETWORKS[name]}: {money(one.cost_usd)}, {power(one.power_w)}",
+                under=True,
+            )
         frame(
             pd.DataFrame(bill_rows(one)),
             column_config={
@@ -115,13 +127,20 @@ def materials(priced: dict[str, Bill]) -> None:
     with right:
         chart_title("Counts of all networks", "what each needs of every part", under=True)
         parts = [part for part in LINE_NAMES if any(bill.count(part) for bill in priced.values())]
-        # Parts down, networks across: there are always six of these, and each more part is a row, not a column.
+        # Parts down, networks across: there are always six of these, and each more part is a row,
+        # not a column.
         rows = [
-            {"Part": _row(part), **{HEADS[name]: bill.count(part) or None for name, bill in priced.items()}} for part in parts
+            {
+                "Part": _row(part),
+                **{HEADS[name]: bill.count(part) or None for name, bill in priced.items()},
+            }
+            for part in parts
         ]
         frame(
             pd.DataFrame(rows),
-            column_config={HEADS[name]: st.column_config.NumberColumn(format="localized") for name in priced},
+            column_config={
+                HEADS[name]: st.column_config.NumberColumn(format="localized") for name in priced
+            },
         )
 
 
@@ -136,17 +155,28 @@ HEADS = {
 
 
 def _row(part: str) -> str:
-    words = {"fibre_m": "fibre (m)", "one_by_two_switch": "1 x 2 switches"}.get(part) or SHORT_PARTS.get(part, LINE_NAMES[part])
+    words = {"fibre_m": "fibre (m)", "one_by_two_switch": "1 x 2 switches"}.get(
+        part
+    ) or SHORT_PARTS.get(part, LINE_NAMES[part])
     return words[0].upper() + words[1:]
 
 
 def bill_rows(one: Bill) -> list[dict[str, object]]:
     """Return a bill's lines and their sum."""
     rows: list[dict[str, object]] = [
-        {"Part": LINE_NAMES[line.part], "Count": line.count, "Each": line.unit_usd, "Cost": line.cost_usd, "Watt": line.power_w}
+        {
+            "Part": LINE_NAMES[line.part],
+            "Count": line.count,
+            "Each": line.unit_usd,
+            "Cost": line.cost_usd,
+            "Watt": line.power_w,
+        }
         for line in one.lines
     ]
-    return [*rows, {"Part": "all", "Count": None, "Each": None, "Cost": one.cost_usd, "Watt": one.power_w}]
+    return [
+        *rows,
+        {"Part": "all", "Count": None, "Each": None, "Cost": one.cost_usd, "Watt": one.power_w},
+    ]
 
 
 def for_a_dollar(look: Look) -> None:
@@ -165,7 +195,10 @@ def for_a_dollar(look: Look) -> None:
         f"{escape(found.title)}: the fabrics of the Compare page, dollars of network by the hour",
         under=True,
     )
-    if len(found.graph.tasks) > MOST_TASKS and st.session_state.get("priced_for") != found.graph.digest:
+    if (
+        len(found.graph.tasks) > MOST_TASKS
+        and st.session_state.get("priced_for") != found.graph.digest
+    ):
         st.button(
             f"Run the fabrics on {plural(len(found.graph.tasks), 'task')}",
             key="price_fabrics",
@@ -179,7 +212,13 @@ def for_a_dollar(look: Look) -> None:
         prices, running = cluster_catalogue(), choices().running
         cut = 1.0 if contest.options.equivalent_gbps else contest.options.oversubscription
         bought = {
-            name: cluster_bill(name, case.cluster, prices, equivalent_gbps=contest.options.equivalent_gbps, oversubscription=cut)
+            name: cluster_bill(
+                name,
+                case.cluster,
+                prices,
+                equivalent_gbps=contest.options.equivalent_gbps,
+                oversubscription=cut,
+            )
             for name in runs
         }
     for line in failed:
@@ -194,7 +233,8 @@ def for_a_dollar(look: Look) -> None:
         chart(
             worth(rows, look.theme, look.scale),
             "worth",
-            "Iterations for a dollar of network: " + "; ".join(f"{label} {short(value)}" for _, label, value in rows),
+            "Iterations for a dollar of network: "
+            + "; ".join(f"{label} {short(value)}" for _, label, value in rows),
         )
     with right:
         frame(

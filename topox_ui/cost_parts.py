@@ -28,7 +28,8 @@ def parts_table() -> None:
     now = catalogue()
     chart_title("Parts", "edit a price or a watt; every number here follows", under=True)
     shown = counted(now)
-    # A new table for every state of the parts: what was edited is in the choices, not in the widget.
+    # A new table for every state of the parts: what was edited is in the choices, not in the
+    # widget.
     key = f"parts_{now.digest[:12]}_{len(shown)}"
     st.data_editor(
         table_of(shown),
@@ -41,9 +42,15 @@ def parts_table() -> None:
         disabled=["Part", "From"],
         column_config={
             "Part": st.column_config.TextColumn(width=168),
-            "Price": st.column_config.NumberColumn(format="dollar", min_value=0.0, step=0.01, width=92),
-            "Watt": st.column_config.NumberColumn(format="%.4g", min_value=0.0, step=0.0001, width=68),
-            "From": st.column_config.TextColumn(help="Where the price / the watts come from; below: who says so."),
+            "Price": st.column_config.NumberColumn(
+                format="dollar", min_value=0.0, step=0.01, width=92
+            ),
+            "Watt": st.column_config.NumberColumn(
+                format="%.4g", min_value=0.0, step=0.0001, width=68
+            ),
+            "From": st.column_config.TextColumn(
+                help="Where the price / the watts come from; below: who says so."
+            ),
         },
     )
     with st.container(horizontal=True, key="parts_row"):
@@ -66,19 +73,28 @@ def parts_table() -> None:
 def counted(now: Catalogue) -> list[Part]:
     """Return the parts that count: network cards and fibre only where the reader has them counted."""
     counting = choices().counting
-    left_out = {name for name, on in (("nic", counting.nics), ("fibre_m", counting.fibre)) if not on}
+    left_out = {
+        name for name, on in (("nic", counting.nics), ("fibre_m", counting.fibre)) if not on
+    }
     return [part for part in now.parts if part.id not in left_out]
 
 
 def table_of(parts: Sequence[Part]) -> pd.DataFrame:
     """Return parts as the table shows them."""
     return pd.DataFrame(
-        [{"Part": part.name, "Price": part.price_usd, "Watt": part.power_w, "From": _from(part)} for part in parts]
+        [
+            {"Part": part.name, "Price": part.price_usd, "Watt": part.power_w, "From": _from(part)}
+            for part in parts
+        ]
     )
 
 
 def _from(part: Any) -> str:
-    return part.price_from if part.price_from == part.power_from else f"{part.price_from} / {part.power_from}"
+    return (
+        part.price_from
+        if part.price_from == part.power_from
+        else f"{part.price_from} / {part.power_from}"
+    )
 
 
 def sources_of(now: Catalogue) -> pd.DataFrame:
@@ -107,7 +123,9 @@ def _edited(key: str) -> None:
     edit(
         {
             parts[int(row)].id: {
-                FIELDS[column]: value for column, value in values.items() if column in FIELDS and value is not None
+                FIELDS[column]: value
+                for column, value in values.items()
+                if column in FIELDS and value is not None
             }
             for row, values in rows.items()
         }
@@ -117,7 +135,13 @@ def _edited(key: str) -> None:
 def _files(now: Catalogue) -> None:
     name = re.sub(r"[^A-Za-z0-9._-]+", "-", now.name).strip("-.")[:60] or "topox"
     offer("Parts (JSON)", lambda: dump_parts(now), f"{name}.parts.json", "application/json")
-    st.file_uploader("Load (.parts.json)", type=["json", "gz"], key="cost_file_in", max_upload_size=MOST_MB, on_change=_loaded)
+    st.file_uploader(
+        "Load (.parts.json)",
+        type=["json", "gz"],
+        key="cost_file_in",
+        max_upload_size=MOST_MB,
+        on_change=_loaded,
+    )
 
 
 def _loaded() -> None:
@@ -138,6 +162,10 @@ def _link() -> None:
     base = (st.context.url or "").split("?")[0]
     st.caption(
         "Opens this very state: every choice here and every figure that was edited."
-        + (" Prices of a file of your own stay on this machine: send the file." if choices()["prices"] == FILE else "")
+        + (
+            " Prices of a file of your own stay on this machine: send the file."
+            if choices()["prices"] == FILE
+            else ""
+        )
     )
     st.code(f"{base}?{urlencode(query)}" if query else base, language=None, wrap_lines=True)

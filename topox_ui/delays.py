@@ -23,7 +23,10 @@ def delay_panel(case: Case, result: Result, look: Look) -> None:
     now = case.cluster.reconfiguration_ms
     tried = sorted({*(step * case.cluster.slot_ms for step in STEPS), now})
     chart_title("If the delay were different", "iteration, ms (log); dotted: bound", under=True)
-    waiting = len(result.execution.graph) > MOST_TASKS and st.session_state.get("delays_for") != case.graph.digest
+    waiting = (
+        len(result.execution.graph) > MOST_TASKS
+        and st.session_state.get("delays_for") != case.graph.digest
+    )
     if waiting:
         st.button(
             f"Try {len(tried)} delays",
@@ -35,11 +38,22 @@ def delay_panel(case: Case, result: Result, look: Look) -> None:
     results = [result if delay == now else _at(case, delay) for delay in tried]
     found = [r.makespan_ms if r else None for r in results]
     floor = min((r.bound_ms for r in results if r), default=result.bound_ms)
-    chart(delays(tried, found, floor, now, look.theme, look.scale), "delays",
-          "Iteration time by reconfiguration delay: " + ", ".join(
-              f"{d:g} ms gives {short(m)} ms" for d, m in zip(tried, found, strict=True) if m is not None),
-          lambda: {"delay (ms)": tried, "iteration (ms)": found, "bound (ms)": [r.bound_ms if r else None for r in results],
-                   "status": [r.status if r else "" for r in results]})
+    chart(
+        delays(tried, found, floor, now, look.theme, look.scale),
+        "delays",
+        "Iteration time by reconfiguration delay: "
+        + ", ".join(
+            f"{d:g} ms gives {short(m)} ms"
+            for d, m in zip(tried, found, strict=True)
+            if m is not None
+        ),
+        lambda: {
+            "delay (ms)": tried,
+            "iteration (ms)": found,
+            "bound (ms)": [r.bound_ms if r else None for r in results],
+            "status": [r.status if r else "" for r in results],
+        },
+    )
 
 
 def _at(case: Case, delay_ms: float) -> Result | None:

@@ -47,11 +47,21 @@ def result_files(loaded: Loaded, result: Result, figures: Figures, look: Look) -
     assert execution is not None
     with st.container(horizontal=True, key="take_away"):
         with st.popover("Download", icon=":material/download:"):
-            offer("Result (JSON)", lambda: json.dumps(to_record(result, loaded.cluster), allow_nan=False).encode(),
-                  f"{name}.schedule.json", "application/json")
-            offer("Tasks (CSV)", lambda: exports.tasks_csv(execution), f"{name}.tasks.csv", "text/csv")
-            offer("Cross-connect program (JSON)", lambda: exports.cross_connects_json(execution), f"{name}.cross-connects.json",
-                  "application/json")
+            offer(
+                "Result (JSON)",
+                lambda: json.dumps(to_record(result, loaded.cluster), allow_nan=False).encode(),
+                f"{name}.schedule.json",
+                "application/json",
+            )
+            offer(
+                "Tasks (CSV)", lambda: exports.tasks_csv(execution), f"{name}.tasks.csv", "text/csv"
+            )
+            offer(
+                "Cross-connect program (JSON)",
+                lambda: exports.cross_connects_json(execution),
+                f"{name}.cross-connects.json",
+                "application/json",
+            )
             offer(
                 "Cross-connect program (CSV)",
                 lambda: exports.cross_connects_csv(execution),
@@ -65,8 +75,12 @@ def result_files(loaded: Loaded, result: Result, figures: Figures, look: Look) -
                 "application/json",
             )
             for title, build in figures.items():
-                offer(f"{title} (HTML)", lambda build=build: standalone(build(), look.theme),  # type: ignore[misc]
-                      f"{name}.{title.lower().replace(' ', '-')}.html", "text/html")
+                offer(
+                    f"{title} (HTML)",
+                    lambda build=build: standalone(build(), look.theme),  # type: ignore[misc]
+                    f"{name}.{title.lower().replace(' ', '-')}.html",
+                    "text/html",
+                )
         with st.popover("Link", icon=":material/link:"):
             link()
 
@@ -77,8 +91,10 @@ def link(more: Mapping[str, str] | None = None) -> None:
     if query and more:
         query |= more
     if not query:
-        st.caption("A link can carry a sample or a workload with every slider. Your own files stay on this machine: "
-                   "send the files, or download the result.")
+        st.caption(
+            "A link can carry a sample or a workload with every slider. Your own files stay on this machine: "
+            "send the files, or download the result."
+        )
         return
     base = (st.context.url or "").split("?")[0]
     st.caption("Opens this very state: what is loaded and every slider that was moved.")

@@ -14,10 +14,18 @@ from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs
 from topox_ui import session
 from topox_ui.style import css
 
-PAGES = (("app.py", "Home"), ("pages/1_Schedule.py", "Schedule"), ("pages/2_Circuits.py", "Circuits"),
-         ("pages/3_Compare.py", "Compare"), ("pages/4_Topology.py", "Topology"), ("pages/5_Strategy.py", "Strategy"),
-         ("pages/6_Jobs.py", "Jobs"), ("pages/7_Rails.py", "Rails"), ("pages/8_Cost.py", "Cost"),
-         ("pages/9_Gallery.py", "Gallery"))
+PAGES = (
+    ("app.py", "Home"),
+    ("pages/1_Schedule.py", "Schedule"),
+    ("pages/2_Circuits.py", "Circuits"),
+    ("pages/3_Compare.py", "Compare"),
+    ("pages/4_Topology.py", "Topology"),
+    ("pages/5_Strategy.py", "Strategy"),
+    ("pages/6_Jobs.py", "Jobs"),
+    ("pages/7_Rails.py", "Rails"),
+    ("pages/8_Cost.py", "Cost"),
+    ("pages/9_Gallery.py", "Gallery"),
+)
 PLAIN = {"displayModeBar": False, "responsive": True}
 
 
@@ -31,7 +39,12 @@ class Look:
 
 def frame(page: str) -> Look:
     """Begin a page; call it first, once."""
-    st.set_page_config(page_title=f"{page} · TOPO-X Workbench", page_icon="🔀", layout="wide", initial_sidebar_state="expanded")
+    st.set_page_config(
+        page_title=f"{page} · TOPO-X Workbench",
+        page_icon="🔀",
+        layout="wide",
+        initial_sidebar_state="expanded",
+    )
     warmed()
     session.restore()
     large = bool(st.session_state.get("large", False))
@@ -57,8 +70,9 @@ def _warm_all() -> None:
     warm_up()
     warm_up_fabrics()
     warm_up_jobs()
-    # Streamlit collects garbage after every run of a page, twice a second while a solve is watched. Modules and compiled
-    # code are none and by far the most of what it would look through: 0.13 s in which nothing else is answered.
+    # Streamlit collects garbage after every run of a page, twice a second while a solve is watched.
+    # Modules and compiled code are none and by far the most of what it would look through: 0.13 s
+    # in which nothing else is answered.
     gc.collect()
     gc.freeze()
 
@@ -73,9 +87,13 @@ def _follow_theme(drawn: str) -> None:
 def size_switch() -> None:
     """Offer the presentation size at the foot of the sidebar."""
     with st.sidebar:
-        st.toggle("Larger text", value=bool(st.session_state.get("large", False)), key="w_large",
-                  help="For a projector: 18 px type.",
-                  on_change=lambda: st.session_state.update(large=st.session_state["w_large"]))
+        st.toggle(
+            "Larger text",
+            value=bool(st.session_state.get("large", False)),
+            key="w_large",
+            help="For a projector: 18 px type.",
+            on_change=lambda: st.session_state.update(large=st.session_state["w_large"]),
+        )
 
 
 def headline(kicker: str, finding: str) -> None:
@@ -87,7 +105,9 @@ def headline(kicker: str, finding: str) -> None:
 def chart_title(title: str, note: str = "", under: bool = False) -> None:
     """Write a chart's title and its grey line, beside the title or under it."""
     gap = "" if under else "&ensp;"
-    st.html(f'<p class="chart">{title}{gap}<span{" class=under" if under else ""}>{note}</span></p>')
+    st.html(
+        f'<p class="chart">{title}{gap}<span{" class=under" if under else ""}>{note}</span></p>'
+    )
 
 
 def escape(text: str) -> str:
@@ -97,6 +117,9 @@ def escape(text: str) -> str:
 
 def nothing_loaded() -> None:
     """Say what to do on a page that needs a task graph, and stop."""
-    headline("Nothing is loaded yet", "Pick a sample, or bring <b>a task graph and a cluster</b>, and this page fills itself.")
+    headline(
+        "Nothing is loaded yet",
+        "Pick a sample, or bring <b>a task graph and a cluster</b>, and this page fills itself.",
+    )
     st.page_link("app.py", label="Go to the samples", icon="➡️")
     st.stop()

@@ -103,7 +103,9 @@ def card_desk() -> CardDesk:
 def chosen_card() -> Card:
     """Draw the list of cards in the sidebar and return the one that is open."""
     with st.sidebar:
-        name = st.selectbox("Card", list(CARDS), key="gallery_card", format_func=lambda name: CARDS[name].title)
+        name = st.selectbox(
+            "Card", list(CARDS), key="gallery_card", format_func=lambda name: CARDS[name].title
+        )
         st.html(f'<p class="quiet">{escape(CARDS[name].source)}</p>')
     return CARDS[name]
 
@@ -111,12 +113,25 @@ def chosen_card() -> Card:
 def switches(card: Card) -> Settings:
     """Draw the switches of a card in the sidebar and return their positions."""
     settings = {}
-    with st.sidebar, st.expander("Switches that change the reading", key="gallery_switches", expanded=True, type="compact"):
+    with (
+        st.sidebar,
+        st.expander(
+            "Switches that change the reading",
+            key="gallery_switches",
+            expanded=True,
+            type="compact",
+        ),
+    ):
         for choice in card.choices:
             values = [value for value, _ in choice.options]
             settings[choice.key] = st.selectbox(
-                choice.name, values, index=values.index(choice.default), key=f"gallery_{card.name}_{choice.key}",
-                format_func=choice.words, help=choice.meaning)
+                choice.name,
+                values,
+                index=values.index(choice.default),
+                key=f"gallery_{card.name}_{choice.key}",
+                format_func=choice.words,
+                help=choice.meaning,
+            )
         if not card.choices:
             st.html('<p class="quiet">This card has none.</p>')
     return card.settings(settings)
@@ -131,8 +146,14 @@ def run_controls(card: Card, settings: Settings, answer: Answer | None) -> None:
         _live()
         return
     if answer is None or not answer.complete:
-        st.button("Run it here" if answer is None else "Run it again", type="primary", icon=":material/play_arrow:",
-                  key="gallery_run", on_click=desk.start, args=(card, settings))
+        st.button(
+            "Run it here" if answer is None else "Run it again",
+            type="primary",
+            icon=":material/play_arrow:",
+            key="gallery_run",
+            on_click=desk.start,
+            args=(card, settings),
+        )
 
 
 @st.fragment(run_every=0.5)
@@ -145,9 +166,17 @@ def _live() -> None:
     run = desk.run
     rows = run.rows
     last = f", last {rows[-1].item}" if rows else ""
-    st.progress(run.progress, f"{run.card.title}: {plural(len(rows), 'number')} of {run.card.row_count}{last}")
-    st.button("Cancel", key="gallery_cancel", icon=":material/stop_circle:", on_click=desk.cancel,
-              help="Stops within a second or two; the rows that are there are kept.")
+    st.progress(
+        run.progress,
+        f"{run.card.title}: {plural(len(rows), 'number')} of {run.card.row_count}{last}",
+    )
+    st.button(
+        "Cancel",
+        key="gallery_cancel",
+        icon=":material/stop_circle:",
+        on_click=desk.cancel,
+        help="Stops within a second or two; the rows that are there are kept.",
+    )
 
 
 def kicker(card: Card) -> str:

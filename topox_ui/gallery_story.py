@@ -14,7 +14,11 @@ from topox_ui.show import chart, frame, kpis
 
 def finding(card: Card, answer: Answer | None) -> str:
     """Return the headline's HTML: what came out, or what the original shows while nothing has been run."""
-    return escape(card.shows) if answer is None or not answer.rows else f"<b>{escape(answer.finding)}</b>"
+    return (
+        escape(card.shows)
+        if answer is None or not answer.rows
+        else f"<b>{escape(answer.finding)}</b>"
+    )
 
 
 def story(card: Card, answer: Answer, look: Look) -> None:
@@ -28,11 +32,24 @@ def story(card: Card, answer: Answer, look: Look) -> None:
         return
     series = present[0]
     if len(present) > 1:
-        series = st.segmented_control("Series", present, default=present[0], format_func=lambda key: card.series[key],
-                                      key=f"gallery_series_{card.name}", label_visibility="collapsed") or present[0]
+        series = (
+            st.segmented_control(
+                "Series",
+                present,
+                default=present[0],
+                format_func=lambda key: card.series[key],
+                key=f"gallery_series_{card.name}",
+                label_visibility="collapsed",
+            )
+            or present[0]
+        )
     rows = answer.of(series)
     chart_title(escape(card.series[series]), counted_verdicts(rows))
-    chart(paired(rows, look.theme, card.logarithmic, look.scale), f"gallery_{card.name}", _alt(card, series, rows))
+    chart(
+        paired(rows, look.theme, card.logarithmic, look.scale),
+        f"gallery_{card.name}",
+        _alt(card, series, rows),
+    )
     reasons(rows)
     frame(table(rows), column_config={"why": st.column_config.TextColumn(width="large")})
     if answer.remarks:
@@ -46,18 +63,26 @@ def reasons(rows: tuple[Row, ...]) -> None:
     for row in rows:
         if row.verdict != "match":
             grouped.setdefault((VERDICTS[row.verdict][0], row.reason), []).append(row.item)
-    st.html("".join(f'<p class="quiet"><b>{sign} {escape(", ".join(items))}</b> {escape(reason)}</p>'
-                    for (sign, reason), items in grouped.items()) or '<p class="quiet">Every row matches.</p>')
+    st.html(
+        "".join(
+            f'<p class="quiet"><b>{sign} {escape(", ".join(items))}</b> {escape(reason)}</p>'
+            for (sign, reason), items in grouped.items()
+        )
+        or '<p class="quiet">Every row matches.</p>'
+    )
 
 
 def table(rows: tuple[Row, ...]) -> pd.DataFrame:
     """Return rows as a table: all digits, the verdict in sign and words, the reason."""
     unit = f" ({rows[0].unit})" if rows and rows[0].unit else ""
     content: dict[str, list[object]] = {
-        "row": [row.item for row in rows], "on": [row.about for row in rows], f"theirs{unit}": [row.theirs for row in rows],
+        "row": [row.item for row in rows],
+        "on": [row.about for row in rows],
+        f"theirs{unit}": [row.theirs for row in rows],
         f"ours{unit}": [round(row.ours, 6) for row in rows],
         "deviation": ["" if row.deviation is None else f"{row.deviation:+.1%}" for row in rows],
-        "verdict": [" ".join(VERDICTS[row.verdict]) for row in rows]}
+        "verdict": [" ".join(VERDICTS[row.verdict]) for row in rows],
+    }
     if any(row.bound is not None for row in rows):
         content[f"bound{unit}"] = [row.bound for row in rows]
     return pd.DataFrame({**content, "why": [row.reason for row in rows]})

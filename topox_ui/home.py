@@ -31,21 +31,33 @@ def cards(look: Look) -> None:
     names = list(SAMPLES)
     now = scenario()
     for begin in range(0, len(names), CARDS_A_ROW):
-        for column, name in zip(st.columns(CARDS_A_ROW), names[begin:begin + CARDS_A_ROW], strict=False):
+        for column, name in zip(
+            st.columns(CARDS_A_ROW), names[begin : begin + CARDS_A_ROW], strict=False
+        ):
             sample = SAMPLES[name]
             in_use = now.source == "sample" and now.name == name
             with column.container(border=True, key=f"card_{name}", height="stretch"):
                 st.button(
-                    sample.title, key=f"open_{name}", on_click=open_source, args=(Scenario("sample", name),), type="tertiary"
+                    sample.title,
+                    key=f"open_{name}",
+                    on_click=open_source,
+                    args=(Scenario("sample", name),),
+                    type="tertiary",
                 )
-                proved = ' · <span class="good">proved optimum</span>' if sample.optimum_ms is not None else ""
+                proved = (
+                    ' · <span class="good">proved optimum</span>'
+                    if sample.optimum_ms is not None
+                    else ""
+                )
                 st.html(
                     f'<p class="card"><span>{plural(sample.tasks, "task")} · {plural(sample.servers, "server")}{proved}</span>'
                     f"{escape(sample.see)}</p>"
                 )
             if in_use:
-                st.html(f"<style>.st-key-card_{name} {{ border-color: {look.theme.primary}; "
-                        f"box-shadow: inset 3px 0 0 {look.theme.primary}; }}</style>")
+                st.html(
+                    f"<style>.st-key-card_{name} {{ border-color: {look.theme.primary}; "
+                    f"box-shadow: inset 3px 0 0 {look.theme.primary}; }}</style>"
+                )
 
 
 def welcome() -> None:
@@ -68,15 +80,26 @@ def welcome() -> None:
         ),
     )
     for column, (title, text) in zip(st.columns(3, gap="medium"), texts, strict=True):
-        column.html(f'<p class="chart">{title}</p><p class="quiet" style="margin-top:.2rem;max-width:26rem">{text}</p>')
+        column.html(
+            f'<p class="chart">{title}</p><p class="quiet" style="margin-top:.2rem;max-width:26rem">{text}</p>'
+        )
 
 
 def uploads() -> None:
     """Draw the two uploaders; a file that cannot be used costs nothing but a line."""
     left, right = st.columns(2)
-    left.file_uploader("**Task graph**: JSON, CSV or FlexNet .fbuf, each also gzipped", key="up_graph", on_change=_uploaded,
-                       args=("graph",))
-    right.file_uploader("**Cluster**: a .cluster.json file", key="up_cluster", on_change=_uploaded, args=("cluster",))
+    left.file_uploader(
+        "**Task graph**: JSON, CSV or FlexNet .fbuf, each also gzipped",
+        key="up_graph",
+        on_change=_uploaded,
+        args=("graph",),
+    )
+    right.file_uploader(
+        "**Cluster**: a .cluster.json file",
+        key="up_cluster",
+        on_change=_uploaded,
+        args=("cluster",),
+    )
     if "upload_error" in st.session_state:
         st.error(st.session_state["upload_error"].replace("$", "\\$"), icon="⚠️")
         if loaded() is not None:
@@ -85,7 +108,12 @@ def uploads() -> None:
     if misfit is not None:
         now = loaded()
         bigger = fitting(misfit, now.cluster if now else st.session_state.get("waiting_cluster"))
-        st.button(f"Use a cluster that fits: {cluster_words(bigger)}", key="use_fitting", type="primary", on_click=_use_fitting)
+        st.button(
+            f"Use a cluster that fits: {cluster_words(bigger)}",
+            key="use_fitting",
+            type="primary",
+            on_click=_use_fitting,
+        )
     st.html(
         '<p class="quiet">Files stay in this session\'s memory and are gone when the tab closes. A graph alone keeps the cluster '
         "that is loaded, a cluster alone keeps the graph.</p>"
@@ -113,7 +141,11 @@ def _use_fitting() -> None:
     graph, now = st.session_state.pop("misfit"), loaded()
     st.session_state.pop("upload_error", None)
     adopt(
-        Loaded(graph, fitting(graph, now.cluster if now else st.session_state.get("waiting_cluster")), graph.name),
+        Loaded(
+            graph,
+            fitting(graph, now.cluster if now else st.session_state.get("waiting_cluster")),
+            graph.name,
+        ),
         Scenario("upload", graph.name),
     )
 
@@ -121,9 +153,13 @@ def _use_fitting() -> None:
 def workloads() -> None:
     """Draw the generators with their parameters."""
     left, right = st.columns([1, 2.2], gap="medium")
-    name = left.selectbox("Workload", list(WORKLOADS), format_func=lambda n: WORKLOADS[n].title, key="workload")
+    name = left.selectbox(
+        "Workload", list(WORKLOADS), format_func=lambda n: WORKLOADS[n].title, key="workload"
+    )
     workload = WORKLOADS[name]
-    left.html(f'<p class="quiet">{escape(workload.meaning)}<br><br>Numbers: {escape(workload.source)}</p>')
+    left.html(
+        f'<p class="quiet">{escape(workload.meaning)}<br><br>Numbers: {escape(workload.source)}</p>'
+    )
     with right.form(f"form_{name}", border=False):
         columns = st.columns(3)
         for i, parameter in enumerate(workload.parameters):
@@ -141,20 +177,31 @@ def _parameter(workload: str, parameter: Parameter) -> None:
     label = label[:1].upper() + label[1:] + (f" ({parameter.unit})" if parameter.unit else "")
     if parameter.choices:
         options = list(parameter.choices)
-        st.selectbox(label, options, index=options.index(parameter.default), key=key, help=parameter.meaning)  # type: ignore[arg-type]
+        st.selectbox(
+            label, options, index=options.index(parameter.default), key=key, help=parameter.meaning
+        )  # type: ignore[arg-type]
         return
     whole = isinstance(parameter.default, int)
     limits: dict[str, Any] = {"min_value": parameter.least, "step": 1.0}
     if parameter.most != float("inf"):
         limits["max_value"] = parameter.most
     limits = {k: int(v) if whole else float(v) for k, v in limits.items()}
-    st.number_input(label, value=parameter.default, key=key, help=parameter.meaning, format=None if whole else "%g",
-                    **limits)
+    st.number_input(
+        label,
+        value=parameter.default,
+        key=key,
+        help=parameter.meaning,
+        format=None if whole else "%g",
+        **limits,
+    )
 
 
 def _generate(name: str) -> None:
-    changed = tuple((p.key, str(st.session_state[f"p_{name}_{p.key}"])) for p in WORKLOADS[name].parameters
-                    if st.session_state.get(f"p_{name}_{p.key}", p.default) != p.default)
+    changed = tuple(
+        (p.key, str(st.session_state[f"p_{name}_{p.key}"]))
+        for p in WORKLOADS[name].parameters
+        if st.session_state.get(f"p_{name}_{p.key}", p.default) != p.default
+    )
     open_source(Scenario("workload", name, changed))
 
 
@@ -171,11 +218,25 @@ def facts_of(found: Loaded) -> Facts:
 def summary(found: Loaded) -> None:
     """Draw what was loaded and checked as KPIs."""
     known = facts_of(found)
-    collectives = known.tasks - sum(n for kind, n in known.tasks_by_kind.items() if kind in (*COMPUTE_KINDS, "barrier"))
+    collectives = known.tasks - sum(
+        n for kind, n in known.tasks_by_kind.items() if kind in (*COMPUTE_KINDS, "barrier")
+    )
     kpis(
         [
-            ("Tasks", f"{known.tasks:,}", f"{plural(known.dependencies, 'dependency', 'dependencies')}, no cycle", "off", "off"),
-            ("Transfers", f"{known.transfers:,}", f"from {plural(collectives, 'network task')}", "off", "off"),
+            (
+                "Tasks",
+                f"{known.tasks:,}",
+                f"{plural(known.dependencies, 'dependency', 'dependencies')}, no cycle",
+                "off",
+                "off",
+            ),
+            (
+                "Transfers",
+                f"{known.transfers:,}",
+                f"from {plural(collectives, 'network task')}",
+                "off",
+                "off",
+            ),
             (
                 "Bytes to move",
                 size(known.bytes_total) if known.bytes_total else "–",
@@ -185,7 +246,13 @@ def summary(found: Loaded) -> None:
                 "off",
                 "off",
             ),
-            ("Critical path", time(known.critical_path_ms), f"{plural(len(known.critical_path), 'task')} in line", "off", "off"),
+            (
+                "Critical path",
+                time(known.critical_path_ms),
+                f"{plural(len(known.critical_path), 'task')} in line",
+                "off",
+                "off",
+            ),
             (
                 "Busiest device",
                 time(known.compute_ms_max),
@@ -203,22 +270,43 @@ def fact_charts(found: Loaded, look: Look) -> None:
     left, middle, right = st.columns(3, gap="medium")
     with left:
         chart_title("Tasks by kind", "as in the file", under=True)
-        chart(tasks_by_kind(known.tasks_by_kind, look.theme, look.scale), "kinds", f"Tasks by kind: {known.tasks_by_kind}",
-              lambda: {"kind": list(known.tasks_by_kind), "tasks": list(known.tasks_by_kind.values())})
+        chart(
+            tasks_by_kind(known.tasks_by_kind, look.theme, look.scale),
+            "kinds",
+            f"Tasks by kind: {known.tasks_by_kind}",
+            lambda: {
+                "kind": list(known.tasks_by_kind),
+                "tasks": list(known.tasks_by_kind.values()),
+            },
+        )
     with middle:
-        chart_title("Bytes by parallelism", "over the network, collectives lowered to transfers", under=True)
+        chart_title(
+            "Bytes by parallelism", "over the network, collectives lowered to transfers", under=True
+        )
         sizes = {use: value for use, value in known.bytes_by_parallelism.items() if value}
         if sizes:
-            chart(bytes_by_parallelism(sizes, look.theme, look.scale), "bytes", f"Bytes by parallelism: {sizes}",
-                  lambda: {"parallelism": [parallelism_word(use) for use in sizes], "bytes": list(sizes.values())})
+            chart(
+                bytes_by_parallelism(sizes, look.theme, look.scale),
+                "bytes",
+                f"Bytes by parallelism: {sizes}",
+                lambda: {
+                    "parallelism": [parallelism_word(use) for use in sizes],
+                    "bytes": list(sizes.values()),
+                },
+            )
         else:
             st.html('<p class="quiet">No transfer is given by its size.</p>')
     with right:
         chart_title("Critical path", f"where its {time(known.critical_path_ms)} go", under=True)
         spent = path_times(found, known, look)
         if spent:
-            chart(time_by_kind(spent, look.theme, look.scale), "path", f"Critical path by kind of work: {spent}",
-                  lambda: {"task": list(known.critical_path)}, "Tasks on the path")
+            chart(
+                time_by_kind(spent, look.theme, look.scale),
+                "path",
+                f"Critical path by kind of work: {spent}",
+                lambda: {"task": list(known.critical_path)},
+                "Tasks on the path",
+            )
 
 
 def path_times(found: Loaded, known: Facts, look: Look) -> dict[str, tuple[float, str]]:
@@ -236,13 +324,19 @@ def path_times(found: Loaded, known: Facts, look: Look) -> dict[str, tuple[float
         task: Task | None = tasks[position[name]] if name in position else None
         if task is not None and task.kind in COMPUTE_KINDS:
             before = spent.get(task.kind, (0.0, ""))[0]
-            spent[task.kind] = (before + (task.duration_ms or 0.0), KIND_COLOURS.get(task.kind, look.theme.muted))
+            spent[task.kind] = (
+                before + (task.duration_ms or 0.0),
+                KIND_COLOURS.get(task.kind, look.theme.muted),
+            )
             rest -= task.duration_ms or 0.0
         elif task is not None:
             uses.append(task.parallelism or "")
     if rest > 1e-9:
         use = max(set(uses), key=uses.count) if uses else ""
-        spent["on the network" if len(set(uses)) != 1 else parallelism_word(use)] = (rest, parallelism_colour(use))
+        spent["on the network" if len(set(uses)) != 1 else parallelism_word(use)] = (
+            rest,
+            parallelism_colour(use),
+        )
     return spent
 
 
@@ -250,6 +344,16 @@ def take_away(found: Loaded) -> None:
     """Offer the loaded files."""
     name = stem(found)
     with st.popover("Download", icon=":material/download:"):
-        offer("Task graph (JSON)", lambda: dump_graph_json(found.graph), f"{name}.taskgraph.json", "application/json")
+        offer(
+            "Task graph (JSON)",
+            lambda: dump_graph_json(found.graph),
+            f"{name}.taskgraph.json",
+            "application/json",
+        )
         offer("Task graph (CSV)", lambda: dump_graph_csv(found.graph), f"{name}.csv", "text/csv")
-        offer("Cluster (JSON)", lambda: dump_cluster(found.cluster), f"{name}.cluster.json", "application/json")
+        offer(
+            "Cluster (JSON)",
+            lambda: dump_cluster(found.cluster),
+            f"{name}.cluster.json",
+            "application/json",
+        )

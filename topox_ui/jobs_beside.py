@@ -49,7 +49,8 @@ def told_in(folder: str, jobs: Jobs, settings: TdmSettings) -> Round:
 def solve_beside(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMoment) -> Round:
     """Return what :func:`topox_core.tdm.solve.solve` would, worked out in a child process.
 
-    A child that does not stop when it is asked to, or that dies, is answered for by hill climbing, with a message.
+    A child that does not stop when it is asked to, or that dies, is answered for by hill climbing,
+    with a message.
     """
     children = ChildProcesses(1)
     with tempfile.TemporaryDirectory(prefix="topox-jobs-") as folder:
@@ -67,10 +68,16 @@ def solve_beside(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMom
             _pass_on(Path(folder) / TOLD, lines, on_moment)
             return future.result()
         except WorkerDied as death:
-            instead = solve(jobs, replace(settings, algorithm="hill-climbing"), never, lambda _moment: None)
+            instead = solve(
+                jobs, replace(settings, algorithm="hill-climbing"), never, lambda _moment: None
+            )
             why = "It did not stop when asked and was ended" if stop() else f"{death}"
-            return replace(instead, algorithm=settings.algorithm, stopped_by="cancelled" if stop() else "time_limit",
-                           message=f"{why}: this is the round of hill climbing.")
+            return replace(
+                instead,
+                algorithm=settings.algorithm,
+                stopped_by="cancelled" if stop() else "time_limit",
+                message=f"{why}: this is the round of hill climbing.",
+            )
         finally:
             children.kill()
 
@@ -79,7 +86,9 @@ def _pass_on(file: Path, known: int, on_moment: OnMoment) -> int:
     """Tell the moments that came since the last look; return how many lines were read in all."""
     if not file.exists():
         return known
-    lines = file.read_text(encoding="utf-8").split("\n")[:-1]  # a line that is still being written has no end yet
+    lines = file.read_text(encoding="utf-8").split("\n")[
+        :-1
+    ]  # a line that is still being written has no end yet
     for line in lines[known:]:
         on_moment(Moment(**json.loads(line)))
     return len(lines)

@@ -15,7 +15,12 @@ from topox_ui.link_words import ignored_line, number, one_of, told, understood, 
 from topox_ui.session import say
 
 PREFIX = "jobs."
-SOURCES = {"sample": "a sample", "generator": "the draft’s set-up", "graphs": "task graphs", "upload": "your own file"}
+SOURCES = {
+    "sample": "a sample",
+    "generator": "the draft’s set-up",
+    "graphs": "task graphs",
+    "upload": "your own file",
+}
 # Without time division is what all others stand beside.
 OFFERED = tuple(name for name in ALGORITHMS if name != "non-tdm")
 READINGS = ("eq3_literal", "physical_ring", "delay_inside")
@@ -26,9 +31,9 @@ MOST_JOBS, MOST_COPIES = 4_096, 64
 class Choices:
     """Where the jobs come from, what is changed about the network, who shares the fabric, and what is in view.
 
-    ``ports``, ``port_gbps`` and ``reconfiguration_ms`` are None where the file's value holds; ``graphs`` is
-    names of samples separated by commas; ``pod_group`` is -1 for the one that lasts longest; ``ring`` is the job
-    whose ring is drawn, all if empty.
+    ``ports``, ``port_gbps`` and ``reconfiguration_ms`` are None where the file's value holds;
+    ``graphs`` is names of samples separated by commas; ``pod_group`` is -1 for the one that lasts
+    longest; ``ring`` is the job whose ring is drawn, all if empty.
     """
 
     source: str = "sample"
@@ -59,8 +64,12 @@ class Choices:
         if self.source == "upload":
             return {}
         start = Choices()
-        return {PREFIX + field.name: told(value) for field in fields(self)
-                if (value := getattr(self, field.name)) != getattr(start, field.name) and value is not None}
+        return {
+            PREFIX + field.name: told(value)
+            for field in fields(self)
+            if (value := getattr(self, field.name)) != getattr(start, field.name)
+            and value is not None
+        }
 
 
 def _text(text: str) -> str:
@@ -69,11 +78,21 @@ def _text(text: str) -> str:
 
 READERS: dict[str, Callable[[str], Any]] = {
     "source": one_of(name for name in SOURCES if name != "upload"),
-    "sample": one_of(JOB_SAMPLES), "jobs": whole(1, MOST_JOBS),
-    "context": whole(1, 1 << 24), "seed": whole(0, 1_000_000), "graphs": _text, "copies": whole(1, MOST_COPIES),
-    "ports": whole(1, 4_096), "port_gbps": number(0, 1e6), "reconfiguration_ms": number(0, 1e6),
+    "sample": one_of(JOB_SAMPLES),
+    "jobs": whole(1, MOST_JOBS),
+    "context": whole(1, 1 << 24),
+    "seed": whole(0, 1_000_000),
+    "graphs": _text,
+    "copies": whole(1, MOST_COPIES),
+    "ports": whole(1, 4_096),
+    "port_gbps": number(0, 1e6),
+    "reconfiguration_ms": number(0, 1e6),
     "algorithm": one_of(OFFERED),
-    **dict.fromkeys(READINGS, yes), "pod_group": whole(-1, 1_000_000), "stage": _text, "ring": _text}
+    **dict.fromkeys(READINGS, yes),
+    "pod_group": whole(-1, 1_000_000),
+    "stage": _text,
+    "ring": _text,
+}
 
 
 def of_query(query: Mapping[str, str]) -> tuple[Choices, list[str]]:
@@ -91,7 +110,9 @@ def choices() -> Choices:
 def restore() -> Choices:
     """Bring choices and address in step: a cold link or the browser's Back wins over what was there, a choice over both."""
     state = st.session_state
-    query = {key: value for key, value in st.query_params.to_dict().items() if key.startswith(PREFIX)}
+    query = {
+        key: value for key, value in st.query_params.to_dict().items() if key.startswith(PREFIX)
+    }
     if query and not state.pop("jobs_touched", False) and query != state.get("jobs_written"):
         new, ignored = of_query(query)
         if ignored:
@@ -114,8 +135,15 @@ def keep_address() -> None:
 def choose(**changes: Any) -> None:
     """Take choices of the user (from a widget's callback); another source of jobs begins with its own network and view."""
     if {"source", "sample"} & set(changes):
-        changes = {"ports": None, "port_gbps": None, "reconfiguration_ms": None, "pod_group": -1, "stage": "", "ring": "",
-                   **changes}
+        changes = {
+            "ports": None,
+            "port_gbps": None,
+            "reconfiguration_ms": None,
+            "pod_group": -1,
+            "stage": "",
+            "ring": "",
+            **changes,
+        }
     new = replace(choices(), **changes)
     if new != choices():
         st.session_state["jobs_choices"] = new
@@ -132,7 +160,8 @@ def chosen(field: str, widget: str) -> None:
 def widget(field: str, value: Any) -> str:
     """Set a widget to what is chosen, before it is drawn; return its key.
 
-    Also where it has that value already: the browser may have missed the last drawing, when a search ended at once.
+    Also where it has that value already: the browser may have missed the last drawing, when a
+    search ended at once.
     """
     key = f"w_jobs_{field}"
     st.session_state[key] = value

@@ -17,8 +17,16 @@ from topox_ui.jobs_choices import Choices, choose
 from topox_ui.jobs_solving import with_network
 from topox_ui.session import say
 
-# What jobs made from task graphs share before any what-if: two groups of eight pods, every pod able to reach all of its group.
-FOR_GRAPHS = Network(pod_groups=2, pods_per_group=8, ports_per_pod=16, port_gbps=100.0, tor_gbps=1600.0, reconfiguration_ms=0.5)
+# What jobs made from task graphs share before any what-if: two groups of eight pods, every pod able
+# to reach all of its group.
+FOR_GRAPHS = Network(
+    pod_groups=2,
+    pods_per_group=8,
+    ports_per_pod=16,
+    port_gbps=100.0,
+    tor_gbps=1600.0,
+    reconfiguration_ms=0.5,
+)
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -46,7 +54,15 @@ def take_upload() -> None:
     except InputError as error:
         say("error", str(error))
         return
-    choose(source="upload", ports=None, port_gbps=None, reconfiguration_ms=None, pod_group=-1, stage="", ring="")
+    choose(
+        source="upload",
+        ports=None,
+        port_gbps=None,
+        reconfiguration_ms=None,
+        pod_group=-1,
+        stage="",
+        ring="",
+    )
 
 
 def loaded_jobs(now: Choices) -> tuple[Jobs, str] | None:
@@ -62,7 +78,10 @@ def loaded_jobs(now: Choices) -> tuple[Jobs, str] | None:
         return _sample(name), JOB_SAMPLES[name].title
     if now.source == "generator":
         jobs = _deployed(now.jobs, now.context, now.seed)
-        return jobs, f"the draft’s set-up, {now.jobs} jobs, {_context(now.context)} context, seed {now.seed}"
+        return (
+            jobs,
+            f"the draft’s set-up, {now.jobs} jobs, {_context(now.context)} context, seed {now.seed}",
+        )
     if now.source == "graphs":
         names = tuple(name for name in now.graphs.split(",") if name in SAMPLES)
         return (_from_graphs(names, now.copies), "jobs from " + ", ".join(names)) if names else None
@@ -78,5 +97,3 @@ def changed(jobs: Jobs, now: Choices) -> Jobs:
     """Return the jobs on the network that the what-ifs make; raises InputError where a value is out of range."""
     made = with_network(jobs, now.ports, now.port_gbps, now.reconfiguration_ms)
     return jobs if made is jobs else validated(made.name, made.network, made.jobs, "what-ifs")
-
-

@@ -45,22 +45,33 @@ def _pod(rounds: Rounds, now: Choices, look: Look) -> None:
     execution = _execution(token(rounds.case, best), best, shown.pod_group)
     title, left, right = st.columns([2, 0.6, 2], vertical_alignment="bottom")
     with title:
-        chart_title(f"One pod of pod group {shown.pod_group}",
-                    "Its jobs, then its ports; in a port’s bar: the pod at the other end. Dotted: all wait", under=True)
+        chart_title(
+            f"One pod of pod group {shown.pod_group}",
+            "Its jobs, then its ports; in a port’s bar: the pod at the other end. Dotted: all wait",
+            under=True,
+        )
     everyone = list(range(best.jobs.network.pods_per_group))
     key = f"w_jobs_pod_{shown.pod_group}"
     if st.session_state.get(key) not in everyone:
-        st.session_state[key] = int(link_view(best, shown.pod_group, shown.group, shown.way).ports.argmax())
-    pod = left.selectbox("Pod", everyone, key=key, format_func=lambda p: f"pod {p}", label_visibility="collapsed")
+        st.session_state[key] = int(
+            link_view(best, shown.pod_group, shown.group, shown.way).ports.argmax()
+        )
+    pod = left.selectbox(
+        "Pod", everyone, key=key, format_func=lambda p: f"pod {p}", label_visibility="collapsed"
+    )
     window = _window(cycle, right)
     view = pod_view(execution, pod, [best.jobs.jobs[n].id for n in members])
     if not len(view.bars):
         st.html(f'<p class="quiet">No job of this pod group has anything in pod {pod}.</p>')
         return
-    chart(pod_gantt(view, window, look.theme, look.scale), "pod_gantt",
-          f"Pod {pod} of pod group {shown.pod_group} in a round of {lasting(cycle.round_s)}: "
-          f"{plural(len(view.lanes.jobs), 'job')}, {plural(len(view.lanes.ports), 'port')} in use. The table has every task.",
-          lambda: _tasks(execution, pod), "Every task of this pod")
+    chart(
+        pod_gantt(view, window, look.theme, look.scale),
+        "pod_gantt",
+        f"Pod {pod} of pod group {shown.pod_group} in a round of {lasting(cycle.round_s)}: "
+        f"{plural(len(view.lanes.jobs), 'job')}, {plural(len(view.lanes.ports), 'port')} in use. The table has every task.",
+        lambda: _tasks(execution, pod),
+        "Every task of this pod",
+    )
 
 
 def _window(cycle: Cycle, place: st.delta_generator.DeltaGenerator) -> tuple[float, float]:
@@ -69,8 +80,15 @@ def _window(cycle: Cycle, place: st.delta_generator.DeltaGenerator) -> tuple[flo
     if st.session_state.get("w_jobs_pod_stage") not in (WHOLE, *stages):
         st.session_state["w_jobs_pod_stage"] = WHOLE
     stage = place.segmented_control(
-        "Time", [WHOLE, *stages], key="w_jobs_pod_stage", required=True, label_visibility="collapsed",
-        format_func=lambda n: "whole round" if n == WHOLE else stage_name(stages[n].group, stages[n].way))
+        "Time",
+        [WHOLE, *stages],
+        key="w_jobs_pod_stage",
+        required=True,
+        label_visibility="collapsed",
+        format_func=lambda n: (
+            "whole round" if n == WHOLE else stage_name(stages[n].group, stages[n].way)
+        ),
+    )
     if stage is None or stage == WHOLE:
         return 0.0, 1000 * cycle.round_s
     return 1000 * stages[stage].start_s, 1000 * stages[stage].end_s
@@ -78,5 +96,6 @@ def _window(cycle: Cycle, place: st.delta_generator.DeltaGenerator) -> tuple[flo
 
 def _tasks(execution: Execution, pod: int) -> pd.DataFrame:
     rows = pd.DataFrame(task_rows(execution), columns=list(TASK_COLUMNS))
-    return rows[(rows["server"] == pod) | (rows["source"] == pod) | (rows["destination"] == pod)].drop(
-        columns=["device", "switch", "critical"])
+    return rows[
+        (rows["server"] == pod) | (rows["source"] == pod) | (rows["destination"] == pod)
+    ].drop(columns=["device", "switch", "critical"])

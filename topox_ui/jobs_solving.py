@@ -32,7 +32,8 @@ AT_ONCE = ("non-tdm", "hill-climbing")
 FIRST_LOOK_S = 0.35
 TIME_LIMIT_S = 60.0
 CLOSING_S = 2.0  # how long a search waits for the place of the one before it
-# Up to so many jobs, in all and in one pod group, the bound over every ring takes a fraction of a second.
+# Up to so many jobs, in all and in one pod group, the bound over every ring takes a fraction of a
+# second.
 SOON_JOBS, SOON_IN_A_GROUP = 256, 14
 
 
@@ -99,9 +100,9 @@ def verdict(case: Case, round_: Round) -> CheckReport:
 class RoundDesk:
     """One session's search for a better round: what it told so far, and the rounds that were found.
 
-    The search runs in a thread that asks whether to stop; exact solves wait there for a child process. The bound
-    over every ring comes after it: where that takes long it has a child of its own, which is ended with the search,
-    and it holds no place of a solver.
+    The search runs in a thread that asks whether to stop; exact solves wait there for a child
+    process. The bound over every ring comes after it: where that takes long it has a child of its
+    own, which is ended with the search, and it holds no place of a solver.
 
     Attributes
     ----------
@@ -144,11 +145,21 @@ class RoundDesk:
         self.key, self.told, self._stop, self._failed = key, [], threading.Event(), None
         self.began = time.monotonic()
         self._thread = threading.Thread(
-            target=self._work, args=(case, algorithm, known, self.told.append, self._stop), daemon=True, name="share the fabric")
+            target=self._work,
+            args=(case, algorithm, known, self.told.append, self._stop),
+            daemon=True,
+            name="share the fabric",
+        )
         self._thread.start()
 
-    def _work(self, case: Case, algorithm: str, known: Round | None, tell: Callable[[Moment], None],
-              stop: threading.Event) -> None:
+    def _work(
+        self,
+        case: Case,
+        algorithm: str,
+        known: Round | None,
+        tell: Callable[[Moment], None],
+        stop: threading.Event,
+    ) -> None:
         key = case.key(algorithm)
         try:
             round_ = known or self._solved(case, algorithm, tell, stop)
@@ -164,7 +175,9 @@ class RoundDesk:
             if self.key == key:
                 self._failed = error
 
-    def _solved(self, case: Case, algorithm: str, tell: Callable[[Moment], None], stop: threading.Event) -> Round:
+    def _solved(
+        self, case: Case, algorithm: str, tell: Callable[[Moment], None], stop: threading.Event
+    ) -> Round:
         try:
             run = solve_beside if _asks_highs(case, algorithm) else solve
             return run(case.jobs, case.settings(algorithm), stop.is_set, tell)
@@ -190,7 +203,9 @@ class RoundDesk:
 
     def running(self, case: Case, algorithm: str) -> bool:
         """Whether the search for this very round goes on."""
-        return self.key == case.key(algorithm) and self._thread is not None and self._thread.is_alive()
+        return (
+            self.key == case.key(algorithm) and self._thread is not None and self._thread.is_alive()
+        )
 
     def wait(self, seconds: float) -> None:
         """Wait a little for the end of the search; a defect of ours is raised here and stays loud."""
@@ -250,13 +265,15 @@ class Rounds:
     Attributes
     ----------
     together, paper
-        Without time division, and of hill climbing; None where it finds none because ports are too few.
+        Without time division, and of hill climbing; None where it finds none because ports are too
+        few.
     crowded
         Why there is no round of all jobs at once: the pod, what it has and what it needs.
     chosen
         The round of the chosen algorithm; None while it is not known.
     certified
-        The same with the bound over every grouping and every ring; None while that is being worked out.
+        The same with the bound over every grouping and every ring; None while that is being worked
+        out.
     """
 
     case: Case
@@ -294,7 +311,11 @@ class Rounds:
     @property
     def saved(self) -> float:
         """Share of the round without sharing that the best one saves, 0 to 1; 0 where there is no such round."""
-        return 1.0 - self.best.round_s / self.together.round_s if self.together and self.together.round_s > 0 else 0.0
+        return (
+            1.0 - self.best.round_s / self.together.round_s
+            if self.together and self.together.round_s > 0
+            else 0.0
+        )
 
 
 def rounds_of(case: Case, algorithm: str) -> Rounds:
@@ -325,13 +346,19 @@ def _if_any(case: Case, algorithm: str) -> tuple[Round | None, InputError | None
         return None, error
 
 
-def with_network(jobs: Jobs, ports: int | None, port_gbps: float | None, reconfiguration_ms: float | None) -> Jobs:
+def with_network(
+    jobs: Jobs, ports: int | None, port_gbps: float | None, reconfiguration_ms: float | None
+) -> Jobs:
     """Return the jobs on a changed network; the way into a pod keeps its share of what leaves it."""
     network = jobs.network
     changed = replace(
-        network, ports_per_pod=network.ports_per_pod if ports is None else ports,
+        network,
+        ports_per_pod=network.ports_per_pod if ports is None else ports,
         port_gbps=network.port_gbps if port_gbps is None else port_gbps,
-        reconfiguration_ms=network.reconfiguration_ms if reconfiguration_ms is None else reconfiguration_ms)
+        reconfiguration_ms=network.reconfiguration_ms
+        if reconfiguration_ms is None
+        else reconfiguration_ms,
+    )
     share = network.tor_gbps / (network.ports_per_pod * network.port_gbps)
     changed = replace(changed, tor_gbps=share * changed.ports_per_pod * changed.port_gbps)
     return jobs if changed == network else replace(jobs, network=changed)
@@ -343,6 +370,9 @@ def told_here(kicker: str) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        headline(escape(kicker), "These jobs <b>cannot share</b> this network. Change a what-if on the left, or take other jobs.")
+        headline(
+            escape(kicker),
+            "These jobs <b>cannot share</b> this network. Change a what-if on the left, or take other jobs.",
+        )
         st.error(str(error).replace("$", "\\$"), icon="⚠️")
         st.stop()

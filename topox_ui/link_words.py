@@ -11,21 +11,25 @@ Reader = Callable[[str], Any]
 
 def whole(low: int, high: int) -> Callable[[str], int]:
     """Return a reader of whole numbers from ``low`` to ``high``; what is none is a ValueError, as for all readers here."""
+
     def read(text: str) -> int:
         value = int(text)
         if not low <= value <= high:
             raise ValueError(text)
         return value
+
     return read
 
 
 def number(low: float, high: float) -> Callable[[str], float]:
     """Return a reader of numbers from ``low`` to ``high``."""
+
     def read(text: str) -> float:
         value = float(text)
         if not (math.isfinite(value) and low <= value <= high):
             raise ValueError(text)
         return value
+
     return read
 
 
@@ -37,6 +41,7 @@ def one_of(words: Iterable[str]) -> Callable[[str], str]:
         if text not in known:
             raise ValueError(text)
         return text
+
     return read
 
 
@@ -52,7 +57,9 @@ def told(value: Any) -> str:
     return f"{value:.9g}" if isinstance(value, float) else str(value)
 
 
-def understood(readers: Mapping[str, Reader], prefix: str, query: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+def understood(
+    readers: Mapping[str, Reader], prefix: str, query: Mapping[str, str]
+) -> tuple[dict[str, Any], list[str]]:
     """Return what a link says to one page, by name, and what in it could not be understood, as ``key=value``."""
     made: dict[str, Any] = {}
     ignored = []

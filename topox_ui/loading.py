@@ -38,7 +38,10 @@ def _workload(name: str, parameters: Choices) -> tuple[TaskGraph, Cluster]:
 
 def known_names() -> dict[str, object]:
     """Return the names that a link may use."""
-    return {"sample": list(SAMPLES), "workload": {w.name: [p.key for p in w.parameters] for w in WORKLOADS.values()}}
+    return {
+        "sample": list(SAMPLES),
+        "workload": {w.name: [p.key for p in w.parameters] for w in WORKLOADS.values()},
+    }
 
 
 def load(scenario: Scenario) -> Loaded | None:
@@ -60,8 +63,8 @@ def loaded() -> Loaded | None:
 def read_upload(data: bytes, file: str, what: str) -> Loaded | None:
     """Return what is loaded after an upload of a ``graph`` or a ``cluster``; raises InputError and changes nothing.
 
-    A graph alone keeps the cluster if it fits; without a cluster it gets one that does. A cluster that
-    comes first waits for its graph (None).
+    A graph alone keeps the cluster if it fits; without a cluster it gets one that does. A cluster
+    that comes first waits for its graph (None).
     """
     now = loaded()
     if what == "cluster":
@@ -86,12 +89,26 @@ def read_upload(data: bytes, file: str, what: str) -> Loaded | None:
 def fitting(graph: TaskGraph, cluster: Cluster | None) -> Cluster:
     """Return a cluster that has every server and device the graph names: the given one enlarged, or a plain one."""
     servers = max(graph.servers, 1)
-    devices = max((task.device or 0 for task in graph.tasks if task.kind in COMPUTE_KINDS), default=0) + 1
+    devices = (
+        max((task.device or 0 for task in graph.tasks if task.kind in COMPUTE_KINDS), default=0) + 1
+    )
     if cluster is None:
-        return Cluster(servers=servers, devices_per_server=devices, ports_per_server=4, switches=4, ports_per_switch=servers,
-                       port_gbps=100.0, name=f"{plural(servers, 'server')}, 4 optical switches, 100 Gbit/s ports")
-    return replace(cluster, servers=max(servers, cluster.servers), devices_per_server=max(devices, cluster.devices_per_server),
-                   ports_per_switch=max(servers, cluster.ports_per_switch), name="")
+        return Cluster(
+            servers=servers,
+            devices_per_server=devices,
+            ports_per_server=4,
+            switches=4,
+            ports_per_switch=servers,
+            port_gbps=100.0,
+            name=f"{plural(servers, 'server')}, 4 optical switches, 100 Gbit/s ports",
+        )
+    return replace(
+        cluster,
+        servers=max(servers, cluster.servers),
+        devices_per_server=max(devices, cluster.devices_per_server),
+        ports_per_switch=max(servers, cluster.ports_per_switch),
+        name="",
+    )
 
 
 def cluster_words(cluster: Cluster) -> str:

@@ -22,12 +22,24 @@ WORTH_A_CHART_S = 0.5
 
 def prove_button(result: Result) -> None:
     """Draw the button in the sidebar, with the engine and its time limit behind a small menu."""
-    proved, running, racing = result.status == "optimal", desk().proof is not None, race_desk().heat is not None
+    proved, running, racing = (
+        result.status == "optimal",
+        desk().proof is not None,
+        race_desk().heat is not None,
+    )
     with st.sidebar:
-        st.button("Proved" if proved else "Proving …" if running else "Prove it", type="secondary" if proved else "primary",
-                  icon=":material/verified:", disabled=proved or running or racing, width="stretch", key="prove",
-                  on_click=_start, help="The race has the cores: wait for its end or cancel it." if racing else
-                  "Start the exact engine in a process of its own; sliders stay live.")
+        st.button(
+            "Proved" if proved else "Proving …" if running else "Prove it",
+            type="secondary" if proved else "primary",
+            icon=":material/verified:",
+            disabled=proved or running or racing,
+            width="stretch",
+            key="prove",
+            on_click=_start,
+            help="The race has the cores: wait for its end or cancel it."
+            if racing
+            else "Start the exact engine in a process of its own; sliders stay live.",
+        )
         with st.expander("Exact engine", key="engine_menu", type="compact"):
             engine_choice()
 
@@ -55,11 +67,18 @@ def search_panel(case: Case, result: Result, look: Look) -> None:
     events = events_of(result.story, result.bound_by)
     if not events:
         return
-    st.html(f'<p class="chart">How this answer came about<span class="under">{escape(told(events))}</span></p>')
+    st.html(
+        f'<p class="chart">How this answer came about<span class="under">{escape(told(events))}</span></p>'
+    )
     if _worth_a_chart(events, result):
         _legend(events, look)
-        chart(search(result.story, result.wall_s, look.theme, look.scale, result.bound_by), "search",
-              f"Best schedule and bound over {seconds(result.wall_s)}. {told(events)}", lambda: story_table(events), "Every step")
+        chart(
+            search(result.story, result.wall_s, look.theme, look.scale, result.bound_by),
+            "search",
+            f"Best schedule and bound over {seconds(result.wall_s)}. {told(events)}",
+            lambda: story_table(events),
+            "Every step",
+        )
     else:
         table_under("search", lambda: story_table(events), "Every step")
 
@@ -67,12 +86,19 @@ def search_panel(case: Case, result: Result, look: Look) -> None:
 def _worth_a_chart(events: tuple[Event, ...], result: Result) -> bool:
     """Whether a solve took long enough for its steps to be worth a picture."""
     proof = proof_of(events)
-    return result.engine != "list" and len(events) > 2 and (proof.elapsed_s if proof else result.wall_s) >= WORTH_A_CHART_S
+    return (
+        result.engine != "list"
+        and len(events) > 2
+        and (proof.elapsed_s if proof else result.wall_s) >= WORTH_A_CHART_S
+    )
 
 
 def _legend(events: tuple[Event, ...], look: Look) -> None:
     """Say what lines and marks mean, in a line that wraps in the narrow column."""
-    marks = [f"{GLYPHS[family]}&nbsp;{FAMILY_WORDS[family].replace(' ', '&nbsp;')}" for family in families_of(events)]
+    marks = [
+        f"{GLYPHS[family]}&nbsp;{FAMILY_WORDS[family].replace(' ', '&nbsp;')}"
+        for family in families_of(events)
+    ]
     lines = [f'<b style="color:{look.theme.primary}">━</b>&nbsp;schedule', "┅&nbsp;bound"]
     st.html(f'<p class="quiet">{"&ensp; ".join((*lines, *marks))}</p>')
 
@@ -88,15 +114,30 @@ def _live(case: Case, look: Look) -> None:
         st.rerun()
         return
     gap = 1 - proof.bound_ms / proof.incumbent_ms if proof.incumbent_ms else 0.0
-    chart_title("Searching", f"{seconds(round(proof.elapsed_s, 1))} of {seconds(proof.prepared.settings.time_limit_s)}, "
-                             f"gap {percent(max(0.0, gap))}", under=True)
+    chart_title(
+        "Searching",
+        f"{seconds(round(proof.elapsed_s, 1))} of {seconds(proof.prepared.settings.time_limit_s)}, "
+        f"gap {percent(max(0.0, gap))}",
+        under=True,
+    )
     if desk().proof_key != case.key:
-        st.html('<p class="quiet">For the setting before your last change; its result is kept for when you go back.</p>')
+        st.html(
+            '<p class="quiet">For the setting before your last change; its result is kept for when you go back.</p>'
+        )
     story = tuple(proof.story)
     _legend(events_of(story), look)
-    chart(search(story, proof.elapsed_s, look.theme, look.scale), "search_live",
-          f"Best schedule {time(proof.incumbent_ms)}, bound {time(proof.bound_ms)}, so far.")
+    chart(
+        search(story, proof.elapsed_s, look.theme, look.scale),
+        "search_live",
+        f"Best schedule {time(proof.incumbent_ms)}, bound {time(proof.bound_ms)}, so far.",
+    )
     if proof.trouble:
         st.warning(proof.trouble.replace("$", "\\$"))
-    st.button("Cancel", key="cancel", on_click=desk().cancel, width="stretch", icon=":material/stop_circle:",
-              help="Stops within a second; the best schedule so far is kept.")
+    st.button(
+        "Cancel",
+        key="cancel",
+        on_click=desk().cancel,
+        width="stretch",
+        icon=":material/stop_circle:",
+        help="Stops within a second; the best schedule so far is kept.",
+    )

@@ -34,7 +34,10 @@ class Ask:
 
     def of(self, engine: str) -> Case:
         """Return the case as one engine is asked."""
-        return replace(self.case, settings=replace(self.case.settings, engine=engine, time_limit_s=self.limit_s))
+        return replace(
+            self.case,
+            settings=replace(self.case.settings, engine=engine, time_limit_s=self.limit_s),
+        )
 
 
 @dataclass
@@ -50,7 +53,11 @@ class Heat:
     def on_the_way(self) -> Runner | None:
         """Return where the engine that runs now stands."""
         proof = self.proof
-        return None if proof is None else Runner.running(self.engine, tuple(proof.story), proof.elapsed_s)
+        return (
+            None
+            if proof is None
+            else Runner.running(self.engine, tuple(proof.story), proof.elapsed_s)
+        )
 
 
 @dataclass
@@ -83,7 +90,9 @@ class RaceDesk:
             self.note = BUSY
             return
         self.heat, self._ended = Heat(ask), False
-        self._thread = threading.Thread(target=self._work, args=(self.heat, warming), name="race", daemon=True)
+        self._thread = threading.Thread(
+            target=self._work, args=(self.heat, warming), name="race", daemon=True
+        )
         self._thread.start()
 
     def ended(self) -> bool:
@@ -102,7 +111,9 @@ class RaceDesk:
             self._ended = heat is not None
         if heat is not None:
             heat.stop.set()
-            self.note = "Stopped. The engines that had ended are kept; the others can be run from here."
+            self.note = (
+                "Stopped. The engines that had ended are kept; the others can be run from here."
+            )
 
     def close(self) -> None:
         """End the race: the tab was closed, or another begins."""

@@ -14,12 +14,27 @@ from topox_ui.session import say
 
 PREFIX = "rails."
 SCENARIO, MEASURED, UPLOAD = "scenario", "measured", "upload"
-DEGREES = ("gpus", "tensor", "pipeline", "data", "context", "expert", "microbatches", "virtual_stages")
+DEGREES = (
+    "gpus",
+    "tensor",
+    "pipeline",
+    "data",
+    "context",
+    "expert",
+    "microbatches",
+    "virtual_stages",
+)
 SCHEDULES = {"1f1b": "1F1B", "afab": "all forward", "interleaved": "interleaved"}
 CONTROLS = {"on_demand": "on demand", "provisioned": "provisioned"}
 RAILS = {"switched": "any ring", "static": "ports dealt out", "rings": "one ring"}
-SECTIONS = {"windows": "Windows", "control": "Control plane", "rivals": "Other ways to wire", "experts": "Expert parallelism",
-            "bytes": "Bytes", "advice": "Which parallelism"}
+SECTIONS = {
+    "windows": "Windows",
+    "control": "Control plane",
+    "rivals": "Other ways to wire",
+    "experts": "Expert parallelism",
+    "bytes": "Bytes",
+    "advice": "Which parallelism",
+}
 
 
 def _word(text: str) -> str:
@@ -30,19 +45,48 @@ def _word(text: str) -> str:
 
 _number, _whole = number(0, 1e9), whole(0, 10_000_000)
 READERS: dict[str, Callable[[str], Any]] = {
-    "source": _word, **dict.fromkeys(DEGREES, _whole), "schedule": one_of(SCHEDULES), "delay_ms": _number,
+    "source": _word,
+    **dict.fromkeys(DEGREES, _whole),
+    "schedule": one_of(SCHEDULES),
+    "delay_ms": _number,
     "link_up_ms": _number,
-    "control": one_of(CONTROLS), "switch": _word, "split": yes, "limit": _number, "nic_gbps": _number, "lane": _whole,
-    "latency_us": _number, "fabric": one_of(FABRICS), "iteration_ms": _number,
-    "see": one_of(SECTIONS), "from_ms": _number, "to_ms": _number, "authors": yes,
-    "billions": _number, "advice_gpus": _whole}
+    "control": one_of(CONTROLS),
+    "switch": _word,
+    "split": yes,
+    "limit": _number,
+    "nic_gbps": _number,
+    "lane": _whole,
+    "latency_us": _number,
+    "fabric": one_of(FABRICS),
+    "iteration_ms": _number,
+    "see": one_of(SECTIONS),
+    "from_ms": _number,
+    "to_ms": _number,
+    "authors": yes,
+    "billions": _number,
+    "advice_gpus": _whole,
+}
 # What the page begins with; a choice without an entry begins as the preset or the file has it.
-DEFAULTS: dict[str, Any] = {"source": "llama3-8b-perlmutter", "delay_ms": 25.0, "link_up_ms": 0.0, "control": "provisioned",
-                            "switch": "any", "split": False, "limit": 5.0, "lane": 0, "see": "windows", "authors": True,
-                            "latency_us": 0.0, "fabric": "scheduled"}
+DEFAULTS: dict[str, Any] = {
+    "source": "llama3-8b-perlmutter",
+    "delay_ms": 25.0,
+    "link_up_ms": 0.0,
+    "control": "provisioned",
+    "switch": "any",
+    "split": False,
+    "limit": 5.0,
+    "lane": 0,
+    "see": "windows",
+    "authors": True,
+    "latency_us": 0.0,
+    "fabric": "scheduled",
+}
 # A choice that only makes sense beside another one goes when that one changes.
-FORGETS = {"source": (*DEGREES, "schedule", "lane", "from_ms", "to_ms", "nic_gbps", "iteration_ms"),
-           **dict.fromkeys(DEGREES, ("lane", "from_ms", "to_ms")), "schedule": ("from_ms", "to_ms")}
+FORGETS = {
+    "source": (*DEGREES, "schedule", "lane", "from_ms", "to_ms", "nic_gbps", "iteration_ms"),
+    **dict.fromkeys(DEGREES, ("lane", "from_ms", "to_ms")),
+    "schedule": ("from_ms", "to_ms"),
+}
 
 
 @dataclass(frozen=True)
@@ -76,7 +120,9 @@ class Choices:
 def of_query(query: Mapping[str, str]) -> tuple[Choices, list[str]]:
     """Return the choices of a link, and what in it could not be understood, as ``key=value``."""
     made, ignored = understood(READERS, PREFIX, query)
-    return Choices(tuple((key, value) for key, value in made.items() if value != DEFAULTS.get(key))), ignored
+    return Choices(
+        tuple((key, value) for key, value in made.items() if value != DEFAULTS.get(key))
+    ), ignored
 
 
 def choices() -> Choices:

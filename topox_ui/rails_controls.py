@@ -30,17 +30,51 @@ from topox_ui.rails_choices import (
     widget,
 )
 
-DELAYS_MS = (0.0, 0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 3000.0)
+DELAYS_MS = (
+    0.0,
+    0.01,
+    0.1,
+    0.5,
+    1.0,
+    2.0,
+    5.0,
+    10.0,
+    15.0,
+    25.0,
+    50.0,
+    100.0,
+    200.0,
+    500.0,
+    1000.0,
+    2000.0,
+    3000.0,
+)
 LINK_UPS_MS = (0.0, 1.0, 10.0, 50.0, 100.0, 500.0, 1000.0, 3000.0, 6000.0)
 LIMITS = (0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)
 SPEEDS_GBPS = (50.0, 100.0, 200.0, 400.0, 800.0, 1600.0)
-# As the menu calls presets: a sidebar has room for about twenty letters; the whole title stands above the finding.
-SHORT = {"llama3-8b-perlmutter": "Llama 8B, 16 GPUs", "llama3.1-405b-8192": "Llama 405B, 8,192",
-         "llama3.1-405b-16384": "Llama 405B, 16,384", "llama3.1-405b-16384-cp": "Llama 405B, long text",
-         "llama3.1-405b-2048": "Llama 405B, 2,048", "llama3-70b": "Llama 70B, 512 GPUs", "mixtral-8x7b": "Mixtral 8x7B, 256",
-         "deepseek-16b": "DeepSeek 16B, 256", "toy": "Toy, 8 GPUs"}
-WORDS = {"gpus": "GPUs", "tensor": "TP", "pipeline": "PP", "data": "DP", "context": "CP", "expert": "EP",
-         "microbatches": "Microbatches", "virtual_stages": "Virtual stages"}
+# As the menu calls presets: a sidebar has room for about twenty letters; the whole title stands
+# above the finding.
+SHORT = {
+    "llama3-8b-perlmutter": "Llama 8B, 16 GPUs",
+    "llama3.1-405b-8192": "Llama 405B, 8,192",
+    "llama3.1-405b-16384": "Llama 405B, 16,384",
+    "llama3.1-405b-16384-cp": "Llama 405B, long text",
+    "llama3.1-405b-2048": "Llama 405B, 2,048",
+    "llama3-70b": "Llama 70B, 512 GPUs",
+    "mixtral-8x7b": "Mixtral 8x7B, 256",
+    "deepseek-16b": "DeepSeek 16B, 256",
+    "toy": "Toy, 8 GPUs",
+}
+WORDS = {
+    "gpus": "GPUs",
+    "tensor": "TP",
+    "pipeline": "PP",
+    "data": "DP",
+    "context": "CP",
+    "expert": "EP",
+    "microbatches": "Microbatches",
+    "virtual_stages": "Virtual stages",
+}
 ANY = "any"
 
 
@@ -58,40 +92,95 @@ def controls() -> None:
         st.html('<p class="side">What runs</p>')
         options = [*PRESETS, SCENARIO, MEASURED, UPLOAD]
         key = widget("source", now["source"] if now["source"] in options else next(iter(PRESETS)))
-        st.selectbox("What runs", options, format_func=source_words, key=key, on_change=chosen, args=("source", key),
-                     label_visibility="collapsed")
+        st.selectbox(
+            "What runs",
+            options,
+            format_func=source_words,
+            key=key,
+            on_change=chosen,
+            args=("source", key),
+            label_visibility="collapsed",
+        )
         if now["source"] == UPLOAD:
             _upload()
         if now["source"] == SCENARIO and loaded() is not None:
             key = widget("fabric", now["fabric"])
-            st.selectbox("As run on", list(FABRICS), format_func=FABRICS.__getitem__, key=key, on_change=chosen,
-                         args=("fabric", key), help="The execution whose windows are looked at.")
+            st.selectbox(
+                "As run on",
+                list(FABRICS),
+                format_func=FABRICS.__getitem__,
+                key=key,
+                on_change=chosen,
+                args=("fabric", key),
+                help="The execution whose windows are looked at.",
+            )
         if now["source"] in PRESETS:
             with st.expander("Degrees and schedule", key="rails_degrees", type="compact"):
                 _degrees(PRESETS[now["source"]])
         st.html('<p class="side">What if</p>')
         _switch()
-        _slide("Reconfiguration delay", "delay_ms", now["delay_ms"], DELAYS_MS, delay_word, on_change=_delay_moved,
-               help="Dark time of a circuit that changes; also the threshold of the windows.")
+        _slide(
+            "Reconfiguration delay",
+            "delay_ms",
+            now["delay_ms"],
+            DELAYS_MS,
+            delay_word,
+            on_change=_delay_moved,
+            help="Dark time of a circuit that changes; also the threshold of the windows.",
+        )
         key = widget("control", now["control"])
-        st.segmented_control("Controller", list(CONTROLS), format_func=CONTROLS.__getitem__, required=True, key=key,
-                             on_change=chosen, args=("control", key),
-                             help="on demand: circuits change when the traffic is ready. provisioned: as soon as the traffic "
-                                  "before has ended.")
+        st.segmented_control(
+            "Controller",
+            list(CONTROLS),
+            format_func=CONTROLS.__getitem__,
+            required=True,
+            key=key,
+            on_change=chosen,
+            args=("control", key),
+            help="on demand: circuits change when the traffic is ready. provisioned: as soon as the traffic "
+            "before has ended.",
+        )
         # Two words beside each other in a narrow sidebar.
         st.html("<style>.st-key-w_rails_control button { padding: .25rem .5rem; }</style>")
-        _slide("Link start-up", "link_up_ms", now["link_up_ms"], LINK_UPS_MS, lambda v: "0" if not v else time(v),
-               help="Until a NIC sees light again, on top of the switch: 3 to 6 s on the authors' testbed.")
-        _slide("Overhead you accept", "limit", now["limit"], LIMITS, lambda v: f"{v:g} %",
-               help="For the question: how slow may the switch be?")
+        _slide(
+            "Link start-up",
+            "link_up_ms",
+            now["link_up_ms"],
+            LINK_UPS_MS,
+            lambda v: "0" if not v else time(v),
+            help="Until a NIC sees light again, on top of the switch: 3 to 6 s on the authors' testbed.",
+        )
+        _slide(
+            "Overhead you accept",
+            "limit",
+            now["limit"],
+            LIMITS,
+            lambda v: f"{v:g} %",
+            help="For the question: how slow may the switch be?",
+        )
         if len(now.made) > ("source" in dict(now.made)):
-            st.button("Reset what-ifs", key="rails_reset", on_click=reset, width="stretch", help="Back to the preset.")
+            st.button(
+                "Reset what-ifs",
+                key="rails_reset",
+                on_click=reset,
+                width="stretch",
+                help="Back to the preset.",
+            )
 
 
-def _slide(label: str, key: str, value: float, steps: Sequence[float], words: Any, **options: Any) -> None:
+def _slide(
+    label: str, key: str, value: float, steps: Sequence[float], words: Any, **options: Any
+) -> None:
     name = widget(key, value)
-    st.select_slider(label, sorted({*steps, value}), format_func=words, key=name,
-                     on_change=options.pop("on_change", chosen), args=options.pop("args", (key, name)), **options)
+    st.select_slider(
+        label,
+        sorted({*steps, value}),
+        format_func=words,
+        key=name,
+        on_change=options.pop("on_change", chosen),
+        args=options.pop("args", (key, name)),
+        **options,
+    )
 
 
 def _delay_moved(key: str, name: str) -> None:
@@ -104,14 +193,27 @@ def _switch() -> None:
     now = choices()
     known = {one.key: one for one in TECHNOLOGIES}
     key = widget("switch", now["switch"] if now["switch"] in known else ANY)
-    st.selectbox("Switch (ports)", [ANY, *known], key=key, on_change=_switch_chosen, args=(key,),
-                 format_func=lambda name: f"{known[name].name} ({known[name].radix:,})" if name in known else "by its delay",
-                 help="Sets the delay, and refuses a rail with more ports than one such switch has.")
+    st.selectbox(
+        "Switch (ports)",
+        [ANY, *known],
+        key=key,
+        on_change=_switch_chosen,
+        args=(key,),
+        format_func=lambda name: (
+            f"{known[name].name} ({known[name].radix:,})" if name in known else "by its delay"
+        ),
+        help="Sets the delay, and refuses a rail with more ports than one such switch has.",
+    )
     if now["switch"] != ANY:
         key = widget("split", now["split"])
-        st.checkbox("Split wide rails", key=key, on_change=chosen, args=("split", key),
-                    help="A rail with more ports than the switch has takes several, side by side; fibres that join them are not "
-                         "counted.")
+        st.checkbox(
+            "Split wide rails",
+            key=key,
+            on_change=chosen,
+            args=("split", key),
+            help="A rail with more ports than the switch has takes several, side by side; fibres that join them are not "
+            "counted.",
+        )
 
 
 def _switch_chosen(key: str) -> None:
@@ -126,22 +228,52 @@ def _degrees(base: Preset) -> None:
     """Draw the degrees; GPUs follow them until they are set, and then have to be their product."""
     now = choices()
     columns = st.columns(2)
-    shown = [key for key in DEGREES if key != "virtual_stages" or (now["schedule"] or base.schedule) == "interleaved"]
+    shown = [
+        key
+        for key in DEGREES
+        if key != "virtual_stages" or (now["schedule"] or base.schedule) == "interleaved"
+    ]
     for k, name in enumerate(shown):
-        value = now[name] if now[name] is not None else product(base) if name == "gpus" else shown_degree(base, name)
+        value = (
+            now[name]
+            if now[name] is not None
+            else product(base)
+            if name == "gpus"
+            else shown_degree(base, name)
+        )
         key = widget(name, int(value))
         # A narrow sidebar has room for two short names beside each other.
         place = columns[k % 2] if len(WORDS[name]) <= 4 else st
-        place.number_input(WORDS[name], min_value=0, max_value=1_000_000, step=1, key=key, on_change=chosen,
-                                    args=(name, key), help=_HELP.get(name))
+        place.number_input(
+            WORDS[name],
+            min_value=0,
+            max_value=1_000_000,
+            step=1,
+            key=key,
+            on_change=chosen,
+            args=(name, key),
+            help=_HELP.get(name),
+        )
     key = widget("schedule", now["schedule"] or base.schedule)
-    st.selectbox("Schedule", list(SCHEDULES), format_func=SCHEDULES.__getitem__, key=key, on_change=_schedule, args=(key,))
+    st.selectbox(
+        "Schedule",
+        list(SCHEDULES),
+        format_func=SCHEDULES.__getitem__,
+        key=key,
+        on_change=_schedule,
+        args=(key,),
+    )
     nic = now["nic_gbps"] or base.nic_gbps
     _slide("NIC of a GPU", "nic_gbps", nic, SPEEDS_GBPS, lambda v: f"{v:g}G")
 
 
-_HELP = {"gpus": "TP x CP x PP x DP. Follows them until you set it.", "tensor": "Inside a server; not on the rail.",
-         "data": "FSDP shards over DP x CP.", "expert": "Taken out of DP.", "microbatches": "Of one replica in an iteration."}
+_HELP = {
+    "gpus": "TP x CP x PP x DP. Follows them until you set it.",
+    "tensor": "Inside a server; not on the rail.",
+    "data": "FSDP shards over DP x CP.",
+    "expert": "Taken out of DP.",
+    "microbatches": "Of one replica in an iteration.",
+}
 
 
 def _schedule(key: str) -> None:
@@ -195,7 +327,9 @@ def preset_chosen() -> Preset:
 
 def _upload() -> None:
     """Offer to bring a list of windows; a bad one costs a line, the one before stays."""
-    st.file_uploader("Windows (.json, .csv)", key="up_windows", max_upload_size=50, on_change=_uploaded)
+    st.file_uploader(
+        "Windows (.json, .csv)", key="up_windows", max_upload_size=50, on_change=_uploaded
+    )
     if "rails_windows" not in st.session_state:
         st.html('<p class="quiet">One row a window: length_ms, and what else you have.</p>')
     else:
@@ -224,10 +358,18 @@ def _iteration() -> None:
     if found.iteration_ms > last_end_ms(found) + 1e-9:
         return
     key = widget("iteration_ms", choices()["iteration_ms"])
-    st.number_input("Iteration, ms", min_value=0.0, max_value=1e9, step=100.0, key=key, on_change=chosen,
-                    args=("iteration_ms", key), placeholder=f"{found.iteration_ms:,.6g}",
-                    help="The file does not say how long the iteration lasts; without it, it ends with its last window, and the "
-                         "overhead comes out too large.")
+    st.number_input(
+        "Iteration, ms",
+        min_value=0.0,
+        max_value=1e9,
+        step=100.0,
+        key=key,
+        on_change=chosen,
+        args=("iteration_ms", key),
+        placeholder=f"{found.iteration_ms:,.6g}",
+        help="The file does not say how long the iteration lasts; without it, it ends with its last window, and the "
+        "overhead comes out too large.",
+    )
 
 
 def last_end_ms(found: WindowList) -> float:

@@ -17,7 +17,8 @@ from topox_ui.rails_runs import run_of
 from topox_ui.rails_subject import Lane, Listed, Simulated, Subject
 from topox_ui.show import table_under
 
-# What the paper's first version says of its own job: windows above 1 ms (Fig. 4a), and at 100 ms (Fig. 8), as shares.
+# What the paper's first version says of its own job: windows above 1 ms (Fig. 4a), and at 100 ms
+# (Fig. 8), as shares.
 ABOVE_1_MS, AT_MS = "> 75\u00a0%", 100.0
 PUBLISHED = {"on_demand": 0.065, "provisioned": 0.035}
 ORDERS = {"layer": "layer by layer", "pass": "after each pass", "last": "after the last"}
@@ -50,11 +51,13 @@ def chosen_of_the_match(subject: Subject) -> None:
         return
     preset, windows = subject.preset, run_of(subject.undisturbed()).windows
     longest = max(windows, key=lambda one: one.length_ms)
-    st.html('<p class="quiet"><b>A selected match</b>: the paper does not print in which order FSDP sends; of six orders this '
-            "is the one of its Table 2. The share above 1\u00a0ms rests on an assumption, the "
-            f"{preset.host_ms:g}\u00a0ms that the host takes to launch a pass; computing is scaled until the iteration lasts the "
-            f"measured {time(preset.iteration_ms or 0.0)}. The longest window, {time(longest.length_ms)}, is before a "
-            f"{longest.operation.replace('_', ' ')}; only in the mean is it before the reduce-scatter, as published.</p>")
+    st.html(
+        '<p class="quiet"><b>A selected match</b>: the paper does not print in which order FSDP sends; of six orders this '
+        "is the one of its Table 2. The share above 1\u00a0ms rests on an assumption, the "
+        f"{preset.host_ms:g}\u00a0ms that the host takes to launch a pass; computing is scaled until the iteration lasts the "
+        f"measured {time(preset.iteration_ms or 0.0)}. The longest window, {time(longest.length_ms)}, is before a "
+        f"{longest.operation.replace('_', ' ')}; only in the mean is it before the reduce-scatter, as published.</p>"
+    )
     table_under("orders", lambda: _orders(preset), "What the other orders give")
 
 
@@ -62,18 +65,35 @@ def _beside(subject: Simulated, lane: Lane) -> None:
     """Draw here, paper and later measurement in three rows."""
     windows = run_of(subject.undisturbed()).windows
     measured = sum(one.length_ms > 1 for one in WINDOWS) / len(WINDOWS)
-    rows = [("windows above 1\u00a0ms", percent(share_above(windows, 1.0)), ABOVE_1_MS, percent(measured))]
+    rows = [
+        (
+            "windows above 1\u00a0ms",
+            percent(share_above(windows, 1.0)),
+            ABOVE_1_MS,
+            percent(measured),
+        )
+    ]
     curves = curves_of(subject, lane)
     theirs = {one.control: one.overhead[one.delay_ms.index(AT_MS)] for one in measured_curves()}
     for control, words in WORDS.items():
         at = dict(zip(curves[control].delay_ms, curves[control].overhead, strict=True))
-        rows.append((f"{time(AT_MS)}, {words}", percent(at[AT_MS]) if AT_MS in at else "–", percent(PUBLISHED[control]),
-                     percent(theirs[control])))
+        rows.append(
+            (
+                f"{time(AT_MS)}, {words}",
+                percent(at[AT_MS]) if AT_MS in at else "–",
+                percent(PUBLISHED[control]),
+                percent(theirs[control]),
+            )
+        )
     cells = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
-    st.html("<style>.beside { font-size: .82rem; border-collapse: collapse; width: 100%; } .beside td, .beside th { text-align: "
-            "right; padding: .1rem 0 .1rem .5rem; border: 0; font-weight: 400; } .beside td:first-child { text-align: left; "
-            "padding-left: 0; } .beside td:nth-child(2) { font-weight: 650; } .beside th { opacity: .75; }</style>"
-            '<table class="beside"><tr><th></th><th>here</th><th>paper</th><th>measured later</th></tr>' + cells + "</table>")
+    st.html(
+        "<style>.beside { font-size: .82rem; border-collapse: collapse; width: 100%; } .beside td, .beside th { text-align: "
+        "right; padding: .1rem 0 .1rem .5rem; border: 0; font-weight: 400; } .beside td:first-child { text-align: left; "
+        "padding-left: 0; } .beside td:nth-child(2) { font-weight: 650; } .beside th { opacity: .75; }</style>"
+        '<table class="beside"><tr><th></th><th>here</th><th>paper</th><th>measured later</th></tr>'
+        + cells
+        + "</table>"
+    )
 
 
 @st.cache_data(max_entries=4, show_spinner="Simulating six orders")
@@ -82,16 +102,27 @@ def _orders_of(digest: str, _preset: Preset) -> list[dict[str, object]]:  # noqa
     for regather in (False, True):
         for reduce in REDUCTIONS:
             job = _preset.changed(regather=regather, reduce=reduce)
-            base, prompt = answer(Question(UNDISTURBED, job, rail)), answer(Question(UNDISTURBED, job.changed(host_ms=0.0), rail))
+            base, prompt = (
+                answer(Question(UNDISTURBED, job, rail)),
+                answer(Question(UNDISTURBED, job.changed(host_ms=0.0), rail)),
+            )
             both = answer(Question(BOTH, job, rail, AT_MS))
-            assert isinstance(base, RailRun) and isinstance(prompt, RailRun) and not isinstance(both, RailRun)
+            assert (
+                isinstance(base, RailRun)
+                and isinstance(prompt, RailRun)
+                and not isinstance(both, RailRun)
+            )
             on_demand, provisioned = (100 * (value / base.iteration_ms - 1) for value in both)
-            rows.append({
-                "gathers again": "yes" if regather else "no",
-                "scatters": ORDERS[reduce] + (" (here)" if job == _preset else ""),
-                "above 1 ms (%)": 100 * share_above(base.windows, 1.0),
-                "host 0 ms (%)": 100 * share_above(prompt.windows, 1.0),
-                "on demand (%)": on_demand, "provisioned (%)": provisioned})
+            rows.append(
+                {
+                    "gathers again": "yes" if regather else "no",
+                    "scatters": ORDERS[reduce] + (" (here)" if job == _preset else ""),
+                    "above 1 ms (%)": 100 * share_above(base.windows, 1.0),
+                    "host 0 ms (%)": 100 * share_above(prompt.windows, 1.0),
+                    "on demand (%)": on_demand,
+                    "provisioned (%)": provisioned,
+                }
+            )
     return rows
 
 

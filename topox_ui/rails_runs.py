@@ -20,7 +20,8 @@ from topox_core.rails.questions import Answer, Job, Question, answer, iteration_
 from topox_ui.attending import attend
 from topox_ui.solving import BUSY, places
 
-# Nodes of an iteration: up to the first, a whole curve is simulated at once; up to the second, one run is.
+# Nodes of an iteration: up to the first, a whole curve is simulated at once; up to the second, one
+# run is.
 CURVE_AT_ONCE, RUN_AT_ONCE = 700, 8_000
 SOON_S = 2.5
 MOST_TIMES, MOST_RUNS = 4_000, 24
@@ -49,7 +50,9 @@ class RailDesk:
 
     def keep(self, question: Question, found: Answer) -> None:
         """Keep an answer; the oldest are forgotten."""
-        kept, most = (self.runs, MOST_RUNS) if isinstance(found, RailRun) else (self.times, MOST_TIMES)
+        kept, most = (
+            (self.runs, MOST_RUNS) if isinstance(found, RailRun) else (self.times, MOST_TIMES)
+        )
         cast("OrderedDict[Question, Any]", kept)[question.key] = found
         while len(kept) > most:
             kept.popitem(last=False)
@@ -73,7 +76,9 @@ class RailDesk:
         """Have what is not known answered, in this order; what runs for another setting is ended first."""
         self.close()
         self.note = ""
-        open_ones = [one.key for one in questions if self.known(one) is None and one.key not in self.failed]
+        open_ones = [
+            one.key for one in questions if self.known(one) is None and one.key not in self.failed
+        ]
         if not open_ones:
             return
         if not self.places.acquire(blocking=False):
@@ -103,7 +108,9 @@ class RailDesk:
         except InputError as error:
             self.failed[question] = str(error)
         except (WorkerDied, CancelledError) as error:
-            self.failed[question] = self.note = f"{str(error) or 'it was cancelled'}. Try a smaller job."
+            self.failed[question] = self.note = (
+                f"{str(error) or 'it was cancelled'}. Try a smaller job."
+            )
 
     def cancel(self) -> None:
         """Stop at once; what was answered is kept."""
@@ -170,7 +177,6 @@ def answered(questions: Sequence[Question]) -> bool:
             desk.keep(one, answer(one))
             desk.pace_s[one.job] = time.monotonic() - began
     return True
-
 
 
 def run_of(question: Question) -> RailRun:

@@ -33,8 +33,16 @@ def closer(subject: Subject, pattern: Pattern, look: Look) -> None:
     have = sections_of(subject)
     see = choices()["see"] if choices()["see"] in have else have[0]
     key = widget("see", see)
-    st.segmented_control("Look closer", have, format_func=SECTIONS.__getitem__, key=key, required=True, on_change=chosen,
-                         args=("see", key), label_visibility="collapsed")
+    st.segmented_control(
+        "Look closer",
+        have,
+        format_func=SECTIONS.__getitem__,
+        key=key,
+        required=True,
+        on_change=chosen,
+        args=("see", key),
+        label_visibility="collapsed",
+    )
     preset = subject_preset(subject)
     try:
         if see == "windows":
@@ -58,10 +66,17 @@ def figures_of(subject: Subject, pattern: Pattern, look: Look) -> Figures:
     lane, now, dark = lane_of(pattern), choices(), dark_ms()
     traffic, windows = pattern.of(lane)
     figures: Figures = {
-        "Pattern": lambda: strip(traffic, windows, dark, (0.0, max(pattern.iteration_ms, 1e-9)), look.theme),
+        "Pattern": lambda: strip(
+            traffic, windows, dark, (0.0, max(pattern.iteration_ms, 1e-9)), look.theme
+        ),
         "Delay study": lambda: overhead_curves(
-            [one for one in curves_of(subject, lane).values() if one.delay_ms], float(now["delay_ms"]), float(now["limit"]) / 100,
-            {one.name: one.reconfiguration_ms for one in TECHNOLOGIES}, look.theme)}
+            [one for one in curves_of(subject, lane).values() if one.delay_ms],
+            float(now["delay_ms"]),
+            float(now["limit"]) / 100,
+            {one.name: one.reconfiguration_ms for one in TECHNOLOGIES},
+            look.theme,
+        ),
+    }
     if pattern.windows:
         figures["Windows"] = lambda: cdf(pattern.windows, dark, look.theme)
     return figures

@@ -85,7 +85,8 @@ Subject = Simulated | Listed
 class Pattern:
     """Windows and traffic of every lane (rank and rail) of a subject, switching taking no time.
 
-    ``drawn_evenly``: a list gave no times, so that the traffic between its windows is drawn with equal widths.
+    ``drawn_evenly``: a list gave no times, so that the traffic between its windows is drawn with
+    equal widths.
     """
 
     windows: tuple[Window, ...]
@@ -96,12 +97,16 @@ class Pattern:
     @cached_property
     def lanes(self) -> list[Lane]:
         """Ranks and rails, in order."""
-        return sorted({(w.rank, w.rail) for w in self.windows} | {(s.rank, s.rail) for s in self.traffic})
+        return sorted(
+            {(w.rank, w.rail) for w in self.windows} | {(s.rank, s.rail) for s in self.traffic}
+        )
 
     def of(self, lane: Lane) -> tuple[tuple[Stretch, ...], tuple[Window, ...]]:
         """Return traffic and windows of one lane."""
-        return (tuple(one for one in self.traffic if (one.rank, one.rail) == lane),
-                tuple(one for one in self.windows if (one.rank, one.rail) == lane))
+        return (
+            tuple(one for one in self.traffic if (one.rank, one.rail) == lane),
+            tuple(one for one in self.windows if (one.rank, one.rail) == lane),
+        )
 
 
 def subject() -> Subject | None:
@@ -121,27 +126,41 @@ def subject() -> Subject | None:
     if now["source"] == SCENARIO:
         return _of_scenario()
     if now["source"] == MEASURED:
-        return Listed(measured_list(), "Measured by the authors", "Llama 3 8B on 16 GPUs", WINDOWS_PROVENANCE)
+        return Listed(
+            measured_list(), "Measured by the authors", "Llama 3 8B on 16 GPUs", WINDOWS_PROVENANCE
+        )
     brought = uploaded_windows()
     return None if brought is None else _of_file(brought)
 
 
 def _of_file(brought: WindowList) -> Listed:
     """Return the reader's list, with the length of the iteration that the file or the reader gives."""
-    words, given, end = f"{plural(len(brought.windows), 'window')} of a file", choices()["iteration_ms"], last_end_ms(brought)
+    words, given, end = (
+        f"{plural(len(brought.windows), 'window')} of a file",
+        choices()["iteration_ms"],
+        last_end_ms(brought),
+    )
     if given is None:
         open_end = brought.iteration_ms <= end + 1e-9
-        return Listed(brought, brought.name, words + (", taken to end the iteration" if open_end else ""))
+        return Listed(
+            brought, brought.name, words + (", taken to end the iteration" if open_end else "")
+        )
     if given < end - 1e-6:
-        raise InputError(f"must be at least {end:,.15g}, where the last window ends (got {given:,.15g})", file="settings",
-                         field="iteration_ms")
+        raise InputError(
+            f"must be at least {end:,.15g}, where the last window ends (got {given:,.15g})",
+            file="settings",
+            field="iteration_ms",
+        )
     return Listed(replace(brought, iteration_ms=float(given)), brought.name, words)
 
 
 def _control() -> dict[str, Any]:
     now = choices()
-    return {"reconfiguration_ms": float(now["delay_ms"]), "link_up_ms": float(now["link_up_ms"]),
-            "provisioned": now["control"] == "provisioned"}
+    return {
+        "reconfiguration_ms": float(now["delay_ms"]),
+        "link_up_ms": float(now["link_up_ms"]),
+        "provisioned": now["control"] == "provisioned",
+    }
 
 
 def _check_switch(servers: int, together: int) -> None:
@@ -153,8 +172,12 @@ def _check_switch(servers: int, together: int) -> None:
     parts = fits(one, servers, split=bool(now["split"]))
     most = one.radix // 2
     if parts > 1 and together > most:
-        raise InputError(f"groups of {together} servers do not fit the {most} that one switch of {one.name} joins, so the rail "
-                         "cannot be split", file="settings", field="switch")
+        raise InputError(
+            f"groups of {together} servers do not fit the {most} that one switch of {one.name} joins, so the rail "
+            "cannot be split",
+            file="settings",
+            field="switch",
+        )
 
 
 def switches_needed(servers: int) -> int:
@@ -174,16 +197,29 @@ def _of_scenario() -> Simulated | None:
     run = runs[fabric]
     key = f"{case.key}|{contest.options}|{fabric}|{run.iteration_ms!r}"
     rail = Rail(nic_gbps=case.cluster.ports_per_server * case.cluster.port_gbps, **_control())
-    return Simulated(Recorded(key, run.execution), rail, found.title,
-                     f"{plural(case.cluster.servers, 'server')}, as run on: {contest.labels[fabric].lower()}")
+    return Simulated(
+        Recorded(key, run.execution),
+        rail,
+        found.title,
+        f"{plural(case.cluster.servers, 'server')}, as run on: {contest.labels[fabric].lower()}",
+    )
 
 
 def measured_list() -> WindowList:
     """Return the authors' window list; it has no times, so windows stand where equal traffic between them would put them."""
     use = {"DP": "fsdp", "PP": "pp"}
-    return even(WindowList("measured-by-the-authors", WINDOWS_ITERATION_MS, tuple(
-        Window(0, 0, use[before], use[after], "", 0.0, one.length_ms, 0.0)
-        for one in WINDOWS for before, after in [one.transition.split(">")]), False))
+    return even(
+        WindowList(
+            "measured-by-the-authors",
+            WINDOWS_ITERATION_MS,
+            tuple(
+                Window(0, 0, use[before], use[after], "", 0.0, one.length_ms, 0.0)
+                for one in WINDOWS
+                for before, after in [one.transition.split(">")]
+            ),
+            False,
+        )
+    )
 
 
 def even(found: WindowList) -> WindowList:
@@ -199,7 +235,9 @@ def even(found: WindowList) -> WindowList:
 
 @st.cache_resource(max_entries=24, show_spinner=False)
 def _pattern(key: str, _run: RailRun) -> Pattern:  # noqa: ARG001
-    return Pattern(_run.windows, strip(_run.iteration, _run.start_ms, _run.end_ms), _run.iteration_ms)
+    return Pattern(
+        _run.windows, strip(_run.iteration, _run.start_ms, _run.end_ms), _run.iteration_ms
+    )
 
 
 def pattern_of_run(job: Simulated, run: RailRun) -> Pattern:
@@ -211,8 +249,13 @@ def pattern_of_list(listed: Listed) -> Pattern:
     """Return the pattern of a list, lane by lane."""
     found = listed.found if listed.found.timed else even(listed.found)
     lanes = sorted({(one.rank, one.rail) for one in found.windows})
-    traffic = [stretch for lane in lanes
-               for stretch in traffic_between([one for one in found.windows if (one.rank, one.rail) == lane], found.iteration_ms)]
+    traffic = [
+        stretch
+        for lane in lanes
+        for stretch in traffic_between(
+            [one for one in found.windows if (one.rank, one.rail) == lane], found.iteration_ms
+        )
+    ]
     return Pattern(found.windows, tuple(traffic), found.iteration_ms, not found.timed)
 
 
@@ -223,7 +266,9 @@ def lane_words(subject: Subject, run: RailRun | None, lane: Lane, rails: int) ->
     if run is not None and subject_preset(subject) is not None:
         iteration = run.iteration
         stands = int(iteration.stands_for[rank])
-        words = f"Stage {int(iteration.stage[rank])}" + (f", {plural(stands, 'server')} alike" if stands > 1 else "")
+        words = f"Stage {int(iteration.stage[rank])}" + (
+            f", {plural(stands, 'server')} alike" if stands > 1 else ""
+        )
     return words + (f", rail {rail}" if rails > 1 else "")
 
 

@@ -75,22 +75,55 @@ def _fabrics(text: str) -> str:
 
 
 CLUSTER_KEYS: dict[str, Callable[[str], Any]] = {
-    "port_gbps": _number, "ports_per_server": _whole, "switches": _whole, "ports_per_switch": _whole, "slot_ms": _number,
-    "reconfiguration_ms": _number, "duplex": one_of(DUPLEXES), "latency_us": _number}
+    "port_gbps": _number,
+    "ports_per_server": _whole,
+    "switches": _whole,
+    "ports_per_switch": _whole,
+    "slot_ms": _number,
+    "reconfiguration_ms": _number,
+    "duplex": one_of(DUPLEXES),
+    "latency_us": _number,
+}
 LOWERING_KEYS: dict[str, Callable[[str], Any]] = {"rings": _whole, "all_reduce_on_network": yes}
 SWITCH_KEYS: dict[str, Callable[[str], Any]] = {
-    "circuits": one_of(("continuous", "per-slot")), "share_circuits": yes, "exclusive_devices": yes, "any_port": yes}
+    "circuits": one_of(("continuous", "per-slot")),
+    "share_circuits": yes,
+    "exclusive_devices": yes,
+    "any_port": yes,
+}
 SETTING_KEYS: dict[str, Callable[[str], Any]] = {
-    "model": one_of(("physical", "paper")), **SWITCH_KEYS, **LOWERING_KEYS, "tick": _tick,
-    "engine": one_of(("auto", "highs", "cpsat", "printed")), "time_limit_s": _number, "threads": _cores}
+    "model": one_of(("physical", "paper")),
+    **SWITCH_KEYS,
+    **LOWERING_KEYS,
+    "tick": _tick,
+    "engine": one_of(("auto", "highs", "cpsat", "printed")),
+    "time_limit_s": _number,
+    "threads": _cores,
+}
 VIEW_KEYS: dict[str, Callable[[str], Any]] = {
-    "from_ms": _number, "to_ms": _number, "slot": lambda text: _whole(str(int(text) + 1)) - 1,
-    "fabrics": _fabrics, "fat_tree": one_of(("cost", "racks", "full")), "cost_ratio": _ratio, "oversubscription": _ratio,
-    "servers_per_rack": _whole, "variant": one_of(("published", "released")), "degree": _degree,
-    "traffic": one_of(("graph", "ring")), "step": lambda text: _whole(str(int(text) + 1)) - 1, "race_s": _race}
+    "from_ms": _number,
+    "to_ms": _number,
+    "slot": lambda text: _whole(str(int(text) + 1)) - 1,
+    "fabrics": _fabrics,
+    "fat_tree": one_of(("cost", "racks", "full")),
+    "cost_ratio": _ratio,
+    "oversubscription": _ratio,
+    "servers_per_rack": _whole,
+    "variant": one_of(("published", "released")),
+    "degree": _degree,
+    "traffic": one_of(("graph", "ring")),
+    "step": lambda text: _whole(str(int(text) + 1)) - 1,
+    "race_s": _race,
+}
 # Choices of view that a link need not carry, because they are what a page begins with.
-VIEW_DEFAULTS: dict[str, Any] = {"fabrics": ",".join(FABRICS), "fat_tree": "cost", "oversubscription": 4.0,
-                                 "variant": "published", "traffic": "graph", "race_s": 5.0}
+VIEW_DEFAULTS: dict[str, Any] = {
+    "fabrics": ",".join(FABRICS),
+    "fat_tree": "cost",
+    "oversubscription": 4.0,
+    "variant": "published",
+    "traffic": "graph",
+    "race_s": 5.0,
+}
 PARAMETER = "set."
 # What a link says to one page alone; that page reads it.
 OF_PAGES = ("rails.", "cost.")
@@ -130,23 +163,39 @@ class Scenario:
             settings["any_port"] = None
         if key == "circuits" and value == "continuous":
             settings |= {"share_circuits": False, "any_port": False}
-        after = replace(self, cluster=_put(self.cluster, cluster, _of(file)), settings=self._settings(settings))
+        after = replace(
+            self, cluster=_put(self.cluster, cluster, _of(file)), settings=self._settings(settings)
+        )
         made = after.made()
         if made.circuits == "per-slot" and after.changed(file).reconfiguration_ms > 0:
-            after = replace(after, cluster=_put(after.cluster, {"reconfiguration_ms": 0.0}, _of(file)))
-        elif key in ("model", "circuits") and made.circuits == "continuous" and after.value("reconfiguration_ms") == 0:
+            after = replace(
+                after, cluster=_put(after.cluster, {"reconfiguration_ms": 0.0}, _of(file))
+            )
+        elif (
+            key in ("model", "circuits")
+            and made.circuits == "continuous"
+            and after.value("reconfiguration_ms") == 0
+        ):
             after = replace(after, cluster=_put(after.cluster, {"reconfiguration_ms": None}, {}))
         now = after.changed(file)
         if not made.any_port and now.ports_per_server % now.switches:
             fitting = max(1, round(now.ports_per_server / now.switches)) * now.switches
-            after = replace(after, cluster=_put(after.cluster, {"ports_per_server": fitting}, _of(file)))
+            after = replace(
+                after, cluster=_put(after.cluster, {"ports_per_server": fitting}, _of(file))
+            )
         return after
 
     def _settings(self, changes: dict[str, Any]) -> Choices:
         model = changes.get("model", dict(self.settings).get("model", "physical"))
         preset = Settings.of(model)
-        defaults = {**{k: getattr(preset, k) for k in (*SWITCH_KEYS, "tick", "engine", "time_limit_s", "threads")},
-                    **{k: getattr(preset.lowering, k) for k in LOWERING_KEYS}, "model": "physical"}
+        defaults = {
+            **{
+                k: getattr(preset, k)
+                for k in (*SWITCH_KEYS, "tick", "engine", "time_limit_s", "threads")
+            },
+            **{k: getattr(preset.lowering, k) for k in LOWERING_KEYS},
+            "model": "physical",
+        }
         return _put(self.settings, changes, defaults)
 
     def changed(self, file: Cluster) -> Cluster:
@@ -172,7 +221,9 @@ class Scenario:
             return {}
         query: dict[str, str] = {self.source: self.name}
         query |= {PARAMETER + key: str(value) for key, value in self.parameters}
-        return query | {key: _word(value) for key, value in (*self.cluster, *self.settings, *self.view)}
+        return query | {
+            key: _word(value) for key, value in (*self.cluster, *self.settings, *self.view)
+        }
 
 
 def of_query(query: Mapping[str, str], names: Mapping[str, Any]) -> tuple[Scenario, list[str]]:
@@ -199,10 +250,18 @@ def of_query(query: Mapping[str, str], names: Mapping[str, Any]) -> tuple[Scenar
     for key, text in query.items():
         if key in ("sample", "workload") or key.startswith(OF_PAGES):
             continue
-        if key.startswith(PARAMETER) and source == "workload" and key[len(PARAMETER):] in names["workload"][name]:
-            parameters[key[len(PARAMETER):]] = text
+        if (
+            key.startswith(PARAMETER)
+            and source == "workload"
+            and key[len(PARAMETER) :] in names["workload"][name]
+        ):
+            parameters[key[len(PARAMETER) :]] = text
             continue
-        for part, readers in (("cluster", CLUSTER_KEYS), ("settings", SETTING_KEYS), ("view", VIEW_KEYS)):
+        for part, readers in (
+            ("cluster", CLUSTER_KEYS),
+            ("settings", SETTING_KEYS),
+            ("view", VIEW_KEYS),
+        ):
             if key in readers:
                 try:
                     chosen[part][key] = readers[key](text)
@@ -211,7 +270,9 @@ def of_query(query: Mapping[str, str], names: Mapping[str, Any]) -> tuple[Scenar
                 break
         else:
             ignored.append(_told(key, text))
-    cluster, settings, view = (tuple(chosen[part].items()) for part in ("cluster", "settings", "view"))
+    cluster, settings, view = (
+        tuple(chosen[part].items()) for part in ("cluster", "settings", "view")
+    )
     return Scenario(source, name, tuple(parameters.items()), cluster, settings, view), ignored
 
 
@@ -232,4 +293,8 @@ def _of(cluster: Cluster) -> dict[str, Any]:
 def _put(choices: Choices, changes: Mapping[str, Any], defaults: Mapping[str, Any]) -> Choices:
     """Return choices with changes on top; None and the default itself take a choice away."""
     after = {**dict(choices), **changes}
-    return tuple((k, v) for k, v in after.items() if v is not None and not (k in defaults and defaults[k] == v))
+    return tuple(
+        (k, v)
+        for k, v in after.items()
+        if v is not None and not (k in defaults and defaults[k] == v)
+    )

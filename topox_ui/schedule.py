@@ -41,13 +41,22 @@ def schedule_kpis(case: Case, result: Result, now: Measures) -> None:
     makespan = result.makespan_ms or 0.0
     gap = result.gap or 0.0
     shown, bound = apart((makespan, result.bound_ms))
-    devices, ports = (case.cluster.servers * each for each in (case.cluster.devices_per_server, case.cluster.ports_per_server))
+    devices, ports = (
+        case.cluster.servers * each
+        for each in (case.cluster.devices_per_server, case.cluster.ports_per_server)
+    )
     kpis(
         [
             (
                 "Iteration",
                 shown,
-                *_change(makespan, before.makespan_ms if before else None, "ms", _by(result), worse_up=True),
+                *_change(
+                    makespan,
+                    before.makespan_ms if before else None,
+                    "ms",
+                    _by(result),
+                    worse_up=True,
+                ),
             ),
             (
                 "Gap to bound",
@@ -111,7 +120,13 @@ def _by(result: Result) -> str:
 
 
 def _change(
-    value: float, before: float | None, unit: str, first: str, *, worse_up: bool = False, neutral: bool = False
+    value: float,
+    before: float | None,
+    unit: str,
+    first: str,
+    *,
+    worse_up: bool = False,
+    neutral: bool = False,
 ) -> tuple[str, str, str]:
     """Return the line under a KPI, its arrow and its colour: colours tell better from worse, arrows the direction."""
     if before is None:

@@ -10,7 +10,8 @@ from topox_core.errors import InputError
 from topox_ui.loading import Loaded, known_names, load, loaded
 from topox_ui.scenario import Scenario, of_query
 
-# Query keys that a page reads and writes itself (topox_ui/jobs_choices.py); the scenario leaves them alone.
+# Query keys that a page reads and writes itself (topox_ui/jobs_choices.py); the scenario leaves
+# them alone.
 OF_A_PAGE = ("jobs.",)
 
 
@@ -87,7 +88,14 @@ def restore() -> None:
             state["written"] = query
             return
         if new.source == "none":
-            new = Scenario(scenario().source, scenario().name, scenario().parameters, new.cluster, new.settings, new.view)
+            new = Scenario(
+                scenario().source,
+                scenario().name,
+                scenario().parameters,
+                new.cluster,
+                new.settings,
+                new.view,
+            )
         _load_link(new)
         state["written"] = query
         state.pop("touched", None)
@@ -95,7 +103,11 @@ def restore() -> None:
 
 def _load_link(new: Scenario) -> None:
     now = scenario()
-    if (new.source, new.name, new.parameters) == (now.source, now.name, now.parameters) and loaded() is not None:
+    if (new.source, new.name, new.parameters) == (
+        now.source,
+        now.name,
+        now.parameters,
+    ) and loaded() is not None:
         st.session_state["scenario"] = new
         return
     try:

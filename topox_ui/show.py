@@ -34,7 +34,9 @@ def told(kicker: str = "") -> Iterator[None]:
         st.stop()
 
 
-def chart(figure: go.Figure, key: str, alt: str, table: Table | None = None, table_name: str = "Table") -> None:
+def chart(
+    figure: go.Figure, key: str, alt: str, table: Table | None = None, table_name: str = "Table"
+) -> None:
     """Draw a figure and, when it is opened, the table of what it shows."""
     st.plotly_chart(figure, theme=None, config=PLAIN, key=key, alt=alt)
     if table is not None:
@@ -54,10 +56,14 @@ def frame(content: Any, **options: Any) -> None:
     if isinstance(content, Mapping):
         content = pd.DataFrame(content)
     rows = len(content.data if hasattr(content, "data") else content)
-    st.dataframe(content, hide_index=True, placeholder="", height="content" if rows <= 16 else 420, **options)
+    st.dataframe(
+        content, hide_index=True, placeholder="", height="content" if rows <= 16 else 420, **options
+    )
 
 
 def kpis(values: Sequence[tuple[str, str, str, str, str]]) -> None:
     """Draw a row of KPIs: name, value, line under it, its arrow (``up``, ``down``, ``off``), and colour (``normal`` ...)."""
-    for column, (name, value, line, arrow, colour) in zip(st.columns(len(values)), values, strict=True):
+    for column, (name, value, line, arrow, colour) in zip(
+        st.columns(len(values)), values, strict=True
+    ):
         column.metric(name, value, line, delta_arrow=arrow, delta_color=colour)  # type: ignore[arg-type]

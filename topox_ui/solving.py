@@ -94,7 +94,9 @@ class Desk:
             self.places.release()
             raise
         self.proof, self.proof_key, self._ended = proof, case.key, False
-        self._attendant = threading.Thread(target=self._attend, args=(proof,), name="attend proof", daemon=True)
+        self._attendant = threading.Thread(
+            target=self._attend, args=(proof,), name="attend proof", daemon=True
+        )
         self._attendant.start()
 
     def ended(self) -> bool:
@@ -161,9 +163,15 @@ class Desk:
             if before.bound_ms > result.bound_ms:
                 proved = before.bound_ms >= (result.makespan_ms or 0.0)
                 line = StoryLine(result.wall_s, result.makespan_ms, before.bound_ms, ANOTHER_SOLVE)
-                result = replace(result, bound_ms=before.bound_ms, bound_by=before.bound_by, bound_tasks=before.bound_tasks,
-                                 story=(*result.story, line), status="optimal" if proved else result.status,
-                                 stopped_by="proof" if proved else result.stopped_by)
+                result = replace(
+                    result,
+                    bound_ms=before.bound_ms,
+                    bound_by=before.bound_by,
+                    bound_tasks=before.bound_tasks,
+                    story=(*result.story, line),
+                    status="optimal" if proved else result.status,
+                    stopped_by="proof" if proved else result.stopped_by,
+                )
         self.results[key] = result
         while len(self.results) > MOST_KEPT:
             self.results.pop(next(iter(self.results)))

@@ -34,8 +34,9 @@ def search_view(model: Model, request: Request, look: Look) -> None:
     if desk.poll() and not desk.note:
         st.rerun()
     answer = desk.answers.get(request.key)
-    kicker = f"Strategy · {model.name} · {plural(request.servers, 'server')}, {request.ports} × {request.port_gbps:g}G, " + (
-        "one switch" if request.network == "switch" else "circuits fixed before the job"
+    kicker = (
+        f"Strategy · {model.name} · {plural(request.servers, 'server')}, {request.ports} × {request.port_gbps:g}G, "
+        + ("one switch" if request.network == "switch" else "circuits fixed before the job")
     )
     measured, every = _sources(request.graph)
     if answer is None:
@@ -66,9 +67,20 @@ def search_view(model: Model, request: Request, look: Look) -> None:
         _live(request, look)
     elif answer is not None:
         _answer(request, answer, look)
-    told = "all measured" if measured == every else f"{measured} of {plural(every, 'cost')} measured, the rest a roofline"
-    chart_title("What an operator costs", f"ms on one server, forward + backward, by number of partitions; {told}", under=True)
-    frame(_costs(request.graph, request.servers), column_config={"parameters": st.column_config.NumberColumn(format="localized")})
+    told = (
+        "all measured"
+        if measured == every
+        else f"{measured} of {plural(every, 'cost')} measured, the rest a roofline"
+    )
+    chart_title(
+        "What an operator costs",
+        f"ms on one server, forward + backward, by number of partitions; {told}",
+        under=True,
+    )
+    frame(
+        _costs(request.graph, request.servers),
+        column_config={"parameters": st.column_config.NumberColumn(format="localized")},
+    )
     st.html(f'<p class="quiet">{escape(request.graph.source)}</p>')
 
 
@@ -81,8 +93,12 @@ def _headline(kicker: str, request: Request, answer: Answer) -> None:
         )
     else:
         words = f"Data parallel, <b>{time(answer.start_ms)}</b>, is the best strategy found"
-    headline(kicker, words + (": every strategy was tried." if proved else "; a better one may exist."))
-    changed = sum(a != b for a, b in zip(answer.strategy.placements, answer.start.placements, strict=True))
+    headline(
+        kicker, words + (": every strategy was tried." if proved else "; a better one may exist.")
+    )
+    changed = sum(
+        a != b for a, b in zip(answer.strategy.placements, answer.start.placements, strict=True)
+    )
     whole = sum(p.partitions == 1 for p in answer.strategy.placements)
     kpis(
         [
@@ -100,7 +116,13 @@ def _headline(kicker: str, request: Request, answer: Answer) -> None:
                 "off",
                 "off",
             ),
-            ("Operators moved", count(changed), f"of {plural(len(request.graph.operators), 'operator')}", "off", "off"),
+            (
+                "Operators moved",
+                count(changed),
+                f"of {plural(len(request.graph.operators), 'operator')}",
+                "off",
+                "off",
+            ),
             ("Whole operators", count(whole), "on one server each", "off", "off"),
         ]
     )
@@ -119,7 +141,8 @@ def _live(request: Request, look: Look) -> None:
     if done >= request.settings.proposals:
         words += "; now every change of one operator"
     bar.progress(
-        min(1.0, done / max(1, request.settings.proposals)), text=f"{done:,} of {request.settings.proposals:,} proposals{words}"
+        min(1.0, done / max(1, request.settings.proposals)),
+        text=f"{done:,} of {request.settings.proposals:,} proposals{words}",
     )
     stop.button(
         "Cancel",
@@ -150,14 +173,24 @@ def _answer(request: Request, answer: Answer, look: Look) -> None:
     with left:
         chart_title("The walk", "accepted moves by reason; line: the best so far", under=True)
         chart(
-            walk((), answer.moves, answer.start_ms, answer.iteration_ms, answer.proposals, look.theme, look.scale),
+            walk(
+                (),
+                answer.moves,
+                answer.start_ms,
+                answer.iteration_ms,
+                answer.proposals,
+                look.theme,
+                look.scale,
+            ),
             "walk",
             f"Iteration time against proposals: from {short(answer.start_ms)} to {short(answer.iteration_ms)} ms in "
             f"{len(answer.moves)} accepted moves.",
             lambda: _moves(answer),
             "Every accepted move",
         )
-        chart_title("The best strategy", "beside data parallel; what differs comes first", under=True)
+        chart_title(
+            "The best strategy", "beside data parallel; what differs comes first", under=True
+        )
         frame(_strategy_table(request, answer))
     with right:
         chart_title("Who works on what", "operators down, servers across", under=True)
@@ -215,7 +248,9 @@ def _sources(graph: OperatorGraph) -> tuple[int, int]:
 
 def _costs(graph: OperatorGraph, servers: int) -> pd.DataFrame:
     """Return a row an operator, a column a number of partitions that suits the servers; a star marks measured times."""
-    partitions = sorted({p for operator in graph.operators for p in graph.choices(operator, servers)})
+    partitions = sorted(
+        {p for operator in graph.operators for p in graph.choices(operator, servers)}
+    )
     rows = []
     for operator in graph.operators:
         allowed = graph.choices(operator, servers)
@@ -227,7 +262,9 @@ def _costs(graph: OperatorGraph, servers: int) -> pd.DataFrame:
                 "cost from": " and ".join(sorted(source)) or "none",
                 "parameters": operator.parameters,
                 **{
-                    f"in {p}": operator.costs[p].forward_ms + operator.costs[p].backward_ms if p in allowed else None
+                    f"in {p}": operator.costs[p].forward_ms + operator.costs[p].backward_ms
+                    if p in allowed
+                    else None
                     for p in partitions
                 },
             }
@@ -240,9 +277,17 @@ def _take_away(request: Request, answer: Answer) -> None:
     name = f"{request.graph.name}-{request.servers}"
     memory = request.settings.memory_gb
     with st.popover("Download", icon=":material/download:"):
-        offer("Strategy (JSON)", lambda: dump_strategy(answer.strategy), f"{name}.strategy.json", "application/json")
         offer(
-            "Data parallel (JSON)", lambda: dump_strategy(answer.start), f"{name}-data-parallel.strategy.json", "application/json"
+            "Strategy (JSON)",
+            lambda: dump_strategy(answer.strategy),
+            f"{name}.strategy.json",
+            "application/json",
+        )
+        offer(
+            "Data parallel (JSON)",
+            lambda: dump_strategy(answer.start),
+            f"{name}-data-parallel.strategy.json",
+            "application/json",
         )
         offer(
             "Task graph (JSON)",
@@ -282,4 +327,7 @@ def use_graph(tasks: TaskGraph, servers: int, ports: int, port_gbps: float) -> N
         name=f"{plural(servers, 'server')}, {ports} optical switches, {port_gbps:g} Gbit/s ports",
     )
     adopt(Loaded(tasks, cluster, tasks.name), Scenario("upload", tasks.name))
-    say("info", f"{tasks.name} is loaded: {plural(len(tasks.tasks), 'task')}. Schedule, Circuits, Compare and Topology show it.")
+    say(
+        "info",
+        f"{tasks.name} is loaded: {plural(len(tasks.tasks), 'task')}. Schedule, Circuits, Compare and Topology show it.",
+    )

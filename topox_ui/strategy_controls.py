@@ -33,7 +33,9 @@ def recall() -> None:
 
 def remember() -> None:
     """Keep the values of this page's widgets for when the reader comes back."""
-    values = {str(key): st.session_state[key] for key in st.session_state if str(key).startswith(KEPT)}
+    values = {
+        str(key): st.session_state[key] for key in st.session_state if str(key).startswith(KEPT)
+    }
     st.session_state["strategy_kept"] = {**st.session_state.get("strategy_kept", {}), **values}
 
 
@@ -43,7 +45,9 @@ def pick_model() -> tuple[Model, str, int]:
     with st.sidebar:
         st.divider()
         st.html('<p class="side">Model</p>')
-        name = st.selectbox("Model", list(MODELS), key="w_strategy_model", label_visibility="collapsed")
+        name = st.selectbox(
+            "Model", list(MODELS), key="w_strategy_model", label_visibility="collapsed"
+        )
         model = MODELS[str(name)]
         st.html(f'<p class="quiet">{escape(model.meaning)}</p>')
         way = "search"
@@ -61,16 +65,26 @@ def pick_model() -> tuple[Model, str, int]:
                 )
             )
         choices = sorted({*SERVERS, model.servers})
-        servers = st.select_slider("Servers", choices, value=model.servers, key=f"w_strategy_servers_of_{model.name}")
+        servers = st.select_slider(
+            "Servers", choices, value=model.servers, key=f"w_strategy_servers_of_{model.name}"
+        )
     return model, way, int(servers)
 
 
 def pick_request(graph: OperatorGraph, servers: int) -> Request:
     """Draw the search's choices in the sidebar; raises InputError where an imported strategy does not suit the model."""
     with st.sidebar:
-        ports = int(st.select_slider("Ports per server", PORTS, value=4, key="w_strategy_search_ports"))
+        ports = int(
+            st.select_slider("Ports per server", PORTS, value=4, key="w_strategy_search_ports")
+        )
         speed = float(
-            st.select_slider("Port speed", SPEEDS, value=100.0, key="w_strategy_search_speed", format_func=lambda v: f"{v:g}G")
+            st.select_slider(
+                "Port speed",
+                SPEEDS,
+                value=100.0,
+                key="w_strategy_search_speed",
+                format_func=lambda v: f"{v:g}G",
+            )
         )
         network = str(
             st.segmented_control(
@@ -84,7 +98,15 @@ def pick_request(graph: OperatorGraph, servers: int) -> Request:
                 "job, found anew as the strategy changes (TopoOpt's two searches in turn).",
             )
         )
-        budget = int(st.select_slider("Proposals", BUDGETS, value=1_000, key="w_strategy_budget", format_func=lambda v: f"{v:,}"))
+        budget = int(
+            st.select_slider(
+                "Proposals",
+                BUDGETS,
+                value=1_000,
+                key="w_strategy_budget",
+                format_func=lambda v: f"{v:,}",
+            )
+        )
         with st.expander("More choices", key="more_search", type="compact"):
             memory = float(
                 st.number_input(
@@ -106,7 +128,11 @@ def pick_request(graph: OperatorGraph, servers: int) -> Request:
                     help="A strategy dT ms slower is taken with probability exp(-alpha dT).",
                 )
             )
-            seed = int(st.number_input("Seed", value=0, min_value=0, max_value=1_000_000, step=1, key="w_strategy_seed"))
+            seed = int(
+                st.number_input(
+                    "Seed", value=0, min_value=0, max_value=1_000_000, step=1, key="w_strategy_seed"
+                )
+            )
     remember()
     settings = SearchSettings(budget, alpha, seed, memory)
     fixed, start = _imported(graph, servers)
@@ -123,7 +149,11 @@ def _imported(graph: OperatorGraph, servers: int) -> tuple[tuple[Any, ...], Stra
     data, name = known
     strategy = load_strategy(data, name, graph)
     if strategy.servers != servers:
-        raise InputError(f"must be {servers}, the servers chosen here (got {strategy.servers})", file=name, field="servers")
+        raise InputError(
+            f"must be {servers}, the servers chosen here (got {strategy.servers})",
+            file=name,
+            field="servers",
+        )
     if st.session_state.get("w_strategy_import_as", "fixed") == "fixed":
         return strategy.placements, None
     return (), strategy
@@ -132,7 +162,9 @@ def _imported(graph: OperatorGraph, servers: int) -> tuple[tuple[Any, ...], Stra
 def import_box() -> None:
     """Offer to bring a strategy file."""
     with st.popover("Import", icon=":material/upload:"):
-        file = st.file_uploader("Strategy (.strategy.json)", type=["json"], key="w_strategy_file", max_upload_size=5)
+        file = st.file_uploader(
+            "Strategy (.strategy.json)", type=["json"], key="w_strategy_file", max_upload_size=5
+        )
         now = st.session_state.get("strategy_file")
         chosen = (file.getvalue(), file.name) if file is not None else None
         if chosen != now:

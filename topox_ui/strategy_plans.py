@@ -29,10 +29,17 @@ LISTED = 300
 def pick_cluster(servers: int, shape: Shape) -> tuple[GpuCluster, int]:
     """Draw the choices in the sidebar; return the GPUs and the sequences of an iteration."""
     with st.sidebar:
-        gpus = int(st.select_slider("GPUs per server", (1, 2, 4, 8, 16), value=8, key="w_strategy_gpus"))
+        gpus = int(
+            st.select_slider("GPUs per server", (1, 2, 4, 8, 16), value=8, key="w_strategy_gpus")
+        )
         memory = float(
             st.number_input(
-                "Memory of a GPU, GB", value=80.0, min_value=0.0, max_value=10_000.0, step=8.0, key="w_strategy_gpu_memory"
+                "Memory of a GPU, GB",
+                value=80.0,
+                min_value=0.0,
+                max_value=10_000.0,
+                step=8.0,
+                key="w_strategy_gpu_memory",
             )
         )
         speed = float(
@@ -67,11 +74,16 @@ def plans_view(model: Model, cluster: GpuCluster, batch: int, look: Look) -> Non
     """Draw the ranked plans; raises InputError where none fits."""
     shape = model.shape
     assert shape is not None
-    kicker = f"Strategy · {model.name} · {plural(cluster.gpus, 'GPU')}, {cluster.memory_gb:g} GB each"
+    kicker = (
+        f"Strategy · {model.name} · {plural(cluster.gpus, 'GPU')}, {cluster.memory_gb:g} GB each"
+    )
     try:
         found = _ranked(f"{model.name}|{cluster}|{batch}", shape, cluster, batch)
     except InputError as error:
-        headline(kicker, "<b>No plan</b> can run like this: give GPUs more memory, take more servers, or change the batch.")
+        headline(
+            kicker,
+            "<b>No plan</b> can run like this: give GPUs more memory, take more servers, or change the batch.",
+        )
         st.error(str(error).replace("$", "\\$"), icon="⚠️")
         return
     best = found.best
@@ -83,10 +95,34 @@ def plans_view(model: Model, cluster: GpuCluster, batch: int, look: Look) -> Non
     kpis(
         [
             ("Iteration", time(best.time.total_ms), "in closed form", "off", "off"),
-            ("Of peak", percent(best.time.utilisation), f"{cluster.tflops:g} TFLOP/s a GPU", "off", "off"),
-            ("Memory", f"{short(best.memory.total_bytes / 1e9)} GB", f"of {cluster.memory_gb:g}, fullest stage", "off", "off"),
-            ("Too large", count(found.too_large), f"of {plural(found.considered, 'plan')}", "off", "off"),
-            ("Bubble", percent(best.time.bubble_ms / best.time.total_ms), "filling and draining the pipeline", "off", "off"),
+            (
+                "Of peak",
+                percent(best.time.utilisation),
+                f"{cluster.tflops:g} TFLOP/s a GPU",
+                "off",
+                "off",
+            ),
+            (
+                "Memory",
+                f"{short(best.memory.total_bytes / 1e9)} GB",
+                f"of {cluster.memory_gb:g}, fullest stage",
+                "off",
+                "off",
+            ),
+            (
+                "Too large",
+                count(found.too_large),
+                f"of {plural(found.considered, 'plan')}",
+                "off",
+                "off",
+            ),
+            (
+                "Bubble",
+                percent(best.time.bubble_ms / best.time.total_ms),
+                "filling and draining the pipeline",
+                "off",
+                "off",
+            ),
         ]
     )
     names = [plan_word(one) for one in found.ranked[:LISTED]]
@@ -111,9 +147,15 @@ def plans_view(model: Model, cluster: GpuCluster, batch: int, look: Look) -> Non
         plan_bars(found.ranked[:SHOWN], look.theme, look.scale),
         "plans",
         "Iteration time of the fastest plans: "
-        + "; ".join(f"{plan_word(one)} {short(one.time.total_ms)} ms" for one in found.ranked[:SHOWN]),
+        + "; ".join(
+            f"{plan_word(one)} {short(one.time.total_ms)} ms" for one in found.ranked[:SHOWN]
+        ),
     )
-    chart_title("The plans that fit", f"the first {count(len(names))} of {count(len(found.ranked))}", under=True)
+    chart_title(
+        "The plans that fit",
+        f"the first {count(len(names))} of {count(len(found.ranked))}",
+        under=True,
+    )
     frame(_table(found.ranked[:LISTED]))
 
 
@@ -150,7 +192,10 @@ def _take_away(model: Model, shape: Shape, cluster: GpuCluster, one: RankedPlan)
     name = f"{model.name}-{cluster.servers}"
     with st.popover("Download", icon=":material/download:"):
         offer(
-            "Plan (JSON)", lambda: dump_plan(model.name, cluster.servers, one.plan), f"{name}.strategy.json", "application/json"
+            "Plan (JSON)",
+            lambda: dump_plan(model.name, cluster.servers, one.plan),
+            f"{name}.strategy.json",
+            "application/json",
         )
         offer(
             "Task graph (JSON)",

@@ -52,7 +52,14 @@ def run(request: Request, stop: Callable[[], bool], tell: Callable[[Progress], N
     if request.network == "switch":
         evaluate = FastEvaluator(graph, non_blocking(servers, request.ports, request.port_gbps))
         return search(
-            graph, servers, evaluate, request.settings, fixed=request.fixed, start=request.start, stop=stop, on_progress=tell
+            graph,
+            servers,
+            evaluate,
+            request.settings,
+            fixed=request.fixed,
+            start=request.start,
+            stop=stop,
+            on_progress=tell,
         )
 
     def find(tasks: TaskGraph) -> Layout:
@@ -91,7 +98,9 @@ class SearchDesk:
             self.note = BUSY
             return
         self.request, self.told, self._failed, self._stop = request, [], None, threading.Event()
-        self._thread = threading.Thread(target=self._work, args=(request, self._stop), daemon=True, name="strategy search")
+        self._thread = threading.Thread(
+            target=self._work, args=(request, self._stop), daemon=True, name="strategy search"
+        )
         self._thread.start()
 
     def _work(self, request: Request, stop: threading.Event) -> None:

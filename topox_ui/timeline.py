@@ -32,9 +32,22 @@ def timeline(result: Result, parts: Drawn, look: Look) -> None:
     with st.container(key="timeline"):
         lanes = _lanes(parts, _picked(result) or HINT)
         window = _window(parts, lanes, execution.makespan_ms, execution.cluster.slot_ms)
-        whole = overview(parts.image, parts.image_rows, lanes, execution.makespan_ms, window, look.theme, look.scale)
-        st.plotly_chart(whole, theme=None, config=PLAIN, key="overview",
-                        alt=f"The whole iteration of {short(execution.makespan_ms)} ms, server by server; the window is framed.")
+        whole = overview(
+            parts.image,
+            parts.image_rows,
+            lanes,
+            execution.makespan_ms,
+            window,
+            look.theme,
+            look.scale,
+        )
+        st.plotly_chart(
+            whole,
+            theme=None,
+            config=PLAIN,
+            key="overview",
+            alt=f"The whole iteration of {short(execution.makespan_ms)} ms, server by server; the window is framed.",
+        )
         figure = gantt(execution, parts.bars, lanes, window, parts.chain, look.theme, look.scale)
         shown = in_view(parts.bars, lanes, window)
         st.plotly_chart(
@@ -67,7 +80,10 @@ def _window(parts: Drawn, lanes: Lanes, makespan_ms: float, slot_ms: float) -> t
     low, high = now.value("from_ms"), now.value("to_ms")
     if low is None and high is None:
         low, high = first_window(parts.bars, lanes, makespan_ms, slot_ms)
-    low, high = min(low or 0.0, makespan_ms), min(high if high is not None else makespan_ms, makespan_ms)
+    low, high = (
+        min(low or 0.0, makespan_ms),
+        min(high if high is not None else makespan_ms, makespan_ms),
+    )
     if high - low < makespan_ms * 1e-4:
         low, high = 0.0, makespan_ms
     step = _step(makespan_ms)
@@ -80,8 +96,16 @@ def _window(parts: Drawn, lanes: Lanes, makespan_ms: float, slot_ms: float) -> t
     if tuple(st.session_state.get(key, ())) != (low, high):
         st.session_state[key] = (low, high)
     with st.container(key="w"):
-        st.select_slider("Time window", ends, value=(low, high), format_func=lambda v: f"{v:,.9g} ms", key=key,
-                         on_change=_windowed, args=(key,), label_visibility="collapsed")
+        st.select_slider(
+            "Time window",
+            ends,
+            value=(low, high),
+            format_func=lambda v: f"{v:,.9g} ms",
+            key=key,
+            on_change=_windowed,
+            args=(key,),
+            label_visibility="collapsed",
+        )
     return low, high
 
 
@@ -95,7 +119,8 @@ def _step(makespan_ms: float) -> float:
 def _windowed(key: str) -> None:
     drawn_key, *drawn = st.session_state.get("window_drawn", ("",))
     low, high = st.session_state[key]
-    # A slider drawn anew reports its first value as a change; one that is gone may report its last value once more.
+    # A slider drawn anew reports its first value as a change; one that is gone may report its last
+    # value once more.
     if low < high and key == drawn_key and [low, high] != drawn:
         choose("from_ms", low)
         choose("to_ms", high)
@@ -116,8 +141,13 @@ def _lanes(parts: Drawn, note: str) -> Lanes:
     title, choice = st.columns([3.2, 1], vertical_alignment="bottom")
     with title:
         chart_title("Timeline", note)
-    first = choice.selectbox("Servers in view", firsts, key=key, label_visibility="collapsed",
-                             format_func=lambda s: f"servers {s} to {min(s + most, lanes.servers) - 1}")
+    first = choice.selectbox(
+        "Servers in view",
+        firsts,
+        key=key,
+        label_visibility="collapsed",
+        format_func=lambda s: f"servers {s} to {min(s + most, lanes.servers) - 1}",
+    )
     return lanes.showing(first, first + most - 1)
 
 
@@ -134,10 +164,16 @@ def _picked(result: Result) -> str:
     node = graph.ids.index(task) if task in graph.ids else -1
     waits = ""
     if node >= 0:
-        before = graph.pred_idx[graph.pred_ptr[node]:graph.pred_ptr[node + 1]]
-        names = [graph.ids[i] for i in before[np.argsort(-execution.end_ms[before])].tolist() if graph.ids[i]]
+        before = graph.pred_idx[graph.pred_ptr[node] : graph.pred_ptr[node + 1]]
+        names = [
+            graph.ids[i]
+            for i in before[np.argsort(-execution.end_ms[before])].tolist()
+            if graph.ids[i]
+        ]
         if names:
-            waits = f" · after {', '.join(names[:2])}" + (f" and {len(names) - 2} more" if len(names) > 2 else "")
+            waits = f" · after {', '.join(names[:2])}" + (
+                f" and {len(names) - 2} more" if len(names) > 2 else ""
+            )
     words = f" · {what} · {place} · {start} to {end} ms ({lasts} ms){waits}{' · critical' if critical else ''}"
     return f"<b>{escape(task)}</b>{escape(words)}"
 

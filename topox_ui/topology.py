@@ -10,7 +10,16 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.figures.numbers import count, plural, short, size
-from topox_core.figures.topology import Frame, bandwidth_tax, frames, hop_matrix, hops, loads, ring, used_for
+from topox_core.figures.topology import (
+    Frame,
+    bandwidth_tax,
+    frames,
+    hop_matrix,
+    hops,
+    loads,
+    ring,
+    used_for,
+)
 from topox_core.graph.lowering import lower
 from topox_core.topology.finder import Demand, Found, demand_of, find_layout
 from topox_core.topology.traffic import all_reduce_demand
@@ -71,10 +80,20 @@ def controls(case: Case) -> None:
             help="Circuits out of and into each server. The other pages use the cluster's ports per server, "
             f"{case.cluster.ports_per_server}.",
         )
-        pick("Algorithm", "variant", VARIANTS, viewed(now, "variant"),
-             "TopoOpt (NSDI 2023) as the paper prints it, or as the code that came with it does it.")
-        pick("Traffic", "traffic", TRAFFIC, viewed(now, "traffic"),
-             "Of the loaded task graph, or of one all-reduce over all servers: the textbook case.")
+        pick(
+            "Algorithm",
+            "variant",
+            VARIANTS,
+            viewed(now, "variant"),
+            "TopoOpt (NSDI 2023) as the paper prints it, or as the code that came with it does it.",
+        )
+        pick(
+            "Traffic",
+            "traffic",
+            TRAFFIC,
+            viewed(now, "traffic"),
+            "Of the loaded task graph, or of one all-reduce over all servers: the textbook case.",
+        )
 
 
 def lay(case: Case) -> Laid:
@@ -94,7 +113,11 @@ def lay(case: Case) -> Laid:
 @st.cache_resource(max_entries=24, show_spinner="Laying circuits")
 def _laid(key: str, _case: Case, degree: int, variant: str, traffic: str) -> Laid:
     servers = _case.cluster.servers
-    demand = all_reduce_demand(servers) if traffic == "ring" else demand_of(lower(_case.graph, _case.settings.lowering), servers)
+    demand = (
+        all_reduce_demand(servers)
+        if traffic == "ring"
+        else demand_of(lower(_case.graph, _case.settings.lowering), servers)
+    )
     found = find_layout(demand, degree, variant)
     return Laid(demand, found, frames(found), bandwidth_tax(found, demand), key)
 
@@ -108,9 +131,17 @@ def topology_headline(loaded: Loaded, case: Case, laid: Laid) -> None:
     """Write what was laid and what it costs."""
     found, far = laid.found, laid.found.hops
     sets = [f"<b>{found.degree_all_reduce}</b> for rings"] if found.degree_all_reduce else []
-    sets += [f"<b>{found.degree_model_parallel}</b> for matchings"] if found.degree_model_parallel else []
+    sets += (
+        [f"<b>{found.degree_model_parallel}</b> for matchings"]
+        if found.degree_model_parallel
+        else []
+    )
     traffic = escape(loaded.title) if viewed(scenario(), "traffic") == "graph" else "one all-reduce"
-    cut = f" {plural(far.unreachable, 'pair')} that never talk cannot reach one another." if far.unreachable else ""
+    cut = (
+        f" {plural(far.unreachable, 'pair')} that never talk cannot reach one another."
+        if far.unreachable
+        else ""
+    )
     headline(
         f"Topology · {traffic} · {cluster_words(case.cluster)}, as {found.variant}",
         f"Of <b>{found.degree}</b> circuits a server, {' and '.join(sets)}: any server reaches any other in at most "
@@ -122,10 +153,18 @@ def topology_headline(loaded: Loaded, case: Case, laid: Laid) -> None:
             ("Diameter", plural(far.diameter, "hop"), "farthest two servers", "off", "off"),
             ("Mean distance", f"{short(far.mean)} hops", "over all pairs", "off", "off"),
             ("Bandwidth tax", short(laid.tax), "hops a byte travels", "off", "off"),
-            ("Links", count(len(source)), f"{plural(int(parallel.sum()), 'circuit')} in all", "off", "off"),
+            (
+                "Links",
+                count(len(source)),
+                f"{plural(int(parallel.sum()), 'circuit')} in all",
+                "off",
+                "off",
+            ),
             (
                 "Rings carry",
-                size(laid.demand.all_reduce_bytes) if laid.demand.model_parallel_bytes else "everything",
+                size(laid.demand.all_reduce_bytes)
+                if laid.demand.model_parallel_bytes
+                else "everything",
                 f"of {size(laid.demand.all_reduce_bytes + laid.demand.model_parallel_bytes)}"
                 if laid.demand.model_parallel_bytes
                 else "no other traffic",
@@ -156,7 +195,9 @@ def _player(laid: Laid, look: Look) -> None:
             st.rerun()
     at = _buttons(at, last)
     picture = laid.pictures[at]
-    st.html(f'<p class="note"><b>{STEP_WORDS.get(picture.step.kind, picture.step.kind)}.</b> {escape(picture.words)}</p>')
+    st.html(
+        f'<p class="note"><b>{STEP_WORDS.get(picture.step.kind, picture.step.kind)}.</b> {escape(picture.words)}</p>'
+    )
     left, right = st.columns([1.1, 1], gap="medium")
     servers = laid.found.layout.servers
     with left:
@@ -174,7 +215,11 @@ def _player(laid: Laid, look: Look) -> None:
     with right:
         matrix = _hops(laid.key, laid, at)
         reach = matrix[matrix > 0]
-        note = f"{short(float(reach.mean()))} on average, {int(reach.max())} at most" if len(reach) else "no circuit yet"
+        note = (
+            f"{short(float(reach.mean()))} on average, {int(reach.max())} at most"
+            if len(reach)
+            else "no circuit yet"
+        )
         missing = int((matrix < 0).sum())
         chart_title(
             "Hops from server (down) to server (across)",
@@ -232,7 +277,16 @@ def _buttons(at: int, last: int) -> int:
         key = f"w_step_{last}"
         if st.session_state.get(key) != at:
             st.session_state[key] = at
-        bar.slider("Step", 0, last, key=key, format="%d", label_visibility="collapsed", on_change=_slid, args=(key,))
+        bar.slider(
+            "Step",
+            0,
+            last,
+            key=key,
+            format="%d",
+            label_visibility="collapsed",
+            on_change=_slid,
+            args=(key,),
+        )
     told.html(f'<p class="quiet">step {at} of {last}</p>')
     return at
 
@@ -271,7 +325,11 @@ def _route(laid: Laid) -> tuple[tuple[int, ...], ...]:
     if paths is None:
         found = laid.found.network
         paths = found.shortest_paths(a, b) if found.connected(a, b) else ()
-        said = "they never talk; a shortest path" if paths else "no path leads there, and they never talk"
+        said = (
+            "they never talk; a shortest path"
+            if paths
+            else "no path leads there, and they never talk"
+        )
     else:
         said = "one route" if len(paths) == 1 else f"{len(paths)} routes, equal shares"
     row[2].html(f'<p class="quiet">{said}</p>')
@@ -307,7 +365,10 @@ def _details(picture: Frame) -> None:
         if chosen and kind == "candidates":
             rows["chosen"] = ["✓" if p in chosen else "" for p in rows["stride"]]
     elif kind == "matching":
-        rows = {"pair": [f"S{a} ↔ S{b}" for a, b, _ in data["pairs"]], "bytes between": [size(w) for *_, w in data["pairs"]]}
+        rows = {
+            "pair": [f"S{a} ↔ S{b}" for a, b, _ in data["pairs"]],
+            "bytes between": [size(w) for *_, w in data["pairs"]],
+        }
     elif kind == "route":
         rows = {
             "talking pairs": [data["pairs"]],
@@ -330,7 +391,9 @@ def link_table(laid: Laid) -> None:
     purpose, carried = used_for(found), loads(found, laid.demand)
     planes: dict[tuple[int, int], list[str]] = {}
     wiring = found.wiring
-    for a, b, plane in zip(wiring.source.tolist(), wiring.destination.tolist(), wiring.plane.tolist(), strict=True):
+    for a, b, plane in zip(
+        wiring.source.tolist(), wiring.destination.tolist(), wiring.plane.tolist(), strict=True
+    ):
         planes.setdefault((a, b), []).append(str(plane))
     rows = list(zip(source, destination, strict=True))[:MOST_LINKS]
     busiest = max(carried.values(), default=0.0)
@@ -343,9 +406,15 @@ def link_table(laid: Laid) -> None:
                 "laid for": [purpose.get(pair, "") for pair in rows],
                 "port plane": [", ".join(planes.get(pair, [])) for pair in rows],
                 "carries (bytes)": [carried.get(pair, 0.0) for pair in rows],
-                "of the busiest": [carried.get(pair, 0.0) / busiest if busiest else 0.0 for pair in rows],
+                "of the busiest": [
+                    carried.get(pair, 0.0) / busiest if busiest else 0.0 for pair in rows
+                ],
             },
-            column_config={"of the busiest": st.column_config.ProgressColumn(format="percent", min_value=0.0, max_value=1.0)},
+            column_config={
+                "of the busiest": st.column_config.ProgressColumn(
+                    format="percent", min_value=0.0, max_value=1.0
+                )
+            },
         )
         if len(source) > MOST_LINKS:
             st.caption(f"The first {MOST_LINKS:,} of {len(source):,} links.")
@@ -356,4 +425,6 @@ def load_words(laid: Laid) -> str:
     carried = np.array(list(loads(laid.found, laid.demand).values()))
     if not len(carried):
         return ""
-    return f"The busiest link carries {short(float(carried.max() / carried.mean()))} times the mean."
+    return (
+        f"The busiest link carries {short(float(carried.max() / carried.mean()))} times the mean."
+    )

@@ -33,31 +33,91 @@ def what_ifs(loaded: Loaded) -> None:
         st.divider()
         st.html('<p class="side">What if</p>')
         per_slot = settings.circuits == "per-slot"
-        _slide("Reconfiguration delay", "reconfiguration_ms", DELAYS_MS, cluster, lambda v: f"{v:g} ms", disabled=per_slot,
-               help="Dark time of a port that changes its circuit, in whole slots." if not per_slot else
-               "Circuits that are drawn afresh each slot pay no delay: let circuits stay to charge one.")
-        _slide("Port speed", "port_gbps", SPEEDS_GBPS, cluster, lambda v: f"{v:g}G", help="Gbit/s of one port, each way.")
-        _slide("Circuit switches", "switches", SWITCHES, cluster, str,
-               help="Optical switches; ports follow, so that every server has equally many on each.")
-        _slide("Ports per server", "ports_per_server", _port_choices(cluster, settings), cluster, str,
-               help="Optical ports of one server, spread evenly over the switches.")
-        pick("Circuits", "circuits", CIRCUIT_WORDS, settings.circuits,
-              "stay: a transfer keeps its circuit while it lasts. may move: circuits are drawn afresh each slot, as printed.")
+        _slide(
+            "Reconfiguration delay",
+            "reconfiguration_ms",
+            DELAYS_MS,
+            cluster,
+            lambda v: f"{v:g} ms",
+            disabled=per_slot,
+            help="Dark time of a port that changes its circuit, in whole slots."
+            if not per_slot
+            else "Circuits that are drawn afresh each slot pay no delay: let circuits stay to charge one.",
+        )
+        _slide(
+            "Port speed",
+            "port_gbps",
+            SPEEDS_GBPS,
+            cluster,
+            lambda v: f"{v:g}G",
+            help="Gbit/s of one port, each way.",
+        )
+        _slide(
+            "Circuit switches",
+            "switches",
+            SWITCHES,
+            cluster,
+            str,
+            help="Optical switches; ports follow, so that every server has equally many on each.",
+        )
+        _slide(
+            "Ports per server",
+            "ports_per_server",
+            _port_choices(cluster, settings),
+            cluster,
+            str,
+            help="Optical ports of one server, spread evenly over the switches.",
+        )
+        pick(
+            "Circuits",
+            "circuits",
+            CIRCUIT_WORDS,
+            settings.circuits,
+            "stay: a transfer keeps its circuit while it lasts. may move: circuits are drawn afresh each slot, as printed.",
+        )
         more = st.expander("More what-ifs", key="more_what_ifs", type="compact")
         with more:
             _more(cluster, settings)
         if now.cluster or now.settings:
-            st.button("Reset what-ifs", on_click=reset, width="stretch", help="Back to the values of the files.")
+            st.button(
+                "Reset what-ifs",
+                on_click=reset,
+                width="stretch",
+                help="Back to the values of the files.",
+            )
 
 
 def _more(cluster: Cluster, settings: Settings) -> None:
-    pick("Model", "model", MODEL_WORDS, settings.model,
-          "physical: what hardware can do. as printed: eqs 2-10 of the TOPO-X paper, to the letter.")
-    _slide("Slot", "slot_ms", SLOTS_MS, cluster, lambda v: f"{v:g} ms", help="Circuits change on slot boundaries.")
-    pick("Duplex", "duplex", DUPLEX_WORDS, cluster.duplex,
-          "full: a port sends and receives at once. half: in + out together fit the ports (eq. 8 as printed).")
-    _slide("Circuits per switch", "ports_per_switch", _doubling(cluster.servers), cluster, str,
-           help="Circuits that one switch carries at once (eq. 7).")
+    pick(
+        "Model",
+        "model",
+        MODEL_WORDS,
+        settings.model,
+        "physical: what hardware can do. as printed: eqs 2-10 of the TOPO-X paper, to the letter.",
+    )
+    _slide(
+        "Slot",
+        "slot_ms",
+        SLOTS_MS,
+        cluster,
+        lambda v: f"{v:g} ms",
+        help="Circuits change on slot boundaries.",
+    )
+    pick(
+        "Duplex",
+        "duplex",
+        DUPLEX_WORDS,
+        cluster.duplex,
+        "full: a port sends and receives at once. half: in + out together fit the ports (eq. 8 as printed).",
+    )
+    _slide(
+        "Circuits per switch",
+        "ports_per_switch",
+        _doubling(cluster.servers),
+        cluster,
+        str,
+        help="Circuits that one switch carries at once (eq. 7).",
+    )
     key = widget("rings", settings.lowering.rings)
     st.select_slider(
         "Rings of a collective",
@@ -67,23 +127,57 @@ def _more(cluster: Cluster, settings: Settings) -> None:
         args=("rings", key),
         help="A ring all-reduce is split over this many rings; fewer where the group has fewer distinct ones.",
     )
-    _flip("All-reduce on the network", "all_reduce_on_network", settings.lowering.all_reduce_on_network,
-          "Off: all-reduces take no time on the network, as in most rows of TOPO-X Table III.")
-    _flip("Devices do one task at a time", "exclusive_devices", settings.exclusive_devices,
-          "Off as printed: compute tasks then overlap freely on a device.")
+    _flip(
+        "All-reduce on the network",
+        "all_reduce_on_network",
+        settings.lowering.all_reduce_on_network,
+        "Off: all-reduces take no time on the network, as in most rows of TOPO-X Table III.",
+    )
+    _flip(
+        "Devices do one task at a time",
+        "exclusive_devices",
+        settings.exclusive_devices,
+        "Off as printed: compute tasks then overlap freely on a device.",
+    )
     stay = settings.circuits == "continuous"
-    _flip("A pair's transfers share a circuit", "share_circuits", settings.share_circuits,
-          "Eq. 6 as printed: each at full rate. Only with circuits that may move.", disabled=stay)
-    _flip("A server may use any switch", "any_port", settings.any_port,
-          "Eqs 9 and 10 as printed: at most one port on each switch. Only with circuits that may move.", disabled=stay)
+    _flip(
+        "A pair's transfers share a circuit",
+        "share_circuits",
+        settings.share_circuits,
+        "Eq. 6 as printed: each at full rate. Only with circuits that may move.",
+        disabled=stay,
+    )
+    _flip(
+        "A server may use any switch",
+        "any_port",
+        settings.any_port,
+        "Eqs 9 and 10 as printed: at most one port on each switch. Only with circuits that may move.",
+        disabled=stay,
+    )
 
 
-def _slide(label: str, key: str, choices: Iterable[Any], cluster: Cluster, words: Callable[[Any], str], *, help: str,
-           disabled: bool = False) -> None:
+def _slide(
+    label: str,
+    key: str,
+    choices: Iterable[Any],
+    cluster: Cluster,
+    words: Callable[[Any], str],
+    *,
+    help: str,
+    disabled: bool = False,
+) -> None:
     value = getattr(cluster, key)
     name = widget(key, value)
-    st.select_slider(label, _with(choices, value), format_func=words, key=name, on_change=chosen, args=(key, name), help=help,
-                     disabled=disabled)
+    st.select_slider(
+        label,
+        _with(choices, value),
+        format_func=words,
+        key=name,
+        on_change=chosen,
+        args=(key, name),
+        help=help,
+        disabled=disabled,
+    )
 
 
 def shown_values(loaded: Loaded) -> tuple[Cluster, Settings]:
@@ -99,7 +193,14 @@ def pick(label: str, key: str, words: Mapping[str, str], value: str, help: str) 
     """Draw a choice of one among a few, kept in the scenario under ``key``."""
     name = widget(key, value)
     st.segmented_control(
-        label, list(words), format_func=words.__getitem__, key=name, on_change=chosen, args=(key, name), help=help, required=True
+        label,
+        list(words),
+        format_func=words.__getitem__,
+        key=name,
+        on_change=chosen,
+        args=(key, name),
+        help=help,
+        required=True,
     )
 
 
@@ -128,17 +229,39 @@ def _doubling(servers: int) -> list[int]:
 def engine_choice() -> None:
     """Offer which exact engine proves, for how long and on how many cores."""
     settings = scenario().made()
-    words = {"auto": "auto (CP-SAT and search)", "cpsat": "CP-SAT, constraints", "highs": "HiGHS, step model",
-             "printed": "the printed MIP"}
+    words = {
+        "auto": "auto (CP-SAT and search)",
+        "cpsat": "CP-SAT, constraints",
+        "highs": "HiGHS, step model",
+        "printed": "the printed MIP",
+    }
     key = widget("engine", settings.engine if settings.engine in words else "auto")
-    st.selectbox("Exact engine", list(words), format_func=words.__getitem__, key=key, on_change=chosen, args=("engine", key),
-                 help="The list scheduler answers every slider; this engine proves. auto: CP-SAT and the local search side by "
-                 "side, HiGHS with them from the third core on. The printed MIP is for small graphs.")
+    st.selectbox(
+        "Exact engine",
+        list(words),
+        format_func=words.__getitem__,
+        key=key,
+        on_change=chosen,
+        args=("engine", key),
+        help="The list scheduler answers every slider; this engine proves. auto: CP-SAT and the local search side by "
+        "side, HiGHS with them from the third core on. The printed MIP is for small graphs.",
+    )
     key = widget("time_limit_s", settings.time_limit_s)
-    st.select_slider("Time limit", _with((5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0), settings.time_limit_s), key=key,
-                     format_func=lambda v: f"{short(v)} s" if v < 120 else f"{short(v / 60)} min", on_change=chosen,
-                     args=("time_limit_s", key))
+    st.select_slider(
+        "Time limit",
+        _with((5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0), settings.time_limit_s),
+        key=key,
+        format_func=lambda v: f"{short(v)} s" if v < 120 else f"{short(v / 60)} min",
+        on_change=chosen,
+        args=("time_limit_s", key),
+    )
     key = widget("threads", settings.threads)
     cores = os.cpu_count() or 1
-    st.select_slider("Cores", _with((n for n in (1, 2, 3, 4, 6, 8, 12, 16) if n <= max(2, cores)), settings.threads), key=key,
-                     on_change=chosen, args=("threads", key), help=f"How many cores a solve may use; this machine has {cores}.")
+    st.select_slider(
+        "Cores",
+        _with((n for n in (1, 2, 3, 4, 6, 8, 12, 16) if n <= max(2, cores)), settings.threads),
+        key=key,
+        on_change=chosen,
+        args=("threads", key),
+        help=f"How many cores a solve may use; this machine has {cores}.",
+    )

@@ -14,7 +14,11 @@ AS_GOOD = 25 / 31  # share of the instances at or below the best value known
 MOVED = 3  # open instances on which value or bound becomes better
 TINY_S, SMALL_S, FIRST_S = 0.1, 2.0, 1.0
 ONE_ENGINE = 1.02
-GAPS = ((("moe",), 0.03), (("random",), 0.08), (("1f1b", "interleaved", "pipeline", "fsdp", "dlrm", "flexnet"), 0.01))
+GAPS = (
+    (("moe",), 0.03),
+    (("random",), 0.08),
+    (("1f1b", "interleaved", "pipeline", "fsdp", "dlrm", "flexnet"), 0.01),
+)
 
 
 @dataclass(frozen=True)
@@ -35,59 +39,148 @@ class Run:
 
     def of(self, who: str, seconds: float) -> list[tuple[Instance, Solve]]:
         """Return the instances with what one solver made of them within a time limit."""
-        found = {solve.instance: solve for solve in self.solves if (solve.who, solve.seconds) == (who, seconds)}
+        found = {
+            solve.instance: solve
+            for solve in self.solves
+            if (solve.who, solve.seconds) == (who, seconds)
+        }
         return [(one, found[one.name]) for one in self.instances if one.name in found]
 
     def pairs(self, seconds: float) -> list[tuple[Instance, Solve, Solve]]:
         """Return ``auto`` within so many seconds beside plain CP-SAT within a minute."""
         peers = {one.name: solve for one, solve in self.of("plain-cpsat", LONG_S)}
-        return [(one, solve, peers[one.name]) for one, solve in self.of("auto", seconds) if one.name in peers]
+        return [
+            (one, solve, peers[one.name])
+            for one, solve in self.of("auto", seconds)
+            if one.name in peers
+        ]
 
 
 def goals(run: Run) -> Iterator[Verdict]:
     """Yield the verdicts, in the README's order."""
     short, long = run.of("auto", SHORT_S), run.of("auto", LONG_S)
-    yield _none_of("1  10 s never above CP-SAT at 60 s", run.pairs(SHORT_S), (
-        f"{one.name} {mine.makespan} > {theirs.makespan}" for one, mine, theirs in run.pairs(SHORT_S) if _above(mine, theirs)))
+    yield _none_of(
+        "1  10 s never above CP-SAT at 60 s",
+        run.pairs(SHORT_S),
+        (
+            f"{one.name} {mine.makespan} > {theirs.makespan}"
+            for one, mine, theirs in run.pairs(SHORT_S)
+            if _above(mine, theirs)
+        ),
+    )
     known = [(one, solve) for one, solve in short if one.best_known is not None]
-    yield _none_of("1  10 s within 0.5 % of the best value known", known, (
-        f"{one.name} {solve.makespan} > {one.best_known}" for one, solve in known if _ratio(one, solve) > CLOSE))
+    yield _none_of(
+        "1  10 s within 0.5 % of the best value known",
+        known,
+        (
+            f"{one.name} {solve.makespan} > {one.best_known}"
+            for one, solve in known
+            if _ratio(one, solve) > CLOSE
+        ),
+    )
     good = sum(_ratio(one, solve) <= 1 for one, solve in known)
-    yield Verdict("1  10 s at or below the best value known on 25 of 31", good >= AS_GOOD * len(known) if known else None,
-                  f"{good} of {len(known)}" if known else "")
-    moved = [f"{one.name} {solve.bound}..{solve.makespan} (was {one.best_bound}..{one.best_known})" for one, solve in long
-             if one.open and solve.makespan is not None and (_ratio(one, solve) < 1 or solve.bound > (one.best_bound or 0))]
+    yield Verdict(
+        "1  10 s at or below the best value known on 25 of 31",
+        good >= AS_GOOD * len(known) if known else None,
+        f"{good} of {len(known)}" if known else "",
+    )
+    moved = [
+        f"{one.name} {solve.bound}..{solve.makespan} (was {one.best_bound}..{one.best_known})"
+        for one, solve in long
+        if one.open
+        and solve.makespan is not None
+        and (_ratio(one, solve) < 1 or solve.bound > (one.best_bound or 0))
+    ]
     unsolved = sum(one.open for one, _ in long)
-    yield Verdict("2  60 s better than known on three open instances", len(moved) >= MOVED if unsolved >= MOVED else None,
-                  _few(moved) if moved or not unsolved else f"none of {unsolved}")
-    yield _none_of("3  60 s bounds at least the best known", [one for one, _ in long if one.best_bound is not None], (
-        f"{one.name} {solve.bound} < {one.best_bound}" for one, solve in long if solve.bound < (one.best_bound or 0)))
+    yield Verdict(
+        "2  60 s better than known on three open instances",
+        len(moved) >= MOVED if unsolved >= MOVED else None,
+        _few(moved) if moved or not unsolved else f"none of {unsolved}",
+    )
+    yield _none_of(
+        "3  60 s bounds at least the best known",
+        [one for one, _ in long if one.best_bound is not None],
+        (
+            f"{one.name} {solve.bound} < {one.best_bound}"
+            for one, solve in long
+            if solve.bound < (one.best_bound or 0)
+        ),
+    )
     yield from _proofs(short)
     large = [(one, solve) for one, solve in short if one.size == "large"]
-    yield _none_of("4  large: first schedule within 1 s", large, (
-        f"{one.name} {solve.first_s} s" for one, solve in large if solve.first_s is None or solve.first_s > FIRST_S))
-    single = [(one, solve) for one, solve in run.of("highs", SHORT_S) if one.best_known and one.size != "large"]
-    yield _none_of("5  highs alone within 2 % of the best value known at 10 s", single, (
-        f"{one.name} {_ratio(one, solve):.3f}" for one, solve in single if _ratio(one, solve) > ONE_ENGINE))
-    yield _none_of("+  1 s never above CP-SAT at 60 s", run.pairs(1.0), (
-        f"{one.name} {mine.makespan} > {theirs.makespan}" for one, mine, theirs in run.pairs(1.0) if _above(mine, theirs)))
-    yield _none_of("+  60 s gap at most 1 % (MoE 3 %, random 8 %)", long, (
-        f"{one.name} {_gap(solve):.1%}" for one, solve in long if _gap(solve) > _gap_allowed(one)))
-    timed = [solve for who in ("auto", "highs", "cpsat") for limit in (1.0, SHORT_S, LONG_S) for _, solve in run.of(who, limit)]
-    yield _none_of("   time limit kept within half a second", timed, (
-        f"{s.instance} {s.who} {s.solve_s:.2f} s" for s in timed if s.solve_s > s.seconds + 0.5))
+    yield _none_of(
+        "4  large: first schedule within 1 s",
+        large,
+        (
+            f"{one.name} {solve.first_s} s"
+            for one, solve in large
+            if solve.first_s is None or solve.first_s > FIRST_S
+        ),
+    )
+    single = [
+        (one, solve)
+        for one, solve in run.of("highs", SHORT_S)
+        if one.best_known and one.size != "large"
+    ]
+    yield _none_of(
+        "5  highs alone within 2 % of the best value known at 10 s",
+        single,
+        (
+            f"{one.name} {_ratio(one, solve):.3f}"
+            for one, solve in single
+            if _ratio(one, solve) > ONE_ENGINE
+        ),
+    )
+    yield _none_of(
+        "+  1 s never above CP-SAT at 60 s",
+        run.pairs(1.0),
+        (
+            f"{one.name} {mine.makespan} > {theirs.makespan}"
+            for one, mine, theirs in run.pairs(1.0)
+            if _above(mine, theirs)
+        ),
+    )
+    yield _none_of(
+        "+  60 s gap at most 1 % (MoE 3 %, random 8 %)",
+        long,
+        (f"{one.name} {_gap(solve):.1%}" for one, solve in long if _gap(solve) > _gap_allowed(one)),
+    )
+    timed = [
+        solve
+        for who in ("auto", "highs", "cpsat")
+        for limit in (1.0, SHORT_S, LONG_S)
+        for _, solve in run.of(who, limit)
+    ]
+    yield _none_of(
+        "   time limit kept within half a second",
+        timed,
+        (f"{s.instance} {s.who} {s.solve_s:.2f} s" for s in timed if s.solve_s > s.seconds + 0.5),
+    )
     every = [solve for solve in run.solves if solve.makespan is not None]
-    yield _none_of("   every schedule passed its checker", every, (f"{s.instance} {s.who}" for s in every if not s.checked))
+    yield _none_of(
+        "   every schedule passed its checker",
+        every,
+        (f"{s.instance} {s.who}" for s in every if not s.checked),
+    )
 
 
 def _proofs(short: list[tuple[Instance, Solve]]) -> Iterator[Verdict]:
     tiny = [(one, solve) for one, solve in short if one.size == "tiny"]
     yield _none_of("3  tiny proved in 0.1 s", tiny, _late(tiny, TINY_S))
-    small = [(one, solve) for one, solve in short if one.size == "small" and not one.has(HALF, TOTAL)]
+    small = [
+        (one, solve) for one, solve in short if one.size == "small" and not one.has(HALF, TOTAL)
+    ]
     yield _none_of("3  small, full duplex, proved in 2 s", small, _late(small, SMALL_S))
     named = [(one, solve) for one, solve in short if one.name == "small-dlrm-half-n8l4"]
-    yield _none_of("3  small-dlrm-half-n8l4 proved at 50", named, (
-        f"{solve.bound}..{solve.makespan}" for _, solve in named if (solve.bound, solve.makespan) != (50, 50)))
+    yield _none_of(
+        "3  small-dlrm-half-n8l4 proved at 50",
+        named,
+        (
+            f"{solve.bound}..{solve.makespan}"
+            for _, solve in named
+            if (solve.bound, solve.makespan) != (50, 50)
+        ),
+    )
 
 
 def _late(solves: Iterable[tuple[Instance, Solve]], seconds: float) -> Iterator[str]:
@@ -96,8 +189,15 @@ def _late(solves: Iterable[tuple[Instance, Solve]], seconds: float) -> Iterator[
             yield f"{one.name} {solve.status} {solve.solve_s:.2f} s"
 
 
-def _none_of(goal: str, measured: list[object] | list[tuple[Instance, Solve]] | list[tuple[Instance, Solve, Solve]]
-             | list[Instance] | list[Solve], against: Iterable[str]) -> Verdict:
+def _none_of(
+    goal: str,
+    measured: list[object]
+    | list[tuple[Instance, Solve]]
+    | list[tuple[Instance, Solve, Solve]]
+    | list[Instance]
+    | list[Solve],
+    against: Iterable[str],
+) -> Verdict:
     """Return the verdict on a goal that holds where nothing speaks against it."""
     if not measured:
         return Verdict(goal, None, "")
@@ -106,11 +206,17 @@ def _none_of(goal: str, measured: list[object] | list[tuple[Instance, Solve]] | 
 
 
 def _above(mine: Solve, theirs: Solve) -> bool:
-    return mine.makespan is None or (theirs.makespan is not None and mine.makespan > theirs.makespan)
+    return mine.makespan is None or (
+        theirs.makespan is not None and mine.makespan > theirs.makespan
+    )
 
 
 def _ratio(one: Instance, solve: Solve) -> float:
-    return solve.makespan / one.best_known if solve.makespan is not None and one.best_known else float("inf")
+    return (
+        solve.makespan / one.best_known
+        if solve.makespan is not None and one.best_known
+        else float("inf")
+    )
 
 
 def _gap(solve: Solve) -> float:
@@ -122,4 +228,6 @@ def _gap_allowed(one: Instance) -> float:
 
 
 def _few(lines: list[str], most: int = 6) -> str:
-    return "; ".join(lines[:most]) + (f"; and {len(lines) - most} more" if len(lines) > most else "")
+    return "; ".join(lines[:most]) + (
+        f"; and {len(lines) - most} more" if len(lines) > most else ""
+    )

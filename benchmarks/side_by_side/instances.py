@@ -27,7 +27,11 @@ class Instance:
     @property
     def open(self) -> bool:
         """Whether the best makespan known is not proved."""
-        return self.best_known is not None and self.best_bound is not None and self.best_bound < self.best_known
+        return (
+            self.best_known is not None
+            and self.best_bound is not None
+            and self.best_bound < self.best_known
+        )
 
     def has(self, *words: str) -> bool:
         """Whether one of the words is a word of the name."""
@@ -62,6 +66,11 @@ def _table(text: str) -> dict[str, tuple[int, int]]:
         cells = [cell.strip().strip("*") for cell in line.split("|")[1:-1]]
         if {"instance", "best known", "best bound"} <= set(cells):
             known, bound = cells.index("best known"), cells.index("best bound")
-        elif known >= 0 and len(cells) > max(known, bound) and cells[known].isdigit() and cells[bound].isdigit():
+        elif (
+            known >= 0
+            and len(cells) > max(known, bound)
+            and cells[known].isdigit()
+            and cells[bound].isdigit()
+        ):
             found[cells[0]] = int(cells[known]), int(cells[bound])
     return found

@@ -1,8 +1,8 @@
 """One peer's solve in a process of its own: ``python -m benchmarks.side_by_side.peer NAME GRAPH CLUSTER SECONDS CORES``.
 
-Says every better schedule and the end as JSON lines: makespan and bound in slots, seconds since its solver began, and
-whether the schedule keeps every rule. Peers see the same reduced problem as our engines, and nothing else of ours: no
-bounds, no windows, no schedule to start from.
+Says every better schedule and the end as JSON lines: makespan and bound in slots, seconds since its
+solver began, and whether the schedule keeps every rule. Peers see the same reduced problem as our
+engines, and nothing else of ours: no bounds, no windows, no schedule to start from.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ SETTINGS = Settings.of(circuits="per-slot", tick="slot")
 Tell = Callable[[Any, float], None]  # start slots (or None) and the bound in slots
 
 
-def plain_cpsat(problem: Problem, seconds: float, cores: int, tell: Tell) -> tuple[Any, float, bool]:
+def plain_cpsat(
+    problem: Problem, seconds: float, cores: int, tell: Tell
+) -> tuple[Any, float, bool]:
     """Solve the straight interval model: no-overlap on devices and single ports, cumulative elsewhere, nothing more."""
     from ortools.sat.python import cp_model
 
@@ -38,7 +40,10 @@ def plain_cpsat(problem: Problem, seconds: float, cores: int, tell: Tell) -> tup
     duration = problem.duration.tolist()
     horizon = sum(duration)
     start = [model.new_int_var(0, horizon - length, "") for length in duration]
-    interval = [model.new_fixed_size_interval_var(var, length, "") for var, length in zip(start, duration, strict=True)]
+    interval = [
+        model.new_fixed_size_interval_var(var, length, "")
+        for var, length in zip(start, duration, strict=True)
+    ]
     for i, j in _precedences(problem):
         model.add(start[j] >= start[i] + duration[i])
     for tasks in _devices(problem):
@@ -47,7 +52,9 @@ def plain_cpsat(problem: Problem, seconds: float, cores: int, tell: Tell) -> tup
         if capacity == 1:
             model.add_no_overlap([interval[j] for j, _ in uses])
         else:
-            model.add_cumulative([interval[j] for j, _ in uses], [amount for _, amount in uses], capacity)
+            model.add_cumulative(
+                [interval[j] for j, _ in uses], [amount for _, amount in uses], capacity
+            )
     makespan = model.new_int_var(0, horizon, "")
     for j in np.flatnonzero(np.diff(problem.succ_ptr) == 0).tolist():
         model.add(makespan >= start[j] + duration[j])
@@ -62,7 +69,11 @@ def plain_cpsat(problem: Problem, seconds: float, cores: int, tell: Tell) -> tup
     solver.parameters.num_workers = cores
     status = solver.solve(model, Heard())
     found = status in (cp_model.OPTIMAL, cp_model.FEASIBLE)
-    return [solver.value(var) for var in start] if found else None, solver.best_objective_bound, status == cp_model.OPTIMAL
+    return (
+        [solver.value(var) for var in start] if found else None,
+        solver.best_objective_bound,
+        status == cp_model.OPTIMAL,
+    )
 
 
 def pyjobshop(problem: Problem, seconds: float, cores: int, _tell: Tell) -> tuple[Any, float, bool]:
@@ -74,7 +85,9 @@ def pyjobshop(problem: Problem, seconds: float, cores: int, _tell: Tell) -> tupl
     for tasks in _devices(problem):
         machine = model.add_machine()
         for j in tasks:
-            held[j].append((machine, 0))  # a machine runs one task at a time; it has no capacity to ask for
+            held[j].append(
+                (machine, 0)
+            )  # a machine runs one task at a time; it has no capacity to ask for
     for capacity, uses in _resources(problem):
         resource = model.add_renewable(capacity)
         for j, amount in uses:
@@ -83,12 +96,21 @@ def pyjobshop(problem: Problem, seconds: float, cores: int, _tell: Tell) -> tupl
     tasks = [model.add_task() for _ in range(problem.n)]
     for j, task in enumerate(tasks):
         uses = held[j] or [(free, 1)]
-        model.add_mode(task, [resource for resource, _ in uses], int(problem.duration[j]), [amount for _, amount in uses])
+        model.add_mode(
+            task,
+            [resource for resource, _ in uses],
+            int(problem.duration[j]),
+            [amount for _, amount in uses],
+        )
     for i, j in _precedences(problem):
         model.add_end_before_start(tasks[i], tasks[j])
     result = model.solve(time_limit=seconds, display=False, num_workers=cores)
     found = np.isfinite(result.objective)
-    return [task.start for task in result.best.tasks] if found else None, result.lower_bound, result.status.value == "Optimal"
+    return (
+        [task.start for task in result.best.tasks] if found else None,
+        result.lower_bound,
+        result.status.value == "Optimal",
+    )
 
 
 def printed(problem: Problem, seconds: float, cores: int, tell: Tell) -> tuple[Any, float, bool]:
@@ -96,13 +118,20 @@ def printed(problem: Problem, seconds: float, cores: int, tell: Tell) -> tuple[A
     from topox_core.schedule.answer import Limits
     from topox_core.schedule.printed import solve_printed
 
-    answer = solve_printed(problem, Limits(seconds, threads=cores),
-                           on_progress=lambda progress: tell(progress.start, progress.bound))
+    answer = solve_printed(
+        problem,
+        Limits(seconds, threads=cores),
+        on_progress=lambda progress: tell(progress.start, progress.bound),
+    )
     return answer.start, answer.bound, answer.stopped_by == "proof"
 
 
 PEERS = {"plain-cpsat": plain_cpsat, "pyjobshop": pyjobshop, "printed": printed}
-IMPORTS = {"plain-cpsat": "ortools.sat.python.cp_model", "pyjobshop": "pyjobshop", "printed": "topox_core.schedule.printed"}
+IMPORTS = {
+    "plain-cpsat": "ortools.sat.python.cp_model",
+    "pyjobshop": "pyjobshop",
+    "printed": "topox_core.schedule.printed",
+}
 
 
 def _precedences(problem: Problem) -> list[tuple[int, int]]:
@@ -111,7 +140,10 @@ def _precedences(problem: Problem) -> list[tuple[int, int]]:
 
 
 def _devices(problem: Problem) -> list[list[int]]:
-    tasks = [np.flatnonzero((problem.device == d) & (problem.duration > 0)).tolist() for d in range(problem.devices)]
+    tasks = [
+        np.flatnonzero((problem.device == d) & (problem.duration > 0)).tolist()
+        for d in range(problem.devices)
+    ]
     return [one for one in tasks if len(one) > 1]
 
 
@@ -122,7 +154,18 @@ def _resources(problem: Problem) -> list[tuple[int, list[tuple[int, int]]]]:
     for r, capacity in enumerate(problem.capacity.tolist()):
         entries = np.flatnonzero((problem.demand_resource == r) & (problem.duration[owner] > 0))
         if int(problem.demand_amount[entries].sum()) > capacity:
-            found.append((capacity, list(zip(owner[entries].tolist(), problem.demand_amount[entries].tolist(), strict=True))))
+            found.append(
+                (
+                    capacity,
+                    list(
+                        zip(
+                            owner[entries].tolist(),
+                            problem.demand_amount[entries].tolist(),
+                            strict=True,
+                        )
+                    ),
+                )
+            )
     return found
 
 
@@ -138,13 +181,30 @@ def main() -> int:
         makespan, wrong = None, None
         if start is not None:
             ticks = np.array(start, np.int64)
-            makespan, wrong = int((ticks + problem.duration).max(initial=0)), violation(problem, ticks)
-        print(json.dumps({"makespan": makespan, "bound": int(np.ceil(bound - 1e-6)), "elapsed_s": time.monotonic() - began,
-                          "checked": start is None or wrong is None, "ended": ended}), flush=True)
+            makespan, wrong = (
+                int((ticks + problem.duration).max(initial=0)),
+                violation(problem, ticks),
+            )
+        print(
+            json.dumps(
+                {
+                    "makespan": makespan,
+                    "bound": int(np.ceil(bound - 1e-6)),
+                    "elapsed_s": time.monotonic() - began,
+                    "checked": start is None or wrong is None,
+                    "ended": ended,
+                }
+            ),
+            flush=True,
+        )
 
     print(json.dumps({"ready": True}), flush=True)
     start, bound, proved = PEERS[name](problem, float(seconds), int(cores), tell)
-    tell(start, max(0.0, bound), "optimal" if proved else "feasible" if start is not None else "unknown")
+    tell(
+        start,
+        max(0.0, bound),
+        "optimal" if proved else "feasible" if start is not None else "unknown",
+    )
     return 0
 
 

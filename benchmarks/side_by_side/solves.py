@@ -16,7 +16,8 @@ from typing import IO, Any
 from benchmarks.side_by_side.instances import Instance
 
 ROOT = Path(__file__).resolve().parents[2]
-# What a child may need besides its time limit: Python's start, reading, building a large model; then it is ended.
+# What a child may need besides its time limit: Python's start, reading, building a large model;
+# then it is ended.
 LOADING_S, OVERTIME_S = 120.0, 10.0
 FIRST_LINE = re.compile(r"^ *([0-9.]+) s  makespan [0-9]", re.MULTILINE)
 
@@ -40,49 +41,116 @@ class Solve:
 
     def row(self) -> dict[str, Any]:
         """Return the fields as a row of a table, rounded."""
-        return {key: round(value, 3) if isinstance(value, float) else value for key, value in asdict(self).items()}
+        return {
+            key: round(value, 3) if isinstance(value, float) else value
+            for key, value in asdict(self).items()
+        }
 
 
 def ours(instance: Instance, engine: str, seconds: float, cores: int) -> Solve:
     """Return a whole solve of our command, its compiled code loaded."""
-    command = ["-m", "benchmarks.side_by_side.warm_command", "schedule", str(instance.graph), str(instance.cluster), "--engine",
-               engine, "--circuits", "per-slot", "--tick-ms", "slot", "--time-limit", f"{seconds:g}", "--threads", str(cores),
-               "--json"]
+    command = [
+        "-m",
+        "benchmarks.side_by_side.warm_command",
+        "schedule",
+        str(instance.graph),
+        str(instance.cluster),
+        "--engine",
+        engine,
+        "--circuits",
+        "per-slot",
+        "--tick-ms",
+        "slot",
+        "--time-limit",
+        f"{seconds:g}",
+        "--threads",
+        str(cores),
+        "--json",
+    ]
     out, err, took, memory = _run(command, seconds, cores)
     try:
         record = json.loads(out)
     except ValueError:
         last = (err.strip().splitlines() or ["nothing said"])[-1]
-        return Solve(instance.name, engine, seconds, None, 0, f"failed: {last}", None, took, took, memory, False)
+        return Solve(
+            instance.name,
+            engine,
+            seconds,
+            None,
+            0,
+            f"failed: {last}",
+            None,
+            took,
+            took,
+            memory,
+            False,
+        )
     first = FIRST_LINE.search(err)
     slot = record["slot_ms"]
-    return Solve(instance.name, engine, seconds, round(record["makespan_ms"] / slot), round(record["bound_ms"] / slot),
-                 record["status"], float(first[1]) if first else None, record["wall_s"], took, memory,
-                 bool(record.get("checked")), record["bound_by"])
+    return Solve(
+        instance.name,
+        engine,
+        seconds,
+        round(record["makespan_ms"] / slot),
+        round(record["bound_ms"] / slot),
+        record["status"],
+        float(first[1]) if first else None,
+        record["wall_s"],
+        took,
+        memory,
+        bool(record.get("checked")),
+        record["bound_by"],
+    )
 
 
 def peer(instance: Instance, name: str, seconds: float, cores: int) -> Solve:
     """Return a peer's solve; what it had told when it was ended counts."""
-    command = ["-m", "benchmarks.side_by_side.peer", name, str(instance.graph), str(instance.cluster), f"{seconds:g}", str(cores)]
+    command = [
+        "-m",
+        "benchmarks.side_by_side.peer",
+        name,
+        str(instance.graph),
+        str(instance.cluster),
+        f"{seconds:g}",
+        str(cores),
+    ]
     out, err, took, memory = _run(command, seconds, cores)
     told = [json.loads(line) for line in out.splitlines() if line.endswith("}")]
     heard = [line for line in told if "makespan" in line]
     if not heard:
         why = (err.strip().splitlines() or ["ended without a schedule"])[-1]
-        return Solve(instance.name, name, seconds, None, 0, why[:120], None, took, took, memory, False)
+        return Solve(
+            instance.name, name, seconds, None, 0, why[:120], None, took, took, memory, False
+        )
     schedules = [line for line in heard if line["makespan"] is not None]
     best = min((line["makespan"] for line in schedules), default=None)
-    return Solve(instance.name, name, seconds, best, max(line["bound"] for line in heard), heard[-1]["ended"] or "ended",
-                 schedules[0]["elapsed_s"] if schedules else None, heard[-1]["elapsed_s"], took, memory,
-                 bool(schedules) and all(line["checked"] for line in schedules))
+    return Solve(
+        instance.name,
+        name,
+        seconds,
+        best,
+        max(line["bound"] for line in heard),
+        heard[-1]["ended"] or "ended",
+        schedules[0]["elapsed_s"] if schedules else None,
+        heard[-1]["elapsed_s"],
+        took,
+        memory,
+        bool(schedules) and all(line["checked"] for line in schedules),
+    )
 
 
 def _run(arguments: list[str], seconds: float, cores: int) -> tuple[str, str, float, float]:
     """Return (standard output, standard error, wall seconds, peak MB of the largest process of the child's family)."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         began = time.monotonic()
-        child = subprocess.Popen([sys.executable, *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=ROOT,
-                                 start_new_session=True)
+        child = subprocess.Popen(
+            [sys.executable, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            cwd=ROOT,
+            start_new_session=True,
+        )
         _keep_to(child.pid, cores)
         memory_kb, ready = 0, began
         while True:

@@ -1,6 +1,7 @@
 """Our command in a process whose compiled code is loaded: ``python -m benchmarks.side_by_side.warm_command ARGUMENTS``.
 
-That is what the workbench and a second command line in one session are; a fresh process needs half a second more.
+That is what the workbench and a second command line in one session are; a fresh process needs half
+a second more.
 """
 
 from __future__ import annotations

@@ -29,9 +29,13 @@ def progress(bound: int, start: np.ndarray | None = None) -> str:
     return wire.progress_event(Progress(0.1, None, bound, "child", start)).decode().strip()
 
 
-def done(bound: int, start: np.ndarray | None = None, stopped_by: str = "proof", infeasible: bool = False) -> str:
+def done(
+    bound: int, start: np.ndarray | None = None, stopped_by: str = "proof", infeasible: bool = False
+) -> str:
     """The line that ends a solve."""
-    return wire.done_event(Answer(start, bound, "the child", stopped_by, infeasible)).decode().strip()  # type: ignore[arg-type]
+    return (
+        wire.done_event(Answer(start, bound, "the child", stopped_by, infeasible)).decode().strip()
+    )  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -78,9 +82,15 @@ for line in sys.stdin.buffer:
 
 def modelled(asked: Iterable[tuple[str, Problem, int]]) -> list[Modelled]:
     """Solve CP-SAT's bare model of each (``shortest`` or ``any``, problem, horizon) in plain critical-path windows."""
-    lines = _said(MODELS, [wire.request(kind, problem, Limits(bound=horizon)) for kind, problem, horizon in asked])
+    lines = _said(
+        MODELS,
+        [wire.request(kind, problem, Limits(bound=horizon)) for kind, problem, horizon in asked],
+    )
     found = [json.loads(line) for line in lines]
-    return [Modelled(ended, None if start is None else np.array(start, np.int64), bound) for ended, start, bound in found]
+    return [
+        Modelled(ended, None if start is None else np.array(start, np.int64), bound)
+        for ended, start, bound in found
+    ]
 
 
 def solved_by_cpsat(problems: Sequence[Problem], limits: Limits) -> list[Answer]:
@@ -90,12 +100,21 @@ def solved_by_cpsat(problems: Sequence[Problem], limits: Limits) -> list[Answer]
 
 def events_of_cpsat(problems: Sequence[Problem], limits: Limits) -> list[dict[str, object]]:
     """Return the event with which the engine ends on each problem: ``done`` or ``failed``."""
-    return [wire.read_event(line) for line in _said(ENGINE, [wire.request("cpsat", problem, limits) for problem in problems])]
+    return [
+        wire.read_event(line)
+        for line in _said(ENGINE, [wire.request("cpsat", problem, limits) for problem in problems])
+    ]
 
 
 def _said(program: str, requests: list[bytes]) -> list[bytes]:
-    ran = subprocess.run([sys.executable, "-c", program], input=b"".join(requests), capture_output=True, cwd=ROOT, timeout=300,
-                         check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        input=b"".join(requests),
+        capture_output=True,
+        cwd=ROOT,
+        timeout=300,
+        check=False,
+    )
     assert ran.returncode == 0, ran.stderr.decode()
     lines = ran.stdout.splitlines()
     assert len(lines) == len(requests)

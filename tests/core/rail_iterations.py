@@ -7,10 +7,20 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from topox_core.rails.iteration import ALL_GATHER, COMPUTE, KINDS, SEND, Rail, RailGroup, RailIteration, RailRun
+from topox_core.rails.iteration import (
+    ALL_GATHER,
+    COMPUTE,
+    KINDS,
+    SEND,
+    Rail,
+    RailGroup,
+    RailIteration,
+    RailRun,
+)
 from topox_core.rails.ports import port_use
 
-# 400 Gbit/s both ways of a ring of two: half of the tensor crosses, so this many bytes take one millisecond.
+# 400 Gbit/s both ways of a ring of two: half of the tensor crosses, so this many bytes take one
+# millisecond.
 GATHER_MS = 2 * 400e6 / 8
 SEND_MS = 400e6 / 8
 
@@ -18,7 +28,9 @@ SEND_MS = 400e6 / 8
 def issued_phases(iteration: RailIteration, rank: int) -> list[tuple[str, dict[str, float]]]:
     """Return a rank's traffic as it is issued, cut where the parallelism changes; a gather is counted by its shard (Fig. 4b)."""
     phases: list[tuple[str, dict[str, float]]] = []
-    for node in iteration.issue_idx[iteration.issue_ptr[rank]:iteration.issue_ptr[rank + 1]].tolist():
+    for node in iteration.issue_idx[
+        iteration.issue_ptr[rank] : iteration.issue_ptr[rank + 1]
+    ].tolist():
         kind = int(iteration.kind[node])
         if kind == COMPUTE:
             continue
@@ -49,22 +61,41 @@ class Maker:
     def iteration(self) -> RailIteration:
         n = len(self.rows)
         kinds, rank, ms, group, size, after = zip(*self.rows, strict=True)
-        issued = [[i for i in range(n) if rank[i] == r or (group[i] >= 0 and r in self.groups[group[i]].ranks)]
-                  for r in range(self.ranks)]
+        issued = [
+            [
+                i
+                for i in range(n)
+                if rank[i] == r or (group[i] >= 0 and r in self.groups[group[i]].ranks)
+            ]
+            for r in range(self.ranks)
+        ]
         return RailIteration(
-            name="by hand", ranks=self.ranks, stands_for=np.ones(self.ranks, np.int32), stage=np.zeros(self.ranks, np.int32),
-            replica=np.arange(self.ranks, dtype=np.int32), kind=np.array(kinds, np.int32), rank=np.array(rank, np.int32),
-            duration_ms=np.array(ms), group=np.array(group, np.int32), size_bytes=np.array(size),
-            microbatch=np.full(n, -1, np.int32), layer=np.full(n, -1, np.int32), label=tuple(f"node {i}" for i in range(n)),
+            name="by hand",
+            ranks=self.ranks,
+            stands_for=np.ones(self.ranks, np.int32),
+            stage=np.zeros(self.ranks, np.int32),
+            replica=np.arange(self.ranks, dtype=np.int32),
+            kind=np.array(kinds, np.int32),
+            rank=np.array(rank, np.int32),
+            duration_ms=np.array(ms),
+            group=np.array(group, np.int32),
+            size_bytes=np.array(size),
+            microbatch=np.full(n, -1, np.int32),
+            layer=np.full(n, -1, np.int32),
+            label=tuple(f"node {i}" for i in range(n)),
             pred_ptr=np.cumsum([0, *(len(a) for a in after)]).astype(np.int32),
             pred_idx=np.array([p for a in after for p in a], np.int32),
             issue_ptr=np.cumsum([0, *(len(one) for one in issued)]).astype(np.int32),
-            issue_idx=np.array([i for one in issued for i in one], np.int32), groups=self.groups)
+            issue_idx=np.array([i for one in issued for i in one], np.int32),
+            groups=self.groups,
+        )
 
 
 def groups(*members: tuple[str, tuple[int, ...]]) -> tuple[RailGroup, ...]:
-    return tuple(RailGroup(f"{parallelism}.{'-'.join(map(str, ranks))}", parallelism, ranks, len(ranks))
-                 for parallelism, ranks in members)
+    return tuple(
+        RailGroup(f"{parallelism}.{'-'.join(map(str, ranks))}", parallelism, ranks, len(ranks))
+        for parallelism, ranks in members
+    )
 
 
 def two_by_two() -> Maker:
@@ -81,28 +112,37 @@ def check_run(run: RailRun) -> None:
 def check_times(iteration: RailIteration, run: RailRun) -> None:
     start, end = run.start_ms, run.end_ms
     for node in range(len(iteration)):
-        for before in iteration.pred_idx[iteration.pred_ptr[node]:iteration.pred_ptr[node + 1]]:
+        for before in iteration.pred_idx[iteration.pred_ptr[node] : iteration.pred_ptr[node + 1]]:
             assert start[node] >= end[before]
     assert run.iteration_ms == end.max()
     for rank in range(iteration.ranks):
-        issued = iteration.issue_idx[iteration.issue_ptr[rank]:iteration.issue_ptr[rank + 1]].tolist()
+        issued = iteration.issue_idx[
+            iteration.issue_ptr[rank] : iteration.issue_ptr[rank + 1]
+        ].tolist()
         streams: dict[int, list[int]] = {}
         for node in issued:
             if iteration.kind[node] != SEND:
                 streams.setdefault(int(iteration.group[node]), []).append(node)
-        for stream in streams.values():  # computing, and the collectives of one group, one after the other as issued
+        for stream in (
+            streams.values()
+        ):  # computing, and the collectives of one group, one after the other as issued
             assert all(start[after] >= end[before] for before, after in pairwise(stream))
 
 
 def check_circuits(iteration: RailIteration, rail: Rail, run: RailRun) -> None:
     use = port_use(iteration, rail)
     for one, other in combinations(run.circuits, 2):
-        if use.wiring[one.group] != use.wiring[other.group] and set(use.sides[one.group]) & set(use.sides[other.group]):
+        if use.wiring[one.group] != use.wiring[other.group] and set(use.sides[one.group]) & set(
+            use.sides[other.group]
+        ):
             assert one.end_ms <= other.setup_ms or other.end_ms <= one.setup_ms, (one, other)
     for circuit in run.circuits:
         assert circuit.start_ms == circuit.setup_ms + (rail.dark_ms if circuit.changed else 0.0)
     for node in np.flatnonzero(iteration.kind != COMPUTE).tolist():
         group = int(iteration.group[node])
         assert not use.sides[group] or any(
-            use.wiring[one.group] == use.wiring[group] and one.start_ms <= run.start_ms[node] and run.end_ms[node] <= one.end_ms
-            for one in run.circuits), f"node {node} ran without circuits"
+            use.wiring[one.group] == use.wiring[group]
+            and one.start_ms <= run.start_ms[node]
+            and run.end_ms[node] <= one.end_ms
+            for one in run.circuits
+        ), f"node {node} ran without circuits"

@@ -16,7 +16,14 @@ def compute(task: str, server: int, duration_ms: float, *after: str) -> Task:
 
 
 def transfer(task: str, source: int, destination: int, ms: float, *after: str) -> Task:
-    return Task(task, "communication", tuple(after), source=source, destination=destination, size_bytes=ms * GBIT_MS)
+    return Task(
+        task,
+        "communication",
+        tuple(after),
+        source=source,
+        destination=destination,
+        size_bytes=ms * GBIT_MS,
+    )
 
 
 def graph(*tasks: Task) -> TaskGraph:
@@ -24,11 +31,18 @@ def graph(*tasks: Task) -> TaskGraph:
 
 
 def cluster(servers: int = 3, **keys) -> Cluster:
-    settings = {"ports_per_server": 1, "switches": 1, "ports_per_switch": servers, "port_gbps": 100.0} | keys
+    settings = {
+        "ports_per_server": 1,
+        "switches": 1,
+        "ports_per_switch": servers,
+        "port_gbps": 100.0,
+    } | keys
     return Cluster(servers=servers, **settings)
 
 
-def random_graph(seed: int, tasks: int = 25, servers: int = 4, collectives: bool = True) -> TaskGraph:
+def random_graph(
+    seed: int, tasks: int = 25, servers: int = 4, collectives: bool = True
+) -> TaskGraph:
     """Make a random acyclic graph of compute, transfers and now and then a collective; times off the grid."""
     rng = random.Random(seed)
     made: list[Task] = []
@@ -37,13 +51,22 @@ def random_graph(seed: int, tasks: int = 25, servers: int = 4, collectives: bool
         kind = rng.random()
         if collectives and kind < 0.08:
             members = tuple(sorted(rng.sample(range(servers), rng.randint(1, servers))))
-            made.append(Task(f"t{j}", rng.choice(("all_reduce", "all_gather", "all_to_all")), after, members=members,
-                             size_bytes=rng.random() * 4 * GBIT_MS))
+            made.append(
+                Task(
+                    f"t{j}",
+                    rng.choice(("all_reduce", "all_gather", "all_to_all")),
+                    after,
+                    members=members,
+                    size_bytes=rng.random() * 4 * GBIT_MS,
+                )
+            )
         elif kind < 0.6:
             x, y = rng.sample(range(servers), 2)
             made.append(transfer(f"t{j}", x, y, rng.choice((0.3, 1.0, 2.2, 3.7)), *after))
         elif kind < 0.66:
             made.append(Task(f"t{j}", "barrier", after))
         else:
-            made.append(compute(f"t{j}", rng.randrange(servers), rng.choice((0.0, 0.4, 1.0, 2.6)), *after))
+            made.append(
+                compute(f"t{j}", rng.randrange(servers), rng.choice((0.0, 0.4, 1.0, 2.6)), *after)
+            )
     return graph(*made)

@@ -85,7 +85,9 @@ def algorithm_2(
         if job.collective == "ring_all_reduce" and len(pods) > 1:
             ring = algorithm_3(pods, [[value > 0 for value in row] for row in demand])
             rings[n] = ring
-            arc = job.volume_gbit * (2 * (len(pods) - 1) / len(pods) if reading.physical_ring else 1)
+            arc = job.volume_gbit * (
+                2 * (len(pods) - 1) / len(pods) if reading.physical_ring else 1
+            )
             for a, b in zip(ring, ring[1:] + ring[:1], strict=True):
                 demand[a][b] += arc
     links = [[int(value > 0) for value in row] for row in demand]  # 9
@@ -94,7 +96,12 @@ def algorithm_2(
         return math.inf, links, rings
     tor_s = max(local) / network.tor_gbps  # 10
     while True:  # 11
-        times = [(demand[i][j] / (speed * links[i][j]), -i, -j) for i in range(size) for j in range(size) if links[i][j]]
+        times = [
+            (demand[i][j] / (speed * links[i][j]), -i, -j)
+            for i in range(size)
+            for j in range(size)
+            if links[i][j]
+        ]
         oxc_s, i, j = max(times, default=(0.0, 0, 0))  # 12
         i, j = -i, -j
         if tor_s >= oxc_s or not free[i] or not free[j]:  # 13-15
@@ -117,7 +124,8 @@ def round_s(jobs: Jobs, group: list[int], reading: Reading) -> float:
     delay_s = jobs.network.reconfiguration_ms / 1000
     changed = [False] * 4
     for g in groups:
-        # Circuits stay as they are through a stage in which nobody of the pod group communicates between pods.
+        # Circuits stay as they are through a stage in which nobody of the pod group communicates
+        # between pods.
         using = [s for s in range(4) if any(map(any, stages[s][3][g]))]
         for at, s in enumerate(using):
             changed[s] |= stages[s][3][g] != stages[using[at - 1]][3][g]
@@ -126,12 +134,17 @@ def round_s(jobs: Jobs, group: list[int], reading: Reading) -> float:
         train_s = 0.0
         for n, job in enumerate(jobs.jobs):
             if group[n] != k:
-                # Group 1 stands before its push in (0, 0) and after it in (0, 1); group 0 after its push in (1, 0).
+                # Group 1 stands before its push in (0, 0) and after it in (0, 1); group 0 after its
+                # push in (1, 0).
                 pulled_last = (k == 0 and t == 0) or (k == 1 and t == 1)
                 server = job.collective == "parameter_server" and not reading.eq3_literal
-                train_s = max(train_s, job.train_s if pulled_last or not server else job.aggregate_s)
+                train_s = max(
+                    train_s, job.train_s if pulled_last or not server else job.aggregate_s
+                )
         dark = delay_s if changed[s] else 0.0
-        total += max(talk_s + dark, train_s) if reading.delay_inside else dark + max(talk_s, train_s)
+        total += (
+            max(talk_s + dark, train_s) if reading.delay_inside else dark + max(talk_s, train_s)
+        )
     return total
 
 

@@ -14,13 +14,26 @@ from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import quick
 
 
-def execution(tasks: TaskGraph, times: dict[str, tuple[float, float]], *rows: tuple[str, float, float, float]) -> Execution:
+def execution(
+    tasks: TaskGraph, times: dict[str, tuple[float, float]], *rows: tuple[str, float, float, float]
+) -> Execution:
     """Return an execution from (start, end) of each task and circuits (task, setup, start, end) on one switch."""
     lowered = lower(tasks)
     node = np.array([lowered.ids.index(row[0]) for row in rows], np.int32)
     setup, start, end = np.array([row[1:] for row in rows], np.float64).reshape(-1, 3).T
     zero = np.zeros(len(rows), np.int32)
-    circuits = Circuits(zero, lowered.source[node], lowered.destination[node], zero, zero, setup, start, end, node, setup < start)
+    circuits = Circuits(
+        zero,
+        lowered.source[node],
+        lowered.destination[node],
+        zero,
+        zero,
+        setup,
+        start,
+        end,
+        node,
+        setup < start,
+    )
     begin, done = np.array([times[name] for name in lowered.ids]).T
     return Execution(lowered, cluster(4), begin, done, circuits)
 
@@ -31,12 +44,16 @@ def shares(one: Execution, exclusive: bool = True) -> tuple[float, float, float,
 
 
 def test_a_chain_of_compute_and_transfer():
-    tasks = graph(compute("f", 0, 3.0), transfer("act", 0, 1, 1.0, "f"), compute("g", 1, 2.0, "act"))
+    tasks = graph(
+        compute("f", 0, 3.0), transfer("act", 0, 1, 1.0, "f"), compute("g", 1, 2.0, "act")
+    )
     assert shares(execution(tasks, {"f": (0, 3), "act": (3, 4), "g": (4, 6)})) == (5, 1, 0, 0)
 
 
 def test_a_transfer_behind_compute_is_not_exposed():
-    tasks = graph(compute("f", 0, 3.0), transfer("act", 0, 1, 1.0), compute("g", 1, 2.0, "act", "f"))
+    tasks = graph(
+        compute("f", 0, 3.0), transfer("act", 0, 1, 1.0), compute("g", 1, 2.0, "act", "f")
+    )
     assert shares(execution(tasks, {"f": (0, 3), "act": (0, 1), "g": (3, 5)})) == (5, 0, 0, 0)
 
 
@@ -49,7 +66,12 @@ def test_dark_time_after_the_last_reason_to_wait_counts():
 def test_dark_time_behind_compute_does_not_count():
     """A circuit asked for 1.5 ms before its transfer is ready: only the rest of the delay is felt."""
     tasks = graph(compute("f", 0, 3.0), transfer("act", 0, 1, 1.0, "f"))
-    assert shares(execution(tasks, {"f": (0, 3), "act": (3.5, 4.5)}, ("act", 1.5, 3.5, 4.5))) == (3, 1, 0.5, 0)
+    assert shares(execution(tasks, {"f": (0, 3), "act": (3.5, 4.5)}, ("act", 1.5, 3.5, 4.5))) == (
+        3,
+        1,
+        0.5,
+        0,
+    )
 
 
 def test_the_chain_goes_on_through_whoever_held_the_port_before():
@@ -75,7 +97,12 @@ def test_the_chain_goes_on_through_the_task_before_on_the_device():
 def test_what_nothing_explains_is_waiting():
     """A slot boundary: ready at 2.5, the slot begins at 3."""
     tasks = graph(compute("f", 0, 2.5), transfer("act", 0, 1, 1.0, "f"))
-    assert shares(execution(tasks, {"f": (0, 2.5), "act": (3, 4)}, ("act", 3, 3, 4))) == (2.5, 1, 0, 0.5)
+    assert shares(execution(tasks, {"f": (0, 2.5), "act": (3, 4)}, ("act", 3, 3, 4))) == (
+        2.5,
+        1,
+        0,
+        0.5,
+    )
 
 
 def test_circuits_of_no_length_at_one_time_do_not_turn_the_chain_in_a_circle():

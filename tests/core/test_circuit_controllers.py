@@ -63,21 +63,34 @@ def test_every_change_of_a_port_costs_the_delay_when_circuits_are_asked_for_late
 
 
 def test_the_first_circuit_of_a_port_stands_before_the_iteration() -> None:
-    assert reactive(graph(transfer("a", 0, 1, 2)), cluster(2, reconfiguration_ms=50)).iteration_ms == pytest.approx(2)
+    assert reactive(
+        graph(transfer("a", 0, 1, 2)), cluster(2, reconfiguration_ms=50)
+    ).iteration_ms == pytest.approx(2)
 
 
 def test_a_circuit_that_still_stands_costs_nothing() -> None:
-    run = reactive(graph(transfer("a", 0, 1, 2), compute("f", 1, 3, "a"), transfer("b", 0, 1, 2, "f")),
-                   cluster(2, reconfiguration_ms=50))
+    run = reactive(
+        graph(transfer("a", 0, 1, 2), compute("f", 1, 3, "a"), transfer("b", 0, 1, 2, "f")),
+        cluster(2, reconfiguration_ms=50),
+    )
     assert run.iteration_ms == pytest.approx(7)
     assert run.circuits_changed == 0
 
 
-@pytest.mark.parametrize(("delay_ms", "stall_ms"), [(0.0, 0.0), (1.0, 0.0), (10.0, 8.9), (50.0, 48.9), (70.0, 68.9 + 10.0)])
+@pytest.mark.parametrize(
+    ("delay_ms", "stall_ms"),
+    [(0.0, 0.0), (1.0, 0.0), (10.0, 8.9), (50.0, 48.9), (70.0, 68.9 + 10.0)],
+)
 def test_provisioning_hides_the_delay_in_the_windows(delay_ms: float, stall_ms: float) -> None:
-    # Two transitions in series with windows of 1.1 and 60 ms: on demand pays twice, provisioned the sum of max(0, R - window).
-    chain = graph(transfer("a", 0, 1, 4), compute("short", 1, 1.1, "a"), transfer("b", 0, 2, 4, "short"),
-                  compute("long", 2, 60.0, "b"), transfer("c", 0, 1, 4, "long"))
+    # Two transitions in series with windows of 1.1 and 60 ms: on demand pays twice, provisioned the
+    # sum of max(0, R - window).
+    chain = graph(
+        transfer("a", 0, 1, 4),
+        compute("short", 1, 1.1, "a"),
+        transfer("b", 0, 2, 4, "short"),
+        compute("long", 2, 60.0, "b"),
+        transfer("c", 0, 1, 4, "long"),
+    )
     of = cluster(3, reconfiguration_ms=delay_ms)
     bare = 4 + 1.1 + 4 + 60 + 4
     assert reactive(chain, of).iteration_ms == pytest.approx(bare + 2 * delay_ms)
@@ -90,11 +103,16 @@ def test_first_come_first_served_falls_for_the_patience_sample() -> None:
 
 
 def test_a_request_keeps_its_place_at_both_ports_and_blocks_nobody_else() -> None:
-    run = reactive(graph(
-        transfer("holds", 0, 1, 10),  # keeps the in-port of 1 busy until 10
-        transfer("waits", 2, 1, 3),  # takes its place at the out-port of 2, too
-        compute("later", 2, 1.0), transfer("behind", 2, 3, 3, "later"),
-        transfer("elsewhere", 4, 5, 3)), cluster(6))
+    run = reactive(
+        graph(
+            transfer("holds", 0, 1, 10),  # keeps the in-port of 1 busy until 10
+            transfer("waits", 2, 1, 3),  # takes its place at the out-port of 2, too
+            compute("later", 2, 1.0),
+            transfer("behind", 2, 3, 3, "later"),
+            transfer("elsewhere", 4, 5, 3),
+        ),
+        cluster(6),
+    )
     assert start(run, "waits") == pytest.approx(10)
     assert start(run, "behind") == pytest.approx(13)
     assert start(run, "elsewhere") == 0
@@ -108,14 +126,23 @@ def test_of_those_ready_together_the_first_in_the_graph_goes_first() -> None:
 
 
 def test_who_is_ready_earlier_goes_first_whatever_the_position() -> None:
-    run = reactive(graph(compute("f", 0, 2), transfer("late", 0, 1, 5, "f"), compute("g", 2, 1), transfer("early", 2, 1, 4, "g")),
-                   cluster(3))
+    run = reactive(
+        graph(
+            compute("f", 0, 2),
+            transfer("late", 0, 1, 5, "f"),
+            compute("g", 2, 1),
+            transfer("early", 2, 1, 4, "g"),
+        ),
+        cluster(3),
+    )
     assert (start(run, "early"), start(run, "late")) == (1, 5)
 
 
 def test_ports_never_used_come_before_ports_that_must_change() -> None:
-    run = reactive(graph(transfer("a", 0, 1, 1), transfer("b", 0, 2, 1, "a"), transfer("c", 0, 3, 1, "b")),
-                   cluster(4, ports_per_server=2, reconfiguration_ms=7))
+    run = reactive(
+        graph(transfer("a", 0, 1, 1), transfer("b", 0, 2, 1, "a"), transfer("c", 0, 3, 1, "b")),
+        cluster(4, ports_per_server=2, reconfiguration_ms=7),
+    )
     assert (dark(run, "a"), dark(run, "b"), dark(run, "c")) == (0, 0, 7)
 
 
@@ -127,7 +154,9 @@ def test_a_half_duplex_port_changes_when_it_turns_round() -> None:
 
 
 def test_a_switch_with_room_for_one_circuit_carries_one_at_a_time() -> None:
-    run = reactive(graph(transfer("a", 0, 1, 2), transfer("b", 2, 3, 2)), cluster(4, ports_per_switch=1))
+    run = reactive(
+        graph(transfer("a", 0, 1, 2), transfer("b", 2, 3, 2)), cluster(4, ports_per_switch=1)
+    )
     assert run.iteration_ms == pytest.approx(4)
 
 
@@ -142,7 +171,9 @@ def test_the_bound_counts_the_set_ups_of_a_busy_port() -> None:
 
 
 def test_all_that_moves_goes_direct() -> None:
-    run = reactive(graph(transfer("a", 0, 1, 2), transfer("b", 0, 2, 3)), cluster(3, ports_per_server=2))
+    run = reactive(
+        graph(transfer("a", 0, 1, 2), transfer("b", 0, 2, 3)), cluster(3, ports_per_server=2)
+    )
     assert run.traffic.bandwidth_tax == 1
     assert run.traffic.longest_hops == 1
     assert run.traffic.port_busy[0] == pytest.approx((2 + 3) / (2 * 3))
@@ -152,10 +183,20 @@ def test_all_that_moves_goes_direct() -> None:
 
 clusters = st.builds(
     lambda k, switches, room, duplex, delay: cluster(
-        4, ports_per_server=k * switches, switches=switches, ports_per_switch=room, duplex=duplex, reconfiguration_ms=delay,
-        slot_ms=0.1),
-    k=st.integers(1, 2), switches=st.integers(1, 2), room=st.integers(1, 8), duplex=st.sampled_from(("full", "half")),
-    delay=st.sampled_from((0.0, 0.1, 0.7, 3.0)))
+        4,
+        ports_per_server=k * switches,
+        switches=switches,
+        ports_per_switch=room,
+        duplex=duplex,
+        reconfiguration_ms=delay,
+        slot_ms=0.1,
+    ),
+    k=st.integers(1, 2),
+    switches=st.integers(1, 2),
+    room=st.integers(1, 8),
+    duplex=st.sampled_from(("full", "half")),
+    delay=st.sampled_from((0.0, 0.1, 0.7, 3.0)),
+)
 seeds = st.integers(0, 10_000)
 
 
@@ -190,8 +231,11 @@ def test_without_a_delay_asking_early_changes_nothing(seed: int, of: Cluster) ->
 
 @settings(max_examples=40, deadline=None)
 @given(seed=seeds, of=clusters)
-def test_a_plan_on_slots_that_divide_everything_is_never_behind_the_controllers(seed: int, of: Cluster) -> None:
-    # All durations and the delay are multiples of the slot, so that rounding costs the plan nothing.
+def test_a_plan_on_slots_that_divide_everything_is_never_behind_the_controllers(
+    seed: int, of: Cluster
+) -> None:
+    # All durations and the delay are multiples of the slot, so that rounding costs the plan
+    # nothing.
     task_graph = random_graph(seed, collectives=False)
     planned = run_scheduled(order(task_graph, of), never)
     assert broken_rules(planned.execution) == []
@@ -206,9 +250,16 @@ def test_the_names_of_servers_mean_nothing(seed: int, of: Cluster, shuffled: lis
     task_graph = random_graph(seed)
 
     def renamed(task: Task) -> Task:
-        places = {key: shuffled[value] for key in ("server", "source", "destination", "root")
-                  if (value := getattr(task, key)) is not None}
-        return replace(task, **places, members=tuple(shuffled[m] for m in task.members) if task.members else task.members)
+        places = {
+            key: shuffled[value]
+            for key in ("server", "source", "destination", "root")
+            if (value := getattr(task, key)) is not None
+        }
+        return replace(
+            task,
+            **places,
+            members=tuple(shuffled[m] for m in task.members) if task.members else task.members,
+        )
 
     # Members keep their order in the ring, and so do the tasks in the graph.
     other = replace(task_graph, tasks=tuple(renamed(task) for task in task_graph.tasks))
@@ -219,8 +270,13 @@ def test_the_names_of_servers_mean_nothing(seed: int, of: Cluster, shuffled: lis
 
 
 def test_the_same_order_gives_the_same_run() -> None:
-    task_graph, of = random_graph(3, tasks=80), cluster(4, ports_per_server=2, reconfiguration_ms=0.5)
-    assert np.array_equal(reactive(task_graph, of).execution.start_ms, reactive(task_graph, of).execution.start_ms)
+    task_graph, of = (
+        random_graph(3, tasks=80),
+        cluster(4, ports_per_server=2, reconfiguration_ms=0.5),
+    )
+    assert np.array_equal(
+        reactive(task_graph, of).execution.start_ms, reactive(task_graph, of).execution.start_ms
+    )
 
 
 # -- on the samples --------------------------------------------------------------------------------
@@ -228,10 +284,16 @@ def test_the_same_order_gives_the_same_run() -> None:
 
 @pytest.mark.parametrize("delay_ms", [0.0, 0.1, 1.0, 10.0])
 @pytest.mark.parametrize("name", list(SAMPLES))
-def test_on_fine_slots_the_plan_is_at_most_provisioned_which_is_at_most_reactive(name: str, delay_ms: float) -> None:
+def test_on_fine_slots_the_plan_is_at_most_provisioned_which_is_at_most_reactive(
+    name: str, delay_ms: float
+) -> None:
     task_graph, of = load_sample(name)
     one = order(task_graph, of.changed(reconfiguration_ms=delay_ms, slot_ms=0.01))
-    late, early, planned = run_reactive(one, never), run_provisioned(one, never), run_scheduled(one, never)
+    late, early, planned = (
+        run_reactive(one, never),
+        run_provisioned(one, never),
+        run_scheduled(one, never),
+    )
     assert early.iteration_ms <= late.iteration_ms * (1 + 1e-12)
     # Rounding up to slots of 0.01 ms is all that may put the plan behind, and the message says so.
     assert planned.iteration_ms <= early.iteration_ms * 1.001
@@ -239,7 +301,10 @@ def test_on_fine_slots_the_plan_is_at_most_provisioned_which_is_at_most_reactive
     for run in (late, early, planned):
         assert run.bound_ms <= run.iteration_ms
         parts = run.breakdown
-        assert parts.compute_ms + parts.exposed_ms + parts.dark_ms + parts.waiting_ms == pytest.approx(run.iteration_ms)
+        assert (
+            parts.compute_ms + parts.exposed_ms + parts.dark_ms + parts.waiting_ms
+            == pytest.approx(run.iteration_ms)
+        )
     if len(one.graph) < 3000:
         assert [broken_rules(run.execution) for run in (late, early, planned)] == [[], [], []]
 
@@ -247,13 +312,16 @@ def test_on_fine_slots_the_plan_is_at_most_provisioned_which_is_at_most_reactive
 @pytest.mark.parametrize("name", ["blackboard", "patience"])
 @pytest.mark.parametrize("delay_ms", [0.0, 2.0])
 def test_the_independent_checker_accepts_the_controllers(name: str, delay_ms: float) -> None:
-    # Everything in these samples lasts whole slots, so that the checker's clock applies to continuous time as well.
+    # Everything in these samples lasts whole slots, so that the checker's clock applies to
+    # continuous time as well.
     task_graph, of = load_sample(name)
     one = order(task_graph, of.changed(reconfiguration_ms=delay_ms))
     planned = run_scheduled(one, never)
     assert planned.result is not None
     for run in (run_reactive(one, never), run_provisioned(one, never), planned):
-        result = replace(planned.result, execution=run.execution, makespan_ms=run.iteration_ms, status="feasible")
+        result = replace(
+            planned.result, execution=run.execution, makespan_ms=run.iteration_ms, status="feasible"
+        )
         report = check(task_graph, one.cluster, to_record(result))
         assert report.lines() == ()
 
@@ -268,7 +336,9 @@ def test_coarse_slots_can_lose_and_the_plan_says_so() -> None:
 
 def test_an_exact_engine_may_plan_and_proves_the_optimum() -> None:
     task_graph, of = load_sample("patience")
-    planned = run_scheduled(order(task_graph, of, Settings.of(engine="highs", time_limit_s=20.0)), never)
+    planned = run_scheduled(
+        order(task_graph, of, Settings.of(engine="highs", time_limit_s=20.0)), never
+    )
     assert planned.iteration_ms == pytest.approx(14)
     assert planned.bound_ms == pytest.approx(14)
     assert planned.result is not None
@@ -287,7 +357,9 @@ def test_the_printed_model_is_planned_as_printed() -> None:
 
 @pytest.mark.parametrize("run", [run_reactive, run_provisioned, run_scheduled])
 def test_ports_that_cannot_be_spread_evenly_are_named(run) -> None:
-    with pytest.raises(InputError, match=r"cluster, field ports_per_server: must be a multiple of switches \(2\)"):
+    with pytest.raises(
+        InputError, match=r"cluster, field ports_per_server: must be a multiple of switches \(2\)"
+    ):
         run(order(graph(transfer("a", 0, 1, 1)), cluster(2, ports_per_server=3, switches=2)), never)
 
 

@@ -21,16 +21,33 @@ def allowed_schedules(draw):
     servers, switches, k = draw(st.integers(2, 5)), draw(st.integers(1, 3)), draw(st.integers(1, 2))
     d_s, d_ocs = switches * k, draw(st.integers(1, 6))
     accepted = []
-    for x, y, first, slots in draw(st.lists(st.tuples(st.integers(0, servers - 1), st.integers(0, servers - 1),
-                                                      st.integers(0, 6), st.integers(1, 4)), max_size=25)):
+    for x, y, first, slots in draw(
+        st.lists(
+            st.tuples(
+                st.integers(0, servers - 1),
+                st.integers(0, servers - 1),
+                st.integers(0, 6),
+                st.integers(1, 4),
+            ),
+            max_size=25,
+        )
+    ):
         trial = [*accepted, (x, y, first, slots)]
         fits = x != y and all(
-            sum(f <= t < f + n and a == x for a, _, f, n in trial) <= d_s and
-            sum(f <= t < f + n and b == y for _, b, f, n in trial) <= d_s and
-            sum(f <= t < f + n for _, _, f, n in trial) <= switches * d_ocs for t in range(first, first + slots))
+            sum(f <= t < f + n and a == x for a, _, f, n in trial) <= d_s
+            and sum(f <= t < f + n and b == y for _, b, f, n in trial) <= d_s
+            and sum(f <= t < f + n for _, _, f, n in trial) <= switches * d_ocs
+            for t in range(first, first + slots)
+        )
         if fits:
             accepted = trial
-    fabric = Fabric(servers=servers, switches=switches, circuits_per_switch=d_ocs, ports_per_server=d_s, ports_on_switch=k)
+    fabric = Fabric(
+        servers=servers,
+        switches=switches,
+        circuits_per_switch=d_ocs,
+        ports_per_server=d_s,
+        ports_on_switch=k,
+    )
     return accepted, fabric
 
 
@@ -38,7 +55,12 @@ def allowed_schedules(draw):
 @given(allowed_schedules())
 def test_any_allowed_set_of_circuits_splits_into_switches(drawn):
     accepted, fabric = drawn
-    problem = build([n for *_, n in accepted], {j: (x, y) for j, (x, y, _, _) in enumerate(accepted)}, (), fabric)
+    problem = build(
+        [n for *_, n in accepted],
+        {j: (x, y) for j, (x, y, _, _) in enumerate(accepted)},
+        (),
+        fabric,
+    )
     booking = per_slot(problem, np.array([f for *_, f, _ in accepted], np.int64))
     carried = {j: [] for j in range(len(accepted))}
     for t in range(12):
@@ -65,32 +87,49 @@ def test_a_circuit_that_goes_on_keeps_its_switch():
 
 
 def test_repeating_a_circuit_is_no_change_and_alternating_is():
-    again = graph(transfer("a", 0, 1, 2.0), transfer("b", 0, 1, 2.0, "a"), transfer("c", 0, 1, 2.0, "b"))
-    other = graph(transfer("a", 0, 1, 2.0), transfer("b", 0, 2, 2.0, "a"), transfer("c", 0, 1, 2.0, "b"))
+    again = graph(
+        transfer("a", 0, 1, 2.0), transfer("b", 0, 1, 2.0, "a"), transfer("c", 0, 1, 2.0, "b")
+    )
+    other = graph(
+        transfer("a", 0, 1, 2.0), transfer("b", 0, 2, 2.0, "a"), transfer("c", 0, 1, 2.0, "b")
+    )
     slow = cluster(reconfiguration_ms=3.0)
     assert quick(again, slow, Settings.of()).makespan_ms == 6.0
     result = quick(other, slow, Settings.of())
     assert result.makespan_ms == 6.0 + 2 * 3.0
     assert result.execution.circuits.changed.tolist() == [False, True, True]
-    assert (result.execution.circuits.start_ms - result.execution.circuits.setup_ms).tolist() == [0.0, 3.0, 3.0]
+    assert (result.execution.circuits.start_ms - result.execution.circuits.setup_ms).tolist() == [
+        0.0,
+        3.0,
+        3.0,
+    ]
 
 
 def test_a_second_switch_hides_the_reconfiguration():
-    g = graph(transfer("a", 0, 1, 2.0), transfer("b", 0, 2, 2.0, "a"), transfer("c", 0, 1, 2.0, "b"))
+    g = graph(
+        transfer("a", 0, 1, 2.0), transfer("b", 0, 2, 2.0, "a"), transfer("c", 0, 1, 2.0, "b")
+    )
     two = cluster(reconfiguration_ms=3.0, switches=2, ports_per_server=2)
     assert quick(g, two, Settings.of()).makespan_ms == 6.0
 
 
 CASES = [
-    ("continuous", {}, {}), ("continuous", {"reconfiguration_ms": 1.4}, {}), ("continuous", {"duplex": "half"}, {}),
+    ("continuous", {}, {}),
+    ("continuous", {"reconfiguration_ms": 1.4}, {}),
+    ("continuous", {"duplex": "half"}, {}),
     ("continuous", {"duplex": "half", "reconfiguration_ms": 2.0, "ports_per_server": 4}, {}),
-    ("continuous", {"ports_per_server": 4, "reconfiguration_ms": 0.5}, {}), ("continuous", {"ports_per_switch": 2}, {}),
+    ("continuous", {"ports_per_server": 4, "reconfiguration_ms": 0.5}, {}),
+    ("continuous", {"ports_per_switch": 2}, {}),
     ("continuous", {"ports_per_switch": 1, "reconfiguration_ms": 1.0}, {}),
-    ("per-slot", {}, {}), ("per-slot", {"ports_per_switch": 2}, {}),
-    ("per-slot", {"ports_per_server": 4}, {}), ("per-slot", {"duplex": "half"}, {}), ("per-slot", {}, {"model": "paper"}),
+    ("per-slot", {}, {}),
+    ("per-slot", {"ports_per_switch": 2}, {}),
+    ("per-slot", {"ports_per_server": 4}, {}),
+    ("per-slot", {"duplex": "half"}, {}),
+    ("per-slot", {}, {"model": "paper"}),
     ("per-slot", {"ports_per_server": 3, "duplex": "half"}, {"model": "paper"}),
     ("per-slot", {"ports_per_server": 1}, {"model": "paper"}),
-    ("per-slot", {}, {"share_circuits": True}), ("per-slot", {}, {"exclusive_devices": False}),
+    ("per-slot", {}, {"share_circuits": True}),
+    ("per-slot", {}, {"exclusive_devices": False}),
 ]
 
 
@@ -115,7 +154,10 @@ def test_more_circuits_at_once_than_a_short_number_holds_still_respect_the_switc
     g = graph(*(transfer(f"x{i}", i % 2, 2 + i % 2, 2.0) for i in range(40_000)))
     c = cluster(4, ports_per_server=4_096, ports_per_switch=3_000)
     result = quick(g, c, Settings.of(circuits="per-slot"))
-    assert (result.bound_ms, result.makespan_ms) == (27.0, 28.0)  # 80,000 circuit-slots, 3,000 at once, two slots each
+    assert (result.bound_ms, result.makespan_ms) == (
+        27.0,
+        28.0,
+    )  # 80,000 circuit-slots, 3,000 at once, two slots each
     assert check(g, c, to_record(result)).ok
 
 

@@ -26,13 +26,34 @@ from topox_core.workloads.catalogue import WORKLOADS
 
 ROOT = Path(__file__).resolve().parents[2]
 # 50 MB over 100 Gbit/s last 4 ms: 3 + 4 + 6 = 13 ms, and nothing can be shorter than this chain.
-GRAPH: dict[str, Any] = {"format": "topox-taskgraph", "version": 1, "name": "chain", "tasks": [
-    {"id": "f0", "kind": "forward", "server": 0, "duration_ms": 3.0, "dependencies": []},
-    {"id": "act", "kind": "communication", "source": 0, "destination": 1, "size_bytes": 50_000_000, "dependencies": ["f0"]},
-    {"id": "b1", "kind": "backward", "server": 1, "duration_ms": 6.0, "dependencies": ["act"]}]}
-CLUSTER: dict[str, Any] = {"format": "topox-cluster", "version": 1, "servers": 2, "ports_per_server": 1, "switches": 1,
-                           "ports_per_switch": 2, "port_gbps": 100.0}
-# Four jobs of one resource with two units: 2 and 3 (two units each) cannot overlap, so 3 + 4 = 7 periods.
+GRAPH: dict[str, Any] = {
+    "format": "topox-taskgraph",
+    "version": 1,
+    "name": "chain",
+    "tasks": [
+        {"id": "f0", "kind": "forward", "server": 0, "duration_ms": 3.0, "dependencies": []},
+        {
+            "id": "act",
+            "kind": "communication",
+            "source": 0,
+            "destination": 1,
+            "size_bytes": 50_000_000,
+            "dependencies": ["f0"],
+        },
+        {"id": "b1", "kind": "backward", "server": 1, "duration_ms": 6.0, "dependencies": ["act"]},
+    ],
+}
+CLUSTER: dict[str, Any] = {
+    "format": "topox-cluster",
+    "version": 1,
+    "servers": 2,
+    "ports_per_server": 1,
+    "switches": 1,
+    "ports_per_switch": 2,
+    "port_gbps": 100.0,
+}
+# Four jobs of one resource with two units: 2 and 3 (two units each) cannot overlap, so 3 + 4 = 7
+# periods.
 PSPLIB = """jobs (incl. supersource/sink ):  4
 RESOURCES
   - renewable                 :  1   R
@@ -77,23 +98,36 @@ def run(folder: Path, capsys: pytest.CaptureFixture[str]) -> Any:
         status = main(list(arguments))
         printed = capsys.readouterr()
         return status, printed.out, printed.err
+
     return call
 
 
 def in_a_process(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-m", "topox_core", *arguments], cwd=cwd,
-                            env={**os.environ, "PYTHONPATH": str(ROOT)}, stdin=subprocess.DEVNULL,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-m", "topox_core", *arguments],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 # schedule
+
 
 def test_schedule_prints_one_object_without_the_long_lists(run: Any) -> None:
     status, out, _ = run("schedule", "g.json", "c.json", "--json")
     record = json.loads(out)
     assert status == 0
     assert out.count("\n") == 1
-    assert (record["status"], record["makespan_ms"], record["bound_ms"], record["gap"]) == ("optimal", 13.0, 13.0, 0.0)
+    assert (record["status"], record["makespan_ms"], record["bound_ms"], record["gap"]) == (
+        "optimal",
+        13.0,
+        13.0,
+        0.0,
+    )
     assert record["checked"] is True
     assert record["bound_by"]
     assert not {"tasks", "transfers", "circuits"} & set(record)
@@ -119,8 +153,14 @@ def test_the_output_has_everything_and_passes_the_checker(run: Any, folder: Path
     record = json.loads((folder / "r.schedule.json").read_text())
     assert status == 0
     assert "tasks" not in json.loads(out)
-    assert {task["id"]: task["start_ms"] for task in record["tasks"]} == {"f0": 0.0, "act": 3.0, "b1": 7.0}
-    assert [(one["source"], one["destination"], one["task"]) for one in record["circuits"]] == [(0, 1, "act")]
+    assert {task["id"]: task["start_ms"] for task in record["tasks"]} == {
+        "f0": 0.0,
+        "act": 3.0,
+        "b1": 7.0,
+    }
+    assert [(one["source"], one["destination"], one["task"]) for one in record["circuits"]] == [
+        (0, 1, "act")
+    ]
     status, out, _ = run("check", "g.json", "c.json", "r.schedule.json", "--json")
     verdict = json.loads(out)
     assert status == 0
@@ -131,13 +171,20 @@ def test_the_output_has_everything_and_passes_the_checker(run: Any, folder: Path
 
 def test_a_gzipped_output_can_be_checked_as_it_is(run: Any, folder: Path) -> None:
     assert run("schedule", "g.json", "c.json", "--output", "r.schedule.json.gz")[0] == 0
-    assert json.loads(gzip.decompress((folder / "r.schedule.json.gz").read_bytes()))["makespan_ms"] == 13.0
+    assert (
+        json.loads(gzip.decompress((folder / "r.schedule.json.gz").read_bytes()))["makespan_ms"]
+        == 13.0
+    )
     assert run("check", "g.json", "c.json", "r.schedule.json.gz")[0] == 0
 
 
-def test_a_cluster_key_on_the_command_line_wins_and_is_kept_in_the_result(run: Any, folder: Path) -> None:
+def test_a_cluster_key_on_the_command_line_wins_and_is_kept_in_the_result(
+    run: Any, folder: Path
+) -> None:
     # Half the speed, twice the time: 3 + 8 + 6.
-    _, out, _ = run("schedule", "g.json", "c.json", "--json", "--port-gbps", "50", "--output", "r.json")
+    _, out, _ = run(
+        "schedule", "g.json", "c.json", "--json", "--port-gbps", "50", "--output", "r.json"
+    )
     assert json.loads(out)["makespan_ms"] == 17.0
     assert json.loads((folder / "r.json").read_text())["settings"]["cluster"] == {"port_gbps": 50.0}
     status, _, err = run("check", "g.json", "c.json", "r.json")
@@ -156,25 +203,75 @@ def test_a_result_is_checked_against_the_cluster_file_at_hand(run: Any, folder: 
 
 def test_every_engine_finds_the_optimum_of_the_chain(run: Any) -> None:
     for engine in ENGINES:
-        status, out, _ = run("schedule", "g.json", "c.json", "--json", "--engine", engine, "--model", "paper")
+        status, out, _ = run(
+            "schedule", "g.json", "c.json", "--json", "--engine", engine, "--model", "paper"
+        )
         assert (engine, status, json.loads(out)["makespan_ms"]) == (engine, 0, 13.0)
 
 
 def test_every_option_reaches_the_settings() -> None:
-    options = parser().parse_args([
-        "schedule", "g", "c", "--model", "paper", "--engine", "highs", "--circuits", "per-slot", "--share-circuits", "no",
-        "--exclusive-devices", "yes", "--any-port", "no", "--tick-ms", "0.5", "--rings", "2", "--strides", "1,3",
-        "--all-reduce-on-network", "no", "--steps", "stepwise", "--broadcast", "tree", "--time-limit", "7", "--gap", "0.02",
-        "--seed", "5", "--threads", "2"])
+    options = parser().parse_args(
+        [
+            "schedule",
+            "g",
+            "c",
+            "--model",
+            "paper",
+            "--engine",
+            "highs",
+            "--circuits",
+            "per-slot",
+            "--share-circuits",
+            "no",
+            "--exclusive-devices",
+            "yes",
+            "--any-port",
+            "no",
+            "--tick-ms",
+            "0.5",
+            "--rings",
+            "2",
+            "--strides",
+            "1,3",
+            "--all-reduce-on-network",
+            "no",
+            "--steps",
+            "stepwise",
+            "--broadcast",
+            "tree",
+            "--time-limit",
+            "7",
+            "--gap",
+            "0.02",
+            "--seed",
+            "5",
+            "--threads",
+            "2",
+        ]
+    )
     assert settings(options) == Settings(
-        model="paper", circuits="per-slot", share_circuits=False, exclusive_devices=True, any_port=False, tick=0.5,
-        lowering=Lowering(rings=2, strides=(1, 3), all_reduce_on_network=False, steps="stepwise", broadcast="tree"),
-        engine="highs", time_limit_s=7.0, gap=0.02, seed=5, threads=2)
+        model="paper",
+        circuits="per-slot",
+        share_circuits=False,
+        exclusive_devices=True,
+        any_port=False,
+        tick=0.5,
+        lowering=Lowering(
+            rings=2, strides=(1, 3), all_reduce_on_network=False, steps="stepwise", broadcast="tree"
+        ),
+        engine="highs",
+        time_limit_s=7.0,
+        gap=0.02,
+        seed=5,
+        threads=2,
+    )
 
 
 def test_options_not_given_leave_the_model_s_own_choices() -> None:
     for model in ("physical", "paper"):
-        assert settings(parser().parse_args(["schedule", "g", "c", "--model", model])) == Settings.of(model)
+        assert settings(
+            parser().parse_args(["schedule", "g", "c", "--model", model])
+        ) == Settings.of(model)
     assert settings(parser().parse_args(["schedule", "g", "c"])) == Settings.of("physical")
 
 
@@ -183,21 +280,36 @@ def test_every_cluster_key_has_an_option() -> None:
     for key in keys:
         options = parser().parse_args(["schedule", "g", "c", f"--{key.replace('_', '-')}", "7"])
         assert vars(options)[f"cluster_{key}"] == 7
-    assert parser().parse_args(["check", "g", "c", "s", "--duplex", "half"]).cluster_duplex == "half"
+    assert (
+        parser().parse_args(["check", "g", "c", "s", "--duplex", "half"]).cluster_duplex == "half"
+    )
 
 
-def test_help_names_every_engine_and_loads_nothing_heavy(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_every_engine_and_loads_nothing_heavy(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["schedule", "--help"]) == 0
     assert "|".join(ENGINES) in capsys.readouterr().out
     program = "import sys; from topox_core.cli.main import parser; parser().format_help(); print('numpy' in sys.modules)"
-    printed = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     assert printed.strip() == "False"
 
 
 def test_ctrl_c_keeps_the_best_schedule_so_far(run: Any, folder: Path) -> None:
     assert run("workload", "moe", "--output", "moe.json")[0] == 0
-    process = in_a_process("schedule", "moe.json", "moe.cluster.json", "--json", "--engine", "highs", "--time-limit", "600",
-                           cwd=folder)
+    process = in_a_process(
+        "schedule",
+        "moe.json",
+        "moe.cluster.json",
+        "--json",
+        "--engine",
+        "highs",
+        "--time-limit",
+        "600",
+        cwd=folder,
+    )
     assert process.stderr is not None
     for line in process.stderr:
         if "makespan" in line:
@@ -224,8 +336,13 @@ def test_a_reader_that_leaves_early_is_no_error(folder: Path) -> None:
 
 # check
 
-@pytest.mark.parametrize(("broken", "equation"), [({"b1": 6.0}, "5"), ({"act": 2.0}, "5"), ({"act": 3.5}, "4")])
-def test_check_names_the_violated_equation(run: Any, folder: Path, broken: dict[str, float], equation: str) -> None:
+
+@pytest.mark.parametrize(
+    ("broken", "equation"), [({"b1": 6.0}, "5"), ({"act": 2.0}, "5"), ({"act": 3.5}, "4")]
+)
+def test_check_names_the_violated_equation(
+    run: Any, folder: Path, broken: dict[str, float], equation: str
+) -> None:
     run("schedule", "g.json", "c.json", "--output", "r.json")
     record = json.loads((folder / "r.json").read_text())
     for task in record["tasks"]:
@@ -246,8 +363,11 @@ def test_check_names_the_violated_equation(run: Any, folder: Path, broken: dict[
 
 # workload
 
+
 @pytest.mark.parametrize("name", ["dlrm.taskgraph.json", "dlrm.csv", "dlrm.taskgraph.json.gz"])
-def test_workload_writes_a_graph_and_the_cluster_beside_it(run: Any, folder: Path, name: str) -> None:
+def test_workload_writes_a_graph_and_the_cluster_beside_it(
+    run: Any, folder: Path, name: str
+) -> None:
     status, out, _ = run("workload", "dlrm", "--output", name, "--json")
     record = json.loads(out)
     assert status == 0
@@ -276,6 +396,7 @@ def test_workload_lists_what_there_is(run: Any) -> None:
 
 # rcpsp
 
+
 @pytest.mark.parametrize("engine", ["auto", "highs", "cpsat"])
 def test_rcpsp_proves_a_small_optimum(run: Any, engine: str) -> None:
     status, out, _ = run("rcpsp", "p.sm", "--engine", engine, "--json")
@@ -293,7 +414,9 @@ def test_rcpsp_says_no_where_a_job_needs_more_than_there_is(run: Any, folder: Pa
 
 @pytest.mark.parametrize(("name", "optimum"), [("j301_1", 43), ("j302_1", 38), ("j305_1", 53)])
 def test_rcpsp_proves_published_optima(run: Any, shared: Path, name: str, optimum: int) -> None:
-    status, out, _ = run("rcpsp", str(next((shared / "data" / "psplib").rglob(f"{name}.sm"))), "--json")
+    status, out, _ = run(
+        "rcpsp", str(next((shared / "data" / "psplib").rglob(f"{name}.sm"))), "--json"
+    )
     record = json.loads(out)
     assert status == 0
     assert (record["makespan"], record["status"]) == (optimum, "optimal")
@@ -308,28 +431,55 @@ BAD: list[tuple[list[str], list[str]]] = [
     (["schedule", "none.json", "c.json"], ["none.json", "no such file"]),
     (["schedule", "g.json", "none.json"], ["none.json", "no such file"]),
     (["schedule", ".", "c.json"], [".: ", "directory"]),
-    (["schedule", "g.json", "c.json", "--engine", "cplex"], ["engine", "auto, list, highs, cpsat, printed", "cplex"]),
+    (
+        ["schedule", "g.json", "c.json", "--engine", "cplex"],
+        ["engine", "auto, list, highs, cpsat, printed", "cplex"],
+    ),
     (["schedule", "g.json", "c.json", "--model", "real"], ["--model", "physical", "real"]),
-    (["schedule", "g.json", "c.json", "--port-gbps", "fast"], ["--port-gbps", "must be a number", "fast"]),
-    (["schedule", "g.json", "c.json", "--port-gbps", "nan"], ["command line", "port_gbps", "finite"]),
-    (["schedule", "g.json", "c.json", "--port-gbps", "-1"], ["command line", "port_gbps", "greater than 0"]),
+    (
+        ["schedule", "g.json", "c.json", "--port-gbps", "fast"],
+        ["--port-gbps", "must be a number", "fast"],
+    ),
+    (
+        ["schedule", "g.json", "c.json", "--port-gbps", "nan"],
+        ["command line", "port_gbps", "finite"],
+    ),
+    (
+        ["schedule", "g.json", "c.json", "--port-gbps", "-1"],
+        ["command line", "port_gbps", "greater than 0"],
+    ),
     (["schedule", "g.json", "c.json", "--servers", "1.5"], ["--servers", "whole number"]),
     (["schedule", "g.json", "c.json", "--servers", "1"], ["g.json", "task act", "server 1"]),
     (["schedule", "g.json", "c.json", "--duplex", "both"], ["duplex", "'full' or 'half'"]),
-    (["schedule", "g.json", "c.json", "--tick-ms", "soon"], ["--tick-ms", "auto, slot or a length in ms"]),
+    (
+        ["schedule", "g.json", "c.json", "--tick-ms", "soon"],
+        ["--tick-ms", "auto, slot or a length in ms"],
+    ),
     (["schedule", "g.json", "c.json", "--tick-ms", "-1"], ["tick", "greater than 0"]),
     (["schedule", "g.json", "c.json", "--rings", "0"], ["--rings", "at least 1"]),
     (["schedule", "g.json", "c.json", "--strides", "1,1"], ["--strides", "different"]),
-    (["schedule", "g.json", "c.json", "--all-reduce-on-network", "maybe"], ["--all-reduce-on-network", "yes or no"]),
+    (
+        ["schedule", "g.json", "c.json", "--all-reduce-on-network", "maybe"],
+        ["--all-reduce-on-network", "yes or no"],
+    ),
     (["schedule", "g.json", "c.json", "--time-limit", "-3"], ["time_limit_s", "from 0 to"]),
-    (["schedule", "g.json", "c.json", "--circuits", "per-slot", "--reconfiguration-ms", "2"], ["reconfiguration_ms"]),
-    (["schedule", "g.json", "c.json", "--output", "nowhere/r.json"], ["nowhere/r.json", "no folder nowhere"]),
+    (
+        ["schedule", "g.json", "c.json", "--circuits", "per-slot", "--reconfiguration-ms", "2"],
+        ["reconfiguration_ms"],
+    ),
+    (
+        ["schedule", "g.json", "c.json", "--output", "nowhere/r.json"],
+        ["nowhere/r.json", "no folder nowhere"],
+    ),
     (["schedule", "g.json", "c.json", "--output", "."], [".: ", "folder"]),
     (["schedule", "g.json", "c.json", "--output", "g.json"], ["g.json", "overwritten"]),
     (["schedule", "g.json", "c.json", "--colour", "red"], ["--colour"]),
     (["schedule", "c.json", "c.json"], ["c.json", "field format", "topox-taskgraph"]),
     (["schedule", "cycle.json", "c.json"], ["cycle.json", "a", "b"]),
-    (["schedule", "negative.json", "c.json"], ["negative.json", "task f0", "field duration_ms", "-1"]),
+    (
+        ["schedule", "negative.json", "c.json"],
+        ["negative.json", "task f0", "field duration_ms", "-1"],
+    ),
     (["schedule", "latin.json", "c.json"], ["latin.json", "UTF-8"]),
     (["schedule", "deep.json", "c.json"], ["deep.json", "nested too deeply"]),
     (["schedule", "empty.json", "c.json"], ["empty.json", "is empty"]),
@@ -340,7 +490,10 @@ BAD: list[tuple[list[str], list[str]]] = [
     (["workload", "skynet", "--output", "w.json"], ["skynet", "dlrm"]),
     (["workload", "dlrm", "--set", "tables", "--output", "w.json"], ["--set", "KEY=VALUE"]),
     (["workload", "dlrm", "--set", "wheels=4", "--output", "w.json"], ["dlrm", "wheels"]),
-    (["workload", "dlrm", "--set", "configuration=9", "--output", "w.json"], ["dlrm", "configuration", "9"]),
+    (
+        ["workload", "dlrm", "--set", "configuration=9", "--output", "w.json"],
+        ["dlrm", "configuration", "9"],
+    ),
     (["workload", "dlrm", "--output", "w.xls"], ["w.xls", ".json or .csv"]),
     (["workload", "dlrm", "--output", "nowhere/w.json"], ["nowhere/w.json", "no folder"]),
     (["rcpsp", "none.sm"], ["none.sm", "no such file"]),
@@ -352,16 +505,23 @@ BAD: list[tuple[list[str], list[str]]] = [
 @pytest.fixture
 def bad_files(folder: Path) -> None:
     first, *others = GRAPH["tasks"]
-    knot = [{**first, "id": "a", "dependencies": ["b"]}, {**first, "id": "b", "dependencies": ["a"]}]
+    knot = [
+        {**first, "id": "a", "dependencies": ["b"]},
+        {**first, "id": "b", "dependencies": ["a"]},
+    ]
     (folder / "cycle.json").write_text(json.dumps({**GRAPH, "tasks": knot}))
-    (folder / "negative.json").write_text(json.dumps({**GRAPH, "tasks": [{**first, "duration_ms": -1}, *others]}))
+    (folder / "negative.json").write_text(
+        json.dumps({**GRAPH, "tasks": [{**first, "duration_ms": -1}, *others]})
+    )
     (folder / "latin.json").write_bytes('{"name": "Zürich"}'.encode("latin-1"))
     (folder / "deep.json").write_text("[" * 10_000 + "]" * 10_000)
     (folder / "empty.json").write_text("")
 
 
 @pytest.mark.usefixtures("bad_files")
-@pytest.mark.parametrize(("arguments", "told"), BAD, ids=[" ".join(arguments) or "nothing" for arguments, _ in BAD])
+@pytest.mark.parametrize(
+    ("arguments", "told"), BAD, ids=[" ".join(arguments) or "nothing" for arguments, _ in BAD]
+)
 def test_a_mistake_gets_one_clear_line(run: Any, arguments: list[str], told: list[str]) -> None:
     status, out, err = run(*arguments)
     assert status == 2
@@ -384,7 +544,9 @@ def test_a_disk_that_is_full_is_told_in_one_line(run: Any, monkeypatch: pytest.M
     monkeypatch.setattr(Path, "write_bytes", full)
     status, out, err = run("schedule", "g.json", "c.json", "--output", "r.json")
     assert (status, out) == (2, "")
-    assert err.splitlines()[-1] == "topox: error: r.json: cannot be written: no space left on device"
+    assert (
+        err.splitlines()[-1] == "topox: error: r.json: cannot be written: no space left on device"
+    )
 
 
 def test_an_output_behind_a_link_is_written_there(run: Any, folder: Path) -> None:

@@ -31,14 +31,20 @@ THREE = cluster(3, reconfiguration_ms=5)
 
 def all_reduce(members: int, ms: float) -> Any:
     """All-reduce of a tensor that crosses a port in ``ms``."""
-    return graph(Task("sum", "all_reduce", (), members=tuple(range(members)), size_bytes=ms * GBIT_MS))
+    return graph(
+        Task("sum", "all_reduce", (), members=tuple(range(members)), size_bytes=ms * GBIT_MS)
+    )
 
 
 def run_of(name: str, ms: float, **changes: Any) -> FabricRun:
     one = compare(CHAIN, THREE, QUICK, [name])[name]
     longer = one.execution.end_ms + (ms - one.iteration_ms)
-    run = replace(one, execution=replace(one.execution, end_ms=longer), breakdown=Breakdown(3.0, ms - 3.0, 0.0, 0.0),
-                  bound_ms=ms)
+    run = replace(
+        one,
+        execution=replace(one.execution, end_ms=longer),
+        breakdown=Breakdown(3.0, ms - 3.0, 0.0, 0.0),
+        bound_ms=ms,
+    )
     return replace(run, **changes)
 
 
@@ -63,7 +69,9 @@ def test_the_chain_by_hand_under_each_controller() -> None:
 
 def test_only_circuits_that_change_feel_the_delay() -> None:
     task_graph, of = load_sample("race")
-    quick, slow = (compare(task_graph, of.changed(reconfiguration_ms=delay), QUICK) for delay in (0.0, 20.0))
+    quick, slow = (
+        compare(task_graph, of.changed(reconfiguration_ms=delay), QUICK) for delay in (0.0, 20.0)
+    )
     felt = {name for name in FABRICS if quick[name].iteration_ms != slow[name].iteration_ms}
     assert felt <= PAYS_DELAY
     assert "reactive" in felt
@@ -105,13 +113,22 @@ def test_every_run_is_told_as_soon_as_it_is_there() -> None:
 
 def test_a_comparison_that_is_stopped_keeps_what_it_has() -> None:
     told: list[str] = []
-    runs = compare(CHAIN, THREE, QUICK, stop=lambda: len(told) >= 2, on_run=lambda run: told.append(run.fabric))
+    runs = compare(
+        CHAIN, THREE, QUICK, stop=lambda: len(told) >= 2, on_run=lambda run: told.append(run.fabric)
+    )
     assert list(runs) == ["ideal", "fat_tree"]
 
 
-@pytest.mark.parametrize(("fabrics", "said"), [
-    (["ideal", "hypercube"], "must be some of ideal, fat_tree, static, reactive, provisioned, scheduled (got 'hypercube')"),
-    ([], "must name at least one of ideal")])
+@pytest.mark.parametrize(
+    ("fabrics", "said"),
+    [
+        (
+            ["ideal", "hypercube"],
+            "must be some of ideal, fat_tree, static, reactive, provisioned, scheduled (got 'hypercube')",
+        ),
+        ([], "must name at least one of ideal"),
+    ],
+)
 def test_fabrics_that_are_none_are_named(fabrics: list[str], said: str) -> None:
     with pytest.raises(InputError) as error:
         compare(CHAIN, THREE, QUICK, fabrics)
@@ -139,12 +156,18 @@ def test_a_name_given_twice_runs_once() -> None:
 def test_differences_below_half_a_percent_are_none() -> None:
     assert same_time(100.0, 100.4)
     assert not same_time(100.0, 101.0)
-    runs = {name: run_of(name, ms) for name, ms in (("static", 100.3), ("reactive", 100.0), ("provisioned", 103.0))}
+    runs = {
+        name: run_of(name, ms)
+        for name, ms in (("static", 100.3), ("reactive", 100.0), ("provisioned", 103.0))
+    }
     assert fastest(runs) == ("static", "reactive")
 
 
 def test_a_plan_behind_by_less_than_its_gap_is_undecided() -> None:
-    behind = {"static": run_of("static", 100.0), "scheduled": run_of("scheduled", 110.0, bound_ms=90.0)}
+    behind = {
+        "static": run_of("static", 100.0),
+        "scheduled": run_of("scheduled", 110.0, bound_ms=90.0),
+    }
     assert undecided(behind)
     assert "gap of 18 % and may yet win" in sentence(behind)
     assert not undecided({**behind, "scheduled": run_of("scheduled", 110.0, bound_ms=105.0)})
@@ -154,33 +177,50 @@ def test_a_plan_behind_by_less_than_its_gap_is_undecided() -> None:
 def test_the_sentence_says_who_wins_by_how_much_and_why() -> None:
     runs = {"provisioned": run_of("provisioned", 20.0), "reactive": run_of("reactive", 30.0)}
     runs["reactive"] = replace(runs["reactive"], breakdown=Breakdown(3.0, 17.0, 10.0, 0.0))
-    assert sentence(runs) == ("Provisioned is fastest at 20 ms, 1.5 times as fast as Reactive (30 ms), "
-                              "which loses 10 ms more to ports that are being switched.")
+    assert sentence(runs) == (
+        "Provisioned is fastest at 20 ms, 1.5 times as fast as Reactive (30 ms), "
+        "which loses 10 ms more to ports that are being switched."
+    )
 
 
 def test_the_sentence_blames_forwarding_where_bytes_travel_several_hops() -> None:
     static = run_of("static", 30.0)
     static = replace(static, traffic=replace(static.traffic, bandwidth_tax=1.8, mean_hops=1.8))
     said = sentence({"static": static, "scheduled": run_of("scheduled", 29.0)})
-    assert said == ("Scheduled is fastest at 29 ms, 3.3 % ahead of Static circuits (30 ms), which leaves 1 ms more of its "
-                    "transfers exposed, its bytes travelling 1.8 hops on average.")
+    assert said == (
+        "Scheduled is fastest at 29 ms, 3.3 % ahead of Static circuits (30 ms), which leaves 1 ms more of its "
+        "transfers exposed, its bytes travelling 1.8 hops on average."
+    )
 
 
 def test_the_sentence_names_ports_that_rings_leave_idle() -> None:
-    runs = compare(all_reduce(8, 8.0), cluster(8, ports_per_server=2, switches=2), QUICK, ["static", "reactive"])
+    runs = compare(
+        all_reduce(8, 8.0),
+        cluster(8, ports_per_server=2, switches=2),
+        QUICK,
+        ["static", "reactive"],
+    )
     assert "its collectives on 1 ring using 1 of 2 ports" in sentence(runs)
 
 
 def test_the_ideal_switch_is_a_yardstick_and_no_winner() -> None:
-    runs = {"ideal": run_of("ideal", 10.0), "static": run_of("static", 20.0), "reactive": run_of("reactive", 40.0)}
+    runs = {
+        "ideal": run_of("ideal", 10.0),
+        "static": run_of("static", 20.0),
+        "reactive": run_of("reactive", 40.0),
+    }
     said = sentence(runs)
-    assert said.startswith("Static circuits are fastest at 20 ms, 2 times as fast as Reactive (40 ms)")
+    assert said.startswith(
+        "Static circuits are fastest at 20 ms, 2 times as fast as Reactive (40 ms)"
+    )
     assert said.endswith("; an ideal switch would take 10 ms.")
 
 
 def test_the_sentence_says_when_nothing_makes_a_difference() -> None:
     said = sentence({"static": run_of("static", 20.0), "reactive": run_of("reactive", 20.01)})
-    assert said.startswith("It makes no difference: Static circuits and Reactive take 20 ms within 0.5 %")
+    assert said.startswith(
+        "It makes no difference: Static circuits and Reactive take 20 ms within 0.5 %"
+    )
 
 
 @pytest.mark.parametrize("name", ["blackboard", "race", "fsdp"])
@@ -213,7 +253,9 @@ def test_the_command_prints_one_json_object(capsys: pytest.CaptureFixture[str]) 
     record = json.loads(printed.out)
     assert list(record["fabrics"]) == list(FABRICS)
     for one in record["fabrics"].values():
-        assert {"iteration_ms", "bound_ms", "circuits_changed", "dark_ms", "bandwidth_tax"} <= set(one)
+        assert {"iteration_ms", "bound_ms", "circuits_changed", "dark_ms", "bandwidth_tax"} <= set(
+            one
+        )
         assert one["bound_ms"] <= one["iteration_ms"]
         assert sum(one["time"].values()) == pytest.approx(one["iteration_ms"])
     reactive = record["fabrics"]["reactive"]
@@ -229,10 +271,20 @@ def test_the_command_prints_a_table_and_the_sentence(capsys: pytest.CaptureFixtu
     assert lines[-1].startswith("Static circuits")
 
 
-@pytest.mark.parametrize("arguments", [
-    ("--fabrics", "optical"), ("--fabrics", ","), ("--reconfiguration-ms", "-1"), ("--reconfiguration-ms", "1e30"),
-    ("--oversubscription", "0.5"), ("--servers-per-rack", "-2"), ("--equivalent-gbps", "0"),
-    ("--model", "paper", "--reconfiguration-ms", "1"), ("--engine", "magic")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--fabrics", "optical"),
+        ("--fabrics", ","),
+        ("--reconfiguration-ms", "-1"),
+        ("--reconfiguration-ms", "1e30"),
+        ("--oversubscription", "0.5"),
+        ("--servers-per-rack", "-2"),
+        ("--equivalent-gbps", "0"),
+        ("--model", "paper", "--reconfiguration-ms", "1"),
+        ("--engine", "magic"),
+    ],
+)
 def test_what_the_command_cannot_use_is_one_line(arguments: tuple[str, ...]) -> None:
     with pytest.raises(InputError) as error:
         called(GRAPH, CLUSTER, *arguments)

@@ -29,12 +29,29 @@ def test_the_readme_s_example_files_load_and_fit_together() -> None:
     assert len(graph.tasks) == graph_text.count('"id"')
 
 
-def test_the_readme_s_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readme_s_commands_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
-    commands = [shlex.split(line)[3:] for block in blocks("sh") for line in block.splitlines()
-                if line.startswith(".venv/bin/python -m topox_core")]
-    assert [command[0] for command in commands] == ["workload", "schedule", "schedule", "compare", "tdm-jobs", "tdm", "check",
-                                                    "rails", "rails", "rails", "rcpsp"]
+    commands = [
+        shlex.split(line)[3:]
+        for block in blocks("sh")
+        for line in block.splitlines()
+        if line.startswith(".venv/bin/python -m topox_core")
+    ]
+    assert [command[0] for command in commands] == [
+        "workload",
+        "schedule",
+        "schedule",
+        "compare",
+        "tdm-jobs",
+        "tdm",
+        "check",
+        "rails",
+        "rails",
+        "rails",
+        "rcpsp",
+    ]
     for command in commands:
         if command[0] == "rcpsp":  # its file is not ours to ship
             continue
@@ -45,12 +62,16 @@ def test_the_readme_s_commands_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize("document", PAGES, ids=[path.name for path in PAGES])
 def test_links_between_pages_lead_somewhere(document: Path) -> None:
     text = document.read_text(encoding="utf-8")
-    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link]
+    links = [
+        link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link
+    ]
     assert [link for link in links if link and not (document.parent / link).exists()] == []
 
 
 def test_the_make_targets_that_pages_name_exist() -> None:
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    targets = set(
+        re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     named = set(re.findall(r"(?:^|`)make ([a-z]+)\b", text, re.MULTILINE))
     assert {"run", "test"} <= named

@@ -25,9 +25,13 @@ FABRICS = {
     "half duplex, d_S = N_OCS": Fabric(switches=2, ports_per_server=2, half_duplex=True),
     "half duplex, d_S > N_OCS": Fabric(switches=2, ports_per_server=3, half_duplex=True),
     "eq. 6 shared": Fabric(servers=3, shares=True),
-    "eq. 6 shared, half duplex": Fabric(switches=2, ports_per_server=2, half_duplex=True, shares=True),
+    "eq. 6 shared, half duplex": Fabric(
+        switches=2, ports_per_server=2, half_duplex=True, shares=True
+    ),
     "binding total": Fabric(servers=4, circuits_per_switch=2),
-    "binding total, eq. 6 shared": Fabric(servers=4, switches=2, circuits_per_switch=1, ports_per_server=2, shares=True),
+    "binding total, eq. 6 shared": Fabric(
+        servers=4, switches=2, circuits_per_switch=1, ports_per_server=2, shares=True
+    ),
     "two ports a switch": Fabric(servers=3, ports_per_server=2, ports_on_switch=2),
 }
 by_fabric = pytest.mark.parametrize("fabric", FABRICS.values(), ids=FABRICS.keys())
@@ -46,14 +50,25 @@ def proved(problem: Problem, engine=solve_highs, limits: Limits = LIMITS) -> int
 
 def busy_problem(seed: int = 0) -> Problem:
     """Transfers of uneven length between single half-duplex ports: found at once, proved in no short time."""
-    return random_problem(seed, Fabric(servers=5, half_duplex=True), tasks=40, longest=9, density=0.05)
+    return random_problem(
+        seed, Fabric(servers=5, half_duplex=True), tasks=40, longest=9, density=0.05
+    )
 
 
 def step_optimum(problem: Problem) -> int:
     """The optimum of the step formulation by itself, within plain critical-path windows of a serial schedule."""
     horizon = int((serial_schedule(problem) + problem.duration).max())
-    model = step_model.StepModel(problem, windows(problem, horizon), critical_path(problem), horizon)
-    outcome = mip.solve(model.build(), mip.Run(60.0, 0.0, 1.0), None, lambda: False, lambda values: None, lambda dual: False)
+    model = step_model.StepModel(
+        problem, windows(problem, horizon), critical_path(problem), horizon
+    )
+    outcome = mip.solve(
+        model.build(),
+        mip.Run(60.0, 0.0, 1.0),
+        None,
+        lambda: False,
+        lambda values: None,
+        lambda dual: False,
+    )
     start = model.start(outcome.values)
     assert outcome.ended == "optimal"
     assert violation(problem, start) is None
@@ -63,7 +78,9 @@ def step_optimum(problem: Problem) -> int:
 @by_fabric
 def test_the_reduction_equals_the_printed_model(fabric):
     for seed in range(8):
-        problem = random_problem(seed, fabric, tasks=8, exclusive_devices=seed % 2 == 0, density=0.12)
+        problem = random_problem(
+            seed, fabric, tasks=8, exclusive_devices=seed % 2 == 0, density=0.12
+        )
         assert step_optimum(problem) == proved(problem) == proved(problem, solve_printed)
 
 
@@ -84,7 +101,9 @@ def test_the_proved_optimum_is_what_trying_every_start_finds(fabric, ticks_per_s
 
 def test_a_finer_tick_lets_compute_end_between_slots():
     # Two ticks a slot: compute of 3 ticks, then a transfer of one slot, then compute of 1 tick.
-    problem = build([3, 2, 1], {1: (0, 1)}, [(0, 1), (1, 2)], devices={0: 0, 2: 1}, ticks_per_slot=2)
+    problem = build(
+        [3, 2, 1], {1: (0, 1)}, [(0, 1), (1, 2)], devices={0: 0, 2: 1}, ticks_per_slot=2
+    )
     answer = solve_highs(problem, LIMITS)
     assert answer.start.tolist() == [0, 4, 6]
     assert answer.bound == 7
@@ -113,8 +132,17 @@ def test_half_duplex_makes_sending_and_receiving_take_turns():
 @pytest.mark.parametrize("half_duplex", [False, True])
 def test_more_ports_never_raise_the_optimum(half_duplex):
     for seed in range(6):
-        optima = [proved(random_problem(seed, Fabric(servers=3, switches=k, ports_per_server=k, half_duplex=half_duplex),
-                                        tasks=12, density=0.08)) for k in (1, 2, 3)]
+        optima = [
+            proved(
+                random_problem(
+                    seed,
+                    Fabric(servers=3, switches=k, ports_per_server=k, half_duplex=half_duplex),
+                    tasks=12,
+                    density=0.08,
+                )
+            )
+            for k in (1, 2, 3)
+        ]
         assert optima == sorted(optima, reverse=True)
 
 
@@ -140,7 +168,9 @@ def test_a_proof_needs_no_search_when_the_bound_meets_the_schedule_given():
 def test_the_serial_schedule_keeps_every_rule_and_the_critical_path_bounds_it():
     for fabric in FABRICS.values():
         for seed in range(10):
-            problem = random_problem(seed, fabric, tasks=25, ticks_per_slot=1 + seed % 3, density=0.1)
+            problem = random_problem(
+                seed, fabric, tasks=25, ticks_per_slot=1 + seed % 3, density=0.1
+            )
             start = serial_schedule(problem)
             assert violation(problem, start) is None
             assert critical_path(problem) <= int((start + problem.duration).max())
@@ -209,16 +239,25 @@ def test_nothing_to_do_takes_no_time(engine):
 def test_a_model_too_large_is_refused_with_its_size(monkeypatch):
     problem = busy_problem()
     horizon = int((serial_schedule(problem) + problem.duration).max())
-    model = step_model.StepModel(problem, windows(problem, horizon), critical_path(problem), horizon)
+    model = step_model.StepModel(
+        problem, windows(problem, horizon), critical_path(problem), horizon
+    )
     monkeypatch.setattr(step_model, "MAX_COLUMNS", 100)
-    with pytest.raises(InputError, match=r"the exact model would have [\d,]+ columns \(limit 100\): use list") as refusal:
+    with pytest.raises(
+        InputError, match=r"the exact model would have [\d,]+ columns \(limit 100\): use list"
+    ) as refusal:
         model.refuse_if_too_large()
     assert (refusal.value.file, refusal.value.field) == ("settings", "engine")
 
 
 def test_the_printed_model_is_refused_by_size_before_it_is_built():
-    problem = random_problem(1, Fabric(servers=16, switches=8, ports_per_server=8), tasks=300, longest=40, density=0.01)
-    with pytest.raises(InputError, match=r"the printed model would have [\d,]+ (columns|matrix entries) \(limit [\d,]+\)"):
+    problem = random_problem(
+        1, Fabric(servers=16, switches=8, ports_per_server=8), tasks=300, longest=40, density=0.01
+    )
+    with pytest.raises(
+        InputError,
+        match=r"the printed model would have [\d,]+ (columns|matrix entries) \(limit [\d,]+\)",
+    ):
         solve_printed(problem, LIMITS)
 
 
@@ -226,7 +265,9 @@ def test_the_size_named_before_building_bounds_what_is_built():
     for fabric in FABRICS.values():
         problem = random_problem(2, fabric, tasks=15, ticks_per_slot=2)
         horizon = int((serial_schedule(problem) + problem.duration).max())
-        model = step_model.StepModel(problem, windows(problem, horizon), critical_path(problem), horizon)
+        model = step_model.StepModel(
+            problem, windows(problem, horizon), critical_path(problem), horizon
+        )
         columns, nonzeros = model.size()
         built = model.build()
         assert int(built.integer.sum()) == columns
@@ -243,7 +284,9 @@ def test_a_wrong_schedule_to_start_from_is_not_believed():
 
 
 def test_every_kind_of_broken_schedule_is_told_by_name():
-    problem = build([3, 2, 2, 2], {1: (0, 1), 2: (0, 2)}, [(0, 1)], devices={0: 0, 3: 0}, ticks_per_slot=2)
+    problem = build(
+        [3, 2, 2, 2], {1: (0, 1), 2: (0, 2)}, [(0, 1)], devices={0: 0, 3: 0}, ticks_per_slot=2
+    )
     good = np.array([0, 4, 6, 3])
     assert violation(problem, good) is None
     broken = {
@@ -270,7 +313,19 @@ def test_shared_circuits_count_once_however_many_transfers_ride_on_them():
 def test_a_model_whose_starts_are_all_fixed_is_decided_without_a_search(fits):
     nothing, none = np.zeros(0), np.zeros(0, np.int32)
     row = np.array([0.0 if fits else 1.0])
-    fixed = mip.Mip(nothing, nothing, nothing, np.zeros(0, np.bool_), row, np.array([np.inf]), np.zeros(2, np.int32),
-                    none, nothing, 7.0)
-    outcome = mip.solve(fixed, mip.Run(1.0, 0.0, 1.0), None, lambda: False, lambda values: None, lambda dual: False)
+    fixed = mip.Mip(
+        nothing,
+        nothing,
+        nothing,
+        np.zeros(0, np.bool_),
+        row,
+        np.array([np.inf]),
+        np.zeros(2, np.int32),
+        none,
+        nothing,
+        7.0,
+    )
+    outcome = mip.solve(
+        fixed, mip.Run(1.0, 0.0, 1.0), None, lambda: False, lambda values: None, lambda dual: False
+    )
     assert outcome.ended == ("optimal" if fits else "infeasible")

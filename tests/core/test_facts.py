@@ -24,7 +24,13 @@ SLOW = Cluster(servers=8, ports_per_server=1, switches=1, ports_per_switch=8, po
 
 def test_the_blackboard_sample_by_hand() -> None:
     found = facts(*load_sample("blackboard"))
-    assert (found.tasks, found.transfers, found.dependencies, found.servers, found.devices) == (6, 3, 5, 3, 3)
+    assert (found.tasks, found.transfers, found.dependencies, found.servers, found.devices) == (
+        6,
+        3,
+        5,
+        3,
+        3,
+    )
     assert found.tasks_by_kind == {"forward": 3, "communication": 3}
     assert found.bytes_total == 6e6
     assert found.bytes_by_parallelism == {"pp": 6e6}
@@ -38,22 +44,33 @@ def test_the_blackboard_sample_by_hand() -> None:
 
 def test_collectives_count_the_bytes_that_cross_the_network() -> None:
     members = (0, 1, 2, 3)
-    graph = TaskGraph("collectives", (
-        Task("sum", "all_reduce", (), members=members, size_bytes=8e6, parallelism="dp"),
-        Task("swap", "all_to_all", ("sum",), members=members, size_bytes=4e6, parallelism="ep"),
-        Task("alone", "all_gather", (), members=(2,), size_bytes=9e9)))
+    graph = TaskGraph(
+        "collectives",
+        (
+            Task("sum", "all_reduce", (), members=members, size_bytes=8e6, parallelism="dp"),
+            Task("swap", "all_to_all", ("sum",), members=members, size_bytes=4e6, parallelism="ep"),
+            Task("alone", "all_gather", (), members=(2,), size_bytes=9e9),
+        ),
+    )
     found = facts(graph, SLOW)
     assert found.bytes_by_kind == {"all_reduce": 4 * 12e6, "all_to_all": 12e6}
     assert found.bytes_by_parallelism == {"dp": 48e6, "ep": 12e6}
     assert found.critical_path_ms == pytest.approx(12 + 1)
     assert len(found.critical_path) == 2
-    assert facts(graph, SLOW, Lowering(all_reduce_on_network=False)).bytes_by_kind == {"all_to_all": 12e6}
+    assert facts(graph, SLOW, Lowering(all_reduce_on_network=False)).bytes_by_kind == {
+        "all_to_all": 12e6
+    }
     assert facts(graph, SLOW, Lowering(rings=2)).critical_path_ms == pytest.approx(6 + 1)
 
 
 def test_a_transfer_given_by_its_time_has_no_bytes_and_pays_no_latency() -> None:
-    graph = TaskGraph("timed", (Task("t", "communication", (), source=0, destination=1, duration_ms=3.0),
-                                Task("s", "communication", ("t",), source=1, destination=2, size_bytes=1e6)))
+    graph = TaskGraph(
+        "timed",
+        (
+            Task("t", "communication", (), source=0, destination=1, duration_ms=3.0),
+            Task("s", "communication", ("t",), source=1, destination=2, size_bytes=1e6),
+        ),
+    )
     found = facts(graph, SLOW.changed(latency_us=500.0))
     assert found.untold_transfers == 1
     assert found.bytes_total == 1e6
@@ -62,14 +79,21 @@ def test_a_transfer_given_by_its_time_has_no_bytes_and_pays_no_latency() -> None
 
 def test_a_graph_of_barriers_takes_no_time() -> None:
     found = facts(TaskGraph("empty", (Task("a", "barrier"), Task("b", "barrier", ("a",)))), SLOW)
-    assert (found.critical_path_ms, found.critical_path, found.depth, found.parallelism) == (0, (), 0, 0)
+    assert (found.critical_path_ms, found.critical_path, found.depth, found.parallelism) == (
+        0,
+        (),
+        0,
+        0,
+    )
     assert (found.busiest_server, found.devices, found.compute_ms_max) == (-1, 0, 0)
 
 
 @given(seed=st.integers(0, 10_000), width=st.integers(1, 6), layers=st.integers(1, 8))
 @settings(deadline=None, max_examples=40)
 def test_critical_path_and_depth_agree_with_networkx(seed: int, width: int, layers: int) -> None:
-    graph, cluster = generate("random-layered", {"seed": seed, "width": width, "layers": layers, "fan_in": 3})
+    graph, cluster = generate(
+        "random-layered", {"seed": seed, "width": width, "layers": layers, "fan_in": 3}
+    )
     lowered = lower(graph)
     duration = running_ms(lowered, cluster)
     oracle = nx.DiGraph()
@@ -89,9 +113,13 @@ def test_critical_path_and_depth_agree_with_networkx(seed: int, width: int, laye
 
 @pytest.mark.parametrize("kind", ["all_reduce", "all_gather", "reduce_scatter"])
 @pytest.mark.parametrize("rings", [1, 2])
-def test_a_fluid_ring_takes_as_long_as_its_lock_steps_when_nothing_is_in_the_way(kind: str, rings: int) -> None:
+def test_a_fluid_ring_takes_as_long_as_its_lock_steps_when_nothing_is_in_the_way(
+    kind: str, rings: int
+) -> None:
     graph = TaskGraph("ring", (Task("c", kind, (), members=(0, 1, 2, 3, 4), size_bytes=1e7),))
-    fluid, steps = (facts(graph, SLOW, Lowering(rings=rings, steps=word)) for word in ("fluid", "stepwise"))
+    fluid, steps = (
+        facts(graph, SLOW, Lowering(rings=rings, steps=word)) for word in ("fluid", "stepwise")
+    )
     assert fluid.critical_path_ms == pytest.approx(steps.critical_path_ms)
     assert fluid.bytes_total == pytest.approx(steps.bytes_total)
     assert steps.depth == (8 if kind == "all_reduce" else 4)

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from tests.core.small_graphs import cluster, compute, graph
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import Network, Pairs, Simulation, Stopped, latency_ms, simulate, work_bytes
+from topox_core.fabrics.fluid import (
+    Network,
+    Pairs,
+    Simulation,
+    Stopped,
+    latency_ms,
+    simulate,
+    work_bytes,
+)
 from topox_core.graph.lowering import lower
 from topox_core.graph.task_graph import Task
 from topox_core.graph.transfer_graph import COMPUTE, TransferGraph
@@ -22,10 +30,14 @@ SERVERS = 5
 
 
 def send(task: str, source: int, destination: int, size: float, *after: str) -> Task:
-    return Task(task, "communication", tuple(after), source=source, destination=destination, size_bytes=size)
+    return Task(
+        task, "communication", tuple(after), source=source, destination=destination, size_bytes=size
+    )
 
 
-def ends(lowered: TransferGraph, network: Network, latency_us: float = 0.0, exclusive: bool = True) -> dict[str, float]:
+def ends(
+    lowered: TransferGraph, network: Network, latency_us: float = 0.0, exclusive: bool = True
+) -> dict[str, float]:
     """Return when each task ends on links whose capacity is in bytes a millisecond."""
     machine = cluster(SERVERS, latency_us=latency_us)
     _, end = simulate(lowered, machine, Pairs.of(lowered, machine), network, exclusive, NEVER)
@@ -34,15 +46,20 @@ def ends(lowered: TransferGraph, network: Network, latency_us: float = 0.0, excl
 
 # By hand.
 
+
 def test_two_transfers_share_a_link_until_the_shorter_is_through():
     lowered = lower(graph(send("short", 0, 1, 10), send("long", 0, 1, 30)))
     assert ends(lowered, Network.of([10.0], [[[0]]])) == pytest.approx({"short": 2, "long": 4})
 
 
 def test_a_transfer_that_joins_later_takes_its_half_from_then_on():
-    lowered = lower(graph(compute("wait", 0, 1.0), send("early", 0, 1, 30), send("late", 2, 1, 10, "wait")))
+    lowered = lower(
+        graph(compute("wait", 0, 1.0), send("early", 0, 1, 30), send("late", 2, 1, 10, "wait"))
+    )
     # early is alone for 1 ms, then both have half for 2 ms, then early has 10 bytes left.
-    assert ends(lowered, Network.of([10.0], [[[0]], [[0]]])) == pytest.approx({"wait": 1, "early": 4, "late": 3})
+    assert ends(lowered, Network.of([10.0], [[[0]], [[0]]])) == pytest.approx(
+        {"wait": 1, "early": 4, "late": 3}
+    )
 
 
 def test_a_path_of_three_hops_is_as_fast_as_its_slowest_link():
@@ -51,20 +68,34 @@ def test_a_path_of_three_hops_is_as_fast_as_its_slowest_link():
 
 
 def test_latency_is_charged_once_whatever_the_hops_and_holds_no_link():
-    lowered = lower(graph(send("far", 0, 3, 20), send("next", 0, 3, 20, "far"), send("empty", 0, 3, 0)))
+    lowered = lower(
+        graph(send("far", 0, 3, 20), send("next", 0, 3, 20, "far"), send("empty", 0, 3, 0))
+    )
     assert ends(lowered, Network.of([10.0, 10.0], [[[0, 1]]]), latency_us=500.0) == pytest.approx(
-        {"far": 2.5, "next": 5.0, "empty": 0.5})
+        {"far": 2.5, "next": 5.0, "empty": 0.5}
+    )
 
 
 def test_the_parking_lot_gives_the_long_way_the_share_of_its_tightest_link():
     """Link 0 carries the long transfer and three short ones, links 1 and 2 the long one and one short each."""
-    lowered = lower(graph(
-        *(send(f"a{i}", 0, 1, 12) for i in range(3)), send("long", 0, 3, 12), send("b", 1, 2, 12), send("c", 2, 3, 30)))
-    network = Network.of([12.0, 12.0, 12.0], [[[0]], [[0, 1, 2]], [[1]], [[2]]])  # pairs by source, then destination
+    lowered = lower(
+        graph(
+            *(send(f"a{i}", 0, 1, 12) for i in range(3)),
+            send("long", 0, 3, 12),
+            send("b", 1, 2, 12),
+            send("c", 2, 3, 30),
+        )
+    )
+    network = Network.of(
+        [12.0, 12.0, 12.0], [[[0]], [[0, 1, 2]], [[1]], [[2]]]
+    )  # pairs by source, then destination
     simulation = Simulation(lowered, cluster(SERVERS), Pairs.of(lowered, cluster(SERVERS)), network)
     assert simulation.path_rates.tolist() == pytest.approx([3, 3, 9, 9])
-    # b is through after 4/3 ms, c after 10/3 ms; the long one keeps a quarter of link 0 and ends with the short ones.
-    assert ends(lowered, network) == pytest.approx({"a0": 4, "a1": 4, "a2": 4, "long": 4, "b": 4 / 3, "c": 10 / 3})
+    # b is through after 4/3 ms, c after 10/3 ms; the long one keeps a quarter of link 0 and ends
+    # with the short ones.
+    assert ends(lowered, network) == pytest.approx(
+        {"a0": 4, "a1": 4, "a2": 4, "long": 4, "b": 4 / 3, "c": 10 / 3}
+    )
 
 
 def test_bytes_split_over_two_paths_arrive_when_the_slower_half_does():
@@ -80,16 +111,37 @@ def test_a_transfer_given_by_its_time_is_what_a_port_moves_in_it():
 
 
 def test_barriers_and_empty_tasks_take_no_time():
-    lowered = lower(graph(compute("f", 0, 2.0), Task("join", "barrier", ("f",)), compute("nothing", 1, 0.0, "join"),
-                          send("empty", 0, 1, 0, "nothing"), compute("g", 1, 1.0, "empty")))
-    assert ends(lowered, Network.of([1.0], [[[0]]])) == {"f": 2, "join": 2, "nothing": 2, "empty": 2, "g": 3}
+    lowered = lower(
+        graph(
+            compute("f", 0, 2.0),
+            Task("join", "barrier", ("f",)),
+            compute("nothing", 1, 0.0, "join"),
+            send("empty", 0, 1, 0, "nothing"),
+            compute("g", 1, 1.0, "empty"),
+        )
+    )
+    assert ends(lowered, Network.of([1.0], [[[0]]])) == {
+        "f": 2,
+        "join": 2,
+        "nothing": 2,
+        "empty": 2,
+        "g": 3,
+    }
 
 
 # The order of readiness.
 
+
 def test_a_device_takes_who_was_ready_first_and_is_never_interrupted():
-    lowered = lower(graph(compute("first", 0, 4.0), compute("ready3", 1, 3.0), compute("ready1", 2, 1.0),
-                          compute("later", 0, 1.0, "ready3"), compute("earlier", 0, 1.0, "ready1")))
+    lowered = lower(
+        graph(
+            compute("first", 0, 4.0),
+            compute("ready3", 1, 3.0),
+            compute("ready1", 2, 1.0),
+            compute("later", 0, 1.0, "ready3"),
+            compute("earlier", 0, 1.0, "ready1"),
+        )
+    )
     found = ends(lowered, Network.of([], []))
     assert (found["first"], found["earlier"], found["later"]) == (4, 5, 6)
 
@@ -102,15 +154,28 @@ def test_of_tasks_ready_together_the_one_earlier_in_the_file_goes_first():
 
 def test_rounding_of_floats_does_not_decide_who_goes_first():
     """0.1 + 0.2 and 0.3 are the same time: the tie falls to the file's order, not to the last bit."""
-    lowered = lower(graph(compute("a", 1, 0.1), compute("b", 1, 0.2, "a"), compute("c", 2, 0.3),
-                          compute("first", 0, 1.0, "b"), compute("second", 0, 1.0, "c")))
+    lowered = lower(
+        graph(
+            compute("a", 1, 0.1),
+            compute("b", 1, 0.2, "a"),
+            compute("c", 2, 0.3),
+            compute("first", 0, 1.0, "b"),
+            compute("second", 0, 1.0, "c"),
+        )
+    )
     found = ends(lowered, Network.of([], []))
     assert found["first"] < found["second"]
 
 
 def test_what_becomes_ready_as_a_device_falls_idle_takes_part_in_the_choice():
-    lowered = lower(graph(compute("early", 0, 1.0, "hold2"), compute("hold", 0, 2.0), compute("hold2", 1, 2.0),
-                          compute("late", 0, 1.0, "hold2")))
+    lowered = lower(
+        graph(
+            compute("early", 0, 1.0, "hold2"),
+            compute("hold", 0, 2.0),
+            compute("hold2", 1, 2.0),
+            compute("late", 0, 1.0, "hold2"),
+        )
+    )
     found = ends(lowered, Network.of([], []))
     assert (found["early"], found["late"]) == (3, 4)
 
@@ -124,7 +189,9 @@ def test_a_run_that_is_told_to_stop_does():
     lowered = lower(graph(*(compute(f"t{i}", 0, 1.0) for i in range(2000))))
     machine = cluster(SERVERS)
     with pytest.raises(Stopped):
-        simulate(lowered, machine, Pairs.of(lowered, machine), Network.of([], []), True, lambda: True)
+        simulate(
+            lowered, machine, Pairs.of(lowered, machine), Network.of([], []), True, lambda: True
+        )
 
 
 def test_a_server_that_the_cluster_does_not_have_is_named():
@@ -133,6 +200,7 @@ def test_a_server_that_the_cluster_does_not_have_is_named():
 
 
 # Against an exact reference.
+
 
 @dataclass
 class Case:
@@ -162,9 +230,15 @@ def fair_rates(flows: list[list[int]], capacity: list[int]) -> list[Fraction]:
     while None in rates:
         levels = {}
         for link, size in enumerate(capacity):
-            crossing = sum(path.count(link) for path, rate in zip(flows, rates, strict=True) if rate is None)
+            crossing = sum(
+                path.count(link) for path, rate in zip(flows, rates, strict=True) if rate is None
+            )
             if crossing:
-                used = sum(path.count(link) * rate for path, rate in zip(flows, rates, strict=True) if rate is not None)
+                used = sum(
+                    path.count(link) * rate
+                    for path, rate in zip(flows, rates, strict=True)
+                    if rate is not None
+                )
                 levels[link] = (size - used) / Fraction(crossing)
         tightest = min(levels, key=levels.get)
         for i, path in enumerate(flows):
@@ -177,9 +251,12 @@ def reference(case: Case) -> list[Fraction]:
     """Return the exact end of every node: one event at a time, nothing kept between events but what is left to do."""
     g, pairs = case.lowered, case.pairs
     n = len(g)
-    preds = [set(g.pred_idx[g.pred_ptr[i]:g.pred_ptr[i + 1]].tolist()) for i in range(n)]
+    preds = [set(g.pred_idx[g.pred_ptr[i] : g.pred_ptr[i + 1]].tolist()) for i in range(n)]
     size = [Fraction(x) for x in work_bytes(g, case.machine).tolist()]
-    latency = [Fraction(case.latency_us, 1000) if x > 0 else Fraction(0) for x in latency_ms(g, case.machine)]
+    latency = [
+        Fraction(case.latency_us, 1000) if x > 0 else Fraction(0)
+        for x in latency_ms(g, case.machine)
+    ]
     now = Fraction(0)
     end: dict[int, Fraction] = {}
     ready: dict[int, Fraction] = {}
@@ -210,7 +287,10 @@ def reference(case: Case) -> list[Fraction]:
                 until[i] = now + Fraction(float(g.duration_ms[i]))
                 queue.remove(i)
         rates = fair_rates([path for _, path, _ in flows], case.capacity)
-        times = [*until.values(), *(now + left / rate for (_, _, left), rate in zip(flows, rates, strict=True))]
+        times = [
+            *until.values(),
+            *(now + left / rate for (_, _, left), rate in zip(flows, rates, strict=True)),
+        ]
         if not times:
             break
         step = min(times) - now
@@ -236,7 +316,9 @@ def cases(draw) -> Case:
             source, destination = draw(st.permutations(range(SERVERS)))[:2]
             tasks.append(send(f"t{j}", source, destination, draw(st.integers(0, 40)), *waits))
         elif what < 9:
-            tasks.append(compute(f"t{j}", draw(st.integers(0, 1)), float(draw(st.integers(0, 4))), *waits))
+            tasks.append(
+                compute(f"t{j}", draw(st.integers(0, 1)), float(draw(st.integers(0, 4))), *waits)
+            )
         else:
             tasks.append(Task(f"t{j}", "barrier", waits))
     lowered = lower(graph(*tasks))
@@ -267,9 +349,13 @@ def test_no_link_is_above_capacity_and_every_transfer_has_its_bottleneck_at_ever
     while more:
         rate, flows = simulation.path_rates, simulation.path_flows
         for link, capacity in enumerate(case.capacity):
-            assert sum(f * r * p.count(link) for f, r, p in zip(flows, rate, flat, strict=True)) <= capacity * (1 + 1e-9)
+            assert sum(
+                f * r * p.count(link) for f, r, p in zip(flows, rate, flat, strict=True)
+            ) <= capacity * (1 + 1e-9)
         for i in np.flatnonzero(flows):
-            assert any(_is_bottleneck(link, i, case.capacity, flat, rate, flows) for link in flat[i])
+            assert any(
+                _is_bottleneck(link, i, case.capacity, flat, rate, flows) for link in flat[i]
+            )
         more = simulation.advance(1)
     assert not simulation.path_flows.any()
 
@@ -277,7 +363,9 @@ def test_no_link_is_above_capacity_and_every_transfer_has_its_bottleneck_at_ever
 def _is_bottleneck(link, i, capacity, flat, rate, flows) -> bool:
     crossing = [j for j in np.flatnonzero(flows) if link in flat[j]]
     load = sum(flows[j] * rate[j] * flat[j].count(link) for j in crossing)
-    return load >= capacity[link] * (1 - 1e-9) and all(rate[i] >= rate[j] * (1 - 1e-9) for j in crossing)
+    return load >= capacity[link] * (1 - 1e-9) and all(
+        rate[i] >= rate[j] * (1 - 1e-9) for j in crossing
+    )
 
 
 @many
@@ -296,48 +384,85 @@ def test_every_byte_is_carried_once_over_every_hop_of_its_path(case):
     first = np.cumsum([0, *(len(of_pair) for of_pair in case.paths)])
     for node, pair in enumerate(case.pairs.of_node):
         if pair >= 0:
-            due[first[pair]:first[pair + 1]] += work[node] / len(case.paths[pair])
+            due[first[pair] : first[pair + 1]] += work[node] / len(case.paths[pair])
     assert carried.tolist() == pytest.approx(due.tolist(), rel=1e-9, abs=1e-9)
 
 
 @many
 @given(cases(), st.permutations(range(SERVERS)))
 def test_relabelling_the_servers_changes_nothing(case, label):
-    tasks = graph(*(Task(case.lowered.ids[i], *_fields(case.lowered, i, label)) for i in range(len(case.lowered))))
+    tasks = graph(
+        *(
+            Task(case.lowered.ids[i], *_fields(case.lowered, i, label))
+            for i in range(len(case.lowered))
+        )
+    )
     moved = lower(tasks)
     old, new = case.pairs, Pairs.of(moved, case.machine)
-    where = {(int(s), int(d)): i for i, (s, d) in enumerate(zip(old.source, old.destination, strict=True))}
+    where = {
+        (int(s), int(d)): i
+        for i, (s, d) in enumerate(zip(old.source, old.destination, strict=True))
+    }
     back = {new_label: server for server, new_label in enumerate(label)}
-    paths = [case.paths[where[back[int(s)], back[int(d)]]] for s, d in zip(new.source, new.destination, strict=True)]
+    paths = [
+        case.paths[where[back[int(s)], back[int(d)]]]
+        for s, d in zip(new.source, new.destination, strict=True)
+    ]
     relabelled = Case(moved, case.capacity, paths, case.latency_us)
-    one, other = (simulate(c.lowered, c.machine, c.pairs, c.network, True, NEVER)[1] for c in (case, relabelled))
+    one, other = (
+        simulate(c.lowered, c.machine, c.pairs, c.network, True, NEVER)[1]
+        for c in (case, relabelled)
+    )
     assert one.tolist() == pytest.approx(other.tolist(), rel=1e-9)
 
 
 def _fields(g: TransferGraph, i: int, label: list[int]) -> tuple:
     """The fields of a task after its id, with servers relabelled; on another server a task keeps its device to itself."""
-    after = tuple(g.ids[p] for p in g.pred_idx[g.pred_ptr[i]:g.pred_ptr[i + 1]])
+    after = tuple(g.ids[p] for p in g.pred_idx[g.pred_ptr[i] : g.pred_ptr[i + 1]])
     kind = ("forward", "communication", "barrier")[g.kind[i]]
     if kind == "forward":
         return kind, after, label[g.server[i]], 0, float(g.duration_ms[i])
     if kind == "communication":
-        return kind, after, None, None, None, label[g.source[i]], label[g.destination[i]], float(g.size_bytes[i])
+        return (
+            kind,
+            after,
+            None,
+            None,
+            None,
+            label[g.source[i]],
+            label[g.destination[i]],
+            float(g.size_bytes[i]),
+        )
     return kind, after
 
 
 @many
-@given(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 6)), min_size=1, max_size=8), st.integers(1, 9), st.integers(1, 9))
+@given(
+    st.lists(st.tuples(st.integers(1, 40), st.integers(0, 6)), min_size=1, max_size=8),
+    st.integers(1, 9),
+    st.integers(1, 9),
+)
 def test_over_a_single_bottleneck_more_bandwidth_never_hurts(transfers, slower, more):
     """Transfers that start at fixed times and share one link: all of them end no later on a faster one.
 
-    It does not hold for every graph. Faster links change who becomes ready first, a device then takes
-    its tasks in another order, and the iteration may become longer (Graham's anomalies, 1966); likewise
-    a transfer that is through earlier lets another one start, which takes its share from a third.
+    It does not hold for every graph. Faster links change who becomes ready first, a device then
+    takes its tasks in another order, and the iteration may become longer (Graham's anomalies,
+    1966); likewise a transfer that is through earlier lets another one start, which takes its share
+    from a third.
     """
     tasks = [compute(f"wait{i}", i, float(start)) for i, (_, start) in enumerate(transfers)]
     tasks += [send(f"t{i}", 0, 1, size, f"wait{i}") for i, (size, _) in enumerate(transfers)]
     lowered = lower(graph(*tasks))
     machine = cluster(10)
-    slow, fast = (simulate(lowered, machine, Pairs.of(lowered, machine), Network.of([float(c)], [[[0]]]), True, NEVER)[1]
-                  for c in (slower, slower + more))
+    slow, fast = (
+        simulate(
+            lowered,
+            machine,
+            Pairs.of(lowered, machine),
+            Network.of([float(c)], [[[0]]]),
+            True,
+            NEVER,
+        )[1]
+        for c in (slower, slower + more)
+    )
     assert (fast <= slow * (1 + 1e-12)).all()

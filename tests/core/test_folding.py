@@ -59,22 +59,43 @@ def replicated(seed: int, replicas: int, fabric: Fabric, tasks: int = 7) -> Prob
                 for r in range(replicas):
                     waited = range(replicas) if way == "all" else [(r + (way == "next")) % replicas]
                     edges += [(i * replicas + q, j * replicas + r) for q in waited]
-    return build(durations, transfers, edges, replace(fabric, servers=fabric.servers * replicas), devices, ticks_per_slot=2)
+    return build(
+        durations,
+        transfers,
+        edges,
+        replace(fabric, servers=fabric.servers * replicas),
+        devices,
+        ticks_per_slot=2,
+    )
 
 
 def copies(original: TaskGraph, count: int) -> TaskGraph:
     """Put copies of a graph side by side, each on servers of its own."""
     n = original.servers
-    tasks = [replace(t, id=f"{t.id}.{r}", dependencies=tuple(f"{d}.{r}" for d in t.dependencies),
-                     server=None if t.server is None else t.server + r * n, source=None if t.source is None else t.source + r * n,
-                     destination=None if t.destination is None else t.destination + r * n)
-             for r in range(count) for t in original.tasks]
+    tasks = [
+        replace(
+            t,
+            id=f"{t.id}.{r}",
+            dependencies=tuple(f"{d}.{r}" for d in t.dependencies),
+            server=None if t.server is None else t.server + r * n,
+            source=None if t.source is None else t.source + r * n,
+            destination=None if t.destination is None else t.destination + r * n,
+        )
+        for r in range(count)
+        for t in original.tasks
+    ]
     return validated("copies", tasks, "test")
 
 
-FABRICS = st.sampled_from([
-    Fabric(servers=2), Fabric(servers=2, switches=2, ports_per_server=2), Fabric(servers=2, circuits_per_switch=2),
-    Fabric(servers=2, switches=2, ports_per_server=3, half_duplex=True), Fabric(servers=2, switches=2, half_duplex=True)])
+FABRICS = st.sampled_from(
+    [
+        Fabric(servers=2),
+        Fabric(servers=2, switches=2, ports_per_server=2),
+        Fabric(servers=2, circuits_per_switch=2),
+        Fabric(servers=2, switches=2, ports_per_server=3, half_duplex=True),
+        Fabric(servers=2, switches=2, half_duplex=True),
+    ]
+)
 
 
 @given(st.integers(0, 10**6), st.integers(2, 5), FABRICS)
@@ -113,9 +134,15 @@ def test_what_has_no_replicas_unfolds_just_as_well(seed, fabric, coarse):
 
 
 def test_two_pipelines_are_one():
-    # Two copies of f -> x -> b: three orbits, two devices (those of senders and of receivers), no port that could bind.
-    problem = build([3, 2, 4, 3, 2, 4], {1: (0, 1), 4: (2, 3)}, [(0, 1), (1, 2), (3, 4), (4, 5)], Fabric(servers=4),
-                    {0: 0, 2: 1, 3: 2, 5: 3})
+    # Two copies of f -> x -> b: three orbits, two devices (those of senders and of receivers), no
+    # port that could bind.
+    problem = build(
+        [3, 2, 4, 3, 2, 4],
+        {1: (0, 1), 4: (2, 3)},
+        [(0, 1), (1, 2), (3, 4), (4, 5)],
+        Fabric(servers=4),
+        {0: 0, 2: 1, 3: 2, 5: 3},
+    )
     folding = fold(problem, 2)
     assert folding is not None
     assert folding.problem.n == 3
@@ -124,11 +151,19 @@ def test_two_pipelines_are_one():
     assert folding.orbit.tolist() == [0, 1, 2, 0, 1, 2]
     assert folding.replicas == 2
     assert folding.words == "2 equal replicas, 3 tasks instead of 6"
-    assert folding.problem.device_names == ("the device of server 0 and 1 alike", "the device of server 1 and 1 alike")
+    assert folding.problem.device_names == (
+        "the device of server 0 and 1 alike",
+        "the device of server 1 and 1 alike",
+    )
 
 
 def test_a_copy_that_is_a_tick_longer_is_told_apart():
-    problem = build([3, 2, 4, 3, 2, 5], {1: (0, 1), 4: (2, 3)}, [(0, 1), (1, 2), (3, 4), (4, 5)], Fabric(servers=4))
+    problem = build(
+        [3, 2, 4, 3, 2, 5],
+        {1: (0, 1), 4: (2, 3)},
+        [(0, 1), (1, 2), (3, 4), (4, 5)],
+        Fabric(servers=4),
+    )
     folding = fold(problem, ANY)
     assert folding is not None
     assert folding.problem.n == 6
@@ -152,7 +187,9 @@ def test_an_all_to_all_becomes_as_many_exchanges_as_a_server_has_peers():
     assert folding.problem.n == n - 1
     assert np.bincount(folding.orbit).tolist() == [n] * (n - 1)
     assert len(folding.problem.capacity) == 1  # every in-port and every out-port is used alike
-    assert Planner.of(folding.problem, 0, continuous=False, dark_slots=0).best_plan().makespan == n - 1
+    assert (
+        Planner.of(folding.problem, 0, continuous=False, dark_slots=0).best_plan().makespan == n - 1
+    )
 
 
 def staggered() -> Problem:
@@ -163,7 +200,8 @@ def staggered() -> Problem:
 
 
 def test_the_best_symmetric_schedule_may_be_longer_than_the_best():
-    # Orbits of two fill two of three circuits, so that three orbits need three slots; six transfers need two.
+    # Orbits of two fill two of three circuits, so that three orbits need three slots; six transfers
+    # need two.
     problem = staggered()
     folding = fold(problem, 2)
     assert folding is not None
@@ -189,9 +227,24 @@ def test_shared_circuits_and_plain_projects_are_not_folded():
 
 def test_ports_fold_where_a_circuit_of_the_quotient_is_one_of_the_whole():
     ring = {j: (j, (j + 1) % 4) for j in range(4)}
-    twice = build([1] * 8, ring | {4 + j: pair for j, pair in ring.items()}, [(j, 4 + j) for j in range(4)], Fabric(servers=4))
-    other = build([1] * 8, ring | {4 + j: (j, (j + 3) % 4) for j in range(4)}, [(j, 4 + j) for j in range(4)], Fabric(servers=4))
-    for problem, delay, folds in ((twice, 0, True), (twice, 2, True), (other, 0, True), (other, 2, False)):
+    twice = build(
+        [1] * 8,
+        ring | {4 + j: pair for j, pair in ring.items()},
+        [(j, 4 + j) for j in range(4)],
+        Fabric(servers=4),
+    )
+    other = build(
+        [1] * 8,
+        ring | {4 + j: (j, (j + 3) % 4) for j in range(4)},
+        [(j, 4 + j) for j in range(4)],
+        Fabric(servers=4),
+    )
+    for problem, delay, folds in (
+        (twice, 0, True),
+        (twice, 2, True),
+        (other, 0, True),
+        (other, 2, False),
+    ):
         folding = fold(problem, 2, dark_slots=delay)
         assert folding is not None
         assert (folding.problem.network is not None) == folds
@@ -200,8 +253,18 @@ def test_ports_fold_where_a_circuit_of_the_quotient_is_one_of_the_whole():
     assert half.problem.network is None
 
 
-@pytest.mark.parametrize("keys", [{}, {"reconfiguration_ms": 2.0}, {"duplex": "half"}, {"ports_per_switch": 2},
-                                  {"ports_per_server": 2, "switches": 2}, {"ports_per_server": 2}], ids=str)
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {},
+        {"reconfiguration_ms": 2.0},
+        {"duplex": "half"},
+        {"ports_per_switch": 2},
+        {"ports_per_server": 2, "switches": 2},
+        {"ports_per_server": 2},
+    ],
+    ids=str,
+)
 def test_the_checker_finds_nothing_wrong_with_what_unfolds(folded_always, keys):
     for seed in range(6):
         g = copies(random_transfers(seed), 4)
@@ -226,8 +289,11 @@ def random_transfers(seed: int, tasks: int = 12) -> TaskGraph:
     for j in range(tasks):
         after = [t.id for t in made if rng.random() < 1.5 / (len(made) + 1)]
         x, y = rng.sample(range(3), 2)
-        made.append(transfer(f"t{j}", x, y, rng.choice((0.3, 1.0, 2.2)), *after) if rng.random() < 0.6
-                    else compute(f"t{j}", x, rng.choice((0.4, 1.0, 2.6)), *after))
+        made.append(
+            transfer(f"t{j}", x, y, rng.choice((0.3, 1.0, 2.2)), *after)
+            if rng.random() < 0.6
+            else compute(f"t{j}", x, rng.choice((0.4, 1.0, 2.6)), *after)
+        )
     # One task that only one order of the numbers has, so that no two tasks of a copy are alike.
     made += [compute(f"last{j}", 2, 0.1 * (j + 1), t.id) for j, t in enumerate(made) if j < 6]
     return graph(*made)
@@ -243,7 +309,11 @@ def test_folded_plans_are_the_same_every_time(folded_always):
 
 def three_copies() -> tuple[TaskGraph, Cluster, Settings]:
     """Three copies that every rule schedules in 22 ms, and that 21 ms suffice for."""
-    return copies(random_transfers(3, 30), 3), cluster(9), Settings.of(circuits="per-slot", tick=0.5, time_limit_s=30)
+    return (
+        copies(random_transfers(3, 30), 3),
+        cluster(9),
+        Settings.of(circuits="per-slot", tick=0.5, time_limit_s=30),
+    )
 
 
 def test_engines_find_on_the_quotient_what_no_rule_does(folded_always):
@@ -251,7 +321,9 @@ def test_engines_find_on_the_quotient_what_no_rule_does(folded_always):
     listed, result = quick(g, c, chosen), solve(g, c, replace(chosen, engine="highs"))
     assert result.makespan_ms == 21.0 < (listed.makespan_ms or 0.0)
     assert listed.bound_ms <= result.bound_ms <= 21.0
-    assert next(line for line in result.story if line.incumbent_ms == 21.0).source.startswith("folded, ")
+    assert next(line for line in result.story if line.incumbent_ms == 21.0).source.startswith(
+        "folded, "
+    )
     assert check(g, c, to_record(result)).ok
 
 
@@ -273,5 +345,7 @@ def test_eight_replicas_of_a_pipeline_are_solved_as_one():
     for circuits in ("continuous", "per-slot"):
         result = quick(g, c, Settings.of(circuits=circuits))
         assert result.status == "optimal"
-        assert result.story[0].source.startswith("folded: 8 equal replicas, 1,056 tasks instead of 8,224")
+        assert result.story[0].source.startswith(
+            "folded: 8 equal replicas, 1,056 tasks instead of 8,224"
+        )
         assert check(g, c, to_record(result)).ok

@@ -9,8 +9,12 @@ from topox_core.schedule.list_scheduler import RULES, Generator
 from topox_core.schedule.planner import Planner
 from topox_core.schedule.search import local_search
 
-FABRICS = (Fabric(servers=4, switches=2, ports_per_server=2), Fabric(servers=4, half_duplex=True, switches=2, ports_per_server=2),
-           Fabric(servers=4, shares=True), Fabric(servers=4, switches=2, circuits_per_switch=1, ports_per_server=2))
+FABRICS = (
+    Fabric(servers=4, switches=2, ports_per_server=2),
+    Fabric(servers=4, half_duplex=True, switches=2, ports_per_server=2),
+    Fabric(servers=4, shares=True),
+    Fabric(servers=4, switches=2, circuits_per_switch=1, ports_per_server=2),
+)
 
 
 def generator(problem) -> Generator:
@@ -21,7 +25,9 @@ def generator(problem) -> Generator:
 @pytest.mark.parametrize("ticks_per_slot", [1, 4])
 def test_both_schemes_keep_every_rule_of_the_problem(fabric, ticks_per_slot):
     for seed in range(15):
-        problem = random_problem(seed, fabric, tasks=40, ticks_per_slot=ticks_per_slot, density=0.08)
+        problem = random_problem(
+            seed, fabric, tasks=40, ticks_per_slot=ticks_per_slot, density=0.08
+        )
         made = generator(problem)
         for name in RULES:
             rank = made.rule(name)
@@ -33,7 +39,9 @@ def test_both_schemes_keep_every_rule_of_the_problem(fabric, ticks_per_slot):
 @pytest.mark.parametrize("ticks_per_slot", [1, 4])
 def test_forward_backward_improvement_never_makes_a_schedule_longer(ticks_per_slot):
     for seed in range(40):
-        problem = random_problem(seed, FABRICS[0], tasks=40, ticks_per_slot=ticks_per_slot, density=0.08)
+        problem = random_problem(
+            seed, FABRICS[0], tasks=40, ticks_per_slot=ticks_per_slot, density=0.08
+        )
         made = generator(problem)
         start, makespan = made.serially(made.rule("LST"))
         better, shorter = made.improved(start, makespan, 0)

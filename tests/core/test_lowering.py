@@ -24,7 +24,16 @@ def collective(kind: str, members: int, size: float = SIZE, **keys: object) -> T
     tasks = [Task(f"in{s}", "forward", (), server=s, duration_ms=1.0) for s in range(members)]
     if kind == "broadcast":
         keys.setdefault("root", 0)
-    tasks.append(Task("c", kind, tuple(f"in{s}" for s in range(members)), members=tuple(range(members)), size_bytes=size, **keys))
+    tasks.append(
+        Task(
+            "c",
+            kind,
+            tuple(f"in{s}" for s in range(members)),
+            members=tuple(range(members)),
+            size_bytes=size,
+            **keys,
+        )
+    )
     tasks += [Task(f"out{s}", "forward", ("c",), server=s, duration_ms=1.0) for s in range(members)]
     return validated("one collective", tasks)
 
@@ -55,9 +64,15 @@ def test_a_group_has_as_many_rings_as_numbers_coprime_to_its_size() -> None:
     assert distinct_rings(7) == (1, 2, 3, 4, 5, 6)
 
 
-@given(n=st.integers(2, 20), rings=st.integers(1, 25), kind=st.sampled_from(["all_reduce", "all_gather", "reduce_scatter"]),
-       steps=st.sampled_from(["fluid", "stepwise"]))
-def test_every_member_of_a_ring_collective_sends_and_receives_its_share(n: int, rings: int, kind: str, steps: str) -> None:
+@given(
+    n=st.integers(2, 20),
+    rings=st.integers(1, 25),
+    kind=st.sampled_from(["all_reduce", "all_gather", "reduce_scatter"]),
+    steps=st.sampled_from(["fluid", "stepwise"]),
+)
+def test_every_member_of_a_ring_collective_sends_and_receives_its_share(
+    n: int, rings: int, kind: str, steps: str
+) -> None:
     graph = lower(collective(kind, n), Lowering(rings=rings, steps=steps))
     sent, received = Counter(), Counter()
     for (source, destination), size in bytes_between(graph).items():
@@ -89,7 +104,11 @@ def test_each_ring_passes_through_all_members_before_it_closes(n: int) -> None:
 def test_ring_transfers_follow_the_members_order_not_the_servers() -> None:
     task = Task("c", "all_reduce", (), members=(7, 2, 5), size_bytes=3e6)
     graph = lower(TaskGraph("order", (task,)))
-    assert [(t.id, t.source, t.destination) for t in graph.lowered] == [("c/r0/0", 7, 2), ("c/r0/1", 2, 5), ("c/r0/2", 5, 7)]
+    assert [(t.id, t.source, t.destination) for t in graph.lowered] == [
+        ("c/r0/0", 7, 2),
+        ("c/r0/1", 2, 5),
+        ("c/r0/2", 5, 7),
+    ]
     assert {t.size_bytes for t in graph.lowered} == {2 * 2 / 3 * 3e6}
 
 
@@ -104,7 +123,10 @@ def test_strides_that_are_the_same_ring_count_once() -> None:
 
 
 def test_a_stride_that_closes_too_early_is_named_with_its_group() -> None:
-    with pytest.raises(InputError, match=r"all_reduce c \(group dp3\), field strides: stride 4 makes no ring of 6 members"):
+    with pytest.raises(
+        InputError,
+        match=r"all_reduce c \(group dp3\), field strides: stride 4 makes no ring of 6 members",
+    ):
         lower(collective("all_reduce", 6, group="dp3"), Lowering(rings=1, strides=(1, 4)))
 
 
@@ -115,7 +137,9 @@ def test_an_all_to_all_moves_an_equal_share_between_every_ordered_pair() -> None
 
 
 @given(n=st.integers(2, 14), root=st.integers(0, 13), rings=st.integers(1, 6))
-def test_a_broadcast_chain_starts_at_the_root_and_brings_everyone_the_whole_tensor(n: int, root: int, rings: int) -> None:
+def test_a_broadcast_chain_starts_at_the_root_and_brings_everyone_the_whole_tensor(
+    n: int, root: int, rings: int
+) -> None:
     root %= n
     graph = lower(collective("broadcast", n, root=root), Lowering(rings=rings))
     received = Counter()
@@ -127,7 +151,9 @@ def test_a_broadcast_chain_starts_at_the_root_and_brings_everyone_the_whole_tens
 
 
 @given(n=st.integers(2, 20), root=st.integers(0, 19))
-def test_a_broadcast_tree_forwards_only_what_has_arrived_in_logarithmic_depth(n: int, root: int) -> None:
+def test_a_broadcast_tree_forwards_only_what_has_arrived_in_logarithmic_depth(
+    n: int, root: int
+) -> None:
     root %= n
     graph = lower(collective("broadcast", n, root=root), Lowering(broadcast="tree"))
     has = {root: 0}
@@ -140,7 +166,9 @@ def test_a_broadcast_tree_forwards_only_what_has_arrived_in_logarithmic_depth(n:
     assert max(has.values()) <= math.ceil(math.log2(n))
 
 
-@pytest.mark.parametrize("kind", ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"])
+@pytest.mark.parametrize(
+    "kind", ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"]
+)
 def test_a_collective_of_one_member_is_nothing_but_a_join(kind: str) -> None:
     graph = lower(collective(kind, 1))
     assert graph.lowered == ()
@@ -149,17 +177,26 @@ def test_a_collective_of_one_member_is_nothing_but_a_join(kind: str) -> None:
 
 
 def test_all_reduces_off_the_network_are_joins_and_other_collectives_stay() -> None:
-    tasks = [*collective("all_reduce", 4).tasks, Task("x", "all_to_all", ("c",), members=(0, 1), size_bytes=2.0)]
+    tasks = [
+        *collective("all_reduce", 4).tasks,
+        Task("x", "all_to_all", ("c",), members=(0, 1), size_bytes=2.0),
+    ]
     graph = lower(TaskGraph("off", tuple(tasks)), Lowering(all_reduce_on_network=False))
     assert {t.collective for t in graph.lowered} == {"x"}
     assert np.count_nonzero(graph.kind == TRANSFER) == 2
 
 
-@given(kind=st.sampled_from(["all_reduce", "all_gather", "all_to_all", "broadcast"]), n=st.integers(1, 6),
-       rings=st.integers(1, 3), steps=st.sampled_from(["fluid", "stepwise"]), broadcast=st.sampled_from(["chain", "tree"]))
+@given(
+    kind=st.sampled_from(["all_reduce", "all_gather", "all_to_all", "broadcast"]),
+    n=st.integers(1, 6),
+    rings=st.integers(1, 3),
+    steps=st.sampled_from(["fluid", "stepwise"]),
+    broadcast=st.sampled_from(["chain", "tree"]),
+)
 @settings(deadline=None)
 def test_all_transfers_come_after_what_the_collective_waits_for_and_before_what_waits_for_it(
-        kind: str, n: int, rings: int, steps: str, broadcast: str) -> None:
+    kind: str, n: int, rings: int, steps: str, broadcast: str
+) -> None:
     graph = lower(collective(kind, n), Lowering(rings=rings, steps=steps, broadcast=broadcast))
     before = ancestors(graph)
     at = {name: i for i, name in enumerate(graph.ids) if name}
@@ -180,8 +217,15 @@ def test_the_edges_around_a_collective_are_linear_in_its_neighbours() -> None:
 
 
 def test_a_single_dependency_needs_no_entry_barrier() -> None:
-    graph = lower(TaskGraph("one", (Task("a", "forward", (), server=0, duration_ms=1.0),
-                                    Task("c", "all_gather", ("a",), members=(0, 1), size_bytes=8.0))))
+    graph = lower(
+        TaskGraph(
+            "one",
+            (
+                Task("a", "forward", (), server=0, duration_ms=1.0),
+                Task("c", "all_gather", ("a",), members=(0, 1), size_bytes=8.0),
+            ),
+        )
+    )
     assert graph.ids == ("a", "c/r0/0", "c/r0/1", "c")
 
 
@@ -203,17 +247,23 @@ def test_lock_steps_spread_every_members_contribution_to_everyone() -> None:
     # What member i has seen of each chunk: at step q it passes on chunk i - q.
     seen = [{chunk: {i} for chunk in range(n)} for i in range(n)]
     for step in range(2 * (n - 1)):
-        sent = [(t.destination, (t.source - step) % n, set(seen[t.source][(t.source - step) % n]))
-                for t in graph.lowered if t.id.split("/")[2] == f"s{step}"]
+        sent = [
+            (t.destination, (t.source - step) % n, set(seen[t.source][(t.source - step) % n]))
+            for t in graph.lowered
+            if t.id.split("/")[2] == f"s{step}"
+        ]
         for destination, chunk, who in sent:
             seen[destination][chunk] |= who
     assert all(seen[i][chunk] == set(range(n)) for i in range(n) for chunk in range(n))
 
 
 def test_lowered_transfers_list_the_dependencies_as_the_user_wrote_them() -> None:
-    tasks = (Task("a", "forward", (), server=0, duration_ms=1.0), Task("b", "forward", (), server=1, duration_ms=1.0),
-             Task("c", "all_reduce", ("a", "b"), members=(0, 1), size_bytes=8.0),
-             Task("d", "all_gather", ("c", "a"), members=(0, 1), size_bytes=8.0))
+    tasks = (
+        Task("a", "forward", (), server=0, duration_ms=1.0),
+        Task("b", "forward", (), server=1, duration_ms=1.0),
+        Task("c", "all_reduce", ("a", "b"), members=(0, 1), size_bytes=8.0),
+        Task("d", "all_gather", ("c", "a"), members=(0, 1), size_bytes=8.0),
+    )
     graph = lower(TaskGraph("two", tasks))
     by_id = {t.id: t for t in graph.lowered}
     assert by_id["d/r0/1"].dependencies is tasks[3].dependencies
@@ -221,9 +271,14 @@ def test_lowered_transfers_list_the_dependencies_as_the_user_wrote_them() -> Non
 
 
 def test_plain_tasks_keep_their_place_times_and_sizes() -> None:
-    tasks = (Task("t", "communication", ("f",), source=0, destination=1, size_bytes=12.5, parallelism="pp"),
-             Task("n", "nominal_communication", (), source=1, destination=2, duration_ms=4.0),
-             Task("f", "update", (), server=3, device=1, duration_ms=2.0), Task("j", "barrier", ("t", "n")))
+    tasks = (
+        Task(
+            "t", "communication", ("f",), source=0, destination=1, size_bytes=12.5, parallelism="pp"
+        ),
+        Task("n", "nominal_communication", (), source=1, destination=2, duration_ms=4.0),
+        Task("f", "update", (), server=3, device=1, duration_ms=2.0),
+        Task("j", "barrier", ("t", "n")),
+    )
     graph = lower(TaskGraph("plain", tasks))
     assert graph.ids == ("t", "n", "f", "j")
     assert graph.size_bytes[0] == 12.5
@@ -246,14 +301,23 @@ def test_more_transfers_than_the_limit_are_refused_with_their_number() -> None:
     n = 400
     graph = collective("all_reduce", n)
     assert 2 * n * (n - 1) > MAX_TRANSFERS
-    with pytest.raises(InputError, match=f"{2 * n * (n - 1):,} transfers, more than the limit of {MAX_TRANSFERS:,}"):
+    with pytest.raises(
+        InputError, match=f"{2 * n * (n - 1):,} transfers, more than the limit of {MAX_TRANSFERS:,}"
+    ):
         lower(graph, Lowering(steps="stepwise"))
     assert len(lower(graph).lowered) == n
 
 
-@pytest.mark.parametrize(("lowering", "field"), [
-    (Lowering(rings=0), "rings"), (Lowering(rings=True), "rings"), (Lowering(strides=(0,)), "strides"),
-    (Lowering(steps="step"), "steps"), (Lowering(broadcast="star"), "broadcast")])
+@pytest.mark.parametrize(
+    ("lowering", "field"),
+    [
+        (Lowering(rings=0), "rings"),
+        (Lowering(rings=True), "rings"),
+        (Lowering(strides=(0,)), "strides"),
+        (Lowering(steps="step"), "steps"),
+        (Lowering(broadcast="star"), "broadcast"),
+    ],
+)
 def test_choices_out_of_range_name_their_field(lowering: Lowering, field: str) -> None:
     with pytest.raises(InputError, match=f"settings, field {field}"):
         lower(collective("all_reduce", 3), lowering)
@@ -261,8 +325,14 @@ def test_choices_out_of_range_name_their_field(lowering: Lowering, field: str) -
 
 def test_the_digest_knows_the_graph_and_every_choice() -> None:
     graph, other = collective("all_reduce", 4), collective("all_reduce", 5)
-    choices = [Lowering(), Lowering(rings=2), Lowering(strides=(3,)), Lowering(steps="stepwise"), Lowering(broadcast="tree"),
-               Lowering(all_reduce_on_network=False)]
+    choices = [
+        Lowering(),
+        Lowering(rings=2),
+        Lowering(strides=(3,)),
+        Lowering(steps="stepwise"),
+        Lowering(broadcast="tree"),
+        Lowering(all_reduce_on_network=False),
+    ]
     digests = {lower(g, c).digest for g in (graph, other) for c in choices}
     assert len(digests) == 12
     assert lower(graph, Lowering(rings=2)).digest in digests

@@ -23,10 +23,14 @@ from topox_core.schedule.step_model import StepModel
 from topox_core.schedule.windows import Windows, clocks, serial_schedule, topological_order
 
 FABRICS = {
-    "full duplex": Fabric(servers=3), "several ports": Fabric(servers=3, switches=2, ports_per_server=2),
+    "full duplex": Fabric(servers=3),
+    "several ports": Fabric(servers=3, switches=2, ports_per_server=2),
     "half duplex": Fabric(servers=3, half_duplex=True),
-    "half duplex, several ports": Fabric(servers=4, switches=2, ports_per_server=3, half_duplex=True),
-    "binding total": Fabric(servers=4, circuits_per_switch=2), "eq. 6 shared": Fabric(servers=3, shares=True),
+    "half duplex, several ports": Fabric(
+        servers=4, switches=2, ports_per_server=3, half_duplex=True
+    ),
+    "binding total": Fabric(servers=4, circuits_per_switch=2),
+    "eq. 6 shared": Fabric(servers=3, shares=True),
 }
 by_fabric = pytest.mark.parametrize("fabric", FABRICS.values(), ids=FABRICS.keys())
 
@@ -47,10 +51,20 @@ class Trying:
         """A schedule; None if there is none. ``tried`` beyond ``most``: nothing is known."""
         p = self.problem
         self.order, self.random = topological_order(p), random.Random(self.seed)
-        self.length, self.device, self.pair, self.capacity = (a.tolist() for a in (p.duration, p.device, p.pair, p.capacity))
-        self.before = [p.pred_idx[p.pred_ptr[j]:p.pred_ptr[j + 1]].tolist() for j in range(p.n)]
-        self.uses = [dict(zip(p.demand_resource[p.demand_ptr[j]:p.demand_ptr[j + 1]].tolist(),
-                              p.demand_amount[p.demand_ptr[j]:p.demand_ptr[j + 1]].tolist(), strict=True)) for j in range(p.n)]
+        self.length, self.device, self.pair, self.capacity = (
+            a.tolist() for a in (p.duration, p.device, p.pair, p.capacity)
+        )
+        self.before = [p.pred_idx[p.pred_ptr[j] : p.pred_ptr[j + 1]].tolist() for j in range(p.n)]
+        self.uses = [
+            dict(
+                zip(
+                    p.demand_resource[p.demand_ptr[j] : p.demand_ptr[j + 1]].tolist(),
+                    p.demand_amount[p.demand_ptr[j] : p.demand_ptr[j + 1]].tolist(),
+                    strict=True,
+                )
+            )
+            for j in range(p.n)
+        ]
         if not self._place(0):
             return None
         return np.array([self.start[j] for j in range(self.problem.n)], np.int64)
@@ -80,8 +94,11 @@ class Trying:
 
     def _free(self, j: int, opened: int) -> bool:
         closed = opened + self.length[j]
-        others = [i for i, t in self.start.items()
-                  if i != j and self.length[i] > 0 and t < closed and opened < t + self.length[i]]
+        others = [
+            i
+            for i, t in self.start.items()
+            if i != j and self.length[i] > 0 and t < closed and opened < t + self.length[i]
+        ]
         if not self.length[j] or not others:
             return True
         if self.device[j] >= 0 and any(self.device[i] == self.device[j] for i in others):
@@ -90,8 +107,11 @@ class Trying:
             rivals = [i for i in others if resource in self.uses[i]]
             for t in range(opened, closed) if rivals else ():
                 circuits = {self._circuit(j): amount}
-                circuits |= {self._circuit(i): self.uses[i][resource] for i in rivals
-                             if self.start[i] <= t < self.start[i] + self.length[i]}
+                circuits |= {
+                    self._circuit(i): self.uses[i][resource]
+                    for i in rivals
+                    if self.start[i] <= t < self.start[i] + self.length[i]
+                }
                 if sum(circuits.values()) > self.capacity[resource]:
                     return False
         return True
@@ -106,7 +126,9 @@ def middle_of(problem: Problem, slack: int) -> Middle:
     start = serial_schedule(problem)
     generator = Generator.of(problem, int((start + problem.duration).max()))
     start, makespan = generator.improved(start, int((start + problem.duration).max()), 0, rounds=1)
-    return Middle.of(generator, clocks(problem, topological_order(problem)), start, makespan + slack)
+    return Middle.of(
+        generator, clocks(problem, topological_order(problem)), start, makespan + slack
+    )
 
 
 def stretches(middle: Middle, seed: int, many: int = 5) -> list[Neighbourhood]:
@@ -121,8 +143,12 @@ def stretches(middle: Middle, seed: int, many: int = 5) -> list[Neighbourhood]:
 
 def pinned(middle: Middle, chosen: Neighbourhood) -> Windows:
     """The same question put to the whole problem: free tasks anywhere, the others where they are."""
-    free = chosen.tasks[:chosen.free]
-    earliest, latest, clock = chosen.rest.copy(), chosen.rest.copy(), np.ones(middle.problem.n, np.int64)
+    free = chosen.tasks[: chosen.free]
+    earliest, latest, clock = (
+        chosen.rest.copy(),
+        chosen.rest.copy(),
+        np.ones(middle.problem.n, np.int64),
+    )
     earliest[free], latest[free], clock[free] = 0, chosen.horizon, middle.clock[free]
     return Windows(earliest, latest, clock)
 
@@ -132,13 +158,17 @@ def pinned(middle: Middle, chosen: Neighbourhood) -> Windows:
 def test_what_fits_a_neighbourhood_fits_the_whole(fabric, ticks_per_slot):
     found = 0
     for seed in range(12):
-        problem = random_problem(seed, fabric, tasks=20, ticks_per_slot=ticks_per_slot, density=0.08)
+        problem = random_problem(
+            seed, fabric, tasks=20, ticks_per_slot=ticks_per_slot, density=0.08
+        )
         middle = middle_of(problem, slack=seed % 3 * ticks_per_slot)
         for chosen in stretches(middle, seed):
-            start = Trying(chosen.problem, chosen.windows, chosen.horizon, seed, most=300).schedule()
+            start = Trying(
+                chosen.problem, chosen.windows, chosen.horizon, seed, most=300
+            ).schedule()
             if start is not None:
                 whole, fixed = chosen.whole(start), np.ones(problem.n, np.bool_)
-                fixed[chosen.tasks[:chosen.free]] = False
+                fixed[chosen.tasks[: chosen.free]] = False
                 assert violation(problem, whole) is None, seed
                 assert int((whole + problem.duration).max()) <= chosen.horizon
                 assert np.array_equal(whole[fixed], chosen.rest[fixed])
@@ -166,7 +196,14 @@ def by_highs(chosen: Neighbourhood, given: Windows) -> Int | None:
     model = StepModel(chosen.problem, given, chosen.horizon, chosen.horizon)
     if model.empty:
         return None
-    outcome = mip.solve(model.build(), mip.Run(30.0, 0.0, 1.0), None, lambda: False, lambda values: None, lambda dual: False)
+    outcome = mip.solve(
+        model.build(),
+        mip.Run(30.0, 0.0, 1.0),
+        None,
+        lambda: False,
+        lambda values: None,
+        lambda dual: False,
+    )
     assert outcome.ended in ("optimal", "infeasible")
     return None if outcome.ended == "infeasible" else model.start(outcome.values)
 
@@ -198,11 +235,17 @@ def test_a_model_too_large_for_one_search_is_left_to_neighbourhoods(monkeypatch,
     if not propagated:  # as where an iteration has very many ticks
         monkeypatch.setattr(propagation, "MAX_MOMENTS", 0)
     for seed in (0, 2):
-        problem = random_problem(seed, Fabric(servers=5, half_duplex=True), tasks=80, longest=6, density=0.04)
+        problem = random_problem(
+            seed, Fabric(servers=5, half_duplex=True), tasks=80, longest=6, density=0.04
+        )
         begun = serial_schedule(problem)
         heard: list[Progress] = []
-        answer = solve_highs(problem, Limits(time_limit_s=120, start=begun), on_progress=heard.append,
-                             stop=lambda: any(p.start is not None for p in heard))  # noqa: B023 - asked in this round only
+        answer = solve_highs(
+            problem,
+            Limits(time_limit_s=120, start=begun),
+            on_progress=heard.append,
+            stop=lambda: any(p.start is not None for p in heard),  # noqa: B023 - asked in this round only
+        )
         found = [p for p in heard if p.start is not None]
         assert {p.source for p in found} == {"HiGHS neighbourhoods"}
         assert violation(problem, answer.start) is None
@@ -210,11 +253,23 @@ def test_a_model_too_large_for_one_search_is_left_to_neighbourhoods(monkeypatch,
 
 
 def test_where_exact_solves_decide_nothing_a_local_search_takes_their_turns():
-    problem = random_problem(2, Fabric(servers=5, half_duplex=True), tasks=80, longest=6, density=0.04)
+    problem = random_problem(
+        2, Fabric(servers=5, half_duplex=True), tasks=80, longest=6, density=0.04
+    )
     heard: list[Progress] = []
     known = opened(problem, Limits(time_limit_s=60.0, start=serial_schedule(problem)), heard.append)
     before = known.makespan
-    search_neighbourhoods(problem, 1, 1, known, lambda *_: "undecided", lambda: known.makespan < before, no_news, "exact", 40)
+    search_neighbourhoods(
+        problem,
+        1,
+        1,
+        known,
+        lambda *_: "undecided",
+        lambda: known.makespan < before,
+        no_news,
+        "exact",
+        40,
+    )
     assert known.makespan < before
     assert {p.source for p in heard if p.start is not None} == {"local search"}
     assert violation(problem, known.start) is None

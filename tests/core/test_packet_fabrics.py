@@ -24,7 +24,12 @@ NEVER = bool
 
 def order(tasks: TaskGraph, machine=None, **options) -> Order:
     settings = Settings.of()
-    return Order(lower(tasks, settings.lowering), machine or cluster(max(tasks.servers, 1)), settings, FabricOptions(**options))
+    return Order(
+        lower(tasks, settings.lowering),
+        machine or cluster(max(tasks.servers, 1)),
+        settings,
+        FabricOptions(**options),
+    )
 
 
 def ideal(tasks: TaskGraph, **keys) -> FabricRun:
@@ -44,6 +49,7 @@ def to_one(senders: int, ms: float) -> TaskGraph:
 
 
 # Closed forms. A size of ``ms`` is what one port moves in that many milliseconds.
+
 
 @pytest.mark.parametrize("n", [2, 3, 8, 17])
 @pytest.mark.parametrize("ports", [1, 4])
@@ -72,10 +78,19 @@ def test_an_all_to_all_takes_n_minus_one_over_n_of_the_send_buffer():
 
 def test_max_min_fairness_on_a_switch_by_hand():
     """A sends to X and Y, B sends to Y: at A's port both get half, B gets the half of Y that is left and no more."""
-    run = ideal(graph(transfer("ax", 0, 2, 1.0), transfer("ay", 0, 3, 1.0), transfer("by", 1, 3, 1.0)))
+    run = ideal(
+        graph(transfer("ax", 0, 2, 1.0), transfer("ay", 0, 3, 1.0), transfer("by", 1, 3, 1.0))
+    )
     assert run.execution.end_ms.tolist() == pytest.approx([2, 2, 2])
     # With a second sender into Y the three there get a third each, and A gives the rest to X.
-    run = ideal(graph(transfer("ax", 0, 2, 2.0), transfer("ay", 0, 3, 1.0), transfer("by", 1, 3, 1.0), transfer("cy", 4, 3, 1.0)))
+    run = ideal(
+        graph(
+            transfer("ax", 0, 2, 2.0),
+            transfer("ay", 0, 3, 1.0),
+            transfer("by", 1, 3, 1.0),
+            transfer("cy", 4, 3, 1.0),
+        )
+    )
     assert run.execution.end_ms.tolist() == pytest.approx([3, 3, 3, 3])
 
 
@@ -87,17 +102,23 @@ def test_half_duplex_ports_share_what_enters_and_leaves():
 
 # The fat-tree.
 
+
 def test_a_fat_tree_of_one_rack_is_the_ideal_switch():
     for seed in range(10):
         tasks = random_graph(seed)
-        assert fat_tree(tasks, 4).iteration_ms == run_ideal(order(tasks, cluster(4)), NEVER).iteration_ms
+        assert (
+            fat_tree(tasks, 4).iteration_ms
+            == run_ideal(order(tasks, cluster(4)), NEVER).iteration_ms
+        )
 
 
 def test_a_fat_tree_that_is_not_oversubscribed_is_the_ideal_switch():
     for seed in range(10):
         tasks = random_graph(seed)
         plain = run_ideal(order(tasks, cluster(4)), NEVER)
-        assert fat_tree(tasks, 4, servers_per_rack=2).execution.end_ms == pytest.approx(plain.execution.end_ms, rel=1e-9)
+        assert fat_tree(tasks, 4, servers_per_rack=2).execution.end_ms == pytest.approx(
+            plain.execution.end_ms, rel=1e-9
+        )
 
 
 def test_oversubscription_slows_what_leaves_the_rack_and_nothing_else():
@@ -107,22 +128,33 @@ def test_oversubscription_slows_what_leaves_the_rack_and_nothing_else():
     assert run.iteration_ms == pytest.approx(4)
     assert run.bound_by == "up link of rack 0 between 0 and 4 ms"
     within = graph(transfer("a", 0, 1, 1.0), transfer("b", 2, 3, 1.0))
-    assert fat_tree(within, servers_per_rack=2, oversubscription=4.0).iteration_ms == pytest.approx(1)
+    assert fat_tree(within, servers_per_rack=2, oversubscription=4.0).iteration_ms == pytest.approx(
+        1
+    )
 
 
 def test_the_last_rack_has_the_uplink_of_the_servers_it_has():
     """Three servers in racks of two: the third is alone, its 2:1 uplink is half a port."""
-    assert fat_tree(graph(transfer("a", 2, 0, 1.0)), servers_per_rack=2, oversubscription=2.0).iteration_ms == pytest.approx(2)
+    assert fat_tree(
+        graph(transfer("a", 2, 0, 1.0)), servers_per_rack=2, oversubscription=2.0
+    ).iteration_ms == pytest.approx(2)
 
 
 def test_the_cost_equivalent_fat_tree_has_one_nic_of_the_given_speed():
     assert fat_tree(to_one(2, 1.0), equivalent_gbps=25.0).iteration_ms == pytest.approx(8)
 
 
-@pytest.mark.parametrize(("option", "value", "words"), [
-    ("oversubscription", 0.5, "must be at least 1"), ("oversubscription", float("nan"), "must be at least 1"),
-    ("servers_per_rack", -1, "at least 0"), ("servers_per_rack", 1.5, "whole number"),
-    ("equivalent_gbps", 0.0, "greater than 0"), ("equivalent_gbps", float("inf"), "greater than 0")])
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("oversubscription", 0.5, "must be at least 1"),
+        ("oversubscription", float("nan"), "must be at least 1"),
+        ("servers_per_rack", -1, "at least 0"),
+        ("servers_per_rack", 1.5, "whole number"),
+        ("equivalent_gbps", 0.0, "greater than 0"),
+        ("equivalent_gbps", float("inf"), "greater than 0"),
+    ],
+)
 def test_a_wrong_option_is_named(option, value, words):
     with pytest.raises(InputError, match=words) as error:
         fat_tree(to_one(2, 1.0), **{option: value})
@@ -151,11 +183,16 @@ FABRICS = (run_ideal, run_fat_tree)
 @pytest.mark.parametrize("run", FABRICS)
 def test_no_iteration_ends_before_its_bound_and_the_four_shares_add_up_to_it(seed, run):
     machine = cluster(4, latency_us=float(seed % 3) * 100, duplex=("full", "half")[seed % 2])
-    answer = run(order(random_graph(seed, tasks=40), machine, servers_per_rack=2, oversubscription=3.0), NEVER)
+    answer = run(
+        order(random_graph(seed, tasks=40), machine, servers_per_rack=2, oversubscription=3.0),
+        NEVER,
+    )
     assert 0 < answer.bound_ms <= answer.iteration_ms
     parts = answer.breakdown
     assert parts.compute_ms + parts.exposed_ms == pytest.approx(answer.iteration_ms)
-    assert abs(parts.dark_ms) + abs(parts.waiting_ms) < 1e-6  # nothing is dark, and nobody waits without a reason
+    assert (
+        abs(parts.dark_ms) + abs(parts.waiting_ms) < 1e-6
+    )  # nothing is dark, and nobody waits without a reason
     assert (answer.traffic.link_busy <= 1 + 1e-9).all()
     assert (answer.traffic.port_busy <= 1 + 1e-9).all()
 
@@ -165,7 +202,7 @@ def test_precedence_and_devices_are_respected(seed):
     execution = run_ideal(order(random_graph(seed, tasks=60), cluster(4)), NEVER).execution
     g = execution.graph
     for i in range(len(g)):
-        before = g.pred_idx[g.pred_ptr[i]:g.pred_ptr[i + 1]]
+        before = g.pred_idx[g.pred_ptr[i] : g.pred_ptr[i + 1]]
         assert (execution.end_ms[before] <= execution.start_ms[i]).all()
     for server in range(4):
         own = np.flatnonzero((g.server == server) & (execution.end_ms > execution.start_ms))
@@ -179,11 +216,17 @@ def test_relabelling_the_servers_changes_nothing(seed):
     label = random.Random(seed).sample(range(4), 4)
 
     def moved(task: Task) -> Task:
-        new = {name: label[value] for name in ("server", "source", "destination") if (value := getattr(task, name)) is not None}
+        new = {
+            name: label[value]
+            for name in ("server", "source", "destination")
+            if (value := getattr(task, name)) is not None
+        }
         return replace(task, **new)
 
     relabelled = validated("test", tuple(moved(task) for task in tasks.tasks), "test")
-    one, other = (run_ideal(order(t, cluster(4)), NEVER).execution.end_ms for t in (tasks, relabelled))
+    one, other = (
+        run_ideal(order(t, cluster(4)), NEVER).execution.end_ms for t in (tasks, relabelled)
+    )
     assert one == pytest.approx(other, rel=1e-9)
 
 
@@ -199,9 +242,14 @@ def test_links_and_ports_are_measured():
 
 
 def test_a_chain_that_binds_is_named():
-    run = ideal(graph(compute("f", 0, 3.0), transfer("act", 0, 1, 1.0, "f"), compute("g", 1, 2.0, "act")))
+    run = ideal(
+        graph(compute("f", 0, 3.0), transfer("act", 0, 1, 1.0, "f"), compute("g", 1, 2.0, "act"))
+    )
     assert (run.bound_ms, run.bound_by) == (pytest.approx(6), "critical path, 3 tasks: f → act → g")
-    assert (run.breakdown.compute_ms, run.breakdown.exposed_ms) == (pytest.approx(5), pytest.approx(1))
+    assert (run.breakdown.compute_ms, run.breakdown.exposed_ms) == (
+        pytest.approx(5),
+        pytest.approx(1),
+    )
 
 
 def test_a_device_that_binds_is_named():
@@ -222,14 +270,27 @@ def test_without_exclusive_devices_nobody_waits_for_one():
 
 def test_a_graph_without_work_takes_no_time():
     run = ideal(graph(Task("join", "barrier"), transfer("empty", 0, 1, 0.0, "join")))
-    assert (run.iteration_ms, run.bound_ms, run.bound_by, run.traffic.bandwidth_tax) == (0, 0, "nothing to do", 1)
+    assert (run.iteration_ms, run.bound_ms, run.bound_by, run.traffic.bandwidth_tax) == (
+        0,
+        0,
+        "nothing to do",
+        1,
+    )
     assert run.traffic.longest_hops == 0
 
 
-def test_the_iteration_of_topoopts_dlrm_on_an_ideal_switch_is_ring_traffic_after_the_first_backward_pass(shared):
+def test_the_iteration_of_topoopts_dlrm_on_an_ideal_switch_is_ring_traffic_after_the_first_backward_pass(
+    shared,
+):
     """DLRM No. 2 on 16 servers of 4 x 10 Gbit/s: 574.4 MB of all-reduce and 62.9 MB more leave each server."""
     path = shared / "data" / "flexnet" / "10dlrm_16.fbuf"
-    run = ideal(load_graph(path.read_bytes(), path.name), ports_per_server=4, switches=4, port_gbps=10.0, ports_per_switch=16)
+    run = ideal(
+        load_graph(path.read_bytes(), path.name),
+        ports_per_server=4,
+        switches=4,
+        port_gbps=10.0,
+        ports_per_switch=16,
+    )
     sent = 2 * 15 / 16 * 306.34e6 + 30 * 2_097_152
     assert run.bound_ms == pytest.approx(1.613 + sent / 5e6, rel=1e-3)
     assert run.bound_ms <= run.iteration_ms < 1.05 * run.bound_ms

@@ -16,7 +16,12 @@ from topox_core.fabrics.run import FabricOptions
 from topox_core.graph.lowering import lower
 from topox_core.graph.task_graph import Task
 from topox_core.papers import calls, table_iii
-from topox_core.papers.booked_links import INTRA_SERVER_BYTES_PER_MS, LATENCY_MS, booked_iteration_ms, intra_server_ms
+from topox_core.papers.booked_links import (
+    INTRA_SERVER_BYTES_PER_MS,
+    LATENCY_MS,
+    booked_iteration_ms,
+    intra_server_ms,
+)
 from topox_core.papers.calls import Call, answers
 from topox_core.papers.card import Answer, Card, Choice, Row, drawn, geometric_mean, judged
 from topox_core.papers.catalogue import CARDS, card_named
@@ -25,7 +30,12 @@ from topox_core.papers.running import CardRun
 from topox_core.papers.shared_cluster import MIX, drawn_jobs
 from topox_core.papers.table_iii_runs import TABLE, Known, ours, topoopt_ms
 from topox_core.papers.table_iii_words import finding, remarks
-from topox_core.papers.topoopt_jobs import bandwidth_tax, iteration_ms, network, shared_iterations_ms
+from topox_core.papers.topoopt_jobs import (
+    bandwidth_tax,
+    iteration_ms,
+    network,
+    shared_iterations_ms,
+)
 from topox_core.schedule.answer import never
 from topox_core.topology.layout import Layout
 
@@ -39,7 +49,10 @@ SMALL = TABLE[4:]  # the rows of 16 servers
 def known() -> list[Known]:
     """Rows 5 to 14 with every switch at its default."""
     switches = CARD.settings()
-    return [Known(row, topoopt_ms(row, switches), ours(row, False, switches), ours(row, True, switches)) for row in SMALL]
+    return [
+        Known(row, topoopt_ms(row, switches), ours(row, False, switches), ours(row, True, switches))
+        for row in SMALL
+    ]
 
 
 # --- Table III
@@ -48,7 +61,21 @@ def known() -> list[Known]:
 def test_the_printed_table_gives_the_printed_speed_ups():
     speed_ups = [row.topoopt_ms / row.topox_ms for row in TABLE]
     assert [round(value, 2) for value in speed_ups] == [
-        2.01, 1.63, 1.92, 1.43, 6.08, 3.84, 2.90, 1.38, 1.00, 3.59, 2.00, 1.33, 1.00, 1.00]
+        2.01,
+        1.63,
+        1.92,
+        1.43,
+        6.08,
+        3.84,
+        2.90,
+        1.38,
+        1.00,
+        3.59,
+        2.00,
+        1.33,
+        1.00,
+        1.00,
+    ]
     assert sum(speed_ups) / len(speed_ups) == pytest.approx(2.22, abs=0.005)
 
 
@@ -99,7 +126,9 @@ def test_with_the_all_reduce_on_the_network_nothing_beats_the_bound(known):
     """Every server sends 2 x 15/16 of 306.34 MB of gradients and 62.9 MB of lookups, and computes 14.54 ms."""
     for one in known:
         bytes_out = 2 * 15 / 16 * 306.34e6 + 62.9e6
-        by_hand = max(14.54, 1.613 + bytes_out * 8 / (one.printed.degree * one.printed.port_gbps * 1e6))
+        by_hand = max(
+            14.54, 1.613 + bytes_out * 8 / (one.printed.degree * one.printed.port_gbps * 1e6)
+        )
         assert one.on.bound_ms >= by_hand * (1 - 1e-3)
         assert one.on.static_ms >= one.on.bound_ms * (1 - 1e-9)
         assert one.on.scheduled_ms >= max(one.on.bound_ms, one.on.plan_bound_ms) * (1 - 1e-9)
@@ -134,13 +163,18 @@ def test_a_run_through_child_processes_gives_what_the_parts_give(known):
     answer = table_iii._play(CARD.settings(), never, told.append, table=SMALL[-2:])
     assert answer.complete
     assert [(row.item, row.series) for row in answer.rows] == [
-        (item, series) for item in ("13", "14") for series in ("topoopt", "off", "on")]
-    assert sorted(told, key=lambda row: (row.item, row.ours)) == sorted(answer.rows, key=lambda row: (row.item, row.ours))
+        (item, series) for item in ("13", "14") for series in ("topoopt", "off", "on")
+    ]
+    assert sorted(told, key=lambda row: (row.item, row.ours)) == sorted(
+        answer.rows, key=lambda row: (row.item, row.ours)
+    )
     assert answer.of("topoopt")[-1].ours == known[-1].topoopt_ms
     assert answer.of("on")[-1].data["scheduled_ms"] == known[-1].on.scheduled_ms
 
 
-@pytest.mark.parametrize(("switch", "value"), [("model", "printed"), ("model", "per-slot"), ("bytes", 4)])
+@pytest.mark.parametrize(
+    ("switch", "value"), [("model", "printed"), ("model", "per-slot"), ("bytes", 4)]
+)
 def test_the_verdict_on_rows_6_to_8_does_not_hang_on_the_reading(switch, value):
     switches = CARD.settings({switch: value})
     for row in TABLE[5:8]:
@@ -150,15 +184,20 @@ def test_the_verdict_on_rows_6_to_8_does_not_hang_on_the_reading(switch, value):
 def test_row_5_needs_eight_bytes_an_element():
     """At 10 Gbit/s 2 MiB fill two slots and 1 MiB one: that is the 9 ms between the printed rows 5 and 6.
 
-    Ours may be shorter than printed by what a better schedule saves, not by a slot for every exchange.
+    Ours may be shorter than printed by what a better schedule saves, not by a slot for every
+    exchange.
     """
-    plan = {size: ours(TABLE[4], False, CARD.settings({"bytes": size})).scheduled_ms for size in (8, 4)}
+    plan = {
+        size: ours(TABLE[4], False, CARD.settings({"bytes": size})).scheduled_ms for size in (8, 4)
+    }
     assert 32.226 - 3.5 < plan[8] <= 32.226 + 1 and plan[4] < 32.226 - 9
 
 
 def test_shared_links_are_faster_than_booked_ones():
     row = TABLE[5]
-    booked, shared = (topoopt_ms(row, CARD.settings({"links": links})) for links in ("booked", "shared"))
+    booked, shared = (
+        topoopt_ms(row, CARD.settings({"links": links})) for links in ("booked", "shared")
+    )
     assert shared < booked
 
 
@@ -173,11 +212,15 @@ def line(circuits: int = 1) -> Layout:
 
 
 def booked(*tasks: Task, layout: Layout | None = None) -> float:
-    return booked_iteration_ms(lower(graph(*tasks)), cluster(3, ports_per_server=2, switches=2), layout or line())
+    return booked_iteration_ms(
+        lower(graph(*tasks)), cluster(3, ports_per_server=2, switches=2), layout or line()
+    )
 
 
 def test_two_transfers_on_one_link_take_turns():
-    assert booked(transfer("a", 0, 1, 2.0), transfer("b", 0, 1, 3.0)) == pytest.approx(5 + LATENCY_MS)
+    assert booked(transfer("a", 0, 1, 2.0), transfer("b", 0, 1, 3.0)) == pytest.approx(
+        5 + LATENCY_MS
+    )
 
 
 def test_parallel_circuits_are_one_faster_link():
@@ -190,9 +233,13 @@ def test_the_next_hop_begins_a_latency_later():
 
 def test_a_link_that_waits_for_the_hop_before_is_lost_to_others():
     """The far transfer waits 4 ms for the first link and keeps the second one from a transfer that is ready at once."""
-    far_first = booked(transfer("near", 0, 1, 4.0), transfer("far", 0, 2, 1.0), transfer("late", 1, 2, 2.0))
+    far_first = booked(
+        transfer("near", 0, 1, 4.0), transfer("far", 0, 2, 1.0), transfer("late", 1, 2, 2.0)
+    )
     assert far_first == pytest.approx(4 + 1 + 2, abs=0.01)
-    late_first = booked(transfer("near", 0, 1, 4.0), transfer("late", 1, 2, 2.0), transfer("far", 0, 2, 1.0))
+    late_first = booked(
+        transfer("near", 0, 1, 4.0), transfer("late", 1, 2, 2.0), transfer("far", 0, 2, 1.0)
+    )
     assert late_first == pytest.approx(5, abs=0.01)
 
 
@@ -207,7 +254,9 @@ def test_a_pair_without_a_route_is_named_when_links_are_booked():
 
 def test_an_all_reduce_first_adds_up_within_its_servers():
     size = 10.0 * GBIT_MS
-    lowered = lower(graph(Task("c", "all_reduce", members=(0, 1, 2), size_bytes=size), transfer("a", 0, 1, 1.0)))
+    lowered = lower(
+        graph(Task("c", "all_reduce", members=(0, 1, 2), size_bytes=size), transfer("a", 0, 1, 1.0))
+    )
     joins = intra_server_ms(lowered)
     of_ring = [i for i, name in enumerate(lowered.ids) if name.startswith("c/")]
     assert [joins[i] for i in of_ring] == pytest.approx([size / INTRA_SERVER_BYTES_PER_MS] * 3)
@@ -219,11 +268,15 @@ def test_an_all_reduce_first_adds_up_within_its_servers():
 
 @pytest.mark.parametrize(("degree", "printed"), [(4, 1.11), (8, 1.05)])
 def test_the_bandwidth_tax_of_the_released_layout_is_the_printed_one(degree, printed):
-    assert bandwidth_tax("dlrm-batch/64/8", 128, degree, "released")[0] == pytest.approx(printed, abs=0.005)
+    assert bandwidth_tax("dlrm-batch/64/8", 128, degree, "released")[0] == pytest.approx(
+        printed, abs=0.005
+    )
 
 
 def test_at_batch_2048_the_all_to_all_is_four_fifths_of_the_all_reduce():
-    assert bandwidth_tax("dlrm-batch/2048/8", 128, 4, "released")[1] == pytest.approx(0.80, abs=0.02)
+    assert bandwidth_tax("dlrm-batch/2048/8", 128, 4, "released")[1] == pytest.approx(
+        0.80, abs=0.02
+    )
 
 
 def test_a_shared_fat_tree_without_oversubscription_keeps_jobs_apart():
@@ -236,9 +289,22 @@ def test_a_shared_fat_tree_without_oversubscription_keeps_jobs_apart():
 
 def test_oversubscription_makes_scattered_jobs_slower():
     """Neighbours on every ring sit in different racks, so all of the gradients cross."""
-    jobs, scattered = ("dlrm-16", "dlrm-16"), tuple(place for i in range(16) for place in (i, 16 + i))
-    free, tight = (max(shared_iterations_ms(jobs, 16, scattered, network(32, 8, 10.0),
-                                            FabricOptions(oversubscription=by, servers_per_rack=16))) for by in (1.0, 8.0))
+    jobs, scattered = (
+        ("dlrm-16", "dlrm-16"),
+        tuple(place for i in range(16) for place in (i, 16 + i)),
+    )
+    free, tight = (
+        max(
+            shared_iterations_ms(
+                jobs,
+                16,
+                scattered,
+                network(32, 8, 10.0),
+                FabricOptions(oversubscription=by, servers_per_rack=16),
+            )
+        )
+        for by in (1.0, 8.0)
+    )
     assert tight > 4 * free
 
 
@@ -265,13 +331,27 @@ def count(settings, stop, on_row) -> Answer:
     return Answer("count", settings, tuple(rows), "counted")
 
 
-COUNT = Card("count", "Count", "nowhere", "three numbers", (Choice("factor", "Factor", "scales", ((1, "one"), (2, "two")), 1),),
-             {"line": "Line"}, 3, count)
+COUNT = Card(
+    "count",
+    "Count",
+    "nowhere",
+    "three numbers",
+    (Choice("factor", "Factor", "scales", ((1, "one"), (2, "two")), 1),),
+    {"line": "Line"},
+    3,
+    count,
+)
 
 
 def test_every_card_says_where_it_comes_from_and_what_it_shows():
-    assert list(CARDS) == ["topox-table3", "topoopt-bandwidth-tax", "topoopt-all-to-all", "topoopt-reconfiguration-latency",
-                           "topoopt-dedicated", "topoopt-shared"]
+    assert list(CARDS) == [
+        "topox-table3",
+        "topoopt-bandwidth-tax",
+        "topoopt-all-to-all",
+        "topoopt-reconfiguration-latency",
+        "topoopt-dedicated",
+        "topoopt-shared",
+    ]
     for name, card in CARDS.items():
         assert card.name == name
         assert "Table" in card.source or "Figure" in card.source
@@ -281,8 +361,18 @@ def test_every_card_says_where_it_comes_from_and_what_it_shows():
             assert choice.default in [value for value, _ in choice.options]
 
 
-@pytest.mark.parametrize(("ours_", "verdict"), [(100, "match"), (109.9, "match"), (91, "match"), (111, "trend"), (76, "trend"),
-                                                (126, "differs"), (50, "differs")])
+@pytest.mark.parametrize(
+    ("ours_", "verdict"),
+    [
+        (100, "match"),
+        (109.9, "match"),
+        (91, "match"),
+        (111, "trend"),
+        (76, "trend"),
+        (126, "differs"),
+        (50, "differs"),
+    ],
+)
 def test_the_verdict_goes_by_the_distance(ours_, verdict):
     assert judged(100, ours_) == verdict
 
@@ -299,10 +389,13 @@ def test_means():
     assert row(3).deviation is None
 
 
-@pytest.mark.parametrize(("given", "words"), [
-    ({"factor": 3}, "card count, field factor: must be one of 1, 2 .got '3'"),
-    ({"size": 1}, "card count, field size: unknown switch .expected one of factor"),
-])
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"factor": 3}, "card count, field factor: must be one of 1, 2 .got '3'"),
+        ({"size": 1}, "card count, field size: unknown switch .expected one of factor"),
+    ],
+)
 def test_a_wrong_switch_is_one_line(given, words):
     with pytest.raises(InputError, match=words):
         COUNT.run(given, never, print)
@@ -329,7 +422,11 @@ def test_answers_come_from_child_processes():
 
 def test_a_dead_worker_costs_only_its_own_call():
     lost: list[str] = []
-    found = dict(answers([Call("dies", os._exit, (3,)), Call("lives", math.sqrt, (4,))], never, lost, workers=1))
+    found = dict(
+        answers(
+            [Call("dies", os._exit, (3,)), Call("lives", math.sqrt, (4,))], never, lost, workers=1
+        )
+    )
     assert found == {"lives": 2}
     assert len(lost) == 1
     assert lost[0].startswith("dies: the worker process ended")
@@ -337,13 +434,17 @@ def test_a_dead_worker_costs_only_its_own_call():
 
 def test_bad_input_in_a_call_comes_back_as_bad_input():
     with pytest.raises(InputError, match="must be even"):
-        list(answers([Call("tax", bandwidth_tax, ("dlrm-batch/64/8", 8, 3, "released"))], never, []))
+        list(
+            answers([Call("tax", bandwidth_tax, ("dlrm-batch/64/8", 8, 3, "released"))], never, [])
+        )
 
 
 def test_a_stopped_run_keeps_what_is_there():
     lost: list[str] = []
     seen: list[object] = []
-    for key, _ in answers([Call(i, math.sqrt, (i,)) for i in range(40)], lambda: bool(seen), lost, workers=1):
+    for key, _ in answers(
+        [Call(i, math.sqrt, (i,)) for i in range(40)], lambda: bool(seen), lost, workers=1
+    ):
         seen.append(key)
     assert 0 < len(seen) <= 40
     assert lost == ([] if len(seen) == 40 else [calls.CANCELLED])
@@ -405,10 +506,14 @@ def test_the_command_runs_a_card(monkeypatch, capsys):
     assert "counted" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(("arguments", "words"), [
-    (("--card", "x"), "unknown card"), (("--set", "a=1"), "needs --card"),
-    (("--card", "count", "--set", "a"), "must be KEY=VALUE"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--card", "x"), "unknown card"),
+        (("--set", "a=1"), "needs --card"),
+        (("--card", "count", "--set", "a"), "must be KEY=VALUE"),
+    ],
+)
 def test_the_command_refuses_nonsense(monkeypatch, arguments, words):
     monkeypatch.setitem(CARDS, "count", COUNT)
     with pytest.raises(InputError, match=words):

@@ -12,7 +12,12 @@ from topox_core.cluster import Cluster
 from topox_core.errors import InputError
 from topox_core.graph.facts import facts
 from topox_core.strategy.plan_graph import plan_graph
-from topox_core.strategy.plan_memory import layer_activation_bytes, memory, stage_memory, stage_parameters
+from topox_core.strategy.plan_memory import (
+    layer_activation_bytes,
+    memory,
+    stage_memory,
+    stage_parameters,
+)
 from topox_core.strategy.plan_search import best_plans, plans, timed
 from topox_core.strategy.plan_time import plan_time
 from topox_core.strategy.plans import GpuCluster, Plan
@@ -29,9 +34,13 @@ ONE = Plan(1, 1, 1, 1, 1, 8, 1)
 
 # Memory.
 
+
 def test_a_layer_with_a_gelu_block_keeps_32_bytes_a_token_and_hidden_element() -> None:
     assert layer_activation_bytes(SMALL, ONE) == 32 * 32 * 64
-    assert layer_activation_bytes(SMALL, replace(ONE, tensor=2, microbatch_size=3)) == 32 * 32 * 64 * 3 / 2
+    assert (
+        layer_activation_bytes(SMALL, replace(ONE, tensor=2, microbatch_size=3))
+        == 32 * 32 * 64 * 3 / 2
+    )
     assert layer_activation_bytes(SMALL, replace(ONE, context=4)) == 32 * 32 * 64 / 4
 
 
@@ -40,7 +49,11 @@ def test_memory_of_a_small_model_on_one_gpu_by_hand() -> None:
     count = 4 * layer + 2 * 100 * 64 + 64
     found = memory(SMALL, ONE)
     assert found.parameters == count
-    assert (found.weights_bytes, found.gradients_bytes, found.optimizer_bytes) == (2 * count, 4 * count, 12 * count)
+    assert (found.weights_bytes, found.gradients_bytes, found.optimizer_bytes) == (
+        2 * count,
+        4 * count,
+        12 * count,
+    )
     assert found.activations_bytes == 4 * 32 * 32 * 64 + 6 * 32 * 100
     assert found.total_bytes == 18 * count + found.activations_bytes
 
@@ -66,7 +79,10 @@ def test_replicas_share_the_optimizer_s_state() -> None:
 
 def test_llama_3_8b_on_eight_gpus_holds_an_eighth_of_its_state_each() -> None:
     found = memory(LLAMA, Plan(8, 1, 1, 1, 1, 8, 1))
-    assert found.weights_bytes + found.gradients_bytes + found.optimizer_bytes == 18 * 8_030_261_248 / 8
+    assert (
+        found.weights_bytes + found.gradients_bytes + found.optimizer_bytes
+        == 18 * 8_030_261_248 / 8
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=list(SHAPES))
@@ -89,6 +105,7 @@ def test_splitting_more_never_needs_more_memory() -> None:
 
 # Time.
 
+
 def test_one_gpu_computes_three_forward_passes_and_nothing_else() -> None:
     cluster = GpuCluster(1, 1)
     found = plan_time(LLAMA, ONE, cluster)
@@ -109,7 +126,9 @@ def test_tensor_parallel_moves_four_all_reduces_a_layer() -> None:
     plan = Plan(8, 1, 1, 1, 1, 1, 1)
     once_ms = 2 * 7 / 8 * 2 * 8192 * 4096 / 450e6
     assert plan_time(LLAMA, plan, GpuCluster(1)).tensor_ms == pytest.approx(32 * 4 * once_ms)
-    assert plan_time(LLAMA, replace(plan, recompute=True), GpuCluster(1)).tensor_ms == pytest.approx(32 * 6 * once_ms)
+    assert plan_time(
+        LLAMA, replace(plan, recompute=True), GpuCluster(1)
+    ).tensor_ms == pytest.approx(32 * 6 * once_ms)
 
 
 def test_experts_move_every_copy_of_a_token_four_times() -> None:
@@ -127,11 +146,15 @@ def test_groups_within_a_server_use_its_own_links() -> None:
 
 def test_a_faster_network_is_never_slower() -> None:
     for plan in (Plan(8, 2, 2, 2, 1, 4, 1), Plan(4, 1, 8, 2, 1, 4, 1)):
-        times = [plan_time(LLAMA, plan, GpuCluster(8, network_gbps=speed)).total_ms for speed in (50, 100, 400, 800)]
+        times = [
+            plan_time(LLAMA, plan, GpuCluster(8, network_gbps=speed)).total_ms
+            for speed in (50, 100, 400, 800)
+        ]
         assert times == sorted(times, reverse=True)
 
 
 # Ranking.
+
 
 def test_plans_use_all_gpus_and_the_whole_batch() -> None:
     cluster = GpuCluster(4)
@@ -153,8 +176,11 @@ def test_ranked_plans_fit_and_come_fastest_first() -> None:
     assert found.too_large > 0
     assert found.considered == len(found.ranked) + found.too_large
     assert found.best == timed(LLAMA, found.best.plan, cluster)
-    assert found.best.time.total_ms == min(plan_time(LLAMA, plan, cluster).total_ms for plan in plans(LLAMA, cluster, 64)
-                                           if memory(LLAMA, plan).total_bytes <= 80e9)
+    assert found.best.time.total_ms == min(
+        plan_time(LLAMA, plan, cluster).total_ms
+        for plan in plans(LLAMA, cluster, 64)
+        if memory(LLAMA, plan).total_bytes <= 80e9
+    )
 
 
 def test_less_memory_leaves_fewer_plans_and_none_gets_faster() -> None:
@@ -164,7 +190,10 @@ def test_less_memory_leaves_fewer_plans_and_none_gets_faster() -> None:
 
 
 def test_if_none_fits_the_line_names_the_memory() -> None:
-    with pytest.raises(InputError, match=r"405b, field memory_gb: none of \d+ plans fits: the smallest needs .* has 80 GB"):
+    with pytest.raises(
+        InputError,
+        match=r"405b, field memory_gb: none of \d+ plans fits: the smallest needs .* has 80 GB",
+    ):
         best_plans(SHAPES["llama3-405b"], GpuCluster(4))
 
 
@@ -177,21 +206,36 @@ def test_an_enumeration_can_be_stopped() -> None:
     assert (found.ranked, found.considered, found.complete) == ((), 0, False)
 
 
-@pytest.mark.parametrize(("cluster", "field"), [({"servers": 0}, "servers"), ({"servers": 1, "memory_gb": -1.0}, "memory_gb"),
-                                                ({"servers": 1, "efficiency": 1.5}, "efficiency"),
-                                                ({"servers": 1, "network_gbps": float("nan")}, "network_gbps")])
+@pytest.mark.parametrize(
+    ("cluster", "field"),
+    [
+        ({"servers": 0}, "servers"),
+        ({"servers": 1, "memory_gb": -1.0}, "memory_gb"),
+        ({"servers": 1, "efficiency": 1.5}, "efficiency"),
+        ({"servers": 1, "network_gbps": float("nan")}, "network_gbps"),
+    ],
+)
 def test_a_cluster_of_nothing_is_named(cluster: dict, field: str) -> None:
     with pytest.raises(InputError, match=f"field {field}: must be"):
         GpuCluster(**cluster)
 
 
-@pytest.mark.parametrize(("plan", "words"), [
-    (Plan(2, 1, 1, 1, 1, 8, 1), "tensor x pipeline x data x context is 2 and there are 32 GPUs"),
-    (Plan(16, 2, 1, 1, 1, 8, 1), "field tensor: must divide the number of heads of keys, 8 (got 16)"),
-    (Plan(8, 0, 4, 1, 1, 8, 1), "field pipeline: must be a whole number of at least 1 (got 0)"),
-    (Plan(1, 1, 32, 1, 3, 8, 1), "field expert: must divide the number of experts, 1 (got 3)"),
-    (Plan(1, 1, 32, 1, 1, 8, 4), "field memory_gb: stage 0 needs"),
-])
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        (
+            Plan(2, 1, 1, 1, 1, 8, 1),
+            "tensor x pipeline x data x context is 2 and there are 32 GPUs",
+        ),
+        (
+            Plan(16, 2, 1, 1, 1, 8, 1),
+            "field tensor: must divide the number of heads of keys, 8 (got 16)",
+        ),
+        (Plan(8, 0, 4, 1, 1, 8, 1), "field pipeline: must be a whole number of at least 1 (got 0)"),
+        (Plan(1, 1, 32, 1, 3, 8, 1), "field expert: must divide the number of experts, 1 (got 3)"),
+        (Plan(1, 1, 32, 1, 1, 8, 4), "field memory_gb: stage 0 needs"),
+    ],
+)
 def test_a_plan_that_does_not_suit_is_named(plan: Plan, words: str) -> None:
     with pytest.raises(InputError) as caught:
         timed(LLAMA, plan, GpuCluster(4))
@@ -204,6 +248,7 @@ def test_a_batch_that_no_replicas_divide_is_named() -> None:
 
 
 # Files.
+
 
 def test_a_plan_survives_its_file_and_is_told_from_a_strategy() -> None:
     plan = Plan(4, 2, 2, 2, 1, 8, 2, True)
@@ -225,9 +270,16 @@ def test_an_unknown_key_of_a_plan_is_named() -> None:
 
 # Task graphs.
 
+
 def cluster_of(servers: int) -> Cluster:
-    return Cluster(servers=servers, ports_per_server=8, switches=8, ports_per_switch=servers, port_gbps=3200.0,
-                   devices_per_server=8)
+    return Cluster(
+        servers=servers,
+        ports_per_server=8,
+        switches=8,
+        ports_per_switch=servers,
+        port_gbps=3200.0,
+        devices_per_server=8,
+    )
 
 
 def test_a_pipeline_s_task_graph_takes_the_analytic_time_without_its_sends() -> None:
@@ -254,9 +306,20 @@ def test_what_stays_in_a_server_needs_no_network() -> None:
 
 
 def test_context_parallel_gathers_keys_and_values_and_experts_exchange_tokens() -> None:
-    gathers = [t for t in plan_graph(LLAMA, Plan(8, 1, 1, 2, 1, 3, 1), GpuCluster(2)).tasks if t.kind == "all_gather"]
-    assert Counter(t.size_bytes for t in gathers) == {32 * 2 * 2 * 8192 * 1024.0: 3, 32 * 2 * 2 * 2 * 8192 * 1024.0: 3}
-    swaps = [t for t in plan_graph(MIXTRAL, Plan(8, 1, 4, 1, 4, 3, 1), GpuCluster(4)).tasks if t.kind == "all_to_all"]
+    gathers = [
+        t
+        for t in plan_graph(LLAMA, Plan(8, 1, 1, 2, 1, 3, 1), GpuCluster(2)).tasks
+        if t.kind == "all_gather"
+    ]
+    assert Counter(t.size_bytes for t in gathers) == {
+        32 * 2 * 2 * 8192 * 1024.0: 3,
+        32 * 2 * 2 * 2 * 8192 * 1024.0: 3,
+    }
+    swaps = [
+        t
+        for t in plan_graph(MIXTRAL, Plan(8, 1, 4, 1, 4, 3, 1), GpuCluster(4)).tasks
+        if t.kind == "all_to_all"
+    ]
     assert Counter(t.size_bytes for t in swaps) == {32 * 2 * 2 * 2 * 8192 * 4096.0: 6}
     assert {t.members for t in swaps} == {(0, 1, 2, 3)}
 
@@ -267,7 +330,10 @@ def test_an_expert_s_gradients_are_reduced_over_its_copies_only() -> None:
     experts = 4 * 32 * 8 * MIXTRAL.expert_parameters / 2
     assert found["sum.experts.s0.0"] == ((0, 2), experts)
     assert found["sum.experts.s0.1"] == ((1, 3), experts)
-    assert found["sum.s0"] == ((0, 1, 2, 3), 4 * (MIXTRAL.parameters - 32 * 8 * MIXTRAL.expert_parameters))
+    assert found["sum.s0"] == (
+        (0, 1, 2, 3),
+        4 * (MIXTRAL.parameters - 32 * 8 * MIXTRAL.expert_parameters),
+    )
 
 
 def test_a_task_graph_beyond_the_limit_is_refused() -> None:

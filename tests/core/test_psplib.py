@@ -75,11 +75,17 @@ def test_published_optima_are_proved(shared, name, optimum):
     problem = read_psplib((shared / "data" / "psplib" / f"{name}.sm").read_bytes(), f"{name}.sm")
     answer = solve_highs(problem, Limits(time_limit_s=120))
     assert violation(problem, answer.start) is None
-    assert (answer.makespan(problem), answer.bound, answer.stopped_by) == (optimum, optimum, "proof")
+    assert (answer.makespan(problem), answer.bound, answer.stopped_by) == (
+        optimum,
+        optimum,
+        "proof",
+    )
 
 
-PUBLISHED = pytest.mark.parametrize(("name", "optimum"), [("j3013_1", 58), ("j301_1", 43), ("j302_1", 38), ("j305_1", 53),
-                                                          ("j3037_1", 79)])
+PUBLISHED = pytest.mark.parametrize(
+    ("name", "optimum"),
+    [("j3013_1", 58), ("j301_1", 43), ("j302_1", 38), ("j305_1", 53), ("j3037_1", 79)],
+)
 
 
 @PUBLISHED
@@ -94,7 +100,9 @@ def test_the_local_search_finds_every_published_optimum(shared, name, optimum):
 
 
 @PUBLISHED
-def test_five_seconds_of_all_engines_leave_a_bound_below_and_a_schedule_near_the_published_optimum(shared, name, optimum):
+def test_five_seconds_of_all_engines_leave_a_bound_below_and_a_schedule_near_the_published_optimum(
+    shared, name, optimum
+):
     problem = read_psplib((shared / "data" / "psplib" / f"{name}.sm").read_bytes(), f"{name}.sm")
     answer = solve_problem(problem, "auto", Limits(time_limit_s=5, threads=2))
     assert violation(problem, answer.start) is None
@@ -116,30 +124,83 @@ def test_an_overdemanding_job_is_infeasible_by_name():
     assert answer.message == "task 2 needs 2 of resource R1, which has 1"
 
 
-@pytest.mark.parametrize(("old", "new", "says"), [
-    ("   2        1          1           4", "   2        1          2           4", "line 15: announces 2 successors"),
-    ("   2        1          1           4", "   2        1          1           9", "line 15: names job 9, expected 1 to 5"),
-    ("   2        1          1           4", "   2        1          1           2", "line 15: makes job 2 its own successor"),
-    ("   2        1          1           4", "   2        2          1           4", "line 15: must have 1 mode"),
-    ("   2        1          1           4", "   1        1          1           4", "line 15: repeats job 1"),
-    ("   2        1          1           4", "   2        1          x           4", "line 15: must hold whole numbers"),
-    ("   5        1          0", "   5        1          1           2", "the precedence has a cycle"),
-    ("   5        1          0\n", "", "line 18: PRECEDENCE RELATIONS ends without job 5"),
-    ("  3      1     4       2    1", "  3      1     4       2", "line 25: must hold job number, mode, duration and 2 requests"),
-    ("  3      1     4       2    1", "  3      1    -4       2    1", "line 25: must hold durations and requests from 0"),
-    ("  3      1     4       2    1", "  3      1  2000000    2    1", "line 25: must hold durations and requests from 0"),
-    ("    3    1\n", "    3\n", "ends with 1 of 2 capacities"),
-    ("    3    1\n", "    3   -1\n", "line 31: must hold 2 capacities of at least 0"),
-    ("nonrenewable              :  0", "nonrenewable              :  2", "line 9: must be 0: only renewable resources"),
-    ("jobs (incl. supersource/sink ):  5", "jobs (incl. supersource/sink ):  999999", "line 5: must name 1 to 100,000 jobs"),
-    ("PRECEDENCE RELATIONS:", "", "has no line 'PRECEDENCE RELATIONS:'"),
-    ("RESOURCEAVAILABILITIES:", "", "has no line 'RESOURCEAVAILABILITIES:'"),
-])
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (
+            "   2        1          1           4",
+            "   2        1          2           4",
+            "line 15: announces 2 successors",
+        ),
+        (
+            "   2        1          1           4",
+            "   2        1          1           9",
+            "line 15: names job 9, expected 1 to 5",
+        ),
+        (
+            "   2        1          1           4",
+            "   2        1          1           2",
+            "line 15: makes job 2 its own successor",
+        ),
+        (
+            "   2        1          1           4",
+            "   2        2          1           4",
+            "line 15: must have 1 mode",
+        ),
+        (
+            "   2        1          1           4",
+            "   1        1          1           4",
+            "line 15: repeats job 1",
+        ),
+        (
+            "   2        1          1           4",
+            "   2        1          x           4",
+            "line 15: must hold whole numbers",
+        ),
+        (
+            "   5        1          0",
+            "   5        1          1           2",
+            "the precedence has a cycle",
+        ),
+        ("   5        1          0\n", "", "line 18: PRECEDENCE RELATIONS ends without job 5"),
+        (
+            "  3      1     4       2    1",
+            "  3      1     4       2",
+            "line 25: must hold job number, mode, duration and 2 requests",
+        ),
+        (
+            "  3      1     4       2    1",
+            "  3      1    -4       2    1",
+            "line 25: must hold durations and requests from 0",
+        ),
+        (
+            "  3      1     4       2    1",
+            "  3      1  2000000    2    1",
+            "line 25: must hold durations and requests from 0",
+        ),
+        ("    3    1\n", "    3\n", "ends with 1 of 2 capacities"),
+        ("    3    1\n", "    3   -1\n", "line 31: must hold 2 capacities of at least 0"),
+        (
+            "nonrenewable              :  0",
+            "nonrenewable              :  2",
+            "line 9: must be 0: only renewable resources",
+        ),
+        (
+            "jobs (incl. supersource/sink ):  5",
+            "jobs (incl. supersource/sink ):  999999",
+            "line 5: must name 1 to 100,000 jobs",
+        ),
+        ("PRECEDENCE RELATIONS:", "", "has no line 'PRECEDENCE RELATIONS:'"),
+        ("RESOURCEAVAILABILITIES:", "", "has no line 'RESOURCEAVAILABILITIES:'"),
+    ],
+)
 def test_a_bad_file_is_told_by_line(old, new, says):
     assert says in broken(old, new)
 
 
-@pytest.mark.parametrize("data", [b"", b"\n \n", b"\xff\xfe\x00", b"hello", b"{}" * 50, SMALL[:900].encode()])
+@pytest.mark.parametrize(
+    "data", [b"", b"\n \n", b"\xff\xfe\x00", b"hello", b"{}" * 50, SMALL[:900].encode()]
+)
 def test_what_is_no_psplib_file_is_refused_in_one_line(data):
     with pytest.raises(InputError) as refusal:
         read_psplib(data, "ours.sm")

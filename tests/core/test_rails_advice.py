@@ -5,26 +5,46 @@ from __future__ import annotations
 import pytest
 
 from topox_core.errors import InputError
-from topox_core.rails.advice import TABLE_1, TABLE_2, advise, communications, constraints, rail_parallelisms
+from topox_core.rails.advice import (
+    TABLE_1,
+    TABLE_2,
+    advise,
+    communications,
+    constraints,
+    rail_parallelisms,
+)
 from topox_core.rails.presets import PRESETS
 
 PAPER = PRESETS["llama3-8b-perlmutter"]
 
 
-@pytest.mark.parametrize(("parameters", "gpus", "strategies"), [
-    (8e9, 1, ("TP", "DP")), (8e9, 8, ("TP", "DP")),
-    (70e9, 9, ("TP & PP", "TP & DP", "DP")), (70e9, 512, ("TP & PP", "TP & DP", "DP")),
-    (70e9, 513, ("DP & PP", "DP & TP")), (70e9, 1024, ("DP & PP", "DP & TP")),
-    (405e9, 1025, ("TP, DP & PP",)), (405e9, 16_384, ("TP, DP & PP",)), (10e9, 16, ("TP & PP", "TP & DP", "DP")),
-])
+@pytest.mark.parametrize(
+    ("parameters", "gpus", "strategies"),
+    [
+        (8e9, 1, ("TP", "DP")),
+        (8e9, 8, ("TP", "DP")),
+        (70e9, 9, ("TP & PP", "TP & DP", "DP")),
+        (70e9, 512, ("TP & PP", "TP & DP", "DP")),
+        (70e9, 513, ("DP & PP", "DP & TP")),
+        (70e9, 1024, ("DP & PP", "DP & TP")),
+        (405e9, 1025, ("TP, DP & PP",)),
+        (405e9, 16_384, ("TP, DP & PP",)),
+        (10e9, 16, ("TP & PP", "TP & DP", "DP")),
+    ],
+)
 def test_table_1_row_by_row(parameters: float, gpus: int, strategies: tuple[str, ...]) -> None:
     advice = advise(parameters, gpus)
     assert advice.practice is not None
     assert advice.practice.strategies == strategies
 
 
-@pytest.mark.parametrize(("parameters", "gpus", "what"), [(8e9, 16, "small model on more than 8"), (70e9, 8, "large model on 8")])
-def test_where_the_table_has_no_row_the_advice_says_so(parameters: float, gpus: int, what: str) -> None:
+@pytest.mark.parametrize(
+    ("parameters", "gpus", "what"),
+    [(8e9, 16, "small model on more than 8"), (70e9, 8, "large model on 8")],
+)
+def test_where_the_table_has_no_row_the_advice_says_so(
+    parameters: float, gpus: int, what: str
+) -> None:
     advice = advise(parameters, gpus)
     assert advice.practice is None
     assert what in advice.note
@@ -32,12 +52,18 @@ def test_where_the_table_has_no_row_the_advice_says_so(parameters: float, gpus: 
 
 def test_every_large_model_above_8_gpus_has_exactly_one_row() -> None:
     for gpus in (9, 100, 512, 513, 1024, 1025, 10**6):
-        rows = [row for row in TABLE_1 if row.model == "large" and row.more_than < gpus <= (row.up_to or gpus)]
+        rows = [
+            row
+            for row in TABLE_1
+            if row.model == "large" and row.more_than < gpus <= (row.up_to or gpus)
+        ]
         assert len(rows) == 1
 
 
-@pytest.mark.parametrize(("parameters", "gpus", "field"), [
-    (0, 8, "parameters"), (float("nan"), 8, "parameters"), (1e9, 0, "gpus"), (1e9, True, "gpus")])
+@pytest.mark.parametrize(
+    ("parameters", "gpus", "field"),
+    [(0, 8, "parameters"), (float("nan"), 8, "parameters"), (1e9, 0, "gpus"), (1e9, True, "gpus")],
+)
 def test_numbers_out_of_range_are_one_line(parameters: float, gpus: int, field: str) -> None:
     with pytest.raises(InputError, match=f"settings, field {field}: must be"):
         advise(parameters, gpus)
@@ -47,8 +73,13 @@ def test_table_2_says_what_the_built_traffic_does() -> None:
     rows = {row.key: row for row in TABLE_2}
     assert [row.key for row in TABLE_2 if not row.on_rail] == ["tp", "tp_sp"]
     assert rows["fsdp"].collective == "AllGather, ReduceScatter"
-    names = {"all_gather": "AllGather", "reduce_scatter": "ReduceScatter", "all_reduce": "AllReduce", "all_to_all": "AllToAll",
-             "send": "Send/Recv"}
+    names = {
+        "all_gather": "AllGather",
+        "reduce_scatter": "ReduceScatter",
+        "all_reduce": "AllReduce",
+        "all_to_all": "AllToAll",
+        "send": "Send/Recv",
+    }
     for job in PRESETS.values():
         for one in communications(job):
             assert names[one.traffic.operation] in one.parallelism.collective

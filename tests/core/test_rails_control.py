@@ -50,9 +50,12 @@ def test_windows_in_series_stall_by_what_does_not_fit(windows: list[float], dela
     ahead = simulate(iteration, replace(AHEAD, reconfiguration_ms=delay))
     demand = simulate(iteration, replace(DEMAND, reconfiguration_ms=delay))
     assert ahead.undisturbed_ms == pytest.approx(sum(windows) + len(windows))
-    # The first phase finds its ring unless the iteration before ended with the pair; then it was asked for at its very end.
+    # The first phase finds its ring unless the iteration before ended with the pair; then it was
+    # asked for at its very end.
     changes = windows if len(windows) % 2 == 0 else windows[1:]
-    assert ahead.stall_ms == pytest.approx(sum(max(0.0, delay - window) for window in changes), abs=1e-6)
+    assert ahead.stall_ms == pytest.approx(
+        sum(max(0.0, delay - window) for window in changes), abs=1e-6
+    )
     assert demand.stall_ms == pytest.approx(delay * len(changes), abs=1e-6)
     assert ahead.reconfigurations == demand.reconfigurations == len(changes)
 
@@ -132,14 +135,18 @@ def test_a_static_split_switches_nothing_and_halves_the_bandwidth() -> None:
     shared = simulate(maker.iteration(), replace(DEMAND, nic_ports=4, reconfiguration_ms=0.0))
     assert (split.reconfigurations, split.stall_ms, split.messages) == (0, 0.0, ())
     for node in (gather, message):
-        assert split.end_ms[node] - split.start_ms[node] == pytest.approx(2 * (shared.end_ms[node] - shared.start_ms[node]))
+        assert split.end_ms[node] - split.start_ms[node] == pytest.approx(
+            2 * (shared.end_ms[node] - shared.start_ms[node])
+        )
     # Both parallelisms have ports of their own: neither waits for the other.
     assert split.start_ms[message] == 2.0 < shared.start_ms[message]
 
 
 def test_a_static_split_needs_a_port_for_every_neighbour() -> None:
     preset = PRESETS["llama3-8b-perlmutter"].changed(pipeline=4, data=4, gpus=64, iteration_ms=None)
-    with pytest.raises(InputError, match=r"needs 4 ports a NIC, one for each neighbour \(fsdp 2, pp 2\); got 2"):
+    with pytest.raises(
+        InputError, match=r"needs 4 ports a NIC, one for each neighbour \(fsdp 2, pp 2\); got 2"
+    ):
         simulate(build(preset), Rail(static_split=True))
 
 
@@ -147,14 +154,21 @@ def test_rings_only_costs_an_all_to_all_its_direct_way() -> None:
     maker = Maker(groups(("ep", tuple(range(8)))), 8)
     maker.talk(ALL_TO_ALL, 0, 8e6)
     maker.talk(ALL_GATHER, 0, 8e6)
-    electrical, ring = (durations_ms(maker.iteration(), Rail(optical=optical, latency_us=1.0)) for optical in (False, True))
+    electrical, ring = (
+        durations_ms(maker.iteration(), Rail(optical=optical, latency_us=1.0))
+        for optical in (False, True)
+    )
     direct = 7e6 * 8 / 400e6
     assert electrical == pytest.approx([direct + 0.001, direct + 3 * 0.001])
-    # Pieces go two hops on average among eight (16 of 8 a member, both ways round); a gather needs no more bytes, but 7 steps.
+    # Pieces go two hops on average among eight (16 of 8 a member, both ways round); a gather needs
+    # no more bytes, but 7 steps.
     assert ring == pytest.approx([16e6 * 8 / 400e6 + 4 * 0.001, direct + 7 * 0.001])
 
 
-@pytest.mark.parametrize(("kind", "sent"), [(ALL_GATHER, 0.75), (REDUCE_SCATTER, 0.75), (ALL_REDUCE, 1.5), (ALL_TO_ALL, 0.75)])
+@pytest.mark.parametrize(
+    ("kind", "sent"),
+    [(ALL_GATHER, 0.75), (REDUCE_SCATTER, 0.75), (ALL_REDUCE, 1.5), (ALL_TO_ALL, 0.75)],
+)
 def test_wire_bytes_of_rings(kind: int, sent: float) -> None:
     maker = Maker(groups(("dp", (0, 1, 2, 3))), 4)
     maker.talk(kind, 0, 4e6)
@@ -176,29 +190,60 @@ def iterations(draw: st.DrawFn) -> RailIteration:
     """Any iteration whose ranks issue everything in one common order."""
     ranks = draw(st.integers(2, 5))
     everyone = list(range(ranks))
-    sets = draw(st.lists(st.tuples(st.sampled_from(["fsdp", "dp", "cp"]),
-                                   st.lists(st.sampled_from(everyone), min_size=2, max_size=ranks, unique=True)), max_size=3))
-    pairs = draw(st.lists(st.lists(st.sampled_from(everyone), min_size=2, max_size=2, unique=True), min_size=1, max_size=3))
-    made = groups(*[(word, tuple(sorted(members))) for word, members in sets], *[("pp", tuple(sorted(pair))) for pair in pairs])
+    sets = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from(["fsdp", "dp", "cp"]),
+                st.lists(st.sampled_from(everyone), min_size=2, max_size=ranks, unique=True),
+            ),
+            max_size=3,
+        )
+    )
+    pairs = draw(
+        st.lists(
+            st.lists(st.sampled_from(everyone), min_size=2, max_size=2, unique=True),
+            min_size=1,
+            max_size=3,
+        )
+    )
+    made = groups(
+        *[(word, tuple(sorted(members))) for word, members in sets],
+        *[("pp", tuple(sorted(pair))) for pair in pairs],
+    )
     maker = Maker(made, ranks)
     for _ in range(draw(st.integers(1, 20))):
-        earlier = draw(st.lists(st.integers(0, len(maker.rows) - 1), max_size=3, unique=True)) if maker.rows else []
+        earlier = (
+            draw(st.lists(st.integers(0, len(maker.rows) - 1), max_size=3, unique=True))
+            if maker.rows
+            else []
+        )
         g = draw(st.integers(-1, len(made) - 1))
         if g < 0:
             maker.compute(draw(st.integers(0, ranks - 1)), draw(st.integers(0, 6)), *earlier)
         else:
-            kind = SEND if g >= len(sets) else draw(st.sampled_from([ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE, ALL_TO_ALL]))
+            kind = (
+                SEND
+                if g >= len(sets)
+                else draw(st.sampled_from([ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE, ALL_TO_ALL]))
+            )
             maker.talk(kind, g, draw(st.integers(0, 4)) * GATHER_MS, *earlier)
     return maker.iteration()
 
 
-rails = st.builds(Rail, nic_ports=st.integers(1, 4), reconfiguration_ms=st.sampled_from([0.0, 0.5, 3.0, 20.0]),
-                  link_up_ms=st.sampled_from([0.0, 2.0]), provisioned=st.booleans())
+rails = st.builds(
+    Rail,
+    nic_ports=st.integers(1, 4),
+    reconfiguration_ms=st.sampled_from([0.0, 0.5, 3.0, 20.0]),
+    link_up_ms=st.sampled_from([0.0, 2.0]),
+    provisioned=st.booleans(),
+)
 
 
 @settings(max_examples=60, deadline=None)
 @given(iterations(), rails, st.booleans())
-def test_every_run_keeps_orders_circuits_and_promises(iteration: RailIteration, rail: Rail, profile: bool) -> None:
+def test_every_run_keeps_orders_circuits_and_promises(
+    iteration: RailIteration, rail: Rail, profile: bool
+) -> None:
     run = simulate(iteration, rail, profile=profile, messages=100_000)
     check_run(run)
     assert run.messages_sent == len(run.messages)
@@ -207,7 +252,9 @@ def test_every_run_keeps_orders_circuits_and_promises(iteration: RailIteration, 
     # Every request is answered once, to whom it came from, about what it asked for, and not before.
     assert said[CONFIG_REQ] == said[CONFIG_ACK] + said[NACK]
     asked = Counter((one.sender, one.group) for one in run.messages if one.word == CONFIG_REQ)
-    told = Counter((one.receiver, one.group) for one in run.messages if one.word in (CONFIG_ACK, NACK))
+    told = Counter(
+        (one.receiver, one.group) for one in run.messages if one.word in (CONFIG_ACK, NACK)
+    )
     assert asked == told
     changed = [one for one in run.circuits if one.changed]
     assert run.reconfigurations >= len(changed)
@@ -228,40 +275,67 @@ def test_provisioning_is_never_later_than_demand(iteration: RailIteration, rail:
 
 @settings(max_examples=25, deadline=None)
 @given(iterations(), st.integers(1, 4))
-def test_a_rail_that_switches_at_once_is_only_as_slow_as_its_rings(iteration: RailIteration, ports: int) -> None:
+def test_a_rail_that_switches_at_once_is_only_as_slow_as_its_rings(
+    iteration: RailIteration, ports: int
+) -> None:
     optical = simulate(iteration, Rail(nic_ports=ports))
     assert optical.iteration_ms == pytest.approx(optical.undisturbed_ms)
     electrical = simulate(iteration, Rail(nic_ports=ports, optical=False))
-    assert (electrical.stall_ms, electrical.reconfigurations, electrical.circuits, electrical.messages) == (0.0, 0, (), ())
+    assert (
+        electrical.stall_ms,
+        electrical.reconfigurations,
+        electrical.circuits,
+        electrical.messages,
+    ) == (0.0, 0, (), ())
 
 
 @settings(max_examples=12, deadline=None)
-@given(st.sampled_from([2, 4]), st.sampled_from([1, 2, 5]), st.sampled_from(["1f1b", "afab"]), st.floats(0, 400))
-def test_the_sum_over_all_windows_bounds_the_stall(stages: int, microbatches: int, schedule: str, delay: float) -> None:
-    preset = PRESETS["llama3-8b-perlmutter"].changed(pipeline=stages, gpus=stages * 8, microbatches=microbatches,
-                                                     schedule=schedule, iteration_ms=None)
+@given(
+    st.sampled_from([2, 4]),
+    st.sampled_from([1, 2, 5]),
+    st.sampled_from(["1f1b", "afab"]),
+    st.floats(0, 400),
+)
+def test_the_sum_over_all_windows_bounds_the_stall(
+    stages: int, microbatches: int, schedule: str, delay: float
+) -> None:
+    preset = PRESETS["llama3-8b-perlmutter"].changed(
+        pipeline=stages,
+        gpus=stages * 8,
+        microbatches=microbatches,
+        schedule=schedule,
+        iteration_ms=None,
+    )
     iteration = build(preset)
     calm = simulate(iteration, Rail(nic_gbps=200.0))
     run = simulate(iteration, Rail(nic_gbps=200.0, reconfiguration_ms=delay))
     lengths = [one.length_ms for one in calm.windows]
     for rank in range(iteration.ranks):  # and the window between two iterations
-        nodes = iteration.issue_idx[iteration.issue_ptr[rank]:iteration.issue_ptr[rank + 1]]
+        nodes = iteration.issue_idx[iteration.issue_ptr[rank] : iteration.issue_ptr[rank + 1]]
         nodes = nodes[iteration.kind[nodes] != COMPUTE]
         lengths.append(calm.iteration_ms - calm.end_ms[nodes].max() + calm.start_ms[nodes].min())
     assert run.stall_ms <= sum(max(0.0, delay - length) for length in lengths) + 1e-6
 
 
-@pytest.mark.parametrize(("stages", "microbatches"), [(2, 1), (2, 6), (3, 2), (4, 4), (4, 9), (8, 3)])
-def test_a_very_slow_switch_costs_as_many_delays_as_changes_lie_on_the_longest_chain(stages: int, microbatches: int) -> None:
+@pytest.mark.parametrize(
+    ("stages", "microbatches"), [(2, 1), (2, 6), (3, 2), (4, 4), (4, 9), (8, 3)]
+)
+def test_a_very_slow_switch_costs_as_many_delays_as_changes_lie_on_the_longest_chain(
+    stages: int, microbatches: int
+) -> None:
     """A microbatch changes circuits twice where it enters a stage, M + P - 2 times in turn and each way: 4 (M + P - 2) in all.
 
-    In 1F1B a gradient leaves right where an activation has come in; at the turning point that saves two.
+    In 1F1B a gradient leaves right where an activation has come in; at the turning point that saves
+    two.
     """
     delay = 1e6
     for schedule in ("afab", "1f1b"):
-        job = PRESETS["llama3-70b"].changed(pipeline=stages, data=2, gpus=16 * stages, microbatches=microbatches,
-                                            schedule=schedule)
-        run = simulate(build(job, fold=True, by_layer=False), Rail(reconfiguration_ms=delay, provisioned=False))
+        job = PRESETS["llama3-70b"].changed(
+            pipeline=stages, data=2, gpus=16 * stages, microbatches=microbatches, schedule=schedule
+        )
+        run = simulate(
+            build(job, fold=True, by_layer=False), Rail(reconfiguration_ms=delay, provisioned=False)
+        )
         chain_of = 4 * (microbatches + stages - 2)
         if schedule == "1f1b":
             chain_of = 2 * (microbatches + 1) if stages == 2 else chain_of - 2
@@ -270,7 +344,9 @@ def test_a_very_slow_switch_costs_as_many_delays_as_changes_lie_on_the_longest_c
 
 def test_expert_parallelism_costs_about_what_the_authors_simulate() -> None:
     """256 GPUs, PP 4, 4 microbatches, EP 8 on the rail: their iteration of 10,173 ms grows by 30 changes, +2.9 % at 10 ms."""
-    job = PRESETS["mixtral-8x7b"].changed(microbatches=4, schedule="afab", fsdp=False, iteration_ms=10_173.0)
+    job = PRESETS["mixtral-8x7b"].changed(
+        microbatches=4, schedule="afab", fsdp=False, iteration_ms=10_173.0
+    )
     run = simulate(build(job, fold=True), Rail(reconfiguration_ms=10.0, provisioned=False))
     assert 20 <= run.stall_ms / 10 <= 30
     assert 0.02 <= run.stall_ms / run.undisturbed_ms <= 0.03
@@ -286,16 +362,28 @@ def test_gathers_between_all_to_alls_are_what_makes_experts_fail() -> None:
     assert stalls[False] < 0.1 < 5 < stalls[True]
 
 
-@pytest.mark.parametrize("name", ["llama3-8b-perlmutter", "toy", "llama3-70b", "mixtral-8x7b", "deepseek-16b"])
+@pytest.mark.parametrize(
+    "name", ["llama3-8b-perlmutter", "toy", "llama3-70b", "mixtral-8x7b", "deepseek-16b"]
+)
 @pytest.mark.parametrize("provisioned", [True, False])
 def test_a_folded_iteration_runs_exactly_like_the_whole(name: str, provisioned: bool) -> None:
     preset = PRESETS[name]
     if preset.gpus > 100:  # the same, with fewer replicas and layers in one
         data = 2 * preset.expert
-        preset = preset.changed(data=data, gpus=preset.gpus // preset.data * data, microbatches=min(preset.microbatches, 4))
+        preset = preset.changed(
+            data=data,
+            gpus=preset.gpus // preset.data * data,
+            microbatches=min(preset.microbatches, 4),
+        )
     rail = Rail(reconfiguration_ms=7.0, provisioned=provisioned)
-    folded, whole = (simulate(build(preset, fold=fold, by_layer=preset.gpus < 100), rail) for fold in (True, False))
-    assert (folded.iteration_ms, folded.undisturbed_ms) == (whole.iteration_ms, whole.undisturbed_ms)
+    folded, whole = (
+        simulate(build(preset, fold=fold, by_layer=preset.gpus < 100), rail)
+        for fold in (True, False)
+    )
+    assert (folded.iteration_ms, folded.undisturbed_ms) == (
+        whole.iteration_ms,
+        whole.undisturbed_ms,
+    )
     assert folded.reconfigurations == whole.reconfigurations
     kept = Counter((round(one.length_ms, 6), one.before, one.after) for one in whole.windows)
     stands_for = folded.iteration.stands_for
@@ -308,17 +396,32 @@ def test_a_folded_iteration_runs_exactly_like_the_whole(name: str, provisioned: 
 def test_the_log_is_bounded_and_everything_counted() -> None:
     iteration = build(PRESETS["llama3-8b-perlmutter"])
     whole, short = (simulate(iteration, AHEAD, messages=keep) for keep in (10_000, 5))
-    assert len(short.messages) == 20 < short.messages_sent == whole.messages_sent == len(whole.messages)
+    assert (
+        len(short.messages)
+        == 20
+        < short.messages_sent
+        == whole.messages_sent
+        == len(whole.messages)
+    )
     assert set(short.messages) <= set(whole.messages)
     assert list(whole.messages) == sorted(whole.messages, key=lambda one: one.at_ms)
 
 
-@pytest.mark.parametrize(("rail", "says"), [
-    (Rail(reconfiguration_ms=-1.0), "settings, field reconfiguration_ms: must be 0 to 1e+09 (got -1)"),
-    (Rail(link_up_ms=float("nan")), "settings, field link_up_ms: must be 0 to 1e+09 (got nan)"),
-    (Rail(nic_gbps=0.0), "settings, field nic_gbps: must be greater than 0 and at most 1e9 (got 0)"),
-    (Rail(nic_ports=0), "settings, field nic_ports: must be at least 1 (got 0)"),
-])
+@pytest.mark.parametrize(
+    ("rail", "says"),
+    [
+        (
+            Rail(reconfiguration_ms=-1.0),
+            "settings, field reconfiguration_ms: must be 0 to 1e+09 (got -1)",
+        ),
+        (Rail(link_up_ms=float("nan")), "settings, field link_up_ms: must be 0 to 1e+09 (got nan)"),
+        (
+            Rail(nic_gbps=0.0),
+            "settings, field nic_gbps: must be greater than 0 and at most 1e9 (got 0)",
+        ),
+        (Rail(nic_ports=0), "settings, field nic_ports: must be at least 1 (got 0)"),
+    ],
+)
 def test_a_rail_that_cannot_be_is_told_in_one_line(rail: Rail, says: str) -> None:
     with pytest.raises(InputError) as told:
         simulate(chain(1.0, 2.0), rail)

@@ -50,35 +50,54 @@ def test_without_a_pipeline_only_the_optimizer_interrupts(microbatches: int, sch
 
 @settings(deadline=None)
 @given(st.integers(2, 6), st.integers(1, 4), st.integers(2, 4))
-def test_interleaved_stages_in_the_middle_have_a_window_around_every_pass(stages: int, rounds: int, chunks: int) -> None:
+def test_interleaved_stages_in_the_middle_have_a_window_around_every_pass(
+    stages: int, rounds: int, chunks: int
+) -> None:
     microbatches = stages * rounds
     counts = windows_by_stage(stages, microbatches, "interleaved", chunks)
     passes = 2 * microbatches * chunks
     # Every pass gathers between two transfers, which merge with those of the next pass.
     assert counts[1:-1] == [2 * passes + 1] * (stages - 2)
-    # Edges begin and end where the model does: passes without a transfer on one side merge nothing, or merge whole passes.
+    # Edges begin and end where the model does: passes without a transfer on one side merge nothing,
+    # or merge whole passes.
     assert all(count <= 2 * passes - 1 for count in (counts[0], counts[-1]))
 
 
 @pytest.mark.parametrize("schedule", ["1f1b", "afab"])
 def test_a_simulated_iteration_shows_as_many_windows_on_every_rank(schedule: str) -> None:
     preset = PRESETS["llama3-8b-perlmutter"].changed(
-        pipeline=4, data=2, gpus=32, microbatches=6, schedule=schedule, iteration_ms=None)
+        pipeline=4, data=2, gpus=32, microbatches=6, schedule=schedule, iteration_ms=None
+    )
     iteration = build(preset, by_layer=False)
     run = simulate(iteration, Rail(optical=False, nic_gbps=preset.nic_gbps))
     expected = windows_by_stage(4, 6, schedule)
     for rank in range(iteration.ranks):
-        assert sum(window.rank == rank for window in run.windows) == expected[int(iteration.stage[rank])]
+        assert (
+            sum(window.rank == rank for window in run.windows)
+            == expected[int(iteration.stage[rank])]
+        )
 
 
-@pytest.mark.parametrize(("call", "says"), [
-    (lambda: windows_by_formula(0), "settings, field microbatches: must be at least 1 (got 0)"),
-    (lambda: windows_by_stage(0, 4), "settings, field stages: must be at least 1 (got 0)"),
-    (lambda: windows_by_stage(4, 4, "gpipes"), "settings, field schedule: 'gpipes': unknown schedule"),
-    (lambda: windows_by_stage(4, 6, "interleaved"), "settings, field microbatches: must be a multiple of the 4 stages"),
-    (lambda: windows_by_stage(1000, 10_000), "settings: 1,000 stages and 10,000 microbatches make 20,000,000 passes"),
-    (lambda: phases_of_stage(4, 4, "1f1b", 4), "settings, field stage: must be 0 to 3 (got 4)"),
-])
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: windows_by_formula(0), "settings, field microbatches: must be at least 1 (got 0)"),
+        (lambda: windows_by_stage(0, 4), "settings, field stages: must be at least 1 (got 0)"),
+        (
+            lambda: windows_by_stage(4, 4, "gpipes"),
+            "settings, field schedule: 'gpipes': unknown schedule",
+        ),
+        (
+            lambda: windows_by_stage(4, 6, "interleaved"),
+            "settings, field microbatches: must be a multiple of the 4 stages",
+        ),
+        (
+            lambda: windows_by_stage(1000, 10_000),
+            "settings: 1,000 stages and 10,000 microbatches make 20,000,000 passes",
+        ),
+        (lambda: phases_of_stage(4, 4, "1f1b", 4), "settings, field stage: must be 0 to 3 (got 4)"),
+    ],
+)
 def test_bad_settings_are_told_in_one_line(call: object, says: str) -> None:
     with pytest.raises(InputError) as told:
         call()  # type: ignore[operator]

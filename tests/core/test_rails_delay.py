@@ -39,17 +39,29 @@ RAIL = Rail(nic_gbps=PRESET.nic_gbps)
 def test_the_toy_case_of_the_followup_paper() -> None:
     """One window of 1.1 ms, one of more than 50: on demand 2 R, provisioned R - 1.1 ms."""
     base, windows = 62_241.6, (1.1, 60.0)
-    assert [round(on_demand_ms(base, windows, delay) / 1e3, 4) for delay in (0, 10, 50)] == [62.2416, 62.2616, 62.3416]
-    assert [round(provisioned_ms(base, windows, delay) / 1e3, 4) for delay in (0, 10, 50)] == [62.2416, 62.2505, 62.2905]
+    assert [round(on_demand_ms(base, windows, delay) / 1e3, 4) for delay in (0, 10, 50)] == [
+        62.2416,
+        62.2616,
+        62.3416,
+    ]
+    assert [round(provisioned_ms(base, windows, delay) / 1e3, 4) for delay in (0, 10, 50)] == [
+        62.2416,
+        62.2505,
+        62.2905,
+    ]
 
 
 @settings(deadline=None)
 @given(times, lengths, times, times)
-def test_windows_in_series_delay_by_what_does_not_fit(base: float, windows: list[float], delay: float, more: float) -> None:
+def test_windows_in_series_delay_by_what_does_not_fit(
+    base: float, windows: list[float], delay: float, more: float
+) -> None:
     expected = base + sum(max(0.0, delay - window) for window in windows)
     assert provisioned_ms(base, windows, delay) == pytest.approx(expected)
     assert provisioned_ms(base, windows, delay) <= on_demand_ms(base, windows, delay) * (1 + 1e-12)
-    assert provisioned_ms(base, windows, delay) <= provisioned_ms(base, windows, delay + more) * (1 + 1e-12)
+    assert provisioned_ms(base, windows, delay) <= provisioned_ms(base, windows, delay + more) * (
+        1 + 1e-12
+    )
 
 
 def test_an_overlap_is_serialised_at_any_delay() -> None:
@@ -69,7 +81,8 @@ def test_the_measured_sweeps_at_100_ms() -> None:
     on_demand, provisioned = measured.SWEEPS[:2]
     assert round(100 * (dict(on_demand.rows)[100.0] / on_demand.baseline_s - 1), 2) == 7.13
     assert round(100 * (dict(provisioned.rows)[100.0] / provisioned.baseline_s - 1), 2) == 4.28
-    # At large delays the time rises by about six seconds a second: six changes of circuits an iteration.
+    # At large delays the time rises by about six seconds a second: six changes of circuits an
+    # iteration.
     (slow, at_slow), (slower, at_slower) = on_demand.rows[-2:]
     assert (at_slower - at_slow) / ((slower - slow) / 1e3) == pytest.approx(6.1, abs=0.1)
 
@@ -79,7 +92,9 @@ def test_the_simulated_preset_shows_what_the_paper_reports() -> None:
     run = simulate(build(PRESET), Rail(nic_gbps=PRESET.nic_gbps, optical=False))
     assert run.iteration_ms == pytest.approx(10_200)
     assert share_above(run.windows, 1.0) > 0.75
-    assert max(by_class(run.windows), key=lambda one: one.mean_ms).name.startswith("fsdp reduce-scatter")
+    assert max(by_class(run.windows), key=lambda one: one.mean_ms).name.startswith(
+        "fsdp reduce-scatter"
+    )
     found = study(iteration_source(build(PRESET), RAIL), (0.0, 100.0))
     row = found.rows[1]
     assert 5 <= found.overhead(row.on_demand_ms) <= 8
@@ -89,7 +104,9 @@ def test_the_simulated_preset_shows_what_the_paper_reports() -> None:
 
 @settings(deadline=None)
 @given(times.filter(lambda base: base >= 1), lengths, st.floats(0.01, 300))
-def test_the_slowest_switch_over_windows_just_keeps_the_limit(base: float, windows: list[float], limit: float) -> None:
+def test_the_slowest_switch_over_windows_just_keeps_the_limit(
+    base: float, windows: list[float], limit: float
+) -> None:
     source = windows_source(base, [abs(window) for window in windows])
     delay = slowest_switch(source, limit)
     assert delay is not None
@@ -103,7 +120,10 @@ def test_the_slowest_switch_of_the_preset_just_keeps_five_percent(provisioned: b
     delay = slowest_switch(source, 5.0, provisioned)
     assert delay is not None
     study_of = study(source, (delay, delay * 1.002))
-    kept, broken = (study_of.overhead(row.provisioned_ms if provisioned else row.on_demand_ms) for row in study_of.rows)
+    kept, broken = (
+        study_of.overhead(row.provisioned_ms if provisioned else row.on_demand_ms)
+        for row in study_of.rows
+    )
     assert kept <= 5.0 + 1e-6 < broken
     # Six changes of circuits lie on the critical chain, and on demand each costs the whole delay.
     assert provisioned or delay == pytest.approx(0.05 * 10_200 / 6)
@@ -122,7 +142,10 @@ def test_expert_parallelism_is_where_photonic_rails_fail() -> None:
 
 
 @settings(max_examples=8, deadline=None)
-@given(st.sampled_from(["llama3-8b-perlmutter", "toy"]), st.lists(st.floats(0, 500), min_size=2, max_size=5))
+@given(
+    st.sampled_from(["llama3-8b-perlmutter", "toy"]),
+    st.lists(st.floats(0, 500), min_size=2, max_size=5),
+)
 def test_a_preset_never_gains_from_a_slower_switch(name: str, delays: list[float]) -> None:
     found = study(iteration_source(build(PRESETS[name], fold=True), RAIL), delays)
     assert all(row.provisioned_ms <= row.on_demand_ms for row in found.rows)
@@ -133,7 +156,10 @@ def test_a_preset_never_gains_from_a_slower_switch(name: str, delays: list[float
 
 def test_an_execution_of_another_fabric_is_run_again_on_a_photonic_rail() -> None:
     graph, cluster = load_sample("llama3-8b")
-    execution = run_ideal(Order(lower(graph, Settings().lowering), cluster, Settings(), FabricOptions()), lambda: False).execution
+    execution = run_ideal(
+        Order(lower(graph, Settings().lowering), cluster, Settings(), FabricOptions()),
+        lambda: False,
+    ).execution
     found = study(execution_source(execution), (0.0, 1.0, 100.0))
     assert found.base_ms == pytest.approx(execution.makespan_ms, rel=0.05)
     assert found.rows[0].provisioned_ms == found.base_ms
@@ -141,8 +167,15 @@ def test_an_execution_of_another_fabric_is_run_again_on_a_photonic_rail() -> Non
     assert slowest_switch(execution_source(execution), 10.0) is not None
 
 
-TABLE_3 = {"plzt": (576, 64), "sip": (1152, 128), "rotornet": (4608, 512), "mems": (11520, 1280), "piezo": (20736, 2304),
-           "lc": (18432, 2048), "robotic": (36288, 4032)}
+TABLE_3 = {
+    "plzt": (576, 64),
+    "sip": (1152, 128),
+    "rotornet": (4608, 512),
+    "mems": (11520, 1280),
+    "piezo": (20736, 2304),
+    "lc": (18432, 2048),
+    "robotic": (36288, 4032),
+}
 
 
 @pytest.mark.parametrize("one", TECHNOLOGIES, ids=lambda one: one.key)
@@ -154,26 +187,64 @@ def test_table_3_gpus_are_scale_up_domain_times_half_the_radix(one: object) -> N
 def test_a_rail_wider_than_the_switch_is_refused_or_split() -> None:
     piezo = technology("piezo")
     assert fits(piezo, 288) == 1
-    with pytest.raises(InputError, match=r"a rail of 512 servers needs 1,024 ports, more than the 576 of Piezo \(Polatis\)"):
+    with pytest.raises(
+        InputError,
+        match=r"a rail of 512 servers needs 1,024 ports, more than the 576 of Piezo \(Polatis\)",
+    ):
         fits(piezo, 512)
     assert fits(piezo, 512, split=True) == 2
 
 
-@pytest.mark.parametrize(("call", "says"), [
-    (lambda: provisioned_ms(10.0, [], 1.0), "settings, field windows: at least one window is needed (the list is empty)"),
-    (lambda: on_demand_ms(10.0, [1.0], -1.0), "settings, field delay_ms: must be 0 to 1e+09 (got -1)"),
-    (lambda: on_demand_ms(10.0, [float("nan")], 1.0), "settings, field windows: must be finite numbers"),
-    (lambda: on_demand_ms(-10.0, [1.0], 1.0), "settings, field base_ms: must be 0 to 1e15 (got -10)"),
-    (lambda: study(windows_source(10.0, [1.0]), ()), "settings, field delays_ms: must be 1 to 200 values (got 0)"),
-    (lambda: study(windows_source(10.0, [1.0]), (1.0, float("inf"))), "settings, field delay_ms: must be 0 to 1e+09 (got inf)"),
-    (lambda: share_above([], 1.0), "settings, field windows: at least one window is needed (the list is empty)"),
-    (lambda: slowest_switch(windows_source(10.0, [1.0]), -1.0), "settings, field limit_percent: must be 0 to 1e6 (got -1)"),
-    (lambda: slowest_switch(windows_source(10.0, [-1.0]), 1.0), "settings, field limit_percent: the overhead is above 1 % even"),
-    (lambda: iteration_source(build(PRESET), Rail(reconfiguration_ms=-5.0)),
-     "settings, field reconfiguration_ms: must be 0 to 1e+09 (got -5)"),
-    (lambda: technology("piezzo"), "settings, field technology: 'piezzo': unknown technology (did you mean 'piezo'?)"),
-    (lambda: gpus(TECHNOLOGIES[0], 0), "settings, field scale_up: must be at least 1 (got 0)"),
-])
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (
+            lambda: provisioned_ms(10.0, [], 1.0),
+            "settings, field windows: at least one window is needed (the list is empty)",
+        ),
+        (
+            lambda: on_demand_ms(10.0, [1.0], -1.0),
+            "settings, field delay_ms: must be 0 to 1e+09 (got -1)",
+        ),
+        (
+            lambda: on_demand_ms(10.0, [float("nan")], 1.0),
+            "settings, field windows: must be finite numbers",
+        ),
+        (
+            lambda: on_demand_ms(-10.0, [1.0], 1.0),
+            "settings, field base_ms: must be 0 to 1e15 (got -10)",
+        ),
+        (
+            lambda: study(windows_source(10.0, [1.0]), ()),
+            "settings, field delays_ms: must be 1 to 200 values (got 0)",
+        ),
+        (
+            lambda: study(windows_source(10.0, [1.0]), (1.0, float("inf"))),
+            "settings, field delay_ms: must be 0 to 1e+09 (got inf)",
+        ),
+        (
+            lambda: share_above([], 1.0),
+            "settings, field windows: at least one window is needed (the list is empty)",
+        ),
+        (
+            lambda: slowest_switch(windows_source(10.0, [1.0]), -1.0),
+            "settings, field limit_percent: must be 0 to 1e6 (got -1)",
+        ),
+        (
+            lambda: slowest_switch(windows_source(10.0, [-1.0]), 1.0),
+            "settings, field limit_percent: the overhead is above 1 % even",
+        ),
+        (
+            lambda: iteration_source(build(PRESET), Rail(reconfiguration_ms=-5.0)),
+            "settings, field reconfiguration_ms: must be 0 to 1e+09 (got -5)",
+        ),
+        (
+            lambda: technology("piezzo"),
+            "settings, field technology: 'piezzo': unknown technology (did you mean 'piezo'?)",
+        ),
+        (lambda: gpus(TECHNOLOGIES[0], 0), "settings, field scale_up: must be at least 1 (got 0)"),
+    ],
+)
 def test_bad_input_is_told_in_one_line(call: object, says: str) -> None:
     with pytest.raises(InputError) as told:
         call()  # type: ignore[operator]

@@ -62,14 +62,18 @@ def test_half_duplex_counts_what_a_server_sends_and_receives_together():
 def test_the_total_over_all_switches_counts_only_where_it_can_bind():
     g = graph(*(transfer(f"x{i}", i, (i + 1) % 6, 1.0) for i in range(6)))
     assert reduced(g, cluster(6)).problem.resource_names == ()
-    assert reduced(g, cluster(6, ports_per_switch=2)).problem.resource_names == ("all switches together",)
+    assert reduced(g, cluster(6, ports_per_switch=2)).problem.resource_names == (
+        "all switches together",
+    )
 
 
 def test_ports_that_cannot_be_cabled_evenly_are_refused_unless_any_server_may_use_any_switch():
     uneven = cluster(6, ports_per_server=3, switches=2)
     with pytest.raises(InputError, match="ports_per_server: must be a multiple of switches"):
         reduced(STAR, uneven)
-    assert reduced(STAR, uneven, model="paper").problem.capacity.tolist() == [2]  # one port on each switch
+    assert reduced(STAR, uneven, model="paper").problem.capacity.tolist() == [
+        2
+    ]  # one port on each switch
 
 
 def test_per_slot_circuits_cannot_pay_a_delay():
@@ -105,8 +109,11 @@ def test_only_pairs_with_several_transfers_share_a_circuit():
     assert reduced(g, cluster(), model="paper").problem.pair.tolist() == [0, 0, -1]
 
 
-@pytest.mark.parametrize("changes", [{"seed": -1}, {"gap": 2.0}, {"threads": 0}, {"threads": 100_000}, {"time_limit_s": -1.0}],
-                         ids=str)
+@pytest.mark.parametrize(
+    "changes",
+    [{"seed": -1}, {"gap": 2.0}, {"threads": 0}, {"threads": 100_000}, {"time_limit_s": -1.0}],
+    ids=str,
+)
 def test_settings_out_of_range_are_named(changes):
     with pytest.raises(InputError, match=f"field {next(iter(changes))}: must be from"):
         Settings.of(**changes)

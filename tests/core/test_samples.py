@@ -23,7 +23,11 @@ PROVED = [name for name, sample in SAMPLES.items() if sample.optimum_ms is not N
 
 def whole_ms(task: Task, cluster: Cluster) -> int:
     """Running time; the hand-made samples use whole slots of 1 ms only."""
-    ms = task.duration_ms if task.duration_ms is not None else cluster.transfer_ms(task.size_bytes or 0)
+    ms = (
+        task.duration_ms
+        if task.duration_ms is not None
+        else cluster.transfer_ms(task.size_bytes or 0)
+    )
     assert ms == int(ms)
     assert cluster.slot_ms == 1
     return int(ms)
@@ -87,7 +91,11 @@ def test_there_are_samples_from_six_tasks_to_ten_thousand_and_two_have_a_proved_
 def test_a_sample_is_as_large_as_its_index_says(name: str) -> None:
     graph, cluster = load_sample(name)
     sample, found = SAMPLES[name], facts(graph, cluster)
-    assert (found.tasks, found.transfers, cluster.servers) == (sample.tasks, sample.transfers, sample.servers)
+    assert (found.tasks, found.transfers, cluster.servers) == (
+        sample.tasks,
+        sample.transfers,
+        sample.servers,
+    )
     assert found.servers <= cluster.servers
     assert graph.name == name
     assert sample.title
@@ -136,7 +144,10 @@ def test_two_rings_save_the_sharded_sample_more_than_a_fifth() -> None:
 
 def test_a_reconfiguration_delay_stretches_the_mixture_of_experts() -> None:
     graph, cluster = load_sample("moe")
-    found = [quick(graph, cluster.changed(reconfiguration_ms=ms), Settings()).makespan_ms or 0 for ms in (0.0, 2.0, 10.0)]
+    found = [
+        quick(graph, cluster.changed(reconfiguration_ms=ms), Settings()).makespan_ms or 0
+        for ms in (0.0, 2.0, 10.0)
+    ]
     assert found[0] < found[1] < found[2]
     assert found[2] > 2 * found[0]
 
@@ -178,5 +189,8 @@ def test_every_file_comes_out_of_the_generator_byte_for_byte(tmp_path: Path) -> 
 
 
 def test_an_unknown_sample_is_named_with_those_there_are() -> None:
-    with pytest.raises(InputError, match=r"sample, field name: must be one of blackboard, patience, .* \(got nonsense\)"):
+    with pytest.raises(
+        InputError,
+        match=r"sample, field name: must be one of blackboard, patience, .* \(got nonsense\)",
+    ):
         load_sample("nonsense")

@@ -24,13 +24,18 @@ from topox_core.schedule.search import LocalSearch, local_search
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.windows import clocks, topological_order
 
-FABRICS = (Fabric(servers=4, switches=2, ports_per_server=2), Fabric(servers=4, half_duplex=True, switches=2, ports_per_server=2),
-           Fabric(servers=4, switches=2, circuits_per_switch=1, ports_per_server=2))
+FABRICS = (
+    Fabric(servers=4, switches=2, ports_per_server=2),
+    Fabric(servers=4, half_duplex=True, switches=2, ports_per_server=2),
+    Fabric(servers=4, switches=2, circuits_per_switch=1, ports_per_server=2),
+)
 SHARED = Fabric(servers=4, shares=True)
 # The switches' total never binds (99 circuits) or does.
 CIRCUITS = [(False, 0), (True, 0), (True, 2)]
 by_fabric = pytest.mark.parametrize("fabric", FABRICS, ids=str)
-by_circuits = pytest.mark.parametrize(("continuous", "dark_slots"), CIRCUITS, ids=["per slot", "continuous", "dark for 2 slots"])
+by_circuits = pytest.mark.parametrize(
+    ("continuous", "dark_slots"), CIRCUITS, ids=["per slot", "continuous", "dark for 2 slots"]
+)
 
 
 by_kind = pytest.mark.parametrize("kind", [LocalSearch, Heats])
@@ -49,7 +54,9 @@ def poor_plan(planner: Planner) -> Plan:
 @by_kind
 @by_fabric
 @by_circuits
-def test_the_same_seed_and_number_of_candidates_give_the_same_plan_in_however_many_calls(kind, fabric, continuous, dark_slots):
+def test_the_same_seed_and_number_of_candidates_give_the_same_plan_in_however_many_calls(
+    kind, fabric, continuous, dark_slots
+):
     problem = random_problem(5, fabric, tasks=40, ticks_per_slot=2, density=0.06)
     planner = planner_of(problem, continuous, dark_slots)
     plan = poor_plan(planner)
@@ -83,7 +90,9 @@ def test_contests_follow_one_another_the_same_way_in_however_many_calls(monkeypa
 def test_heats_keep_the_best_standing_and_the_most_promising(monkeypatch):
     monkeypatch.setattr(heats, "FEWEST", 5)
     monkeypatch.setattr(heats, "FIRST_HEAT", 1)
-    planner = Planner.of(random_problem(11, FABRICS[1], tasks=60, longest=9, density=0.03), 0, False, 0)
+    planner = Planner.of(
+        random_problem(11, FABRICS[1], tasks=60, longest=9, density=0.03), 0, False, 0
+    )
     search = Heats(planner, poor_plan(planner), seed=1)
     sizes = []
     while len(sizes) < 400:
@@ -136,7 +145,9 @@ def test_plans_never_become_worse_and_keep_every_rule(kind, fabric, continuous, 
 def test_plans_on_ports_pass_the_independent_checker(duplex, reconfiguration_ms):
     for seed in range(3):
         graph = random_graph(seed, tasks=20, servers=3, collectives=False)
-        prepared = prepare(graph, cluster(3, duplex=duplex, reconfiguration_ms=reconfiguration_ms), Settings.of())
+        prepared = prepare(
+            graph, cluster(3, duplex=duplex, reconfiguration_ms=reconfiguration_ms), Settings.of()
+        )
         plan = local_search(prepared.planner, poor_plan(prepared.planner), seed, 150)
         result = to_result(prepared, plan, 0, "nothing", "heuristic", (), 0.0)
         report = check(graph, prepared.cluster, to_record(result))
@@ -175,20 +186,29 @@ def test_the_search_finds_the_optimum_of_tiny_problems():
         for seed in range(12):
             problem = random_problem(seed, fabric, tasks=6, longest=2, density=0.15)
             planner = planner_of(problem, False, 0)
-            assert local_search(planner, poor_plan(planner), seed, 300).makespan == brute_force(problem), (fabric, seed)
+            assert local_search(planner, poor_plan(planner), seed, 300).makespan == brute_force(
+                problem
+            ), (fabric, seed)
 
 
 def cone_ticks(problem: Problem, dark_slots: int = 0) -> int:
-    head, tail = cones(problem, clocks(problem, topological_order(problem)), dark_ticks=dark_slots * problem.ticks_per_slot)
+    head, tail = cones(
+        problem,
+        clocks(problem, topological_order(problem)),
+        dark_ticks=dark_slots * problem.ticks_per_slot,
+    )
     bound = cone_bound(problem, head, tail, 0, dark_slots)
     return 0 if bound is None else bound.ticks
 
 
 BOUNDED = {
-    "full duplex": Fabric(), "half duplex": Fabric(servers=4, half_duplex=True, switches=2, ports_per_server=2),
+    "full duplex": Fabric(),
+    "half duplex": Fabric(servers=4, half_duplex=True, switches=2, ports_per_server=2),
     "half duplex, d_S > N_OCS": Fabric(half_duplex=True, switches=2, ports_per_server=3),
     "binding total": Fabric(servers=4, circuits_per_switch=2),
-    "half duplex, binding total": Fabric(servers=4, half_duplex=True, switches=2, circuits_per_switch=1, ports_per_server=2),
+    "half duplex, binding total": Fabric(
+        servers=4, half_duplex=True, switches=2, circuits_per_switch=1, ports_per_server=2
+    ),
 }
 
 
@@ -197,7 +217,9 @@ def test_bounds_from_ancestors_are_never_above_what_trying_every_start_finds(fab
     tight = 0
     for seed in range(420):
         ticks_per_slot = 1 if seed % 7 else 2
-        problem = random_problem(seed, fabric, tasks=7, ticks_per_slot=ticks_per_slot, longest=2, density=0.3)
+        problem = random_problem(
+            seed, fabric, tasks=7, ticks_per_slot=ticks_per_slot, longest=2, density=0.3
+        )
         bound, optimum = cone_ticks(problem), brute_force(problem)
         assert bound <= optimum, seed
         tight += bound == optimum
@@ -214,15 +236,25 @@ def test_fewer_ancestors_only_weaken_the_bound(fabric):
         assert (tails[0] <= tails[1]).all()
 
 
-@pytest.mark.parametrize("fabric", [Fabric(servers=4), Fabric(servers=4, half_duplex=True),
-                                    Fabric(servers=4, circuits_per_switch=2)], ids=str)
+@pytest.mark.parametrize(
+    "fabric",
+    [
+        Fabric(servers=4),
+        Fabric(servers=4, half_duplex=True),
+        Fabric(servers=4, circuits_per_switch=2),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("dark_slots", [1, 3])
 def test_bounds_with_dark_time_are_never_above_the_best_order_on_real_ports(fabric, dark_slots):
     raised = 0
     for seed in range(25):
         problem = random_problem(seed, fabric, tasks=5, longest=2, density=0.2)
         planner = planner_of(problem, True, dark_slots)
-        best = min(planner.ports.serially(np.array(rank, np.int32), "").makespan for rank in permutations(range(problem.n)))
+        best = min(
+            planner.ports.serially(np.array(rank, np.int32), "").makespan
+            for rank in permutations(range(problem.n))
+        )
         assert cone_ticks(problem, dark_slots) <= best, seed
         raised += cone_ticks(problem, dark_slots) > cone_ticks(problem)
     assert raised

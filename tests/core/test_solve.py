@@ -24,37 +24,54 @@ def bench(shared, name):
 
     folder = shared / "bench" / "instances"
     path = next(folder.glob(f"{name}.taskgraph.json*"))
-    return load_graph(path.read_bytes(), path.name), load_cluster((folder / f"{name}.cluster.json").read_bytes(), name)
+    return load_graph(path.read_bytes(), path.name), load_cluster(
+        (folder / f"{name}.cluster.json").read_bytes(), name
+    )
 
 
 SUITE = Settings.of(circuits="per-slot", tick="slot")
 
 
 def best_known(shared) -> dict[str, int]:
-    rows = [line.split("|") for line in (shared / "bench" / "README.md").read_text().splitlines() if line.startswith("| ")]
+    rows = [
+        line.split("|")
+        for line in (shared / "bench" / "README.md").read_text().splitlines()
+        if line.startswith("| ")
+    ]
     return {row[1].strip(): int(row[4]) for row in rows if row[2].strip().isdigit()}
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("settings", [{"circuits": "per-slot"}, {"circuits": "continuous"}, {"model": "paper"}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{"circuits": "per-slot"}, {"circuits": "continuous"}, {"model": "paper"}], ids=str
+)
 def test_every_engine_passes_the_checker_and_stays_between_bound_and_list(engine, settings):
     settings = dict(settings)
     model = settings.pop("model", "physical")
     for seed in range(3):
         g, c = random_graph(seed, tasks=12, servers=3, collectives=False), cluster(3)
         listed = quick(g, c, Settings.of(model, tick=0.2, **settings))
-        result = solve(g, c, Settings.of(model, tick=0.2, engine=engine, time_limit_s=20, **settings))
+        result = solve(
+            g, c, Settings.of(model, tick=0.2, engine=engine, time_limit_s=20, **settings)
+        )
         assert listed.bound_ms <= result.bound_ms <= result.makespan_ms <= listed.makespan_ms
         assert check(g, c, to_record(result)).ok
-        if model == "paper" and engine not in ("list", "cpsat"):  # CP-SAT has no model of shared circuits
+        if model == "paper" and engine not in (
+            "list",
+            "cpsat",
+        ):  # CP-SAT has no model of shared circuits
             assert result.status == "optimal", (seed, result.message)
 
 
 def test_every_exact_engine_proves_the_same_optimum():
     for seed, duplex in ((0, "full"), (5, "half")):
         g, c = random_graph(seed, tasks=10, servers=3, collectives=False), cluster(3, duplex=duplex)
-        results = {engine: solve(g, c, Settings.of(circuits="per-slot", tick="slot", engine=engine, time_limit_s=60))
-                   for engine in ("auto", "highs", "cpsat", "printed")}
+        results = {
+            engine: solve(
+                g, c, Settings.of(circuits="per-slot", tick="slot", engine=engine, time_limit_s=60)
+            )
+            for engine in ("auto", "highs", "cpsat", "printed")
+        }
         assert {result.status for result in results.values()} == {"optimal"}, seed
         assert len({result.makespan_ms for result in results.values()}) == 1, seed
         assert all(check(g, c, to_record(result)).ok for result in results.values())
@@ -63,7 +80,9 @@ def test_every_exact_engine_proves_the_same_optimum():
 def test_shared_circuits_are_refused_by_cp_sat_in_one_line_and_solved_by_highs_under_auto():
     g, c = random_graph(0, tasks=12, servers=3, collectives=False), cluster(3)
     refused = solve(g, c, Settings.of("paper", tick=0.2, engine="cpsat", time_limit_s=20))
-    assert refused.message.startswith("No exact solve: CP-SAT has no model of shared circuits (eq. 6 as printed): use highs")
+    assert refused.message.startswith(
+        "No exact solve: CP-SAT has no model of shared circuits (eq. 6 as printed): use highs"
+    )
     assert "\n" not in refused.message
     assert check(g, c, to_record(refused)).ok
     auto = solve(g, c, Settings.of("paper", tick=0.2, time_limit_s=60))
@@ -85,12 +104,23 @@ def test_lists_are_within_a_tenth_of_the_best_known_value_on_the_whole_suite(sha
         assert check(g, c, to_record(result)).ok, name
 
 
-@pytest.mark.parametrize("name", ["tiny-1f1b-p3m3", "tiny-dlrm-n3", "tiny-fsdp-n3l2", "tiny-interleaved-p2v2m2", "tiny-moe-n3l1",
-                                  "tiny-random-35"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tiny-1f1b-p3m3",
+        "tiny-dlrm-n3",
+        "tiny-fsdp-n3l2",
+        "tiny-interleaved-p2v2m2",
+        "tiny-moe-n3l1",
+        "tiny-random-35",
+    ],
+)
 @pytest.mark.parametrize("engine", ["highs", "cpsat", "auto"])
 def test_exact_engines_prove_every_tiny_instance_of_the_suite(shared, name, engine):
     g, c = bench(shared, name)
-    result = solve(g, c, Settings.of(circuits="per-slot", tick="slot", engine=engine, time_limit_s=200))
+    result = solve(
+        g, c, Settings.of(circuits="per-slot", tick="slot", engine=engine, time_limit_s=200)
+    )
     assert (result.status, result.makespan_ms) == ("optimal", best_known(shared)[name])
 
 
@@ -100,9 +130,15 @@ def test_table_iii_rows_5_to_8_come_out_near_the_paper_with_all_reduce_off_the_n
 
     g = load_graph((shared / "data" / "flexnet" / "10dlrm_16.fbuf").read_bytes(), "10dlrm_16.fbuf")
     for port_gbps, paper_ms in ((10.0, 32.226), (25.0, 23.278), (40.0, 21.236), (100.0, 20.227)):
-        result = quick(g, Cluster(16, 4, 4, 16, port_gbps), Settings.of(lowering=Lowering(all_reduce_on_network=False)))
+        result = quick(
+            g,
+            Cluster(16, 4, 4, 16, port_gbps),
+            Settings.of(lowering=Lowering(all_reduce_on_network=False)),
+        )
         assert result.makespan_ms == pytest.approx(paper_ms, abs=3.5)
-    floor = quick(g, Cluster(16, 4, 4, 16, 1e9), Settings.of(lowering=Lowering(all_reduce_on_network=False)))
+    floor = quick(
+        g, Cluster(16, 4, 4, 16, 1e9), Settings.of(lowering=Lowering(all_reduce_on_network=False))
+    )
     assert floor.unrounded_bound_ms == pytest.approx(14.543, abs=0.001)
 
 
@@ -163,7 +199,9 @@ def test_a_graph_without_any_time_takes_none():
 
 def test_the_record_is_plain_json_and_holds_every_choice():
     g, c = random_graph(2), cluster(4, port_gbps=50.0)
-    record = json.loads(json.dumps(to_record(quick(g, c, Settings.of(lowering=Lowering(rings=2)))), allow_nan=False))
+    record = json.loads(
+        json.dumps(to_record(quick(g, c, Settings.of(lowering=Lowering(rings=2)))), allow_nan=False)
+    )
     assert record["format"] == "topox-schedule"
     assert record["settings"]["cluster"]["port_gbps"] == 50.0
     assert record["settings"]["rings"] == 2

@@ -32,9 +32,22 @@ def layout(servers: int, links: dict[tuple[int, int], int], *routes: tuple[int, 
     return Layout(circuits, table, "by hand")
 
 
-def run(tasks: TaskGraph, circuits: Layout | None, ports: int = 2, lowering: Lowering | None = None, **keys) -> FabricRun:
-    machine = cluster(max(tasks.servers, circuits.servers if circuits else 0), ports_per_server=ports, switches=ports, **keys)
-    return run_static(Order(lower(tasks, lowering), machine, Settings.of(), FabricOptions(layout=circuits)), NEVER)
+def run(
+    tasks: TaskGraph,
+    circuits: Layout | None,
+    ports: int = 2,
+    lowering: Lowering | None = None,
+    **keys,
+) -> FabricRun:
+    machine = cluster(
+        max(tasks.servers, circuits.servers if circuits else 0),
+        ports_per_server=ports,
+        switches=ports,
+        **keys,
+    )
+    return run_static(
+        Order(lower(tasks, lowering), machine, Settings.of(), FabricOptions(layout=circuits)), NEVER
+    )
 
 
 CHAIN = layout(4, {(0, 1): 1, (1, 2): 1, (2, 3): 1}, (0, 1, 2, 3), (0, 1, 2))
@@ -50,18 +63,27 @@ def test_a_transfer_over_three_hops_takes_one_time_and_three_links():
     traffic = answer.traffic
     assert (traffic.bandwidth_tax, traffic.mean_hops, traffic.longest_hops) == (3, 3, 3)
     assert traffic.link_busy.tolist() == pytest.approx([2 / 2.1] * 3)
-    assert traffic.port_busy.tolist() == pytest.approx([1 / 2.1] * 3 + [0])  # one of two ports, forwarding included
+    assert traffic.port_busy.tolist() == pytest.approx(
+        [1 / 2.1] * 3 + [0]
+    )  # one of two ports, forwarding included
 
 
 def test_the_parking_lot():
     """A long way over three links that each carry one short transfer too: everybody gets half."""
-    tasks = graph(transfer("long", 0, 3, 3.0), *(transfer(f"s{i}", i, i + 1, 1.0) for i in range(3)))
+    tasks = graph(
+        transfer("long", 0, 3, 3.0), *(transfer(f"s{i}", i, i + 1, 1.0) for i in range(3))
+    )
     assert run(tasks, CHAIN).execution.end_ms.tolist() == pytest.approx([4, 2, 2, 2])
 
 
 def test_the_parking_lot_with_a_tight_first_link_leaves_the_rest_to_the_others():
     """Two short transfers beside the long one on link 0 -> 1: it gets a third there, and the others the rest elsewhere."""
-    tasks = graph(transfer("long", 0, 3, 2.0), transfer("a", 0, 1, 2.0), transfer("b", 0, 1, 2.0), transfer("c", 1, 2, 2.0))
+    tasks = graph(
+        transfer("long", 0, 3, 2.0),
+        transfer("a", 0, 1, 2.0),
+        transfer("b", 0, 1, 2.0),
+        transfer("c", 1, 2, 2.0),
+    )
     assert run(tasks, CHAIN).execution.end_ms.tolist() == pytest.approx([6, 6, 6, 3])
 
 
@@ -96,7 +118,9 @@ def test_a_ring_all_reduce_on_its_own_ring_takes_two_n_minus_one_over_n(n):
 def test_two_rings_of_different_strides_halve_the_all_reduce():
     tasks = graph(Task("c", "all_reduce", members=tuple(range(5)), size_bytes=10.0 * GBIT_MS))
     circuits = layout(5, ring(5) | ring(5, 2))
-    assert run(tasks, circuits, lowering=Lowering(rings=2)).iteration_ms == pytest.approx(2 * 4 / 5 * 10 / 2)
+    assert run(tasks, circuits, lowering=Lowering(rings=2)).iteration_ms == pytest.approx(
+        2 * 4 / 5 * 10 / 2
+    )
 
 
 def test_an_all_to_all_on_a_full_mesh_takes_one_part_of_the_send_buffer():
@@ -120,7 +144,10 @@ def test_an_all_to_all_on_a_one_way_ring_pays_for_the_hops():
 
 def test_the_link_that_binds_is_named():
     circuits = layout(8, {(3, 7): 2})
-    answer = run(graph(compute("f", 3, 1.0), transfer("a", 3, 7, 4.0, "f"), transfer("b", 3, 7, 4.0, "f")), circuits)
+    answer = run(
+        graph(compute("f", 3, 1.0), transfer("a", 3, 7, 4.0, "f"), transfer("b", 3, 7, 4.0, "f")),
+        circuits,
+    )
     assert answer.bound_by == "link from server 3 to 7 (2 circuits) between 1 and 5 ms"
     assert answer.iteration_ms == answer.bound_ms == pytest.approx(5)
 
@@ -136,7 +163,9 @@ def test_half_duplex_circuits_share_the_two_ways():
 
 def test_half_duplex_ports_share_what_is_forwarded():
     """One port a server: what server 1 forwards enters and leaves through it."""
-    assert run(graph(transfer("a", 0, 2, 2.0)), CHAIN, ports=1, duplex="half").iteration_ms == pytest.approx(4)
+    assert run(
+        graph(transfer("a", 0, 2, 2.0)), CHAIN, ports=1, duplex="half"
+    ).iteration_ms == pytest.approx(4)
     assert run(graph(transfer("a", 0, 2, 2.0)), CHAIN, ports=1).iteration_ms == pytest.approx(2)
 
 
@@ -145,11 +174,20 @@ def test_a_pair_without_a_route_is_named():
         run(graph(transfer("back", 3, 0, 1.0)), CHAIN)
 
 
-@pytest.mark.parametrize(("circuits", "words"), [
-    (layout(3, {(0, 1): 3}), "3 circuits out of server 0, which has 2 ports"),
-    (layout(4, {(0, 3): 1, (1, 3): 1, (2, 3): 1}), "3 circuits into server 3, which has 2 ports"),
-    (layout(3, {(0, 2): 1}, (0, 2, 1)), "uses a circuit from server 2 to server 1, which is not there"),
-])
+@pytest.mark.parametrize(
+    ("circuits", "words"),
+    [
+        (layout(3, {(0, 1): 3}), "3 circuits out of server 0, which has 2 ports"),
+        (
+            layout(4, {(0, 3): 1, (1, 3): 1, (2, 3): 1}),
+            "3 circuits into server 3, which has 2 ports",
+        ),
+        (
+            layout(3, {(0, 2): 1}, (0, 2, 1)),
+            "uses a circuit from server 2 to server 1, which is not there",
+        ),
+    ],
+)
 def test_a_layout_that_cannot_be_is_refused_in_words(circuits, words):
     with pytest.raises(InputError, match=words):
         run(graph(transfer("a", 0, 1, 1.0)), circuits)
@@ -164,7 +202,9 @@ def test_a_route_that_leads_elsewhere_is_refused():
 
 def test_a_layout_of_more_servers_than_the_cluster_has_is_refused():
     machine = cluster(2, ports_per_server=2, switches=2)
-    asked = Order(lower(graph(transfer("a", 0, 1, 1.0))), machine, Settings.of(), FabricOptions(layout=CHAIN))
+    asked = Order(
+        lower(graph(transfer("a", 0, 1, 1.0))), machine, Settings.of(), FabricOptions(layout=CHAIN)
+    )
     with pytest.raises(InputError, match="joins 4 servers, but the cluster has 2"):
         run_static(asked, NEVER)
 
@@ -172,8 +212,15 @@ def test_a_layout_of_more_servers_than_the_cluster_has_is_refused():
 @pytest.mark.parametrize("seed", range(15))
 @pytest.mark.parametrize("variant", ["published", "released"])
 def test_the_layout_that_topologyfinder_computes_carries_every_graph(seed, variant):
-    machine = cluster(4, ports_per_server=2, switches=2, duplex=("full", "half")[seed % 2], latency_us=50.0)
-    asked = Order(lower(random_graph(seed, tasks=40)), machine, Settings.of(), FabricOptions(topology_variant=variant))
+    machine = cluster(
+        4, ports_per_server=2, switches=2, duplex=("full", "half")[seed % 2], latency_us=50.0
+    )
+    asked = Order(
+        lower(random_graph(seed, tasks=40)),
+        machine,
+        Settings.of(),
+        FabricOptions(topology_variant=variant),
+    )
     answer = run_static(asked, NEVER)
     assert 0 < answer.bound_ms <= answer.iteration_ms
     assert not np.isnan(answer.execution.end_ms).any()
@@ -189,7 +236,10 @@ def test_a_full_mesh_with_parallel_circuits_is_no_faster_than_the_ideal_switch_o
     tasks = graph(transfer("a", 0, 1, 4.0))
     machine = cluster(3, ports_per_server=2, switches=2)
     switch = run_ideal(Order(lower(tasks), machine, Settings.of()), NEVER)
-    assert (run(tasks, circuits).iteration_ms, switch.iteration_ms) == (pytest.approx(4), pytest.approx(2))
+    assert (run(tasks, circuits).iteration_ms, switch.iteration_ms) == (
+        pytest.approx(4),
+        pytest.approx(2),
+    )
 
 
 def test_an_all_reduce_runs_on_the_rings_that_topologyfinder_laid():

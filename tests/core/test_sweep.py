@@ -23,7 +23,12 @@ from topox_core.samples import load_sample
 from topox_core.schedule.settings import Settings
 
 # The circuit to 2 is wanted 3 ms after the one to 1 was used; over host 1 it would take two hops.
-CHAIN = graph(transfer("a", 0, 1, 4), compute("f", 1, 3, "a"), transfer("b", 0, 2, 4, "f"), transfer("c", 1, 2, 4, "f"))
+CHAIN = graph(
+    transfer("a", 0, 1, 4),
+    compute("f", 1, 3, "a"),
+    transfer("b", 0, 2, 4, "f"),
+    transfer("c", 1, 2, 4, "f"),
+)
 THREE = cluster(3)
 AXES = Axes((0.0, 1.0, 30.0), (50.0, 100.0))
 WAIT_S = 120.0
@@ -35,7 +40,9 @@ class InThisProcess(concurrent.futures.Executor):
     def __init__(self) -> None:
         self.calls: list[Cell] = []
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Any]:
+    def submit(
+        self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> concurrent.futures.Future[Any]:
         self.calls.append(args[-1])
         future: concurrent.futures.Future[Any] = concurrent.futures.Future()
         try:
@@ -52,8 +59,14 @@ class OneDies(ChildProcesses):
         super().__init__(1)
         self.victim = victim
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> concurrent.futures.Future[Any]:
-        return super().submit(os._exit, 7) if args[-1] == self.victim else super().submit(fn, *args, **kwargs)
+    def submit(
+        self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> concurrent.futures.Future[Any]:
+        return (
+            super().submit(os._exit, 7)
+            if args[-1] == self.victim
+            else super().submit(fn, *args, **kwargs)
+        )
 
 
 def swept(axes: Axes = AXES, of: Cluster = THREE, **changes: Any) -> Sweep:
@@ -76,28 +89,48 @@ def test_a_logarithmic_range_has_equal_ratios_and_keeps_its_ends() -> None:
     assert log_range(5.0, 5.0, 1) == (5.0,)
 
 
-@pytest.mark.parametrize(("low", "high", "points"), [
-    (0.0, 1.0, 5), (-1.0, 1.0, 5), (2.0, 1.0, 5), (1.0, float("inf"), 5), (float("nan"), 1.0, 5), (1.0, 2.0, 0),
-    (1.0, 2.0, 10**9)])
+@pytest.mark.parametrize(
+    ("low", "high", "points"),
+    [
+        (0.0, 1.0, 5),
+        (-1.0, 1.0, 5),
+        (2.0, 1.0, 5),
+        (1.0, float("inf"), 5),
+        (float("nan"), 1.0, 5),
+        (1.0, 2.0, 0),
+        (1.0, 2.0, 10**9),
+    ],
+)
 def test_ranges_that_are_none_are_refused_in_one_line(low: float, high: float, points: int) -> None:
     with pytest.raises(InputError, match=r"^sweep, field delay_ms: must ") as error:
         log_range(low, high, points, "delay_ms")
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize(("delays", "values", "by", "said"), [
-    ((), (1.0,), "port_gbps", "field delay_ms: is empty"),
-    ((1.0,), (), "port_gbps", "field port_gbps: is empty"),
-    ((1.0, 1.0), (1.0,), "port_gbps", "field delay_ms: holds a value twice"),
-    ((-1.0,), (1.0,), "port_gbps", "field delay_ms: must be from 0 to 3,600,000 (got -1)"),
-    ((1e9,), (1.0,), "port_gbps", "field delay_ms: must be from 0 to 3,600,000 (got 1e+09)"),
-    ((float("nan"),), (1.0,), "port_gbps", "field delay_ms: must be finite numbers"),
-    ((1.0,), (0.0,), "port_gbps", "field port_gbps: must be greater than 0"),
-    ((1.0,), (0.0,), "degree", "field degree: must be from 1 to 4,096 (got 0)"),
-    ((1.0,), (2.5,), "degree", "field degree: must be whole numbers (got 2.5)"),
-    ((1.0,), (1.0,), "colour", "field by: must be 'port_gbps' or 'degree'"),
-    (tuple(range(60)), tuple(range(1, 61)), "port_gbps", f"has 3,600 points (limit {MAX_POINTS:,}): 60 delays times 60 values")])
-def test_axes_that_cannot_be_swept_are_refused_in_one_line(delays: Any, values: Any, by: Any, said: str) -> None:
+@pytest.mark.parametrize(
+    ("delays", "values", "by", "said"),
+    [
+        ((), (1.0,), "port_gbps", "field delay_ms: is empty"),
+        ((1.0,), (), "port_gbps", "field port_gbps: is empty"),
+        ((1.0, 1.0), (1.0,), "port_gbps", "field delay_ms: holds a value twice"),
+        ((-1.0,), (1.0,), "port_gbps", "field delay_ms: must be from 0 to 3,600,000 (got -1)"),
+        ((1e9,), (1.0,), "port_gbps", "field delay_ms: must be from 0 to 3,600,000 (got 1e+09)"),
+        ((float("nan"),), (1.0,), "port_gbps", "field delay_ms: must be finite numbers"),
+        ((1.0,), (0.0,), "port_gbps", "field port_gbps: must be greater than 0"),
+        ((1.0,), (0.0,), "degree", "field degree: must be from 1 to 4,096 (got 0)"),
+        ((1.0,), (2.5,), "degree", "field degree: must be whole numbers (got 2.5)"),
+        ((1.0,), (1.0,), "colour", "field by: must be 'port_gbps' or 'degree'"),
+        (
+            tuple(range(60)),
+            tuple(range(1, 61)),
+            "port_gbps",
+            f"has 3,600 points (limit {MAX_POINTS:,}): 60 delays times 60 values",
+        ),
+    ],
+)
+def test_axes_that_cannot_be_swept_are_refused_in_one_line(
+    delays: Any, values: Any, by: Any, said: str
+) -> None:
     with pytest.raises(InputError) as error:
         Axes(delays, values, by)
     assert said in str(error.value)
@@ -120,7 +153,12 @@ def test_with_one_port_on_each_switch_the_switches_follow_the_degree() -> None:
     spread = with_degree(cluster(3, ports_per_server=4, switches=2), 8)
     assert (spread.ports_per_server, spread.switches) == (8, 2)
     with pytest.raises(InputError, match="field degree: must be multiples of the 2 switches"):
-        Sweep(CHAIN, cluster(3, ports_per_server=4, switches=2), Settings(), Axes((1.0,), (3.0,), "degree"))
+        Sweep(
+            CHAIN,
+            cluster(3, ports_per_server=4, switches=2),
+            Settings(),
+            Axes((1.0,), (3.0,), "degree"),
+        )
 
 
 # -- the map ---------------------------------------------------------------------------------------
@@ -131,20 +169,30 @@ def test_every_point_of_the_map_is_what_a_comparison_gives() -> None:
     assert found.complete
     assert [(point.value, point.delay_ms) for point in found.points] == list(AXES.points())
     for point in found.points:
-        runs = compare(CHAIN, THREE.changed(port_gbps=point.value, reconfiguration_ms=point.delay_ms), Settings.of(engine="list"),
-                       list(point.outcomes))
+        runs = compare(
+            CHAIN,
+            THREE.changed(port_gbps=point.value, reconfiguration_ms=point.delay_ms),
+            Settings.of(engine="list"),
+            list(point.outcomes),
+        )
         assert {name: one.iteration_ms for name, one in point.outcomes.items()} == {
-            name: one.iteration_ms for name, one in runs.items()}
+            name: one.iteration_ms for name, one in runs.items()
+        }
 
 
 def test_circuits_that_change_win_while_changing_is_quick() -> None:
     task_graph, of = load_sample("race")
     two = Sweep(task_graph, of, Settings(), Axes((0.001, 100.0), (34.0,)), ("static", "reactive"))
-    assert [point.winner for point in run_sweep(two, InThisProcess()).points] == ["reactive", "static"]
+    assert [point.winner for point in run_sweep(two, InThisProcess()).points] == [
+        "reactive",
+        "static",
+    ]
 
 
 def test_of_equals_the_simplest_controller_wins() -> None:
-    found = run_sweep(swept(Axes((0.0, 1.0), (100.0,)), fabrics=("reactive", "provisioned")), InThisProcess())
+    found = run_sweep(
+        swept(Axes((0.0, 1.0), (100.0,)), fabrics=("reactive", "provisioned")), InThisProcess()
+    )
     free, hidden = found.points
     assert free.fastest == ("reactive", "provisioned")
     assert free.winner == "reactive"
@@ -163,8 +211,16 @@ def test_what_does_not_depend_on_the_delay_runs_once_a_value() -> None:
 
 def test_a_map_over_the_degree() -> None:
     task_graph, of = load_sample("dlrm-16")
-    found = run_sweep(Sweep(task_graph, of, Settings(), Axes((0.01, 10.0), (2.0, 4.0), "degree"), ("static", "reactive")),
-                      InThisProcess())
+    found = run_sweep(
+        Sweep(
+            task_graph,
+            of,
+            Settings(),
+            Axes((0.01, 10.0), (2.0, 4.0), "degree"),
+            ("static", "reactive"),
+        ),
+        InThisProcess(),
+    )
     slow, quick = found.points[0], found.points[2]
     assert (slow.value, quick.value) == (2.0, 4.0)
     assert quick.outcomes["static"].iteration_ms < slow.outcomes["static"].iteration_ms
@@ -189,9 +245,16 @@ def test_cells_that_are_known_are_not_run_again() -> None:
 
 def test_a_digest_tells_maps_apart_and_equal_ones_together() -> None:
     assert swept().digest == swept().digest
-    assert swept(of=THREE.changed(reconfiguration_ms=9.0)).digest == swept().digest  # the axes say the delay
-    others = [swept(Axes((0.0,), (50.0,))), swept(of=THREE.changed(slot_ms=0.5)), swept(fabrics=("static",)),
-              swept(options=FabricOptions(oversubscription=2.0)), Sweep(CHAIN, THREE, Settings(seed=1), AXES)]
+    assert (
+        swept(of=THREE.changed(reconfiguration_ms=9.0)).digest == swept().digest
+    )  # the axes say the delay
+    others = [
+        swept(Axes((0.0,), (50.0,))),
+        swept(of=THREE.changed(slot_ms=0.5)),
+        swept(fabrics=("static",)),
+        swept(options=FabricOptions(oversubscription=2.0)),
+        Sweep(CHAIN, THREE, Settings(seed=1), AXES),
+    ]
     assert len({sweep.digest for sweep in [swept(), *others]}) == 6
 
 
@@ -218,7 +281,14 @@ def test_a_worker_that_dies_costs_its_point_and_is_reported() -> None:
 
 def test_a_sweep_that_is_cancelled_keeps_the_points_it_has() -> None:
     task_graph, of = load_sample("race")
-    run = SweepRun(Sweep(task_graph, of, Settings(), Axes(log_range(0.001, 100.0, 50), log_range(10.0, 400.0, 20))))
+    run = SweepRun(
+        Sweep(
+            task_graph,
+            of,
+            Settings(),
+            Axes(log_range(0.001, 100.0, 50), log_range(10.0, 400.0, 20)),
+        )
+    )
     deadline = time.monotonic() + WAIT_S
     while not run.result().points and time.monotonic() < deadline:
         time.sleep(0.01)

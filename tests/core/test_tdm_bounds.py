@@ -22,7 +22,15 @@ from topox_core.tdm.solve import solve
 TWO = Kind()
 ALL_TRAIN = Kind(all_train=True)
 OWN_BARRIERS = Kind(per_pod_group=True)
-KINDS = (TWO, ALL_TRAIN, OWN_BARRIERS, Kind(all_train=True, per_pod_group=True), Kind(3), Kind(3, per_pod_group=True), Kind(1))
+KINDS = (
+    TWO,
+    ALL_TRAIN,
+    OWN_BARRIERS,
+    Kind(all_train=True, per_pod_group=True),
+    Kind(3),
+    Kind(3, per_pod_group=True),
+    Kind(1),
+)
 SEEDS = 40
 
 
@@ -32,16 +40,33 @@ def small(seed: int) -> Jobs:
     pods, pod_groups = rnd.choice((3, 4)), rnd.choice((1, 1, 2))
     jobs = []
     for n in range(rnd.randint(1, 5)):
-        collective: Collective = rnd.choice(("parameter_server", "ring_all_reduce", "ring_all_reduce", "all_to_all"))
+        collective: Collective = rnd.choice(
+            ("parameter_server", "ring_all_reduce", "ring_all_reduce", "all_to_all")
+        )
         units = [rnd.choice((0, 1, 1, 2)) for _ in range(pods)]
         units[rnd.randrange(pods)] = 1
         serves = collective == "parameter_server"
-        jobs.append(Job(
-            f"j{n}", collective, rnd.randrange(pod_groups), tuple(units), rnd.choice((10.0, 40.0, 300.0)) * rnd.uniform(0.5, 2),
-            rnd.choice((0.5, 3.0, 9.0, rnd.uniform(0, 20))), rnd.randrange(pods) if serves else None,
-            rnd.choice((0.0, 1.0)) if serves else 0.0))
+        jobs.append(
+            Job(
+                f"j{n}",
+                collective,
+                rnd.randrange(pod_groups),
+                tuple(units),
+                rnd.choice((10.0, 40.0, 300.0)) * rnd.uniform(0.5, 2),
+                rnd.choice((0.5, 3.0, 9.0, rnd.uniform(0, 20))),
+                rnd.randrange(pods) if serves else None,
+                rnd.choice((0.0, 1.0)) if serves else 0.0,
+            )
+        )
     # Sometimes too few ports for some groupings, so that these must not count.
-    network = Network(pod_groups, pods, rnd.choice((4, 5, 6, 8)), rnd.choice((10.0, 25.0)), rnd.choice((40.0, 400.0)), 0.0)
+    network = Network(
+        pod_groups,
+        pods,
+        rnd.choice((4, 5, 6, 8)),
+        rnd.choice((10.0, 25.0)),
+        rnd.choice((40.0, 400.0)),
+        0.0,
+    )
     return Jobs(f"seed {seed}", network, tuple(jobs))
 
 
@@ -75,7 +100,9 @@ def sent(job: Job, lap: tuple[int, ...], reading: Reading) -> np.ndarray:
             elif job.collective == "all_to_all":
                 demand[i, j] = job.units_per_pod[i] * job.units_per_pod[j] * job.volume_gbit
     for a, b in zip(lap, lap[1:] + lap[:1], strict=True):
-        demand[a, b] = job.volume_gbit * (2 * (len(lap) - 1) / len(lap) if reading.physical_ring else 1)
+        demand[a, b] = job.volume_gbit * (
+            2 * (len(lap) - 1) / len(lap) if reading.physical_ring else 1
+        )
     np.fill_diagonal(demand, 0)
     return demand
 
@@ -99,25 +126,57 @@ class BruteForce:
             jobs = [self.jobs.jobs[n] for n in members]
             local = np.zeros(self.network.pods_per_group)
             for job in jobs:
-                factor = {"parameter_server": 1, "ring_all_reduce": 2, "all_to_all": 2 * (job.units - 1)}[job.collective]
+                factor = {
+                    "parameter_server": 1,
+                    "ring_all_reduce": 2,
+                    "all_to_all": 2 * (job.units - 1),
+                }[job.collective]
                 local += factor * job.volume_gbit * np.array(job.units_per_pod)
-            demands = (sum((sent(job, lap, self.reading) for job, lap in zip(jobs, chosen, strict=True)),
-                           np.zeros((self.network.pods_per_group,) * 2)) for chosen in product(*map(laps, jobs)))
-            self.known[members] = min(link_time(demand, float(local.max()) / self.network.tor_gbps, self.network)
-                                      for demand in demands)
+            demands = (
+                sum(
+                    (sent(job, lap, self.reading) for job, lap in zip(jobs, chosen, strict=True)),
+                    np.zeros((self.network.pods_per_group,) * 2),
+                )
+                for chosen in product(*map(laps, jobs))
+            )
+            self.known[members] = min(
+                link_time(demand, float(local.max()) / self.network.tor_gbps, self.network)
+                for demand in demands
+            )
         return self.known[members]
 
     def after_push(self, job: Job) -> float:
-        return job.aggregate_s if job.collective == "parameter_server" and not self.reading.eq3_literal else job.train_s
+        return (
+            job.aggregate_s
+            if job.collective == "parameter_server" and not self.reading.eq3_literal
+            else job.train_s
+        )
 
     def round_s(self, group: tuple[int, ...], kind: Kind, pod_groups: list[int]) -> float:
         mine = [n for n, job in enumerate(self.jobs.jobs) if job.pod_group in pod_groups]
-        c = [max(self.communication_s(tuple(n for n in mine if group[n] == k and self.jobs.jobs[n].pod_group == g))
-                 for g in pod_groups) for k in range(kind.groups)]
-        after = [[max((f(self.jobs.jobs[n]) for n in mine if group[n] == k), default=0.0) for k in range(kind.groups)]
-                 for f in (self.after_push, lambda job: job.train_s)]
+        c = [
+            max(
+                self.communication_s(
+                    tuple(n for n in mine if group[n] == k and self.jobs.jobs[n].pod_group == g)
+                )
+                for g in pod_groups
+            )
+            for k in range(kind.groups)
+        ]
+        after = [
+            [
+                max((f(self.jobs.jobs[n]) for n in mine if group[n] == k), default=0.0)
+                for k in range(kind.groups)
+            ]
+            for f in (self.after_push, lambda job: job.train_s)
+        ]
         if kind.groups == 2 and not kind.all_train:
-            return (max(c[0], after[1][1]) + max(c[1], after[0][0]) + max(c[0], after[0][1]) + max(c[1], after[1][0]))
+            return (
+                max(c[0], after[1][1])
+                + max(c[1], after[0][0])
+                + max(c[0], after[0][1])
+                + max(c[1], after[1][0])
+            )
         return sum(max(sum(c), *(c[k] + t[k] for k in range(kind.groups))) for t in after)
 
     def best(self, kind: Kind) -> float:
@@ -136,10 +195,14 @@ def solved(seed: int) -> BruteForce:
 def test_no_round_of_the_kind_is_shorter_than_its_bound(kind: Kind) -> None:
     tight = []
     for seed in range(SEEDS):
-        best, bound = solved(seed).best(kind), lower_bound(small(seed), reading_of(seed), kind).round_s
+        best, bound = (
+            solved(seed).best(kind),
+            lower_bound(small(seed), reading_of(seed), kind).round_s,
+        )
         assert bound <= best * (1 + 1e-9), f"seed {seed}: bound {bound}, best {best}"
         tight.append(bound >= best * (1 - 1e-6))
-    # Only the choice of rings is left out, and barriers shared by pod groups where there are not two groups.
+    # Only the choice of rings is left out, and barriers shared by pod groups where there are not
+    # two groups.
     assert np.mean(tight) > 0.6
 
 
@@ -151,7 +214,10 @@ def test_the_bound_of_the_four_pods_is_near_their_optimum() -> None:
 
 def test_more_freedom_never_raises_a_bound() -> None:
     for seed in range(SEEDS):
-        four, idle, apart = (lower_bound(small(seed), reading_of(seed), kind).round_s for kind in (TWO, ALL_TRAIN, OWN_BARRIERS))
+        four, idle, apart = (
+            lower_bound(small(seed), reading_of(seed), kind).round_s
+            for kind in (TWO, ALL_TRAIN, OWN_BARRIERS)
+        )
         assert idle <= four * (1 + 1e-9)
         assert apart <= four * (1 + 1e-9)
 
@@ -161,15 +227,28 @@ def test_a_known_round_finds_the_same_bound() -> None:
     for seed in range(SEEDS):
         free = lower_bound(small(seed), reading_of(seed)).round_s
         for known in (0.7 * free, 1.01 * free):
-            assert lower_bound(small(seed), reading_of(seed), known_s=known).round_s == pytest.approx(min(free, known))
+            assert lower_bound(
+                small(seed), reading_of(seed), known_s=known
+            ).round_s == pytest.approx(min(free, known))
 
 
-@pytest.mark.parametrize("algorithm", ["non-tdm", "hill-climbing", "best-grouping", "all-train", "barrier-per-pod-group",
-                                       "three-groups"])
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        "non-tdm",
+        "hill-climbing",
+        "best-grouping",
+        "all-train",
+        "barrier-per-pod-group",
+        "three-groups",
+    ],
+)
 def test_no_algorithm_beats_the_bound_of_its_kind(algorithm: str) -> None:
     gaps = []
     for seed in range(3):
-        answer = solve(deploy(SetUp(jobs=40, pod_groups=4, seed=seed)), TdmSettings(algorithm=algorithm))
+        answer = solve(
+            deploy(SetUp(jobs=40, pod_groups=4, seed=seed)), TdmSettings(algorithm=algorithm)
+        )
         bound = lower_bound(answer.jobs, answer.reading, kind_of(answer)).round_s
         assert bound <= answer.round_s * (1 + 1e-9)
         proved = bounded(answer)
@@ -183,10 +262,16 @@ def test_no_algorithm_beats_the_bound_of_its_kind(algorithm: str) -> None:
 
 def test_the_kind_of_a_round_is_read_from_its_phases() -> None:
     jobs = deploy(SetUp(jobs=12, pod_groups=2))
-    kinds = {name: kind_of(solve(jobs, TdmSettings(algorithm=name))) for name in
-             ("hill-climbing", "all-train", "barrier-per-pod-group", "three-groups")}
-    assert kinds == {"hill-climbing": TWO, "all-train": ALL_TRAIN, "barrier-per-pod-group": OWN_BARRIERS,
-                     "three-groups": Kind(3, per_pod_group=True)}
+    kinds = {
+        name: kind_of(solve(jobs, TdmSettings(algorithm=name)))
+        for name in ("hill-climbing", "all-train", "barrier-per-pod-group", "three-groups")
+    }
+    assert kinds == {
+        "hill-climbing": TWO,
+        "all-train": ALL_TRAIN,
+        "barrier-per-pod-group": OWN_BARRIERS,
+        "three-groups": Kind(3, per_pod_group=True),
+    }
 
 
 def test_too_few_ports_for_every_grouping() -> None:
@@ -208,13 +293,34 @@ def test_the_bound_says_what_sets_it() -> None:
     assert bound.round_s == pytest.approx(2 * (1.0 + 50.0))
     other = Job("other", "ring_all_reduce", 0, (1, 1), 10.0, 50.0)
     # Two such jobs train in turn in the drafts' form, whatever they send.
-    assert lower_bound(Jobs("two", network, (slow, other)), Reading()).round_s == pytest.approx(2 * (2.0 + 50.0))
+    assert lower_bound(Jobs("two", network, (slow, other)), Reading()).round_s == pytest.approx(
+        2 * (2.0 + 50.0)
+    )
 
 
 def test_what_is_proved_has_no_reservations_left() -> None:
-    jobs = Jobs("two", Network(1, 2, 2, 1.0, 1e6, 0.0), (Job("a", "ring_all_reduce", 0, (1, 1), 10.0, 10.0),
-                                                         Job("b", "ring_all_reduce", 0, (1, 1), 10.0, 10.0)))
-    found = replace(solve(jobs, TdmSettings("best-grouping")), status="feasible", bound_s=0.0, bound_for="", message="bundled")
-    assert (bounded(found).status, bounded(found).stopped_by, bounded(found).message) == ("optimal", "proof", "")
+    jobs = Jobs(
+        "two",
+        Network(1, 2, 2, 1.0, 1e6, 0.0),
+        (
+            Job("a", "ring_all_reduce", 0, (1, 1), 10.0, 10.0),
+            Job("b", "ring_all_reduce", 0, (1, 1), 10.0, 10.0),
+        ),
+    )
+    found = replace(
+        solve(jobs, TdmSettings("best-grouping")),
+        status="feasible",
+        bound_s=0.0,
+        bound_for="",
+        message="bundled",
+    )
+    assert (bounded(found).status, bounded(found).stopped_by, bounded(found).message) == (
+        "optimal",
+        "proof",
+        "",
+    )
     longer = solve(jobs, TdmSettings("non-tdm"))
-    assert bounded(replace(longer, bound_s=0.0, bound_for="", message="stopped early")).message == "stopped early"
+    assert (
+        bounded(replace(longer, bound_s=0.0, bound_for="", message="stopped early")).message
+        == "stopped early"
+    )

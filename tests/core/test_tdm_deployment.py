@@ -29,8 +29,15 @@ def gpus_in_pods(jobs: Jobs) -> np.ndarray:
     return used
 
 
-@pytest.mark.parametrize(("name", "gbit", "gpus", "seconds"), [
-    ("1B", 78.72, 1, 7.75), ("3B", 205.44, 2, 10.11), ("8B", 678.4, 8, 8.35), ("90B", 5683.2, 64, 8.74)])
+@pytest.mark.parametrize(
+    ("name", "gbit", "gpus", "seconds"),
+    [
+        ("1B", 78.72, 1, 7.75),
+        ("3B", 205.44, 2, 10.11),
+        ("8B", 678.4, 8, 8.35),
+        ("90B", 5683.2, 64, 8.74),
+    ],
+)
 def test_models_synchronise_table_iii_in_fp64_and_train_one_context_a_unit(
     name: str, gbit: float, gpus: int, seconds: float
 ) -> None:
@@ -47,13 +54,20 @@ def test_eq_8_as_printed_trains_the_largest_model_for_nine_minutes() -> None:
 
 
 def test_experts_of_the_smallest_model_exchange_their_tokens() -> None:
-    # 8,192 tokens x 2,048 wide x 8 bytes x 16 layers x (to and from, forward and backward) over 4 experts.
-    assert MODELS["1B"].exchange_gbit(8192, 4) == pytest.approx(8192 * 2048 * 8 * 16 * 4 / 4 * 8 / 1e9)
+    # 8,192 tokens x 2,048 wide x 8 bytes x 16 layers x (to and from, forward and backward) over 4
+    # experts.
+    assert MODELS["1B"].exchange_gbit(8192, 4) == pytest.approx(
+        8192 * 2048 * 8 * 16 * 4 / 4 * 8 / 1e9
+    )
 
 
 def test_the_network_is_that_of_the_drafts() -> None:
     network = SetUp().network()
-    assert (network.pod_groups * network.pods_per_group, network.ports_per_pod, network.tor_gbps) == (256, 16, 2400.0)
+    assert (
+        network.pod_groups * network.pods_per_group,
+        network.ports_per_pod,
+        network.tor_gbps,
+    ) == (256, 16, 2400.0)
     assert SetUp(tor_gbps=100.0).network().tor_gbps == 100.0
 
 
@@ -66,7 +80,10 @@ def test_a_seed_gives_the_same_jobs_again_and_more_jobs_begin_with_fewer() -> No
 
 def test_every_kind_size_and_degree_comes_about_as_often() -> None:
     jobs = [job for seed in range(4) for job in deploy(SetUp(jobs=500, seed=seed)).jobs]
-    kinds, models = Counter(job.collective for job in jobs), Counter(model_of(job.id) for job in jobs)
+    kinds, models = (
+        Counter(job.collective for job in jobs),
+        Counter(model_of(job.id) for job in jobs),
+    )
     degrees = Counter(job.units for job in jobs)
     assert all(abs(count / 2000 - 1 / 3) < 0.04 for count in kinds.values())
     assert all(abs(count / 2000 - 1 / 4) < 0.04 for count in models.values())
@@ -85,7 +102,11 @@ def test_a_job_goes_where_the_least_traffic_is() -> None:
 
 
 def test_the_first_job_of_a_pod_group_has_its_server_in_pod_0_and_its_units_around() -> None:
-    first = next(job for job in deploy(SetUp(jobs=50)).jobs if job.collective == "parameter_server" and job.units <= 7)
+    first = next(
+        job
+        for job in deploy(SetUp(jobs=50)).jobs
+        if job.collective == "parameter_server" and job.units <= 7
+    )
     assert first.server_pod == 0
     # The server weighs as much as all units together: they go to the other pods, one each.
     assert first.units_per_pod == tuple(int(1 <= pod <= first.units) for pod in range(8))
@@ -98,20 +119,44 @@ def test_no_pod_holds_more_gpus_than_it_has() -> None:
     assert used.max() > 1100
 
 
-@pytest.mark.parametrize(("changes", "line"), [
-    ({"jobs": 0}, "settings, field jobs: must be from 1 to 20,000 (got 0)"),
-    ({"jobs": 100_000}, "settings, field jobs: must be from 1 to 20,000 (got 100,000)"),
-    ({"degree_min": 5, "degree_max": 4}, "settings, field degree_min: must be from 1 to 4 (got 5)"),
-    ({"context": 0}, "settings, field context: must be from 1 to 100,000,000 (got 0)"),
-    ({"efficiency": 1.5}, "settings, field efficiency: must be at most 1 (got 1.5)"),
-    ({"gpu_tflops": float("nan")}, "settings, field gpu_tflops: must be greater than 0 (got nan)"),
-    ({"mix": (0.0, 0.0, 0.0)}, "settings, field mix: must be three weights of at least 0, not all 0: parameter server, ring, "
-                               "all-to-all"),
-    ({"port_gbps": -1.0}, "settings, network, field port_gbps: must be greater than 0 and at most 1e+15 (got -1)"),
-    ({"pod_groups": 0}, "settings, network, field pod_groups: must be from 1 to 16,384 (got 0)"),
-    ({"pod_groups": 10**12}, "settings, network, field pod_groups: must be from 1 to 16,384 (got 1000000000000)"),
-    ({"pods_per_group": 100}, "settings, network, field pods_per_group: must be from 1 to 64 (got 100)"),
-])
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"jobs": 0}, "settings, field jobs: must be from 1 to 20,000 (got 0)"),
+        ({"jobs": 100_000}, "settings, field jobs: must be from 1 to 20,000 (got 100,000)"),
+        (
+            {"degree_min": 5, "degree_max": 4},
+            "settings, field degree_min: must be from 1 to 4 (got 5)",
+        ),
+        ({"context": 0}, "settings, field context: must be from 1 to 100,000,000 (got 0)"),
+        ({"efficiency": 1.5}, "settings, field efficiency: must be at most 1 (got 1.5)"),
+        (
+            {"gpu_tflops": float("nan")},
+            "settings, field gpu_tflops: must be greater than 0 (got nan)",
+        ),
+        (
+            {"mix": (0.0, 0.0, 0.0)},
+            "settings, field mix: must be three weights of at least 0, not all 0: parameter server, ring, "
+            "all-to-all",
+        ),
+        (
+            {"port_gbps": -1.0},
+            "settings, network, field port_gbps: must be greater than 0 and at most 1e+15 (got -1)",
+        ),
+        (
+            {"pod_groups": 0},
+            "settings, network, field pod_groups: must be from 1 to 16,384 (got 0)",
+        ),
+        (
+            {"pod_groups": 10**12},
+            "settings, network, field pod_groups: must be from 1 to 16,384 (got 1000000000000)",
+        ),
+        (
+            {"pods_per_group": 100},
+            "settings, network, field pods_per_group: must be from 1 to 64 (got 100)",
+        ),
+    ],
+)
 def test_a_set_up_out_of_range_is_refused(changes: dict[str, Any], line: str) -> None:
     with pytest.raises(InputError) as caught:
         deploy(SetUp(**changes))
@@ -129,8 +174,10 @@ def test_on_the_drafts_scale_hill_climbing_gains_and_greedy_splits_lose() -> Non
     gains = []
     for seed in range(10):
         jobs = deploy(SetUp(jobs=512, seed=seed))
-        plain, split, climbed = (algorithm(jobs, TdmSettings(), never, unheard).round_s
-                                 for algorithm in (non_tdm, greedy, hill_climb))
+        plain, split, climbed = (
+            algorithm(jobs, TdmSettings(), never, unheard).round_s
+            for algorithm in (non_tdm, greedy, hill_climb)
+        )
         gains.append((1 - climbed / plain, 1 - split / plain))
     climbing, splitting = np.mean(gains, axis=0)
     assert 0.12 < climbing < 0.40

@@ -9,7 +9,15 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from tests.core.tdm_cases import GOLDEN_HILL_CLIMBING_S, GOLDEN_OPTIMUM_S, golden, never, random_jobs, small, unheard
+from tests.core.tdm_cases import (
+    GOLDEN_HILL_CLIMBING_S,
+    GOLDEN_OPTIMUM_S,
+    golden,
+    never,
+    random_jobs,
+    small,
+    unheard,
+)
 from topox_core.errors import InputError
 from topox_core.tdm.deployment import SetUp, deploy
 from topox_core.tdm.exact_model import ExactModel, Traffic, columns_of
@@ -48,7 +56,9 @@ def shortest_of_all(jobs: Jobs, reading: Reading) -> float:
 
 def few(seed: int, pod_groups: int = 1) -> Jobs:
     """Four or fewer jobs on three or four pods, so that all rings can be tried, without reconfiguration time."""
-    return random_jobs(seed, most_jobs=4, pod_groups=pod_groups, pods=3 + seed % 2, reconfiguration_ms=0.0)
+    return random_jobs(
+        seed, most_jobs=4, pod_groups=pod_groups, pods=3 + seed % 2, reconfiguration_ms=0.0
+    )
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -81,7 +91,9 @@ def test_the_golden_optimum_keeps_the_grouping_and_finds_other_rings() -> None:
 @pytest.mark.parametrize("seed", [1006, 1009])
 def test_the_drafts_set_up_on_four_pods_is_proved(seed: int) -> None:
     found = proved(small(seed))
-    assert found.round_s <= solve(small(seed), TdmSettings(algorithm="best-grouping")).round_s * (1 + 1e-9)
+    assert found.round_s <= solve(small(seed), TdmSettings(algorithm="best-grouping")).round_s * (
+        1 + 1e-9
+    )
 
 
 @pytest.mark.parametrize("inside", [False, True])
@@ -91,15 +103,24 @@ def test_with_slow_switches_the_optimum_still_counts_every_change(seed: int, ins
     jobs, reading = few(seed), Reading(delay_inside=inside)
     slow = replace(jobs, network=replace(jobs.network, reconfiguration_ms=800.0))
     free, charged = proved(jobs, reading).round_s, proved(slow, reading).round_s
-    assert free * (1 - 1e-6) <= charged <= min(free + 4 * 0.8, shortest_of_all(slow, reading)) * (1 + 1e-6)
+    assert (
+        free * (1 - 1e-6)
+        <= charged
+        <= min(free + 4 * 0.8, shortest_of_all(slow, reading)) * (1 + 1e-6)
+    )
 
 
-def test_links_kept_from_stage_to_stage_are_worth_more_than_the_fastest_ones_where_switching_is_slow() -> None:
+def test_links_kept_from_stage_to_stage_are_worth_more_than_the_fastest_ones_where_switching_is_slow() -> (
+    None
+):
     """A parameter server with a port more than it needs: four links up, or two each way for ever."""
     network = Network(1, 2, 4, 100.0, 1000.0, 5000.0)
-    jobs = Jobs("pair", network, (Job("ps", "parameter_server", 0, (0, 1), 100.0, 1.0, server_pod=0),))
+    jobs = Jobs(
+        "pair", network, (Job("ps", "parameter_server", 0, (0, 1), 100.0, 1.0, server_pod=0),)
+    )
     found = proved(jobs)
-    # Fastest: 4 links towards the server, a quarter of a second, and 2 changes of 5 s; kept: 2 and 2 links, half a second.
+    # Fastest: 4 links towards the server, a quarter of a second, and 2 changes of 5 s; kept: 2 and
+    # 2 links, half a second.
     assert found.round_s == pytest.approx(0.5 + 0.5 + 1.0)
     assert np.array_equal(found.links[0, 0], found.links[0, 0].T)
 
@@ -114,8 +135,15 @@ def test_rings_of_many_pods_are_numbered_instead_of_cut() -> None:
 
 def test_a_ring_never_falls_apart() -> None:
     """Two jobs whose pairs of pods would be served best by two small rings in place of one."""
-    pairs = (Job("a", "ring_all_reduce", 0, (1, 1, 0, 0), 100.0, 0.0), Job("b", "ring_all_reduce", 0, (0, 0, 1, 1), 100.0, 0.0))
-    jobs = Jobs("apart", Network(1, 4, 6, 100.0, 1e6, 0.0), (*pairs, Job("c", "ring_all_reduce", 0, (1, 1, 1, 1), 100.0, 0.0)))
+    pairs = (
+        Job("a", "ring_all_reduce", 0, (1, 1, 0, 0), 100.0, 0.0),
+        Job("b", "ring_all_reduce", 0, (0, 0, 1, 1), 100.0, 0.0),
+    )
+    jobs = Jobs(
+        "apart",
+        Network(1, 4, 6, 100.0, 1e6, 0.0),
+        (*pairs, Job("c", "ring_all_reduce", 0, (1, 1, 1, 1), 100.0, 0.0)),
+    )
     ring = proved(jobs).rings[2]
     assert sorted(ring) == [0, 1, 2, 3]
 
@@ -148,5 +176,12 @@ def test_the_size_named_is_the_size_built() -> None:
     for seed in range(5):
         jobs = random_jobs(seed, reconfiguration_ms=0.0)
         traffic = Traffic.of(jobs, Reading())
-        model = ExactModel(jobs, Reading(), traffic, link_rules(0.0)[0], traffic.longest_stage_s(jobs) or 1.0, float("inf"))
+        model = ExactModel(
+            jobs,
+            Reading(),
+            traffic,
+            link_rules(0.0)[0],
+            traffic.longest_stage_s(jobs) or 1.0,
+            float("inf"),
+        )
         assert model.mip.columns <= columns_of(jobs, traffic)

@@ -11,14 +11,27 @@ import pytest
 from topox_core.errors import InputError
 from topox_core.tdm.deployment import SetUp
 from topox_core.tdm.round import TdmSettings
-from topox_core.tdm.study import BASELINE, Spread, Study, StudyAxes, StudyCellResult, StudyRun, run_cell, run_study
+from topox_core.tdm.study import (
+    BASELINE,
+    Spread,
+    Study,
+    StudyAxes,
+    StudyCellResult,
+    StudyRun,
+    run_cell,
+    run_study,
+)
 
 SMALL = SetUp(pod_groups=2, pods_per_group=4, ports_per_pod=8, degree_max=6)
 
 
 def study(**changes: object) -> Study:
-    chosen = {"axes": StudyAxes((4, 8), (8192, 131072)), "seeds": (0, 1, 2), "algorithms": ("hill-climbing", "all-train"),
-              "setup": SMALL}
+    chosen = {
+        "axes": StudyAxes((4, 8), (8192, 131072)),
+        "seeds": (0, 1, 2),
+        "algorithms": ("hill-climbing", "all-train"),
+        "setup": SMALL,
+    }
     return Study(**{**chosen, **changes})  # type: ignore[arg-type]
 
 
@@ -27,14 +40,20 @@ def test_every_point_has_a_row_for_every_algorithm_and_the_baseline() -> None:
     assert len(rows) == 4 * 3
     assert {row.algorithm for row in rows} == {BASELINE, "hill-climbing", "all-train"}
     assert all(row.seeds == 3 for row in rows)
-    assert all(row.reduction == Spread(0, 0, 0, 0, 0, 0) for row in rows if row.algorithm == BASELINE)
+    assert all(
+        row.reduction == Spread(0, 0, 0, 0, 0, 0) for row in rows if row.algorithm == BASELINE
+    )
 
 
 def test_reductions_are_taken_seed_by_seed() -> None:
     """Their mean is the mean of ratios of the same jobs, never the ratio of means."""
     whole = study(axes=StudyAxes((8,)), seeds=(3, 4))
-    results = [run_cell(whole.setup, whole.settings, whole.algorithms, cell) for cell in whole.cells()]
-    by_hand = [1 - one.outcomes["all-train"].round_s / one.outcomes[BASELINE].round_s for one in results]
+    results = [
+        run_cell(whole.setup, whole.settings, whole.algorithms, cell) for cell in whole.cells()
+    ]
+    by_hand = [
+        1 - one.outcomes["all-train"].round_s / one.outcomes[BASELINE].round_s for one in results
+    ]
     row = next(row for row in run_study(whole) if row.algorithm == "all-train")
     assert row.reduction.mean == pytest.approx(sum(by_hand) / 2)
     assert (row.reduction.least, row.reduction.most) == pytest.approx((min(by_hand), max(by_hand)))
@@ -50,10 +69,18 @@ def test_a_cell_knows_how_the_round_without_time_division_spends_its_time() -> N
     """Twice communicating and twice computing: with no time to reconfigure they add up to the round."""
     whole = study(setup=replace(SMALL, reconfiguration_ms=0.0), axes=StudyAxes((8,)), seeds=(3,))
     result = run_cell(whole.setup, whole.settings, whole.algorithms, whole.cells()[0])
-    assert result.communicating_s + result.computing_s == pytest.approx(result.outcomes[BASELINE].round_s)
+    assert result.communicating_s + result.computing_s == pytest.approx(
+        result.outcomes[BASELINE].round_s
+    )
     assert result.ratio == pytest.approx(result.communicating_s / result.computing_s)
-    assert result.reduction("all-train") == 1 - result.outcomes["all-train"].round_s / result.outcomes[BASELINE].round_s
-    assert (StudyCellResult({}, {}).ratio, StudyCellResult({}, {}).reduction("all-train")) == (None, None)
+    assert (
+        result.reduction("all-train")
+        == 1 - result.outcomes["all-train"].round_s / result.outcomes[BASELINE].round_s
+    )
+    assert (StudyCellResult({}, {}).ratio, StudyCellResult({}, {}).reduction("all-train")) == (
+        None,
+        None,
+    )
 
 
 def test_spread_of_known_numbers() -> None:
@@ -87,7 +114,9 @@ def test_an_executor_runs_the_same_cells() -> None:
         run = StudyRun(whole, pool)
     assert not run.running
     assert (run.progress, run.cancelled, run.lost) == (1.0, False, ())
-    assert [(row.algorithm, row.round_s) for row in run.rows()] == [(row.algorithm, row.round_s) for row in run_study(whole)]
+    assert [(row.algorithm, row.round_s) for row in run.rows()] == [
+        (row.algorithm, row.round_s) for row in run_study(whole)
+    ]
 
 
 def test_a_cancelled_run_keeps_what_is_there() -> None:
@@ -102,17 +131,27 @@ def test_a_cancelled_run_keeps_what_is_there() -> None:
 
 
 def test_what_cannot_run_is_told() -> None:
-    crowded = study(axes=StudyAxes((4,)), seeds=(0,), setup=SetUp(pod_groups=1, pods_per_group=4, ports_per_pod=1, degree_max=6))
+    crowded = study(
+        axes=StudyAxes((4,)),
+        seeds=(0,),
+        setup=SetUp(pod_groups=1, pods_per_group=4, ports_per_pod=1, degree_max=6),
+    )
     result = run_cell(crowded.setup, crowded.settings, crowded.algorithms, crowded.cells()[0])
     assert result.outcomes == {}
     assert set(result.failed) == set(crowded.algorithms)
     assert run_study(crowded) == []
 
 
-@pytest.mark.parametrize(("changes", "field"), [
-    ({"seeds": ()}, "seeds"), ({"seeds": (1, 1)}, "seeds"), ({"algorithms": ("magic",)}, "algorithms"),
-    ({"settings": TdmSettings(starts=-1)}, "starts"), ({"seeds": tuple(range(600))}, "2,400 points"),
-])
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"seeds": ()}, "seeds"),
+        ({"seeds": (1, 1)}, "seeds"),
+        ({"algorithms": ("magic",)}, "algorithms"),
+        ({"settings": TdmSettings(starts=-1)}, "starts"),
+        ({"seeds": tuple(range(600))}, "2,400 points"),
+    ],
+)
 def test_bad_studies(changes: dict[str, object], field: str) -> None:
     with pytest.raises(InputError, match=field):
         study(**changes)

@@ -42,8 +42,14 @@ def test_units_push_to_the_pod_of_their_server() -> None:
 
 
 def test_a_ring_sends_the_volume_once_on_each_arc_or_what_an_all_reduce_physically_sends() -> None:
-    assert between_pods_gbit(RING, READING, (0, 2, 1)).tolist() == [[0, 0, 10], [10, 0, 0], [0, 10, 0]]
-    assert between_pods_gbit(RING, Reading(physical_ring=True), (0, 2, 1)).max() == pytest.approx(10 * 2 * 2 / 3)
+    assert between_pods_gbit(RING, READING, (0, 2, 1)).tolist() == [
+        [0, 0, 10],
+        [10, 0, 0],
+        [0, 10, 0],
+    ]
+    assert between_pods_gbit(RING, Reading(physical_ring=True), (0, 2, 1)).max() == pytest.approx(
+        10 * 2 * 2 / 3
+    )
     assert inside_pods_gbit(RING).tolist() == [40, 20, 20]
 
 
@@ -65,7 +71,13 @@ def ring_through(pods: Iterable[int], linked: np.ndarray) -> tuple[int, ...]:
 @st.composite
 def linked_pods(draw: st.DrawFn) -> tuple[tuple[int, ...], np.ndarray]:
     size = draw(st.integers(2, 7))
-    linked = np.array(draw(st.lists(st.lists(st.booleans(), min_size=size, max_size=size), min_size=size, max_size=size)))
+    linked = np.array(
+        draw(
+            st.lists(
+                st.lists(st.booleans(), min_size=size, max_size=size), min_size=size, max_size=size
+            )
+        )
+    )
     np.fill_diagonal(linked, False)
     pods = draw(st.sets(st.integers(0, size - 1), min_size=2))
     return tuple(sorted(pods)), linked
@@ -73,7 +85,9 @@ def linked_pods(draw: st.DrawFn) -> tuple[tuple[int, ...], np.ndarray]:
 
 @settings(max_examples=300, deadline=None)
 @given(linked_pods())
-def test_a_ring_is_that_of_the_algorithm_line_by_line_and_one_lap(case: tuple[tuple[int, ...], np.ndarray]) -> None:
+def test_a_ring_is_that_of_the_algorithm_line_by_line_and_one_lap(
+    case: tuple[tuple[int, ...], np.ndarray],
+) -> None:
     pods, linked = case
     ring = ring_through(pods, linked)
     assert ring == from_lowest(tdm_reference.algorithm_3(pods, linked.tolist()))
@@ -98,6 +112,7 @@ def test_small_rings_are_cut_and_joined_and_pods_on_their_own_are_put_between() 
 
 def least_by_bisection(demand: np.ndarray, tor_s: float, ports: int, gbps: float) -> float:
     """The least time whose needs fit the ports: ceil(demand / (speed x time)) links for each pair."""
+
     def fits(seconds: float) -> bool:
         links = np.ceil(demand / (gbps * seconds) * (1 - 1e-12))
         return bool((links.sum(0) + links.sum(1) <= ports).all())
@@ -166,21 +181,29 @@ def test_stages_are_those_of_plain_python(seed: int) -> None:
             if expected < math.inf:
                 stage = table.stage(g, chosen)
                 assert stage.communication_s == pytest.approx(expected, rel=1e-12)
-                assert {n: ring for n, ring in stage.rings.items() if ring} == {n: from_lowest(r) for n, r in rings.items()}
+                assert {n: ring for n, ring in stage.rings.items() if ring} == {
+                    n: from_lowest(r) for n, r in rings.items()
+                }
 
 
 def test_the_four_pod_case_has_its_known_stage() -> None:
     stage = StageTable(golden()).stage(0, range(5))
     assert stage.communication_s == pytest.approx(GOLDEN_STAGE_S, abs=1e-9)
     assert stage.demand_gbit[1, 3] / (150.0 * stage.links[1, 3]) == pytest.approx(GOLDEN_STAGE_S)
-    assert (stage.links[1, 3], ports_used(stage.links)[1]) == (2, 8), "pod 1 has no port left for its slowest pair"
+    assert (stage.links[1, 3], ports_used(stage.links)[1]) == (2, 8), (
+        "pod 1 has no port left for its slowest pair"
+    )
 
 
 def test_other_rings_bring_the_four_pod_case_to_its_optimum() -> None:
     table = StageTable(golden())
     laps = [(0, *rest) for rest in itertools.permutations((1, 2, 3))]
-    times = [table.stage(0, range(5), {0: one, 1: two, 2: three}).communication_s
-             for one in laps for two in laps for three in ((1, 2, 3), (1, 3, 2))]
+    times = [
+        table.stage(0, range(5), {0: one, 1: two, 2: three}).communication_s
+        for one in laps
+        for two in laps
+        for three in ((1, 2, 3), (1, 3, 2))
+    ]
     assert min(times) == pytest.approx(GOLDEN_BEST_STAGE_S, abs=1e-4)
     assert max(times) > GOLDEN_STAGE_S
 
@@ -189,7 +212,9 @@ def test_given_rings_are_taken_and_the_others_follow_algorithm_3() -> None:
     jobs, rings = golden(), {0: (0, 2, 1, 3), 2: (1, 3, 2)}
     stage = StageTable(jobs).stage(0, range(5), rings)
     assert all(stage.rings[n] == ring for n, ring in rings.items())
-    demand = sum(between_pods_gbit(job, Reading(), stage.rings[n]) for n, job in enumerate(jobs.jobs))
+    demand = sum(
+        between_pods_gbit(job, Reading(), stage.rings[n]) for n, job in enumerate(jobs.jobs)
+    )
     assert np.allclose(stage.demand_gbit, demand)
 
 
@@ -198,8 +223,10 @@ def test_adding_a_job_to_given_rings_never_shortens_a_stage() -> None:
         jobs = random_jobs(seed, pod_groups=1, most_jobs=5)
         table = StageTable(jobs)
         rings = {n: job.pods for n, job in enumerate(jobs.jobs) if len(job.pods) > 1}
-        times = [table.stage(0, [n for n in range(len(jobs)) if mask >> n & 1], rings).communication_s
-                 for mask in range(1 << len(jobs))]
+        times = [
+            table.stage(0, [n for n in range(len(jobs)) if mask >> n & 1], rings).communication_s
+            for mask in range(1 << len(jobs))
+        ]
         for mask, bit in itertools.product(range(1 << len(jobs)), range(len(jobs))):
             assert times[mask] <= times[mask | 1 << bit] * (1 + 1e-12)
 
@@ -226,7 +253,10 @@ def test_too_few_ports_name_the_pod_and_the_count() -> None:
     table = of(Job("a", "all_to_all", 0, (1, 1, 1, 1), 5.0, 1.0), server, ports=5)
     assert table.communication_s(0, (0,)) == math.inf
     assert table.communication_s(0, (1,)) < math.inf
-    with pytest.raises(InputError, match=r"test, pod group 0, .*: infeasible: pod 0 has 5 ports and needs 6 for one link"):
+    with pytest.raises(
+        InputError,
+        match=r"test, pod group 0, .*: infeasible: pod 0 has 5 ports and needs 6 for one link",
+    ):
         table.stage(0, (0, 1))
 
 

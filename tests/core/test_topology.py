@@ -21,39 +21,77 @@ from topox_core.graph.lowering import lower
 from topox_core.graph.task_graph import Task
 from topox_core.graph.transfer_graph import Lowering
 from topox_core.topology.coin_change import coin_sequences
-from topox_core.topology.finder import VARIANTS, Demand, demand_of, find_layout, ring_strides, traffic_of
+from topox_core.topology.finder import (
+    VARIANTS,
+    Demand,
+    demand_of,
+    find_layout,
+    ring_strides,
+    traffic_of,
+)
 from topox_core.topology.matching import matching_rounds
 from topox_core.topology.mutation import on_rings
-from topox_core.topology.permutations import LARGE_GROUP, released_strides, select_strides, totient_strides
+from topox_core.topology.permutations import (
+    LARGE_GROUP,
+    released_strides,
+    select_strides,
+    totient_strides,
+)
 from topox_core.topology.routing import Network
 from topox_core.topology.traffic import all_reduce_demand
 from topox_core.topology.wiring import wired
 
 
-def demand(servers: int, rings: dict[tuple[int, ...], float] | None = None,
-           pairs: dict[tuple[int, int], float] | None = None) -> Demand:
+def demand(
+    servers: int,
+    rings: dict[tuple[int, ...], float] | None = None,
+    pairs: dict[tuple[int, int], float] | None = None,
+) -> Demand:
     """Bytes each member sends by group, bytes by pair."""
     matrix = np.zeros((servers, servers))
     for (a, b), size in (pairs or {}).items():
         matrix[a, b] = size
-    return Demand(servers, rings or {}, dict.fromkeys(rings or {}, (1,)), matrix, frozenset(pairs or {}))
+    return Demand(
+        servers, rings or {}, dict.fromkeys(rings or {}, (1,)), matrix, frozenset(pairs or {})
+    )
 
 
 @st.composite
 def demands(draw: st.DrawFn) -> Demand:
     n = draw(st.integers(2, 14))
-    groups = draw(st.lists(st.permutations(range(n)).flatmap(
-        lambda order: st.integers(2, n).map(lambda size: tuple(order[:size]))), max_size=4, unique=True))
+    groups = draw(
+        st.lists(
+            st.permutations(range(n)).flatmap(
+                lambda order: st.integers(2, n).map(lambda size: tuple(order[:size]))
+            ),
+            max_size=4,
+            unique=True,
+        )
+    )
     sizes = st.floats(0, 1e9)
-    pairs = draw(st.dictionaries(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda p: p[0] != p[1]),
-                                 sizes, max_size=12))
+    pairs = draw(
+        st.dictionaries(
+            st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).filter(lambda p: p[0] != p[1]),
+            sizes,
+            max_size=12,
+        )
+    )
     return demand(n, {group: draw(sizes) for group in groups}, pairs)
 
 
 class TestReleasedVariant:
-    @pytest.mark.parametrize(("servers", "degree", "strides", "diameter", "mean_hops"), [
-        (16, 4, (1, 5), 4, 2.13), (16, 8, (1, 3, 5, 9), 2, 1.47), (128, 4, (1, 13), 10, 5.62), (128, 6, (1, 7, 27), 6, 3.67)])
-    def test_its_strides_and_hops_are_those_of_the_released_code(self, servers, degree, strides, diameter, mean_hops):
+    @pytest.mark.parametrize(
+        ("servers", "degree", "strides", "diameter", "mean_hops"),
+        [
+            (16, 4, (1, 5), 4, 2.13),
+            (16, 8, (1, 3, 5, 9), 2, 1.47),
+            (128, 4, (1, 13), 10, 5.62),
+            (128, 6, (1, 7, 27), 6, 3.67),
+        ],
+    )
+    def test_its_strides_and_hops_are_those_of_the_released_code(
+        self, servers, degree, strides, diameter, mean_hops
+    ):
         found = find_layout(all_reduce_demand(servers), degree, "released")
         assert found.strides == {servers: strides}
         assert found.hops.diameter == diameter
@@ -78,7 +116,8 @@ class TestReleasedVariant:
         assert found.hops.unreachable == 0
 
     def test_a_group_without_rings_runs_on_the_strides_of_fewest_hops(self):
-        # Pairs i, i + 8 need an even distance on rings of odd strides: 8 = 5 + 3 or 9 - 1, two hops each.
+        # Pairs i, i + 8 need an even distance on rings of odd strides: 8 = 5 + 3 or 9 - 1, two hops
+        # each.
         whole, pairs = tuple(range(16)), {(i, i + 8): 1.0 for i in range(8)}
         found = find_layout(demand(16, {whole: 1e6, **pairs}), 8, "released")
         assert 2 not in found.strides
@@ -90,18 +129,38 @@ class TestReleasedVariant:
         assert ring_strides(found, (0, 1, 2)) in ((1,), (2,), (1, 2))
 
     def test_routes_repeat_with_the_seed_and_differ_with_another(self):
-        traffic = demand(16, {tuple(range(16)): 1.0}, {(a, b): 1.0 for a in range(16) for b in range(16) if a != b})
-        routes = [find_layout(traffic, 4, "released", seed=seed).layout.routes for seed in (1, 1, 2)]
+        traffic = demand(
+            16,
+            {tuple(range(16)): 1.0},
+            {(a, b): 1.0 for a in range(16) for b in range(16) if a != b},
+        )
+        routes = [
+            find_layout(traffic, 4, "released", seed=seed).layout.routes for seed in (1, 1, 2)
+        ]
         assert routes[0] == routes[1]
         assert routes[0] != routes[2]
 
 
 class TestPublishedVariant:
-    @pytest.mark.parametrize(("rings", "others", "degree", "for_rings"), [
-        (3.0, 1.0, 4, 3), (1.0, 3.0, 4, 1), (1.0, 1.0, 3, 2), (0.0, 1.0, 4, 1), (1.0, 0.0, 4, 4), (1e-9, 1.0, 4, 1)])
-    def test_ports_are_split_as_the_bytes_are_and_rings_keep_one(self, rings, others, degree, for_rings):
+    @pytest.mark.parametrize(
+        ("rings", "others", "degree", "for_rings"),
+        [
+            (3.0, 1.0, 4, 3),
+            (1.0, 3.0, 4, 1),
+            (1.0, 1.0, 3, 2),
+            (0.0, 1.0, 4, 1),
+            (1.0, 0.0, 4, 4),
+            (1e-9, 1.0, 4, 1),
+        ],
+    )
+    def test_ports_are_split_as_the_bytes_are_and_rings_keep_one(
+        self, rings, others, degree, for_rings
+    ):
         found = find_layout(demand(4, {(0, 1, 2, 3): rings / 4}, {(0, 2): others}), degree)
-        assert (found.degree_all_reduce, found.degree_model_parallel) == (for_rings, degree - for_rings)
+        assert (found.degree_all_reduce, found.degree_model_parallel) == (
+            for_rings,
+            degree - for_rings,
+        )
 
     def test_strides_are_near_a_geometric_sequence(self):
         # 16^(1/4) = 2: targets 1, 2, 4, 8 and the nearest odd numbers still free.
@@ -124,7 +183,11 @@ class TestPublishedVariant:
         columns = {(0, 2): 3.0, (1, 3): 3.0}
         found = find_layout(demand(4, rows | columns), 4)
         assert {group: len(strides) for group, strides in found.rings.items()} == {
-            (0, 2): 3, (1, 3): 3, (0, 1): 1, (2, 3): 1}
+            (0, 2): 3,
+            (1, 3): 3,
+            (0, 1): 1,
+            (2, 3): 1,
+        }
 
     def test_a_group_left_without_ports_rides_on_the_others(self):
         whole, pair = tuple(range(16)), (0, 3)
@@ -136,7 +199,12 @@ class TestPublishedVariant:
     def test_matched_servers_get_a_circuit_each_way(self):
         found = find_layout(demand(6, {tuple(range(6)): 1.0}, {(0, 3): 90.0, (1, 4): 30.0}), 2)
         assert found.degree_model_parallel == 1
-        assert [found.layout.circuits[a, b] for a, b in ((0, 3), (3, 0), (1, 4), (4, 1))] == [1, 1, 1, 1]
+        assert [found.layout.circuits[a, b] for a, b in ((0, 3), (3, 0), (1, 4), (4, 1))] == [
+            1,
+            1,
+            1,
+            1,
+        ]
         assert found.layout.routes[0, 3] == ((0, 3),)
 
     def test_without_all_reduce_one_ring_still_connects_who_talks(self):
@@ -147,7 +215,8 @@ class TestPublishedVariant:
 
     @pytest.mark.parametrize("degree", [1, 2])
     def test_servers_that_matchings_leave_apart_get_a_ring(self, degree):
-        # Both the rings and the heaviest matching join 0 with 1 and 2 with 3: nothing would lead from 0 to 2.
+        # Both the rings and the heaviest matching join 0 with 1 and 2 with 3: nothing would lead
+        # from 0 to 2.
         traffic = demand(4, {(0, 1): 1.0, (2, 3): 1.0}, {(0, 1): 100.0, (2, 3): 100.0, (0, 2): 1.0})
         found = find_layout(traffic, degree)
         assert [step.kind for step in found.steps].count("connect") == 1
@@ -184,10 +253,16 @@ class TestStrides:
         # O(d * n^(1/d)); the constant is 1.02 at worst over n < 400, d < 9.
         assert max(hops) <= 1.1 * degree * members ** (1 / degree)
 
-    @given(st.integers(2, 200), st.integers(1, 12), st.sampled_from([select_strides, released_strides]))
+    @given(
+        st.integers(2, 200), st.integers(1, 12), st.sampled_from([select_strides, released_strides])
+    )
     def test_as_many_rings_as_ports_and_none_twice_before_all_once(self, members, rings, select):
         candidates = totient_strides(members)
-        chosen = (select(members, rings, candidates) if select is select_strides else select(candidates, rings))
+        chosen = (
+            select(members, rings, candidates)
+            if select is select_strides
+            else select(candidates, rings)
+        )
         times = Counter(chosen)
         assert len(chosen) == rings
         assert set(times) <= set(candidates)
@@ -223,7 +298,11 @@ class TestMatching:
             weight[a, b] = size
         rounds = matching_rounds(weight, np.full(4, 3))
         # 8 + 8 against 5 + 5; then 4 + 4 against 5 + 5; then 4 + 4 against 2.5 + 2.5.
-        assert [one.pairs for one in rounds] == [((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 1), (2, 3))]
+        assert [one.pairs for one in rounds] == [
+            ((0, 1), (2, 3)),
+            ((0, 2), (1, 3)),
+            ((0, 1), (2, 3)),
+        ]
         assert [one.weights for one in rounds] == [(8, 8), (5, 5), (4, 4)]
         assert [(one.before, one.after) for one in rounds] == [(26, 18), (18, 13), (13, 9)]
 
@@ -234,10 +313,20 @@ class TestMatching:
 
     @given(st.integers(2, 6), st.randoms(use_true_random=False))
     def test_each_round_is_the_best_of_all_matchings(self, n, rng):
-        weight = np.triu(np.array([[rng.randint(0, 9) for _ in range(n)] for _ in range(n)], float), 1)
+        weight = np.triu(
+            np.array([[rng.randint(0, 9) for _ in range(n)] for _ in range(n)], float), 1
+        )
         edges = [(a, b) for a, b in combinations(range(n), 2) if weight[a, b] > 0]
-        best = max(((len(some), sum(weight[e] for e in some)) for size in range(len(edges) + 1) if size <= n // 2
-                    for some in combinations(edges, size) if len({s for e in some for s in e}) == 2 * size), default=(0, 0))
+        best = max(
+            (
+                (len(some), sum(weight[e] for e in some))
+                for size in range(len(edges) + 1)
+                if size <= n // 2
+                for some in combinations(edges, size)
+                if len({s for e in some for s in e}) == 2 * size
+            ),
+            default=(0, 0),
+        )
         rounds = matching_rounds(weight, np.ones(n, np.int64))
         assert (len(rounds[0].pairs), sum(rounds[0].weights)) == best if edges else rounds == []
 
@@ -270,8 +359,12 @@ class TestEveryLayout:
     @given(demands(), st.integers(1, 6))
     def test_a_group_s_own_rings_run_on_their_own_circuits(self, traffic, degree):
         found = find_layout(traffic, degree)
-        ends = Counter((members[i], members[(i + p) % len(members)])
-                       for members, strides in found.rings.items() for p in strides for i in range(len(members)))
+        ends = Counter(
+            (members[i], members[(i + p) % len(members)])
+            for members, strides in found.rings.items()
+            for p in strides
+            for i in range(len(members))
+        )
         assert all(found.layout.circuits[a, b] >= count for (a, b), count in ends.items())
 
     @settings(max_examples=60, deadline=None)
@@ -292,7 +385,9 @@ class TestEveryLayout:
 
     @pytest.mark.parametrize("variant", VARIANTS)
     def test_published_figures_of_dlrm_hold_on_its_own_graph(self, shared, variant):
-        read = load_graph((shared / "data" / "flexnet" / "100dlrm_16.fbuf").read_bytes(), "100dlrm_16.fbuf")
+        read = load_graph(
+            (shared / "data" / "flexnet" / "100dlrm_16.fbuf").read_bytes(), "100dlrm_16.fbuf"
+        )
         found = find_layout(traffic_of(read, 16), 4, variant)
         assert found.strides[16] == {"published": (1, 3, 5, 7), "released": (1, 5)}[variant]
         assert found.layout.circuits.sum(axis=1).tolist() == [4] * 16
@@ -302,9 +397,21 @@ class TestPaths:
     @settings(max_examples=80, deadline=None)
     @given(st.integers(3, 8), st.randoms(use_true_random=False))
     def test_k_shortest_paths_are_as_short_as_an_independent_search_finds(self, n, rng):
-        circuits = np.array([[int(a != b and rng.random() < 0.4) for b in range(n)] for a in range(n)], np.int32)
-        paths = list(islice(networkx.shortest_simple_paths(networkx.from_numpy_array(circuits, create_using=networkx.DiGraph),
-                                                           0, n - 1), 5)) if Network(circuits).connected(0, n - 1) else []
+        circuits = np.array(
+            [[int(a != b and rng.random() < 0.4) for b in range(n)] for a in range(n)], np.int32
+        )
+        paths = (
+            list(
+                islice(
+                    networkx.shortest_simple_paths(
+                        networkx.from_numpy_array(circuits, create_using=networkx.DiGraph), 0, n - 1
+                    ),
+                    5,
+                )
+            )
+            if Network(circuits).connected(0, n - 1)
+            else []
+        )
         if not paths:
             with pytest.raises(InputError, match=f"server 0 talks to server {n - 1}"):
                 Network(circuits).shortest_paths(0, n - 1)
@@ -317,9 +424,14 @@ class TestPaths:
     @given(demands(), st.integers(1, 4))
     def test_diameter_and_mean_hops_agree_with_an_independent_count(self, traffic, degree):
         found = find_layout(traffic, degree)
-        hops = [hop for source, row in networkx.all_pairs_shortest_path_length(
-            networkx.from_numpy_array(found.layout.circuits > 0, create_using=networkx.DiGraph)) for end, hop in row.items()
-            if end != source]
+        hops = [
+            hop
+            for source, row in networkx.all_pairs_shortest_path_length(
+                networkx.from_numpy_array(found.layout.circuits > 0, create_using=networkx.DiGraph)
+            )
+            for end, hop in row.items()
+            if end != source
+        ]
         n = traffic.servers
         assert found.hops.diameter == max(hops, default=0)
         assert found.hops.mean == pytest.approx(sum(hops) / len(hops) if hops else 0.0)
@@ -339,11 +451,14 @@ class TestPaths:
 class TestTraffic:
     def test_ring_bytes_and_pair_bytes_of_a_graph(self):
         members = (2, 0, 1)
-        tasks = [Task("sum", "all_reduce", (), members=members, size_bytes=9.0),
-                 Task("shards", "all_gather", (), members=members, size_bytes=9.0),
-                 Task("swap", "all_to_all", (), members=members, size_bytes=9.0),
-                 Task("one", "all_reduce", (), members=(3,), size_bytes=9.0), transfer("act", 0, 3, 1.0),
-                 Task("told", "communication", (), source=3, destination=0, duration_ms=2.0)]
+        tasks = [
+            Task("sum", "all_reduce", (), members=members, size_bytes=9.0),
+            Task("shards", "all_gather", (), members=members, size_bytes=9.0),
+            Task("swap", "all_to_all", (), members=members, size_bytes=9.0),
+            Task("one", "all_reduce", (), members=(3,), size_bytes=9.0),
+            transfer("act", 0, 3, 1.0),
+            Task("told", "communication", (), source=3, destination=0, duration_ms=2.0),
+        ]
         traffic = traffic_of(graph(*tasks), 4)
         assert traffic.all_reduce == {members: pytest.approx(2 * 2 / 3 * 9 + 2 / 3 * 9)}
         assert traffic.model_parallel[2, 0] == traffic.model_parallel[0, 1] == 3.0
@@ -352,7 +467,10 @@ class TestTraffic:
         assert (3, 0) in traffic.pairs
         assert len(traffic.pairs) == 3 * 2 + 2
 
-    @pytest.mark.parametrize("lowering", [Lowering(), Lowering(rings=2), Lowering(steps="stepwise"), Lowering(strides=(3,))])
+    @pytest.mark.parametrize(
+        "lowering",
+        [Lowering(), Lowering(rings=2), Lowering(steps="stepwise"), Lowering(strides=(3,))],
+    )
     def test_the_demand_does_not_depend_on_how_rings_were_lowered(self, lowering):
         tasks = [Task("sum", "all_reduce", (), members=(4, 0, 1, 3, 2), size_bytes=10.0)]
         traffic = traffic_of(graph(*tasks), 5, lowering)
@@ -366,10 +484,15 @@ class TestTraffic:
 class TestMutation:
     @staticmethod
     def job(*groups: tuple[int, ...]):
-        return graph(compute("a", 0, 1.0), compute("b", 1, 1.0),
-                     *(Task(f"s{i}", "all_reduce", ("a", "b"), members=members, size_bytes=840.0)
-                       for i, members in enumerate(groups)),
-                     compute("end", 0, 1.0, "s0"))
+        return graph(
+            compute("a", 0, 1.0),
+            compute("b", 1, 1.0),
+            *(
+                Task(f"s{i}", "all_reduce", ("a", "b"), members=members, size_bytes=840.0)
+                for i, members in enumerate(groups)
+            ),
+            compute("end", 0, 1.0, "s0"),
+        )
 
     @pytest.mark.parametrize("steps", ["fluid", "stepwise"])
     def test_one_group_moves_as_the_lowering_with_these_strides_would(self, steps):
@@ -379,23 +502,41 @@ class TestMutation:
         expected = lower(job, Lowering(rings=3, strides=(1, 3, 5), steps=steps))
         for name in ("ids", "task_kind", "lowered", "lowering"):
             assert getattr(moved, name) == getattr(expected, name)
-        for name in ("kind", "origin", "server", "source", "destination", "size_bytes", "duration_ms", "pred_ptr", "pred_idx"):
+        for name in (
+            "kind",
+            "origin",
+            "server",
+            "source",
+            "destination",
+            "size_bytes",
+            "duration_ms",
+            "pred_ptr",
+            "pred_idx",
+        ):
             np.testing.assert_array_equal(getattr(moved, name), getattr(expected, name))
 
     @pytest.mark.parametrize("variant", VARIANTS)
-    def test_groups_of_different_sizes_keep_their_bytes_and_every_transfer_has_a_route(self, variant):
+    def test_groups_of_different_sizes_keep_their_bytes_and_every_transfer_has_a_route(
+        self, variant
+    ):
         lowered = lower(self.job((0, 3, 6, 9), tuple(range(12)), (5, 1, 2)), Lowering(rings=2))
         found = find_layout(demand_of(lowered, 12), 4, variant)
         moved = on_rings(lowered, found)
         assert demand_of(moved, 12).all_reduce == pytest.approx(demand_of(lowered, 12).all_reduce)
-        sent = {pair for pair in zip(moved.source.tolist(), moved.destination.tolist(), strict=True) if pair[0] >= 0}
+        sent = {
+            pair
+            for pair in zip(moved.source.tolist(), moved.destination.tolist(), strict=True)
+            if pair[0] >= 0
+        }
         assert sent <= set(found.layout.routes)
         assert moved.digest != lowered.digest
 
     def test_parallel_circuits_carry_parallel_rings(self):
         lowered = lower(self.job((0, 1)))
         moved = on_rings(lowered, find_layout(demand_of(lowered, 2), 4))
-        assert Counter(zip(moved.source.tolist(), moved.destination.tolist(), strict=True))[0, 1] == 4
+        assert (
+            Counter(zip(moved.source.tolist(), moved.destination.tolist(), strict=True))[0, 1] == 4
+        )
 
     def test_another_group_is_refused(self):
         with pytest.raises(InputError, match=r"other groups than \(0, 1\)"):
@@ -403,11 +544,25 @@ class TestMutation:
 
 
 class TestWiring:
-    @given(st.integers(2, 8).flatmap(lambda n: st.lists(
-        st.tuples(st.integers(0, n - 1), st.integers(0, n - 1), st.booleans()).filter(lambda c: c[0] != c[1]), max_size=40)))
+    @given(
+        st.integers(2, 8).flatmap(
+            lambda n: st.lists(
+                st.tuples(st.integers(0, n - 1), st.integers(0, n - 1), st.booleans()).filter(
+                    lambda c: c[0] != c[1]
+                ),
+                max_size=40,
+            )
+        )
+    )
     def test_circuits_need_no_more_planes_than_the_busiest_server_has(self, circuits):
         wiring = wired(circuits)
-        busiest = max([*Counter(a for a, *_ in circuits).values(), *Counter(b for _, b, _ in circuits).values()], default=0)
+        busiest = max(
+            [
+                *Counter(a for a, *_ in circuits).values(),
+                *Counter(b for _, b, _ in circuits).values(),
+            ],
+            default=0,
+        )
         assert len(wiring) == len(circuits)
         assert wiring.plane.max(initial=-1) < max(1, busiest)
         for side in (wiring.source, wiring.destination):
@@ -415,10 +570,18 @@ class TestWiring:
 
 
 class TestBadInput:
-    @pytest.mark.parametrize(("degree", "variant", "told"), [
-        (0, "published", "degree: must be a whole number from 1"), (-1, "released", "degree"), (3, "released", "must be even"),
-        (2.0, "published", "whole number"), (True, "published", "whole number"), (10**6, "published", "to 4,096"),
-        (2, "secret", "variant: must be one of published, released")])
+    @pytest.mark.parametrize(
+        ("degree", "variant", "told"),
+        [
+            (0, "published", "degree: must be a whole number from 1"),
+            (-1, "released", "degree"),
+            (3, "released", "must be even"),
+            (2.0, "published", "whole number"),
+            (True, "published", "whole number"),
+            (10**6, "published", "to 4,096"),
+            (2, "secret", "variant: must be one of published, released"),
+        ],
+    )
     def test_a_degree_or_variant_that_cannot_be_is_named(self, degree, variant, told):
         with pytest.raises(InputError, match=told):
             find_layout(all_reduce_demand(4), degree, variant)
@@ -436,7 +599,12 @@ class TestBadInput:
 
 class TestCommand:
     def test_json_has_rings_links_diameter_and_mean_hops(self, capsys):
-        assert main(["topology", "--servers", "16", "--degree", "4", "--variant", "released", "--json"]) == 0
+        assert (
+            main(
+                ["topology", "--servers", "16", "--degree", "4", "--variant", "released", "--json"]
+            )
+            == 0
+        )
         told = json.loads(capsys.readouterr().out)
         assert told["rings"] == {"16": [1, 5]}
         assert told["diameter"] == 4
@@ -448,22 +616,46 @@ class TestCommand:
         from topox_core.graph.files import dump_graph_json
 
         file = tmp_path / "g.json"
-        file.write_bytes(dump_graph_json(graph(transfer("act", 0, 2, 1.0), transfer("grad", 2, 0, 1.0))))
-        assert main(["topology", "--servers", "4", "--degree", "2", "--graph", str(file), "--json"]) == 0
+        file.write_bytes(
+            dump_graph_json(graph(transfer("act", 0, 2, 1.0), transfer("grad", 2, 0, 1.0)))
+        )
+        assert (
+            main(["topology", "--servers", "4", "--degree", "2", "--graph", str(file), "--json"])
+            == 0
+        )
         told = json.loads(capsys.readouterr().out)
         assert told["rings"] == {}
-        assert told["links"] == [{"source": 0, "destination": 2, "circuits": 2}, {"source": 2, "destination": 0, "circuits": 2}]
+        assert told["links"] == [
+            {"source": 0, "destination": 2, "circuits": 2},
+            {"source": 2, "destination": 0, "circuits": 2},
+        ]
         assert main(["topology", "--servers", "4", "--degree", "2", "--graph", str(file)]) == 0
         assert "0>2 x2 2>0 x2" in capsys.readouterr().out
 
-    @pytest.mark.parametrize(("arguments", "told"), [
-        (["--servers", "16", "--degree", "0"], "field --degree: must be a whole number from 1 to 4,096 (got 0)"),
-        (["--servers", "16", "--degree", "3", "--variant", "released"], "field --degree: must be even"),
-        (["--servers", "0", "--degree", "2"], "field --servers: must be a whole number from 1"),
-        (["--servers", "16", "--degree", "4", "--variant", "x"], "field --variant: must be one of published, released"),
-        (["--servers", "16", "--degree", "four"], "--degree: must be a whole number"),
-        (["--servers", "16"], "--degree"),
-        (["--servers", "16", "--degree", "4", "--graph", "none.json"], "none.json: cannot be read")])
+    @pytest.mark.parametrize(
+        ("arguments", "told"),
+        [
+            (
+                ["--servers", "16", "--degree", "0"],
+                "field --degree: must be a whole number from 1 to 4,096 (got 0)",
+            ),
+            (
+                ["--servers", "16", "--degree", "3", "--variant", "released"],
+                "field --degree: must be even",
+            ),
+            (["--servers", "0", "--degree", "2"], "field --servers: must be a whole number from 1"),
+            (
+                ["--servers", "16", "--degree", "4", "--variant", "x"],
+                "field --variant: must be one of published, released",
+            ),
+            (["--servers", "16", "--degree", "four"], "--degree: must be a whole number"),
+            (["--servers", "16"], "--degree"),
+            (
+                ["--servers", "16", "--degree", "4", "--graph", "none.json"],
+                "none.json: cannot be read",
+            ),
+        ],
+    )
     def test_a_mistake_gets_one_clear_line(self, arguments, told, capsys):
         assert main(["topology", *arguments]) == 2
         printed = capsys.readouterr()

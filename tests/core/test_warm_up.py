@@ -16,7 +16,9 @@ def compiled_versions() -> dict[str, int]:
     """How many versions, one for each combination of argument types, every kernel has been compiled to."""
     versions: dict[str, int] = {}
     for module in pkgutil.iter_modules(kernels.__path__):
-        for name, value in vars(importlib.import_module(f"{kernels.__name__}.{module.name}")).items():
+        for name, value in vars(
+            importlib.import_module(f"{kernels.__name__}.{module.name}")
+        ).items():
             if hasattr(value, "signatures"):
                 versions[f"{module.name}.{name}"] = len(value.signatures)
     return versions
@@ -28,7 +30,11 @@ def test_after_warming_up_no_schedule_compiles_anything_more() -> None:
     assert seconds > 0
     assert sum(ready.values()) > 0
     graph, cluster = load_sample("blackboard")
-    for settings in (Settings.of("physical"), Settings.of("physical", circuits="per-slot"), Settings.of("paper")):
+    for settings in (
+        Settings.of("physical"),
+        Settings.of("physical", circuits="per-slot"),
+        Settings.of("paper"),
+    ):
         quick(graph, cluster.changed(reconfiguration_ms=0.0), settings)
         quick(graph, cluster.changed(reconfiguration_ms=0.0, duplex="half"), settings)
     assert compiled_versions() == ready

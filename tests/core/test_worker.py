@@ -36,7 +36,9 @@ def easy_problem() -> Problem:
 
 def long_problem() -> Problem:
     """Far too hard to prove while a test lasts."""
-    return random_problem(0, Fabric(servers=5, half_duplex=True), tasks=120, longest=9, density=0.02)
+    return random_problem(
+        0, Fabric(servers=5, half_duplex=True), tasks=120, longest=9, density=0.02
+    )
 
 
 def makespan(problem: Problem, start: np.ndarray) -> int:
@@ -69,7 +71,11 @@ def test_a_process_finds_what_the_engine_finds(engine, solve):
     heard: list[Progress] = []
     answer = solve_in_process(engine, problem, Limits(time_limit_s=60), on_progress=heard.append)
     here = solve(problem, Limits(time_limit_s=60))
-    assert (answer.bound, answer.stopped_by, answer.bound_by) == (here.bound, "proof", here.bound_by)
+    assert (answer.bound, answer.stopped_by, answer.bound_by) == (
+        here.bound,
+        "proof",
+        here.bound_by,
+    )
     assert makespan(problem, answer.start) == answer.bound
     assert heard
     assert heard[-1].incumbent == heard[-1].bound == answer.bound
@@ -78,9 +84,17 @@ def test_a_process_finds_what_the_engine_finds(engine, solve):
 def test_a_process_finds_what_cp_sat_finds():
     problem = easy_problem()
     answer = solve_in_process("cpsat", problem, Limits(time_limit_s=60))
-    here, = solved_by_cpsat([problem], Limits(time_limit_s=60))
-    assert (answer.bound, answer.stopped_by, answer.bound_by) == (here.bound, "proof", here.bound_by)
-    assert makespan(problem, answer.start) == answer.bound == solve_highs(problem, Limits(time_limit_s=60)).bound
+    (here,) = solved_by_cpsat([problem], Limits(time_limit_s=60))
+    assert (answer.bound, answer.stopped_by, answer.bound_by) == (
+        here.bound,
+        "proof",
+        here.bound_by,
+    )
+    assert (
+        makespan(problem, answer.start)
+        == answer.bound
+        == solve_highs(problem, Limits(time_limit_s=60)).bound
+    )
 
 
 def test_a_schedule_that_is_offered_survives_the_journey_and_any_other_line_means_stop():
@@ -95,7 +109,9 @@ def test_a_schedule_that_is_offered_survives_the_journey_and_any_other_line_mean
 
 def test_a_request_survives_the_journey():
     problem = random_problem(3, Fabric(shares=True), tasks=8, ticks_per_slot=4)
-    limits = Limits(time_limit_s=3.5, gap=0.01, seed=7, threads=2, bound=5, start=serial_schedule(problem))
+    limits = Limits(
+        time_limit_s=3.5, gap=0.01, seed=7, threads=2, bound=5, start=serial_schedule(problem)
+    )
     engine, arrived, told = wire.read_request(wire.request("highs", problem, limits))
     assert engine == "highs"
     for field in problem.__dataclass_fields__:
@@ -109,7 +125,13 @@ def test_a_request_survives_the_journey():
         else:
             assert there == here
     assert np.array_equal(told.start, limits.start)
-    assert (told.time_limit_s, told.gap, told.seed, told.threads, told.bound) == (3.5, 0.01, 7, 2, 5)
+    assert (told.time_limit_s, told.gap, told.seed, told.threads, told.bound) == (
+        3.5,
+        0.01,
+        7,
+        2,
+        5,
+    )
 
 
 def test_polling_never_waits_and_tells_each_piece_once():
@@ -140,7 +162,13 @@ def test_cancelling_keeps_the_schedule_and_the_bound(engine):
 def test_a_solve_in_a_process_is_cancelled_by_stop():
     problem = long_problem()
     heard: list[Progress] = []
-    answer = solve_in_process("highs", problem, Limits(time_limit_s=60), stop=lambda: bool(heard), on_progress=heard.append)
+    answer = solve_in_process(
+        "highs",
+        problem,
+        Limits(time_limit_s=60),
+        stop=lambda: bool(heard),
+        on_progress=heard.append,
+    )
     assert answer.stopped_by == "cancelled"
     assert violation(problem, answer.start) is None
 
@@ -158,7 +186,11 @@ def test_a_child_that_overshoots_its_limit_is_killed_and_what_it_said_is_kept():
     problem = easy_problem()
     start = serial_schedule(problem)
     bound = critical_path(problem)
-    said = wire.progress_event(Progress(0.1, makespan(problem, start), bound, "child", start)).decode().strip()
+    said = (
+        wire.progress_event(Progress(0.1, makespan(problem, start), bound, "child", start))
+        .decode()
+        .strip()
+    )
     command = saying('{"event":"ready"}', said, then="time.sleep(600)")
     with SolverProcess("highs", problem, Limits(time_limit_s=0.1), command) as process:
         answer = finished(process)
@@ -168,7 +200,9 @@ def test_a_child_that_overshoots_its_limit_is_killed_and_what_it_said_is_kept():
 
 
 def test_a_child_that_does_not_listen_is_killed_on_cancel():
-    with SolverProcess("highs", easy_problem(), Limits(), saying('{"event":"ready"}', then="time.sleep(600)")) as process:
+    with SolverProcess(
+        "highs", easy_problem(), Limits(), saying('{"event":"ready"}', then="time.sleep(600)")
+    ) as process:
         process.cancel()
         assert finished(process).stopped_by == "cancelled"
         wait_until(lambda: process._process.poll() is not None)
@@ -189,11 +223,20 @@ def test_a_killed_child_is_reported_and_the_last_schedule_kept():
     assert makespan(problem, answer.start) == best
 
 
-@pytest.mark.parametrize("line", [
-    "Segmentation fault", "{}", "[1, 2]", '{"event": "dance"}', '{"event": "incumbent"}', '{"event": "done", "start": 3}',
-    '{"event": "bound", "elapsed_s": 0, "incumbent": null, "bound": "high", "source": "x"}', "[" * 10_000,
-    '{"event": "bound", "elapsed_s": 0.1, "incumbent": null, "bound": 1000000, "source": "x", "start": null}',
-])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Segmentation fault",
+        "{}",
+        "[1, 2]",
+        '{"event": "dance"}',
+        '{"event": "incumbent"}',
+        '{"event": "done", "start": 3}',
+        '{"event": "bound", "elapsed_s": 0, "incumbent": null, "bound": "high", "source": "x"}',
+        "[" * 10_000,
+        '{"event": "bound", "elapsed_s": 0.1, "incumbent": null, "bound": 1000000, "source": "x", "start": null}',
+    ],
+)
 def test_a_child_that_talks_nonsense_is_stopped_and_the_schedule_given_is_kept(line):
     problem = easy_problem()
     start = serial_schedule(problem)
@@ -208,8 +251,13 @@ def test_a_child_that_talks_nonsense_is_stopped_and_the_schedule_given_is_kept(l
 def test_a_schedule_that_breaks_a_rule_is_not_believed():
     problem = build([2, 2], {0: (0, 1), 1: (0, 2)})
     good, bad = np.array([0, 2]), np.array([0, 1])
-    told = [wire.progress_event(Progress(0.1, 0, 2, "child", start)).decode().strip() for start in (good, bad)]
-    with SolverProcess("highs", problem, Limits(time_limit_s=60), saying('{"event":"ready"}', *told)) as process:
+    told = [
+        wire.progress_event(Progress(0.1, 0, 2, "child", start)).decode().strip()
+        for start in (good, bad)
+    ]
+    with SolverProcess(
+        "highs", problem, Limits(time_limit_s=60), saying('{"event":"ready"}', *told)
+    ) as process:
         answer = finished(process)
     assert answer.stopped_by == "failed"
     assert "more than 1 of out-ports of server 0 in slot 1" in answer.message
@@ -217,24 +265,33 @@ def test_a_schedule_that_breaks_a_rule_is_not_believed():
 
 
 def test_a_child_that_ends_early_without_a_word_is_reported():
-    with SolverProcess("highs", easy_problem(), Limits(), (sys.executable, "-c", "raise SystemExit(7)")) as process:
+    with SolverProcess(
+        "highs", easy_problem(), Limits(), (sys.executable, "-c", "raise SystemExit(7)")
+    ) as process:
         answer = finished(process)
     assert (answer.start, answer.stopped_by) == (None, "failed")
     assert answer.message == "the solver process ended (exit code 7) before it was done"
 
 
 def test_an_engine_that_refuses_the_problem_says_so_as_bad_input():
-    problem = random_problem(1, Fabric(servers=16, switches=8, ports_per_server=8), tasks=300, longest=40, density=0.01)
+    problem = random_problem(
+        1, Fabric(servers=16, switches=8, ports_per_server=8), tasks=300, longest=40, density=0.01
+    )
     with pytest.raises(InputError, match="settings, field engine: the printed model would have"):
         solve_in_process("printed", problem, Limits())
 
 
 def test_two_solves_at_once_do_not_disturb_each_other():
-    problems = [easy_problem(), random_problem(111, Fabric(servers=3, half_duplex=True), tasks=9, density=0.12)]
+    problems = [
+        easy_problem(),
+        random_problem(111, Fabric(servers=3, half_duplex=True), tasks=9, density=0.12),
+    ]
     optima = [solve_highs(problem, Limits(time_limit_s=60)).bound for problem in problems]
     with SolverProcess("highs", long_problem(), Limits(time_limit_s=60)) as busy:
         heard_from(busy)
-        processes = [SolverProcess("highs", problem, Limits(time_limit_s=60)) for problem in problems]
+        processes = [
+            SolverProcess("highs", problem, Limits(time_limit_s=60)) for problem in problems
+        ]
         assert [finished(process).bound for process in processes] == optima
         assert busy.running
 
@@ -248,7 +305,11 @@ def test_closing_ends_the_child():
 
 
 def test_the_child_ends_when_its_parent_dies():
-    parent = subprocess.Popen([sys.executable, "-c", f"""
+    parent = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            f"""
 import sys, time
 sys.path.insert(0, {str(ROOT)!r})
 from tests.core.test_worker import heard_from, long_problem
@@ -258,7 +319,10 @@ process = SolverProcess("highs", long_problem(), Limits(time_limit_s=300))
 heard_from(process)
 print(process.pid, flush=True)
 time.sleep(300)
-"""], stdout=subprocess.PIPE)
+""",
+        ],
+        stdout=subprocess.PIPE,
+    )
     child = int(parent.stdout.readline())
     os.kill(child, 0)
     parent.kill()
@@ -276,18 +340,32 @@ time.sleep(300)
 def test_the_worker_speaks_its_protocol_and_nothing_else():
     problem = easy_problem()
     request = wire.request("highs", problem, Limits(time_limit_s=60))
-    ran = subprocess.run([sys.executable, "-m", "topox_core.worker"], input=request, capture_output=True, cwd=ROOT,
-                         timeout=PATIENCE_S, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-m", "topox_core.worker"],
+        input=request,
+        capture_output=True,
+        cwd=ROOT,
+        timeout=PATIENCE_S,
+        check=False,
+    )
     events = [json.loads(line) for line in ran.stdout.splitlines()]
     assert events[0] == {"event": "ready"}
     assert events[-1]["event"] == "done"
     assert {event["event"] for event in events[1:-1]} <= {"incumbent", "bound"}
 
 
-@pytest.mark.parametrize("request_line", [b"", b"hello\n", b"{}\n", wire.request("nobody", build([1]), Limits())])
+@pytest.mark.parametrize(
+    "request_line", [b"", b"hello\n", b"{}\n", wire.request("nobody", build([1]), Limits())]
+)
 def test_a_worker_given_nonsense_says_so(request_line):
-    ran = subprocess.run([sys.executable, "-m", "topox_core.worker"], input=request_line, capture_output=True, cwd=ROOT,
-                         timeout=PATIENCE_S, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-m", "topox_core.worker"],
+        input=request_line,
+        capture_output=True,
+        cwd=ROOT,
+        timeout=PATIENCE_S,
+        check=False,
+    )
     assert ran.returncode == 1
     event = json.loads(ran.stdout)
     assert event["event"] == "failed"

@@ -15,7 +15,14 @@ from topox_core.workloads.arithmetic import Transformer
 from topox_core.workloads.catalogue import MAX_TASKS, WORKLOADS, generate
 from topox_core.workloads.pipeline import order
 
-LLAMA3_8B = Transformer(layers=32, hidden=4096, vocabulary=128256, feed_forward=14336, feed_forward_matrices=3, key_value=1024)
+LLAMA3_8B = Transformer(
+    layers=32,
+    hidden=4096,
+    vocabulary=128256,
+    feed_forward=14336,
+    feed_forward_matrices=3,
+    key_value=1024,
+)
 SMALL = {"llama3-70b": {"replicas": 2}, "fsdp": {"layers": 3}}
 
 
@@ -28,15 +35,23 @@ def busy_ms(graph: TaskGraph) -> list[float]:
 
 
 def network_all_reduces(graph: TaskGraph) -> list[float]:
-    return sorted(t.size_bytes or 0.0 for t in graph.tasks if t.kind == "all_reduce" and len(t.members or ()) > 1)
+    return sorted(
+        t.size_bytes or 0.0
+        for t in graph.tasks
+        if t.kind == "all_reduce" and len(t.members or ()) > 1
+    )
 
 
 def transfers(graph: TaskGraph) -> Counter[tuple[int | None, int | None, float | None]]:
-    return Counter((t.source, t.destination, t.size_bytes) for t in graph.tasks if "communication" in t.kind)
+    return Counter(
+        (t.source, t.destination, t.size_bytes) for t in graph.tasks if "communication" in t.kind
+    )
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
-def test_every_workload_fits_its_cluster_and_the_same_choices_give_the_same_bytes(name: str) -> None:
+def test_every_workload_fits_its_cluster_and_the_same_choices_give_the_same_bytes(
+    name: str,
+) -> None:
     graph, cluster = generate(name, SMALL.get(name, {}))
     check_fits(graph, cluster)
     again, _ = generate(name, {k: str(v) for k, v in SMALL.get(name, {}).items()})
@@ -64,7 +79,13 @@ def test_dlrm_no_2_is_the_graph_that_topoopt_published(shared: Path) -> None:
     assert network_all_reduces(ours) == network_all_reduces(theirs)
     assert sorted(busy_ms(ours)) == pytest.approx(sorted(busy_ms(theirs)), rel=1e-6)
     kinds = [Counter(t.kind for t in g.tasks) for g in (ours, theirs)]
-    assert kinds[0]["forward"] == kinds[1]["forward"] == kinds[0]["backward"] == kinds[1]["backward"] == 400
+    assert (
+        kinds[0]["forward"]
+        == kinds[1]["forward"]
+        == kinds[0]["backward"]
+        == kinds[1]["backward"]
+        == 400
+    )
     known: list[Facts] = [facts(g, cluster) for g in (ours, theirs)]
     assert known[0].critical_path_ms == pytest.approx(known[1].critical_path_ms, rel=1e-6)
     assert known[0].bytes_total == pytest.approx(known[1].bytes_total)
@@ -75,14 +96,19 @@ def test_dlrm_no_1_has_the_tables_and_pairs_of_the_published_graph(shared: Path)
     assert cluster.servers == 128
     file = shared / "data" / "flexnet" / "100dlrm_128.fbuf"
     theirs = load_graph(file.read_bytes(), file.name)
-    # The published graph comes from a search: tables on other servers, two layers on fewer. Sizes and counts are the same.
-    pieces = [sum(n for pair, n in transfers(g).items() if pair[2] == 524_288) for g in (ours, theirs)]
+    # The published graph comes from a search: tables on other servers, two layers on fewer. Sizes
+    # and counts are the same.
+    pieces = [
+        sum(n for pair, n in transfers(g).items() if pair[2] == 524_288) for g in (ours, theirs)
+    ]
     assert pieces == [64 * 127 * 2] * 2
     assert network_all_reduces(ours) == network_all_reduces(theirs)
 
 
 def test_dlrm_elements_of_four_bytes_halve_what_the_tables_send() -> None:
-    by_bytes = [facts(*generate("dlrm", {"mp_element_bytes": b})).bytes_by_parallelism for b in (8, 4)]
+    by_bytes = [
+        facts(*generate("dlrm", {"mp_element_bytes": b})).bytes_by_parallelism for b in (8, 4)
+    ]
     assert by_bytes[0]["mp"] == 2 * by_bytes[1]["mp"]
     assert by_bytes[0]["dp"] == by_bytes[1]["dp"]
 
@@ -91,7 +117,10 @@ def test_llama_3_8b_has_its_published_number_of_parameters() -> None:
     assert LLAMA3_8B.layer_matrix_parameters == 218_103_808
     assert LLAMA3_8B.parameters == 8_030_261_248
     for stages in (1, 3, 4, 32):
-        assert sum(LLAMA3_8B.stage_parameters(s, stages) for s in range(stages)) == LLAMA3_8B.parameters
+        assert (
+            sum(LLAMA3_8B.stage_parameters(s, stages) for s in range(stages))
+            == LLAMA3_8B.parameters
+        )
     assert sum(LLAMA3_8B.stage_layers(s, 5) for s in range(5)) == 32
 
 
@@ -99,15 +128,23 @@ def test_forward_operations_are_two_a_weight_and_token_and_the_scores() -> None:
     tokens, sequence = 16384, 8192
     weights = 32 * 218_103_808 + 128256 * 4096
     scores = 32 * 4 * sequence * 4096
-    assert sum(LLAMA3_8B.stage_forward_flop(s, 4, tokens, sequence) for s in range(4)) == tokens * (2 * weights + scores)
+    assert sum(LLAMA3_8B.stage_forward_flop(s, 4, tokens, sequence) for s in range(4)) == tokens * (
+        2 * weights + scores
+    )
 
 
 @pytest.mark.parametrize(("stages", "microbatches"), [(1, 3), (4, 8), (4, 2), (6, 6)])
-def test_1f1b_keeps_no_more_microbatches_in_flight_than_stages_follow(stages: int, microbatches: int) -> None:
+def test_1f1b_keeps_no_more_microbatches_in_flight_than_stages_follow(
+    stages: int, microbatches: int
+) -> None:
     for stage in range(stages):
         work = order(stage, stages, microbatches, "1f1b")
         assert sorted(work) == sorted((way, m) for way in "fb" for m in range(microbatches))
-        assert [m for way, m in work if way == "f"] == [m for way, m in work if way == "b"] == list(range(microbatches))
+        assert (
+            [m for way, m in work if way == "f"]
+            == [m for way, m in work if way == "b"]
+            == list(range(microbatches))
+        )
         in_flight, most = 0, 0
         for way, _ in work:
             in_flight += 1 if way == "f" else -1
@@ -116,14 +153,29 @@ def test_1f1b_keeps_no_more_microbatches_in_flight_than_stages_follow(stages: in
 
 
 @pytest.mark.parametrize("schedule", ["1f1b", "afab"])
-def test_a_pipeline_on_a_free_network_takes_microbatches_plus_stages_minus_one(schedule: str) -> None:
+def test_a_pipeline_on_a_free_network_takes_microbatches_plus_stages_minus_one(
+    schedule: str,
+) -> None:
     stages, microbatches = 4, 6
     # A vocabulary of one token makes all stages equal but for one part in ten million.
-    graph, cluster = generate("pipeline", {"stages": stages, "replicas": 1, "microbatches": microbatches, "vocabulary": 1,
-                                           "schedule": schedule, "port_gbps": 1e6})
+    graph, cluster = generate(
+        "pipeline",
+        {
+            "stages": stages,
+            "replicas": 1,
+            "microbatches": microbatches,
+            "vocabulary": 1,
+            "schedule": schedule,
+            "port_gbps": 1e6,
+        },
+    )
     first = {t.kind: t.duration_ms or 0.0 for t in graph.tasks if t.stage == 0}
-    expected = (microbatches + stages - 1) * (first["forward"] + first["backward"]) + first["update"]
-    assert facts(graph, cluster.changed(port_gbps=1e12)).critical_path_ms == pytest.approx(expected, rel=1e-4)
+    expected = (microbatches + stages - 1) * (first["forward"] + first["backward"]) + first[
+        "update"
+    ]
+    assert facts(graph, cluster.changed(port_gbps=1e12)).critical_path_ms == pytest.approx(
+        expected, rel=1e-4
+    )
 
 
 def test_a_pipeline_sends_every_activation_on_and_every_gradient_back() -> None:
@@ -131,14 +183,22 @@ def test_a_pipeline_sends_every_activation_on_and_every_gradient_back() -> None:
     activation = 8192 * 4096 * 2
     hops = Counter((t.source, t.destination) for t in graph.tasks if t.kind == "communication")
     assert {t.size_bytes for t in graph.tasks if t.kind == "communication"} == {activation}
-    assert hops == {(r * 4 + a, r * 4 + b): 8 for r in range(2) for a, b in [(0, 1), (1, 2), (2, 3), (1, 0), (2, 1), (3, 2)]}
+    assert hops == {
+        (r * 4 + a, r * 4 + b): 8
+        for r in range(2)
+        for a, b in [(0, 1), (1, 2), (2, 3), (1, 0), (2, 1), (3, 2)]
+    }
     assert facts(graph, cluster).bytes_by_parallelism["dp"] == 2 * 4 * LLAMA3_8B.parameters
 
 
 def test_recomputing_makes_the_backward_pass_three_forward_passes() -> None:
-    plain, again = (busy_ms(generate("gpt-small", {"recompute": word})[0]) for word in ("no", "yes"))
+    plain, again = (
+        busy_ms(generate("gpt-small", {"recompute": word})[0]) for word in ("no", "yes")
+    )
     updates = [t.duration_ms or 0.0 for t in generate("gpt-small")[0].tasks if t.kind == "update"]
-    forward_and_back = [(p - u, a - u) for p, a, u in zip(plain[:4], again[:4], updates[0::2], strict=True)]
+    forward_and_back = [
+        (p - u, a - u) for p, a, u in zip(plain[:4], again[:4], updates[0::2], strict=True)
+    ]
     assert all(a / p == pytest.approx(4 / 3, rel=1e-5) for p, a in forward_and_back)
 
 
@@ -151,11 +211,15 @@ def test_sharded_training_gathers_every_layer_twice_and_scatters_it_once() -> No
 
 
 def test_prefetching_sharded_weights_shortens_the_critical_path() -> None:
-    paths = [facts(*generate("fsdp", {"layers": 6, "prefetch": p})).critical_path_ms for p in (0, 1, 6)]
+    paths = [
+        facts(*generate("fsdp", {"layers": 6, "prefetch": p})).critical_path_ms for p in (0, 1, 6)
+    ]
     assert paths[0] > paths[1] >= paths[2]
 
 
-def test_experts_exchange_four_times_a_layer_and_uneven_choice_moves_the_load_not_the_work() -> None:
+def test_experts_exchange_four_times_a_layer_and_uneven_choice_moves_the_load_not_the_work() -> (
+    None
+):
     choices = {"servers": 4, "layers": 3, "microbatches": 2}
     even, cluster = generate("moe", choices)
     assert sum(t.kind == "all_to_all" for t in even.tasks) == 4 * 3 * 2
@@ -175,22 +239,52 @@ def test_what_goes_to_the_experts_comes_home_again() -> None:
         for j in range(3):
             if i != j:
                 there, home = size[f"f.attendx.m0.l0.{i}-{j}"], size[f"f.expertx.m0.l0.{j}-{i}"]
-                assert there == home == size[f"f.headx.m0.l0.{i}-{j}"] == size[f"b.expertx.m0.l0.{j}-{i}"]
+                assert (
+                    there
+                    == home
+                    == size[f"f.headx.m0.l0.{i}-{j}"]
+                    == size[f"b.expertx.m0.l0.{j}-{i}"]
+                )
 
 
-@pytest.mark.parametrize(("name", "values", "words"), [
-    ("dlmr", {}, "workload, field name: must be one of dlrm, "),
-    ("dlrm", {"gpus": 3}, "workload dlrm, field gpus: unknown parameter"),
-    ("dlrm", {"configuration": "3"}, "field configuration: must be one of 1, 2 (got 3)"),
-    ("dlrm", {"port_gbps": "fast"}, "field port_gbps: must be a number from 0.001 to 1,000,000 (got fast)"),
-    ("dlrm", {"port_gbps": "nan"}, "(got nan)"),
-    ("moe", {"servers": "2.5"}, "field servers: must be a whole number from 2 to 512 (got 2.5)"),
-    ("moe", {"servers": True}, "(got True)"),
-    ("pipeline", {"schedule": "gpipe"}, "field schedule: must be one of 1f1b, afab (got gpipe)"),
-    ("gpt-small", {"stages": 13}, "workload gpt-small, field stages: must be at most the number of layers, 12 (got 13)"),
-    ("random-layered", {"layers": 100_000, "width": 10_000}, f"would have more than {MAX_TASKS:,} tasks"),
-])
-def test_a_bad_choice_gets_one_line_that_names_it(name: str, values: dict[str, object], words: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("dlmr", {}, "workload, field name: must be one of dlrm, "),
+        ("dlrm", {"gpus": 3}, "workload dlrm, field gpus: unknown parameter"),
+        ("dlrm", {"configuration": "3"}, "field configuration: must be one of 1, 2 (got 3)"),
+        (
+            "dlrm",
+            {"port_gbps": "fast"},
+            "field port_gbps: must be a number from 0.001 to 1,000,000 (got fast)",
+        ),
+        ("dlrm", {"port_gbps": "nan"}, "(got nan)"),
+        (
+            "moe",
+            {"servers": "2.5"},
+            "field servers: must be a whole number from 2 to 512 (got 2.5)",
+        ),
+        ("moe", {"servers": True}, "(got True)"),
+        (
+            "pipeline",
+            {"schedule": "gpipe"},
+            "field schedule: must be one of 1f1b, afab (got gpipe)",
+        ),
+        (
+            "gpt-small",
+            {"stages": 13},
+            "workload gpt-small, field stages: must be at most the number of layers, 12 (got 13)",
+        ),
+        (
+            "random-layered",
+            {"layers": 100_000, "width": 10_000},
+            f"would have more than {MAX_TASKS:,} tasks",
+        ),
+    ],
+)
+def test_a_bad_choice_gets_one_line_that_names_it(
+    name: str, values: dict[str, object], words: str
+) -> None:
     with pytest.raises(InputError) as caught:
         generate(name, values)
     assert words in str(caught.value)
@@ -199,10 +293,15 @@ def test_a_bad_choice_gets_one_line_that_names_it(name: str, values: dict[str, o
 
 def test_changed_choices_show_in_the_name_of_the_graph() -> None:
     assert generate("dlrm")[0].name == "DLRM (TOPO-X Table II)"
-    assert generate("dlrm", {"mp_element_bytes": "4"})[0].name == "DLRM (TOPO-X Table II) (mp_element_bytes=4)"
+    assert (
+        generate("dlrm", {"mp_element_bytes": "4"})[0].name
+        == "DLRM (TOPO-X Table II) (mp_element_bytes=4)"
+    )
 
 
 def test_the_page_on_workloads_names_every_workload_and_parameter() -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs" / "workloads.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[2] / "docs" / "workloads.md").read_text(
+        encoding="utf-8"
+    )
     words = set(WORKLOADS) | {p.key for w in WORKLOADS.values() for p in w.parameters}
     assert [word for word in sorted(words) if f"`{word}`" not in page] == []

@@ -20,8 +20,15 @@ from playwright.sync_api import Browser, Error, sync_playwright
 from tests.e2e.tab import LAPTOP, Tab
 
 ROOT = Path(__file__).resolve().parents[2]
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync"]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 START_S = 60
 NewTab = Callable[..., Tab]
 
@@ -55,12 +62,15 @@ def without_browser(reason: str) -> None:
 def chromium_path() -> str:
     path = installed()
     if path is None:
-        without_browser("there is no Chromium here (Debian, Ubuntu: apt-get install chromium; or name one in CHROMIUM)")
+        without_browser(
+            "there is no Chromium here (Debian, Ubuntu: apt-get install chromium; or name one in CHROMIUM)"
+        )
     assert path is not None
     return path
 
 
-# A package's scope, not a session's: playwright keeps an event loop running that tests elsewhere should not meet.
+# A package's scope, not a session's: playwright keeps an event loop running that tests elsewhere
+# should not meet.
 @pytest.fixture(scope="package")
 def chromium(chromium_path: str) -> Iterator[Browser]:
     with sync_playwright() as playwright:
@@ -81,8 +91,25 @@ def server(chromium_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     base = f"http://127.0.0.1:{port}"
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "streamlit", "run", "app.py", "--server.address", "127.0.0.1", "--server.port", str(port),
-             "--server.headless", "true", "--server.fileWatcherType", "none"], cwd=ROOT, stdout=out, stderr=subprocess.STDOUT)
+            [
+                sys.executable,
+                "-m",
+                "streamlit",
+                "run",
+                "app.py",
+                "--server.address",
+                "127.0.0.1",
+                "--server.port",
+                str(port),
+                "--server.headless",
+                "true",
+                "--server.fileWatcherType",
+                "none",
+            ],
+            cwd=ROOT,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
     try:
         wait_until_it_answers(process, base, log)
         yield Server(base, process.pid, log)

@@ -9,11 +9,13 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, Response, expect
 
-# Nothing here is a claim about speed: a busy machine may take its time, a page that hangs may not take for ever.
+# Nothing here is a claim about speed: a busy machine may take its time, a page that hangs may not
+# take for ever.
 PATIENCE_MS = 90_000
 LAPTOP = {"width": 1366, "height": 768}
 
-# The page is still when the script has ended, nothing is greyed out or in waiting, and every chart has been drawn.
+# The page is still when the script has ended, nothing is greyed out or in waiting, and every chart
+# has been drawn.
 STILL = """() => {
   const app = document.querySelector('[data-testid="stApp"]');
   if (!app || app.dataset.testConnectionState !== 'CONNECTED' || app.dataset.testScriptState !== 'notRunning') return false;
@@ -50,7 +52,8 @@ class Tab:
             self._complain(message.text)
 
     def _see(self, response: Response) -> None:
-        # Opened at a page other than the first, Streamlit asks for its server below that page's address before it finds it.
+        # Opened at a page other than the first, Streamlit asks for its server below that page's
+        # address before it finds it.
         if response.status >= 400 and "/_stcore/" not in response.url:
             self._complain(f"{response.status} {response.url}")
 
@@ -61,7 +64,11 @@ class Tab:
     def outside(self) -> list[str]:
         """Return the addresses asked for that are not the workbench's own (nor made within the page)."""
         own = urlsplit(self.base).netloc
-        return [url for url in self.requests if urlsplit(url).scheme not in ("data", "blob") and urlsplit(url).netloc != own]
+        return [
+            url
+            for url in self.requests
+            if urlsplit(url).scheme not in ("data", "blob") and urlsplit(url).netloc != own
+        ]
 
     def open(self, address: str = "/") -> Tab:
         """Go to an address of the workbench, as if it had been typed in, and wait until the page is still."""
@@ -104,7 +111,9 @@ class Tab:
     def kpi(self, name: str) -> Locator:
         """Return the value under a KPI's name."""
         label = self.page.get_by_test_id("stMetricLabel").get_by_text(name, exact=True)
-        return self.page.get_by_test_id("stMetric").filter(has=label).get_by_test_id("stMetricValue")
+        return (
+            self.page.get_by_test_id("stMetric").filter(has=label).get_by_test_id("stMetricValue")
+        )
 
     def slider(self, key: str) -> Locator:
         """Return the first handle of the slider of a choice."""
@@ -127,7 +136,9 @@ class Tab:
 
     def go_to(self, page_name: str) -> Tab:
         """Follow a link of the sidebar."""
-        self.page.get_by_test_id("stSidebar").get_by_role("link", name=page_name, exact=True).click()
+        self.page.get_by_test_id("stSidebar").get_by_role(
+            "link", name=page_name, exact=True
+        ).click()
         self.page.wait_for_function("name => document.title.startsWith(name)", arg=page_name)
         return self.still()
 
@@ -136,12 +147,12 @@ class Tab:
 
     def marks(self, key: str) -> list[Any]:
         """Return what the traces of a chart say of their marks (customdata), as plotly holds it in the browser."""
-        says = self.chart(key).evaluate("chart => JSON.stringify(chart.data.map(trace => trace.customdata || []))")
+        says = self.chart(key).evaluate(
+            "chart => JSON.stringify(chart.data.map(trace => trace.customdata || []))"
+        )
         return [mark for trace in json.loads(says) for mark in trace]
 
     def settled_text(self, where: Locator) -> str:
         """Return what is written somewhere, once the page is still."""
         self.still()
         return where.inner_text().replace("\xa0", " ")
-
-

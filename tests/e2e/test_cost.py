@@ -29,7 +29,9 @@ def type_price(tab: Tab, dollars: str) -> None:
     cell.press("Enter")
 
 
-def test_a_price_that_is_typed_in_moves_every_number_and_can_be_taken_back(tab: Tab, tmp_path: Path) -> None:
+def test_a_price_that_is_typed_in_moves_every_number_and_can_be_taken_back(
+    tab: Tab, tmp_path: Path
+) -> None:
     tab.open("/Cost?cost.gpus=512&cost.counting=whole-switches")
     expect(tab.headline).to_contain_text("23 % dearer than rail")
     type_price(tab, "130")

@@ -18,12 +18,28 @@ pytestmark = pytest.mark.browser
 
 TASKS = [
     {"id": "f0", "kind": "forward", "server": 0, "duration_ms": 3.0, "dependencies": []},
-    {"id": "act", "kind": "communication", "source": 0, "destination": 1, "size_bytes": 25_000_000, "dependencies": ["f0"]},
+    {
+        "id": "act",
+        "kind": "communication",
+        "source": 0,
+        "destination": 1,
+        "size_bytes": 25_000_000,
+        "dependencies": ["f0"],
+    },
     {"id": "b1", "kind": "backward", "server": 1, "duration_ms": 6.0, "dependencies": ["act"]},
 ]
 CLUSTER = {
-    "format": "topox-cluster", "version": 1, "name": "two servers, one switch", "servers": 2, "devices_per_server": 1,
-    "ports_per_server": 1, "switches": 1, "ports_per_switch": 2, "port_gbps": 100.0, "slot_ms": 1.0, "reconfiguration_ms": 0.0,
+    "format": "topox-cluster",
+    "version": 1,
+    "name": "two servers, one switch",
+    "servers": 2,
+    "devices_per_server": 1,
+    "ports_per_server": 1,
+    "switches": 1,
+    "ports_per_switch": 2,
+    "port_gbps": 100.0,
+    "slot_ms": 1.0,
+    "reconfiguration_ms": 0.0,
 }
 
 
@@ -34,7 +50,11 @@ def write(folder: Path, name: str, content: dict[str, Any]) -> Path:
 
 
 def graph(folder: Path, name: str, tasks: list[dict[str, Any]]) -> Path:
-    return write(folder, f"{name}.taskgraph.json", {"format": "topox-taskgraph", "version": 1, "name": name, "tasks": tasks})
+    return write(
+        folder,
+        f"{name}.taskgraph.json",
+        {"format": "topox-taskgraph", "version": 1, "name": name, "tasks": tasks},
+    )
 
 
 def bring_files(tab: Tab) -> Tab:
@@ -44,8 +64,12 @@ def bring_files(tab: Tab) -> Tab:
 
 def check(*arguments: Path | str) -> subprocess.CompletedProcess[str]:
     """Run the independent checker as a reader of the files would."""
-    return subprocess.run([sys.executable, "-m", "topox_core", "check", *map(str, arguments)], cwd=ROOT, capture_output=True,
-                          text=True)
+    return subprocess.run(
+        [sys.executable, "-m", "topox_core", "check", *map(str, arguments)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
 
 
 def test_an_uploaded_graph_and_cluster_become_what_is_scheduled(tab: Tab, tmp_path: Path) -> None:
@@ -81,7 +105,9 @@ def test_a_bad_file_costs_one_line_and_nothing_else(tab: Tab, tmp_path: Path) ->
     expect(tab.kicker).to_contain_text("Schedule · patience")
 
 
-def test_the_downloaded_result_is_the_schedule_on_the_page_and_passes_the_checker(tab: Tab, tmp_path: Path) -> None:
+def test_the_downloaded_result_is_the_schedule_on_the_page_and_passes_the_checker(
+    tab: Tab, tmp_path: Path
+) -> None:
     tab.open("/Schedule?sample=race")
     tab.push("w_port_gbps")
     expect(tab.kicker).to_contain_text("50G ports")

@@ -55,7 +55,11 @@ def wait_for(server: Server, before: set[int], *, some: bool) -> set[int]:
         if bool(now) == some:
             return now
         time.sleep(0.05)
-    pytest.fail("no solver process was started" if some else f"solver processes are left: {solvers(server) - before}")
+    pytest.fail(
+        "no solver process was started"
+        if some
+        else f"solver processes are left: {solvers(server) - before}"
+    )
 
 
 def test_prove_it_ends_in_a_proof_and_a_shorter_schedule(new_tab: NewTab) -> None:
@@ -74,12 +78,15 @@ def test_prove_it_ends_in_a_proof_and_a_shorter_schedule(new_tab: NewTab) -> Non
     expect(new_tab().open("/Schedule?sample=race").seal).to_contain_text("Feasible, within")
 
 
-def test_a_running_solve_is_drawn_and_cancel_ends_it_and_keeps_the_schedule(tab: Tab, server: Server, only_new: set[int]) -> None:
+def test_a_running_solve_is_drawn_and_cancel_ends_it_and_keeps_the_schedule(
+    tab: Tab, server: Server, only_new: set[int]
+) -> None:
     tab.open(LONG)
     tab.prove()
     wait_for(server, only_new, some=True)
     expect(tab.page.locator(".st-key-search_live .main-svg").first).to_be_visible()
-    # How long the answer took goes to the log; how busy the machine is decides it as well, so that nothing hangs on it.
+    # How long the answer took goes to the log; how busy the machine is decides it as well, so that
+    # nothing hangs on it.
     tab.page.evaluate("""() => {
       document.addEventListener('click', () => { window.clicked = performance.now(); }, true);
       new MutationObserver(() => {
@@ -90,8 +97,10 @@ def test_a_running_solve_is_drawn_and_cancel_ends_it_and_keeps_the_schedule(tab:
     }""")
     tab.button("Cancel").click()
     expect(tab.certificate).to_contain_text("cancelled")
-    logging.getLogger(__name__).info("cancelled is on screen %.0f ms after the click",
-                                     tab.page.evaluate("() => window.answered - window.clicked"))
+    logging.getLogger(__name__).info(
+        "cancelled is on screen %.0f ms after the click",
+        tab.page.evaluate("() => window.answered - window.clicked"),
+    )
     wait_for(server, only_new, some=False)
     expect(tab.seal).to_contain_text("Feasible, within")
     expect(tab.chart("gantt")).to_be_visible()
@@ -109,7 +118,9 @@ def test_sliders_stay_live_while_the_engine_proves(tab: Tab) -> None:
     expect(tab.button("Cancel")).to_be_visible()
 
 
-def test_a_closed_tab_takes_its_solver_with_it(tab: Tab, server: Server, only_new: set[int]) -> None:
+def test_a_closed_tab_takes_its_solver_with_it(
+    tab: Tab, server: Server, only_new: set[int]
+) -> None:
     tab.open(LONG)
     tab.prove()
     wait_for(server, only_new, some=True)
@@ -117,7 +128,9 @@ def test_a_closed_tab_takes_its_solver_with_it(tab: Tab, server: Server, only_ne
     wait_for(server, only_new, some=False)
 
 
-def test_a_killed_solver_is_reported_and_the_page_goes_on(tab: Tab, server: Server, only_new: set[int]) -> None:
+def test_a_killed_solver_is_reported_and_the_page_goes_on(
+    tab: Tab, server: Server, only_new: set[int]
+) -> None:
     tab.open(LONG + "&engine=highs")
     before = tab.kpi("Iteration").inner_text()
     tab.prove()
@@ -150,7 +163,9 @@ def test_a_race_draws_every_engine_and_its_finding_agrees_with_the_headline(tab:
     assert list(dict.fromkeys(names)) == ["list", "HiGHS", "CP-SAT", "auto"]
 
 
-def test_a_cancelled_race_keeps_the_engines_that_had_ended(tab: Tab, server: Server, only_new: set[int]) -> None:
+def test_a_cancelled_race_keeps_the_engines_that_had_ended(
+    tab: Tab, server: Server, only_new: set[int]
+) -> None:
     tab.open("/Schedule?sample=moe&race_s=60")
     tab.button("Start the race").click()
     wait_for(server, only_new, some=True)

@@ -21,11 +21,15 @@ JOB = PRESETS["llama3-8b-perlmutter"]
 
 def stall(dark_ms: float) -> str:
     """Return what a switch adds to the paper's job when provisioned, in the page's words."""
-    (_, slow), (_, quick) = (answer(Question(BOTH, JOB, Rail(nic_gbps=JOB.nic_gbps), dark)) for dark in (dark_ms, 0.0))
+    (_, slow), (_, quick) = (
+        answer(Question(BOTH, JOB, Rail(nic_gbps=JOB.nic_gbps), dark)) for dark in (dark_ms, 0.0)
+    )
     return time(slow - quick)
 
 
-def test_a_link_opened_cold_restores_the_rail_and_a_moved_slider_goes_into_the_address(tab: Tab) -> None:
+def test_a_link_opened_cold_restores_the_rail_and_a_moved_slider_goes_into_the_address(
+    tab: Tab,
+) -> None:
     tab.open("/Rails?rails.delay_ms=50&rails.see=control")
     expect(tab.kicker).to_contain_text("Llama 3 8B")
     expect(tab.kpi("Stall, provisioned")).to_have_text(stall(50.0))
@@ -33,19 +37,29 @@ def test_a_link_opened_cold_restores_the_rail_and_a_moved_slider_goes_into_the_a
     tab.push("w_rails_delay_ms")
     expect(tab.kpi("Stall, provisioned")).to_have_text(stall(100.0))
     tab.still()
-    assert parse_qs(urlsplit(tab.page.url).query) == {"rails.delay_ms": ["100"], "rails.see": ["control"]}
+    assert parse_qs(urlsplit(tab.page.url).query) == {
+        "rails.delay_ms": ["100"],
+        "rails.see": ["control"],
+    }
     tab.go_to("Schedule").go_to("Rails")
     expect(tab.kpi("Stall, provisioned")).to_have_text(stall(100.0))
 
 
-def test_a_large_job_s_delays_are_simulated_beside_the_page_and_those_there_are_kept_when_stopped(new_tab: NewTab) -> None:
-    # So many microbatches that the last delay is far away when the first is there, on a fast machine as well.
-    tab = new_tab(color_scheme="dark").open("/Rails?rails.source=llama3.1-405b-8192&rails.microbatches=96")
+def test_a_large_job_s_delays_are_simulated_beside_the_page_and_those_there_are_kept_when_stopped(
+    new_tab: NewTab,
+) -> None:
+    # So many microbatches that the last delay is far away when the first is there, on a fast
+    # machine as well.
+    tab = new_tab(color_scheme="dark").open(
+        "/Rails?rails.source=llama3.1-405b-8192&rails.microbatches=96"
+    )
     expect(tab.kpi("Windows per iteration")).to_have_text(str(2 * 96 + 2 * 16 - 1))
     expect(tab.button("Simulate 12")).to_be_visible()
     tab.button("Simulate 12").click()
     expect(tab.page.get_by_text(re.compile(r"[1-9]\d* of\s12\sdelays"))).to_be_visible()
     tab.button("Cancel").click()
     expect(tab.message).to_contain_text("What was simulated is kept")
-    expect(tab.page.get_by_role("button", name=re.compile(r"Simulate (\d|10|11)\s"))).to_be_visible()
+    expect(
+        tab.page.get_by_role("button", name=re.compile(r"Simulate (\d|10|11)\s"))
+    ).to_be_visible()
     tab.still()

@@ -31,22 +31,30 @@ def query(tab: Tab) -> dict[str, list[str]]:
 
 
 def test_a_link_opened_cold_restores_the_sample_and_every_slider(tab: Tab) -> None:
-    tab.open("/Schedule?sample=moe&port_gbps=400&reconfiguration_ms=2&slot_ms=0.5&from_ms=20&to_ms=60")
+    tab.open(
+        "/Schedule?sample=moe&port_gbps=400&reconfiguration_ms=2&slot_ms=0.5&from_ms=20&to_ms=60"
+    )
     expect(tab.kicker).to_contain_text("moe · 8 servers, 2 switches, 400G ports")
     expect(tab.slider("w_port_gbps")).to_have_attribute("aria-valuetext", "400G")
     expect(tab.slider("w_reconfiguration_ms")).to_have_attribute("aria-valuetext", "2 ms")
-    expect(tab.kpi("Iteration")).to_have_text(iteration("moe", port_gbps=400, reconfiguration_ms=2, slot_ms=0.5))
+    expect(tab.kpi("Iteration")).to_have_text(
+        iteration("moe", port_gbps=400, reconfiguration_ms=2, slot_ms=0.5)
+    )
     shown = tab.chart("gantt").evaluate("chart => chart.layout.xaxis.range")
     assert shown == pytest.approx([20, 60], abs=1)
 
 
-def test_a_moved_slider_gives_the_schedule_of_its_setting_and_writes_it_into_the_address(tab: Tab) -> None:
+def test_a_moved_slider_gives_the_schedule_of_its_setting_and_writes_it_into_the_address(
+    tab: Tab,
+) -> None:
     tab.open("/Schedule?sample=moe")
     expect(tab.kpi("Iteration")).to_have_text(iteration("moe"))
     tab.push("w_port_gbps")
     expect(tab.kpi("Iteration")).to_have_text(iteration("moe", port_gbps=400))
     tab.push("w_reconfiguration_ms", "End")
-    expect(tab.kpi("Iteration")).to_have_text(iteration("moe", port_gbps=400, reconfiguration_ms=100))
+    expect(tab.kpi("Iteration")).to_have_text(
+        iteration("moe", port_gbps=400, reconfiguration_ms=100)
+    )
     tab.still()
     assert query(tab) == {"sample": ["moe"], "port_gbps": ["400"], "reconfiguration_ms": ["100"]}
     assert max(tab.chart("gantt").evaluate("chart => chart.layout.xaxis.range")) > 100
@@ -106,7 +114,11 @@ def test_a_dark_theme_reaches_every_page_and_every_chart(new_tab: NewTab) -> Non
     tab = new_tab(color_scheme="dark")
     for address in ("/?sample=moe", "/Schedule?sample=moe", "/Circuits?sample=moe"):
         tab.open(address)
-        page = brightness(tab.page.get_by_test_id("stApp").evaluate("app => getComputedStyle(app).backgroundColor"))
+        page = brightness(
+            tab.page.get_by_test_id("stApp").evaluate(
+                "app => getComputedStyle(app).backgroundColor"
+            )
+        )
         words = brightness(tab.headline.evaluate("line => getComputedStyle(line).color"))
         label = tab.page.locator(".js-plotly-plot .ytick text").first
         assert page < 60

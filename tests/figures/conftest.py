@@ -21,28 +21,57 @@ def build(tasks: list[tuple], circuits: list[tuple], cluster: Cluster) -> Execut
     moves = np.array([isinstance(t[3], tuple) for t in tasks])
     ptr = np.concatenate(([0], np.cumsum([len(t[6]) for t in tasks]))).astype(np.int32)
     graph = TransferGraph(
-        name="pipeline", ids=ids, kind=np.where(moves, TRANSFER, COMPUTE).astype(np.uint8),
+        name="pipeline",
+        ids=ids,
+        kind=np.where(moves, TRANSFER, COMPUTE).astype(np.uint8),
         origin=np.arange(len(tasks), dtype=np.int32),
         server=np.array([-1 if isinstance(t[3], tuple) else t[3] for t in tasks], np.int32),
         device=np.where(moves, -1, 0).astype(np.int32),
         source=np.array([t[3][0] if isinstance(t[3], tuple) else -1 for t in tasks], np.int32),
         destination=np.array([t[3][1] if isinstance(t[3], tuple) else -1 for t in tasks], np.int32),
-        duration_ms=np.array([t[5] - t[4] for t in tasks], float), size_bytes=np.where(moves, 1e6, np.nan),
-        pred_ptr=ptr, pred_idx=np.array([at[p] for t in tasks for p in t[6]], np.int32),
-        task_kind=tuple(t[1] for t in tasks), parallelism=tuple(t[2] for t in tasks), lowered=(), lowering=Lowering(),
-        digest="hand")
+        duration_ms=np.array([t[5] - t[4] for t in tasks], float),
+        size_bytes=np.where(moves, 1e6, np.nan),
+        pred_ptr=ptr,
+        pred_idx=np.array([at[p] for t in tasks for p in t[6]], np.int32),
+        task_kind=tuple(t[1] for t in tasks),
+        parallelism=tuple(t[2] for t in tasks),
+        lowered=(),
+        lowering=Lowering(),
+        digest="hand",
+    )
     columns = list(zip(*circuits, strict=True)) if circuits else [()] * 8
     whole = np.array([columns[0], columns[1], columns[2]], np.int32)
     zero = np.zeros(len(circuits), np.int32)
-    laid = Circuits(whole[0], whole[1], whole[2], zero, zero, *(np.array(columns[i], float) for i in (3, 4, 5)),
-                    np.array([at[name] for name in columns[6]], np.int32), np.array(columns[7], bool))
-    return Execution(graph, cluster, np.array([t[4] for t in tasks], float), np.array([t[5] for t in tasks], float), laid)
+    laid = Circuits(
+        whole[0],
+        whole[1],
+        whole[2],
+        zero,
+        zero,
+        *(np.array(columns[i], float) for i in (3, 4, 5)),
+        np.array([at[name] for name in columns[6]], np.int32),
+        np.array(columns[7], bool),
+    )
+    return Execution(
+        graph,
+        cluster,
+        np.array([t[4] for t in tasks], float),
+        np.array([t[5] for t in tasks], float),
+        laid,
+    )
 
 
 @pytest.fixture
 def pipeline() -> Execution:
     """Two micro-batches through three stages and back, then a gradient ring; the second switch turns once, 2 ms dark."""
-    cluster = Cluster(servers=3, ports_per_server=2, switches=2, ports_per_switch=3, port_gbps=100, reconfiguration_ms=2.0)
+    cluster = Cluster(
+        servers=3,
+        ports_per_server=2,
+        switches=2,
+        ports_per_switch=3,
+        port_gbps=100,
+        reconfiguration_ms=2.0,
+    )
     tasks = [
         ("f0s0", "forward", "", 0, 0, 4, []),
         ("f1s0", "forward", "", 0, 4, 8, ["f0s0"]),
@@ -60,8 +89,10 @@ def pipeline() -> Execution:
         ("u0", "update", "", 0, 36, 37, ["g2", "g1"]),
     ]
     circuits = [
-        (0, 0, 1, 4, 4, 6, "a0", True), (0, 0, 1, 8, 8, 10, "a1", False),
-        (0, 1, 2, 10, 10, 12, "b0", True), (0, 1, 2, 14, 14, 16, "b1", False),
+        (0, 0, 1, 4, 4, 6, "a0", True),
+        (0, 0, 1, 8, 8, 10, "a1", False),
+        (0, 1, 2, 10, 10, 12, "b0", True),
+        (0, 1, 2, 14, 14, 16, "b1", False),
         (1, 2, 0, 28, 28, 31, "g2", True),
         # The in-port of server 0 on switch 1 turns from server 2 to server 1.
         (1, 1, 0, 31, 33, 36, "g1", True),
@@ -73,11 +104,38 @@ def pipeline() -> Execution:
 def crowd() -> Execution:
     """Sixteen servers, 12,000 tasks and 4,000 transfers: for budgets."""
     servers, each = 16, 750
-    cluster = Cluster(servers=servers, ports_per_server=4, switches=4, ports_per_switch=16, port_gbps=100)
-    tasks = [(f"s{s}t{k}", "backward" if k % 2 else "forward", "", s, 4 * k, 4 * k + 3, [f"s{s}t{k - 1}"] if k else [])
-             for s in range(servers) for k in range(each)]
-    tasks += [(f"s{s}c{k}", "communication", "ep", (s, (s + 1 + k % 4) % servers), 12 * k + 3, 12 * k + 7, [f"s{s}t{3 * k}"])
-              for s in range(servers) for k in range(250)]
-    circuits = [(k % 4, s, (s + 1 + k % 4) % servers, 12 * k + 2, 12 * k + 3, 12 * k + 7, f"s{s}c{k}", True)
-                for k in range(250) for s in range(servers)]
+    cluster = Cluster(
+        servers=servers, ports_per_server=4, switches=4, ports_per_switch=16, port_gbps=100
+    )
+    tasks = [
+        (
+            f"s{s}t{k}",
+            "backward" if k % 2 else "forward",
+            "",
+            s,
+            4 * k,
+            4 * k + 3,
+            [f"s{s}t{k - 1}"] if k else [],
+        )
+        for s in range(servers)
+        for k in range(each)
+    ]
+    tasks += [
+        (
+            f"s{s}c{k}",
+            "communication",
+            "ep",
+            (s, (s + 1 + k % 4) % servers),
+            12 * k + 3,
+            12 * k + 7,
+            [f"s{s}t{3 * k}"],
+        )
+        for s in range(servers)
+        for k in range(250)
+    ]
+    circuits = [
+        (k % 4, s, (s + 1 + k % 4) % servers, 12 * k + 2, 12 * k + 3, 12 * k + 7, f"s{s}c{k}", True)
+        for k in range(250)
+        for s in range(servers)
+    ]
     return build(tasks, circuits, cluster)

@@ -27,7 +27,9 @@ def test_a_slot_knows_what_carries_and_what_is_dark(pipeline):
 def test_the_matrix_draws_a_cell_a_circuit_with_the_number_of_its_switch(pipeline):
     figure = matrix(pipeline, slot_state(pipeline, 4), LIGHT)
     cells = [t for t in figure.data if t.type == "bar"]
-    assert [(t.name, t.text[0], t.marker.color) for t in cells] == [("switch 0", "<b>0</b>", LIGHT.switch_colour(0))]
+    assert [(t.name, t.text[0], t.marker.color) for t in cells] == [
+        ("switch 0", "<b>0</b>", LIGHT.switch_colour(0))
+    ]
     assert float(cells[0].y[0]) == 0  # from server 0
     assert float(cells[0].base[0]) + 0.46 == 1  # to server 1
 

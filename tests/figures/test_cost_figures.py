@@ -30,7 +30,9 @@ def test_stacked_parts_add_up_to_the_total_on_top(theme, measure) -> None:
     amounts = [one.cost_usd if measure == "cost" else one.power_w for one in PRICED.values()]
     assert heights * unit == pytest.approx(amounts)
     texts = [mark.text for mark in figure.layout.annotations]
-    assert texts[0] == f"<b>{(money if measure == 'cost' else power)(amounts[0])}</b>" and texts[-1].endswith("✗")
+    assert texts[0] == f"<b>{(money if measure == 'cost' else power)(amounts[0])}</b>" and texts[
+        -1
+    ].endswith("✗")
     assert figure.layout.yaxis.range[0] == 0
 
 
@@ -43,7 +45,9 @@ def test_the_tornado_has_one_row_a_swing_round_the_present_saving() -> None:
         for row, width in zip(trace.y, trace.x, strict=True):
             ends = [100 * (end[1] - base) for end in (swings[row].low, swings[row].high) if end]
             assert any(width == pytest.approx(end) for end in ends)
-    assert sum(len(trace.y) for trace in figure.data) == sum(end is not None for one in swings for end in (one.low, one.high))
+    assert sum(len(trace.y) for trace in figure.data) == sum(
+        end is not None for one in swings for end in (one.low, one.high)
+    )
 
 
 def test_a_tornado_without_rows_is_empty_not_wrong() -> None:
@@ -57,13 +61,18 @@ def test_a_swing_whose_ends_lie_on_one_side_shows_both() -> None:
 
 
 def test_photonic_rails_are_dotted_where_switches_run_out_of_ports() -> None:
-    figure = cost_curves.by_size(curves(QUESTION, (512, 1024, 2048, 4096)), "cost", 1024, LIGHT, most_photonic=2304)
+    figure = cost_curves.by_size(
+        curves(QUESTION, (512, 1024, 2048, 4096)), "cost", 1024, LIGHT, most_photonic=2304
+    )
     lines = {trace.name: trace for trace in figure.data}
     assert list(lines["Photonic rails"].x) == [512, 1024, 2048]
     beyond = lines["Photonic rails, too few ports"]
     assert list(beyond.x) == [2048, 4096] and beyond.line.dash == "dot"
     assert lines["Rail only"].y[1] == pytest.approx(PRICED["rail_only"].cost_usd / 1024)
-    assert figure.layout.xaxis.type == figure.layout.yaxis.type == "log" and "logarithmic" in figure.layout.xaxis.title.text
+    assert (
+        figure.layout.xaxis.type == figure.layout.yaxis.type == "log"
+        and "logarithmic" in figure.layout.xaxis.title.text
+    )
 
 
 @pytest.mark.parametrize("measure", ["cost", "power"])
@@ -78,7 +87,9 @@ def test_names_at_the_lines_ends_do_not_meet(measure) -> None:
 def test_prices_of_nothing_still_draw() -> None:
     free = V1.changed({part.id: {"price_usd": 0, "power_w": 0} for part in V1.parts})
     question = Question(64, free, Counting())
-    assert not cost_curves.by_size(curves(question, (64, 128)), "cost", 64, LIGHT).layout.annotations
+    assert not cost_curves.by_size(
+        curves(question, (64, 128)), "cost", 64, LIGHT
+    ).layout.annotations
     assert cost.stacked(bills(64, free), "cost", LIGHT).data == ()
 
 
@@ -90,14 +101,29 @@ def test_a_year_is_purchase_and_electricity() -> None:
 
 
 def test_iterations_for_a_dollar_start_at_zero_in_the_fabrics_colours() -> None:
-    figure = cost_curves.worth([("static", "Static circuits", 12.0), ("scheduled", "Scheduled", 9.0)], LIGHT)
+    figure = cost_curves.worth(
+        [("static", "Static circuits", 12.0), ("scheduled", "Scheduled", 9.0)], LIGHT
+    )
     assert figure.layout.xaxis.range[0] == 0
-    assert list(figure.data[0].marker.color) == [LIGHT.fabric_colour("static"), LIGHT.fabric_colour("scheduled")]
+    assert list(figure.data[0].marker.color) == [
+        LIGHT.fabric_colour("static"),
+        LIGHT.fabric_colour("scheduled"),
+    ]
 
 
-@pytest.mark.parametrize(("words", "value", "says"), [
-    (money, 1_289_216, "$1.29 M"), (money, 454_656, "$455 k"), (money, 12, "$12"), (money, 999_990, "$1.00 M"),
-    (power, 11_040, "11.0 kW"), (power, 1_062_100, "1.06 MW"), (power, 850, "850 W"), (energy, 126_000, "126 MWh")])
+@pytest.mark.parametrize(
+    ("words", "value", "says"),
+    [
+        (money, 1_289_216, "$1.29 M"),
+        (money, 454_656, "$455 k"),
+        (money, 12, "$12"),
+        (money, 999_990, "$1.00 M"),
+        (power, 11_040, "11.0 kW"),
+        (power, 1_062_100, "1.06 MW"),
+        (power, 850, "850 W"),
+        (energy, 126_000, "126 MWh"),
+    ],
+)
 def test_dollars_and_watts_as_people_read_them(words, value, says) -> None:
     assert words(value).replace("\u00a0", " ") == says
 

@@ -10,8 +10,23 @@ import pytest
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.run import FABRICS
 from topox_core.fabrics.sweep import Axes, Outcome, Point
-from topox_core.figures.crossover import cut, delay_word, place, ticks, turning_point, winner, winner_map
-from topox_core.figures.fabrics import before_after, iteration_bars, shown_until, strip_image, strips, time_axis
+from topox_core.figures.crossover import (
+    cut,
+    delay_word,
+    place,
+    ticks,
+    turning_point,
+    winner,
+    winner_map,
+)
+from topox_core.figures.fabrics import (
+    before_after,
+    iteration_bars,
+    shown_until,
+    strip_image,
+    strips,
+    time_axis,
+)
 from topox_core.figures.palette import DARK, DARK_THEME, FORWARD, IDLE, LIGHT
 from topox_core.figures.strategy import placements, plan_bars, plan_word, walk
 from topox_core.figures.topology import bandwidth_tax, frames, hop_matrix, hops, loads, ring
@@ -34,7 +49,12 @@ def runs():
 
 
 def point(value: float, delay: float, **times: float) -> Point:
-    return Point(value, delay, {name: Outcome(times[name], 1.0, 0, 0.0, 1.0) for name in FABRICS if name in times}, {})
+    return Point(
+        value,
+        delay,
+        {name: Outcome(times[name], 1.0, 0, 0.0, 1.0) for name in FABRICS if name in times},
+        {},
+    )
 
 
 class TestIterationBars:
@@ -47,7 +67,9 @@ class TestIterationBars:
         assert ends == pytest.approx([run.iteration_ms for run in runs.values()])
 
     def test_the_bound_is_a_tick_across_each_bar(self, runs):
-        tick = next(t for t in iteration_bars(runs, FABRICS, {}, LIGHT).data if t.name == "lower bound")
+        tick = next(
+            t for t in iteration_bars(runs, FABRICS, {}, LIGHT).data if t.name == "lower bound"
+        )
         assert list(tick.x) == pytest.approx([run.bound_ms for run in runs.values()])
         assert tick.marker.symbol == "line-ns"
 
@@ -65,7 +87,10 @@ class TestIterationBars:
         assert shown_until([]) == 1.0
 
     def test_degraded_times_are_hatched_beside_the_undisturbed(self):
-        figure = before_after([("Static, repaired", "static", 10.0, 14.0), ("Scheduled", "scheduled", 8.0, 9.0)], LIGHT)
+        figure = before_after(
+            [("Static, repaired", "static", 10.0, 14.0), ("Scheduled", "scheduled", 8.0, 9.0)],
+            LIGHT,
+        )
         filled = [t for t in figure.data if t.name.endswith("undisturbed")]
         hatched = [t for t in figure.data if t.name.endswith("degraded")]
         assert [t.x[0] for t in filled] == [10.0, 8.0]
@@ -115,7 +140,11 @@ class TestWinner:
 
 class TestMap:
     axes = Axes((0.0, 1.0, 10.0), (100.0, 200.0))
-    points = tuple(point(v, d, static=100.0, scheduled=80.0 + 10 * d) for v in (100.0, 200.0) for d in (0.0, 1.0, 10.0))
+    points = tuple(
+        point(v, d, static=100.0, scheduled=80.0 + 10 * d)
+        for v in (100.0, 200.0)
+        for d in (0.0, 1.0, 10.0)
+    )
 
     def test_a_missing_point_is_an_empty_cell_and_takes_no_click(self):
         figure = winner_map(self.points[:-1], self.axes, FABRICS, (100.0, 1.0), LIGHT)
@@ -124,12 +153,16 @@ class TestMap:
 
     def test_a_click_carries_the_point(self):
         figure = winner_map(self.points, self.axes, FABRICS, (100.0, 1.0), LIGHT)
-        assert [tuple(facts[:2]) for facts in figure.data[1].customdata][:2] == [(100.0, 0.0), (100.0, 1.0)]
+        assert [tuple(facts[:2]) for facts in figure.data[1].customdata][:2] == [
+            (100.0, 0.0),
+            (100.0, 1.0),
+        ]
 
     def test_colour_is_not_alone_leads_are_written_and_equals_named(self):
         figure = winner_map(self.points, self.axes, FABRICS, (100.0, 1.0), LIGHT)
         assert {a.text for a in figure.layout.annotations} == {"20 %", "10 %", "44 %"} or all(
-            a.text.endswith("%") or a.text == "equal" for a in figure.layout.annotations)
+            a.text.endswith("%") or a.text == "equal" for a in figure.layout.annotations
+        )
         assert {t.name for t in figure.data if t.showlegend} == {"Static circuits", "Scheduled"}
 
     def test_the_ring_lies_between_cells_where_the_setting_does(self):
@@ -145,7 +178,9 @@ class TestMap:
         figure = cut(self.points, 100.0, self.axes.delay_ms, FABRICS, 1.0, LIGHT)
         assert figure.layout.yaxis.type == "log" and "log" in figure.layout.xaxis.title.text
         lines = {t.name: t for t in figure.data}
-        assert np.diff(lines["Scheduled"].x) == pytest.approx([1.0, 1.0])  # 0 a decade below 1, then 1 to 10
+        assert np.diff(lines["Scheduled"].x) == pytest.approx(
+            [1.0, 1.0]
+        )  # 0 a decade below 1, then 1 to 10
         assert lines["Static circuits"].line.dash == "2px,3px"
         assert [a.text for a in figure.layout.annotations] == ["Static circuits"]
 
@@ -154,19 +189,27 @@ class TestMap:
         assert len(ticks(100, 103)) >= 4
 
     def test_delays_are_written_with_their_unit(self):
-        assert [delay_word(d) for d in (0.0, 0.002, 0.1, 25.0)] == ["0 ms", "2 µs", "0.1 ms", "25 ms"]
+        assert [delay_word(d) for d in (0.0, 0.002, 0.1, 25.0)] == [
+            "0 ms",
+            "2 µs",
+            "0.1 ms",
+            "25 ms",
+        ]
 
 
 def apart(colours) -> float:
     def lab(code):
-        rgb = np.array([int(code[i:i + 2], 16) for i in (1, 3, 5)]) / 255
+        rgb = np.array([int(code[i : i + 2], 16) for i in (1, 3, 5)]) / 255
         rgb = np.where(rgb > 0.04045, ((rgb + 0.055) / 1.055) ** 2.4, rgb / 12.92)
-        xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ rgb
+        xyz = (
+            np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+            @ rgb
+        )
         f = np.cbrt(xyz / np.array([0.95047, 1.0, 1.08883]))
         return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
 
     values = [lab(c) for c in colours]
-    return min(float(np.linalg.norm(a - b)) for i, a in enumerate(values) for b in values[i + 1:])
+    return min(float(np.linalg.norm(a - b)) for i, a in enumerate(values) for b in values[i + 1 :])
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK_THEME])
@@ -181,9 +224,18 @@ def layout_of(sample: str, degree: int, variant: str = "published"):
     return find_layout(demand, degree, variant), demand
 
 
-@pytest.mark.parametrize(("sample", "degree", "variant"), [
-    ("moe", 2, "published"), ("moe", 4, "published"), ("dlrm-16", 4, "published"), ("dlrm-16", 8, "released"),
-    ("llama3-70b", 4, "published"), ("race", 1, "published"), ("fsdp", 3, "published")])
+@pytest.mark.parametrize(
+    ("sample", "degree", "variant"),
+    [
+        ("moe", 2, "published"),
+        ("moe", 4, "published"),
+        ("dlrm-16", 4, "published"),
+        ("dlrm-16", 8, "released"),
+        ("llama3-70b", 4, "published"),
+        ("race", 1, "published"),
+        ("fsdp", 3, "published"),
+    ],
+)
 def test_the_player_ends_with_exactly_the_circuits_of_the_layout(sample, degree, variant):
     found, _ = layout_of(sample, degree, variant)
     pictures = frames(found)

@@ -6,7 +6,16 @@ import pytest
 from topox_core.figures.gantt import MOST_BARS, gantt, in_view, window_words
 from topox_core.figures.lanes import bars_of, first_window, lanes_of
 from topox_core.figures.overview import overview, overview_image, paint
-from topox_core.figures.palette import DARK, DARK_THEME, EXPERT, FORWARD, GRADIENT, IDLE, LIGHT, LOOK_COLOURS
+from topox_core.figures.palette import (
+    DARK,
+    DARK_THEME,
+    EXPERT,
+    FORWARD,
+    GRADIENT,
+    IDLE,
+    LIGHT,
+    LOOK_COLOURS,
+)
 from topox_core.figures.ports import port_use, step_edges
 from topox_core.figures.template import standalone
 from topox_core.measures import critical_tasks
@@ -15,7 +24,14 @@ from topox_core.measures import critical_tasks
 def drawn(execution, window=None, theme=LIGHT):
     lanes = lanes_of(execution)
     bars = bars_of(execution, lanes)
-    return gantt(execution, bars, lanes, window or (0.0, execution.makespan_ms), critical_tasks(execution), theme)
+    return gantt(
+        execution,
+        bars,
+        lanes,
+        window or (0.0, execution.makespan_ms),
+        critical_tasks(execution),
+        theme,
+    )
 
 
 def trace(figure, name):
@@ -25,8 +41,15 @@ def trace(figure, name):
 def test_one_trace_a_kind_with_one_colour_each(pipeline):
     figure = drawn(pipeline)
     assert [t.name for t in figure.data] == [
-        "forward", "backward", "update", "pipeline send", "gradient ring (dp)", "dark (reconfiguring)", "critical path",
-        "critical path, joins"]
+        "forward",
+        "backward",
+        "update",
+        "pipeline send",
+        "gradient ring (dp)",
+        "dark (reconfiguring)",
+        "critical path",
+        "critical path, joins",
+    ]
     assert trace(figure, "forward").marker.color == LOOK_COLOURS[FORWARD]
     assert trace(figure, "gradient ring (dp)").marker.color == LOOK_COLOURS[GRADIENT]
     assert trace(figure, "dark (reconfiguring)").marker.pattern.shape == "/"
@@ -50,7 +73,10 @@ def test_the_time_axis_tells_its_unit_and_starts_where_the_window_does(pipeline)
 
 
 def test_a_click_carries_the_task(pipeline):
-    assert [row[0] for row in trace(drawn(pipeline), "gradient ring (dp)").customdata] == ["g2", "g1"]
+    assert [row[0] for row in trace(drawn(pipeline), "gradient ring (dp)").customdata] == [
+        "g2",
+        "g1",
+    ]
 
 
 def test_a_port_bar_names_its_destination_and_a_device_bar_its_kind(pipeline):
@@ -65,7 +91,10 @@ def test_the_outline_covers_the_chain_with_its_dark_stretch(pipeline):
     assert (31.0, 2.0) in spans  # dark
     assert (33.0, 3.0) in spans
     assert (4.0, 2.0) not in spans  # a0 is not on the chain
-    assert trace(drawn(pipeline, theme=DARK_THEME), "critical path").marker.line.color == DARK_THEME.ink
+    assert (
+        trace(drawn(pipeline, theme=DARK_THEME), "critical path").marker.line.color
+        == DARK_THEME.ink
+    )
 
 
 def test_servers_out_of_view_are_not_drawn(pipeline):

@@ -19,40 +19,96 @@ from topox_core.tdm.jobs import Job, Jobs, Network, Reading
 from topox_core.tdm.round import NOBODY, PULL, PUSH, Cycle, Moment, Phase, Round
 
 NETWORK = Network(1, 4, 8, 100.0, 800.0, 500.0)
-JOBS = Jobs("three jobs", NETWORK, (
-    Job("ring", "ring_all_reduce", 0, (1, 1, 1, 1), 200.0, 5.0),
-    Job("server", "parameter_server", 0, (0, 1, 2, 0), 100.0, 8.0, server_pod=0, aggregate_s=0.25),
-    Job("experts", "all_to_all", 0, (0, 0, 1, 1), 50.0, 6.0)))
-# Group A: the ring and the experts; group B: the parameter server. Every change of circuits takes 0.5 s.
+JOBS = Jobs(
+    "three jobs",
+    NETWORK,
+    (
+        Job("ring", "ring_all_reduce", 0, (1, 1, 1, 1), 200.0, 5.0),
+        Job(
+            "server",
+            "parameter_server",
+            0,
+            (0, 1, 2, 0),
+            100.0,
+            8.0,
+            server_pod=0,
+            aggregate_s=0.25,
+        ),
+        Job("experts", "all_to_all", 0, (0, 0, 1, 1), 50.0, 6.0),
+    ),
+)
+# Group A: the ring and the experts; group B: the parameter server. Every change of circuits takes
+# 0.5 s.
 LINKS = np.zeros((1, 2, 4, 4), np.int32)
 for here, after in ((0, 1), (1, 2), (2, 3), (3, 0)):
     LINKS[0, 0, here, after] = 2
 LINKS[0, 0, 3, 2] = 1
 LINKS[0, 1, 1, 0], LINKS[0, 1, 2, 0] = 2, 4
 # A pushes 250 Gbit over 2 links of 100 Gbit/s: 1.25 s. B pushes 200 Gbit over 4 links: 0.5 s.
-PHASES = (Phase(0, PUSH, 0.0, 8.5, 0.5, 1.25, 8.0), Phase(1, PUSH, 8.5, 15.0, 0.5, 0.5, 6.0),
-          Phase(0, PULL, 15.0, 16.75, 0.5, 1.25, 0.25), Phase(1, PULL, 16.75, 23.25, 0.5, 0.5, 6.0))
+PHASES = (
+    Phase(0, PUSH, 0.0, 8.5, 0.5, 1.25, 8.0),
+    Phase(1, PUSH, 8.5, 15.0, 0.5, 0.5, 6.0),
+    Phase(0, PULL, 15.0, 16.75, 0.5, 1.25, 0.25),
+    Phase(1, PULL, 16.75, 23.25, 0.5, 0.5, 6.0),
+)
 ROUND = Round(
-    JOBS, Reading(), "hill-climbing", "feasible", "heuristic", (0, 1, 0), 2, ((0, 1, 2, 3), (), ()), LINKS,
-    np.array([[1.25, 0.5]]), (Cycle((0,), PHASES),), 20.0, "training", "two groups", 0.01)
+    JOBS,
+    Reading(),
+    "hill-climbing",
+    "feasible",
+    "heuristic",
+    (0, 1, 0),
+    2,
+    ((0, 1, 2, 3), (), ()),
+    LINKS,
+    np.array([[1.25, 0.5]]),
+    (Cycle((0,), PHASES),),
+    20.0,
+    "training",
+    "two groups",
+    0.01,
+)
 # All jobs in A, nobody in B: communicate, train, communicate, train.
 TOGETHER = replace(
-    ROUND, algorithm="non-tdm", group=(0, 0, 0), communication_s=np.array([[2.0, 0.0]]),
-    cycles=(Cycle((0,), (Phase(0, PUSH, 0.0, 2.5, 0.5, 2.0, 0.0), Phase(1, PUSH, 2.5, 8.5, 0.0, 0.0, 6.0),
-                         Phase(0, PULL, 8.5, 11.0, 0.5, 2.0, 0.0), Phase(1, PULL, 11.0, 19.0, 0.0, 0.0, 8.0))),))
+    ROUND,
+    algorithm="non-tdm",
+    group=(0, 0, 0),
+    communication_s=np.array([[2.0, 0.0]]),
+    cycles=(
+        Cycle(
+            (0,),
+            (
+                Phase(0, PUSH, 0.0, 2.5, 0.5, 2.0, 0.0),
+                Phase(1, PUSH, 2.5, 8.5, 0.0, 0.0, 6.0),
+                Phase(0, PULL, 8.5, 11.0, 0.5, 2.0, 0.0),
+                Phase(1, PULL, 11.0, 19.0, 0.0, 0.0, 8.0),
+            ),
+        ),
+    ),
+)
 
 
 def test_a_group_computes_from_the_barrier_after_its_stage_while_the_other_communicates() -> None:
-    drawn = {(bar.group, bar.kind, bar.start_s): bar.length_s for bar in bars(ROUND, ROUND.cycles[0])}
+    drawn = {
+        (bar.group, bar.kind, bar.start_s): bar.length_s for bar in bars(ROUND, ROUND.cycles[0])
+    }
     assert drawn == {
-        (0, "push", 0.5): 1.25, (0, "pull", 15.5): 1.25, (1, "push", 9.0): 0.5, (1, "pull", 17.25): 0.5,
-        (0, "train", 9.0): 6.0, (0, "train", 17.25): 6.0,  # ring and experts train twice a round
-        (1, "aggregate", 15.5): 0.25, (1, "train", 0.5): 8.0}  # the parameter server once, after its pull
+        (0, "push", 0.5): 1.25,
+        (0, "pull", 15.5): 1.25,
+        (1, "push", 9.0): 0.5,
+        (1, "pull", 17.25): 0.5,
+        (0, "train", 9.0): 6.0,
+        (0, "train", 17.25): 6.0,  # ring and experts train twice a round
+        (1, "aggregate", 15.5): 0.25,
+        (1, "train", 0.5): 8.0,
+    }  # the parameter server once, after its pull
 
 
 def test_the_printed_equation_lets_a_parameter_server_train_in_both_stages() -> None:
     literal = replace(ROUND, reading=Reading(eq3_literal=True))
-    trains = [bar for bar in bars(literal, literal.cycles[0]) if bar.group == 1 and bar.kind == "train"]
+    trains = [
+        bar for bar in bars(literal, literal.cycles[0]) if bar.group == 1 and bar.kind == "train"
+    ]
     assert {0.5, 15.5} <= {bar.start_s for bar in trains}
 
 
@@ -61,14 +117,28 @@ def test_no_bar_of_a_lane_covers_another() -> None:
         drawn = [bar for bar in bars(round_, round_.cycles[0]) if bar.kind != "aggregate"]
         for group in (0, 1):
             lane = sorted((bar for bar in drawn if bar.group == group), key=lambda bar: bar.start_s)
-            assert all(a.start_s + a.length_s <= b.start_s + 1e-9 for a, b in itertools.pairwise(lane))
+            assert all(
+                a.start_s + a.length_s <= b.start_s + 1e-9 for a, b in itertools.pairwise(lane)
+            )
 
 
 def test_computing_that_goes_on_in_the_next_round_is_drawn_at_its_beginning() -> None:
-    cycle = Cycle((0,), (Phase(0, PUSH, 0.0, 1.25, 0.0, 1.25, 0.0), Phase(1, PUSH, 1.25, 1.75, 0.0, 0.5, 0.0),
-                         Phase(NOBODY, PUSH, 1.75, 7.25, 0.0, 0.0, 5.5), Phase(0, PULL, 7.25, 8.5, 0.0, 1.25, 0.0),
-                         Phase(1, PULL, 8.5, 9.0, 0.0, 0.5, 0.0), Phase(NOBODY, PULL, 9.0, 14.5, 0.0, 0.0, 5.5)))
-    server = [bar for bar in bars(replace(ROUND, cycles=(cycle,)), cycle) if bar.group == 1 and bar.kind == "train"]
+    cycle = Cycle(
+        (0,),
+        (
+            Phase(0, PUSH, 0.0, 1.25, 0.0, 1.25, 0.0),
+            Phase(1, PUSH, 1.25, 1.75, 0.0, 0.5, 0.0),
+            Phase(NOBODY, PUSH, 1.75, 7.25, 0.0, 0.0, 5.5),
+            Phase(0, PULL, 7.25, 8.5, 0.0, 1.25, 0.0),
+            Phase(1, PULL, 8.5, 9.0, 0.0, 0.5, 0.0),
+            Phase(NOBODY, PULL, 9.0, 14.5, 0.0, 0.0, 5.5),
+        ),
+    )
+    server = [
+        bar
+        for bar in bars(replace(ROUND, cycles=(cycle,)), cycle)
+        if bar.group == 1 and bar.kind == "train"
+    ]
     assert [(bar.start_s, bar.length_s) for bar in server] == [(9.0, 5.5), (0.0, 2.5)]
 
 
@@ -109,22 +179,33 @@ def test_a_pull_is_its_push_turned_round() -> None:
 
 
 def test_a_physical_ring_carries_twice_the_volume_less_one_part() -> None:
-    assert link_view(replace(ROUND, reading=Reading(physical_ring=True)), 0, 0).demand_gbit[0, 1] == pytest.approx(300.0)
+    assert link_view(replace(ROUND, reading=Reading(physical_ring=True)), 0, 0).demand_gbit[
+        0, 1
+    ] == pytest.approx(300.0)
 
 
 def test_the_matrix_outlines_the_slowest_pair_and_writes_links_and_seconds() -> None:
     figure = link_matrix(link_view(ROUND, 0, 0), LIGHT)
     outline = figure.layout.shapes[0]
     assert (outline.x0, outline.y0) == (3 - 0.47, 2 - 0.47)
-    written = [text for trace in figure.data if trace.type == "scatter" and trace.mode == "text" for text in trace.text]
+    written = [
+        text
+        for trace in figure.data
+        if trace.type == "scatter" and trace.mode == "text"
+        for text in trace.text
+    ]
     assert "<b>2</b><br>1.25" in written and "<b>1</b><br>0.5" in written
     assert "5/8" in written
 
 
 def test_a_full_pod_is_written_in_bold() -> None:
     crowded = replace(ROUND, jobs=replace(JOBS, network=replace(NETWORK, ports_per_pod=5)))
-    written = [text for trace in link_matrix(link_view(crowded, 0, 0), DARK_THEME).data
-               if trace.type == "scatter" and trace.mode == "text" for text in trace.text]
+    written = [
+        text
+        for trace in link_matrix(link_view(crowded, 0, 0), DARK_THEME).data
+        if trace.type == "scatter" and trace.mode == "text"
+        for text in trace.text
+    ]
     assert "<b>5</b>/5" in written and "4/5" in written
 
 
@@ -141,7 +222,11 @@ def test_a_ring_says_how_many_links_it_added() -> None:
     assert "ring: 4 arcs, 3 added" in names  # pod 2 to pod 3 was wanted by the experts
     arrows = next(trace for trace in figure.data if trace.marker.symbol == "arrow")
     assert [mark[1] for mark in arrows.customdata] == ["P0 → P1", "P1 → P2", "P2 → P3", "P3 → P0"]
-    back = next(trace for trace in ring_drawing(ROUND, 0, 0, LIGHT, way=PULL).data if trace.marker.symbol == "arrow")
+    back = next(
+        trace
+        for trace in ring_drawing(ROUND, 0, 0, LIGHT, way=PULL).data
+        if trace.marker.symbol == "arrow"
+    )
     assert {mark[1] for mark in back.customdata} == {"P3 → P2", "P2 → P1", "P1 → P0", "P0 → P3"}
 
 
@@ -153,12 +238,19 @@ def test_a_link_and_the_link_back_are_two_lines() -> None:
 def test_the_slowest_pod_group_of_each_group_is_named() -> None:
     wide = replace(ROUND, communication_s=np.array([[1.0, 4.0], [3.0, 2.0]]))
     figure = pod_group_bars(wide, [5.0, 5.0], LIGHT)
-    assert [(note.x, note.text) for note in figure.layout.annotations] == [(1, "<b>3</b>"), (0, "<b>4</b>")]
+    assert [(note.x, note.text) for note in figure.layout.annotations] == [
+        (1, "<b>3</b>"),
+        (0, "<b>4</b>"),
+    ]
     assert figure.layout.yaxis.range == figure.layout.yaxis2.range
 
 
 def test_a_search_is_drawn_with_what_it_is_compared_with() -> None:
-    story = [Moment(0.0, 0, 180.0, 0.0, "all in A"), Moment(0.1, 1, 150.0, 0.0, "flip"), Moment(0.2, 2, 131.0, 0.0, "flip")]
+    story = [
+        Moment(0.0, 0, 180.0, 0.0, "all in A"),
+        Moment(0.1, 1, 150.0, 0.0, "flip"),
+        Moment(0.2, 2, 131.0, 0.0, "flip"),
+    ]
     figure = climb(story, [("non-TDM", 180.0, "dash"), ("best", 107.0, "dot")], LIGHT)
     assert list(figure.data[0].y) == [180.0, 150.0, 131.0, 131.0]
     assert [note.text.split("<br>")[0] for note in figure.layout.annotations] == ["best", "non-TDM"]
@@ -167,38 +259,68 @@ def test_a_search_is_drawn_with_what_it_is_compared_with() -> None:
 
 
 def test_an_exact_search_shows_its_bound_rise() -> None:
-    figure = climb([Moment(0.1, 0, 20.0, 5.0, "start"), Moment(1.0, 1, 15.0, 12.0, "HiGHS")], [], LIGHT, by_step=False)
+    figure = climb(
+        [Moment(0.1, 0, 20.0, 5.0, "start"), Moment(1.0, 1, 15.0, 12.0, "HiGHS")],
+        [],
+        LIGHT,
+        by_step=False,
+    )
     assert [trace.name for trace in figure.data] == ["bound", "round"]
     assert list(figure.data[0].y) == [5.0, 12.0, 12.0]
 
 
 def test_a_study_has_a_dot_a_seed_and_the_mean_written() -> None:
-    values = {"hill-climbing": {256: [0.2, 0.3], 512: [0.1, 0.2]}, "best": {256: [0.4, 0.4], 512: [0.5, 0.4]}}
-    figure = gains(values, {"hill-climbing": "Hill climbing", "best": "Best"}, "jobs", LIGHT, here=512)
+    values = {
+        "hill-climbing": {256: [0.2, 0.3], 512: [0.1, 0.2]},
+        "best": {256: [0.4, 0.4], 512: [0.5, 0.4]},
+    }
+    figure = gains(
+        values, {"hill-climbing": "Hill climbing", "best": "Best"}, "jobs", LIGHT, here=512
+    )
     means = [trace for trace in figure.data if trace.mode == "lines+markers+text"]
-    assert [list(trace.text) for trace in means] == [["<b>25</b>", "<b>15</b>"], ["<b>40</b>", "<b>45</b>"]]
+    assert [list(trace.text) for trace in means] == [
+        ["<b>25</b>", "<b>15</b>"],
+        ["<b>40</b>", "<b>45</b>"],
+    ]
     assert sum(len(trace.x) for trace in figure.data if trace.mode == "markers") == 8
     assert len({trace.line.dash for trace in means}) == 2
     assert list(figure.layout.xaxis.ticktext) == ["256", "512"] and figure.layout.shapes[0].x0 == 1
 
 
 def test_two_means_that_are_close_are_written_above_and_below() -> None:
-    values = {"hill-climbing": {64: [0.32]}, "best-grouping": {64: [0.36]}, "all-train": {64: [0.362]}}
+    values = {
+        "hill-climbing": {64: [0.32]},
+        "best-grouping": {64: [0.36]},
+        "all-train": {64: [0.362]},
+    }
     figure = gains(values, {name: name for name in values}, "jobs", LIGHT)
     means = [trace for trace in figure.data if trace.mode == "lines+markers+text"]
     assert [(trace.text[0], trace.textposition[0]) for trace in means] == [
-        ("<b>32</b>", "bottom center"), ("<b>36</b>", "top center"), ("", "top center")]
+        ("<b>32</b>", "bottom center"),
+        ("<b>36</b>", "top center"),
+        ("", "top center"),
+    ]
 
 
 def test_one_ring_alone_keeps_its_colour_and_what_it_added() -> None:
-    two = replace(ROUND, group=(0, 1, 0), jobs=replace(JOBS, jobs=(JOBS.jobs[0], JOBS.jobs[1], replace(
-        JOBS.jobs[0], id="other"))), rings=((0, 1, 2, 3), (), (3, 2, 1, 0)))
+    two = replace(
+        ROUND,
+        group=(0, 1, 0),
+        jobs=replace(JOBS, jobs=(JOBS.jobs[0], JOBS.jobs[1], replace(JOBS.jobs[0], id="other"))),
+        rings=((0, 1, 2, 3), (), (3, 2, 1, 0)),
+    )
+
     def lines(only: int | None) -> dict[str, str]:
-        return {trace.name: trace.line.color for trace in ring_drawing(two, 0, 0, LIGHT, only=only).data
-                if trace.mode == "lines" and "arcs" in (trace.name or "")}
+        return {
+            trace.name: trace.line.color
+            for trace in ring_drawing(two, 0, 0, LIGHT, only=only).data
+            if trace.mode == "lines" and "arcs" in (trace.name or "")
+        }
 
     assert len(lines(None)) == 2
-    assert lines(2) == {name: colour for name, colour in lines(None).items() if name.startswith("other")}
+    assert lines(2) == {
+        name: colour for name, colour in lines(None).items() if name.startswith("other")
+    }
 
 
 # -- one pod on the common clock -------------------------------------------------------------------------
@@ -213,7 +335,9 @@ def test_a_pod_shows_its_own_jobs_and_the_ports_it_uses() -> None:
     assert view.lanes.jobs == ("ring", "server")
     assert len(view.lanes.ports) == 6
     assert view.lanes.names()[:3] == ["ring", "server", "port 0"]
-    assert (view.execution.circuits.source == 0).all() and not (view.execution.circuits.destination == 0).any()
+    assert (view.execution.circuits.source == 0).all() and not (
+        view.execution.circuits.destination == 0
+    ).any()
     assert set(view.bars.server.tolist()) == {0} and view.bars.row.max() < view.lanes.rows
 
 
@@ -223,7 +347,9 @@ def test_what_arrives_is_drawn_on_the_port_it_arrives_at() -> None:
         view = pod_view(EXECUTION, pod, NAMES)
         circuits = EXECUTION.circuits
         touching = (circuits.source == pod) | (circuits.destination == pod)
-        ports = np.where(circuits.source == pod, circuits.source_port, circuits.destination_port)[touching]
+        ports = np.where(circuits.source == pod, circuits.source_port, circuits.destination_port)[
+            touching
+        ]
         assert sorted(view.execution.circuits.source_port.tolist()) == sorted(ports.tolist())
         on_ports = view.bars.circuit >= 0
         drawn = (view.bars.end_ms - view.bars.start_ms)[on_ports].sum()
@@ -231,26 +357,53 @@ def test_what_arrives_is_drawn_on_the_port_it_arrives_at() -> None:
 
 
 def test_a_pod_without_jobs_has_no_bars() -> None:
-    lonely = replace(ROUND, jobs=replace(JOBS, network=replace(NETWORK, pods_per_group=5),
-                                         jobs=tuple(replace(job, units_per_pod=(*job.units_per_pod, 0)) for job in JOBS.jobs)),
-                     links=np.pad(LINKS, ((0, 0), (0, 0), (0, 1), (0, 1))))
+    lonely = replace(
+        ROUND,
+        jobs=replace(
+            JOBS,
+            network=replace(NETWORK, pods_per_group=5),
+            jobs=tuple(replace(job, units_per_pod=(*job.units_per_pod, 0)) for job in JOBS.jobs),
+        ),
+        links=np.pad(LINKS, ((0, 0), (0, 0), (0, 1), (0, 1))),
+    )
     assert len(pod_view(execution_of(lonely, 0), 4, NAMES).bars) == 0
 
 
 def test_kinds_are_told_by_the_name_of_a_task() -> None:
-    assert [kind_of(name) for name in ("a/b/push/0-3", "j/pull/3-0", "j/train 2, from the round before/1", "j/aggregate/0")] == [
-        "push", "pull", "train", "aggregate"]
+    assert [
+        kind_of(name)
+        for name in (
+            "a/b/push/0-3",
+            "j/pull/3-0",
+            "j/train 2, from the round before/1",
+            "j/aggregate/0",
+        )
+    ] == ["push", "pull", "train", "aggregate"]
 
 
 def test_a_pod_is_drawn_in_the_timeline_s_colours_with_both_ends_of_each_transfer() -> None:
     view = pod_view(EXECUTION, 0, NAMES)
     figure = pod_gantt(view, (0.0, EXECUTION.makespan_ms), LIGHT)
-    legend = {trace.name: trace.marker.color for trace in figure.data if trace.showlegend and not trace.name.startswith("dark")}
-    clock = {trace.name: trace.marker.color for trace in timeline([("one", ROUND)], LIGHT).data if trace.type == "bar"}
+    legend = {
+        trace.name: trace.marker.color
+        for trace in figure.data
+        if trace.showlegend and not trace.name.startswith("dark")
+    }
+    clock = {
+        trace.name: trace.marker.color
+        for trace in timeline([("one", ROUND)], LIGHT).data
+        if trace.type == "bar"
+    }
     assert legend and legend.items() <= clock.items()
-    said = {row[2] for trace in figure.data if trace.customdata is not None for row in trace.customdata}
+    said = {
+        row[2] for trace in figure.data if trace.customdata is not None for row in trace.customdata
+    }
     assert {"P0 → P1", "P3 → P0", "P1 → P0", "P2 → P0", "in P0"} <= said
-    written = {text for trace in pod_gantt(view, (8_500.0, 15_000.0), LIGHT).data for text in (trace.text or ())}
+    written = {
+        text
+        for trace in pod_gantt(view, (8_500.0, 15_000.0), LIGHT).data
+        for text in (trace.text or ())
+    }
     assert {"from 1", "from 2"} <= written
     begins = sorted(shape.x0 for shape in figure.layout.shapes if shape.type == "line")
     assert begins == pytest.approx([8_500.0, 15_000.0, 16_750.0])
@@ -266,16 +419,32 @@ def test_overlap_alone_hides_the_shorter_behind_the_longer() -> None:
 
 
 def test_the_gain_map_has_a_mark_for_every_set_of_jobs_told_by_colour_and_shape() -> None:
-    points = {"hill-climbing": [GainPoint(2.0, 0.1, 64, "64 jobs"), GainPoint(8.0, 0.3, 256, "256 jobs")],
-              "all-train": [GainPoint(2.0, 0.2, 64, "64 jobs"), GainPoint(8.0, -0.05, 256, "256 jobs")]}
-    figure = gain_map(points, {name: name for name in points}, {64: "64 jobs", 256: "256 jobs"}, DARK_THEME)
+    points = {
+        "hill-climbing": [GainPoint(2.0, 0.1, 64, "64 jobs"), GainPoint(8.0, 0.3, 256, "256 jobs")],
+        "all-train": [GainPoint(2.0, 0.2, 64, "64 jobs"), GainPoint(8.0, -0.05, 256, "256 jobs")],
+    }
+    figure = gain_map(
+        points, {name: name for name in points}, {64: "64 jobs", 256: "256 jobs"}, DARK_THEME
+    )
     marks = [trace for trace in figure.data if trace.mode == "markers"]
-    assert [(trace.x[0], trace.y[0]) for trace in marks] == [(2.0, 10.0), (8.0, 30.0), (2.0, 20.0), (8.0, -5.0)]
+    assert [(trace.x[0], trace.y[0]) for trace in marks] == [
+        (2.0, 10.0),
+        (8.0, 30.0),
+        (2.0, 20.0),
+        (8.0, -5.0),
+    ]
     assert len({(trace.marker.color, trace.marker.symbol) for trace in marks}) == 2
-    assert figure.layout.xaxis.range == figure.layout.xaxis2.range and figure.layout.yaxis.range[0] < -5
+    assert (
+        figure.layout.xaxis.range == figure.layout.xaxis2.range
+        and figure.layout.yaxis.range[0] < -5
+    )
     low, high = figure.layout.xaxis.range
     assert 10**low < 0.9 and 10**high > 8
 
 
 def test_a_gain_map_of_nothing_is_empty_and_still_drawn() -> None:
-    assert not [trace for trace in gain_map({"all-train": []}, {"all-train": "all"}, {}, LIGHT).data if trace.mode == "markers"]
+    assert not [
+        trace
+        for trace in gain_map({"all-train": []}, {"all-train": "all"}, {}, LIGHT).data
+        if trace.mode == "markers"
+    ]

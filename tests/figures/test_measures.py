@@ -6,7 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topox_core.cluster import Cluster
-from topox_core.measures import circuit_lives_ms, covered_ms, critical_tasks, measures, port_table, ports_in_use
+from topox_core.measures import (
+    circuit_lives_ms,
+    covered_ms,
+    critical_tasks,
+    measures,
+    port_table,
+    ports_in_use,
+)
 
 from .conftest import build
 
@@ -28,13 +35,19 @@ def test_a_kept_circuit_lives_from_its_first_use_to_its_last(pipeline):
 
 def test_tasks_that_share_a_device_are_counted_once():
     cluster = Cluster(servers=1, ports_per_server=1, switches=1, ports_per_switch=1, port_gbps=1)
-    both = build([("a", "forward", "", 0, 0, 6, []), ("b", "forward", "", 0, 3, 10, [])], [], cluster)
+    both = build(
+        [("a", "forward", "", 0, 0, 6, []), ("b", "forward", "", 0, 3, 10, [])], [], cluster
+    )
     assert measures(both).device_busy == 1.0
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, 9)), max_size=25))
 def test_covered_time_is_the_measure_of_the_union(rows):
-    group, start, length = (np.array(column, float) for column in zip(*rows, strict=True)) if rows else (np.zeros(0),) * 3
+    group, start, length = (
+        (np.array(column, float) for column in zip(*rows, strict=True))
+        if rows
+        else (np.zeros(0),) * 3
+    )
     cells = {(g, t) for g, s, n in rows for t in range(s, s + n)}
     assert covered_ms(group.astype(np.int64), start, start + length) == pytest.approx(len(cells))
 
@@ -57,9 +70,14 @@ def test_the_dark_stretch_lies_on_the_chain_where_the_port_was_what_held_up(pipe
 
 
 def test_a_transfer_that_waits_for_its_slot_still_hangs_on_its_predecessor():
-    cluster = Cluster(servers=2, ports_per_server=1, switches=1, ports_per_switch=2, port_gbps=1, slot_ms=1.0)
-    run = build([("f", "forward", "", 0, 0, 2.25, []), ("x", "communication", "pp", (0, 1), 3, 5, ["f"])],
-                [(0, 0, 1, 3, 3, 5, "x", False)], cluster)
+    cluster = Cluster(
+        servers=2, ports_per_server=1, switches=1, ports_per_switch=2, port_gbps=1, slot_ms=1.0
+    )
+    run = build(
+        [("f", "forward", "", 0, 0, 2.25, []), ("x", "communication", "pp", (0, 1), 3, 5, ["f"])],
+        [(0, 0, 1, 3, 3, 5, "x", False)],
+        cluster,
+    )
     chain = critical_tasks(run)
     assert chain.waits == ("start", "dependency")
     assert chain.slack_ms[1] == pytest.approx(0.75)

@@ -7,9 +7,23 @@ from topox_core.figures.numbers import count, percent, plural, seconds, short, s
 THIN = "\u00a0"
 
 
-@pytest.mark.parametrize(("value", "text"), [
-    (0, "0"), (7, "7"), (0.5, "0.5"), (43.04, "43.0"), (32.226, "32.2"), (185.4, "185"), (5274.3, "5,270"), (0.0123, "0.0123"),
-    (99.96, "100"), (-0.25, "-0.25"), (float("nan"), "–"), (1.234e-7, "1.23e-07")])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (7, "7"),
+        (0.5, "0.5"),
+        (43.04, "43.0"),
+        (32.226, "32.2"),
+        (185.4, "185"),
+        (5274.3, "5,270"),
+        (0.0123, "0.0123"),
+        (99.96, "100"),
+        (-0.25, "-0.25"),
+        (float("nan"), "–"),
+        (1.234e-7, "1.23e-07"),
+    ],
+)
 def test_three_significant_digits_and_exact_values_bare(value, text):
     assert short(value) == text
 

@@ -6,24 +6,42 @@ import numpy as np
 import pytest
 
 from topox_core.figures.facts import bytes_by_parallelism, tasks_by_kind
-from topox_core.figures.palette import DARK_THEME, LIGHT, LOOK_COLOURS, VERMILION, discrete_scale, look_words, theme_of
+from topox_core.figures.palette import (
+    DARK_THEME,
+    LIGHT,
+    LOOK_COLOURS,
+    VERMILION,
+    discrete_scale,
+    look_words,
+    theme_of,
+)
 from topox_core.figures.search import delays, search
 from topox_core.schedule.result import StoryLine
 
-STORY = [StoryLine(0.0, None, 100.0, "bound"), StoryLine(0.1, 150.0, 100.0, "list"), StoryLine(1.0, 120.0, 110.0, "HiGHS")]
+STORY = [
+    StoryLine(0.0, None, 100.0, "bound"),
+    StoryLine(0.1, 150.0, 100.0, "list"),
+    StoryLine(1.0, 120.0, 110.0, "HiGHS"),
+]
 
 
 def test_the_search_runs_to_now_and_names_both_lines():
     figure = search(STORY, 3.0, LIGHT)
     assert [t.name for t in figure.data[:2]] == ["bound", "best found"]
     assert figure.data[1].x[-1] == 3.0
-    assert [a.text.replace("\u00a0", " ") for a in figure.layout.annotations] == ["<b>120 ms</b>", "110 ms"]
+    assert [a.text.replace("\u00a0", " ") for a in figure.layout.annotations] == [
+        "<b>120 ms</b>",
+        "110 ms",
+    ]
     low, high = figure.layout.yaxis.range
     assert low < 100 < 150 < high
 
 
 def test_a_search_that_has_found_nothing_yet_still_draws():
-    assert [t.name for t in search(STORY[:1], 0.5, LIGHT).data] == ["bound", "bounds without search"]
+    assert [t.name for t in search(STORY[:1], 0.5, LIGHT).data] == [
+        "bound",
+        "bounds without search",
+    ]
     assert len(search([], 0.0, DARK_THEME).data) == 0
 
 
@@ -50,7 +68,12 @@ def test_the_legend_names_only_traffic_that_occurs():
 
 
 def test_flat_colour_scales_have_two_stops_a_colour():
-    assert discrete_scale(["#000000", "#FFFFFF"]) == [[0.0, "#000000"], [0.5, "#000000"], [0.5, "#FFFFFF"], [1.0, "#FFFFFF"]]
+    assert discrete_scale(["#000000", "#FFFFFF"]) == [
+        [0.0, "#000000"],
+        [0.5, "#000000"],
+        [0.5, "#FFFFFF"],
+        [1.0, "#FFFFFF"],
+    ]
 
 
 def test_an_unknown_theme_counts_as_light():
@@ -60,10 +83,21 @@ def test_an_unknown_theme_counts_as_light():
 
 def lab_of_a_deuteranope(colour):
     """Lab (D65) of a colour as Machado et al. (2009) simulate full deuteranopia."""
-    rgb = np.array([int(colour[i:i + 2], 16) for i in (1, 3, 5)]) / 255
+    rgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    seen = np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]) @ linear
-    xyz = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]) @ np.clip(seen, 0, 1)
+    seen = (
+        np.array(
+            [
+                [0.367322, 0.860646, -0.227968],
+                [0.280085, 0.672501, 0.047413],
+                [-0.011820, 0.042940, 0.968881],
+            ]
+        )
+        @ linear
+    )
+    xyz = np.array(
+        [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    ) @ np.clip(seen, 0, 1)
     ratio = xyz / np.array([0.9505, 1.0, 1.089])
     f = np.where(ratio > 0.008856, np.cbrt(ratio), 7.787 * ratio + 16 / 116)
     return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])

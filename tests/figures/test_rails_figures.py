@@ -28,27 +28,61 @@ MIB = 2**20
 def hand_run() -> RailRun:
     """Rank 0 gathers (0 to 4), computes, sends (10 to 12), computes, scatters (20 to 30), all beside rank 1; 5 ms dark."""
     kind = np.array([ALL_GATHER, COMPUTE, SEND, COMPUTE, REDUCE_SCATTER, ALL_GATHER], np.int32)
-    groups = (RailGroup("shards of stage 0", "fsdp", (0, 1), 2), RailGroup("stage 0 to 1", "pp", (0, 1), 2))
+    groups = (
+        RailGroup("shards of stage 0", "fsdp", (0, 1), 2),
+        RailGroup("stage 0 to 1", "pp", (0, 1), 2),
+    )
     iteration = RailIteration(
-        name="by hand", ranks=2, stands_for=np.ones(2, np.int32), stage=np.array([0, 1], np.int32),
-        replica=np.zeros(2, np.int32), kind=kind, rank=np.array([-1, 0, -1, 0, -1, -1], np.int32),
-        duration_ms=np.array([0, 6.0, 0, 3, 0, 0]), group=np.array([0, -1, 1, -1, 0, 0], np.int32),
-        size_bytes=np.array([8, 0, 64, 0, 3829, 8.0]) * MIB, microbatch=np.full(6, -1, np.int32),
-        layer=np.full(6, -1, np.int32), label=("gather 0", "forward", "send 0", "backward", "scatter", "gather 1"),
-        pred_ptr=np.array([0, 0, 1, 2, 3, 4, 4], np.int32), pred_idx=np.array([0, 1, 2, 3], np.int32),
-        issue_ptr=np.array([0, 6, 10], np.int32), issue_idx=np.array([0, 5, 1, 2, 3, 4, 0, 5, 2, 4], np.int32), groups=groups)
+        name="by hand",
+        ranks=2,
+        stands_for=np.ones(2, np.int32),
+        stage=np.array([0, 1], np.int32),
+        replica=np.zeros(2, np.int32),
+        kind=kind,
+        rank=np.array([-1, 0, -1, 0, -1, -1], np.int32),
+        duration_ms=np.array([0, 6.0, 0, 3, 0, 0]),
+        group=np.array([0, -1, 1, -1, 0, 0], np.int32),
+        size_bytes=np.array([8, 0, 64, 0, 3829, 8.0]) * MIB,
+        microbatch=np.full(6, -1, np.int32),
+        layer=np.full(6, -1, np.int32),
+        label=("gather 0", "forward", "send 0", "backward", "scatter", "gather 1"),
+        pred_ptr=np.array([0, 0, 1, 2, 3, 4, 4], np.int32),
+        pred_idx=np.array([0, 1, 2, 3], np.int32),
+        issue_ptr=np.array([0, 6, 10], np.int32),
+        issue_idx=np.array([0, 5, 1, 2, 3, 4, 0, 5, 2, 4], np.int32),
+        groups=groups,
+    )
     start = np.array([0, 4, 10, 12, 20, 2.0])
     end = np.array([2, 10, 12, 15, 30, 4.0])
-    windows = (Window(0, 0, "fsdp", "pp", "send", 4, 6, 64 * MIB),
-               Window(0, 0, "pp", "fsdp", "reduce_scatter", 12, 8, 3829 * MIB))
-    circuits = (RailCircuit(0, 0, 0, 4, False), RailCircuit(1, 4, 9, 12, True), RailCircuit(0, 12, 17, 30, True))
-    return RailRun(iteration, Rail(reconfiguration_ms=5), start, end, 30.0, 30.0, 2, circuits,
-                   (Message(0, "rank 0", "controller", "CONFIG_REQ", "stage 0 to 1"),), windows)
+    windows = (
+        Window(0, 0, "fsdp", "pp", "send", 4, 6, 64 * MIB),
+        Window(0, 0, "pp", "fsdp", "reduce_scatter", 12, 8, 3829 * MIB),
+    )
+    circuits = (
+        RailCircuit(0, 0, 0, 4, False),
+        RailCircuit(1, 4, 9, 12, True),
+        RailCircuit(0, 12, 17, 30, True),
+    )
+    return RailRun(
+        iteration,
+        Rail(reconfiguration_ms=5),
+        start,
+        end,
+        30.0,
+        30.0,
+        2,
+        circuits,
+        (Message(0, "rank 0", "controller", "CONFIG_REQ", "stage 0 to 1"),),
+        windows,
+    )
 
 
 def windows(*lengths: float, size: float = 64 * MIB) -> tuple[Window, ...]:
     begins = np.cumsum([0, *np.abs(lengths)]) + np.arange(len(lengths) + 1) * 10
-    return tuple(Window(0, 0, "fsdp", "pp", "send", float(b), length, size) for b, length in zip(begins, lengths, strict=False))
+    return tuple(
+        Window(0, 0, "fsdp", "pp", "send", float(b), length, size)
+        for b, length in zip(begins, lengths, strict=False)
+    )
 
 
 def phases(run: RailRun, rank: int) -> tuple[Stretch, ...]:
@@ -66,15 +100,24 @@ class TestStrip:
 
     def test_a_window_shorter_than_the_delay_is_marked_and_one_just_as_long_is_not(self):
         run = hand_run()
-        marked = {dark: [t for t in rails.strip(phases(run, 0), run.windows, dark, (0, 30), LIGHT).data
-                         if t.type == "scatter"] for dark in (6.0, 7.0)}
+        marked = {
+            dark: [
+                t
+                for t in rails.strip(phases(run, 0), run.windows, dark, (0, 30), LIGHT).data
+                if t.type == "scatter"
+            ]
+            for dark in (6.0, 7.0)
+        }
         assert marked[6.0] == []
         assert list(marked[7.0][0].x) == [7.0]
 
     def test_an_overlap_is_marked_otherwise_than_a_short_window(self):
         figure = rails.strip((), windows(-3, 2, 9), 5.0, (0, 50), DARK_THEME)
         symbols = {t.name: t.marker.symbol for t in figure.data if t.type == "scatter"}
-        assert symbols == {"shorter than 5\u00a0ms": "triangle-up", "no window: 0 or an overlap": "x-thin"}
+        assert symbols == {
+            "shorter than 5\u00a0ms": "triangle-up",
+            "no window: 0 or an overlap": "x-thin",
+        }
 
     def test_parallelisms_of_one_colour_are_told_apart_by_stripes(self):
         both = (Stretch(0, 0, "dp", "", 0, 5, 1, 1.0), Stretch(0, 0, "fsdp", "", 10, 20, 1, 1.0))
@@ -86,7 +129,9 @@ class TestStrip:
         assert alone.marker.pattern.shape is None
 
     def test_a_window_at_the_very_end_is_marked_whole(self):
-        mark = rails.strip((), (Window(0, 0, "fsdp", "dp", "", 19.9, 0.2, 1.0),), 5.0, (0, 20), LIGHT).data[-1]
+        mark = rails.strip(
+            (), (Window(0, 0, "fsdp", "dp", "", 19.9, 0.2, 1.0),), 5.0, (0, 20), LIGHT
+        ).data[-1]
         assert mark.cliponaxis is False and max(mark.x) <= 20
 
     def test_what_lies_outside_the_view_is_clipped_to_it(self):
@@ -100,7 +145,11 @@ class TestStrip:
     def test_traffic_between_windows_of_a_list_fills_what_they_leave(self):
         run = hand_run()
         found = rails.traffic_between(run.windows, 30.0)
-        assert [(s.parallelism, s.begin_ms, s.end_ms) for s in found] == [("fsdp", 0, 4), ("pp", 10, 12), ("fsdp", 20, 30)]
+        assert [(s.parallelism, s.begin_ms, s.end_ms) for s in found] == [
+            ("fsdp", 0, 4),
+            ("pp", 10, 12),
+            ("fsdp", 20, 30),
+        ]
 
 
 class TestDistribution:
@@ -128,7 +177,10 @@ class TestDistribution:
 
     def test_windows_of_one_kind_and_size_are_one_class_and_the_largest_traffic_comes_first(self):
         groups = rails.classes((*windows(1, 3), *hand_run().windows))
-        assert [(g.words, len(g.windows)) for g in groups] == [("reduce scatter, 3,829 MiB", 1), ("send, 64 MiB", 3)]
+        assert [(g.words, len(g.windows)) for g in groups] == [
+            ("reduce scatter, 3,829 MiB", 1),
+            ("send, 64 MiB", 3),
+        ]
         assert groups[1].mean_ms == pytest.approx(10 / 3)
 
     def test_rare_traffic_shares_a_row_so_that_the_rows_stay_few(self):
@@ -167,11 +219,17 @@ class TestDelay:
         figure = rails_delay.overhead_curves((self.curve,), 25.0, 0.05, technologies, LIGHT)
         assert len([s for s in figure.layout.shapes if s.line.dash == "3px,3px"]) == 2
         named = {a.text: a for a in figure.layout.annotations}
-        assert named["‹ PLZT, SiP<br>7 µs and less"].x < named["MEMS<br>15 ms"].x < named["Piezo<br>25 ms"].x
+        assert (
+            named["‹ PLZT, SiP<br>7 µs and less"].x
+            < named["MEMS<br>15 ms"].x
+            < named["Piezo<br>25 ms"].x
+        )
         assert named["robot<br>120\u00a0s ›"].xanchor == "right"
 
     def test_a_measured_curve_is_told_from_a_simulated_one(self):
-        theirs = rails_delay.Curve("on_demand", 10.0, (0.0, 10.0), (10.0, 11.0), "measured by the authors")
+        theirs = rails_delay.Curve(
+            "on_demand", 10.0, (0.0, 10.0), (10.0, 11.0), "measured by the authors"
+        )
         figure = rails_delay.overhead_curves((self.curve, theirs), 25.0, 0.05, {}, LIGHT)
         assert figure.data[1].marker.symbol == "circle-open"
         assert figure.data[1].name == "on demand, measured by the authors"
@@ -185,8 +243,14 @@ class TestDelay:
         assert rails_delay.overhead_curves((flat,), 25.0, 0.2, {}, LIGHT).layout.yaxis.range[1] > 20
 
     def test_expert_parallelism_has_a_line_a_delay_and_shades_where_it_fails(self):
-        figure = rails_delay.expert_region((8, 16), {10.0: (0.03, 0.2), 100.0: (0.4, None)}, {10.0: {8: 0.03}}, 0.1, LIGHT)
-        assert [list(t.y) for t in figure.data] == [pytest.approx([3, 20]), pytest.approx([40]), pytest.approx([3])]
+        figure = rails_delay.expert_region(
+            (8, 16), {10.0: (0.03, 0.2), 100.0: (0.4, None)}, {10.0: {8: 0.03}}, 0.1, LIGHT
+        )
+        assert [list(t.y) for t in figure.data] == [
+            pytest.approx([3, 20]),
+            pytest.approx([40]),
+            pytest.approx([3]),
+        ]
         assert figure.layout.shapes[0].y0 == pytest.approx(10)
         assert "✗ fails" in " ".join(a.text for a in figure.layout.annotations)
 
@@ -202,7 +266,9 @@ class TestControl:
 
     def test_every_group_with_a_circuit_has_a_row_with_its_name(self):
         assert list(rails_control.timeline(hand_run(), LIGHT).layout.yaxis.ticktext) == [
-            "pp, stages 0 and 1", "fsdp, stages 0 and 1"]
+            "pp, stages 0 and 1",
+            "fsdp, stages 0 and 1",
+        ]
 
     def test_a_run_without_circuits_is_an_empty_timeline(self):
         from dataclasses import replace

@@ -44,7 +44,11 @@ def words(at: AppTest) -> str:
 
     html = " ".join(element.proto.body for element in at.get("html"))
     return re.sub(
-        r"\s+", " ", re.sub(r"<style.*?</style>|<[^>]+>", "", html, flags=re.S).replace("&nbsp;", " ").replace("\u00a0", " ")
+        r"\s+",
+        " ",
+        re.sub(r"<style.*?</style>|<[^>]+>", "", html, flags=re.S)
+        .replace("&nbsp;", " ")
+        .replace("\u00a0", " "),
     )
 
 
@@ -63,4 +67,7 @@ def chart(at: AppTest, key: str) -> dict:
 
 def address(at: AppTest) -> dict[str, str]:
     """Return the query parameters (AppTest keeps those it was given as lists, those the app wrote as text)."""
-    return {key: value if isinstance(value, str) else value[-1] for key, value in dict(at.query_params).items()}
+    return {
+        key: value if isinstance(value, str) else value[-1]
+        for key, value in dict(at.query_params).items()
+    }

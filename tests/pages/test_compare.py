@@ -38,27 +38,39 @@ def test_bars_and_table_have_every_fabric_in_the_one_order(visit, moe):
     assert chart(at, "iterations")["layout"]["yaxis"]["ticktext"] == labels
     table = at.dataframe[0].value
     assert list(table["Fabric"]) == labels
-    assert [plain(t) for t in table["Iteration"]] == [plain(words_of(run.iteration_ms)) for run in moe.values()]
+    assert [plain(t) for t in table["Iteration"]] == [
+        plain(words_of(run.iteration_ms)) for run in moe.values()
+    ]
 
 
 def test_the_headline_names_the_winner(visit, moe):
-    best = min((run for name, run in moe.items() if name != "ideal"), key=lambda run: run.iteration_ms)
+    best = min(
+        (run for name, run in moe.items() if name != "ideal"), key=lambda run: run.iteration_ms
+    )
     assert best.fabric == "scheduled"
-    assert f"Scheduled is fastest at {best.iteration_ms:.4g} ms" in words(visit(COMPARE, sample="moe"))
+    assert f"Scheduled is fastest at {best.iteration_ms:.4g} ms" in words(
+        visit(COMPARE, sample="moe")
+    )
 
 
 def test_the_parts_of_a_bar_add_up_to_the_iteration(visit, moe):
     at = visit(COMPARE, sample="moe", fat_tree="full")
     bars = [trace for trace in chart(at, "iterations")["data"] if trace["type"] == "bar"]
     for k, run in enumerate(moe.values()):
-        assert sum(float(bar["customdata"][k][2]) for bar in bars) == pytest.approx(run.iteration_ms, rel=1e-4)
+        assert sum(float(bar["customdata"][k][2]) for bar in bars) == pytest.approx(
+            run.iteration_ms, rel=1e-4
+        )
 
 
 def test_a_fat_tree_of_the_same_cost_is_no_faster_than_a_full_one(visit):
     def fat_tree(**query):
         at = visit(COMPARE, sample="moe", fabrics="fat_tree", **query)
         assert not at.exception and not at.error
-        return sum(float(t["customdata"][0][2]) for t in chart(at, "iterations")["data"] if t["type"] == "bar")
+        return sum(
+            float(t["customdata"][0][2])
+            for t in chart(at, "iterations")["data"]
+            if t["type"] == "bar"
+        )
 
     assert fat_tree(fat_tree="cost") > fat_tree(fat_tree="full")
     assert fat_tree(fat_tree="cost", cost_ratio="1") == pytest.approx(fat_tree(fat_tree="full"))
@@ -106,7 +118,9 @@ def test_a_setting_that_cannot_be_is_one_line(visit, query):
 def test_a_fabric_that_cannot_run_is_a_line_and_the_others_are_compared(visit):
     at = visit(COMPARE, sample="moe", reconfiguration_ms="1000000")
     assert not at.exception
-    assert len(at.error) == 1 and at.error[0].value.startswith("Scheduled cannot run: cluster, field reconfiguration_ms")
+    assert len(at.error) == 1 and at.error[0].value.startswith(
+        "Scheduled cannot run: cluster, field reconfiguration_ms"
+    )
     assert len(at.dataframe[0].value) == 5
 
 
@@ -187,12 +201,20 @@ def test_on_the_map_a_fat_tree_of_the_same_cost_follows_speed_and_ports():
     full = cluster.ports_per_server * cluster.port_gbps
     contest = Contest(("fat_tree",), FabricOptions(equivalent_gbps=full / 4), FABRICS)
     case = Case(graph, cluster, Settings.of())
-    for by, value, faster in (("port_gbps", cluster.port_gbps, cluster.port_gbps * 4), ("degree", 1.0, 4.0)):
+    for by, value, faster in (
+        ("port_gbps", cluster.port_gbps, cluster.port_gbps * 4),
+        ("degree", 1.0, 4.0),
+    ):
         sweep = sweep_of(case, contest, by)
         cells = [run_cell(sweep.job_digest, sweep.job, Cell(v, None)) for v in (value, faster)]
         slow, fast = (cell.outcomes["fat_tree"].iteration_ms for cell in cells)
-        alone = compare(graph, cluster, Settings.of(engine="list"), ("fat_tree",), contest.options)["fat_tree"].iteration_ms
+        alone = compare(graph, cluster, Settings.of(engine="list"), ("fat_tree",), contest.options)[
+            "fat_tree"
+        ].iteration_ms
         four_times = FabricOptions(equivalent_gbps=full)
         assert slow == pytest.approx(alone)
         assert fast == pytest.approx(
-            compare(graph, cluster, Settings.of(engine="list"), ("fat_tree",), four_times)["fat_tree"].iteration_ms)
+            compare(graph, cluster, Settings.of(engine="list"), ("fat_tree",), four_times)[
+                "fat_tree"
+            ].iteration_ms
+        )

@@ -21,17 +21,23 @@ def page(visit):
         at = visit(COST, **query)
         assert not at.exception
         return at
+
     return opened
 
 
 def totals(at, key: str = "cost_cost") -> list[str]:
     marks = chart(at, key)["layout"]["annotations"]
-    return [mark["text"].replace("<b>", "").replace("</b>", "").replace("\u00a0", " ") for mark in marks]
+    return [
+        mark["text"].replace("<b>", "").replace("</b>", "").replace("\u00a0", " ") for mark in marks
+    ]
 
 
 def test_the_finding_stands_in_the_headline(page):
     at = page()
-    assert "Photonic rails cost $1.29 M and draw 11.0 kW: 70 % and 96 % less than rail\u2011optimised switches" in words(at)
+    assert (
+        "Photonic rails cost $1.29 M and draw 11.0 kW: 70 % and 96 % less than rail\u2011optimised switches"
+        in words(at)
+    )
     assert "but only 52 % cheaper than rails without a spine" in words(at)
     assert totals(at)[1] == "$4.28 M" and totals(at, "cost_power")[-1] == "11.0 kW"
     assert not at.info and not at.error
@@ -42,7 +48,10 @@ def test_where_the_headline_fails_the_page_says_so(page):
     assert "Above 2,304 GPUs" in words(at) and "1,024 ports" in at.info[0].value
     assert totals(at)[-1].endswith("✗")
     at = page(**{"cost.gpus": "512"})
-    assert "Against whole packet switches they are dearer" in words(at) and "23 % dearer" in at.info[0].value
+    assert (
+        "Against whole packet switches they are dearer" in words(at)
+        and "23 % dearer" in at.info[0].value
+    )
     at = page(**{"cost.gpus": "512", "cost.counting": "whole-switches"})
     assert "23 % dearer than rail\u2011optimised switches" in words(at)
     assert "23 % dearer" in at.info[0].value
@@ -80,13 +89,19 @@ def test_another_price_set_drops_the_edits(page):
 
 def test_a_link_that_cannot_be_is_one_line_and_the_rest_holds(page):
     at = page(**{"cost.parts": "laser:1:1", "cost.gpus": "many", "cost.counting": "whole-switches"})
-    assert len(at.warning) == 1 and "cost.parts=laser:1:1" in at.warning[0].value and "cost.gpus=many" in at.warning[0].value
+    assert (
+        len(at.warning) == 1
+        and "cost.parts=laser:1:1" in at.warning[0].value
+        and "cost.gpus=many" in at.warning[0].value
+    )
     assert address(at) == {"cost.counting": "whole-switches"}
 
 
 def test_the_parts_that_count_are_listed(page):
     def parts(at) -> set[str]:
-        return set(next(frame.value for frame in at.dataframe if "From" in frame.value.columns)["Part"])
+        return set(
+            next(frame.value for frame in at.dataframe if "From" in frame.value.columns)["Part"]
+        )
 
     assert not {"400G NIC", "Fibre"} & parts(page())
     assert {"400G NIC", "Fibre"} < parts(page(**{"cost.nics": "yes", "cost.fibre": "yes"}))
@@ -107,14 +122,31 @@ def test_a_parts_file_replaces_the_prices(page):
     assert "cost.prices" not in address(at)
 
 
-@pytest.mark.parametrize(("content", "says"), [
-    (b"{}", "format"), (json.dumps({"format": "topox-parts", "version": 1, "parts": [{"id": "laser"}]}).encode(), "unknown part"),
-    (json.dumps({"format": "topox-parts", "version": 1, "parts": [{"id": "nic", "price_usd": -4}]}).encode(), "price_usd")])
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"{}", "format"),
+        (
+            json.dumps(
+                {"format": "topox-parts", "version": 1, "parts": [{"id": "laser"}]}
+            ).encode(),
+            "unknown part",
+        ),
+        (
+            json.dumps(
+                {"format": "topox-parts", "version": 1, "parts": [{"id": "nic", "price_usd": -4}]}
+            ).encode(),
+            "price_usd",
+        ),
+    ],
+)
 def test_a_bad_parts_file_is_one_line_and_changes_nothing(page, content, says):
     at = page()
     at.file_uploader(key="cost_file_in").upload("mine.parts.json", content).run()
     assert not at.exception
-    assert len(at.error) == 1 and says in at.error[0].value and "mine.parts.json" in at.error[0].value
+    assert (
+        len(at.error) == 1 and says in at.error[0].value and "mine.parts.json" in at.error[0].value
+    )
     assert totals(at)[-1] == "$1.29 M"
 
 
@@ -123,8 +155,17 @@ def test_without_a_graph_it_says_what_to_do_and_with_one_what_a_dollar_buys(page
     at = page(sample="race")
     drawn = chart(at, "worth")
     assert drawn["layout"]["yaxis"]["ticktext"] == [
-        "Fat-tree, same cost", "Static circuits", "Reactive", "Provisioned", "Scheduled"]
-    assert any("not for sale" in list(frame.value["Built as"]) for frame in at.dataframe if "Built as" in frame.value.columns)
+        "Fat-tree, same cost",
+        "Static circuits",
+        "Reactive",
+        "Provisioned",
+        "Scheduled",
+    ]
+    assert any(
+        "not for sale" in list(frame.value["Built as"])
+        for frame in at.dataframe
+        if "Built as" in frame.value.columns
+    )
 
 
 def test_what_counts_can_be_changed(page):
@@ -138,6 +179,9 @@ def test_what_counts_can_be_changed(page):
 def test_prices_chosen_here_decide_what_the_same_money_buys_on_compare(visit):
     at = visit("pages/3_Compare.py", sample="race")
     assert "MixNet Table 4" in words(at) and "Same cost" in words(at)
-    dear = visit("pages/3_Compare.py", **{"sample": "race", "cost.prices": "opus-v1", "cost.parts": "packet_switch:400000:2524"})
+    dear = visit(
+        "pages/3_Compare.py",
+        **{"sample": "race", "cost.prices": "opus-v1", "cost.parts": "packet_switch:400000:2524"},
+    )
     assert not dear.exception
     assert words(at) != words(dear) and "Opus artifact" in words(dear)

@@ -37,7 +37,9 @@ def one_place() -> threading.BoundedSemaphore:
     return threading.BoundedSemaphore(1)
 
 
-def test_a_proof_that_nobody_watches_still_ends_keeps_its_result_and_gives_its_place_back(one_place):
+def test_a_proof_that_nobody_watches_still_ends_keeps_its_result_and_gives_its_place_back(
+    one_place,
+):
     desk, asked = Desk(one_place), case(time_limit_s=0.5)
     desk.start(asked)
     assert not free(one_place)
@@ -96,7 +98,12 @@ def test_of_two_equally_long_schedules_the_one_with_fewer_circuit_changes_is_kep
     desk, asked = Desk(threading.BoundedSemaphore(1)), case()
     listed = quick(asked.graph, asked.cluster, asked.settings)
     circuits = listed.execution.circuits
-    quieter = replace(listed, execution=replace(listed.execution, circuits=replace(circuits, changed=circuits.changed & False)))
+    quieter = replace(
+        listed,
+        execution=replace(
+            listed.execution, circuits=replace(circuits, changed=circuits.changed & False)
+        ),
+    )
     for results in ((listed, quieter), (quieter, listed)):
         desk.results.clear()
         for result in results:
@@ -107,15 +114,24 @@ def test_of_two_equally_long_schedules_the_one_with_fewer_circuit_changes_is_kep
 def test_the_better_schedule_and_the_better_bound_are_both_kept():
     desk, asked = Desk(threading.BoundedSemaphore(1)), case()
     listed = quick(asked.graph, asked.cluster, asked.settings)
-    better_bound = replace(listed, makespan_ms=listed.makespan_ms + 1, bound_ms=listed.bound_ms + 5, bound_by="search")
+    better_bound = replace(
+        listed, makespan_ms=listed.makespan_ms + 1, bound_ms=listed.bound_ms + 5, bound_by="search"
+    )
     for results in ((listed, better_bound), (better_bound, listed)):
         desk.results.clear()
         for result in results:
             desk._keep("key", result)
         kept = desk.results["key"]
-        assert (kept.makespan_ms, kept.bound_ms, kept.bound_by) == (listed.makespan_ms, listed.bound_ms + 5, "search")
+        assert (kept.makespan_ms, kept.bound_ms, kept.bound_by) == (
+            listed.makespan_ms,
+            listed.bound_ms + 5,
+            "search",
+        )
         # The story that the page tells ends where the result stands.
-        assert (kept.story[-1].incumbent_ms, kept.story[-1].bound_ms) == (kept.makespan_ms, kept.bound_ms)
+        assert (kept.story[-1].incumbent_ms, kept.story[-1].bound_ms) == (
+            kept.makespan_ms,
+            kept.bound_ms,
+        )
 
 
 def small() -> Case:
@@ -125,7 +141,10 @@ def small() -> Case:
 
 def test_a_race_runs_every_engine_keeps_what_they_reach_and_gives_its_place_back(one_place):
     kept = []
-    racing, asked = RaceDesk(one_place, lambda key, result: kept.append((key, result.engine))), Ask(small(), 5.0)
+    racing, asked = (
+        RaceDesk(one_place, lambda key, result: kept.append((key, result.engine))),
+        Ask(small(), 5.0),
+    )
     racing.start(asked)
     assert not free(one_place)
     wait_until(racing.ended, 60)

@@ -17,17 +17,37 @@ GALLERY = "pages/9_Gallery.py"
 FACTOR = Choice("factor", "Factor", "Scales ours.", ((1, "one"), (2, "two")), 1)
 
 
-def row(item: str, theirs: float | None, ours: float, verdict: str, series: str = "a", bound: float | None = None) -> Row:
+def row(
+    item: str,
+    theirs: float | None,
+    ours: float,
+    verdict: str,
+    series: str = "a",
+    bound: float | None = None,
+) -> Row:
     return Row(series, item, "16 servers", theirs, ours, "ms", verdict, f"because of {item}", bound)
 
 
-ROWS = (row("1", 10.0, 10.5, "match", bound=9.0), row("2", 20.0, 24.0, "trend"), row("3", 30.0, 90.0, "differs"),
-        row("4", None, 7.0, "trend", series="b"))
+ROWS = (
+    row("1", 10.0, 10.5, "match", bound=9.0),
+    row("2", 20.0, 24.0, "trend"),
+    row("3", 30.0, 90.0, "differs"),
+    row("4", None, 7.0, "trend", series="b"),
+)
 
 
 def card(play) -> Card:
-    return Card("toy", "A toy <table>", "Toy (2026), Table I", "Three numbers & a fourth.", (FACTOR,),
-                {"a": "First", "b": "Second"}, 4, play, logarithmic=True)
+    return Card(
+        "toy",
+        "A toy <table>",
+        "Toy (2026), Table I",
+        "Three numbers & a fourth.",
+        (FACTOR,),
+        {"a": "First", "b": "Second"},
+        4,
+        play,
+        logarithmic=True,
+    )
 
 
 @pytest.fixture
@@ -40,8 +60,15 @@ def toy(monkeypatch):
         while not gate.is_set() and not stop():
             time.sleep(0.01)
         kept = ROWS[:1] if stop() else ROWS
-        return Answer("toy", settings, kept, f"Ours is <odd> by {settings['factor']}.", (("Mean", "2.5×", "of 4"),),
-                      ("A remark.",), ("cancelled",) if stop() else ())
+        return Answer(
+            "toy",
+            settings,
+            kept,
+            f"Ours is <odd> by {settings['factor']}.",
+            (("Mean", "2.5×", "of 4"),),
+            ("A remark.",),
+            ("cancelled",) if stop() else (),
+        )
 
     for name in list(CARDS):
         monkeypatch.delitem(CARDS, name)

@@ -39,7 +39,9 @@ def test_an_uploaded_graph_gets_a_cluster_that_fits(visit, as_bytes):
 
 def test_a_bad_file_is_one_line_and_what_was_loaded_stays(visit):
     at = visit(sample="blackboard")
-    at.file_uploader(key="up_graph").upload("broken.json", b'{"format": "topox-taskgraph", "version": 1, "tasks": [').run()
+    at.file_uploader(key="up_graph").upload(
+        "broken.json", b'{"format": "topox-taskgraph", "version": 1, "tasks": ['
+    ).run()
     assert not at.exception
     assert len(at.error) == 1
     assert "broken.json" in at.error[0].value and "\n" not in at.error[0].value
@@ -50,7 +52,9 @@ def test_a_bad_file_is_one_line_and_what_was_loaded_stays(visit):
 def test_a_cluster_alone_replaces_the_cluster(visit):
     graph, cluster = load_sample("blackboard")
     at = visit(sample="blackboard")
-    at.file_uploader(key="up_cluster").upload("fast.cluster.json", dump_cluster(cluster.changed(port_gbps=80.0))).run()
+    at.file_uploader(key="up_cluster").upload(
+        "fast.cluster.json", dump_cluster(cluster.changed(port_gbps=80.0))
+    ).run()
     assert not at.error
     assert at.session_state["loaded"].cluster.port_gbps == 80.0
     assert at.session_state["loaded"].graph.digest == graph.digest
@@ -103,8 +107,12 @@ def test_the_critical_path_names_the_traffic_it_waits_for(visit):
 def test_a_cluster_that_comes_first_waits_for_its_graph(visit):
     graph, cluster = load_sample("blackboard")
     at = visit()
-    at.file_uploader(key="up_cluster").upload("first.cluster.json", dump_cluster(cluster.changed(port_gbps=80.0))).run()
+    at.file_uploader(key="up_cluster").upload(
+        "first.cluster.json", dump_cluster(cluster.changed(port_gbps=80.0))
+    ).run()
     assert not at.error
-    assert [i.value for i in at.info] == ["first.cluster.json is kept: now add the task graph that should run on it."]
+    assert [i.value for i in at.info] == [
+        "first.cluster.json is kept: now add the task graph that should run on it."
+    ]
     at.file_uploader(key="up_graph").upload("then.json", dump_graph_json(graph)).run()
     assert at.session_state["loaded"].cluster.port_gbps == 80.0

@@ -40,9 +40,11 @@ def settled(at, seconds: float = 90):
 @pytest.fixture
 def page(visit):
     """Open the page on a sample (or as a link says) and wait for its answer, by an algorithm that needs no child process."""
+
     def opened(sample: str = "overlap", **query: str):
         keys = {"sample": sample, "algorithm": "all-train", **query}
         return settled(visit(JOBS, **{f"jobs.{key}": value for key, value in keys.items()}))
+
     return opened
 
 
@@ -84,8 +86,10 @@ def test_a_large_mix_from_the_finding_to_the_ports_of_one_pod(page):
     at.segmented_control(key="w_jobs_pod_stage").set_value(1).run()
     assert not at.exception
     low, high = chart(at, "pod_gantt")["layout"]["xaxis"]["range"]
-    assert (low, high) == (pytest.approx(1000 * best.cycles[0].phases[1].start_s),
-                           pytest.approx(1000 * best.cycles[0].phases[1].end_s))
+    assert (low, high) == (
+        pytest.approx(1000 * best.cycles[0].phases[1].start_s),
+        pytest.approx(1000 * best.cycles[0].phases[1].end_s),
+    )
 
 
 def test_what_cannot_be_gained_is_said_so(page):
@@ -120,7 +124,10 @@ def test_ports_too_few_for_one_job_are_infeasible_whatever_the_turns(page):
     at = page("four-pods", ports="2")
     assert "Infeasible" in words(at)
     assert len(at.error) == 1 and "\n" not in at.error[0].value
-    assert "pod 1 has 2 ports and needs 5" in at.error[0].value and "needs 3 ports for job 8B alone" in at.error[0].value
+    assert (
+        "pod 1 has 2 ports and needs 5" in at.error[0].value
+        and "needs 3 ports for job 8B alone" in at.error[0].value
+    )
     at.button(key="jobs_reset_here").click().run()
     assert not settled(at).error
     assert metric(at, NO_TURNS) == "119 s"
@@ -141,8 +148,19 @@ def test_faster_ports_shorten_the_round_and_reset_brings_the_file_s_back(page):
 
 
 def test_a_link_restores_source_sliders_reading_and_algorithm(visit):
-    at = settled(visit(JOBS, **{"jobs.source": "generator", "jobs.jobs": "32", "jobs.seed": "5", "jobs.ports": "24",
-                                "jobs.algorithm": "all-train", "jobs.eq3_literal": "yes"}))
+    at = settled(
+        visit(
+            JOBS,
+            **{
+                "jobs.source": "generator",
+                "jobs.jobs": "32",
+                "jobs.seed": "5",
+                "jobs.ports": "24",
+                "jobs.algorithm": "all-train",
+                "jobs.eq3_literal": "yes",
+            },
+        )
+    )
     jobs = deploy(SetUp(jobs=32, seed=5, ports_per_pod=24))
     assert "32 jobs" in words(at) and "24 ports of 150G" in words(at)
     assert metric(at, NO_TURNS) == f"{solve(jobs, TdmSettings('non-tdm')).round_s:.3g} s"
@@ -152,10 +170,25 @@ def test_a_link_restores_source_sliders_reading_and_algorithm(visit):
 
 
 def test_what_a_link_gets_wrong_is_told_and_left_out(visit):
-    at = visit(JOBS, **{"jobs.sample": "nothing", "jobs.ports": "many", "jobs.algorithm": "guess", "jobs.colour": "red"})
+    at = visit(
+        JOBS,
+        **{
+            "jobs.sample": "nothing",
+            "jobs.ports": "many",
+            "jobs.algorithm": "guess",
+            "jobs.colour": "red",
+        },
+    )
     assert len(at.warning) == 1
-    assert all(part in at.warning[0].value for part in ("jobs.sample=nothing", "jobs.ports=many", "jobs.algorithm=guess",
-                                                      "jobs.colour=red"))
+    assert all(
+        part in at.warning[0].value
+        for part in (
+            "jobs.sample=nothing",
+            "jobs.ports=many",
+            "jobs.algorithm=guess",
+            "jobs.colour=red",
+        )
+    )
 
 
 def test_what_cannot_be_shared_is_one_line(visit):
@@ -171,7 +204,9 @@ def test_an_own_file_is_shared_and_stays_on_this_machine(page):
     at.file_uploader(key="up_jobs").upload("mine.jobs.json", b"{").run()
     assert not at.exception
     assert len(at.error) == 1 and "mine.jobs.json" in at.error[0].value
-    at.file_uploader(key="up_jobs").upload("mine.jobs.json", dump_jobs(deploy(SetUp(jobs=6, pod_groups=2, seed=1)))).run()
+    at.file_uploader(key="up_jobs").upload(
+        "mine.jobs.json", dump_jobs(deploy(SetUp(jobs=6, pod_groups=2, seed=1)))
+    ).run()
     settled(at)
     assert not at.error
     assert "16 pods in 2 groups" in words(at)
@@ -179,14 +214,25 @@ def test_an_own_file_is_shared_and_stays_on_this_machine(page):
 
 
 def test_task_graphs_become_jobs(visit):
-    at = settled(visit(JOBS, **{"jobs.source": "graphs", "jobs.graphs": "blackboard,moe", "jobs.copies": "2",
-                                "jobs.algorithm": "all-train"}))
+    at = settled(
+        visit(
+            JOBS,
+            **{
+                "jobs.source": "graphs",
+                "jobs.graphs": "blackboard,moe",
+                "jobs.copies": "2",
+                "jobs.algorithm": "all-train",
+            },
+        )
+    )
     assert not at.error
     assert "4 jobs" in words(at)
 
 
 def test_an_algorithm_that_refuses_the_size_says_so_and_the_draft_s_stays(visit):
-    at = settled(visit(JOBS, **{"jobs.source": "generator", "jobs.jobs": "128", "jobs.algorithm": "milp"}))
+    at = settled(
+        visit(JOBS, **{"jobs.source": "generator", "jobs.jobs": "128", "jobs.algorithm": "milp"})
+    )
     assert any("exact model" in warning.value for warning in at.warning)
     assert metric(at, "Exact model") == "…"
 
@@ -195,7 +241,9 @@ def test_a_study_is_computed_beside_the_page_and_kept_when_it_is_cancelled(page)
     at = page()
     at.button(key="compute_study").click().run()
     end = time.monotonic() + 60
-    while time.monotonic() < end and not any("study_live" in e.proto.id for e in at.get("plotly_chart")):
+    while time.monotonic() < end and not any(
+        "study_live" in e.proto.id for e in at.get("plotly_chart")
+    ):
         time.sleep(0.3)
         at.run()
     at.button(key="cancel_study").click().run()
@@ -204,8 +252,14 @@ def test_a_study_is_computed_beside_the_page_and_kept_when_it_is_cancelled(page)
     assert at.button(key="compute_study").label.startswith("Compute the other")
     points = [trace for trace in chart(at, "gain_map")["data"] if trace.get("mode") == "markers"]
     assert all(ratio > 0 for trace in points for ratio in trace["x"])
-    means = [trace for trace in chart(at, "study")["data"] if trace.get("mode") == "lines+markers+text"]
-    assert [trace["name"] for trace in means] == ["Hill climbing", "Best grouping", "All-train phases"]
+    means = [
+        trace for trace in chart(at, "study")["data"] if trace.get("mode") == "lines+markers+text"
+    ]
+    assert [trace["name"] for trace in means] == [
+        "Hill climbing",
+        "Best grouping",
+        "All-train phases",
+    ]
 
 
 def test_choices_survive_a_visit_to_another_page(page):
@@ -245,7 +299,9 @@ def test_a_bound_holds_no_solver_s_place_and_ends_with_the_search(monkeypatch):
     desk.start(next_one, "all-train")
     desk.wait(20)
     assert ended.wait(20)
-    assert next_one.key("all-train") in desk.certified and slow.key("all-train") not in desk.certified
+    assert (
+        next_one.key("all-train") in desk.certified and slow.key("all-train") not in desk.certified
+    )
     # The reader moved on and may come back: only a bound that was cancelled is not begun again.
     assert desk.wanted(slow.key("all-train"))
     begun.clear()

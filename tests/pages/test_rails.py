@@ -19,10 +19,18 @@ JOB = PRESETS["llama3-8b-perlmutter"]
 @pytest.fixture
 def page(visit):
     """Open the page with choices of a link; nothing may break."""
+
     def opened(**choices):
-        at = visit(RAILS, **{key if key in ("sample",) else f"rails.{key}": value for key, value in choices.items()})
+        at = visit(
+            RAILS,
+            **{
+                key if key in ("sample",) else f"rails.{key}": value
+                for key, value in choices.items()
+            },
+        )
         assert not at.exception
         return at
+
     return opened
 
 
@@ -42,7 +50,9 @@ def test_the_page_opens_with_the_paper_s_job_and_the_core_s_numbers(page):
     assert f"by {provisioned} provisioned, {on_demand} on demand" in words(at)
     assert "5 of 12 windows hide a switch of 25 ms, so most of its turns are felt" in words(at)
     assert metric(at, "Windows per iteration") == "7"
-    assert {"strip", "cdf", "delay", "breakdown", "counts"} <= {e.proto.id.rpartition("-")[2] for e in at.get("plotly_chart")}
+    assert {"strip", "cdf", "delay", "breakdown", "counts"} <= {
+        e.proto.id.rpartition("-")[2] for e in at.get("plotly_chart")
+    }
 
 
 def test_the_match_with_the_paper_stands_beside_it_and_is_called_selected(page):
@@ -56,8 +66,10 @@ def test_the_match_with_the_paper_stands_beside_it_and_is_called_selected(page):
 
 def test_a_rail_wider_than_any_fast_switch_is_called_unbuildable(page):
     assert "cannot be built" not in words(page())
-    assert "600 servers takes 1,200 ports; no switch that turns within a second has more than 576 (piezo)" in words(
-        page(data="300"))
+    assert (
+        "600 servers takes 1,200 ports; no switch that turns within a second has more than 576 (piezo)"
+        in words(page(data="300"))
+    )
 
 
 def test_a_slower_switch_is_one_move_and_goes_into_the_address(page):
@@ -72,13 +84,20 @@ def test_a_slower_switch_is_one_move_and_goes_into_the_address(page):
 
 
 def test_a_link_restores_every_choice_and_names_what_it_cannot_read(page):
-    at = page(delay_ms="50", link_up_ms="100", control="on_demand", limit="1", see="control", colour="red")
+    at = page(
+        delay_ms="50", link_up_ms="100", control="on_demand", limit="1", see="control", colour="red"
+    )
     assert "colour=red" in at.warning[0].value
     assert "hide a switch of 50 ms and a link start-up of 100 ms" in words(at)
     assert "more than the 1 % you accept" in words(at)
     assert "dark 150 ms a change" in words(at)
-    assert address(at) == {"rails.delay_ms": "50", "rails.link_up_ms": "100", "rails.control": "on_demand", "rails.limit": "1",
-                           "rails.see": "control"}
+    assert address(at) == {
+        "rails.delay_ms": "50",
+        "rails.link_up_ms": "100",
+        "rails.control": "on_demand",
+        "rails.limit": "1",
+        "rails.see": "control",
+    }
 
 
 def test_choices_survive_a_visit_to_another_page(page):
@@ -107,12 +126,18 @@ def test_degrees_move_the_gpus_with_them_and_gpus_of_one_s_own_must_be_their_pro
     assert "16 GPUs" in words(at)
 
 
-@pytest.mark.parametrize(("choices", "says"), [
-    ({"source": "llama3.1-405b-8192", "switch": "sip"}, "at most 16 servers a switch, or split the rail"),
-    ({"pipeline": "40"}, "at most the number of layers, 32"),
-    ({"microbatches": "0"}, "microbatches"),
-    ({"microbatches": "3", "schedule": "interleaved"}, "multiple of the pipeline's stages"),
-])
+@pytest.mark.parametrize(
+    ("choices", "says"),
+    [
+        (
+            {"source": "llama3.1-405b-8192", "switch": "sip"},
+            "at most 16 servers a switch, or split the rail",
+        ),
+        ({"pipeline": "40"}, "at most the number of layers, 32"),
+        ({"microbatches": "0"}, "microbatches"),
+        ({"microbatches": "3", "schedule": "interleaved"}, "multiple of the pipeline's stages"),
+    ],
+)
 def test_choices_that_do_not_go_together_are_one_line(page, choices, says):
     at = page(**choices)
     assert len(at.error) == 1 and says in at.error[0].value and "\n" not in at.error[0].value
@@ -148,7 +173,10 @@ def test_a_table_has_no_iteration_so_the_page_asks_how_long_it_lasts(page):
     assert not at.exception and "by 1 % provisioned" in words(at) and "iteration 1.5 s" in words(at)
     assert address(at) == {}
     next(box for box in at.number_input if box.label == "Iteration, ms").set_value(50.0).run()
-    assert len(at.error) == 1 and "at least 100, where the last window ends (got 50)" in at.error[0].value
+    assert (
+        len(at.error) == 1
+        and "at least 100, where the last window ends (got 50)" in at.error[0].value
+    )
 
 
 def test_without_a_task_graph_the_page_says_where_to_get_one(page):
@@ -171,9 +199,16 @@ def test_a_loaded_sample_is_looked_at_as_a_fabric_ran_it(page):
     assert "as run on: ideal" in words(at)
 
 
-@pytest.mark.parametrize(("section", "says"), [
-    ("control", "12 reconfigurations of a group"), ("rivals", "C3 bites"), ("bytes", "3,829 MiB reduce-scatter"),
-    ("advice", "Table 2 of the paper"), ("experts", "forwarded from neighbour to neighbour|too short to hide a slow switch")])
+@pytest.mark.parametrize(
+    ("section", "says"),
+    [
+        ("control", "12 reconfigurations of a group"),
+        ("rivals", "C3 bites"),
+        ("bytes", "3,829 MiB reduce-scatter"),
+        ("advice", "Table 2 of the paper"),
+        ("experts", "forwarded from neighbour to neighbour|too short to hide a slow switch"),
+    ],
+)
 def test_every_section_opens(page, section, says):
     at = page(see=section)
     assert any(one in words(at) for one in says.split("|"))
@@ -181,7 +216,9 @@ def test_every_section_opens(page, section, says):
 
 def test_bytes_are_the_published_ones(page):
     at = page(see="bytes")
-    table = next(frame.value for frame in at.dataframe if "as the paper counts" in frame.value.columns)
+    table = next(
+        frame.value for frame in at.dataframe if "as the paper counts" in frame.value.columns
+    )
     assert {"957 MiB", "3,829 MiB", "64 MiB"} <= set(table["as the paper counts"])
 
 

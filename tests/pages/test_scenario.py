@@ -6,7 +6,14 @@ from topox_core.cluster import Cluster
 from topox_core.errors import InputError
 from topox_ui.scenario import Scenario, of_query
 
-FILE = Cluster(servers=8, ports_per_server=4, switches=4, ports_per_switch=8, port_gbps=100, reconfiguration_ms=1.0)
+FILE = Cluster(
+    servers=8,
+    ports_per_server=4,
+    switches=4,
+    ports_per_switch=8,
+    port_gbps=100,
+    reconfiguration_ms=1.0,
+)
 NAMES = {"sample": ["moe"], "workload": {"dlrm": ["servers"]}}
 
 
@@ -37,10 +44,26 @@ def test_uploads_are_never_in_a_link():
     assert Scenario("upload", "secret.json", cluster=(("port_gbps", 40.0),)).as_query() == {}
 
 
-@pytest.mark.parametrize("query", [
-    {"port_gbps": "abc"}, {"port_gbps": "nan"}, {"port_gbps": "-1"}, {"switches": "0"}, {"switches": "1.5"}, {"duplex": "both"},
-    {"model": "x" * 500}, {"slot": "-3"}, {"slot": "1e400"}, {"unheard_of": "1"}, {"sample": "../../etc/passwd"},
-    {"workload": "nothing"}, {"set.servers": "3"}, {"all_reduce_on_network": "maybe"}, {"switches": "9" * 5000}])
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"port_gbps": "abc"},
+        {"port_gbps": "nan"},
+        {"port_gbps": "-1"},
+        {"switches": "0"},
+        {"switches": "1.5"},
+        {"duplex": "both"},
+        {"model": "x" * 500},
+        {"slot": "-3"},
+        {"slot": "1e400"},
+        {"unheard_of": "1"},
+        {"sample": "../../etc/passwd"},
+        {"workload": "nothing"},
+        {"set.servers": "3"},
+        {"all_reduce_on_network": "maybe"},
+        {"switches": "9" * 5000},
+    ],
+)
 def test_garbage_is_told_and_ignored(query):
     now, ignored = of_query({"sample": "moe", **query} if "sample" not in query else query, NAMES)
     assert len(ignored) == 1
@@ -58,23 +81,35 @@ def test_more_switches_move_the_ports_to_a_multiple():
 def test_circuits_that_move_pay_no_delay_and_staying_brings_it_back():
     moving = chosen(circuits="per-slot")
     assert moving.changed(FILE).reconfiguration_ms == 0
-    assert moving.with_choice("circuits", "continuous", FILE).changed(FILE).reconfiguration_ms == 1.0
+    assert (
+        moving.with_choice("circuits", "continuous", FILE).changed(FILE).reconfiguration_ms == 1.0
+    )
 
 
 def test_a_model_brings_its_own_switches():
     printed = chosen(model="paper").made()
-    assert (printed.share_circuits, printed.any_port, printed.exclusive_devices, printed.circuits) == (
+    assert (
+        printed.share_circuits,
+        printed.any_port,
+        printed.exclusive_devices,
+        printed.circuits,
+    ) == (
         True,
         True,
         False,
         "per-slot",
     )
-    assert chosen(model="paper", exclusive_devices=True, circuits="continuous").made().share_circuits is False
+    assert (
+        chosen(model="paper", exclusive_devices=True, circuits="continuous").made().share_circuits
+        is False
+    )
     back = chosen(model="paper").with_choice("model", "physical", FILE)
     assert back.settings == ()
 
 
-@pytest.mark.parametrize("key", ["model", "circuits", "share_circuits", "any_port", "exclusive_devices"])
+@pytest.mark.parametrize(
+    "key", ["model", "circuits", "share_circuits", "any_port", "exclusive_devices"]
+)
 def test_every_pair_of_choices_from_the_controls_makes_valid_settings(key):
     values = {"model": ["physical", "paper"], "circuits": ["continuous", "per-slot"]}
     for model in values["model"]:
@@ -96,4 +131,7 @@ def test_a_value_out_of_range_names_its_field():
 
 
 def test_reset_keeps_what_is_loaded_and_in_view():
-    assert chosen(port_gbps=40.0, rings=2, slot=7).without_what_ifs().as_query() == {"sample": "moe", "slot": "7"}
+    assert chosen(port_gbps=40.0, rings=2, slot=7).without_what_ifs().as_query() == {
+        "sample": "moe",
+        "slot": "7",
+    }

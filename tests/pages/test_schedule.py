@@ -78,8 +78,13 @@ def test_reset_goes_back_to_the_files_values(visit):
     assert address(at) == {"sample": "blackboard"}
 
 
-SLIDERS = {"reconfiguration_ms": what_if.DELAYS_MS, "port_gbps": what_if.SPEEDS_GBPS, "switches": what_if.SWITCHES,
-           "slot_ms": what_if.SLOTS_MS[3:], "rings": what_if.RINGS}
+SLIDERS = {
+    "reconfiguration_ms": what_if.DELAYS_MS,
+    "port_gbps": what_if.SPEEDS_GBPS,
+    "switches": what_if.SWITCHES,
+    "slot_ms": what_if.SLOTS_MS[3:],
+    "rings": what_if.RINGS,
+}
 
 
 @pytest.mark.parametrize("key", SLIDERS)
@@ -186,7 +191,9 @@ def test_a_race_ends_in_a_finding_that_the_headline_agrees_with(visit):
     assert not at.exception
     assert next(b for b in at.button if b.key == "prove").disabled
     deadline = time.monotonic() + 60
-    while "Solid: the best schedule" not in words(at) or any(b.key == "cancel_race" for b in at.button):
+    while "Solid: the best schedule" not in words(at) or any(
+        b.key == "cancel_race" for b in at.button
+    ):
         assert time.monotonic() < deadline
         time.sleep(0.3)
         at.run()

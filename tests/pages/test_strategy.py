@@ -21,6 +21,7 @@ STRATEGY = "pages/5_Strategy.py"
 @pytest.fixture
 def page(visit):
     """Open the page on a model with a small budget."""
+
     def opened(model: str = "bert-16", servers: int = 4, budget: int = 100):
         at = visit(STRATEGY)
         at.selectbox(key="w_strategy_model").set_value(model).run()
@@ -29,13 +30,18 @@ def page(visit):
             at.select_slider(key="w_strategy_budget").set_value(budget).run()
         assert not at.exception
         return at
+
     return opened
 
 
 def searched(at, seconds: float = 90):
     at.button(key="search").click().run()
     end = time.monotonic() + seconds
-    while not any(m.label == "Iteration" for m in at.metric) and not at.error and time.monotonic() < end:
+    while (
+        not any(m.label == "Iteration" for m in at.metric)
+        and not at.error
+        and time.monotonic() < end
+    ):
         time.sleep(0.2)
         at.run()
     assert not at.exception
@@ -57,11 +63,21 @@ def test_before_a_search_the_costs_are_there_and_name_their_source(page):
 def test_a_search_ends_with_what_the_core_finds(page):
     at = searched(page())
     graph = MODELS["bert-16"].build(4)
-    found = search(graph, 4, FastEvaluator(graph, non_blocking(4)), SearchSettings(100, memory_gb=graph.memory_gb))
+    found = search(
+        graph,
+        4,
+        FastEvaluator(graph, non_blocking(4)),
+        SearchSettings(100, memory_gb=graph.memory_gb),
+    )
     assert metric(at, "Proposals") == "100"
     rows = table(at, "first server").set_index("operator")
-    assert {p.operator: p.partitions for p in found.strategy.placements} == rows["partitions"].to_dict()
-    assert chart(at, "placements")["layout"]["yaxis"]["ticktext"][0] == found.strategy.placements[0].operator[:18]
+    assert {p.operator: p.partitions for p in found.strategy.placements} == rows[
+        "partitions"
+    ].to_dict()
+    assert (
+        chart(at, "placements")["layout"]["yaxis"]["ticktext"][0]
+        == found.strategy.placements[0].operator[:18]
+    )
 
 
 def test_an_answer_is_kept_when_a_choice_is_taken_back(page):
@@ -107,9 +123,17 @@ def test_no_memory_at_all_is_one_line(page):
     assert len(at.error) == 1
 
 
-@pytest.mark.parametrize(("content", "says"), [
-    (b"not json", "mine.strategy.json"), (b'{"format": "topox-strategy", "version": 1, "model": "other", "servers": 4, '
-                                          b'"operators": []}', "must be bert-16")])
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"not json", "mine.strategy.json"),
+        (
+            b'{"format": "topox-strategy", "version": 1, "model": "other", "servers": 4, '
+            b'"operators": []}',
+            "must be bert-16",
+        ),
+    ],
+)
 def test_a_bad_strategy_file_is_one_line(page, content, says):
     at = page()
     at.file_uploader[0].upload("mine.strategy.json", content).run()

@@ -66,7 +66,9 @@ def test_a_route_is_drawn_and_told(visit):
     assert not at.exception
     graph, cluster = load_sample("dlrm-16")
     routes = find_layout(traffic_of(graph, cluster.servers), 4).layout.routes[0, 2]
-    assert {" → ".join(f"S{s}" for s in path) for path in routes} <= {t["name"] for t in chart(at, "ring")["data"]}
+    assert {" → ".join(f"S{s}" for s in path) for path in routes} <= {
+        t["name"] for t in chart(at, "ring")["data"]
+    }
 
 
 def test_one_all_reduce_is_the_textbook_case(visit):
@@ -76,9 +78,14 @@ def test_one_all_reduce_is_the_textbook_case(visit):
     assert metric(at, "Rings carry") == "everything"
 
 
-@pytest.mark.parametrize(("query", "says"), [
-    ({"degree": "0"}, "must be a whole number from 1"), ({"degree": "3", "variant": "released"}, "must be even"),
-    ({"degree": "99999"}, "must be a whole number from 1 to 4,096")])
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ({"degree": "0"}, "must be a whole number from 1"),
+        ({"degree": "3", "variant": "released"}, "must be even"),
+        ({"degree": "99999"}, "must be a whole number from 1 to 4,096"),
+    ],
+)
 def test_a_degree_that_cannot_be_is_one_line(visit, query, says):
     at = visit(TOPOLOGY, sample="moe", **query)
     assert not at.exception

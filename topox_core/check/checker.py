@@ -19,7 +19,13 @@ from topox_core.check.network import (
     switch_capacity,
 )
 from topox_core.check.plan import Plan
-from topox_core.check.ports import Booked, continuity, per_slot_delay, port_bookings, reconfiguration
+from topox_core.check.ports import (
+    Booked,
+    continuity,
+    per_slot_delay,
+    port_bookings,
+    reconfiguration,
+)
 from topox_core.check.report import CheckReport, ConstraintReport, Finding, Violation
 from topox_core.check.rules import Rules, changed_cluster
 from topox_core.check.schedule_file import columns_of, read_schedule
@@ -31,8 +37,16 @@ from topox_core.graph.task_graph import TaskGraph
 __all__ = ["CheckReport", "ConstraintReport", "Violation", "check", "read_schedule"]
 
 
-def check(graph: TaskGraph, cluster: Cluster, record: Mapping[str, Any], *, file: str = "", model: str | None = None,
-          circuits: str | None = None, cluster_changes: Mapping[str, Any] | None = None) -> CheckReport:
+def check(
+    graph: TaskGraph,
+    cluster: Cluster,
+    record: Mapping[str, Any],
+    *,
+    file: str = "",
+    model: str | None = None,
+    circuits: str | None = None,
+    cluster_changes: Mapping[str, Any] | None = None,
+) -> CheckReport:
     """Check a result against every constraint that its settings choose, and against its own claims.
 
     Parameters
@@ -88,8 +102,13 @@ def _circuits(plan: Plan) -> list[Finding]:
         return []
     k = plan.rules.ports_on_switch(plan.cluster)
     held = HeldCircuits.of(plan)
-    found = [circuit_for_every_transfer(plan), switch_capacity(plan, held), server_ports(plan, held),
-             in_one_peer(plan, held, k), out_one_peer(plan, held, k)]
+    found = [
+        circuit_for_every_transfer(plan),
+        switch_capacity(plan, held),
+        server_ports(plan, held),
+        in_one_peer(plan, held, k),
+        out_one_peer(plan, held, k),
+    ]
     if not plan.rules.continuous:
         # The printed model charges nothing for a change but the slot.
         return found if plan.rules.model == "paper" else [*found, per_slot_delay(plan)]

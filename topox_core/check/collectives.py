@@ -31,11 +31,14 @@ class _Listed:
 def collectives_move_their_bytes(plan: Plan) -> Finding:
     """Lowering: rings that visit every member, pairs, chains and trees, each with its share of the bytes."""
     graph, given = plan.graph, plan.schedule
-    own = plan.collective[plan.tasks:]
-    collectives = np.flatnonzero(plan.kind[:plan.tasks] == COLLECTIVE_CODE)
+    own = plan.collective[plan.tasks :]
+    collectives = np.flatnonzero(plan.kind[: plan.tasks] == COLLECTIVE_CODE)
     found = Finding("collectives move their bytes", "lowering", len(collectives))
     for i in np.flatnonzero(own < 0).tolist():
-        found.add(f"transfer {given.transfer[i]}", f"belongs to {given.collective[i]}, which is no task of the graph")
+        found.add(
+            f"transfer {given.transfer[i]}",
+            f"belongs to {given.collective[i]}, which is no task of the graph",
+        )
     if len(set(given.transfer)) < len(given.transfer):
         for name, times in Counter(given.transfer).items():
             if times > 1:
@@ -47,14 +50,22 @@ def collectives_move_their_bytes(plan: Plan) -> Finding:
         if owner in rows:
             rows[owner].append(i)
         elif owner >= 0:
-            found.add(f"transfer {given.transfer[i]}", f"belongs to {given.collective[i]}, which is no collective")
+            found.add(
+                f"transfer {given.transfer[i]}",
+                f"belongs to {given.collective[i]}, which is no collective",
+            )
     source, destination = given.transfer_source.tolist(), given.transfer_destination.tolist()
     size = given.transfer_bytes.tolist()
     for owner, mine in rows.items():
         task = graph.tasks[owner]
         place = {server: i for i, server in enumerate(task.members or ())}
-        listed = _Listed(task, mine, [place.get(source[i], -1) for i in mine], [place.get(destination[i], -1) for i in mine],
-                         [size[i] for i in mine])
+        listed = _Listed(
+            task,
+            mine,
+            [place.get(source[i], -1) for i in mine],
+            [place.get(destination[i], -1) for i in mine],
+            [size[i] for i in mine],
+        )
         for fault in _faults(plan, listed):
             found.add(f"{task.kind} {task.id}", fault)
     return found
@@ -69,13 +80,23 @@ def _faults(plan: Plan, listed: _Listed) -> list[str]:
         return [f"lists {len(listed.rows)} transfers, but {why}"] if listed.rows else []
     if not listed.rows:
         return ["lists no transfers"] if (task.size_bytes or 0) > 0 else []
-    foreign = [i for i, (a, b) in enumerate(zip(listed.source, listed.destination, strict=True)) if min(a, b) < 0 or a == b]
+    foreign = [
+        i
+        for i, (a, b) in enumerate(zip(listed.source, listed.destination, strict=True))
+        if min(a, b) < 0 or a == b
+    ]
     if foreign:
-        return [f"transfer {plan.schedule.transfer[listed.rows[foreign[0]]]} does not join two different members"]
+        return [
+            f"transfer {plan.schedule.transfer[listed.rows[foreign[0]]]} does not join two different members"
+        ]
     if task.kind == "all_to_all":
         faults = _all_to_all(listed, n)
     elif task.kind == "broadcast":
-        faults = _tree(plan, listed, n) if rules.broadcast == "tree" else _rings(plan, listed, n, chain=True)
+        faults = (
+            _tree(plan, listed, n)
+            if rules.broadcast == "tree"
+            else _rings(plan, listed, n, chain=True)
+        )
     else:
         faults = _rings(plan, listed, n, chain=False)
     return faults + _waits_of_the_collective(plan, listed)
@@ -83,13 +104,17 @@ def _faults(plan: Plan, listed: _Listed) -> list[str]:
 
 def _all_to_all(listed: _Listed, n: int) -> list[str]:
     share = (listed.task.size_bytes or 0.0) / n
-    pairs, pair = np.unique(np.array(listed.source) * n + np.array(listed.destination), return_inverse=True)
+    pairs, pair = np.unique(
+        np.array(listed.source) * n + np.array(listed.destination), return_inverse=True
+    )
     moved = np.bincount(pair, weights=listed.size)
     wrong = np.flatnonzero(np.abs(moved - share) > BYTES_TOLERANCE * share)
     if len(wrong):
         a, b = divmod(int(pairs[wrong[0]]), n)
         pair_words = f"{_server(listed, a)} -> {_server(listed, b)}"
-        return [f"moves {moved[wrong[0]]:.9g} bytes {pair_words}, not size_bytes / {n} = {share:.9g}"]
+        return [
+            f"moves {moved[wrong[0]]:.9g} bytes {pair_words}, not size_bytes / {n} = {share:.9g}"
+        ]
     if len(pairs) < n * (n - 1):
         return [f"joins {len(pairs)} ordered pairs of members, must join all {n * (n - 1)}"]
     return []
@@ -98,9 +123,10 @@ def _all_to_all(listed: _Listed, n: int) -> list[str]:
 def _rings(plan: Plan, listed: _Listed, n: int, chain: bool) -> list[str]:
     """Check rings: transfers of one stride form one cycle over all members (broadcast: the walk from the root).
 
-    A stride p joins each member to the one p places on; coprime to n it visits them all, and different
-    strides are different rings. Totals follow: with the same share on each of k rings every member
-    sends 2 (n - 1) / n of an all-reduce's bytes, half of that for a gather or a scatter.
+    A stride p joins each member to the one p places on; coprime to n it visits them all, and
+    different strides are different rings. Totals follow: with the same share on each of k rings
+    every member sends 2 (n - 1) / n of an all-reduce's bytes, half of that for a gather or a
+    scatter.
     """
     rules, task = plan.rules, listed.task
     by_stride: dict[int, list[int]] = {}
@@ -112,7 +138,9 @@ def _rings(plan: Plan, listed: _Listed, n: int, chain: bool) -> list[str]:
     passes = 1 if chain else (2 if task.kind == "all_reduce" else 1) * (n - 1)
     steps = passes if rules.steps == "stepwise" and not chain else 1
     share = (task.size_bytes or 0.0) * passes / ((1 if chain else n) * len(by_stride) * steps)
-    root = (task.members or ()).index(task.root) if chain and task.root in (task.members or ()) else 0
+    root = (
+        (task.members or ()).index(task.root) if chain and task.root in (task.members or ()) else 0
+    )
     for stride, ring in by_stride.items():
         times = Counter(listed.source[i] for i in ring)
         end = (root - stride) % n
@@ -120,8 +148,10 @@ def _rings(plan: Plan, listed: _Listed, n: int, chain: bool) -> list[str]:
         if gcd(stride, n) != 1:
             faults.append(f"its transfers of stride {stride} make no single ring of {n} members")
         elif wrong:
-            faults.append(f"on the {'chain' if chain else 'ring'} of stride {stride} server {_server(listed, wrong[0])} sends "
-                          f"{times[wrong[0]]} times, must send {0 if chain and wrong[0] == end else steps} times")
+            faults.append(
+                f"on the {'chain' if chain else 'ring'} of stride {stride} server {_server(listed, wrong[0])} sends "
+                f"{times[wrong[0]]} times, must send {0 if chain and wrong[0] == end else steps} times"
+            )
         faults += _uneven(plan, listed, ring, share)
         if steps > 1 and not wrong:
             faults += _lock_step(plan, listed, ring, n, steps)
@@ -149,13 +179,24 @@ def _lock_step(plan: Plan, listed: _Listed, ring: list[int], n: int, steps: int)
     """Check that in step q a member passes on what it received in step q - 1, as the listed dependencies have it."""
     names = plan.schedule.transfer
     position = {names[listed.rows[i]]: i for i in ring}
-    waits = {i: [position[d] for d in plan.schedule.transfer_dependencies[listed.rows[i]] if d in position] for i in ring}
+    waits = {
+        i: [
+            position[d]
+            for d in plan.schedule.transfer_dependencies[listed.rows[i]]
+            if d in position
+        ]
+        for i in ring
+    }
     step = _steps(waits)
     for i in ring:
         if i not in step:
             return [f"transfer {names[listed.rows[i]]} is in none of the {steps} lock steps"]
-        if step[i] and not any(step[j] == step[i] - 1 and listed.destination[j] == listed.source[i] for j in waits[i]):
-            return [f"transfer {names[listed.rows[i]]} does not wait for the step before to arrive at its source"]
+        if step[i] and not any(
+            step[j] == step[i] - 1 and listed.destination[j] == listed.source[i] for j in waits[i]
+        ):
+            return [
+                f"transfer {names[listed.rows[i]]} does not wait for the step before to arrive at its source"
+            ]
     per_step = Counter((step[i], listed.source[i]) for i in ring)
     if len(per_step) != n * steps:
         return [f"its transfers do not make {steps} lock steps of {n} members"]
@@ -189,7 +230,9 @@ def _tree(plan: Plan, listed: _Listed, n: int) -> list[str]:
     for member in range(n):
         if arrives[member] != (member != root):
             must = int(member != root)
-            return [f"server {_server(listed, member)} receives {arrives[member]} times, must receive {must} times"]
+            return [
+                f"server {_server(listed, member)} receives {arrives[member]} times, must receive {must} times"
+            ]
     into = {b: names[row] for b, row in zip(listed.destination, listed.rows, strict=True)}
     parent = dict(zip(listed.destination, listed.source, strict=True))
     for a, row in zip(listed.source, listed.rows, strict=True):
@@ -216,10 +259,14 @@ def _waits_of_the_collective(plan: Plan, listed: _Listed) -> list[str]:
         present = set(waits)
         missing = [name for name in inherited if name not in present]
         if missing and not present & mine.keys():
-            return [f"transfer {given.transfer[i]} does not wait for {missing[0]}, as its collective does"]
+            return [
+                f"transfer {given.transfer[i]} does not wait for {missing[0]}, as its collective does"
+            ]
         strange = [name for name in waits if name not in mine and name not in plan.graph.position]
         if strange:
-            return [f"transfer {given.transfer[i]} waits for {strange[0]}, which is neither a task nor one of its transfers"]
+            return [
+                f"transfer {given.transfer[i]} waits for {strange[0]}, which is neither a task nor one of its transfers"
+            ]
     return []
 
 

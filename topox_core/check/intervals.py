@@ -1,7 +1,7 @@
 """Sweeps over thousands of intervals: how many are open at once, and what a set of them covers.
 
-Intervals are half open, ``[start, end)``. Ends are drawn in by a tolerance, so that an interval that
-ends where the next begins never meets it, whatever the last digit of the numbers in the file.
+Intervals are half open, ``[start, end)``. Ends are drawn in by a tolerance, so that an interval
+that ends where the next begins never meets it, whatever the last digit of the numbers in the file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Openings:
     def above(self, group: Int, capacity: int | Int) -> tuple[Int, Int]:
         """Return the intervals whose opening takes their group above its capacity, and how many are open then.
 
-        ``group`` is a number for each interval; ``capacity`` one for all groups or one for each interval.
+        ``group`` is a number for each interval; ``capacity`` one for all groups or one for each
+        interval.
         """
         groups = group[self.interval]
         order = np.argsort(groups, kind="stable")
@@ -70,7 +71,9 @@ def united(group: Int, start: Float, end: Float, tolerance: float) -> tuple[Int,
     return order[begins], s[begins], reach[lasts]
 
 
-def covered(start: Float, end: Float, owner: Int, piece_start: Float, piece_end: Float, tolerance: float) -> Bool:
+def covered(
+    start: Float, end: Float, owner: Int, piece_start: Float, piece_end: Float, tolerance: float
+) -> Bool:
     """Return for each interval whether the pieces that it owns cover it without a hole."""
     row, begin, reach = united(owner, piece_start, piece_end, tolerance)
     result = np.zeros(len(start), np.bool_)

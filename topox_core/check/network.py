@@ -35,8 +35,14 @@ class HeldCircuits:
             wide = int(max(given.source.max(initial=0), given.destination.max(initial=0))) + 1
             pair = (given.switch * wide + given.source) * wide + given.destination
             row, setup, end = united(pair, setup, end, -plan.tolerance_ms)
-        return HeldCircuits(row, given.switch[row], given.source[row], given.destination[row],
-                            Openings.of(setup, end, plan.tolerance_ms), setup)
+        return HeldCircuits(
+            row,
+            given.switch[row],
+            given.source[row],
+            given.destination[row],
+            Openings.of(setup, end, plan.tolerance_ms),
+            setup,
+        )
 
 
 def circuit_for_every_transfer(plan: Plan) -> Finding:
@@ -47,7 +53,11 @@ def circuit_for_every_transfer(plan: Plan) -> Finding:
     needs = np.flatnonzero(plan.is_transfer & (plan.end_ms > plan.start_ms + slack))
     found = Finding("circuit for every transfer", "6", len(needs) + len(node))
     carries = (node >= 0) & plan.is_transfer[node] if len(plan.ids) else node > 0
-    joins = carries & (plan.source[node] == given.source) & (plan.destination[node] == given.destination)
+    joins = (
+        carries
+        & (plan.source[node] == given.source)
+        & (plan.destination[node] == given.destination)
+    )
     inside = joins & (begin >= plan.start_ms[node] - slack) & (end <= plan.end_ms[node] + slack)
     # A transfer that takes no time needs no circuit, but one of no length does no harm.
     idle = (end <= begin + slack) & ~(inside & (plan.length_ms[node] == 0))
@@ -66,17 +76,26 @@ def circuit_for_every_transfer(plan: Plan) -> Finding:
         if idle[i]:
             return item, f"carries nothing: it starts at {ms(begin[i])} and ends at {ms(end[i])}"
         if not inside[i]:
-            return item, (f"carries {name} from {ms(begin[i])} to {ms(end[i])}, but that runs "
-                          f"from {ms(plan.start_ms[j])} to {ms(plan.end_ms[j])}")
-        return item, (f"is set up at {ms(given.setup_ms[i])}, which is before the iteration "
-                      f"or after {ms(begin[i])}, when it carries")
+            return item, (
+                f"carries {name} from {ms(begin[i])} to {ms(end[i])}, but that runs "
+                f"from {ms(plan.start_ms[j])} to {ms(plan.end_ms[j])}"
+            )
+        return item, (
+            f"is set up at {ms(given.setup_ms[i])}, which is before the iteration "
+            f"or after {ms(begin[i])}, when it carries"
+        )
 
     found.each(np.flatnonzero(~inside | idle | bad_setup), describe)
     good = np.flatnonzero(inside & ~idle)
     has = covered(plan.start_ms, plan.end_ms, node[good], begin[good], end[good], slack)
-    found.each(needs[~has[needs]], lambda i: (
-        f"transfer {plan.ids[i]}", f"has no circuit {plan.source[i]} -> {plan.destination[i]} of its own for the whole time "
-                                   f"from {ms(plan.start_ms[i])} to {ms(plan.end_ms[i])}"))
+    found.each(
+        needs[~has[needs]],
+        lambda i: (
+            f"transfer {plan.ids[i]}",
+            f"has no circuit {plan.source[i]} -> {plan.destination[i]} of its own for the whole time "
+            f"from {ms(plan.start_ms[i])} to {ms(plan.end_ms[i])}",
+        ),
+    )
     return found
 
 
@@ -85,12 +104,22 @@ def switch_capacity(plan: Plan, held: HeldCircuits) -> Finding:
     cluster = plan.cluster
     found = Finding("switch capacity", "7", len(held.row))
     absent = held.switch >= cluster.switches
-    found.each(np.flatnonzero(absent), lambda i: (
-        _circuit(plan, held, i), f"is on switch {held.switch[i]}, but the cluster has {cluster.switches}"))
+    found.each(
+        np.flatnonzero(absent),
+        lambda i: (
+            _circuit(plan, held, i),
+            f"is on switch {held.switch[i]}, but the cluster has {cluster.switches}",
+        ),
+    )
     over, open_now = held.openings.above(held.switch, cluster.ports_per_switch)
-    found.each(range(len(over)), lambda j: (
-        f"switch {held.switch[over[j]]}", f"carries {open_now[j]} circuits at {ms(held.setup_ms[over[j]])}, when it takes up "
-        f"{_circuit(plan, held, over[j])}; it has room for {cluster.ports_per_switch}"))
+    found.each(
+        range(len(over)),
+        lambda j: (
+            f"switch {held.switch[over[j]]}",
+            f"carries {open_now[j]} circuits at {ms(held.setup_ms[over[j]])}, when it takes up "
+            f"{_circuit(plan, held, over[j])}; it has room for {cluster.ports_per_switch}",
+        ),
+    )
     return found
 
 
@@ -104,7 +133,16 @@ def server_ports(plan: Plan, held: HeldCircuits) -> Finding:
         return found
     found = Finding("ports", "8", 2 * len(held.row))
     for way, server in (("sends", held.source), ("receives", held.destination)):
-        _too_many(plan, found, held, _Ends(held.openings, server, held.row), server, limit, way, "circuits")
+        _too_many(
+            plan,
+            found,
+            held,
+            _Ends(held.openings, server, held.row),
+            server,
+            limit,
+            way,
+            "circuits",
+        )
     return found
 
 
@@ -129,9 +167,13 @@ def one_way_a_port(held: HeldCircuits, k: int) -> Finding:
     switch = np.concatenate([held.switch, held.switch])
     group = ends.server * _wide(held) + switch
     over, open_now = ends.openings.above(group, k)
-    found.each(range(len(over)), lambda j: (
-        f"server {ends.server[over[j]]}",
-        f"uses {open_now[j]} ports on switch {switch[over[j]]} at {_moment(held, over[j])}, in and out; it has {k} there"))
+    found.each(
+        range(len(over)),
+        lambda j: (
+            f"server {ends.server[over[j]]}",
+            f"uses {open_now[j]} ports on switch {switch[over[j]]} at {_moment(held, over[j])}, in and out; it has {k} there",
+        ),
+    )
     return found
 
 
@@ -147,22 +189,46 @@ class _Ends:
 def _both_ends(held: HeldCircuits) -> _Ends:
     n, opened = len(held.row), held.openings
     interval = np.stack([opened.interval, opened.interval + n], axis=1).reshape(-1)
-    return _Ends(Openings(interval, np.repeat(opened.step, 2)), np.concatenate([held.source, held.destination]),
-                 np.concatenate([held.row, held.row]))
+    return _Ends(
+        Openings(interval, np.repeat(opened.step, 2)),
+        np.concatenate([held.source, held.destination]),
+        np.concatenate([held.row, held.row]),
+    )
 
 
-def _too_many(plan: Plan, found: Finding, held: HeldCircuits, ends: _Ends, group: Int, limit: int, verb: str, noun: str) -> None:
+def _too_many(
+    plan: Plan,
+    found: Finding,
+    held: HeldCircuits,
+    ends: _Ends,
+    group: Int,
+    limit: int,
+    verb: str,
+    noun: str,
+) -> None:
     over, open_now = ends.openings.above(group, limit)
-    found.each(range(len(over)), lambda j: (
-        f"server {ends.server[over[j]]}", f"{verb} {'' if 'ports' in noun else 'on '}{open_now[j]} {noun} at "
-        f"{_moment(held, over[j])}, when {plan.schedule.circuit_task[ends.row[over[j]]]} begins; it has {limit} ports"))
+    found.each(
+        range(len(over)),
+        lambda j: (
+            f"server {ends.server[over[j]]}",
+            f"{verb} {'' if 'ports' in noun else 'on '}{open_now[j]} {noun} at "
+            f"{_moment(held, over[j])}, when {plan.schedule.circuit_task[ends.row[over[j]]]} begins; it has {limit} ports",
+        ),
+    )
 
 
-def _on_switch(plan: Plan, found: Finding, held: HeldCircuits, server: Int, k: int, verb: str) -> None:
+def _on_switch(
+    plan: Plan, found: Finding, held: HeldCircuits, server: Int, k: int, verb: str
+) -> None:
     over, open_now = held.openings.above(server * _wide(held) + held.switch, k)
-    found.each(range(len(over)), lambda j: (
-        f"server {server[over[j]]}", f"{verb} on {open_now[j]} circuits of switch {held.switch[over[j]]} at "
-        f"{_moment(held, over[j])}, when {_circuit(plan, held, over[j])} begins; it may on {k}"))
+    found.each(
+        range(len(over)),
+        lambda j: (
+            f"server {server[over[j]]}",
+            f"{verb} on {open_now[j]} circuits of switch {held.switch[over[j]]} at "
+            f"{_moment(held, over[j])}, when {_circuit(plan, held, over[j])} begins; it may on {k}",
+        ),
+    )
 
 
 def _wide(held: HeldCircuits) -> int:

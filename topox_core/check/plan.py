@@ -15,11 +15,22 @@ from topox_core.check.rules import Rules
 from topox_core.check.schedule_file import Schedule
 from topox_core.cluster import Cluster
 from topox_core.graph.files import check_fits
-from topox_core.graph.task_graph import COLLECTIVE_KINDS, COMPUTE_KINDS, KINDS, TRANSFER_KINDS, Task, TaskGraph
+from topox_core.graph.task_graph import (
+    COLLECTIVE_KINDS,
+    COMPUTE_KINDS,
+    KINDS,
+    TRANSFER_KINDS,
+    Task,
+    TaskGraph,
+)
 
 BARRIER_CODE, COMPUTE_CODE, TRANSFER_CODE, COLLECTIVE_CODE = range(4)
-_CODE = {**dict.fromkeys(KINDS, BARRIER_CODE), **dict.fromkeys(COMPUTE_KINDS, COMPUTE_CODE),
-         **dict.fromkeys(TRANSFER_KINDS, TRANSFER_CODE), **dict.fromkeys(COLLECTIVE_KINDS, COLLECTIVE_CODE)}
+_CODE = {
+    **dict.fromkeys(KINDS, BARRIER_CODE),
+    **dict.fromkeys(COMPUTE_KINDS, COMPUTE_CODE),
+    **dict.fromkeys(TRANSFER_KINDS, TRANSFER_CODE),
+    **dict.fromkeys(COLLECTIVE_KINDS, COLLECTIVE_CODE),
+}
 # A duration of 3.0000000000000004 slots is 3: the quotient of two numbers from a file is not exact.
 CEILING_TOLERANCE = 1e-9
 
@@ -83,7 +94,9 @@ class Plan:
         tasks, position = self.graph.tasks, self.graph.position
         waits = [task.dependencies for task in tasks]
         counts = np.fromiter(map(len, waits), np.int64, len(tasks))
-        earlier = np.fromiter(map(position.__getitem__, chain.from_iterable(waits)), np.int64, int(counts.sum()))
+        earlier = np.fromiter(
+            map(position.__getitem__, chain.from_iterable(waits)), np.int64, int(counts.sum())
+        )
         return np.repeat(np.arange(len(tasks)), counts), earlier
 
     @staticmethod
@@ -98,13 +111,21 @@ class Plan:
         tasks = graph.tasks
         n = len(tasks)
         node_of = {**{name: n + i for i, name in enumerate(schedule.transfer)}, **graph.position}
-        kind = np.concatenate([np.fromiter((_CODE[task.kind] for task in tasks), np.int64, n),
-                               np.full(len(schedule.transfer), TRANSFER_CODE)])
+        kind = np.concatenate(
+            [
+                np.fromiter((_CODE[task.kind] for task in tasks), np.int64, n),
+                np.full(len(schedule.transfer), TRANSFER_CODE),
+            ]
+        )
         source = np.concatenate([_column(tasks, attrgetter("source")), schedule.transfer_source])
-        destination = np.concatenate([_column(tasks, attrgetter("destination")), schedule.transfer_destination])
+        destination = np.concatenate(
+            [_column(tasks, attrgetter("destination")), schedule.transfer_destination]
+        )
         _check_fits(graph, cluster)
         tick = schedule.slot_ms / max(1, round(schedule.slot_ms / schedule.tick_ms))
-        rows = np.fromiter((node_of.get(name, -1) for name in schedule.task), np.int64, len(schedule.task))
+        rows = np.fromiter(
+            (node_of.get(name, -1) for name in schedule.task), np.int64, len(schedule.task)
+        )
         known = rows >= 0
         start, end = np.full(len(kind), np.nan), np.full(len(kind), np.nan)
         # Turned round, so that of a task that appears twice the first row counts.
@@ -112,31 +133,72 @@ class Plan:
         end[rows[known][::-1]] = schedule.end_ms[known][::-1]
         position = graph.position
         return Plan(
-            graph, cluster, rules, schedule, ids=[*position, *schedule.transfer], node_of=node_of, kind=kind, source=source,
-            destination=destination, length_ms=_lengths(tasks, cluster, schedule, kind, tick),
-            collective=np.concatenate([np.full(n, -1), np.fromiter(
-                (position.get(name, -1) for name in schedule.collective), np.int64, len(schedule.collective))]),
-            start_ms=start, end_ms=end, appearances=np.bincount(rows[known], minlength=len(kind)),
+            graph,
+            cluster,
+            rules,
+            schedule,
+            ids=[*position, *schedule.transfer],
+            node_of=node_of,
+            kind=kind,
+            source=source,
+            destination=destination,
+            length_ms=_lengths(tasks, cluster, schedule, kind, tick),
+            collective=np.concatenate(
+                [
+                    np.full(n, -1),
+                    np.fromiter(
+                        (position.get(name, -1) for name in schedule.collective),
+                        np.int64,
+                        len(schedule.collective),
+                    ),
+                ]
+            ),
+            start_ms=start,
+            end_ms=end,
+            appearances=np.bincount(rows[known], minlength=len(kind)),
             unknown=[schedule.task[i] for i in np.flatnonzero(~known)],
-            circuit_node=np.fromiter((node_of.get(name, -1) for name in schedule.circuit_task), np.int64,
-                                     len(schedule.circuit_task)),
-            tick_ms=tick, tolerance_ms=max(1e-6 * tick, min(2e-9, 1e-2 * tick)))
+            circuit_node=np.fromiter(
+                (node_of.get(name, -1) for name in schedule.circuit_task),
+                np.int64,
+                len(schedule.circuit_task),
+            ),
+            tick_ms=tick,
+            tolerance_ms=max(1e-6 * tick, min(2e-9, 1e-2 * tick)),
+        )
 
 
 def _column(tasks: tuple[Task, ...], get: Callable[[Task], int | None], missing: int = -1) -> Int:
-    return np.fromiter((missing if (value := get(task)) is None else value for task in tasks), np.int64, len(tasks))
+    return np.fromiter(
+        (missing if (value := get(task)) is None else value for task in tasks), np.int64, len(tasks)
+    )
 
 
-def _lengths(tasks: tuple[Task, ...], cluster: Cluster, schedule: Schedule, kind: Int, tick_ms: float) -> Float:
+def _lengths(
+    tasks: tuple[Task, ...], cluster: Cluster, schedule: Schedule, kind: Int, tick_ms: float
+) -> Float:
     """Return what each node takes on its clock: p_j rounded up to ticks (compute) or slots (transfers)."""
-    given = np.fromiter((np.nan if task.duration_ms is None else task.duration_ms for task in tasks), np.float64, len(tasks))
-    size = np.fromiter((np.nan if task.size_bytes is None else task.size_bytes for task in tasks), np.float64, len(tasks))
+    given = np.fromiter(
+        (np.nan if task.duration_ms is None else task.duration_ms for task in tasks),
+        np.float64,
+        len(tasks),
+    )
+    size = np.fromiter(
+        (np.nan if task.size_bytes is None else task.size_bytes for task in tasks),
+        np.float64,
+        len(tasks),
+    )
     given = np.concatenate([given, np.full(len(schedule.transfer), np.nan)])
     size = np.concatenate([size, schedule.transfer_bytes])
-    # A transfer given by its duration is given whole: the latency belongs to those given by their bytes.
-    running = np.where(np.isnan(given), cluster.latency_us / 1000 + size * 8 / (cluster.port_gbps * 1e6), given)
-    return np.select([kind == COMPUTE_CODE, kind == TRANSFER_CODE, kind == BARRIER_CODE],
-                     [rounded_up(given, tick_ms), rounded_up(running, cluster.slot_ms), np.zeros(len(kind))], np.nan)
+    # A transfer given by its duration is given whole: the latency belongs to those given by their
+    # bytes.
+    running = np.where(
+        np.isnan(given), cluster.latency_us / 1000 + size * 8 / (cluster.port_gbps * 1e6), given
+    )
+    return np.select(
+        [kind == COMPUTE_CODE, kind == TRANSFER_CODE, kind == BARRIER_CODE],
+        [rounded_up(given, tick_ms), rounded_up(running, cluster.slot_ms), np.zeros(len(kind))],
+        np.nan,
+    )
 
 
 def rounded_up(duration_ms: Float, unit_ms: float) -> Float:

@@ -25,9 +25,14 @@ def continuity(plan: Plan) -> Finding:
 
     def describe(i: int) -> tuple[str, str]:
         if records[i] != 1:
-            return f"transfer {plan.ids[i]}", f"is carried by {records[i]} circuits, must stay on one"
-        return f"transfer {plan.ids[i]}", (f"runs from {ms(plan.start_ms[i])} to {ms(plan.end_ms[i])}, but its circuit carries "
-                                           f"from {ms(first[i])} to {ms(last[i])}")
+            return (
+                f"transfer {plan.ids[i]}",
+                f"is carried by {records[i]} circuits, must stay on one",
+            )
+        return f"transfer {plan.ids[i]}", (
+            f"runs from {ms(plan.start_ms[i])} to {ms(plan.end_ms[i])}, but its circuit carries "
+            f"from {ms(first[i])} to {ms(last[i])}"
+        )
 
     found.each(np.flatnonzero(needs & ((records != 1) | off)), describe)
     return found
@@ -54,13 +59,22 @@ class Booked:
     def bookings(self, plan: Plan, k: int) -> tuple[Int, Int]:
         """Return a number for the port (full duplex: for its out or its in side) that each end of each circuit holds.
 
-        First all sources, then all destinations; the second array is the circuit, a position in ``row``.
+        First all sources, then all destinations; the second array is the circuit, a position in
+        ``row``.
         """
         given = plan.schedule
-        wide, span = int(given.switch.max(initial=0)) + 1, max(k, int(self.source_port.max(initial=0)) + 1,
-                                                               int(self.destination_port.max(initial=0)) + 1)
+        wide, span = (
+            int(given.switch.max(initial=0)) + 1,
+            max(
+                k,
+                int(self.source_port.max(initial=0)) + 1,
+                int(self.destination_port.max(initial=0)) + 1,
+            ),
+        )
         out = (given.source[self.row] * wide + given.switch[self.row]) * span + self.source_port
-        into = (given.destination[self.row] * wide + given.switch[self.row]) * span + self.destination_port
+        into = (
+            given.destination[self.row] * wide + given.switch[self.row]
+        ) * span + self.destination_port
         if plan.cluster.duplex == "full":
             out, into = 2 * out, 2 * into + 1
         n = np.arange(len(self.row))
@@ -72,16 +86,25 @@ def port_bookings(plan: Plan, k: int, booked: Booked) -> Finding:
     given = plan.schedule
     found = Finding("port bookings", "physical", 2 * len(booked.row))
     absent = (booked.source_port >= k) | (booked.destination_port >= k)
-    found.each(np.flatnonzero(absent), lambda i: (
-        _circuit(plan, booked.row[i]), f"uses port {max(booked.source_port[i], booked.destination_port[i])}, "
-                                       f"but a server has {k} on a switch, numbered from 0"))
+    found.each(
+        np.flatnonzero(absent),
+        lambda i: (
+            _circuit(plan, booked.row[i]),
+            f"uses port {max(booked.source_port[i], booked.destination_port[i])}, "
+            f"but a server has {k} on a switch, numbered from 0",
+        ),
+    )
     _, circuit, before = _in_turn(plan, k, booked)
     setup, end = given.setup_ms[booked.row], given.circuit_end_ms[booked.row]
     has = before >= 0
     clash = np.flatnonzero(has & (setup[circuit] < end[before] - plan.tolerance_ms))
-    found.each(clash, lambda j: (
-        _circuit(plan, booked.row[circuit[j]]),
-        f"takes a port at {ms(setup[circuit[j]])} that {_circuit(plan, booked.row[before[j]])} holds until {ms(end[before[j]])}"))
+    found.each(
+        clash,
+        lambda j: (
+            _circuit(plan, booked.row[circuit[j]]),
+            f"takes a port at {ms(setup[circuit[j]])} that {_circuit(plan, booked.row[before[j]])} holds until {ms(end[before[j]])}",
+        ),
+    )
     return found
 
 
@@ -93,9 +116,14 @@ def reconfiguration(plan: Plan, k: int, booked: Booked | None) -> Finding:
     given, delay, slack = plan.schedule, plan.cluster.reconfiguration_ms, plan.tolerance_ms
     found = Finding("reconfiguration", "physical", len(given.switch))
     wrong = (given.setup_ms < -slack) | (given.setup_ms > given.circuit_start_ms + slack)
-    found.each(np.flatnonzero(wrong), lambda i: (
-        _circuit(plan, i), f"is set up at {ms(given.setup_ms[i])}, which is before the iteration or after "
-                           f"{ms(given.circuit_start_ms[i])}, when it carries"))
+    found.each(
+        np.flatnonzero(wrong),
+        lambda i: (
+            _circuit(plan, i),
+            f"is set up at {ms(given.setup_ms[i])}, which is before the iteration or after "
+            f"{ms(given.circuit_start_ms[i])}, when it carries",
+        ),
+    )
     if delay <= slack:
         return found
     if booked is None:
@@ -103,8 +131,13 @@ def reconfiguration(plan: Plan, k: int, booked: Booked | None) -> Finding:
         return found
     dark = (given.circuit_start_ms - given.setup_ms)[booked.row]
     short = np.flatnonzero((dark < delay - slack) & ~_kept(plan, k, booked))
-    found.each(short, lambda i: (
-        _circuit(plan, booked.row[i]), f"carries {ms(dark[i])} after its set-up; ports that change take {ms(delay)}"))
+    found.each(
+        short,
+        lambda i: (
+            _circuit(plan, booked.row[i]),
+            f"carries {ms(dark[i])} after its set-up; ports that change take {ms(delay)}",
+        ),
+    )
     return found
 
 
@@ -112,8 +145,11 @@ def per_slot_delay(plan: Plan) -> Finding:
     """Physical: circuits drawn slot by slot have no state, so that a delay above 0 cannot be honoured."""
     found = Finding("reconfiguration", "physical", 1)
     if plan.cluster.reconfiguration_ms > 0:
-        found.add("cluster", f"has a reconfiguration delay of {ms(plan.cluster.reconfiguration_ms)}, which circuits drawn slot "
-                             "by slot cannot honour")
+        found.add(
+            "cluster",
+            f"has a reconfiguration delay of {ms(plan.cluster.reconfiguration_ms)}, which circuits drawn slot "
+            "by slot cannot honour",
+        )
     return found
 
 
@@ -133,8 +169,13 @@ def _in_turn(plan: Plan, k: int, booked: Booked) -> tuple[Int, Int, Int]:
 def _kept(plan: Plan, k: int, booked: Booked) -> Bool:
     """Return which circuits change neither of their ports: each has no circuit before, or this very one."""
     given = plan.schedule
-    columns = (given.switch[booked.row], given.source[booked.row], given.destination[booked.row],
-               booked.source_port, booked.destination_port)
+    columns = (
+        given.switch[booked.row],
+        given.source[booked.row],
+        given.destination[booked.row],
+        booked.source_port,
+        booked.destination_port,
+    )
     _, same = np.unique(columns, axis=1, return_inverse=True)
     same = same.reshape(-1)
     _, circuit, before = _in_turn(plan, k, booked)
@@ -149,27 +190,41 @@ _Port = tuple[float, tuple[int, int, int, int] | None]
 def _first_fit(plan: Plan, k: int, found: Finding) -> None:
     """Find ports for circuits whose result names none, in the order of set-up; a set of ports found is a proof.
 
-    Each side is a list of k ports, each with the time it is free from and its last circuit, ports included.
+    Each side is a list of k ports, each with the time it is free from and its last circuit, ports
+    included.
     """
     given, slack, delay = plan.schedule, plan.tolerance_ms, plan.cluster.reconfiguration_ms
     way = ("port", "port") if plan.cluster.duplex == "half" else ("out", "in")
     sides: dict[tuple[int, int, str], list[_Port]] = {}
     for i in np.lexsort((given.circuit_start_ms, given.setup_ms)).tolist():
         switch, a, b = int(given.switch[i]), int(given.source[i]), int(given.destination[i])
-        setup, start, end = (float(column[i]) for column in (given.setup_ms, given.circuit_start_ms, given.circuit_end_ms))
+        setup, start, end = (
+            float(column[i])
+            for column in (given.setup_ms, given.circuit_start_ms, given.circuit_end_ms)
+        )
         if end <= setup + slack:
             continue
         out = sides.setdefault((a, switch, way[0]), [(0.0, None)] * k)
         into = sides.setdefault((b, switch, way[1]), [(0.0, None)] * k)
-        free = [(p, q) for p in range(k) if out[p][0] <= setup + slack for q in range(k) if into[q][0] <= setup + slack]
-        # Best a pair of ports that has this very circuit, then fresh ones; else those that have waited longest.
+        free = [
+            (p, q)
+            for p in range(k)
+            if out[p][0] <= setup + slack
+            for q in range(k)
+            if into[q][0] <= setup + slack
+        ]
+        # Best a pair of ports that has this very circuit, then fresh ones; else those that have
+        # waited longest.
         kept = [(p, q) for p, q in free if out[p][1] == into[q][1] == (a, p, b, q)]
         kept = kept or [(p, q) for p, q in free if out[p][1] is None and into[q][1] is None]
         if not kept and start - setup >= delay - slack:
             kept = sorted(free, key=lambda pair: out[pair[0]][0] + into[pair[1]][0])
         if not kept:
-            found.add(_circuit(plan, i), f"has no port free from {ms(setup)} that keeps its circuit or has the {ms(delay)} "
-                                         "that a change takes (the result names no ports; they were tried in turn)")
+            found.add(
+                _circuit(plan, i),
+                f"has no port free from {ms(setup)} that keeps its circuit or has the {ms(delay)} "
+                "that a change takes (the result names no ports; they were tried in turn)",
+            )
             continue
         p, q = kept[0]
         out[p] = into[q] = end, (a, p, b, q)

@@ -26,9 +26,9 @@ class Violation:
 class ConstraintReport:
     """One constraint: ``checked`` instances of it were looked at, ``violated`` of them fail.
 
-    ``equation`` is the number in the TOPO-X paper (``"5"``), or ``"p_j"`` (durations), ``"physical"``
-    (what the printed model leaves out) or ``"lowering"`` (collectives as transfers). ``violations``
-    keeps the first ones.
+    ``equation`` is the number in the TOPO-X paper (``"5"``), or ``"p_j"`` (durations),
+    ``"physical"`` (what the printed model leaves out) or ``"lowering"`` (collectives as transfers).
+    ``violations`` keeps the first ones.
     """
 
     name: str
@@ -74,7 +74,9 @@ class CheckReport:
         """Of each equation that was checked, whether all that belongs to it holds."""
         verdicts: dict[str, bool] = {}
         for constraint in self.constraints:
-            verdicts[constraint.equation] = verdicts.get(constraint.equation, True) and constraint.ok
+            verdicts[constraint.equation] = (
+                verdicts.get(constraint.equation, True) and constraint.ok
+            )
         return verdicts
 
     def lines(self, limit: int = 10) -> tuple[str, ...]:
@@ -110,7 +112,9 @@ class Finding:
 
     def report(self) -> ConstraintReport:
         """Return what was found."""
-        return ConstraintReport(self.name, self.equation, self.checked, tuple(self._kept), self._violated)
+        return ConstraintReport(
+            self.name, self.equation, self.checked, tuple(self._kept), self._violated
+        )
 
 
 def equation_words(equation: str) -> str:

@@ -22,8 +22,8 @@ Int = NDArray[np.int64]
 def check_round(answer: Round) -> CheckReport:
     """Return the verdict on a round, constraint by constraint.
 
-    Nothing is taken from the algorithms: demand, completion times, barriers and claims are recomputed
-    from the jobs. A round that breaks a constraint is no error: the report names it.
+    Nothing is taken from the algorithms: demand, completion times, barriers and claims are
+    recomputed from the jobs. A round that breaks a constraint is no error: the report names it.
     """
     shape = _shape(answer)
     if shape.report().violated:
@@ -32,7 +32,15 @@ def check_round(answer: Round) -> CheckReport:
     if groups.report().violated or rings.report().violated:
         return CheckReport(tuple(finding.report() for finding in (shape, groups, rings)))
     inter, intra = demands(answer)
-    found = [shape, groups, rings, *_links(answer), *_served(answer, inter, intra), *check_phases(answer), _claims(answer)]
+    found = [
+        shape,
+        groups,
+        rings,
+        *_links(answer),
+        *_served(answer, inter, intra),
+        *check_phases(answer),
+        _claims(answer),
+    ]
     return CheckReport(tuple(finding.report() for finding in found))
 
 
@@ -55,14 +63,18 @@ def inter_pod(job: Job, ring: tuple[int, ...], reading: Reading) -> Float:
 
 def intra_pod(job: Job) -> Float:
     """Return what passes between each pod's servers and its top-of-rack switch, in Gbit (eq. 5; units, not GPUs, less one)."""
-    times = {"parameter_server": 1.0, "ring_all_reduce": 2.0, "all_to_all": 2.0 * (job.units - 1)}[job.collective]
+    times = {"parameter_server": 1.0, "ring_all_reduce": 2.0, "all_to_all": 2.0 * (job.units - 1)}[
+        job.collective
+    ]
     return np.asarray(job.units_per_pod, np.float64) * (times * job.volume_gbit)
 
 
 def demands(answer: Round) -> tuple[Float, Float]:
     """Return ``[pod group, group, i, j]`` and ``[pod group, group, i]``: what each group pushes in each pod group, in Gbit."""
     network = answer.jobs.network
-    inter = np.zeros((network.pod_groups, answer.groups, network.pods_per_group, network.pods_per_group))
+    inter = np.zeros(
+        (network.pod_groups, answer.groups, network.pods_per_group, network.pods_per_group)
+    )
     intra = np.zeros(inter.shape[:3])
     for n, job in enumerate(answer.jobs.jobs):
         inter[job.pod_group, answer.group[n]] += inter_pod(job, answer.rings[n], answer.reading)
@@ -76,8 +88,10 @@ def _shape(answer: Round) -> Finding:
     if not answer.cycles and jobs:
         found.add("round", f"there is none to check (status {answer.status})")
     pods = network.pods_per_group
-    for name, value, expected in (("links", answer.links, (network.pod_groups, answer.groups, pods, pods)),
-                                  ("communication_s", answer.communication_s, (network.pod_groups, answer.groups))):
+    for name, value, expected in (
+        ("links", answer.links, (network.pod_groups, answer.groups, pods, pods)),
+        ("communication_s", answer.communication_s, (network.pod_groups, answer.groups)),
+    ):
         if np.shape(value) != expected:
             found.add(name, f"must have the shape {expected} (got {np.shape(value)})")
     for name, count in (("group", len(answer.group)), ("rings", len(answer.rings))):
@@ -101,7 +115,10 @@ def _rings(answer: Round) -> Finding:
     for job, ring in zip(answer.jobs.jobs, answer.rings, strict=True):
         pods = job.pods if job.collective == "ring_all_reduce" and len(job.pods) > 1 else ()
         if sorted(ring) != list(pods):
-            found.add(f"job {job.id}", f"its ring must pass once through the pods {list(pods)} (got {list(ring)})")
+            found.add(
+                f"job {job.id}",
+                f"its ring must pass once through the pods {list(pods)} (got {list(ring)})",
+            )
     return found
 
 
@@ -110,15 +127,25 @@ def _links(answer: Round) -> list[Finding]:
     whole = Finding("links are whole numbers between two pods", "6", links.size)
     if not np.issubdtype(links.dtype, np.integer):
         fractions = np.argwhere(links != np.floor(links))
-        whole.each(range(len(fractions)), lambda n: (_stage(*fractions[n]), f"{links[tuple(fractions[n])]} links"))
-    wrong = np.argwhere((links < 0) | ((links != 0) & np.eye(network.pods_per_group, dtype=np.bool_)))
+        whole.each(
+            range(len(fractions)),
+            lambda n: (_stage(*fractions[n]), f"{links[tuple(fractions[n])]} links"),
+        )
+    wrong = np.argwhere(
+        (links < 0) | ((links != 0) & np.eye(network.pods_per_group, dtype=np.bool_))
+    )
     whole.each(range(len(wrong)), lambda n: (_stage(*wrong[n]), f"{links[tuple(wrong[n])]} links"))
     # Half-duplex: a link takes a port in each of its pods, whichever way it goes.
     used = links.sum(axis=3, dtype=np.int64) + links.sum(axis=2, dtype=np.int64)
     ports = Finding("ports of a pod", "6", used.size)
     over = np.argwhere(used > network.ports_per_pod)
-    ports.each(range(len(over)), lambda n: (
-        _stage(*over[n]), f"uses {used[tuple(over[n])]} of {network.ports_per_pod} ports"))
+    ports.each(
+        range(len(over)),
+        lambda n: (
+            _stage(*over[n]),
+            f"uses {used[tuple(over[n])]} of {network.ports_per_pod} ports",
+        ),
+    )
     return [whole, ports]
 
 
@@ -129,21 +156,35 @@ def needed_s(answer: Round, inter: Float, intra: Float) -> tuple[Float, NDArray[
     demand = np.maximum.reduce(ways)
     speed = network.port_gbps * np.maximum(answer.links, 0)
     # Written so that a pair without links takes for ever only if it has something to send.
-    pair_s = np.where(demand > 0, np.divide(demand, speed, out=np.full(demand.shape, np.inf), where=speed > 0), 0.0)
+    pair_s = np.where(
+        demand > 0,
+        np.divide(demand, speed, out=np.full(demand.shape, np.inf), where=speed > 0),
+        0.0,
+    )
     optical = pair_s.max(axis=(2, 3), initial=0.0)
-    return np.maximum(optical, intra.max(axis=2, initial=0.0) / network.tor_gbps), np.argwhere(np.isinf(pair_s))
+    return np.maximum(optical, intra.max(axis=2, initial=0.0) / network.tor_gbps), np.argwhere(
+        np.isinf(pair_s)
+    )
 
 
 def _served(answer: Round, inter: Float, intra: Float) -> list[Finding]:
     """Eq. 2: links times speed times time covers every pair's demand, and the top-of-rack switches keep up."""
     needed, cut_off = needed_s(answer, inter, intra)
     pairs = Finding("a pair that talks has a link", "2", int((inter > 0).sum()))
-    pairs.each(range(len(cut_off)), lambda n: (_stage(*cut_off[n]), f"{inter[tuple(cut_off[n])]:.9g} Gbit and no link"))
+    pairs.each(
+        range(len(cut_off)),
+        lambda n: (_stage(*cut_off[n]), f"{inter[tuple(cut_off[n])]:.9g} Gbit and no link"),
+    )
     claimed = answer.communication_s
     times = Finding("demand is served in the time claimed", "2", claimed.size)
     wrong = np.argwhere(~same(claimed, needed))
-    times.each(range(len(wrong)), lambda n: (
-        _stage(*wrong[n]), f"takes {needed[tuple(wrong[n])]:.9g} s (claimed {claimed[tuple(wrong[n])]:.9g} s)"))
+    times.each(
+        range(len(wrong)),
+        lambda n: (
+            _stage(*wrong[n]),
+            f"takes {needed[tuple(wrong[n])]:.9g} s (claimed {claimed[tuple(wrong[n])]:.9g} s)",
+        ),
+    )
     return [pairs, times]
 
 
@@ -151,10 +192,23 @@ def _claims(answer: Round) -> Finding:
     """Check what the answer says of itself: its bound cannot lie above it, and an optimum lies on its bound."""
     found = Finding("bound", "bound", 2)
     slack = RELATIVE * max(1.0, answer.round_s)
-    if not answer.bound_s >= 0 or math.isinf(answer.bound_s) or answer.bound_s > answer.round_s + slack:
-        found.add("bound", f"{answer.bound_s:.9g} s is no lower bound of a round of {answer.round_s:.9g} s")
-    elif answer.status == "optimal" and answer.round_s > answer.bound_s + 1e-4 * answer.round_s + slack:
-        found.add("status", f"optimal, but the bound is {answer.bound_s:.9g} s and the round {answer.round_s:.9g} s")
+    if (
+        not answer.bound_s >= 0
+        or math.isinf(answer.bound_s)
+        or answer.bound_s > answer.round_s + slack
+    ):
+        found.add(
+            "bound",
+            f"{answer.bound_s:.9g} s is no lower bound of a round of {answer.round_s:.9g} s",
+        )
+    elif (
+        answer.status == "optimal"
+        and answer.round_s > answer.bound_s + 1e-4 * answer.round_s + slack
+    ):
+        found.add(
+            "status",
+            f"optimal, but the bound is {answer.bound_s:.9g} s and the round {answer.round_s:.9g} s",
+        )
     if answer.status in ("infeasible", "unknown") and answer.cycles:
         found.add("status", f"{answer.status}, but there is a round")
     return found

@@ -63,37 +63,63 @@ class Rules:
         if self.any_port:
             return 1
         if cluster.ports_per_server % cluster.switches:
-            raise InputError(f"must be a multiple of switches, {cluster.switches} (got {cluster.ports_per_server}): only the "
-                             "printed model lets a server use any switch", item="cluster", field="ports_per_server")
+            raise InputError(
+                f"must be a multiple of switches, {cluster.switches} (got {cluster.ports_per_server}): only the "
+                "printed model lets a server use any switch",
+                item="cluster",
+                field="ports_per_server",
+            )
         return cluster.ports_per_server // cluster.switches
 
     @staticmethod
-    def of(settings: Mapping[str, Any], file: str = "", model: str | None = None, circuits: str | None = None) -> Rules:
+    def of(
+        settings: Mapping[str, Any],
+        file: str = "",
+        model: str | None = None,
+        circuits: str | None = None,
+    ) -> Rules:
         """Return the rules of a result's settings; ``model`` and ``circuits`` win over them where given.
 
-        A given model brings all its own switches: ``physical`` means exclusive devices, a circuit for
-        each transfer and k ports on every switch; ``paper`` none of these, and circuits slot by slot.
+        A given model brings all its own switches: ``physical`` means exclusive devices, a circuit
+        for each transfer and k ports on every switch; ``paper`` none of these, and circuits slot by
+        slot.
 
         Raises
         ------
         InputError
             If a value is of the wrong kind; the field is named.
         """
+
         def word(key: str, words: tuple[str, ...], default: str) -> str:
             value = settings.get(key, default)
             if value not in words:
-                raise InputError(f"must be one of {', '.join(words)} (got {shown(value)})", file=file, item="settings", field=key)
+                raise InputError(
+                    f"must be one of {', '.join(words)} (got {shown(value)})",
+                    file=file,
+                    item="settings",
+                    field=key,
+                )
             return str(value)
 
         def flag(key: str, default: bool) -> bool:
             value = settings.get(key, default)
             if not isinstance(value, bool):
-                raise InputError(f"must be true or false (got {shown(value)})", file=file, item="settings", field=key)
+                raise InputError(
+                    f"must be true or false (got {shown(value)})",
+                    file=file,
+                    item="settings",
+                    field=key,
+                )
             return value
 
-        for field, value, words in (("model", model, MODELS), ("circuits", circuits, CIRCUIT_RULES)):
+        for field, value, words in (
+            ("model", model, MODELS),
+            ("circuits", circuits, CIRCUIT_RULES),
+        ):
             if value is not None and value not in words:
-                raise InputError(f"must be one of {', '.join(words)} (got {shown(value)})", field=field)
+                raise InputError(
+                    f"must be one of {', '.join(words)} (got {shown(value)})", field=field
+                )
         chosen = model or word("model", MODELS, "physical")
         paper = chosen == "paper"
         rule = word("circuits", CIRCUIT_RULES, "per-slot" if paper else "continuous")
@@ -102,19 +128,38 @@ class Rules:
         elif model == "paper":
             rule = "per-slot"
         printed = {"share_circuits": paper, "exclusive_devices": not paper, "any_port": paper}
-        switches = printed if model else {key: flag(key, default) for key, default in printed.items()}
+        switches = (
+            printed if model else {key: flag(key, default) for key, default in printed.items()}
+        )
         if rule == "continuous" and (switches["share_circuits"] or switches["any_port"]):
-            raise InputError("continuous circuits book real ports: they are neither shared nor on any switch a server likes, "
-                             "as the printed model has them", file=file, item="settings", field="circuits")
-        return Rules(chosen, rule, **switches, tick=_tick(settings, file), rings=_count(settings.get("rings", 1), "rings", file),
-                     strides=_strides(settings, file), all_reduce_on_network=flag("all_reduce_on_network", True),
-                     steps=word("steps", ("fluid", "stepwise"), "fluid"),
-                     broadcast=word("broadcast", ("chain", "tree"), "chain"))
+            raise InputError(
+                "continuous circuits book real ports: they are neither shared nor on any switch a server likes, "
+                "as the printed model has them",
+                file=file,
+                item="settings",
+                field="circuits",
+            )
+        return Rules(
+            chosen,
+            rule,
+            **switches,
+            tick=_tick(settings, file),
+            rings=_count(settings.get("rings", 1), "rings", file),
+            strides=_strides(settings, file),
+            all_reduce_on_network=flag("all_reduce_on_network", True),
+            steps=word("steps", ("fluid", "stepwise"), "fluid"),
+            broadcast=word("broadcast", ("chain", "tree"), "chain"),
+        )
 
 
 def _count(value: Any, key: str, file: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"must be a whole number of at least 1 (got {shown(value)})", file=file, item="settings", field=key)
+        raise InputError(
+            f"must be a whole number of at least 1 (got {shown(value)})",
+            file=file,
+            item="settings",
+            field=key,
+        )
     return value
 
 
@@ -123,15 +168,24 @@ def _tick(settings: Mapping[str, Any], file: str) -> str | float:
     if isinstance(tick, str) and tick in ("auto", "slot"):
         return tick
     if not is_finite(tick) or tick <= 0:
-        raise InputError(f"must be 'auto', 'slot' or a length in ms above 0 (got {shown(tick)})",
-                         file=file, item="settings", field="tick")
+        raise InputError(
+            f"must be 'auto', 'slot' or a length in ms above 0 (got {shown(tick)})",
+            file=file,
+            item="settings",
+            field="tick",
+        )
     return float(tick)
 
 
 def _strides(settings: Mapping[str, Any], file: str) -> tuple[int, ...]:
     strides = settings.get("strides", ())
     if not isinstance(strides, list | tuple):
-        raise InputError(f"must be a list of whole numbers (got {shown(strides)})", file=file, item="settings", field="strides")
+        raise InputError(
+            f"must be a list of whole numbers (got {shown(strides)})",
+            file=file,
+            item="settings",
+            field="strides",
+        )
     return tuple(_count(stride, "strides", file) for stride in strides)
 
 
@@ -146,10 +200,19 @@ def changed_cluster(cluster: Cluster, changes: Any, file: str) -> Cluster:
     if changes is None:
         return cluster
     if not isinstance(changes, Mapping):
-        raise InputError(f"must be a record of cluster keys (got {shown(changes)})", file=file, item="settings", field="cluster")
+        raise InputError(
+            f"must be a record of cluster keys (got {shown(changes)})",
+            file=file,
+            item="settings",
+            field="cluster",
+        )
     try:
         return cluster.changed(**{str(key): value for key, value in changes.items()})
     except InputError as error:
-        raise InputError(error.problem, file=file, item="settings", field=f"cluster.{error.field}") from None
+        raise InputError(
+            error.problem, file=file, item="settings", field=f"cluster.{error.field}"
+        ) from None
     except OverflowError:
-        raise InputError("holds a number of too many digits", file=file, item="settings", field="cluster") from None
+        raise InputError(
+            "holds a number of too many digits", file=file, item="settings", field="cluster"
+        ) from None

@@ -86,29 +86,47 @@ def columns_of(record: Any, file: str = "") -> Schedule:
     check_header(dict(record), FORMAT, VERSION, file)
     status = record.get("status")
     if status not in STATUSES:
-        raise InputError(f"must be one of {', '.join(STATUSES)} (got {shown(status)})", file=file, field="status")
+        raise InputError(
+            f"must be one of {', '.join(STATUSES)} (got {shown(status)})", file=file, field="status"
+        )
     settings = record.get("settings")
     if not isinstance(settings, Mapping):
-        raise InputError("must be an object: the choices the result was made with", file=file, field="settings")
+        raise InputError(
+            "must be an object: the choices the result was made with", file=file, field="settings"
+        )
     makespan = _number(record, "makespan_ms", file, optional=status in ("infeasible", "unknown"))
     there = makespan is not None
     tasks = _Rows(record, "tasks", "task", file, needed=there)
     transfers = _Rows(record, "transfers", "transfer", file, needed=False)
     circuits = _Rows(record, "circuits", "circuit", file, needed=there)
     return Schedule(
-        status=str(status), has_schedule=there, makespan_ms=makespan or 0.0,
+        status=str(status),
+        has_schedule=there,
+        makespan_ms=makespan or 0.0,
         bound_ms=_number(record, "bound_ms", file, optional=not there) or 0.0,
         gap=_number(record, "gap", file, optional=True),
         slot_ms=_length(record, "slot_ms", file, optional=not there),
-        tick_ms=_length(record, "tick_ms", file, optional=not there), settings=settings,
-        task=tasks.words("id"), start_ms=tasks.numbers("start_ms"), end_ms=tasks.numbers("end_ms"),
-        transfer=transfers.words("id"), collective=transfers.words("collective"),
-        transfer_source=transfers.counts("source"), transfer_destination=transfers.counts("destination"),
-        transfer_bytes=transfers.numbers("size_bytes"), transfer_dependencies=transfers.lists("dependencies"),
-        circuit_task=circuits.words("task"), switch=circuits.counts("switch"), source=circuits.counts("source"),
-        destination=circuits.counts("destination"), source_port=circuits.counts("source_port", absent=-1),
-        destination_port=circuits.counts("destination_port", absent=-1), setup_ms=circuits.numbers("setup_ms"),
-        circuit_start_ms=circuits.numbers("start_ms"), circuit_end_ms=circuits.numbers("end_ms"))
+        tick_ms=_length(record, "tick_ms", file, optional=not there),
+        settings=settings,
+        task=tasks.words("id"),
+        start_ms=tasks.numbers("start_ms"),
+        end_ms=tasks.numbers("end_ms"),
+        transfer=transfers.words("id"),
+        collective=transfers.words("collective"),
+        transfer_source=transfers.counts("source"),
+        transfer_destination=transfers.counts("destination"),
+        transfer_bytes=transfers.numbers("size_bytes"),
+        transfer_dependencies=transfers.lists("dependencies"),
+        circuit_task=circuits.words("task"),
+        switch=circuits.counts("switch"),
+        source=circuits.counts("source"),
+        destination=circuits.counts("destination"),
+        source_port=circuits.counts("source_port", absent=-1),
+        destination_port=circuits.counts("destination_port", absent=-1),
+        setup_ms=circuits.numbers("setup_ms"),
+        circuit_start_ms=circuits.numbers("start_ms"),
+        circuit_end_ms=circuits.numbers("end_ms"),
+    )
 
 
 def _is_number(value: object) -> bool:
@@ -149,50 +167,81 @@ def _length(record: Mapping[str, Any], key: str, file: str, optional: bool) -> f
     if value is None:
         return 1.0
     if not SHORTEST_MS <= value <= LONGEST_MS:
-        raise InputError(f"must be from {SHORTEST_MS:g} to {LONGEST_MS:g} ms (got {value:g})", file=file, field=key)
+        raise InputError(
+            f"must be from {SHORTEST_MS:g} to {LONGEST_MS:g} ms (got {value:g})",
+            file=file,
+            field=key,
+        )
     return value
 
 
 class _Rows:
     """The rows of one list of the record, read a column at a time; errors name the row."""
 
-    def __init__(self, record: Mapping[str, Any], key: str, noun: str, file: str, needed: bool) -> None:
+    def __init__(
+        self, record: Mapping[str, Any], key: str, noun: str, file: str, needed: bool
+    ) -> None:
         rows = record.get(key)
         if rows is None and not needed:
             rows = []
         if rows is None:
-            raise InputError("is missing: this is a summary (expected the whole result, as `schedule --output` writes it)",
-                             file=file, field=key)
+            raise InputError(
+                "is missing: this is a summary (expected the whole result, as `schedule --output` writes it)",
+                file=file,
+                field=key,
+            )
         if not isinstance(rows, list | tuple):
             raise InputError(f"must be a list (got {shown(rows)})", file=file, field=key)
         self._rows, self._noun, self._file = rows, noun, file
         if not set(map(type, rows)) <= {dict}:
             for i, row in enumerate(rows):
                 if not isinstance(row, Mapping):
-                    raise InputError(f"must be an object (got {shown(row)})", file=file, item=self._name(i))
+                    raise InputError(
+                        f"must be an object (got {shown(row)})", file=file, item=self._name(i)
+                    )
 
     def _name(self, i: int) -> str:
         row = self._rows[i]
-        label = row.get("task" if self._noun == "circuit" else "id") if isinstance(row, Mapping) else None
+        label = (
+            row.get("task" if self._noun == "circuit" else "id")
+            if isinstance(row, Mapping)
+            else None
+        )
         if not isinstance(label, str):
             return f"{self._noun} number {i}"
-        return f"circuit number {i} (of {label})" if self._noun == "circuit" else f"{self._noun} {label}"
+        return (
+            f"circuit number {i} (of {label})"
+            if self._noun == "circuit"
+            else f"{self._noun} {label}"
+        )
 
-    def _column(self, field: str, right: Callable[[object], bool], types: set[type], expected: str) -> list[Any]:
+    def _column(
+        self, field: str, right: Callable[[object], bool], types: set[type], expected: str
+    ) -> list[Any]:
         try:
             column = [row[field] for row in self._rows]
         except KeyError:
             i = next(i for i, row in enumerate(self._rows) if field not in row)
-            raise InputError(f"is missing; expected {expected}", file=self._file, item=self._name(i), field=field) from None
-        # The set of types settles thousands of good rows at once; only odd ones are looked at singly.
+            raise InputError(
+                f"is missing; expected {expected}", file=self._file, item=self._name(i), field=field
+            ) from None
+        # The set of types settles thousands of good rows at once; only odd ones are looked at
+        # singly.
         if not set(map(type, column)) <= types:
             self._refuse(column, field, right, expected)
         return column
 
-    def _refuse(self, column: list[Any], field: str, right: Callable[[object], bool], expected: str) -> None:
+    def _refuse(
+        self, column: list[Any], field: str, right: Callable[[object], bool], expected: str
+    ) -> None:
         for i, value in enumerate(column):
             if not right(value):
-                raise InputError(f"must be {expected} (got {shown(value)})", file=self._file, item=self._name(i), field=field)
+                raise InputError(
+                    f"must be {expected} (got {shown(value)})",
+                    file=self._file,
+                    item=self._name(i),
+                    field=field,
+                )
 
     def words(self, field: str) -> list[str]:
         """Return a column of ids."""
@@ -226,7 +275,9 @@ class _Rows:
         return np.where(missing, absent, self._as_counts(column, field, expected))
 
     def _as_counts(self, column: list[Any], field: str, expected: str) -> Int:
-        if column and (set(map(type, column)) != {int} or min(column) < 0 or max(column) > MAX_NUMBER):
+        if column and (
+            set(map(type, column)) != {int} or min(column) < 0 or max(column) > MAX_NUMBER
+        ):
             self._refuse(column, field, _is_count, expected)
         return np.array(column, np.int64)
 

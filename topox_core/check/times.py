@@ -13,12 +13,21 @@ def one_start(plan: Plan) -> Finding:
     """Eq. 3: every task and every listed transfer starts exactly once, at or after 0; nothing else runs."""
     found = Finding("one start", "3", len(plan.ids))
     needed = plan.kind != COLLECTIVE_CODE
-    found.each(np.flatnonzero(needed & (plan.appearances == 0)),
-               lambda i: (_name(plan, i), "does not appear in the schedule"))
-    found.each(np.flatnonzero(plan.appearances > 1),
-               lambda i: (_name(plan, i), f"starts {plan.appearances[i]} times, must start once"))
-    found.each(np.flatnonzero(plan.start_ms < -plan.tolerance_ms),
-               lambda i: (_name(plan, i), f"starts at {ms(plan.start_ms[i])}, before the iteration begins"))
+    found.each(
+        np.flatnonzero(needed & (plan.appearances == 0)),
+        lambda i: (_name(plan, i), "does not appear in the schedule"),
+    )
+    found.each(
+        np.flatnonzero(plan.appearances > 1),
+        lambda i: (_name(plan, i), f"starts {plan.appearances[i]} times, must start once"),
+    )
+    found.each(
+        np.flatnonzero(plan.start_ms < -plan.tolerance_ms),
+        lambda i: (
+            _name(plan, i),
+            f"starts at {ms(plan.start_ms[i])}, before the iteration begins",
+        ),
+    )
     for name in plan.unknown:
         found.add(f"task {name}", "is neither a task of the graph nor a listed transfer")
     return found
@@ -32,18 +41,36 @@ def on_the_clock(plan: Plan) -> Finding:
         found.add("slot_ms", f"is {ms(schedule.slot_ms)}, but the cluster's slot is {ms(slot)}")
     parts = schedule.slot_ms / schedule.tick_ms
     if round(parts) < 1 or abs(parts - round(parts)) > 1e-6 * parts:
-        found.add("tick_ms", f"{ms(schedule.tick_ms)} does not divide the slot of {ms(schedule.slot_ms)}")
+        found.add(
+            "tick_ms", f"{ms(schedule.tick_ms)} does not divide the slot of {ms(schedule.slot_ms)}"
+        )
     asked = slot if rules.tick == "slot" else rules.tick
     if not isinstance(asked, str) and abs(schedule.tick_ms - asked) > 1e-6 * asked:
         found.add("tick_ms", f"is {ms(schedule.tick_ms)}, but the settings ask for {ms(asked)}")
-    found.each(np.flatnonzero(plan.is_transfer & _off(plan.start_ms, slot, plan.tolerance_ms)),
-               lambda i: (_name(plan, i), f"starts at {ms(plan.start_ms[i])}, not on a slot boundary ({ms(slot)})"))
-    found.each(np.flatnonzero((plan.kind == COMPUTE_CODE) & _off(plan.start_ms, plan.tick_ms, plan.tolerance_ms)),
-               lambda i: (_name(plan, i), f"starts at {ms(plan.start_ms[i])}, not on a tick ({ms(plan.tick_ms)})"))
+    found.each(
+        np.flatnonzero(plan.is_transfer & _off(plan.start_ms, slot, plan.tolerance_ms)),
+        lambda i: (
+            _name(plan, i),
+            f"starts at {ms(plan.start_ms[i])}, not on a slot boundary ({ms(slot)})",
+        ),
+    )
+    found.each(
+        np.flatnonzero(
+            (plan.kind == COMPUTE_CODE) & _off(plan.start_ms, plan.tick_ms, plan.tolerance_ms)
+        ),
+        lambda i: (
+            _name(plan, i),
+            f"starts at {ms(plan.start_ms[i])}, not on a tick ({ms(plan.tick_ms)})",
+        ),
+    )
     begin, end = schedule.circuit_start_ms, schedule.circuit_end_ms
-    found.each(np.flatnonzero(_off(begin, slot, plan.tolerance_ms) | _off(end, slot, plan.tolerance_ms)),
-               lambda i: (f"circuit number {i} (of {schedule.circuit_task[i]})",
-                          f"carries from {ms(begin[i])} to {ms(end[i])}, not between slot boundaries ({ms(slot)})"))
+    found.each(
+        np.flatnonzero(_off(begin, slot, plan.tolerance_ms) | _off(end, slot, plan.tolerance_ms)),
+        lambda i: (
+            f"circuit number {i} (of {schedule.circuit_task[i]})",
+            f"carries from {ms(begin[i])} to {ms(end[i])}, not between slot boundaries ({ms(slot)})",
+        ),
+    )
     return found
 
 
@@ -59,7 +86,11 @@ def duration(plan: Plan) -> Finding:
         if plan.kind[i] == COLLECTIVE_CODE:
             return _name(plan, i), f"ends at {ms(plan.end_ms[i])}, before it starts"
         unit = "tick" if plan.kind[i] == COMPUTE_CODE else "slot"
-        words = "takes no time" if plan.kind[i] == BARRIER_CODE else f"takes {ms(plan.length_ms[i])} in whole {unit}s"
+        words = (
+            "takes no time"
+            if plan.kind[i] == BARRIER_CODE
+            else f"takes {ms(plan.length_ms[i])} in whole {unit}s"
+        )
         return _name(plan, i), f"runs for {ms(took[i])}, but it {words}"
 
     found.each(np.flatnonzero(wrong), describe)
@@ -77,7 +108,10 @@ def precedence(plan: Plan) -> Finding:
     ready, done = _collective_times(plan)
     slack = plan.tolerance_ms
     held = (plan.kind[later] != COLLECTIVE_CODE) & (plan.start_ms[later] < done[earlier] - slack)
-    found.each(np.flatnonzero(held), lambda e: (_name(plan, int(later[e])), _too_early(plan, later[e], earlier[e], done)))
+    found.each(
+        np.flatnonzero(held),
+        lambda e: (_name(plan, int(later[e])), _too_early(plan, later[e], earlier[e], done)),
+    )
     _transfers_after_collective_is_ready(plan, found, ready)
     _transfers_after_each_other(plan, found, done)
     _rows_of_collectives(plan, found, ready)
@@ -128,9 +162,14 @@ def _pass_on(ready: Float, done: Float, later: Int, earlier: Int) -> None:
 def _transfers_after_collective_is_ready(plan: Plan, found: Finding, ready: Float) -> None:
     node = np.flatnonzero(plan.collective >= 0)
     early = plan.start_ms[node] < ready[plan.collective[node]] - plan.tolerance_ms
-    found.each(node[early], lambda i: (
-        _name(plan, i), f"starts at {ms(plan.start_ms[i])}, before all that {plan.ids[plan.collective[i]]} waits for "
-                        f"has ended at {ms(ready[plan.collective[i]])}"))
+    found.each(
+        node[early],
+        lambda i: (
+            _name(plan, i),
+            f"starts at {ms(plan.start_ms[i])}, before all that {plan.ids[plan.collective[i]]} waits for "
+            f"has ended at {ms(ready[plan.collective[i]])}",
+        ),
+    )
 
 
 def _transfers_after_each_other(plan: Plan, found: Finding, done: Float) -> None:
@@ -141,7 +180,7 @@ def _transfers_after_each_other(plan: Plan, found: Finding, done: Float) -> None
     for i, waits in enumerate(listed):
         owner = plan.collective[plan.tasks + i]
         inherited = tasks[owner].dependencies if owner >= 0 else ()
-        rest = waits[len(inherited):] if tuple(waits[:len(inherited)]) == inherited else waits
+        rest = waits[len(inherited) :] if tuple(waits[: len(inherited)]) == inherited else waits
         for name in rest:
             node = plan.node_of.get(name)
             if node is not None:
@@ -149,11 +188,13 @@ def _transfers_after_each_other(plan: Plan, found: Finding, done: Float) -> None
                 earlier.append(node)
     if not later:
         return
-    ended = np.concatenate([done, plan.end_ms[plan.tasks:]])
+    ended = np.concatenate([done, plan.end_ms[plan.tasks :]])
     k, j = np.array(later), np.array(earlier)
     found.checked += len(k)
-    found.each(np.flatnonzero(plan.start_ms[k] < ended[j] - plan.tolerance_ms),
-               lambda e: (_name(plan, int(k[e])), _too_early(plan, k[e], j[e], ended)))
+    found.each(
+        np.flatnonzero(plan.start_ms[k] < ended[j] - plan.tolerance_ms),
+        lambda e: (_name(plan, int(k[e])), _too_early(plan, k[e], j[e], ended)),
+    )
 
 
 def _rows_of_collectives(plan: Plan, found: Finding, ready: Float) -> None:
@@ -166,13 +207,28 @@ def _rows_of_collectives(plan: Plan, found: Finding, ready: Float) -> None:
     rows = (plan.kind[:n] == COLLECTIVE_CODE) & (plan.appearances[:n] > 0)
     found.checked += int(rows.sum())
     slack = plan.tolerance_ms
-    found.each(np.flatnonzero(rows & (plan.start_ms[:n] > first + slack)),
-               lambda i: (_name(plan, i), f"starts at {ms(plan.start_ms[i])}, after its first transfer at {ms(first[i])}"))
-    found.each(np.flatnonzero(rows & (plan.end_ms[:n] < last - slack)),
-               lambda i: (_name(plan, i), f"ends at {ms(plan.end_ms[i])}, before its last transfer at {ms(last[i])}"))
-    found.each(np.flatnonzero(rows & (plan.start_ms[:n] < ready - slack)),
-               lambda i: (_name(plan, i), f"starts at {ms(plan.start_ms[i])}, before all that it waits for has ended "
-                                          f"at {ms(ready[i])}"))
+    found.each(
+        np.flatnonzero(rows & (plan.start_ms[:n] > first + slack)),
+        lambda i: (
+            _name(plan, i),
+            f"starts at {ms(plan.start_ms[i])}, after its first transfer at {ms(first[i])}",
+        ),
+    )
+    found.each(
+        np.flatnonzero(rows & (plan.end_ms[:n] < last - slack)),
+        lambda i: (
+            _name(plan, i),
+            f"ends at {ms(plan.end_ms[i])}, before its last transfer at {ms(last[i])}",
+        ),
+    )
+    found.each(
+        np.flatnonzero(rows & (plan.start_ms[:n] < ready - slack)),
+        lambda i: (
+            _name(plan, i),
+            f"starts at {ms(plan.start_ms[i])}, before all that it waits for has ended "
+            f"at {ms(ready[i])}",
+        ),
+    )
 
 
 def one_task_a_device(plan: Plan) -> Finding:
@@ -185,10 +241,14 @@ def one_task_a_device(plan: Plan) -> Finding:
     device = np.array([(task.server or 0) * wide + (task.device or 0) for task in tasks], np.int64)
     start, end = np.nan_to_num(plan.start_ms[compute]), np.nan_to_num(plan.end_ms[compute])
     over, open_now = Openings.of(start, end, plan.tolerance_ms).above(device, 1)
-    found.each(range(len(over)), lambda j: (
-        _name(plan, int(compute[over[j]])),
-        f"is one of {open_now[j]} tasks at {ms(start[over[j]])} on device {device[over[j]] % wide} "
-        f"of server {device[over[j]] // wide}, which runs one"))
+    found.each(
+        range(len(over)),
+        lambda j: (
+            _name(plan, int(compute[over[j]])),
+            f"is one of {open_now[j]} tasks at {ms(start[over[j]])} on device {device[over[j]] % wide} "
+            f"of server {device[over[j]] // wide}, which runs one",
+        ),
+    )
     return found
 
 

@@ -18,12 +18,18 @@ SHOWN_VIOLATIONS = 20
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = commands.add_parser("check", allow_abbrev=False, help="check a schedule against every constraint",
-                                  description="Check a schedule with code that the engines do not share, and list every violated "
-                                              "constraint by name and equation. Choices not given are those of the result.")
+    command = commands.add_parser(
+        "check",
+        allow_abbrev=False,
+        help="check a schedule against every constraint",
+        description="Check a schedule with code that the engines do not share, and list every violated "
+        "constraint by name and equation. Choices not given are those of the result.",
+    )
     command.add_argument("graph", metavar="GRAPH", help="the task graph that was scheduled")
     command.add_argument("cluster", metavar="CLUSTER", help="the cluster that it was scheduled on")
-    command.add_argument("schedule", metavar="SCHEDULE", help="the result: .schedule.json, also .gz")
+    command.add_argument(
+        "schedule", metavar="SCHEDULE", help="the result: .schedule.json, also .gz"
+    )
     given.add_json(command)
     given.add_preset(command.add_argument_group("model, in place of the result's"))
     given.add_cluster_keys(command)
@@ -38,8 +44,15 @@ def run(options: argparse.Namespace) -> int:
     overrides = given.cluster_overrides(options)
     graph, cluster = read_graph_and_cluster(options.graph, options.cluster, overrides)
     record = read_schedule(read(options.schedule), options.schedule)
-    report = check(graph, cluster, record, file=options.schedule, model=options.model, circuits=options.circuits,
-                   cluster_changes=overrides)
+    report = check(
+        graph,
+        cluster,
+        record,
+        file=options.schedule,
+        model=options.model,
+        circuits=options.circuits,
+        cluster_changes=overrides,
+    )
     _tell_changes(cluster, record["settings"].get("cluster") or {}, set(overrides))
     if options.json:
         as_json(as_record(report))
@@ -52,20 +65,40 @@ def _tell_changes(cluster: Cluster, made_with: dict[str, Any], overridden: set[s
     """Say which keys of the cluster file did not count, because the result was made with others."""
     for key, value in made_with.items():
         if key not in overridden and getattr(cluster, key) != value:
-            note(f"the result was made with {key} {value}, in place of the cluster file's {getattr(cluster, key)}")
+            note(
+                f"the result was made with {key} {value}, in place of the cluster file's {getattr(cluster, key)}"
+            )
 
 
 def as_record(report: CheckReport) -> dict[str, Any]:
     """Return the verdict as JSON has it: each constraint with its equation and the first of its violations."""
-    constraints = [{"name": one.name, "equation": one.equation, "ok": one.ok, "checked": one.checked, "violated": one.violated,
-                    "violations": [{"item": violation.item, "message": violation.message} for violation in one.violations]}
-                   for one in report.constraints]
+    constraints = [
+        {
+            "name": one.name,
+            "equation": one.equation,
+            "ok": one.ok,
+            "checked": one.checked,
+            "violated": one.violated,
+            "violations": [
+                {"item": violation.item, "message": violation.message}
+                for violation in one.violations
+            ],
+        }
+        for one in report.constraints
+    ]
     return {"ok": report.ok, "violated": report.violated, "constraints": constraints}
 
 
 def _print(report: CheckReport) -> None:
-    rows = [("holds" if one.ok else "VIOLATED", one.label, one.name,
-             f"{one.checked:,} checked" + ("" if one.ok else f", {one.violated:,} violated")) for one in report.constraints]
+    rows = [
+        (
+            "holds" if one.ok else "VIOLATED",
+            one.label,
+            one.name,
+            f"{one.checked:,} checked" + ("" if one.ok else f", {one.violated:,} violated"),
+        )
+        for one in report.constraints
+    ]
     table([*rows, ("valid" if report.ok else "NOT VALID",)])
     for line in report.lines(SHOWN_VIOLATIONS):
         print(f"  {line}")

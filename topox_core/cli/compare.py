@@ -18,23 +18,58 @@ if TYPE_CHECKING:
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
-        "compare", allow_abbrev=False, help="run a task graph under every fabric and controller",
-        description="Run one task graph under every fabric and controller; print who wins and why.")
-    command.add_argument("graph", metavar="GRAPH", help="task graph: .json, .csv or .fbuf, each also .gz")
+        "compare",
+        allow_abbrev=False,
+        help="run a task graph under every fabric and controller",
+        description="Run one task graph under every fabric and controller; print who wins and why.",
+    )
+    command.add_argument(
+        "graph", metavar="GRAPH", help="task graph: .json, .csv or .fbuf, each also .gz"
+    )
     command.add_argument("cluster", metavar="CLUSTER", help="cluster: .cluster.json")
-    command.add_argument("--fabrics", metavar="LIST",
-                         help="names separated by commas (default: ideal,fat_tree,static,reactive,provisioned,scheduled)")
-    command.add_argument("--engine", metavar="list|auto|highs|printed", help="who plans the scheduled fabric (default list)")
-    command.add_argument("--tick-ms", dest="tick", type=given.tick, metavar="X|slot|auto",
-                         help="clock of compute tasks under the scheduled fabric; divides the slot (default auto)")
+    command.add_argument(
+        "--fabrics",
+        metavar="LIST",
+        help="names separated by commas (default: ideal,fat_tree,static,reactive,provisioned,scheduled)",
+    )
+    command.add_argument(
+        "--engine",
+        metavar="list|auto|highs|printed",
+        help="who plans the scheduled fabric (default list)",
+    )
+    command.add_argument(
+        "--tick-ms",
+        dest="tick",
+        type=given.tick,
+        metavar="X|slot|auto",
+        help="clock of compute tasks under the scheduled fabric; divides the slot (default auto)",
+    )
     given.add_json(command)
     group = command.add_argument_group("fabrics")
-    group.add_argument("--oversubscription", type=given.number, metavar="X", help="of the fat-tree above its racks (default 1)")
-    group.add_argument("--servers-per-rack", type=given.whole, metavar="N", help="of the fat-tree (default: all in one rack)")
-    group.add_argument("--equivalent-gbps", type=given.number, metavar="X",
-                       help="one NIC of this speed a server in the fat-tree, e.g. what costs the same as the circuits")
-    group.add_argument("--topology-variant", choices=("published", "released"), metavar="published|released",
-                       help="how TopologyFinder lays out the static circuits (default published)")
+    group.add_argument(
+        "--oversubscription",
+        type=given.number,
+        metavar="X",
+        help="of the fat-tree above its racks (default 1)",
+    )
+    group.add_argument(
+        "--servers-per-rack",
+        type=given.whole,
+        metavar="N",
+        help="of the fat-tree (default: all in one rack)",
+    )
+    group.add_argument(
+        "--equivalent-gbps",
+        type=given.number,
+        metavar="X",
+        help="one NIC of this speed a server in the fat-tree, e.g. what costs the same as the circuits",
+    )
+    group.add_argument(
+        "--topology-variant",
+        choices=("published", "released"),
+        metavar="published|released",
+        help="how TopologyFinder lays out the static circuits (default published)",
+    )
     given.add_model(command)
     given.add_lowering(command)
     given.add_limits(command)
@@ -53,12 +88,19 @@ def run(options: argparse.Namespace) -> int:
         settings = replace(settings, engine="list")
     listed = ",".join(FABRICS) if options.fabrics is None else options.fabrics
     names = chosen(name.strip() for name in listed.split(",") if name.strip())
-    graph, cluster = read_graph_and_cluster(options.graph, options.cluster, given.cluster_overrides(options))
+    graph, cluster = read_graph_and_cluster(
+        options.graph, options.cluster, given.cluster_overrides(options)
+    )
     with ctrl_c_stops() as stop:
         runs = compare(graph, cluster, settings, names, _fabric_options(options), stop, _tell)
     if options.json:
-        as_json({"fabrics": {name: _record(one) for name, one in runs.items()}, "fastest": list(fastest(runs)),
-                 "sentence": sentence(runs)})
+        as_json(
+            {
+                "fabrics": {name: _record(one) for name, one in runs.items()},
+                "fastest": list(fastest(runs)),
+                "sentence": sentence(runs),
+            }
+        )
     else:
         _print(runs)
         print(sentence(runs))
@@ -69,7 +111,9 @@ def _fabric_options(options: argparse.Namespace) -> FabricOptions:
     from topox_core.fabrics.run import FabricOptions
 
     keys = ("oversubscription", "servers_per_rack", "equivalent_gbps", "topology_variant")
-    return FabricOptions(**{key: value for key in keys if (value := getattr(options, key)) is not None})
+    return FabricOptions(
+        **{key: value for key in keys if (value := getattr(options, key)) is not None}
+    )
 
 
 def _tell(run: FabricRun) -> None:
@@ -81,12 +125,23 @@ def _record(run: FabricRun) -> dict[str, Any]:
     from topox_core.fabrics.compare import gap
 
     record: dict[str, Any] = {
-        "iteration_ms": run.iteration_ms, "bound_ms": run.bound_ms, "gap": gap(run.iteration_ms, run.bound_ms),
-        "bound_by": run.bound_by, "circuits_changed": run.circuits_changed, "dark_ms": run.dark_ms,
-        "bandwidth_tax": run.traffic.bandwidth_tax, "mean_hops": run.traffic.mean_hops,
-        "longest_hops": run.traffic.longest_hops, "time": asdict(run.breakdown)}
+        "iteration_ms": run.iteration_ms,
+        "bound_ms": run.bound_ms,
+        "gap": gap(run.iteration_ms, run.bound_ms),
+        "bound_by": run.bound_by,
+        "circuits_changed": run.circuits_changed,
+        "dark_ms": run.dark_ms,
+        "bandwidth_tax": run.traffic.bandwidth_tax,
+        "mean_hops": run.traffic.mean_hops,
+        "longest_hops": run.traffic.longest_hops,
+        "time": asdict(run.breakdown),
+    }
     if run.result is not None:
-        record |= {"status": run.result.status, "stopped_by": run.result.stopped_by, "slot_ms": run.result.slot_ms}
+        record |= {
+            "status": run.result.status,
+            "stopped_by": run.result.stopped_by,
+            "slot_ms": run.result.slot_ms,
+        }
     if run.message:
         record["message"] = run.message
     return record
@@ -94,14 +149,38 @@ def _record(run: FabricRun) -> dict[str, Any]:
 
 def _print(runs: dict[str, FabricRun]) -> None:
     """Print one row a fabric; the four middle columns are the critical chain and add up to the iteration."""
-    rows: list[tuple[str, ...]] = [("fabric", "iteration", "compute", "exposed", "dark", "waiting", "bound", "changes", "tax",
-                                    "what binds")]
+    rows: list[tuple[str, ...]] = [
+        (
+            "fabric",
+            "iteration",
+            "compute",
+            "exposed",
+            "dark",
+            "waiting",
+            "bound",
+            "changes",
+            "tax",
+            "what binds",
+        )
+    ]
     for name, run in runs.items():
         time = run.breakdown
         parts = (time.compute_ms, time.exposed_ms, time.dark_ms, time.waiting_ms)
-        share = [percent(round(part / run.iteration_ms, 6) if run.iteration_ms else 0.0) for part in parts]
-        rows.append((name, figure(run.iteration_ms, "ms"), *share, figure(run.bound_ms, "ms"), f"{run.circuits_changed:,}",
-                     f"{run.traffic.bandwidth_tax:.3g}", run.bound_by))
+        share = [
+            percent(round(part / run.iteration_ms, 6) if run.iteration_ms else 0.0)
+            for part in parts
+        ]
+        rows.append(
+            (
+                name,
+                figure(run.iteration_ms, "ms"),
+                *share,
+                figure(run.bound_ms, "ms"),
+                f"{run.circuits_changed:,}",
+                f"{run.traffic.bandwidth_tax:.3g}",
+                run.bound_by,
+            )
+        )
     table(rows)
     for run in runs.values():
         if run.fabric == "scheduled" and run.message:

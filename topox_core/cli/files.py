@@ -27,7 +27,10 @@ def read(path: str) -> bytes:
         with Path(path).open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
             if size > MAX_FILE_BYTES:
-                raise InputError(f"is {as_mb(size)}, more than the {as_mb(MAX_FILE_BYTES)} a file may have", file=path)
+                raise InputError(
+                    f"is {as_mb(size)}, more than the {as_mb(MAX_FILE_BYTES)} a file may have",
+                    file=path,
+                )
             return stream.read(MAX_FILE_BYTES + 1)
     except InputError:
         raise
@@ -41,13 +44,16 @@ def write(path: str, content: bytes) -> None:
     Raises
     ------
     InputError
-        If the folder is missing or the file cannot be written; a file that was there stays as it was.
+        If the folder is missing or the file cannot be written; a file that was there stays as it
+        was.
     """
     if path.endswith(".gz"):
         content = gzip.compress(content, mtime=0)
     target = Path(os.path.realpath(path))  # a link stays a link
     if target.exists() and not (target.is_file() and os.access(target.parent, os.W_OK)):
-        _write_in_place(target, content)  # a pipe, a device, or a file in a folder that takes no new one
+        _write_in_place(
+            target, content
+        )  # a pipe, a device, or a file in a folder that takes no new one
         return
     partial = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -80,7 +86,9 @@ def must_be_writable(path: str, inputs: tuple[str, ...] = ()) -> None:
         raise InputError("cannot be written: permission denied", file=path)
 
 
-def read_graph_and_cluster(graph_path: str, cluster_path: str, overrides: dict[str, object]) -> tuple[TaskGraph, Cluster]:
+def read_graph_and_cluster(
+    graph_path: str, cluster_path: str, overrides: dict[str, object]
+) -> tuple[TaskGraph, Cluster]:
     """Load both files, apply the cluster keys given on the command line, and see that they fit together."""
     from topox_core.cluster_file import load_cluster
     from topox_core.graph.files import check_fits, load_graph

@@ -17,11 +17,20 @@ if TYPE_CHECKING:
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
-        "gallery", allow_abbrev=False, help="run published tables and figures and compare",
-        description="List the cards of the gallery, or run one: theirs, ours, deviation, verdict and the reason.")
+        "gallery",
+        allow_abbrev=False,
+        help="run published tables and figures and compare",
+        description="List the cards of the gallery, or run one: theirs, ours, deviation, verdict and the reason.",
+    )
     command.add_argument("--card", metavar="NAME", help="run this card (default: list all)")
-    command.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], dest="switches",
-                         help="position of a switch of the card; may be repeated")
+    command.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        dest="switches",
+        help="position of a switch of the card; may be repeated",
+    )
     given.add_json(command)
     command.set_defaults(run=run)
 
@@ -32,7 +41,9 @@ def run(options: argparse.Namespace) -> int:
 
     if options.card is None:
         if options.switches:
-            raise InputError("needs --card: switches belong to a card", file="command line", field="--set")
+            raise InputError(
+                "needs --card: switches belong to a card", file="command line", field="--set"
+            )
         _list(options.json, CARDS)
         return 0
     card = card_named(options.card)
@@ -50,18 +61,40 @@ def _switches(pairs: list[str]) -> dict[str, str | int | float]:
     for pair in pairs:
         key, sign, value = pair.partition("=")
         if not sign or not key.strip():
-            raise InputError(f"must be KEY=VALUE (got {pair[:80]!r})", file="command line", field="--set")
+            raise InputError(
+                f"must be KEY=VALUE (got {pair[:80]!r})", file="command line", field="--set"
+            )
         switches[key.strip()] = value.strip()
     return switches
 
 
 def _list(as_record: bool, cards: dict[str, Card]) -> None:
     if as_record:
-        as_json({"cards": [{"name": card.name, "title": card.title, "source": card.source, "shows": card.shows,
-                            "switches": {choice.key: [value for value, _ in choice.options] for choice in card.choices},
-                            "defaults": card.settings()} for card in cards.values()]})
+        as_json(
+            {
+                "cards": [
+                    {
+                        "name": card.name,
+                        "title": card.title,
+                        "source": card.source,
+                        "shows": card.shows,
+                        "switches": {
+                            choice.key: [value for value, _ in choice.options]
+                            for choice in card.choices
+                        },
+                        "defaults": card.settings(),
+                    }
+                    for card in cards.values()
+                ]
+            }
+        )
         return
-    table([("card", "source", "title"), *((card.name, card.source, card.title) for card in cards.values())])
+    table(
+        [
+            ("card", "source", "title"),
+            *((card.name, card.source, card.title) for card in cards.values()),
+        ]
+    )
 
 
 def _tell(row: Row) -> None:
@@ -70,12 +103,34 @@ def _tell(row: Row) -> None:
 
 def record(card: Card, answer: Answer) -> dict[str, Any]:
     """Return an answer as JSON has it."""
-    rows = [{"series": row.series, "item": row.item, "about": row.about, "theirs": row.theirs, "ours": row.ours, "unit": row.unit,
-             "deviation": row.deviation, "bound": row.bound, "verdict": row.verdict, "reason": row.reason, "data": dict(row.data)}
-            for row in answer.rows]
-    return {"card": card.name, "source": card.source, "settings": dict(answer.settings), "finding": answer.finding,
-            "facts": [{"name": name, "value": value, "note": aside} for name, value, aside in answer.facts],
-            "remarks": list(answer.remarks), "lost": list(answer.lost), "rows": rows}
+    rows = [
+        {
+            "series": row.series,
+            "item": row.item,
+            "about": row.about,
+            "theirs": row.theirs,
+            "ours": row.ours,
+            "unit": row.unit,
+            "deviation": row.deviation,
+            "bound": row.bound,
+            "verdict": row.verdict,
+            "reason": row.reason,
+            "data": dict(row.data),
+        }
+        for row in answer.rows
+    ]
+    return {
+        "card": card.name,
+        "source": card.source,
+        "settings": dict(answer.settings),
+        "finding": answer.finding,
+        "facts": [
+            {"name": name, "value": value, "note": aside} for name, value, aside in answer.facts
+        ],
+        "remarks": list(answer.remarks),
+        "lost": list(answer.lost),
+        "rows": rows,
+    }
 
 
 def _print(card: Card, answer: Answer) -> None:
@@ -87,11 +142,23 @@ def _print(card: Card, answer: Answer) -> None:
         if not rows:
             continue
         print(f"\n{words}")
-        lines: list[tuple[str, ...]] = [("", "on", "theirs", "ours", "deviation", "bound", "verdict", "why")]
+        lines: list[tuple[str, ...]] = [
+            ("", "on", "theirs", "ours", "deviation", "bound", "verdict", "why")
+        ]
         for row in rows:
             off = "-" if row.deviation is None else f"{row.deviation:+.1%}"
-            lines.append((row.item, row.about, figure(row.theirs), figure(row.ours, row.unit), off, figure(row.bound),
-                          " ".join(VERDICTS[row.verdict]), row.reason))
+            lines.append(
+                (
+                    row.item,
+                    row.about,
+                    figure(row.theirs),
+                    figure(row.ours, row.unit),
+                    off,
+                    figure(row.bound),
+                    " ".join(VERDICTS[row.verdict]),
+                    row.reason,
+                )
+            )
         table(lines)
     print(f"\n{answer.finding}")
     for name, value, aside in answer.facts:

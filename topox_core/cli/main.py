@@ -13,7 +13,19 @@ import sys
 from typing import NoReturn
 
 from topox_core import __version__
-from topox_core.cli import check, compare, gallery, rails, rcpsp, schedule, strategy, tdm, tdm_jobs, topology, workload
+from topox_core.cli import (
+    check,
+    compare,
+    gallery,
+    rails,
+    rcpsp,
+    schedule,
+    strategy,
+    tdm,
+    tdm_jobs,
+    topology,
+    workload,
+)
 from topox_core.errors import InputError
 
 # In the order of --help; a new command is one name in the import and one line here.
@@ -44,9 +56,12 @@ class OneLineParser(argparse.ArgumentParser):
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    top = OneLineParser(prog="python -m topox_core", allow_abbrev=False,
-                        description="Schedule one ML training iteration on optical circuit switches.",
-                        epilog="Exit status: 0 success, 1 the answer is no (infeasible, a check failed), 2 bad input.")
+    top = OneLineParser(
+        prog="python -m topox_core",
+        allow_abbrev=False,
+        description="Schedule one ML training iteration on optical circuit switches.",
+        epilog="Exit status: 0 success, 1 the answer is no (infeasible, a check failed), 2 bad input.",
+    )
     top.add_argument("--version", action="version", version=f"TOPO-X Workbench {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:
@@ -57,7 +72,9 @@ def parser() -> argparse.ArgumentParser:
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit status."""
     status: int = SUCCESS
-    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that cannot show a letter of an id must not end the command
+    if isinstance(
+        sys.stdout, io.TextIOWrapper
+    ):  # a terminal that cannot show a letter of an id must not end the command
         sys.stdout.reconfigure(errors="replace")
     try:
         try:

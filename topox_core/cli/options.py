@@ -13,8 +13,18 @@ if TYPE_CHECKING:
     from topox_core.schedule.settings import Settings
 
 _LOWERING = ("rings", "strides", "all_reduce_on_network", "steps", "broadcast")
-_SWITCHES = ("circuits", "share_circuits", "exclusive_devices", "any_port", "tick", "engine", "time_limit_s", "gap", "seed",
-             "threads")
+_SWITCHES = (
+    "circuits",
+    "share_circuits",
+    "exclusive_devices",
+    "any_port",
+    "tick",
+    "engine",
+    "time_limit_s",
+    "gap",
+    "seed",
+    "threads",
+)
 
 
 def whole(text: str) -> int:
@@ -55,24 +65,33 @@ def tick(text: str) -> str | float:
     try:
         return float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"must be auto, slot or a length in ms (got {text!r})") from None
+        raise argparse.ArgumentTypeError(
+            f"must be auto, slot or a length in ms (got {text!r})"
+        ) from None
 
 
 def strides(text: str) -> tuple[int, ...]:
     """Read ring strides such as ``1,3``."""
     values = tuple(whole(part) for part in text.split(","))
     if any(value < 1 for value in values) or len(set(values)) < len(values):
-        raise argparse.ArgumentTypeError(f"must be different whole numbers of at least 1, such as 1,3 (got {text!r})")
+        raise argparse.ArgumentTypeError(
+            f"must be different whole numbers of at least 1, such as 1,3 (got {text!r})"
+        )
     return values
 
 
 def add_json(command: argparse.ArgumentParser) -> None:
     """Add ``--json``."""
-    command.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    command.add_argument(
+        "--json", action="store_true", help="print one JSON object instead of a table"
+    )
 
 
 _READ_AS: dict[str, tuple[Callable[[str], object], str]] = {
-    "int": (whole, "N"), "float": (number, "X"), "str": (str, "|".join(DUPLEXES))}
+    "int": (whole, "N"),
+    "float": (number, "X"),
+    "str": (str, "|".join(DUPLEXES)),
+}
 
 
 def add_cluster_keys(command: argparse.ArgumentParser) -> None:
@@ -82,55 +101,109 @@ def add_cluster_keys(command: argparse.ArgumentParser) -> None:
         if field.name == "name":
             continue
         kind, metavar = _READ_AS[str(field.type)]
-        group.add_argument(f"--{field.name.replace('_', '-')}", dest=f"cluster_{field.name}", type=kind, metavar=metavar)
+        group.add_argument(
+            f"--{field.name.replace('_', '-')}",
+            dest=f"cluster_{field.name}",
+            type=kind,
+            metavar=metavar,
+        )
 
 
 def cluster_overrides(options: argparse.Namespace) -> dict[str, object]:
     """Return the cluster keys that were given, by name."""
     prefix = "cluster_"
-    return {key.removeprefix(prefix): value for key, value in vars(options).items()
-            if key.startswith(prefix) and value is not None}
+    return {
+        key.removeprefix(prefix): value
+        for key, value in vars(options).items()
+        if key.startswith(prefix) and value is not None
+    }
 
 
 def add_preset(group: argparse._ArgumentGroup) -> None:
     """Add ``--model`` and ``--circuits``."""
-    group.add_argument("--model", choices=("physical", "paper"), metavar="physical|paper",
-                       help="what hardware can do (physical, the default), or the equations as printed (paper)")
-    group.add_argument("--circuits", choices=("continuous", "per-slot"), metavar="continuous|per-slot",
-                       help="whether a transfer stays on its switch, or circuits are drawn afresh each slot")
+    group.add_argument(
+        "--model",
+        choices=("physical", "paper"),
+        metavar="physical|paper",
+        help="what hardware can do (physical, the default), or the equations as printed (paper)",
+    )
+    group.add_argument(
+        "--circuits",
+        choices=("continuous", "per-slot"),
+        metavar="continuous|per-slot",
+        help="whether a transfer stays on its switch, or circuits are drawn afresh each slot",
+    )
 
 
 def add_model(command: argparse.ArgumentParser) -> None:
     """Add ``--model``, ``--circuits`` and the model's switches one by one."""
     group = command.add_argument_group("model")
     add_preset(group)
-    group.add_argument("--share-circuits", type=yes_or_no, metavar="yes|no",
-                       help="transfers of one pair may share a circuit, each at full rate (eq. 6 as printed)")
-    group.add_argument("--exclusive-devices", type=yes_or_no, metavar="yes|no", help="compute tasks hold their device alone")
-    group.add_argument("--any-port", type=yes_or_no, metavar="yes|no",
-                       help="a server may use any switch, at most one port on each (eqs 9 and 10 as printed)")
+    group.add_argument(
+        "--share-circuits",
+        type=yes_or_no,
+        metavar="yes|no",
+        help="transfers of one pair may share a circuit, each at full rate (eq. 6 as printed)",
+    )
+    group.add_argument(
+        "--exclusive-devices",
+        type=yes_or_no,
+        metavar="yes|no",
+        help="compute tasks hold their device alone",
+    )
+    group.add_argument(
+        "--any-port",
+        type=yes_or_no,
+        metavar="yes|no",
+        help="a server may use any switch, at most one port on each (eqs 9 and 10 as printed)",
+    )
 
 
 def add_lowering(command: argparse.ArgumentParser) -> None:
     """Add how collectives become transfers."""
     group = command.add_argument_group("collectives")
-    group.add_argument("--rings", type=positive, metavar="K", help="rings of a ring collective (default 1)")
-    group.add_argument("--strides", type=strides, metavar="1,3", help="strides of the rings instead of the smallest that fit")
-    group.add_argument("--all-reduce-on-network", type=yes_or_no, metavar="yes|no",
-                       help="no: all-reduces take no time on the network (default yes)")
-    group.add_argument("--steps", choices=("fluid", "stepwise"), metavar="fluid|stepwise",
-                       help="one lump a member and ring, or the lock steps one by one (default fluid)")
-    group.add_argument("--broadcast", choices=("chain", "tree"), metavar="chain|tree",
-                       help="pipelined chain, or tree that stores and forwards (default chain)")
+    group.add_argument(
+        "--rings", type=positive, metavar="K", help="rings of a ring collective (default 1)"
+    )
+    group.add_argument(
+        "--strides",
+        type=strides,
+        metavar="1,3",
+        help="strides of the rings instead of the smallest that fit",
+    )
+    group.add_argument(
+        "--all-reduce-on-network",
+        type=yes_or_no,
+        metavar="yes|no",
+        help="no: all-reduces take no time on the network (default yes)",
+    )
+    group.add_argument(
+        "--steps",
+        choices=("fluid", "stepwise"),
+        metavar="fluid|stepwise",
+        help="one lump a member and ring, or the lock steps one by one (default fluid)",
+    )
+    group.add_argument(
+        "--broadcast",
+        choices=("chain", "tree"),
+        metavar="chain|tree",
+        help="pipelined chain, or tree that stores and forwards (default chain)",
+    )
 
 
 def add_limits(command: argparse.ArgumentParser) -> None:
     """Add when a solve stops and what makes it repeatable."""
     group = command.add_argument_group("solve")
-    group.add_argument("--time-limit", dest="time_limit_s", type=number, metavar="S", help="seconds (default 60)")
-    group.add_argument("--gap", type=number, metavar="X", help="stop at this relative gap (default 0: a proof)")
+    group.add_argument(
+        "--time-limit", dest="time_limit_s", type=number, metavar="S", help="seconds (default 60)"
+    )
+    group.add_argument(
+        "--gap", type=number, metavar="X", help="stop at this relative gap (default 0: a proof)"
+    )
     group.add_argument("--seed", type=whole, metavar="N", help="seed of the search (default 0)")
-    group.add_argument("--threads", type=positive, metavar="N", help="cores that the solve may use (default 2)")
+    group.add_argument(
+        "--threads", type=positive, metavar="N", help="cores that the solve may use (default 2)"
+    )
 
 
 def settings(options: argparse.Namespace) -> Settings:

@@ -15,7 +15,9 @@ def as_json(record: dict[str, Any]) -> None:
 def table(rows: list[tuple[str, ...]]) -> None:
     """Print rows with their columns aligned; the last column is free to be long."""
     columns = max(len(row) for row in rows)
-    widths = [max((len(row[i]) for row in rows if i < len(row) - 1), default=0) for i in range(columns)]
+    widths = [
+        max((len(row[i]) for row in rows if i < len(row) - 1), default=0) for i in range(columns)
+    ]
     for row in rows:
         cells = [cell.ljust(widths[i]) if i < len(row) - 1 else cell for i, cell in enumerate(row)]
         print("  ".join(cells).rstrip())
@@ -26,8 +28,14 @@ def note(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-ENDED = {"proof": "proved", "time_limit": "stopped by the time limit", "gap": "stopped at the gap asked for",
-         "cancelled": "cancelled", "heuristic": "no exact engine ran", "failed": "the solver failed"}
+ENDED = {
+    "proof": "proved",
+    "time_limit": "stopped by the time limit",
+    "gap": "stopped at the gap asked for",
+    "cancelled": "cancelled",
+    "heuristic": "no exact engine ran",
+    "failed": "the solver failed",
+}
 
 
 def ended(stopped_by: str, wall_s: float) -> str:

@@ -17,37 +17,96 @@ if TYPE_CHECKING:
 
 # The flag behind each field that the core may refuse.
 FLAGS = {
-    "gpus": "--gpus", "gpus_per_server": "--gpus-per-server", "counting": "--counting", "prices": "--prices",
-    "ocs_ports_per_gpu": "--ocs-ports-per-gpu", "ocs_transceivers_per_gpu": "--transceivers-per-gpu",
-    "radix": "--radix", "usd_per_kwh": "--usd-per-kwh", "pue": "--pue", "years": "--years"}
+    "gpus": "--gpus",
+    "gpus_per_server": "--gpus-per-server",
+    "counting": "--counting",
+    "prices": "--prices",
+    "ocs_ports_per_gpu": "--ocs-ports-per-gpu",
+    "ocs_transceivers_per_gpu": "--transceivers-per-gpu",
+    "radix": "--radix",
+    "usd_per_kwh": "--usd-per-kwh",
+    "pue": "--pue",
+    "years": "--years",
+}
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to those of ``rails``."""
     command = commands.add_parser(
-        "cost", allow_abbrev=False, help="price and power of six networks for a number of GPUs",
+        "cost",
+        allow_abbrev=False,
+        help="price and power of six networks for a number of GPUs",
         description="Count and price a fat-tree, rail-optimised, rail-only and photonic rails, and TopoOpt with a patch panel or "
-                    "optical switches, for a number of GPUs.")
-    command.add_argument("--gpus", type=given.whole, required=True, metavar="N", help="GPUs, in whole servers")
-    command.add_argument("--gpus-per-server", type=given.whole, default=8, metavar="N", help="GPUs of one server (default 8)")
-    command.add_argument("--counting", default="paper", metavar="paper|whole-switches",
-                         help="fractional radix as published (default), or switches bought whole")
-    command.add_argument("--prices", metavar="SET", help="price set: opus-v1 (default), mixnet, opus-v3-h200, opus-v3-gb200")
-    command.add_argument("--parts", metavar="FILE", help="prices and watts of your own: .parts.json")
+        "optical switches, for a number of GPUs.",
+    )
+    command.add_argument(
+        "--gpus", type=given.whole, required=True, metavar="N", help="GPUs, in whole servers"
+    )
+    command.add_argument(
+        "--gpus-per-server",
+        type=given.whole,
+        default=8,
+        metavar="N",
+        help="GPUs of one server (default 8)",
+    )
+    command.add_argument(
+        "--counting",
+        default="paper",
+        metavar="paper|whole-switches",
+        help="fractional radix as published (default), or switches bought whole",
+    )
+    command.add_argument(
+        "--prices",
+        metavar="SET",
+        help="price set: opus-v1 (default), mixnet, opus-v3-h200, opus-v3-gb200",
+    )
+    command.add_argument(
+        "--parts", metavar="FILE", help="prices and watts of your own: .parts.json"
+    )
     command.add_argument("--nics", action="store_true", help="count NICs")
     command.add_argument("--fibre", action="store_true", help="count fibre")
-    command.add_argument("--ocs-ports-per-gpu", type=given.whole, default=2, metavar="N",
-                         help="optical-switch ports a GPU of photonic rails (default 2)")
-    command.add_argument("--transceivers-per-gpu", type=given.whole, default=1, metavar="N",
-                         help="transceivers a GPU of the optical networks (default 1)")
-    command.add_argument("--joined-rails", action="store_true", help="with whole switches: a spine over the rails")
-    command.add_argument("--radix", type=given.whole, metavar="N",
-                         help="ports of the optical switch, which say whether photonic rails can be built of it (default: 576, "
-                              "the widest of those that switch within a second)")
+    command.add_argument(
+        "--ocs-ports-per-gpu",
+        type=given.whole,
+        default=2,
+        metavar="N",
+        help="optical-switch ports a GPU of photonic rails (default 2)",
+    )
+    command.add_argument(
+        "--transceivers-per-gpu",
+        type=given.whole,
+        default=1,
+        metavar="N",
+        help="transceivers a GPU of the optical networks (default 1)",
+    )
+    command.add_argument(
+        "--joined-rails", action="store_true", help="with whole switches: a spine over the rails"
+    )
+    command.add_argument(
+        "--radix",
+        type=given.whole,
+        metavar="N",
+        help="ports of the optical switch, which say whether photonic rails can be built of it (default: 576, "
+        "the widest of those that switch within a second)",
+    )
     year = command.add_argument_group("a year (assumed figures)")
-    year.add_argument("--usd-per-kwh", type=given.number, default=0.10, metavar="X", help="price of electricity (default 0.10)")
-    year.add_argument("--pue", type=given.number, default=1.3, metavar="X", help="building watts a watt in it (default 1.3)")
-    year.add_argument("--years", type=given.number, default=4.0, metavar="X", help="written off over (default 4)")
+    year.add_argument(
+        "--usd-per-kwh",
+        type=given.number,
+        default=0.10,
+        metavar="X",
+        help="price of electricity (default 0.10)",
+    )
+    year.add_argument(
+        "--pue",
+        type=given.number,
+        default=1.3,
+        metavar="X",
+        help="building watts a watt in it (default 1.3)",
+    )
+    year.add_argument(
+        "--years", type=given.number, default=4.0, metavar="X", help="written off over (default 4)"
+    )
     given.add_json(command)
     command.set_defaults(run=run)
 
@@ -60,15 +119,26 @@ def run(options: argparse.Namespace) -> int:
 
     catalogue = _catalogue(options)
     try:
-        counting = Counting(options.gpus_per_server, options.counting, options.nics, options.fibre,
-                            ocs_ports_per_gpu=options.ocs_ports_per_gpu, ocs_transceivers_per_gpu=options.transceivers_per_gpu,
-                            joined_rails=options.joined_rails)
+        counting = Counting(
+            options.gpus_per_server,
+            options.counting,
+            options.nics,
+            options.fibre,
+            ocs_ports_per_gpu=options.ocs_ports_per_gpu,
+            ocs_transceivers_per_gpu=options.transceivers_per_gpu,
+            joined_rails=options.joined_rails,
+        )
         running = Running(options.usd_per_kwh, options.pue, options.years)
         question = Question(options.gpus, catalogue, counting)
         found = bills(options.gpus, catalogue, counting)
         told = [one.text for one in findings(question, *_switch(options.radix))]
     except InputError as error:
-        raise InputError(error.problem, file="command line", item=error.item, field=FLAGS.get(error.field, error.field)) from None
+        raise InputError(
+            error.problem,
+            file="command line",
+            item=error.item,
+            field=FLAGS.get(error.field, error.field),
+        ) from None
     if options.json:
         as_json(_record(question, found, running, told))
     else:
@@ -82,7 +152,9 @@ def _switch(radix: int | None) -> tuple[int, str]:
 
     if radix is not None:
         return radix, "the optical switch"
-    widest = max((one for one in TECHNOLOGIES if one.reconfiguration_ms <= 1000), key=lambda one: one.radix)
+    widest = max(
+        (one for one in TECHNOLOGIES if one.reconfiguration_ms <= 1000), key=lambda one: one.radix
+    )
     return widest.radix, f"{widest.vendor}, the widest that switches within a second,"
 
 
@@ -92,8 +164,11 @@ def _catalogue(options: argparse.Namespace) -> Catalogue:
 
     if options.parts is not None:
         if options.prices is not None:
-            raise InputError("cannot be given with --prices: a parts file says itself which set it is based on",
-                             file="command line", field="--parts")
+            raise InputError(
+                "cannot be given with --prices: a parts file says itself which set it is based on",
+                file="command line",
+                field="--parts",
+            )
         return load_parts(read(options.parts), options.parts)
     try:
         return price_set(options.prices or DEFAULT_SET)
@@ -101,7 +176,9 @@ def _catalogue(options: argparse.Namespace) -> Catalogue:
         raise InputError(error.problem, file="command line", field="--prices") from None
 
 
-def _record(question: Question, found: dict[str, Bill], running: Running, told: list[str]) -> dict[str, Any]:
+def _record(
+    question: Question, found: dict[str, Bill], running: Running, told: list[str]
+) -> dict[str, Any]:
     from topox_core.economics.comparison import year_of
     from topox_core.economics.networks import savings
 
@@ -109,12 +186,31 @@ def _record(question: Question, found: dict[str, Bill], running: Running, told: 
     for name, one in found.items():
         year = year_of(one, running)
         fabrics[name] = {
-            "cost_usd": one.cost_usd, "power_w": one.power_w, "cost_per_gpu_usd": one.cost_usd / one.gpus,
-            "year_usd": year.total_usd, "year_kwh": year.energy_kwh,
-            "parts": [{"part": line.part, "count": line.count, "unit_usd": line.unit_usd, "cost_usd": line.cost_usd,
-                       "power_w": line.power_w} for line in one.lines]}
-    return {"gpus": question.gpus, "gpus_per_server": question.counting.gpus_per_server, "counting": question.counting.method,
-            "prices": question.catalogue.name, "fabrics": fabrics, "savings": savings(found), "findings": told}
+            "cost_usd": one.cost_usd,
+            "power_w": one.power_w,
+            "cost_per_gpu_usd": one.cost_usd / one.gpus,
+            "year_usd": year.total_usd,
+            "year_kwh": year.energy_kwh,
+            "parts": [
+                {
+                    "part": line.part,
+                    "count": line.count,
+                    "unit_usd": line.unit_usd,
+                    "cost_usd": line.cost_usd,
+                    "power_w": line.power_w,
+                }
+                for line in one.lines
+            ],
+        }
+    return {
+        "gpus": question.gpus,
+        "gpus_per_server": question.counting.gpus_per_server,
+        "counting": question.counting.method,
+        "prices": question.catalogue.name,
+        "fabrics": fabrics,
+        "savings": savings(found),
+        "findings": told,
+    }
 
 
 def _print(question: Question, found: dict[str, Bill], running: Running, told: list[str]) -> None:
@@ -122,14 +218,32 @@ def _print(question: Question, found: dict[str, Bill], running: Running, told: l
     from topox_core.economics.networks import NETWORKS, saving
 
     mine = found["photonic_rails"]
-    rows: list[tuple[str, ...]] = [("network", "cost", "power", "a GPU", "a year", "photonic saves", "its power saves")]
+    rows: list[tuple[str, ...]] = [
+        ("network", "cost", "power", "a GPU", "a year", "photonic saves", "its power saves")
+    ]
     for name, one in found.items():
-        shares = ("", "") if one is mine else (
-            percent(round(saving(mine.cost_usd, one.cost_usd), 6)), percent(round(saving(mine.power_w, one.power_w), 6)))
-        rows.append((NETWORKS[name], f"${one.cost_usd:,.0f}", f"{one.power_w / 1000:,.2f} kW", f"${one.cost_usd / one.gpus:,.0f}",
-                     f"${year_of(one, running).total_usd:,.0f}", *shares))
+        shares = (
+            ("", "")
+            if one is mine
+            else (
+                percent(round(saving(mine.cost_usd, one.cost_usd), 6)),
+                percent(round(saving(mine.power_w, one.power_w), 6)),
+            )
+        )
+        rows.append(
+            (
+                NETWORKS[name],
+                f"${one.cost_usd:,.0f}",
+                f"{one.power_w / 1000:,.2f} kW",
+                f"${one.cost_usd / one.gpus:,.0f}",
+                f"${year_of(one, running).total_usd:,.0f}",
+                *shares,
+            )
+        )
     table(rows)
     counting = question.counting
-    print(f"{question.gpus:,} GPUs, {counting.gpus_per_server} a server; {question.catalogue.name}; counted by {counting.method}")
+    print(
+        f"{question.gpus:,} GPUs, {counting.gpus_per_server} a server; {question.catalogue.name}; counted by {counting.method}"
+    )
     for line in told:
         print(line)

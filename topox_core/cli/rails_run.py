@@ -28,41 +28,103 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
 
 
 def _add_preset(command: argparse.ArgumentParser) -> None:
-    command.add_argument("preset", nargs="?", metavar="PRESET", help="a job, such as llama3-8b-perlmutter")
+    command.add_argument(
+        "preset", nargs="?", metavar="PRESET", help="a job, such as llama3-8b-perlmutter"
+    )
     command.add_argument("--list", dest="listing", action="store_true", help="show the presets")
     add_changes(command)
 
 
 def add_changes(command: argparse.ArgumentParser) -> None:
     """Add the option that changes keys of a preset."""
-    command.add_argument("--set", metavar="KEY=VALUE", action="append", default=[], dest="changes",
-                         help="change a key of the preset (gpus, tensor, pipeline, data, microbatches, shape, ...); "
-                              "may be repeated")
+    command.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        dest="changes",
+        help="change a key of the preset (gpus, tensor, pipeline, data, microbatches, shape, ...); "
+        "may be repeated",
+    )
 
 
 def _add_simulate(parts: argparse._SubParsersAction[Any]) -> None:
     command = parts.add_parser(
-        "simulate", allow_abbrev=False, help="run a job's iteration on a rail with its control plane",
+        "simulate",
+        allow_abbrev=False,
+        help="run a job's iteration on a rail with its control plane",
         description="Simulate one iteration of a job on one photonic rail: profiled, then provisioned or on demand. The replicas "
-                    "of a stage are folded to one unless --fold no.")
+        "of a stage are folded to one unless --fold no.",
+    )
     _add_preset(command)
     rail = command.add_argument_group("rail")
-    rail.add_argument("--delay-ms", type=given.number, metavar="R", help="switching time (default 0, or the switch's)")
-    rail.add_argument("--link-up-ms", type=given.number, default=0.0, metavar="X", help="until a NIC sees light (default 0)")
-    rail.add_argument("--provisioning", type=_on_off, default=True, metavar="on|off",
-                      help="ask for circuits ahead of the traffic (default on)")
-    rail.add_argument("--switch", metavar="KEY", help="plzt, sip, rotornet, mems, piezo, lc or robotic: its delay and its ports")
-    rail.add_argument("--split", action="store_true", help="allow a rail that is wider than the switch, over several of them")
-    rail.add_argument("--electrical", action="store_true", help="a packet-switched rail: nothing is ever switched")
-    rail.add_argument("--static-split", action="store_true", help="ports dealt to the parallelisms for good (constraint C3)")
-    rail.add_argument("--nic-ports", type=given.whole, metavar="N", help="ports of a NIC (default 2)")
-    rail.add_argument("--latency-us", type=given.number, default=0.0, metavar="X", help="of one step of a collective (default 0)")
-    command.add_argument("--fold", type=given.yes_or_no, default=True, metavar="yes|no", help="default yes")
-    command.add_argument("--by-layer", type=given.yes_or_no, default=True, metavar="yes|no",
-                         help="a collective for each layer (default yes), or one a pass")
-    command.add_argument("--limit-percent", type=given.number, metavar="X",
-                         help="also find the slowest switch that keeps the overhead within X %%")
-    command.add_argument("--output", metavar="FILE", help="write the undisturbed windows (.json or .csv)")
+    rail.add_argument(
+        "--delay-ms",
+        type=given.number,
+        metavar="R",
+        help="switching time (default 0, or the switch's)",
+    )
+    rail.add_argument(
+        "--link-up-ms",
+        type=given.number,
+        default=0.0,
+        metavar="X",
+        help="until a NIC sees light (default 0)",
+    )
+    rail.add_argument(
+        "--provisioning",
+        type=_on_off,
+        default=True,
+        metavar="on|off",
+        help="ask for circuits ahead of the traffic (default on)",
+    )
+    rail.add_argument(
+        "--switch",
+        metavar="KEY",
+        help="plzt, sip, rotornet, mems, piezo, lc or robotic: its delay and its ports",
+    )
+    rail.add_argument(
+        "--split",
+        action="store_true",
+        help="allow a rail that is wider than the switch, over several of them",
+    )
+    rail.add_argument(
+        "--electrical", action="store_true", help="a packet-switched rail: nothing is ever switched"
+    )
+    rail.add_argument(
+        "--static-split",
+        action="store_true",
+        help="ports dealt to the parallelisms for good (constraint C3)",
+    )
+    rail.add_argument(
+        "--nic-ports", type=given.whole, metavar="N", help="ports of a NIC (default 2)"
+    )
+    rail.add_argument(
+        "--latency-us",
+        type=given.number,
+        default=0.0,
+        metavar="X",
+        help="of one step of a collective (default 0)",
+    )
+    command.add_argument(
+        "--fold", type=given.yes_or_no, default=True, metavar="yes|no", help="default yes"
+    )
+    command.add_argument(
+        "--by-layer",
+        type=given.yes_or_no,
+        default=True,
+        metavar="yes|no",
+        help="a collective for each layer (default yes), or one a pass",
+    )
+    command.add_argument(
+        "--limit-percent",
+        type=given.number,
+        metavar="X",
+        help="also find the slowest switch that keeps the overhead within X %%",
+    )
+    command.add_argument(
+        "--output", metavar="FILE", help="write the undisturbed windows (.json or .csv)"
+    )
     given.add_json(command)
     command.set_defaults(run=_simulate)
 
@@ -89,14 +151,22 @@ def preset_of(options: argparse.Namespace) -> Preset:
         base = preset(options.preset)
     except InputError as error:
         raise InputError(error.problem, file="command line", field="PRESET") from None
-    kinds = {field.name: str(field.type) for field in fields(Preset) if field.name not in ("name", "title", "source")}
+    kinds = {
+        field.name: str(field.type)
+        for field in fields(Preset)
+        if field.name not in ("name", "title", "source")
+    }
     changes: dict[str, Any] = {}
     for pair in options.changes:
         key, sign, text = (part.strip() for part in pair.partition("="))
         if not sign or not key:
-            raise InputError(f"must be KEY=VALUE (got {pair[:80]!r})", file="command line", field="--set")
+            raise InputError(
+                f"must be KEY=VALUE (got {pair[:80]!r})", file="command line", field="--set"
+            )
         if key not in kinds:
-            raise InputError(f"{printable(key)}: {unknown(key, kinds)}", file="command line", field="--set")
+            raise InputError(
+                f"{printable(key)}: {unknown(key, kinds)}", file="command line", field="--set"
+            )
         changes[key] = _value(key, text, kinds[key])
     return base.changed(**changes, title=f"{base.title}, changed") if changes else base
 
@@ -106,7 +176,9 @@ def _value(key: str, text: str, kind: str) -> Any:
 
     if kind == "Shape":
         if text not in SHAPES:
-            raise InputError(f"shape: {unknown(text, SHAPES, 'model')}", file="command line", field="--set")
+            raise InputError(
+                f"shape: {unknown(text, SHAPES, 'model')}", file="command line", field="--set"
+            )
         return SHAPES[text]
     try:
         if kind == "int":
@@ -117,7 +189,9 @@ def _value(key: str, text: str, kind: str) -> Any:
             return {"yes": True, "no": False, "true": True, "false": False}[text.lower()]
     except (ValueError, KeyError):
         expected = {"int": "a whole number", "bool": "yes or no"}.get(kind, "a number")
-        raise InputError(f"{key} must be {expected} (got {text[:60]!r})", file="command line", field="--set") from None
+        raise InputError(
+            f"{key} must be {expected} (got {text[:60]!r})", file="command line", field="--set"
+        ) from None
     return text
 
 
@@ -135,8 +209,16 @@ def _rail(options: argparse.Namespace, job: Preset) -> tuple[Rail, int]:
             raise InputError(error.problem, file="command line", field="--switch") from None
         delay = one.reconfiguration_ms if delay is None else delay
     ports = options.nic_ports if options.nic_ports is not None else 4 if options.static_split else 2
-    return Rail(job.nic_gbps, ports, options.latency_us, not options.electrical, delay or 0.0, options.link_up_ms,
-                options.provisioning, options.static_split), switches
+    return Rail(
+        job.nic_gbps,
+        ports,
+        options.latency_us,
+        not options.electrical,
+        delay or 0.0,
+        options.link_up_ms,
+        options.provisioning,
+        options.static_split,
+    ), switches
 
 
 def _simulate(options: argparse.Namespace) -> int:
@@ -158,17 +240,34 @@ def _simulate(options: argparse.Namespace) -> int:
             check_limit(options.limit_percent)
         iteration = build(job, fold=options.fold, by_layer=options.by_layer)
         run = simulate(iteration, rail)
-        windows = run.windows if not rail.dark_ms else simulate(
-            iteration, type(rail)(rail.nic_gbps, rail.nic_ports, rail.latency_us, rail.optical)).windows
+        windows = (
+            run.windows
+            if not rail.dark_ms
+            else simulate(
+                iteration, type(rail)(rail.nic_gbps, rail.nic_ports, rail.latency_us, rail.optical)
+            ).windows
+        )
         limit = None
         if options.limit_percent is not None:
-            limit = slowest_switch(iteration_source(iteration, rail), options.limit_percent, rail.provisioned)
+            limit = slowest_switch(
+                iteration_source(iteration, rail), options.limit_percent, rail.provisioned
+            )
     except InputError as error:
-        flags = {"reconfiguration_ms": "--delay-ms", "link_up_ms": "--link-up-ms", "latency_us": "--latency-us",
-                 "nic_ports": "--nic-ports", "limit_percent": "--limit-percent"}
+        flags = {
+            "reconfiguration_ms": "--delay-ms",
+            "link_up_ms": "--link-up-ms",
+            "latency_us": "--latency-us",
+            "nic_ports": "--nic-ports",
+            "limit_percent": "--limit-percent",
+        }
         if error.file.startswith("preset "):
             raise
-        raise InputError(error.problem, file="command line", item=error.item, field=flags.get(error.field, error.field)) from None
+        raise InputError(
+            error.problem,
+            file="command line",
+            item=error.item,
+            field=flags.get(error.field, error.field),
+        ) from None
     note(f"{job.title}: {len(iteration):,} nodes on {iteration.ranks:,} ranks")
     if options.output:
         write(options.output, _file(job.title, run.undisturbed_ms, windows, options.output))
@@ -186,36 +285,65 @@ def _list(as_record: bool) -> int:
     from topox_core.rails.presets import PRESETS
 
     if as_record:
-        as_json({"presets": [{"name": one.name, "title": one.title, "words": one.words, "source": one.source}
-                             for one in PRESETS.values()]})
+        as_json(
+            {
+                "presets": [
+                    {"name": one.name, "title": one.title, "words": one.words, "source": one.source}
+                    for one in PRESETS.values()
+                ]
+            }
+        )
     else:
-        table([("preset", "job", "degrees"), *((one.name, one.title, one.words) for one in PRESETS.values())])
+        table(
+            [
+                ("preset", "job", "degrees"),
+                *((one.name, one.title, one.words) for one in PRESETS.values()),
+            ]
+        )
     return 0
 
 
-def _record(job: Preset, run: RailRun, windows: tuple[Window, ...], switches: int) -> dict[str, Any]:
+def _record(
+    job: Preset, run: RailRun, windows: tuple[Window, ...], switches: int
+) -> dict[str, Any]:
     from topox_core.rails.windows import share_above
 
     return {
-        "preset": job.name, "gpus": job.gpus, "iteration_ms": run.iteration_ms, "undisturbed_ms": run.undisturbed_ms,
-        "stall_ms": run.stall_ms, "overhead": run.stall_ms / run.undisturbed_ms if run.undisturbed_ms else 0.0,
-        "reconfigurations": run.reconfigurations, "messages": run.messages_sent, "delay_ms": run.rail.reconfiguration_ms,
-        "link_up_ms": run.rail.link_up_ms, "provisioned": run.rail.provisioned, "windows_counted": len(windows),
+        "preset": job.name,
+        "gpus": job.gpus,
+        "iteration_ms": run.iteration_ms,
+        "undisturbed_ms": run.undisturbed_ms,
+        "stall_ms": run.stall_ms,
+        "overhead": run.stall_ms / run.undisturbed_ms if run.undisturbed_ms else 0.0,
+        "reconfigurations": run.reconfigurations,
+        "messages": run.messages_sent,
+        "delay_ms": run.rail.reconfiguration_ms,
+        "link_up_ms": run.rail.link_up_ms,
+        "provisioned": run.rail.provisioned,
+        "windows_counted": len(windows),
         "share_above_1_ms": share_above(windows, 1.0) if windows else None,
         "share_above_delay": share_above(windows, run.rail.dark_ms) if windows else None,
-        **({"switches_per_rail": switches} if switches else {})}
+        **({"switches_per_rail": switches} if switches else {}),
+    }
 
 
 def _print(job: Preset, run: RailRun, windows: tuple[Window, ...], record: dict[str, Any]) -> None:
     from topox_core.rails.technologies import SPLIT_NOTE
 
     control = "provisioned" if run.rail.provisioned else "on demand"
-    rows: list[tuple[str, ...]] = [("job", f"{job.title}; {job.words}"), ("iteration", figure(run.iteration_ms, "ms")),
-            ("without switching", figure(run.undisturbed_ms, "ms")),
-            ("stall", f"{figure(run.stall_ms, 'ms')}, {percent(record['overhead'])} ({control}, "
-                      f"{run.rail.dark_ms:g} ms a change)"),
-            ("reconfigurations", f"{run.reconfigurations:,}"), ("messages", f"{run.messages_sent:,}"),
-            ("windows", f"{len(windows):,}, {percent(record['share_above_1_ms'])} above 1 ms")]
+    rows: list[tuple[str, ...]] = [
+        ("job", f"{job.title}; {job.words}"),
+        ("iteration", figure(run.iteration_ms, "ms")),
+        ("without switching", figure(run.undisturbed_ms, "ms")),
+        (
+            "stall",
+            f"{figure(run.stall_ms, 'ms')}, {percent(record['overhead'])} ({control}, "
+            f"{run.rail.dark_ms:g} ms a change)",
+        ),
+        ("reconfigurations", f"{run.reconfigurations:,}"),
+        ("messages", f"{run.messages_sent:,}"),
+        ("windows", f"{len(windows):,}, {percent(record['share_above_1_ms'])} above 1 ms"),
+    ]
     if record.get("switches_per_rail", 1) > 1:
         rows.append(("switches of a rail", f"{record['switches_per_rail']:,}; {SPLIT_NOTE}"))
     if "slowest_switch_ms" in record:
@@ -228,9 +356,22 @@ def _print(job: Preset, run: RailRun, windows: tuple[Window, ...], record: dict[
 
 
 def _print_windows(windows: tuple[Window, ...]) -> None:
-    table([("rank", "before", "after", "begins", "length", "bytes after it"),
-           *((f"{one.rank}", one.before, f"{one.after} {one.operation}".strip(), figure(one.begin_ms, "ms"),
-              figure(one.length_ms, "ms"), f"{one.size_bytes:,.0f}") for one in windows[:SHOWN])])
+    table(
+        [
+            ("rank", "before", "after", "begins", "length", "bytes after it"),
+            *(
+                (
+                    f"{one.rank}",
+                    one.before,
+                    f"{one.after} {one.operation}".strip(),
+                    figure(one.begin_ms, "ms"),
+                    figure(one.length_ms, "ms"),
+                    f"{one.size_bytes:,.0f}",
+                )
+                for one in windows[:SHOWN]
+            ),
+        ]
+    )
     if len(windows) > SHOWN:
         print(f"and {len(windows) - SHOWN:,} more (--json lists all)")
 
@@ -245,11 +386,18 @@ def _file(name: str, iteration_ms: float, windows: tuple[Window, ...], path: str
 
 def _add_windows(parts: argparse._SubParsersAction[Any]) -> None:
     command = parts.add_parser(
-        "windows", allow_abbrev=False, help="windows of a list, or of an execution on any fabric",
-        description="Say how long windows are: of a list (one file), or of a task graph as a fabric runs it (GRAPH CLUSTER).")
-    command.add_argument("files", nargs="+", metavar="FILE", help="a list of windows, or a task graph and a cluster")
+        "windows",
+        allow_abbrev=False,
+        help="windows of a list, or of an execution on any fabric",
+        description="Say how long windows are: of a list (one file), or of a task graph as a fabric runs it (GRAPH CLUSTER).",
+    )
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help="a list of windows, or a task graph and a cluster"
+    )
     add_fabric(command)
-    command.add_argument("--above-ms", type=given.number, default=1.0, metavar="X", help="threshold (default 1)")
+    command.add_argument(
+        "--above-ms", type=given.number, default=1.0, metavar="X", help="threshold (default 1)"
+    )
     command.add_argument("--output", metavar="FILE", help="write them (.json or .csv)")
     given.add_json(command)
     command.set_defaults(run=_windows)
@@ -257,38 +405,71 @@ def _add_windows(parts: argparse._SubParsersAction[Any]) -> None:
 
 def add_fabric(command: argparse.ArgumentParser) -> None:
     """Add the option that names the fabric of an execution."""
-    command.add_argument("--fabric", default="scheduled", metavar="NAME",
-                         help="ideal, fat_tree, static, reactive, provisioned or scheduled (default)")
+    command.add_argument(
+        "--fabric",
+        default="scheduled",
+        metavar="NAME",
+        help="ideal, fat_tree, static, reactive, provisioned or scheduled (default)",
+    )
 
 
 def _windows(options: argparse.Namespace) -> int:
     from topox_core.rails.windows import by_class, lengths_ms, share_above
 
     if len(options.files) > 2:
-        raise InputError(f"must be a list of windows, or a task graph and a cluster (got {len(options.files)} files)",
-                         file="command line", field="FILE")
+        raise InputError(
+            f"must be a list of windows, or a task graph and a cluster (got {len(options.files)} files)",
+            file="command line",
+            field="FILE",
+        )
     if options.output:
         must_be_writable(options.output, tuple(options.files))
     name, iteration_ms, windows = _of_files(options)
     if not windows:
-        raise InputError("has no window: one kind of traffic has the rail to itself", file=options.files[0])
+        raise InputError(
+            "has no window: one kind of traffic has the rail to itself", file=options.files[0]
+        )
     lengths = lengths_ms(windows)
     if options.output:
         write(options.output, _file(name, iteration_ms, windows, options.output))
-    record = {"name": name, "iteration_ms": iteration_ms, "windows": len(windows), "above_ms": options.above_ms,
-              "share_above": share_above(windows, options.above_ms), "overlaps": int((lengths < 0).sum()),
-              "median_ms": float(sorted(lengths)[len(lengths) // 2]), "longest_ms": float(lengths.max()),
-              "classes": [asdict(one) for one in by_class(windows)]}
+    record = {
+        "name": name,
+        "iteration_ms": iteration_ms,
+        "windows": len(windows),
+        "above_ms": options.above_ms,
+        "share_above": share_above(windows, options.above_ms),
+        "overlaps": int((lengths < 0).sum()),
+        "median_ms": float(sorted(lengths)[len(lengths) // 2]),
+        "longest_ms": float(lengths.max()),
+        "classes": [asdict(one) for one in by_class(windows)],
+    }
     if options.json:
         as_json(record | {"list": [asdict(one) for one in windows]})
         return 0
-    table([("windows", f"{len(windows):,} in {figure(iteration_ms, 'ms')}"),
-           ("above", f"{percent(record['share_above'])} are longer than {options.above_ms:g} ms"),
-           ("overlaps", f"{record['overlaps']:,}"), ("longest", figure(record["longest_ms"], "ms"))])
+    table(
+        [
+            ("windows", f"{len(windows):,} in {figure(iteration_ms, 'ms')}"),
+            ("above", f"{percent(record['share_above'])} are longer than {options.above_ms:g} ms"),
+            ("overlaps", f"{record['overlaps']:,}"),
+            ("longest", figure(record["longest_ms"], "ms")),
+        ]
+    )
     print()
-    table([("traffic after the window", "windows", "mean", "shortest", "longest"), *(
-        (one.name, f"{one.count:,}", figure(one.mean_ms, "ms"), figure(one.min_ms, "ms"), figure(one.max_ms, "ms"))
-        for one in by_class(windows))])
+    table(
+        [
+            ("traffic after the window", "windows", "mean", "shortest", "longest"),
+            *(
+                (
+                    one.name,
+                    f"{one.count:,}",
+                    figure(one.mean_ms, "ms"),
+                    figure(one.min_ms, "ms"),
+                    figure(one.max_ms, "ms"),
+                )
+                for one in by_class(windows)
+            ),
+        ]
+    )
     return 0
 
 
@@ -328,11 +509,19 @@ def executed(graph_path: str, cluster_path: str, fabric: str) -> Execution:
 
 def _add_graph(parts: argparse._SubParsersAction[Any]) -> None:
     command = parts.add_parser(
-        "graph", allow_abbrev=False, help="write a job's iteration on one rail as a task graph",
-        description="Write a job's iteration on one rail as a task graph for every fabric, and the cluster that suits it.")
+        "graph",
+        allow_abbrev=False,
+        help="write a job's iteration on one rail as a task graph",
+        description="Write a job's iteration on one rail as a task graph for every fabric, and the cluster that suits it.",
+    )
     _add_preset(command)
-    command.add_argument("--by-layer", type=given.yes_or_no, default=False, metavar="yes|no",
-                         help="a collective for each layer, or one a pass (default no)")
+    command.add_argument(
+        "--by-layer",
+        type=given.yes_or_no,
+        default=False,
+        metavar="yes|no",
+        help="a collective for each layer, or one a pass (default no)",
+    )
     command.add_argument("--output", metavar="FILE", help="where to: the cluster goes beside it")
     given.add_json(command)
     command.set_defaults(run=_graph)
@@ -346,7 +535,9 @@ def _graph(options: argparse.Namespace) -> int:
     if options.listing:
         return _list(options.json)
     if options.output is None:
-        raise InputError("is needed: where the task graph is written", file="command line", field="--output")
+        raise InputError(
+            "is needed: where the task graph is written", file="command line", field="--output"
+        )
     gz = ".gz" if options.output.endswith(".gz") else ""
     stem = options.output.removesuffix(".gz").removesuffix(".json").removesuffix(".taskgraph")
     beside = f"{stem}.cluster.json{gz}"
@@ -356,7 +547,14 @@ def _graph(options: argparse.Namespace) -> int:
     write(options.output, dump_graph_json(graph))
     write(beside, dump_cluster(cluster))
     if options.json:
-        as_json({"graph": options.output, "cluster": beside, "tasks": len(graph.tasks), "servers": cluster.servers})
+        as_json(
+            {
+                "graph": options.output,
+                "cluster": beside,
+                "tasks": len(graph.tasks),
+                "servers": cluster.servers,
+            }
+        )
     else:
         print(f"{options.output}: {len(graph.tasks):,} tasks; {beside}: {cluster.servers} servers")
     return 0

@@ -20,10 +20,16 @@ ENGINES = ("auto", "list", "highs", "cpsat")
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = commands.add_parser("rcpsp", allow_abbrev=False, help="solve a PSPLIB instance with the same engines",
-                                  description="Solve a single-mode PSPLIB file (.sm); print makespan, bound, status.")
+    command = commands.add_parser(
+        "rcpsp",
+        allow_abbrev=False,
+        help="solve a PSPLIB instance with the same engines",
+        description="Solve a single-mode PSPLIB file (.sm); print makespan, bound, status.",
+    )
     command.add_argument("file", metavar="FILE.sm", help="single-mode PSPLIB instance")
-    command.add_argument("--engine", choices=ENGINES, default="auto", metavar="|".join(ENGINES), help="default auto")
+    command.add_argument(
+        "--engine", choices=ENGINES, default="auto", metavar="|".join(ENGINES), help="default auto"
+    )
     given.add_json(command)
     given.add_limits(command)
     command.set_defaults(run=run)
@@ -42,7 +48,9 @@ def run(options: argparse.Namespace) -> int:
 
     def tell(line: Progress) -> None:
         makespan = "-" if line.incumbent is None else str(line.incumbent)
-        note(f"{time.perf_counter() - began:7.1f} s  makespan {makespan}  bound {line.bound}  ({line.source})")
+        note(
+            f"{time.perf_counter() - began:7.1f} s  makespan {makespan}  bound {line.bound}  ({line.source})"
+        )
 
     with ctrl_c_stops() as stop:
         answer = solve_problem(problem, options.engine, limits, stop, tell)
@@ -54,20 +62,36 @@ def run(options: argparse.Namespace) -> int:
     return 0 if answer.start is not None else 1
 
 
-def _summary(options: argparse.Namespace, problem: Problem, answer: Answer, wall_s: float) -> dict[str, Any]:
+def _summary(
+    options: argparse.Namespace, problem: Problem, answer: Answer, wall_s: float
+) -> dict[str, Any]:
     makespan = answer.makespan(problem)
     status = "infeasible" if answer.infeasible else "unknown"
     if makespan is not None:
         status = "optimal" if answer.bound >= makespan else "feasible"
     gap = None if makespan is None else (makespan - answer.bound) / makespan if makespan else 0.0
-    return {"file": options.file, "jobs": problem.n, "engine": options.engine, "status": status, "makespan": makespan,
-            "bound": answer.bound, "gap": gap, "bound_by": answer.bound_by, "stopped_by": answer.stopped_by,
-            "wall_s": round(wall_s, 3), "message": answer.message}
+    return {
+        "file": options.file,
+        "jobs": problem.n,
+        "engine": options.engine,
+        "status": status,
+        "makespan": makespan,
+        "bound": answer.bound,
+        "gap": gap,
+        "bound_by": answer.bound_by,
+        "stopped_by": answer.stopped_by,
+        "wall_s": round(wall_s, 3),
+        "message": answer.message,
+    }
 
 
 def _print(summary: dict[str, Any]) -> None:
-    table([("makespan", figure(summary["makespan"], "periods"), summary["status"]),
-           ("bound", figure(summary["bound"], "periods"), summary["bound_by"]),
-           ("gap", percent(summary["gap"]), ended(summary["stopped_by"], summary["wall_s"]))])
+    table(
+        [
+            ("makespan", figure(summary["makespan"], "periods"), summary["status"]),
+            ("bound", figure(summary["bound"], "periods"), summary["bound_by"]),
+            ("gap", percent(summary["gap"]), ended(summary["stopped_by"], summary["wall_s"])),
+        ]
+    )
     if summary["message"]:
         print(summary["message"])

@@ -20,15 +20,31 @@ DETAILS = ("tasks", "transfers", "circuits")
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = commands.add_parser("schedule", allow_abbrev=False, help="schedule a task graph on a cluster",
-                                  description="Schedule a task graph on a cluster; print makespan, bound and verdict.")
-    command.add_argument("graph", metavar="GRAPH", help="task graph: .json, .csv or .fbuf, each also .gz")
+    command = commands.add_parser(
+        "schedule",
+        allow_abbrev=False,
+        help="schedule a task graph on a cluster",
+        description="Schedule a task graph on a cluster; print makespan, bound and verdict.",
+    )
+    command.add_argument(
+        "graph", metavar="GRAPH", help="task graph: .json, .csv or .fbuf, each also .gz"
+    )
     command.add_argument("cluster", metavar="CLUSTER", help="cluster: .cluster.json")
-    command.add_argument("--engine", metavar="auto|list|highs|cpsat|printed",
-                         help="auto (default) runs what there is side by side; list needs no exact solver")
-    command.add_argument("--tick-ms", dest="tick", type=given.tick, metavar="X|slot|auto",
-                         help="clock of compute tasks; divides the slot (default auto)")
-    command.add_argument("--output", metavar="FILE", help="write the whole result, tasks and circuits included")
+    command.add_argument(
+        "--engine",
+        metavar="auto|list|highs|cpsat|printed",
+        help="auto (default) runs what there is side by side; list needs no exact solver",
+    )
+    command.add_argument(
+        "--tick-ms",
+        dest="tick",
+        type=given.tick,
+        metavar="X|slot|auto",
+        help="clock of compute tasks; divides the slot (default auto)",
+    )
+    command.add_argument(
+        "--output", metavar="FILE", help="write the whole result, tasks and circuits included"
+    )
     given.add_json(command)
     given.add_model(command)
     given.add_lowering(command)
@@ -81,14 +97,24 @@ def _print(summary: dict[str, Any], execution: Execution | None) -> None:
         ("makespan", figure(summary["makespan_ms"], "ms"), summary["status"]),
         ("bound", figure(summary["bound_ms"], "ms"), summary["bound_by"]),
         ("gap", percent(summary["gap"]), ended(summary["stopped_by"], summary["wall_s"])),
-        ("tick", figure(summary["tick_ms"], "ms"), clock)]
+        ("tick", figure(summary["tick_ms"], "ms"), clock),
+    ]
     if execution is not None:
         found = measures(execution)
-        changes = f"{found.circuits_changed:,} changes, dark for {figure(found.dark_ms, 'ms')} in all"
+        changes = (
+            f"{found.circuits_changed:,} changes, dark for {figure(found.dark_ms, 'ms')} in all"
+        )
         rows.append(("circuits", f"{found.circuits_used:,}", changes))
     if "checked" in summary:
-        rows.append(("checked", "yes" if summary["checked"] else "no",
-                     "every constraint holds" if summary["checked"] else "the checker found the violations below"))
+        rows.append(
+            (
+                "checked",
+                "yes" if summary["checked"] else "no",
+                "every constraint holds"
+                if summary["checked"]
+                else "the checker found the violations below",
+            )
+        )
     table(rows)
     for line in summary.get("violations", ()):
         print(f"  {line}")

@@ -30,33 +30,84 @@ SHOWN_MOVES = 5
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
-        "strategy", allow_abbrev=False, help="search how to split a model over servers",
+        "strategy",
+        allow_abbrev=False,
+        help="search how to split a model over servers",
         description="Search into how many partitions each operator of a model is split, and where they go, starting from data "
-                    "parallel. For a language model, rank all parallel plans (TP x PP x DP x CP x EP x microbatches) that fit "
-                    "the memory. --list shows the models.")
+        "parallel. For a language model, rank all parallel plans (TP x PP x DP x CP x EP x microbatches) that fit "
+        "the memory. --list shows the models.",
+    )
     command.add_argument("model", nargs="?", metavar="MODEL", help="a model, such as dlrm-16")
-    command.add_argument("--list", dest="listing", action="store_true", help="show the models, search nothing")
-    command.add_argument("--servers", type=given.positive, metavar="N", help="servers (default: the model's own)")
-    command.add_argument("--method", choices=("search", "plans"), metavar="search|plans",
-                         help="Markov-chain search over operators, or ranked plans (default: plans for a language model)")
-    command.add_argument("--memory-gb", type=given.number, metavar="X", help="memory of one GPU in 10^9 bytes (default 80)")
-    command.add_argument("--fix", metavar="FILE", help="a strategy file: the operators it names stay as they are there "
-                                                       "(a plan: only that one is timed)")
+    command.add_argument(
+        "--list", dest="listing", action="store_true", help="show the models, search nothing"
+    )
+    command.add_argument(
+        "--servers", type=given.positive, metavar="N", help="servers (default: the model's own)"
+    )
+    command.add_argument(
+        "--method",
+        choices=("search", "plans"),
+        metavar="search|plans",
+        help="Markov-chain search over operators, or ranked plans (default: plans for a language model)",
+    )
+    command.add_argument(
+        "--memory-gb",
+        type=given.number,
+        metavar="X",
+        help="memory of one GPU in 10^9 bytes (default 80)",
+    )
+    command.add_argument(
+        "--fix",
+        metavar="FILE",
+        help="a strategy file: the operators it names stay as they are there "
+        "(a plan: only that one is timed)",
+    )
     command.add_argument("--output", metavar="FILE", help="write the strategy (.strategy.json)")
     command.add_argument("--graph", metavar="FILE", help="write its task graph (.taskgraph.json)")
     given.add_json(command)
     search = command.add_argument_group("search")
-    search.add_argument("--proposals", type=given.whole, default=1000, metavar="N", help="strategies to try (default 1000)")
-    search.add_argument("--seed", type=given.whole, default=0, metavar="N", help="of all random choices (default 0)")
-    search.add_argument("--alpha", type=given.number, default=1.0, metavar="X",
-                        help="a strategy dT ms slower is accepted with probability exp(-alpha dT) (default 1)")
-    search.add_argument("--ports-per-server", type=given.positive, default=4, metavar="N", help="default 4")
-    search.add_argument("--port-gbps", type=given.number, default=100.0, metavar="X", help="speed of a port (default 100)")
-    search.add_argument("--alternate", action="store_true",
-                        help="on circuits fixed before the job, found anew as the strategy changes (default: non-blocking)")
+    search.add_argument(
+        "--proposals",
+        type=given.whole,
+        default=1000,
+        metavar="N",
+        help="strategies to try (default 1000)",
+    )
+    search.add_argument(
+        "--seed", type=given.whole, default=0, metavar="N", help="of all random choices (default 0)"
+    )
+    search.add_argument(
+        "--alpha",
+        type=given.number,
+        default=1.0,
+        metavar="X",
+        help="a strategy dT ms slower is accepted with probability exp(-alpha dT) (default 1)",
+    )
+    search.add_argument(
+        "--ports-per-server", type=given.positive, default=4, metavar="N", help="default 4"
+    )
+    search.add_argument(
+        "--port-gbps",
+        type=given.number,
+        default=100.0,
+        metavar="X",
+        help="speed of a port (default 100)",
+    )
+    search.add_argument(
+        "--alternate",
+        action="store_true",
+        help="on circuits fixed before the job, found anew as the strategy changes (default: non-blocking)",
+    )
     plans = command.add_argument_group("plans")
-    plans.add_argument("--gpus-per-server", type=given.positive, default=8, metavar="N", help="default 8")
-    plans.add_argument("--batch", type=given.positive, metavar="N", help="sequences of an iteration (default: the model's own)")
+    plans.add_argument(
+        "--gpus-per-server", type=given.positive, default=8, metavar="N", help="default 8"
+    )
+    plans.add_argument(
+        "--batch",
+        type=given.positive,
+        metavar="N",
+        help="sequences of an iteration (default: the model's own)",
+    )
     command.set_defaults(run=run)
 
 
@@ -67,12 +118,21 @@ def run(options: argparse.Namespace) -> int:
     if options.listing:
         entries = [named(options.model)] if options.model else list(MODELS.values())
         if options.json:
-            as_json({"models": [{"name": m.name, "servers": m.servers, "meaning": m.meaning} for m in entries]})
+            as_json(
+                {
+                    "models": [
+                        {"name": m.name, "servers": m.servers, "meaning": m.meaning}
+                        for m in entries
+                    ]
+                }
+            )
         else:
             table([(m.name, f"{m.servers} servers", m.meaning) for m in entries])
         return 0
     if options.model is None:
-        raise InputError("a model must be named (--list shows them)", file="command line", field="MODEL")
+        raise InputError(
+            "a model must be named (--list shows them)", file="command line", field="MODEL"
+        )
     model = named(options.model)
     if options.servers is None:
         options.servers = model.servers
@@ -94,8 +154,11 @@ def _search(options: argparse.Namespace, model: Model) -> int:
     if options.fix:
         pinned = load_strategy(read(options.fix), options.fix, graph)
         if pinned.servers != options.servers:
-            raise InputError(f"must be {options.servers}, the servers asked for (got {pinned.servers})", file=options.fix,
-                             field="servers")
+            raise InputError(
+                f"must be {options.servers}, the servers asked for (got {pinned.servers})",
+                file=options.fix,
+                field="servers",
+            )
         fixed = pinned.placements
     began = time.perf_counter()
     found, proof, topologies = _found(options, graph, settings, fixed)
@@ -105,14 +168,33 @@ def _search(options: argparse.Namespace, model: Model) -> int:
     if options.graph:
         _write_graph(options.graph, task_graph(graph, found.strategy, options.memory_gb))
     record = {
-        "model": model.name, "servers": options.servers, "method": "search", "iteration_ms": found.iteration_ms,
-        "start": _started(graph, found.start, bool(fixed)), "start_ms": found.start_ms,
-        "speed_up": found.speed_up, "proved": proof, "stopped_by": found.stopped_by,
-        "proposals": found.proposals, "moves": len(found.moves), "fixed": len(fixed), "seed": options.seed,
-        "wall_s": round(wall_s, 3), "network": "static circuits" if options.alternate else "non-blocking", **topologies,
-        "operators": [{"operator": p.operator, "partitions": p.partitions, "start": p.start,
-                       "cost_source": graph.operator(p.operator).costs[p.partitions].source} for p in found.strategy.placements],
-        "trace": [_move(move) for move in found.moves]}
+        "model": model.name,
+        "servers": options.servers,
+        "method": "search",
+        "iteration_ms": found.iteration_ms,
+        "start": _started(graph, found.start, bool(fixed)),
+        "start_ms": found.start_ms,
+        "speed_up": found.speed_up,
+        "proved": proof,
+        "stopped_by": found.stopped_by,
+        "proposals": found.proposals,
+        "moves": len(found.moves),
+        "fixed": len(fixed),
+        "seed": options.seed,
+        "wall_s": round(wall_s, 3),
+        "network": "static circuits" if options.alternate else "non-blocking",
+        **topologies,
+        "operators": [
+            {
+                "operator": p.operator,
+                "partitions": p.partitions,
+                "start": p.start,
+                "cost_source": graph.operator(p.operator).costs[p.partitions].source,
+            }
+            for p in found.strategy.placements
+        ],
+        "trace": [_move(move) for move in found.moves],
+    }
     if options.json:
         as_json(record)
     else:
@@ -120,8 +202,12 @@ def _search(options: argparse.Namespace, model: Model) -> int:
     return 0
 
 
-def _found(options: argparse.Namespace, graph: OperatorGraph, settings: SearchSettings,
-           fixed: tuple[Placement, ...]) -> tuple[Found | Alternated[Layout], bool, dict[str, Any]]:
+def _found(
+    options: argparse.Namespace,
+    graph: OperatorGraph,
+    settings: SearchSettings,
+    fixed: tuple[Placement, ...],
+) -> tuple[Found | Alternated[Layout], bool, dict[str, Any]]:
     """Return what a search found, whether it is proved, and what there is to say of topologies."""
     from topox_core.strategy.evaluator import FastEvaluator
     from topox_core.strategy.network import laid_out, non_blocking
@@ -129,14 +215,24 @@ def _found(options: argparse.Namespace, graph: OperatorGraph, settings: SearchSe
 
     def tell(progress: Progress) -> None:
         if progress.proposals * 10 % max(10, progress.budget) == 0:
-            note(f"proposal {progress.proposals:,} of {progress.budget:,}: {figure(progress.current_ms, 'ms')}, best "
-                 f"{figure(progress.best_ms, 'ms')}")
+            note(
+                f"proposal {progress.proposals:,} of {progress.budget:,}: {figure(progress.current_ms, 'ms')}, best "
+                f"{figure(progress.best_ms, 'ms')}"
+            )
 
     servers = options.servers
     with ctrl_c_stops() as stop:
         if not options.alternate:
             network = non_blocking(servers, options.ports_per_server, options.port_gbps)
-            result = search(graph, servers, FastEvaluator(graph, network), settings, fixed=fixed, stop=stop, on_progress=tell)
+            result = search(
+                graph,
+                servers,
+                FastEvaluator(graph, network),
+                settings,
+                fixed=fixed,
+                stop=stop,
+                on_progress=tell,
+            )
             return result, result.proved, {}
         from topox_core.strategy.alternation import alternate
         from topox_core.topology.finder import find_layout, traffic_of
@@ -147,7 +243,9 @@ def _found(options: argparse.Namespace, graph: OperatorGraph, settings: SearchSe
         def evaluator(layout: Layout) -> FastEvaluator:
             return FastEvaluator(graph, laid_out(layout, options.port_gbps))
 
-        both = alternate(graph, servers, find, evaluator, settings, fixed=fixed, stop=stop, on_progress=tell)
+        both = alternate(
+            graph, servers, find, evaluator, settings, fixed=fixed, stop=stop, on_progress=tell
+        )
         return both, False, {"topologies": both.topologies, "topologies_kept": both.kept}
 
 
@@ -161,26 +259,53 @@ def _started(graph: OperatorGraph, start: Strategy, fixed: bool) -> str:
 
 
 def _move(move: Move) -> dict[str, Any]:
-    return {"proposal": move.proposal, "operator": move.operator, "reason": move.reason, "before_ms": move.before_ms,
-            "after_ms": move.after_ms,
-            "changes": [{"operator": new.operator, "from": [old.partitions, old.start], "to": [new.partitions, new.start]}
-                        for old, new in zip(move.before, move.after, strict=True)]}
+    return {
+        "proposal": move.proposal,
+        "operator": move.operator,
+        "reason": move.reason,
+        "before_ms": move.before_ms,
+        "after_ms": move.after_ms,
+        "changes": [
+            {
+                "operator": new.operator,
+                "from": [old.partitions, old.start],
+                "to": [new.partitions, new.start],
+            }
+            for old, new in zip(move.before, move.after, strict=True)
+        ],
+    }
 
 
-def _print_search(record: dict[str, Any], graph: OperatorGraph, strategy: Strategy, moves: tuple[Move, ...]) -> None:
+def _print_search(
+    record: dict[str, Any], graph: OperatorGraph, strategy: Strategy, moves: tuple[Move, ...]
+) -> None:
     proved = ", proved best on this simulator" if record["proved"] else ""
-    table([("model", f"{graph.title} on {record['servers']} servers"),
-           ("iteration", f"{figure(record['iteration_ms'], 'ms')}{proved}"),
-           (record["start"], figure(record["start_ms"], "ms")),
-           ("speed-up", figure(record["speed_up"])),
-           ("tried", f"{record['proposals']:,} proposals, {record['moves']:,} moves, {figure(record['wall_s'], 's')}"),
-           ("partitions", _partitions(strategy))])
+    table(
+        [
+            ("model", f"{graph.title} on {record['servers']} servers"),
+            ("iteration", f"{figure(record['iteration_ms'], 'ms')}{proved}"),
+            (record["start"], figure(record["start_ms"], "ms")),
+            ("speed-up", figure(record["speed_up"])),
+            (
+                "tried",
+                f"{record['proposals']:,} proposals, {record['moves']:,} moves, {figure(record['wall_s'], 's')}",
+            ),
+            ("partitions", _partitions(strategy)),
+        ]
+    )
     better = [move for move in moves if move.after_ms < move.before_ms and move.reason != "reset"]
     for move in better[-SHOWN_MOVES:]:
-        where = ", ".join(f"{new.operator} {old.partitions}@{old.start} to {new.partitions}@{new.start}"
-                          for old, new in zip(move.before[:2], move.after[:2], strict=True)) or "new topology"
+        where = (
+            ", ".join(
+                f"{new.operator} {old.partitions}@{old.start} to {new.partitions}@{new.start}"
+                for old, new in zip(move.before[:2], move.after[:2], strict=True)
+            )
+            or "new topology"
+        )
         more = f" and {len(move.after) - 2} more" if len(move.after) > 2 else ""
-        print(f"proposal {move.proposal}: {where}{more}: {figure(move.before_ms)} to {figure(move.after_ms, 'ms')}")
+        print(
+            f"proposal {move.proposal}: {where}{more}: {figure(move.before_ms)} to {figure(move.after_ms, 'ms')}"
+        )
 
 
 def _partitions(strategy: Strategy) -> str:
@@ -197,7 +322,11 @@ def _plans(options: argparse.Namespace, model: Model) -> int:
     from topox_core.strategy.strategy_file import dump_plan, load_plan
 
     if model.shape is None:
-        raise InputError(f"{model.name} is no language model: only those have plans", file="command line", field="--method")
+        raise InputError(
+            f"{model.name} is no language model: only those have plans",
+            file="command line",
+            field="--method",
+        )
     memory = {} if options.memory_gb is None else {"memory_gb": options.memory_gb}
     cluster = GpuCluster(options.servers, options.gpus_per_server, **memory)
     ranked: tuple[RankedPlan, ...]
@@ -205,7 +334,10 @@ def _plans(options: argparse.Namespace, model: Model) -> int:
     if options.fix:
         name, servers, plan = load_plan(read(options.fix), options.fix)
         if (name, servers) != (model.name, options.servers):
-            raise InputError(f"is for {name} on {servers} servers, not {model.name} on {options.servers}", file=options.fix)
+            raise InputError(
+                f"is for {name} on {servers} servers, not {model.name} on {options.servers}",
+                file=options.fix,
+            )
         ranked = (timed(model.shape, plan, cluster, options.fix),)
     else:
         with ctrl_c_stops() as stop:
@@ -220,21 +352,51 @@ def _plans(options: argparse.Namespace, model: Model) -> int:
     if options.graph:
         _write_graph(options.graph, plan_graph(model.shape, best.plan, cluster))
     if options.json:
-        as_json({"model": model.name, "servers": options.servers, "method": "plans", "iteration_ms": best.time.total_ms,
-                 "considered": considered, "too_large": too_large, "plans": [_plan(one) for one in ranked[:20]]})
+        as_json(
+            {
+                "model": model.name,
+                "servers": options.servers,
+                "method": "plans",
+                "iteration_ms": best.time.total_ms,
+                "considered": considered,
+                "too_large": too_large,
+                "plans": [_plan(one) for one in ranked[:20]],
+            }
+        )
     else:
-        table([("model", f"{model.shape.title} on {cluster.gpus:,} GPUs"),
-               ("plans", f"{considered:,} suit, {considered - too_large:,} of them fit {cluster.memory_gb:g} GB a GPU")])
-        table([(figure(round(one.time.total_ms, 1), "ms"), f"{one.memory.total_bytes / 1e9:.1f} GB",
-                f"{percent(one.time.utilisation)} of peak", one.plan.words) for one in ranked[:SHOWN_PLANS]])
+        table(
+            [
+                ("model", f"{model.shape.title} on {cluster.gpus:,} GPUs"),
+                (
+                    "plans",
+                    f"{considered:,} suit, {considered - too_large:,} of them fit {cluster.memory_gb:g} GB a GPU",
+                ),
+            ]
+        )
+        table(
+            [
+                (
+                    figure(round(one.time.total_ms, 1), "ms"),
+                    f"{one.memory.total_bytes / 1e9:.1f} GB",
+                    f"{percent(one.time.utilisation)} of peak",
+                    one.plan.words,
+                )
+                for one in ranked[:SHOWN_PLANS]
+            ]
+        )
     return 0
 
 
 def _plan(one: RankedPlan) -> dict[str, Any]:
     from dataclasses import asdict
 
-    return {**one.plan.as_record(), "iteration_ms": one.time.total_ms, "time": asdict(one.time),
-            "memory_bytes": one.memory.total_bytes, "memory": asdict(one.memory)}
+    return {
+        **one.plan.as_record(),
+        "iteration_ms": one.time.total_ms,
+        "time": asdict(one.time),
+        "memory_bytes": one.memory.total_bytes,
+        "memory": asdict(one.memory),
+    }
 
 
 def _write_graph(path: str, graph: TaskGraph) -> None:

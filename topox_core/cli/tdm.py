@@ -26,35 +26,77 @@ SHOWN_STAGES = 8
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
-        "tdm", allow_abbrev=False, help="share a fabric among several jobs by time-division multiplexing",
+        "tdm",
+        allow_abbrev=False,
+        help="share a fabric among several jobs by time-division multiplexing",
         description="Deal jobs to groups that communicate in turns while the others train, and lay the circuits of every stage; "
-                    "print the round beside the one without turns, and a lower bound. --list shows the algorithms.")
-    command.add_argument("jobs", nargs="?", metavar="JOBS", help="jobs and their network: .jobs.json, may be .gz")
-    command.add_argument("--algorithm", default="hill-climbing", metavar="NAME", help="who deals (default hill-climbing)")
-    command.add_argument("--list", dest="listing", action="store_true", help="show the algorithms, solve nothing")
-    command.add_argument("--time-limit", dest="time_limit_s", type=given.number, default=60.0, metavar="S",
-                         help="seconds (default 60)")
-    command.add_argument("--seed", type=given.whole, default=0, metavar="N", help="of all random choices (default 0)")
-    command.add_argument("--starts", type=given.positive, default=10, metavar="N", help="of multi-start (default 10)")
-    command.add_argument("--steps", type=given.positive, default=40_000, metavar="N", help="of annealing (default 40000)")
+        "print the round beside the one without turns, and a lower bound. --list shows the algorithms.",
+    )
+    command.add_argument(
+        "jobs", nargs="?", metavar="JOBS", help="jobs and their network: .jobs.json, may be .gz"
+    )
+    command.add_argument(
+        "--algorithm",
+        default="hill-climbing",
+        metavar="NAME",
+        help="who deals (default hill-climbing)",
+    )
+    command.add_argument(
+        "--list", dest="listing", action="store_true", help="show the algorithms, solve nothing"
+    )
+    command.add_argument(
+        "--time-limit",
+        dest="time_limit_s",
+        type=given.number,
+        default=60.0,
+        metavar="S",
+        help="seconds (default 60)",
+    )
+    command.add_argument(
+        "--seed", type=given.whole, default=0, metavar="N", help="of all random choices (default 0)"
+    )
+    command.add_argument(
+        "--starts", type=given.positive, default=10, metavar="N", help="of multi-start (default 10)"
+    )
+    command.add_argument(
+        "--steps",
+        type=given.positive,
+        default=40_000,
+        metavar="N",
+        help="of annealing (default 40000)",
+    )
     command.add_argument("--output", metavar="FILE", help="write the whole round (.round.json)")
     given.add_json(command)
     reading = command.add_argument_group("how the draft is read")
-    reading.add_argument("--eq3-literal", action="store_true",
-                         help="a parameter-server job trains in both stages of the other group, as eq. 3 is printed")
-    reading.add_argument("--physical-ring", action="store_true",
-                         help="a ring carries 2 (N - 1) / N times the volume on each arc, instead of the volume once")
-    reading.add_argument("--delay-inside", action="store_true",
-                         help="switching is part of the communication (section II.C), not added to the stage (Algorithm 1)")
+    reading.add_argument(
+        "--eq3-literal",
+        action="store_true",
+        help="a parameter-server job trains in both stages of the other group, as eq. 3 is printed",
+    )
+    reading.add_argument(
+        "--physical-ring",
+        action="store_true",
+        help="a ring carries 2 (N - 1) / N times the volume on each arc, instead of the volume once",
+    )
+    reading.add_argument(
+        "--delay-inside",
+        action="store_true",
+        help="switching is part of the communication (section II.C), not added to the stage (Algorithm 1)",
+    )
     network = command.add_argument_group("network, in place of the file's")
     for key, kind, metavar in _NETWORK:
-        network.add_argument(f"--{key.replace('_', '-')}", dest=f"network_{key}", type=kind, metavar=metavar)
+        network.add_argument(
+            f"--{key.replace('_', '-')}", dest=f"network_{key}", type=kind, metavar=metavar
+        )
     command.set_defaults(run=run)
 
 
 _NETWORK: tuple[tuple[str, Callable[[str], object], str], ...] = (
-    ("ports_per_pod", given.whole, "N"), ("port_gbps", given.number, "X"), ("tor_gbps", given.number, "X"),
-    ("reconfiguration_ms", given.number, "X"))
+    ("ports_per_pod", given.whole, "N"),
+    ("port_gbps", given.number, "X"),
+    ("tor_gbps", given.number, "X"),
+    ("reconfiguration_ms", given.number, "X"),
+)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -71,8 +113,11 @@ def run(options: argparse.Namespace) -> int:
     if options.jobs is None:
         raise InputError("a file must be named", file="command line", field="JOBS")
     if options.algorithm not in ALGORITHMS:
-        raise InputError(f"must be one of {', '.join(ALGORITHMS)} (got {options.algorithm[:80]})", file="command line",
-                         field="--algorithm")
+        raise InputError(
+            f"must be one of {', '.join(ALGORITHMS)} (got {options.algorithm[:80]})",
+            file="command line",
+            field="--algorithm",
+        )
     if options.output:
         must_be_writable(options.output, (options.jobs,))
     settings = _settings(options)
@@ -89,7 +134,10 @@ def run(options: argparse.Namespace) -> int:
         return _infeasible(error, options.json)
     report = check_round(answer)
     if options.output:
-        write(options.output, json.dumps(_record(answer, together, settings), allow_nan=False).encode())
+        write(
+            options.output,
+            json.dumps(_record(answer, together, settings), allow_nan=False).encode(),
+        )
     if options.json:
         as_json(_record(answer, together, settings, report))
     else:
@@ -102,11 +150,23 @@ def _settings(options: argparse.Namespace) -> TdmSettings:
     from topox_core.tdm.round import TdmSettings
 
     if not options.time_limit_s > 0:
-        raise InputError(f"must be greater than 0 (got {options.time_limit_s:g})", file="command line", field="--time-limit")
+        raise InputError(
+            f"must be greater than 0 (got {options.time_limit_s:g})",
+            file="command line",
+            field="--time-limit",
+        )
     if options.seed < 0:
-        raise InputError(f"must be at least 0 (got {options.seed})", file="command line", field="--seed")
-    return TdmSettings(options.algorithm, Reading(options.eq3_literal, options.physical_ring, options.delay_inside), options.seed,
-                       options.time_limit_s, options.starts, options.steps)
+        raise InputError(
+            f"must be at least 0 (got {options.seed})", file="command line", field="--seed"
+        )
+    return TdmSettings(
+        options.algorithm,
+        Reading(options.eq3_literal, options.physical_ring, options.delay_inside),
+        options.seed,
+        options.time_limit_s,
+        options.starts,
+        options.steps,
+    )
 
 
 def _together(jobs: Jobs, settings: TdmSettings, stop: Callable[[], bool]) -> Round | None:
@@ -125,7 +185,11 @@ def _together(jobs: Jobs, settings: TdmSettings, stop: Callable[[], bool]) -> Ro
 
 
 def _saved(answer: Round, together: Round | None) -> float | None:
-    return 1 - answer.round_s / together.round_s if together is not None and together.round_s > 0 else None
+    return (
+        1 - answer.round_s / together.round_s
+        if together is not None and together.round_s > 0
+        else None
+    )
 
 
 def _jobs(options: argparse.Namespace) -> Jobs:
@@ -135,8 +199,16 @@ def _jobs(options: argparse.Namespace) -> Jobs:
     from topox_core.tdm.jobs_file import load_jobs, validated
 
     jobs = load_jobs(read(options.jobs), options.jobs)
-    changes = {key: value for key, _, _ in _NETWORK if (value := getattr(options, f"network_{key}")) is not None}
-    return validated(jobs.name, replace(jobs.network, **changes), jobs.jobs, "command line") if changes else jobs
+    changes = {
+        key: value
+        for key, _, _ in _NETWORK
+        if (value := getattr(options, f"network_{key}")) is not None
+    }
+    return (
+        validated(jobs.name, replace(jobs.network, **changes), jobs.jobs, "command line")
+        if changes
+        else jobs
+    )
 
 
 def _infeasible(error: InputError, json_wanted: bool) -> int:
@@ -157,34 +229,65 @@ class _Teller:
         now = time.monotonic()
         if now - self._last >= TELL_EVERY_S:
             self._last = now
-            note(f"{moment.elapsed_s:.1f} s, step {moment.step:,}: best {figure(moment.round_s, 's')}, bound "
-                 f"{figure(moment.bound_s, 's')} ({moment.source})")
+            note(
+                f"{moment.elapsed_s:.1f} s, step {moment.step:,}: best {figure(moment.round_s, 's')}, bound "
+                f"{figure(moment.bound_s, 's')} ({moment.source})"
+            )
 
 
 def _unheard(_moment: Moment) -> None:
     """Take no notice of a step."""
 
 
-def _record(answer: Round, together: Round | None, settings: TdmSettings, report: CheckReport | None = None) -> dict[str, Any]:
+def _record(
+    answer: Round, together: Round | None, settings: TdmSettings, report: CheckReport | None = None
+) -> dict[str, Any]:
     """Return the round as its file has it, with the checker's verdict where there is one."""
     from topox_core.tdm.round_file import to_record
 
-    record = to_record(answer, non_tdm_s=None if together is None else together.round_s, settings=settings)
-    return record if report is None else {**record, "checked": report.ok, "violations": list(report.lines())}
+    record = to_record(
+        answer, non_tdm_s=None if together is None else together.round_s, settings=settings
+    )
+    return (
+        record
+        if report is None
+        else {**record, "checked": report.ok, "violations": list(report.lines())}
+    )
 
 
 def _print(answer: Round, together: Round | None, report: CheckReport) -> None:
     from topox_core.tdm.bottleneck import bottlenecks
 
-    sizes = ", ".join(f"{chr(65 + k)} {sum(g == k for g in answer.group):,}" for k in range(answer.groups))
+    sizes = ", ".join(
+        f"{chr(65 + k)} {sum(g == k for g in answer.group):,}" for k in range(answer.groups)
+    )
     rows: list[tuple[str, ...]] = [
-        ("jobs", f"{len(answer.jobs):,} in {answer.jobs.network.pod_groups:,} pod groups; groups {sizes}"),
-        ("round", f"{figure(answer.round_s, 's')} by {answer.algorithm}, {ended(answer.stopped_by, answer.wall_s)}"),
-        ("non-TDM", f"{figure(together.round_s, 's')}; saved: {percent(_saved(answer, together))}" if together else
-         "ports are too few for all jobs at once"),
-        ("bound", f"{figure(answer.bound_s, 's')} for {answer.bound_for}, gap {percent(answer.gap)}: {answer.bound_by}")]
+        (
+            "jobs",
+            f"{len(answer.jobs):,} in {answer.jobs.network.pod_groups:,} pod groups; groups {sizes}",
+        ),
+        (
+            "round",
+            f"{figure(answer.round_s, 's')} by {answer.algorithm}, {ended(answer.stopped_by, answer.wall_s)}",
+        ),
+        (
+            "non-TDM",
+            f"{figure(together.round_s, 's')}; saved: {percent(_saved(answer, together))}"
+            if together
+            else "ports are too few for all jobs at once",
+        ),
+        (
+            "bound",
+            f"{figure(answer.bound_s, 's')} for {answer.bound_for}, gap {percent(answer.gap)}: {answer.bound_by}",
+        ),
+    ]
     if len(answer.cycles) > 1:
-        rows.append(("mean round", f"{figure(answer.mean_round_s, 's')}; every pod group has its own barrier"))
+        rows.append(
+            (
+                "mean round",
+                f"{figure(answer.mean_round_s, 's')}; every pod group has its own barrier",
+            )
+        )
     rows.append(("checked", "every rule holds" if report.ok else "; ".join(report.lines(3))))
     table(rows)
     if answer.message:
@@ -197,7 +300,18 @@ def _list(json_wanted: bool) -> None:
     from topox_core.tdm.algorithms import ALGORITHMS
 
     if json_wanted:
-        as_json({"algorithms": [{"name": name, "title": one.title, "family": one.family, "meaning": one.explanation}
-                                for name, one in ALGORITHMS.items()]})
+        as_json(
+            {
+                "algorithms": [
+                    {
+                        "name": name,
+                        "title": one.title,
+                        "family": one.family,
+                        "meaning": one.explanation,
+                    }
+                    for name, one in ALGORITHMS.items()
+                ]
+            }
+        )
     else:
         table([(name, one.explanation) for name, one in ALGORITHMS.items()])

@@ -32,13 +32,24 @@ _NUMBERS: tuple[tuple[str, Callable[[str], object], str, str], ...] = (
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
     command = commands.add_parser(
-        "tdm-jobs", allow_abbrev=False, help="write jobs for tdm: Llama 3 models drawn at random and deployed",
+        "tdm-jobs",
+        allow_abbrev=False,
+        help="write jobs for tdm: Llama 3 models drawn at random and deployed",
         description="Write the large set-up of the draft on time-division multiplexing: Llama 3 models, collectives and parallel "
-                    "degrees drawn at random, placed so that traffic is even (section IV).")
+        "degrees drawn at random, placed so that traffic is even (section IV).",
+    )
     for key, kind, metavar, words in _NUMBERS:
-        command.add_argument(f"--{key.replace('_', '-')}", dest=key, type=kind, metavar=metavar, help=words)
-    command.add_argument("--literal-eq8", action="store_true", help="train a whole replica on one GPU, as eq. 8 is printed")
-    command.add_argument("--mix", type=_mix, metavar="PS,RING,A2A", help="weights of the collectives (default 1,1,1)")
+        command.add_argument(
+            f"--{key.replace('_', '-')}", dest=key, type=kind, metavar=metavar, help=words
+        )
+    command.add_argument(
+        "--literal-eq8",
+        action="store_true",
+        help="train a whole replica on one GPU, as eq. 8 is printed",
+    )
+    command.add_argument(
+        "--mix", type=_mix, metavar="PS,RING,A2A", help="weights of the collectives (default 1,1,1)"
+    )
     command.add_argument("--output", metavar="FILE", help="the jobs: .jobs.json, may be .gz")
     given.add_json(command)
     command.set_defaults(run=run)
@@ -47,7 +58,9 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 def _mix(text: str) -> tuple[float, ...]:
     weights = tuple(given.number(part) for part in text.split(","))
     if len(weights) != 3:
-        raise argparse.ArgumentTypeError(f"must be three numbers separated by commas (got {text!r})")
+        raise argparse.ArgumentTypeError(
+            f"must be three numbers separated by commas (got {text!r})"
+        )
     return weights
 
 
@@ -65,13 +78,29 @@ def run(options: argparse.Namespace) -> int:
     jobs = deploy(SetUp(**changes, literal_eq8=options.literal_eq8))
     write(options.output, dump_jobs(jobs))
     kinds = {kind: sum(job.collective == kind for job in jobs.jobs) for kind in COLLECTIVES}
-    record = {"name": jobs.name, "jobs": len(jobs), "units": sum(job.units for job in jobs.jobs), "collectives": kinds,
-              "pods": jobs.network.pod_groups * jobs.network.pods_per_group, "digest": jobs.digest, "output": options.output}
+    record = {
+        "name": jobs.name,
+        "jobs": len(jobs),
+        "units": sum(job.units for job in jobs.jobs),
+        "collectives": kinds,
+        "pods": jobs.network.pod_groups * jobs.network.pods_per_group,
+        "digest": jobs.digest,
+        "output": options.output,
+    }
     if options.json:
         as_json(record)
     else:
         network = jobs.network
-        table([("jobs", jobs.name), ("collectives", ", ".join(f"{n:,} {kind}" for kind, n in kinds.items())),
-               ("network", f"{network.pod_groups:,} groups of {network.pods_per_group} pods, {network.ports_per_pod} ports of "
-                           f"{figure(network.port_gbps, 'Gbit/s')}"), ("written", options.output)])
+        table(
+            [
+                ("jobs", jobs.name),
+                ("collectives", ", ".join(f"{n:,} {kind}" for kind, n in kinds.items())),
+                (
+                    "network",
+                    f"{network.pod_groups:,} groups of {network.pods_per_group} pods, {network.ports_per_pod} ports of "
+                    f"{figure(network.port_gbps, 'Gbit/s')}",
+                ),
+                ("written", options.output),
+            ]
+        )
     return 0

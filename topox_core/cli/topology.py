@@ -19,17 +19,39 @@ SHOWN_LINKS = 16
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = commands.add_parser("topology", allow_abbrev=False, help="find circuits to fix before a job",
-                                  description="Lay out circuits that stay for the whole job (TopologyFinder): for the traffic of "
-                                              "a task graph, or without one for an all-reduce over all servers.")
-    command.add_argument("--servers", type=given.whole, required=True, metavar="N", help="number of servers")
-    command.add_argument("--degree", type=given.whole, required=True, metavar="D",
-                         help="ports of a server; circuits between the same two servers add up, so D may exceed N - 1")
-    command.add_argument("--graph", metavar="GRAPH", help="task graph whose traffic the circuits are for")
-    command.add_argument("--variant", default="published", metavar="published|released",
-                         help="the algorithm of the paper (default), or of the code released with it, whose degree is even")
-    command.add_argument("--seed", type=given.whole, default=0, metavar="N",
-                         help="seed of the released variant's routing (default 0)")
+    command = commands.add_parser(
+        "topology",
+        allow_abbrev=False,
+        help="find circuits to fix before a job",
+        description="Lay out circuits that stay for the whole job (TopologyFinder): for the traffic of "
+        "a task graph, or without one for an all-reduce over all servers.",
+    )
+    command.add_argument(
+        "--servers", type=given.whole, required=True, metavar="N", help="number of servers"
+    )
+    command.add_argument(
+        "--degree",
+        type=given.whole,
+        required=True,
+        metavar="D",
+        help="ports of a server; circuits between the same two servers add up, so D may exceed N - 1",
+    )
+    command.add_argument(
+        "--graph", metavar="GRAPH", help="task graph whose traffic the circuits are for"
+    )
+    command.add_argument(
+        "--variant",
+        default="published",
+        metavar="published|released",
+        help="the algorithm of the paper (default), or of the code released with it, whose degree is even",
+    )
+    command.add_argument(
+        "--seed",
+        type=given.whole,
+        default=0,
+        metavar="N",
+        help="seed of the released variant's routing (default 0)",
+    )
     given.add_json(command)
     command.set_defaults(run=run)
 
@@ -42,7 +64,9 @@ def run(options: argparse.Namespace) -> int:
         demand = _demand(options)
         found = find_layout(demand, options.degree, options.variant, seed=options.seed)
     except InputError as error:
-        flag = {"servers": "--servers", "degree": "--degree", "variant": "--variant"}.get(error.field)
+        flag = {"servers": "--servers", "degree": "--degree", "variant": "--variant"}.get(
+            error.field
+        )
         if error.file == "topology" and flag:
             raise InputError(error.problem, file="command line", field=flag) from None
         raise
@@ -69,27 +93,64 @@ def _record(found: Found, demand: Demand) -> dict[str, Any]:
     source, destination, parallel = (ends.tolist() for ends in found.layout.links)
     hops = found.hops
     return {
-        "servers": demand.servers, "degree": found.degree, "variant": found.variant,
-        "degree_all_reduce": found.degree_all_reduce, "degree_model_parallel": found.degree_model_parallel,
+        "servers": demand.servers,
+        "degree": found.degree,
+        "variant": found.variant,
+        "degree_all_reduce": found.degree_all_reduce,
+        "degree_model_parallel": found.degree_model_parallel,
         "rings": {str(size): list(strides) for size, strides in found.strides.items()},
-        "links": [{"source": a, "destination": b, "circuits": k} for a, b, k in zip(source, destination, parallel, strict=True)],
-        "diameter": hops.diameter, "mean_hops": hops.mean, "unreachable_pairs": hops.unreachable,
-        "steps": [{"kind": step.kind, "text": step.text} for step in found.steps]}
+        "links": [
+            {"source": a, "destination": b, "circuits": k}
+            for a, b, k in zip(source, destination, parallel, strict=True)
+        ],
+        "diameter": hops.diameter,
+        "mean_hops": hops.mean,
+        "unreachable_pairs": hops.unreachable,
+        "steps": [{"kind": step.kind, "text": step.text} for step in found.steps],
+    }
 
 
 def _print(found: Found, record: dict[str, Any]) -> None:
-    links = [f"{one['source']}>{one['destination']}" + (f" x{one['circuits']}" if one["circuits"] > 1 else "")
-             for one in record["links"]]
-    more = f" and {len(links) - SHOWN_LINKS:,} more (--json lists all)" if len(links) > SHOWN_LINKS else ""
+    links = [
+        f"{one['source']}>{one['destination']}"
+        + (f" x{one['circuits']}" if one["circuits"] > 1 else "")
+        for one in record["links"]
+    ]
+    more = (
+        f" and {len(links) - SHOWN_LINKS:,} more (--json lists all)"
+        if len(links) > SHOWN_LINKS
+        else ""
+    )
     both_ways = " both ways" if found.variant == "released" else ""
-    rings = [(f"rings of {size}", f"stride{'s' if len(strides) > 1 else ''} {', '.join(map(str, strides))}{both_ways}")
-             for size, strides in record["rings"].items()]
-    cut = [("unreachable", f"{record['unreachable_pairs']:,} pairs of servers, none of which talk")] \
-        if record["unreachable_pairs"] else []
-    table([("layout", found.layout.name),
-           ("ports", f"{found.degree_all_reduce} for rings, {found.degree_model_parallel} for matchings"),
-           *rings, ("links", f"{len(links):,}: {' '.join(links[:SHOWN_LINKS])}{more}" if links else "none"),
-           ("diameter", figure(record["diameter"], "hops")), ("mean hops", f"{record['mean_hops']:.3f}"), *cut])
+    rings = [
+        (
+            f"rings of {size}",
+            f"stride{'s' if len(strides) > 1 else ''} {', '.join(map(str, strides))}{both_ways}",
+        )
+        for size, strides in record["rings"].items()
+    ]
+    cut = (
+        [("unreachable", f"{record['unreachable_pairs']:,} pairs of servers, none of which talk")]
+        if record["unreachable_pairs"]
+        else []
+    )
+    table(
+        [
+            ("layout", found.layout.name),
+            (
+                "ports",
+                f"{found.degree_all_reduce} for rings, {found.degree_model_parallel} for matchings",
+            ),
+            *rings,
+            (
+                "links",
+                f"{len(links):,}: {' '.join(links[:SHOWN_LINKS])}{more}" if links else "none",
+            ),
+            ("diameter", figure(record["diameter"], "hops")),
+            ("mean hops", f"{record['mean_hops']:.3f}"),
+            *cut,
+        ]
+    )
     print()
     for number, step in enumerate(found.steps, 1):
         print(f"{number:>2}. {step.text}")

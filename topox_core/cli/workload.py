@@ -20,14 +20,28 @@ ENDINGS = (".taskgraph.json", ".taskgraph.csv", ".json", ".csv")
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = commands.add_parser("workload", allow_abbrev=False, help="write a generated task graph and a cluster for it",
-                                  description="Write a generated task graph, and beside it (.cluster.json) a cluster that suits "
-                                              "it. --list shows every workload; with a NAME, its parameters.")
+    command = commands.add_parser(
+        "workload",
+        allow_abbrev=False,
+        help="write a generated task graph and a cluster for it",
+        description="Write a generated task graph, and beside it (.cluster.json) a cluster that suits "
+        "it. --list shows every workload; with a NAME, its parameters.",
+    )
     command.add_argument("name", nargs="?", metavar="NAME", help="a workload, such as dlrm")
-    command.add_argument("--set", dest="changes", action="append", default=[], metavar="KEY=VALUE",
-                         help="change one parameter; may be given several times")
-    command.add_argument("--output", metavar="FILE", help="the task graph: .json or .csv, each also .gz")
-    command.add_argument("--list", dest="listing", action="store_true", help="show what there is, write nothing")
+    command.add_argument(
+        "--set",
+        dest="changes",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="change one parameter; may be given several times",
+    )
+    command.add_argument(
+        "--output", metavar="FILE", help="the task graph: .json or .csv, each also .gz"
+    )
+    command.add_argument(
+        "--list", dest="listing", action="store_true", help="show what there is, write nothing"
+    )
     given.add_json(command)
     command.set_defaults(run=run)
 
@@ -38,12 +52,18 @@ def run(options: argparse.Namespace) -> int:
 
     if options.listing:
         if options.name is not None and options.name not in WORKLOADS:
-            raise InputError(f"must be one of {', '.join(WORKLOADS)} (got {options.name[:80]})", file="workload", field="name")
+            raise InputError(
+                f"must be one of {', '.join(WORKLOADS)} (got {options.name[:80]})",
+                file="workload",
+                field="name",
+            )
         shown = [WORKLOADS[options.name]] if options.name else list(WORKLOADS.values())
         _list(shown, options.json, with_parameters=options.name is not None)
         return 0
     if options.name is None:
-        raise InputError("a workload must be named (--list shows them)", file="command line", field="NAME")
+        raise InputError(
+            "a workload must be named (--list shows them)", file="command line", field="NAME"
+        )
     if options.output is None:
         raise InputError("must be given: the file to write", file="command line", field="--output")
     return _write(options)
@@ -59,16 +79,32 @@ def _write(options: argparse.Namespace) -> int:
     must_be_writable(options.output)
     must_be_writable(cluster_file)
     graph, cluster = generate(options.name, _changes(options.changes))
-    write(options.output, dump_graph_csv(graph) if ending.endswith(".csv") else dump_graph_json(graph))
+    write(
+        options.output, dump_graph_csv(graph) if ending.endswith(".csv") else dump_graph_json(graph)
+    )
     write(cluster_file, dump_cluster(cluster))
-    record = {"workload": options.name, "name": graph.name, "tasks": len(graph.tasks), "servers": graph.servers,
-              "kinds": _kinds(graph), "digest": graph.digest, "output": options.output, "cluster": cluster_file}
+    record = {
+        "workload": options.name,
+        "name": graph.name,
+        "tasks": len(graph.tasks),
+        "servers": graph.servers,
+        "kinds": _kinds(graph),
+        "digest": graph.digest,
+        "output": options.output,
+        "cluster": cluster_file,
+    }
     if options.json:
         as_json(record)
     else:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in _kinds(graph).items())
-        table([("workload", graph.name), ("tasks", f"{len(graph.tasks):,} on {graph.servers} servers: {kinds}"),
-               ("graph", options.output), ("cluster", cluster_file)])
+        table(
+            [
+                ("workload", graph.name),
+                ("tasks", f"{len(graph.tasks):,} on {graph.servers} servers: {kinds}"),
+                ("graph", options.output),
+                ("cluster", cluster_file),
+            ]
+        )
     return 0
 
 
@@ -85,7 +121,9 @@ def _changes(given_changes: list[str]) -> dict[str, str]:
     for change in given_changes:
         key, equals, value = change.partition("=")
         if not equals or not key.strip():
-            raise InputError(f"must be KEY=VALUE (got {change!r})", file="command line", field="--set")
+            raise InputError(
+                f"must be KEY=VALUE (got {change!r})", file="command line", field="--set"
+            )
         if key.strip() in changes:
             raise InputError("is given twice", file="command line", item="--set", field=key.strip())
         changes[key.strip()] = value.strip()
@@ -101,13 +139,38 @@ def _kinds(graph: TaskGraph) -> dict[str, int]:
 
 def _list(workloads: list[Workload], json: bool, with_parameters: bool) -> None:
     if json:
-        as_json({"workloads": [{
-            "name": one.name, "title": one.title, "meaning": one.meaning, "source": one.source,
-            "parameters": [{"key": p.key, "default": p.default, "unit": p.unit, "meaning": p.meaning, "range": p.range}
-                           for p in one.parameters]} for one in workloads]})
+        as_json(
+            {
+                "workloads": [
+                    {
+                        "name": one.name,
+                        "title": one.title,
+                        "meaning": one.meaning,
+                        "source": one.source,
+                        "parameters": [
+                            {
+                                "key": p.key,
+                                "default": p.default,
+                                "unit": p.unit,
+                                "meaning": p.meaning,
+                                "range": p.range,
+                            }
+                            for p in one.parameters
+                        ],
+                    }
+                    for one in workloads
+                ]
+            }
+        )
         return
     table([(one.name, one.meaning) for one in workloads])
     if with_parameters:
         print()
-        table([(f"{p.key}={p.default}", p.unit, f"{p.meaning} ({p.range})") for one in workloads for p in one.parameters])
+        table(
+            [
+                (f"{p.key}={p.default}", p.unit, f"{p.meaning} ({p.range})")
+                for one in workloads
+                for p in one.parameters
+            ]
+        )
         print(f"\nSource: {workloads[0].source}")

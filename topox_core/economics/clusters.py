@@ -12,8 +12,9 @@ from topox_core.economics.networks import OPTICAL, Bill, Counting, Counts, price
 from topox_core.economics.parts import Catalogue, Part
 from topox_core.errors import InputError
 
-# Dollars of a transceiver, a NIC and a packet-switch port by speed: MixNet Table 4 and the calculator that came with it;
-# TopoOpt (NSDI 2023) prints the same transceivers and ports from 25G to 100G. Below 40G: TopoOpt's table, recalled.
+# Dollars of a transceiver, a NIC and a packet-switch port by speed: MixNet Table 4 and the
+# calculator that came with it; TopoOpt (NSDI 2023) prints the same transceivers and ports from 25G
+# to 100G. Below 40G: TopoOpt's table, recalled.
 _SPEEDS_GBPS = (10.0, 25.0, 40.0, 100.0, 200.0, 400.0, 800.0)
 _USD = {
     "transceiver": (20.0, 39.0, 39.0, 99.0, 239.0, 659.0, 1_399.0),
@@ -21,11 +22,13 @@ _USD = {
     "packet_switch": (94.0, 144.0, 144.0, 187.0, 374.0, 1_090.0, 1_400.0),
 }
 SPEED_SOURCE = "MixNet Table 4 and its calculator (40G to 800G), TopoOpt's table (10G, 25G)"
-# Switch ports and transceivers behind one link of a packet fabric, as TopoOpt counts a fat-tree: one port stays below the
-# rack, four lie above it, and every one has its transceiver, as has the NIC.
+# Switch ports and transceivers behind one link of a packet fabric, as TopoOpt counts a fat-tree:
+# one port stays below the rack, four lie above it, and every one has its transceiver, as has the
+# NIC.
 _BELOW, _ABOVE = 1.0, 4.0
 FASTEST_GBPS = 1e6
-# Which network a fabric of the comparison is built as; the ideal switch cannot be built, so it has no price.
+# Which network a fabric of the comparison is built as; the ideal switch cannot be built, so it has
+# no price.
 BUILT_AS = {
     "ideal": "",
     "fat_tree": "fat_tree",
@@ -39,8 +42,9 @@ BUILT_AS = {
 def at_speed(catalogue: Catalogue, gbps: float) -> Catalogue:
     """Return a catalogue for another port speed.
 
-    Prices follow the published table by speed, scaled so that at the catalogue's own speed they are the catalogue's own;
-    watts are taken as proportional to speed (assumed). Optical ports and fibre do not care about speed.
+    Prices follow the published table by speed, scaled so that at the catalogue's own speed they are
+    the catalogue's own; watts are taken as proportional to speed (assumed). Optical ports and fibre
+    do not care about speed.
 
     Raises
     ------
@@ -48,7 +52,10 @@ def at_speed(catalogue: Catalogue, gbps: float) -> Catalogue:
         If no part can have that speed.
     """
     if not 0 < gbps <= FASTEST_GBPS:
-        raise InputError(f"must be above 0 and at most {FASTEST_GBPS:,.0f} to be priced (got {gbps:g})", field="port_gbps")
+        raise InputError(
+            f"must be above 0 and at most {FASTEST_GBPS:,.0f} to be priced (got {gbps:g})",
+            field="port_gbps",
+        )
     if gbps == catalogue.port_gbps:
         return catalogue
     share = gbps / catalogue.port_gbps
@@ -85,7 +92,12 @@ def _listed(part: str, gbps: float) -> float:
 
 
 def cluster_bill(
-    fabric: str, cluster: Cluster, catalogue: Catalogue, *, equivalent_gbps: float | None = None, oversubscription: float = 1.0
+    fabric: str,
+    cluster: Cluster,
+    catalogue: Catalogue,
+    *,
+    equivalent_gbps: float | None = None,
+    oversubscription: float = 1.0,
 ) -> Bill | None:
     """Return what a fabric of the comparison costs for a cluster, NICs included; None for the ideal switch, which is not sold.
 
@@ -104,7 +116,10 @@ def cluster_bill(
         If the fabric is unknown.
     """
     if fabric not in BUILT_AS:
-        raise InputError(f"unknown fabric {fabric[:40]!r} (expected one of {', '.join(BUILT_AS)})", field="fabric")
+        raise InputError(
+            f"unknown fabric {fabric[:40]!r} (expected one of {', '.join(BUILT_AS)})",
+            field="fabric",
+        )
     links: float = cluster.servers * cluster.ports_per_server
     gbps = cluster.port_gbps
     counting = Counting(nics=True)
@@ -117,23 +132,29 @@ def cluster_bill(
         ports = links * (_BELOW + _ABOVE / max(1.0, oversubscription))
         counts = Counts(ports=ports, gpu_transceivers=links, switch_transceivers=ports)
     elif network == "topoopt_patch_panel":
-        counts = Counts(gpu_transceivers=links, patch_panel_ports=2 * links, one_by_two_switches=links)
+        counts = Counts(
+            gpu_transceivers=links, patch_panel_ports=2 * links, one_by_two_switches=links
+        )
     else:
         counts = Counts(gpu_transceivers=links, ocs_ports=links)
     return priced(network, links, counts, at_speed(catalogue, gbps), counting)
 
 
-def cost_equivalent_gbps(cluster: Cluster, catalogue: Catalogue, fabric: str = "scheduled") -> float:
+def cost_equivalent_gbps(
+    cluster: Cluster, catalogue: Catalogue, fabric: str = "scheduled"
+) -> float:
     """Return the speed of a fat-tree's one NIC a server at which it costs as much as the optical circuits (TopoOpt's d B').
 
-    The circuits: for each port a NIC, a transceiver and an optical-switch port, or with ``fabric="static"`` two ports of a
-    patch panel and a 1 x 2 switch (TopoOpt, NSDI 2023, section 5). The fat-tree: a NIC, five switch ports and six
-    transceivers a server. It may exceed what the circuits carry where packets are cheap.
+    The circuits: for each port a NIC, a transceiver and an optical-switch port, or with
+    ``fabric="static"`` two ports of a patch panel and a 1 x 2 switch (TopoOpt, NSDI 2023, section
+    5). The fat-tree: a NIC, five switch ports and six transceivers a server. It may exceed what the
+    circuits carry where packets are cheap.
 
     Raises
     ------
     InputError
-        If the fabric is none of circuits, or the catalogue's packet parts are free, so that any speed costs the same.
+        If the fabric is none of circuits, or the catalogue's packet parts are free, so that any
+        speed costs the same.
     """
     if BUILT_AS.get(fabric) not in OPTICAL:
         raise InputError(f"must be a fabric of circuits (got {shown(fabric)})", field="fabric")
@@ -154,7 +175,8 @@ def cost_equivalent_gbps(cluster: Cluster, catalogue: Catalogue, fabric: str = "
             "has packet switches, NICs and transceivers so cheap that any speed costs no more than the circuits",
             item=f"price catalogue {catalogue.name}",
         )
-    # The price rises with speed and is continuous; halving on a logarithmic axis ends after 60 steps at 10 digits.
+    # The price rises with speed and is continuous; halving on a logarithmic axis ends after 60
+    # steps at 10 digits.
     for _ in range(60):
         middle = (low * high) ** 0.5
         low, high = (middle, high) if packet_usd(middle) < aim else (low, middle)

@@ -30,7 +30,11 @@ class Question:
     def saving(self, mine: str, other: str, measure: str) -> float:
         """Return the share of ``other``'s cost (or power) that ``mine`` saves."""
         first, second = self.bill(mine), self.bill(other)
-        return saving(first.cost_usd, second.cost_usd) if measure == "cost" else saving(first.power_w, second.power_w)
+        return (
+            saving(first.cost_usd, second.cost_usd)
+            if measure == "cost"
+            else saving(first.power_w, second.power_w)
+        )
 
 
 def sizes_up_to(most_gpus: int, gpus_per_server: int, also: Iterable[int] = ()) -> tuple[int, ...]:
@@ -43,7 +47,9 @@ def sizes_up_to(most_gpus: int, gpus_per_server: int, also: Iterable[int] = ()) 
     return tuple(sorted(found))
 
 
-def curves(question: Question, sizes: Iterable[int], networks: Iterable[str] = NETWORKS) -> dict[str, list[Bill]]:
+def curves(
+    question: Question, sizes: Iterable[int], networks: Iterable[str] = NETWORKS
+) -> dict[str, list[Bill]]:
     """Return each network's bill at each cluster size; raises InputError where a size does not fill servers."""
     chosen = tuple(networks)
     found: dict[str, list[Bill]] = {network: [] for network in chosen}
@@ -57,7 +63,8 @@ def curves(question: Question, sizes: Iterable[int], networks: Iterable[str] = N
 class Swing:
     """One row of a tornado: the saving when one number or choice moves down, and when it moves up.
 
-    ``low`` and ``high`` are (what it moves to, in words; the saving there), None where it can move one way only.
+    ``low`` and ``high`` are (what it moves to, in words; the saving there), None where it can move
+    one way only.
     """
 
     name: str
@@ -90,7 +97,10 @@ def tornado(
         raise InputError(f"must be cost or power (got {shown(measure)})", field="measure")
     base = question.saving(mine, other, measure)
     rows = []
-    for row in (*_prices(question, mine, other, measure), *_choices(question, mine, other, measure)):
+    for row in (
+        *_prices(question, mine, other, measure),
+        *_choices(question, mine, other, measure),
+    ):
         values = [end[1] for end in (row.low, row.high) if end is not None]
         if any(abs(value - base) >= 0.0005 for value in values):
             rows.append((max(*values, base) - min(*values, base), row))
@@ -116,8 +126,12 @@ def _prices(question: Question, mine: str, other: str, measure: str) -> list[Swi
         ends = []
         for factor in (0.5, 2.0):
             value = getattr(part, field) * factor
-            changed = replace(question, catalogue=question.catalogue.changed({name: {field: value}}))
-            ends.append((_amount(value / part.ports, measure), changed.saving(mine, other, measure)))
+            changed = replace(
+                question, catalogue=question.catalogue.changed({name: {field: value}})
+            )
+            ends.append(
+                (_amount(value / part.ports, measure), changed.saving(mine, other, measure))
+            )
         if getattr(part, field) > 0:
             rows.append(Swing(f"{words} {word}", ends[0], ends[1]))
     return rows
@@ -132,32 +146,61 @@ def _choices(question: Question, mine: str, other: str, measure: str) -> list[Sw
 
     whole = counting.method == "whole-switches"
     ports, optics = counting.ocs_ports_per_gpu, counting.ocs_transceivers_per_gpu
-    at_switches = question.catalogue.switch_transceivers if counting.switch_transceivers is None else counting.switch_transceivers
+    at_switches = (
+        question.catalogue.switch_transceivers
+        if counting.switch_transceivers is None
+        else counting.switch_transceivers
+    )
     rows = [
         Swing(
             "Optical ports a GPU",
-            when(str(max(1, ports // 2)), ocs_ports_per_gpu=max(1, ports // 2)) if ports > 1 else None,
+            when(str(max(1, ports // 2)), ocs_ports_per_gpu=max(1, ports // 2))
+            if ports > 1
+            else None,
             when(str(min(64, 2 * ports)), ocs_ports_per_gpu=min(64, 2 * ports)),
         ),
         Swing(
             "Transceivers a GPU (optical)",
-            when(str(max(1, optics // 2)), ocs_transceivers_per_gpu=max(1, optics // 2)) if optics > 1 else None,
+            when(str(max(1, optics // 2)), ocs_transceivers_per_gpu=max(1, optics // 2))
+            if optics > 1
+            else None,
             when(str(min(64, 2 * optics)), ocs_transceivers_per_gpu=min(64, 2 * optics)),
         ),
         Swing(
-            "Switches counted", None, when("published" if whole else "whole", method="paper" if whole else "whole-switches")
+            "Switches counted",
+            None,
+            when("published" if whole else "whole", method="paper" if whole else "whole-switches"),
         ),
-        Swing("Transceivers at switches", None, when("none" if at_switches else "counted", switch_transceivers=not at_switches)),
-        Swing("NICs", None, when("not counted" if counting.nics else "counted", nics=not counting.nics)),
-        Swing("Fibre", None, when("not counted" if counting.fibre else "counted", fibre=not counting.fibre)),
-        Swing("Look-ahead", None, when("without" if counting.look_ahead else "with", look_ahead=not counting.look_ahead)),
+        Swing(
+            "Transceivers at switches",
+            None,
+            when("none" if at_switches else "counted", switch_transceivers=not at_switches),
+        ),
+        Swing(
+            "NICs",
+            None,
+            when("not counted" if counting.nics else "counted", nics=not counting.nics),
+        ),
+        Swing(
+            "Fibre",
+            None,
+            when("not counted" if counting.fibre else "counted", fibre=not counting.fibre),
+        ),
+        Swing(
+            "Look-ahead",
+            None,
+            when("without" if counting.look_ahead else "with", look_ahead=not counting.look_ahead),
+        ),
     ]
     if whole:
         rows.append(
             Swing(
                 "Spine over the rails",
                 None,
-                when("without" if counting.joined_rails else "with", joined_rails=not counting.joined_rails),
+                when(
+                    "without" if counting.joined_rails else "with",
+                    joined_rails=not counting.joined_rails,
+                ),
             )
         )
     return rows
@@ -192,10 +235,20 @@ class Running:
     years: float = 4.0
 
     def __post_init__(self) -> None:
-        for field, least, most in (("usd_per_kwh", 0.0, 100.0), ("pue", 1.0, 10.0), ("years", 0.1, 100.0)):
+        for field, least, most in (
+            ("usd_per_kwh", 0.0, 100.0),
+            ("pue", 1.0, 10.0),
+            ("years", 0.1, 100.0),
+        ):
             value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-                raise InputError(f"must be from {least:g} to {most:g} (got {shown(value)})", field=field)
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int | float)
+                or not least <= value <= most
+            ):
+                raise InputError(
+                    f"must be from {least:g} to {most:g} (got {shown(value)})", field=field
+                )
 
 
 @dataclass(frozen=True)

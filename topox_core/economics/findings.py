@@ -30,13 +30,16 @@ def most_gpus(question: Question, radix: int) -> int:
     return radix // question.counting.ocs_ports_per_gpu * question.counting.gpus_per_server
 
 
-def findings(question: Question, radix: int | None = None, switch: str = "the optical switch") -> tuple[Finding, ...]:
+def findings(
+    question: Question, radix: int | None = None, switch: str = "the optical switch"
+) -> tuple[Finding, ...]:
     """Return what does not hold for a question: too few ports, dearer optics, savings that are rounding.
 
     Parameters
     ----------
     radix
-        Ports of the largest optical switch to be had; None skips the question whether it can be built.
+        Ports of the largest optical switch to be had; None skips the question whether it can be
+        built.
     switch
         That switch in words.
 
@@ -72,11 +75,20 @@ def findings(question: Question, radix: int | None = None, switch: str = "the op
 
 def _dearer(question: Question) -> list[Finding]:
     """Say where photonic rails lose to whole packet switches, whichever counting is chosen."""
-    whole = replace(question, counting=replace(question.counting, method="whole-switches", joined_rails=False))
+    whole = replace(
+        question, counting=replace(question.counting, method="whole-switches", joined_rails=False)
+    )
     share = whole.saving("photonic_rails", "rail_only", "cost")
     if share < 0:
-        servers, ports = question.gpus // question.counting.gpus_per_server, question.catalogue.part("packet_switch").ports
-        why = f": one {ports}-port packet switch a rail joins all {servers} servers" if servers <= ports else ""
+        servers, ports = (
+            question.gpus // question.counting.gpus_per_server,
+            question.catalogue.part("packet_switch").ports,
+        )
+        why = (
+            f": one {ports}-port packet switch a rail joins all {servers} servers"
+            if servers <= ports
+            else ""
+        )
         return [
             Finding(
                 WARNING,

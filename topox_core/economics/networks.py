@@ -45,10 +45,11 @@ class Counting:
     gpus_per_server
         GPUs of one server (of one scale-up domain), each on a rail of its own.
     method
-        ``paper``: fractional radix, the formulas of Opus's artifact. ``whole-switches``: switches of the catalogue's
-        radix bought whole, no more tiers than needed.
+        ``paper``: fractional radix, the formulas of Opus's artifact. ``whole-switches``: switches
+        of the catalogue's radix bought whole, no more tiers than needed.
     nics, fibre
-        Whether NICs and fibre are on the bill; the paper leaves them out, for they are much the same everywhere.
+        Whether NICs and fibre are on the bill; the paper leaves them out, for they are much the
+        same everywhere.
     fibre_m_per_link
         Metres of fibre a link, where fibre counts (assumed).
     ocs_ports_per_gpu
@@ -58,9 +59,11 @@ class Counting:
     switch_transceivers
         Whether packet-switch ports carry transceivers; None: as the catalogue says.
     joined_rails
-        With whole switches only: whether rails are joined by a spine. The paper's formula always joins them.
+        With whole switches only: whether rails are joined by a spine. The paper's formula always
+        joins them.
     look_ahead
-        TopoOpt's patch panel: two panel ports and a 1 x 2 switch an interface, so that the next job can be wired meanwhile.
+        TopoOpt's patch panel: two panel ports and a 1 x 2 switch an interface, so that the next job
+        can be wired meanwhile.
 
     Raises
     ------
@@ -81,14 +84,29 @@ class Counting:
 
     def __post_init__(self) -> None:
         if self.method not in COUNTINGS:
-            raise InputError(f"must be one of {', '.join(COUNTINGS)} (got {shown(self.method)})", field="counting")
-        for field, most in (("gpus_per_server", 4_096), ("ocs_ports_per_gpu", 64), ("ocs_transceivers_per_gpu", 64)):
+            raise InputError(
+                f"must be one of {', '.join(COUNTINGS)} (got {shown(self.method)})",
+                field="counting",
+            )
+        for field, most in (
+            ("gpus_per_server", 4_096),
+            ("ocs_ports_per_gpu", 64),
+            ("ocs_transceivers_per_gpu", 64),
+        ):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-                raise InputError(f"must be a whole number from 1 to {most:,} (got {shown(value)})", field=field)
+                raise InputError(
+                    f"must be a whole number from 1 to {most:,} (got {shown(value)})", field=field
+                )
         metres = self.fibre_m_per_link
-        if isinstance(metres, bool) or not isinstance(metres, int | float) or not 0 <= metres <= 100_000:
-            raise InputError(f"must be from 0 to 100,000 (got {shown(metres)})", field="fibre_m_per_link")
+        if (
+            isinstance(metres, bool)
+            or not isinstance(metres, int | float)
+            or not 0 <= metres <= 100_000
+        ):
+            raise InputError(
+                f"must be from 0 to 100,000 (got {shown(metres)})", field="fibre_m_per_link"
+            )
 
 
 @dataclass(frozen=True)
@@ -157,9 +175,14 @@ def check_size(gpus: int, counting: Counting) -> int:
         If the GPUs do not fill whole servers, or are absurdly many.
     """
     if isinstance(gpus, bool) or not isinstance(gpus, int) or not 1 <= gpus <= MOST_GPUS:
-        raise InputError(f"must be a whole number from 1 to {MOST_GPUS:,} (got {shown(gpus)})", field="gpus")
+        raise InputError(
+            f"must be a whole number from 1 to {MOST_GPUS:,} (got {shown(gpus)})", field="gpus"
+        )
     if gpus % counting.gpus_per_server:
-        raise InputError(f"must be a multiple of the {counting.gpus_per_server} GPUs of a server (got {gpus})", field="gpus")
+        raise InputError(
+            f"must be a multiple of the {counting.gpus_per_server} GPUs of a server (got {gpus})",
+            field="gpus",
+        )
     return gpus // counting.gpus_per_server
 
 
@@ -174,8 +197,9 @@ def fat_tree(gpus: int, counting: Counting, radix: int) -> Counts:
 def rail_optimized(gpus: int, counting: Counting, radix: int) -> Counts:
     """Count rails joined by a spine.
 
-    Paper: ``k = round(sqrt(4 S))``, ``2 floor(S / floor(k/2))`` switches a rail and ``floor(g S / k)`` in the spine. Whole
-    switches: one Clos a rail, joined only where :attr:`Counting.joined_rails` asks for it.
+    Paper: ``k = round(sqrt(4 S))``, ``2 floor(S / floor(k/2))`` switches a rail and ``floor(g S /
+    k)`` in the spine. Whole switches: one Clos a rail, joined only where
+    :attr:`Counting.joined_rails` asks for it.
     """
     each = counting.gpus_per_server
     servers = gpus // each
@@ -191,14 +215,18 @@ def rail_only(gpus: int, counting: Counting, radix: int) -> Counts:
     """Count rails that nothing joins: three ports and four transceivers a GPU, or one Clos of whole switches a rail."""
     if counting.method == "whole-switches":
         switches, used = clos(gpus // counting.gpus_per_server, radix)
-        return _electrical(gpus, counting.gpus_per_server * switches, counting.gpus_per_server * used)
+        return _electrical(
+            gpus, counting.gpus_per_server * switches, counting.gpus_per_server * used
+        )
     return _electrical(gpus, 0, 3 * gpus, ports=True)
 
 
 def photonic_rails(gpus: int, counting: Counting, radix: int) -> Counts:  # noqa: ARG001 (one shape for all networks)
     """Count rails of optical switches: two switch ports and one transceiver a GPU, as the paper does."""
     optics = gpus * counting.ocs_transceivers_per_gpu
-    return Counts(gpu_transceivers=optics, links=optics, ocs_ports=gpus * counting.ocs_ports_per_gpu)
+    return Counts(
+        gpu_transceivers=optics, links=optics, ocs_ports=gpus * counting.ocs_ports_per_gpu
+    )
 
 
 def topoopt_ocs(gpus: int, counting: Counting, radix: int) -> Counts:  # noqa: ARG001
@@ -233,7 +261,8 @@ _LIMIT_PORTS = {"fat_tree": 5, "rail_optimized": 5, "rail_only": 3}
 def clos(endpoints: int, radix: int) -> tuple[int, int]:
     """Return the whole switches and the used ports of a non-blocking Clos with as few tiers as it takes.
 
-    One switch while it has the ports; else ``t`` tiers of ``ceil(n / (radix/2))`` leaves each, the top of half as many.
+    One switch while it has the ports; else ``t`` tiers of ``ceil(n / (radix/2))`` leaves each, the
+    top of half as many.
     """
     if endpoints <= radix:
         return 1, endpoints
@@ -257,7 +286,11 @@ def _joined(servers: int, rails: int, radix: int) -> tuple[int, int]:
 
 def _electrical(gpus: int, switches: int, used: int, *, ports: bool = False) -> Counts:
     return Counts(
-        ports=used if ports else 0, switches=switches, gpu_transceivers=gpus, switch_transceivers=used, links=(gpus + used) / 2
+        ports=used if ports else 0,
+        switches=switches,
+        gpu_transceivers=gpus,
+        switch_transceivers=used,
+        links=(gpus + used) / 2,
     )
 
 
@@ -271,14 +304,20 @@ def bill(network: str, gpus: int, catalogue: Catalogue, counting: Counting | Non
     """
     counting = counting or Counting()
     if network not in _COUNTERS:
-        raise InputError(f"unknown network {network[:40]!r} (expected one of {', '.join(NETWORKS)})", field="network")
+        raise InputError(
+            f"unknown network {network[:40]!r} (expected one of {', '.join(NETWORKS)})",
+            field="network",
+        )
     check_size(gpus, counting)
     counts = _COUNTERS[network](gpus, counting, catalogue.part("packet_switch").ports)
     return priced(network, gpus, counts, catalogue, counting)
 
 
 def bills(
-    gpus: int, catalogue: Catalogue, counting: Counting | None = None, networks: Iterable[str] = NETWORKS
+    gpus: int,
+    catalogue: Catalogue,
+    counting: Counting | None = None,
+    networks: Iterable[str] = NETWORKS,
 ) -> dict[str, Bill]:
     """Return the bills of several networks for the same GPUs; raises InputError as :func:`bill` does."""
     return {network: bill(network, gpus, catalogue, counting) for network in networks}
@@ -292,19 +331,31 @@ def limit_per_gpu(network: str, catalogue: Catalogue, counting: Counting | None 
     return priced(network, 1, counts, catalogue, counting)
 
 
-def priced(network: str, gpus: float, counts: Counts, catalogue: Catalogue, counting: Counting) -> Bill:
+def priced(
+    network: str, gpus: float, counts: Counts, catalogue: Catalogue, counting: Counting
+) -> Bill:
     """Return counts as a bill; lines that count nothing are left out."""
-    at_switches = catalogue.switch_transceivers if counting.switch_transceivers is None else counting.switch_transceivers
+    at_switches = (
+        catalogue.switch_transceivers
+        if counting.switch_transceivers is None
+        else counting.switch_transceivers
+    )
     switch = catalogue.part("packet_switch")
     amounts: list[tuple[str, float, float, float]] = [
         ("packet_port", counts.ports, switch.port_usd, switch.port_w),
         ("packet_switch", counts.switches, switch.price_usd, switch.power_w),
-        _of("transceiver", counts.gpu_transceivers + (counts.switch_transceivers if at_switches else 0), catalogue),
+        _of(
+            "transceiver",
+            counts.gpu_transceivers + (counts.switch_transceivers if at_switches else 0),
+            catalogue,
+        ),
         _of("ocs_port", counts.ocs_ports, catalogue),
         _of("patch_panel_port", counts.patch_panel_ports, catalogue),
         _of("one_by_two_switch", counts.one_by_two_switches, catalogue),
         _of("nic", gpus if counting.nics else 0, catalogue),
-        _of("fibre_m", counts.links * counting.fibre_m_per_link if counting.fibre else 0, catalogue),
+        _of(
+            "fibre_m", counts.links * counting.fibre_m_per_link if counting.fibre else 0, catalogue
+        ),
     ]
     return Bill(network, gpus, tuple(Line(*amount) for amount in amounts if amount[1] > 0))
 

@@ -64,27 +64,49 @@ class Part:
 
     def __post_init__(self) -> None:
         if self.id not in PARTS:
-            raise InputError(unknown(self.id, PARTS, "part"), item=f"part {printable(str(self.id))}")
+            raise InputError(
+                unknown(self.id, PARTS, "part"), item=f"part {printable(str(self.id))}"
+            )
         for field, most in (("price_usd", MOST_USD), ("power_w", MOST_W)):
             value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int | float)
+                or not math.isfinite(value)
+            ):
                 raise self._wrong(f"must be a finite number (got {shown(value)})", field)
             if not 0 <= value <= most:
                 raise self._wrong(f"must be from 0 to {most:,.0f} (got {value:g})", field)
             object.__setattr__(self, field, float(value))
         for field in ("price_from", "power_from"):
             if getattr(self, field) not in PROVENANCES:
-                raise self._wrong(f"must be one of {', '.join(PROVENANCES)} (got {shown(getattr(self, field))})", field)
+                raise self._wrong(
+                    f"must be one of {', '.join(PROVENANCES)} (got {shown(getattr(self, field))})",
+                    field,
+                )
         least, most_ports = (4, MOST_PORTS) if self.id == "packet_switch" else (1, 1)
-        if isinstance(self.ports, bool) or not isinstance(self.ports, int) or not least <= self.ports <= most_ports:
-            expected = f"a whole number from 4 to {MOST_PORTS:,}" if most_ports > 1 else "1: only a packet switch has more"
+        if (
+            isinstance(self.ports, bool)
+            or not isinstance(self.ports, int)
+            or not least <= self.ports <= most_ports
+        ):
+            expected = (
+                f"a whole number from 4 to {MOST_PORTS:,}"
+                if most_ports > 1
+                else "1: only a packet switch has more"
+            )
             raise self._wrong(f"must be {expected} (got {shown(self.ports)})", "ports")
         if self.ports % 2 and self.ports > 1:
-            raise self._wrong(f"must be even: a Clos tier points half its ports up (got {self.ports})", "ports")
+            raise self._wrong(
+                f"must be even: a Clos tier points half its ports up (got {self.ports})", "ports"
+            )
         for field in ("name", "source"):
             text = getattr(self, field)
             if not isinstance(text, str) or len(text) > MOST_TEXT or not text.isprintable():
-                raise self._wrong(f"must be printable text of at most {MOST_TEXT} characters (got {shown(text)})", field)
+                raise self._wrong(
+                    f"must be printable text of at most {MOST_TEXT} characters (got {shown(text)})",
+                    field,
+                )
 
     def _wrong(self, problem: str, field: str) -> InputError:
         return InputError(problem, item=f"part {self.id}", field=field)
@@ -111,7 +133,8 @@ class Catalogue:
     port_gbps
         Speed of the transceivers, NICs and packet ports, in Gbit/s.
     switch_transceivers
-        Whether packet-switch ports need transceivers of their own (the authors' GB200 count has none there).
+        Whether packet-switch ports need transceivers of their own (the authors' GB200 count has
+        none there).
 
     Raises
     ------
@@ -132,13 +155,25 @@ class Catalogue:
                 problem = "is missing" if name not in ids else "is in the catalogue twice"
                 raise InputError(problem, item=f"part {name}")
         order = list(PARTS)
-        object.__setattr__(self, "parts", tuple(sorted(self.parts, key=lambda part: order.index(part.id))))
+        object.__setattr__(
+            self, "parts", tuple(sorted(self.parts, key=lambda part: order.index(part.id)))
+        )
         speed = self.port_gbps
         if isinstance(speed, bool) or not isinstance(speed, int | float) or not 0 < speed <= 1e6:
-            raise InputError(f"must be a number above 0 and at most 1,000,000 Gbit/s (got {shown(speed)})", field="port_gbps")
+            raise InputError(
+                f"must be a number above 0 and at most 1,000,000 Gbit/s (got {shown(speed)})",
+                field="port_gbps",
+            )
         object.__setattr__(self, "port_gbps", float(speed))
-        if not isinstance(self.name, str) or len(self.name) > MOST_TEXT or not self.name.isprintable():
-            raise InputError(f"must be printable text of at most {MOST_TEXT} characters (got {shown(self.name)})", field="name")
+        if (
+            not isinstance(self.name, str)
+            or len(self.name) > MOST_TEXT
+            or not self.name.isprintable()
+        ):
+            raise InputError(
+                f"must be printable text of at most {MOST_TEXT} characters (got {shown(self.name)})",
+                field="name",
+            )
 
     def part(self, name: str) -> Part:
         """Return a part by its id."""
@@ -161,7 +196,9 @@ class Catalogue:
                 raise InputError(unknown(name, PARTS, "part"), item=f"part {printable(str(name))}")
             for key in values:
                 if key not in known:
-                    raise InputError(unknown(key, sorted(known)), item=f"part {name}", field=printable(str(key)))
+                    raise InputError(
+                        unknown(key, sorted(known)), item=f"part {name}", field=printable(str(key))
+                    )
             parts[name] = _retold(parts[name], values)
         return replace(self, parts=tuple(parts.values()))
 
@@ -169,7 +206,9 @@ class Catalogue:
     def digest(self) -> str:
         """SHA-256 of the canonical JSON bytes of everything that a bill depends on."""
         told = [[p.id, p.price_usd, p.power_w, p.ports] for p in self.parts]
-        return hashlib.sha256(json.dumps([told, self.port_gbps, self.switch_transceivers]).encode()).hexdigest()
+        return hashlib.sha256(
+            json.dumps([told, self.port_gbps, self.switch_transceivers]).encode()
+        ).hexdigest()
 
 
 def _retold(part: Part, values: Mapping[str, Any]) -> Part:

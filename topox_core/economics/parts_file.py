@@ -8,7 +8,16 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from topox_core.border import Findings, check_header, json_object, printable, shown, told, unknown, unpacked
+from topox_core.border import (
+    Findings,
+    check_header,
+    json_object,
+    printable,
+    shown,
+    told,
+    unknown,
+    unpacked,
+)
 from topox_core.economics.parts import PARTS, Catalogue, as_records
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
 from topox_core.errors import InputError
@@ -53,24 +62,39 @@ def load_parts(data: bytes, file: str) -> Catalogue:
     Raises
     ------
     InputError
-        If the file cannot be used, names an unknown part, or has a negative figure; one line names file, part and field.
+        If the file cannot be used, names an unknown part, or has a negative figure; one line names
+        file, part and field.
     """
     file = printable(file, 200) if file else "parts"
     record = json_object(unpacked(data, file), file)
     check_header(record, FORMAT, VERSION, file)
-    values = _validated({key: value for key, value in record.items() if key not in ("format", "version")}, file)
+    values = _validated(
+        {key: value for key, value in record.items() if key not in ("format", "version")}, file
+    )
     if values.based_on not in PRICE_SETS:
-        raise InputError(f"must be one of {', '.join(PRICE_SETS)} (got {shown(values.based_on)})", file=file, field="based_on")
+        raise InputError(
+            f"must be one of {', '.join(PRICE_SETS)} (got {shown(values.based_on)})",
+            file=file,
+            field="based_on",
+        )
     base = PRICE_SETS[values.based_on]
     figures: dict[str, dict[str, Any]] = {}
     for number, part in enumerate(values.parts, start=1):
         if part.id not in PARTS:
-            raise InputError(unknown(part.id, PARTS, "part"), file=file, item=f"part {number}", field="id")
+            raise InputError(
+                unknown(part.id, PARTS, "part"), file=file, item=f"part {number}", field="id"
+            )
         if part.id in figures:
             raise InputError("is in the file twice", file=file, item=f"part {part.id}")
-        figures[part.id] = {key: value for key, value in part.model_dump(exclude_none=True).items() if key != "id"}
+        figures[part.id] = {
+            key: value for key, value in part.model_dump(exclude_none=True).items() if key != "id"
+        }
     changes: dict[str, Any] = {"name": values.name or base.name}
-    changes |= {key: value for key in ("port_gbps", "switch_transceivers") if (value := getattr(values, key)) is not None}
+    changes |= {
+        key: value
+        for key in ("port_gbps", "switch_transceivers")
+        if (value := getattr(values, key)) is not None
+    }
     try:
         return replace(base.changed(figures), **changes)
     except InputError as error:
@@ -86,8 +110,16 @@ def _validated(body: dict[str, Any], file: str) -> _FileRecord:
             place = entry["loc"]
             inside = len(place) > 1 and place[0] == "parts"
             item = _named(body, place[1]) if inside else ""
-            field = printable(str(place[2])) if len(place) > 2 else "" if inside else printable(str(place[0]))
-            findings.add(told(entry, _PART_KEYS if len(place) > 2 else _KEYS), item=item, field=field)
+            field = (
+                printable(str(place[2]))
+                if len(place) > 2
+                else ""
+                if inside
+                else printable(str(place[0]))
+            )
+            findings.add(
+                told(entry, _PART_KEYS if len(place) > 2 else _KEYS), item=item, field=field
+            )
         raise findings.error() from None
 
 
@@ -138,16 +170,26 @@ def with_edits(base: Catalogue, words: str) -> Catalogue:
         try:
             name, price, power = pieces[0], float(pieces[1]), float(pieces[2])
         except (IndexError, ValueError):
-            raise InputError(f"must be part:dollars:watts, separated by commas (got {shown(one)})", field="cost_parts") from None
+            raise InputError(
+                f"must be part:dollars:watts, separated by commas (got {shown(one)})",
+                field="cost_parts",
+            ) from None
         # A link rounds to nine digits: what only differs by that is not an edit.
         part = next((part for part in base.parts if part.id == name), None)
-        same = part is not None and (f"{part.price_usd:.9g}", f"{part.power_w:.9g}") == (f"{price:.9g}", f"{power:.9g}")
+        same = part is not None and (f"{part.price_usd:.9g}", f"{part.power_w:.9g}") == (
+            f"{price:.9g}",
+            f"{power:.9g}",
+        )
         figures[name] = (
             {}
             if same
             else {
-                "price_usd": part.price_usd if part and f"{part.price_usd:.9g}" == f"{price:.9g}" else price,
-                "power_w": part.power_w if part and f"{part.power_w:.9g}" == f"{power:.9g}" else power,
+                "price_usd": part.price_usd
+                if part and f"{part.price_usd:.9g}" == f"{price:.9g}"
+                else price,
+                "power_w": part.power_w
+                if part and f"{part.power_w:.9g}" == f"{power:.9g}"
+                else power,
             }
         )
     return base.changed(figures)

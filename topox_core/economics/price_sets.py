@@ -10,18 +10,38 @@ _FS = "vendor list FS, cited by the Opus artifact; not checked again"
 _POLATIS = "port price as in TopoOpt, reprinted in MixNet Table 4; 75 W over 192 ports, Polatis 6000N data sheet"
 
 
-def _transceiver(name: str, price_usd: float, power_w: float, source: str, price_from: str = "vendor list") -> Part:
+def _transceiver(
+    name: str, price_usd: float, power_w: float, source: str, price_from: str = "vendor list"
+) -> Part:
     return Part("transceiver", name, price_usd, power_w, price_from, "vendor list", source)
 
 
 _XDR4 = _transceiver("400G XDR4 transceiver", 219.0, 10.0, f"FS 110530; {_FS}")
 _TH4 = Part(
-    "packet_switch", "Packet switch, 64 x 400G", 37_299.0, 2_524.0, "vendor list", "vendor list", f"FS N9510-64D; {_FS}", 64
+    "packet_switch",
+    "Packet switch, 64 x 400G",
+    37_299.0,
+    2_524.0,
+    "vendor list",
+    "vendor list",
+    f"FS N9510-64D; {_FS}",
+    64,
 )
-# The parts that no set of the Opus artifact prices; MixNet's are used, and its watts are not printed.
+# The parts that no set of the Opus artifact prices; MixNet's are used, and its watts are not
+# printed.
 _OTHERS = (
-    Part("ocs_port", "Optical switch port", 520.0, 75.0 / 192.0, "published", "vendor list", _POLATIS),
-    Part("patch_panel_port", "Patch-panel port", 100.0, 0.0, "published", "assumed", f"{_MIXNET}; passive, moved by a robot"),
+    Part(
+        "ocs_port", "Optical switch port", 520.0, 75.0 / 192.0, "published", "vendor list", _POLATIS
+    ),
+    Part(
+        "patch_panel_port",
+        "Patch-panel port",
+        100.0,
+        0.0,
+        "published",
+        "assumed",
+        f"{_MIXNET}; passive, moved by a robot",
+    ),
     Part(
         "one_by_two_switch",
         "1 x 2 optical switch",
@@ -31,16 +51,36 @@ _OTHERS = (
         "assumed",
         "TopoOpt (NSDI 2023) cost table, recalled; latches, so burns nothing while it rests",
     ),
-    Part("nic", "400G NIC", 1_499.0, 25.0, "published", "assumed", f"{_MIXNET}; about 25 W is assumed"),
-    Part("fibre_m", "Fibre", 0.3, 0.0, "published", "assumed", "cost calculator that came with MixNet; passive"),
+    Part(
+        "nic",
+        "400G NIC",
+        1_499.0,
+        25.0,
+        "published",
+        "assumed",
+        f"{_MIXNET}; about 25 W is assumed",
+    ),
+    Part(
+        "fibre_m",
+        "Fibre",
+        0.3,
+        0.0,
+        "published",
+        "assumed",
+        "cost calculator that came with MixNet; passive",
+    ),
 )
 
 PRICE_SETS: dict[str, Catalogue] = {
-    "opus-v1": Catalogue("Opus artifact, 400G (FS list)", (_XDR4, _TH4, *_OTHERS), based_on="opus-v1"),
+    "opus-v1": Catalogue(
+        "Opus artifact, 400G (FS list)", (_XDR4, _TH4, *_OTHERS), based_on="opus-v1"
+    ),
     "mixnet": Catalogue(
         "MixNet Table 4, 400G",
         (
-            _transceiver("400G transceiver", 659.0, 10.0, f"{_MIXNET}; watts of FS 110530", "published"),
+            _transceiver(
+                "400G transceiver", 659.0, 10.0, f"{_MIXNET}; watts of FS 110530", "published"
+            ),
             Part(
                 "packet_switch",
                 "Packet switch, 64 x 400G",
@@ -75,7 +115,15 @@ PRICE_SETS: dict[str, Catalogue] = {
                 144,
             ),
             *_OTHERS[:3],
-            Part("nic", "800G NIC", 2_248.0, 45.0, "published", "assumed", "MixNet's calculator, 800G; watts assumed"),
+            Part(
+                "nic",
+                "800G NIC",
+                2_248.0,
+                45.0,
+                "published",
+                "assumed",
+                "MixNet's calculator, 800G; watts assumed",
+            ),
             _OTHERS[4],
         ),
         port_gbps=800.0,
@@ -95,5 +143,8 @@ def price_set(name: str) -> Catalogue:
         If there is none of that name.
     """
     if name not in PRICE_SETS:
-        raise InputError(f"unknown price set {name[:40]!r} (expected one of {', '.join(PRICE_SETS)})", field="prices")
+        raise InputError(
+            f"unknown price set {name[:40]!r} (expected one of {', '.join(PRICE_SETS)})",
+            field="prices",
+        )
     return PRICE_SETS[name]

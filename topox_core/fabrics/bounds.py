@@ -49,7 +49,9 @@ class Loads:
 def device_loads(graph: TransferGraph, cluster: Cluster) -> Loads:
     """Return the compute time on each (server, device) that holds one task at a time."""
     compute = np.flatnonzero((graph.kind == COMPUTE) & (graph.duration_ms > 0))
-    code = graph.server[compute].astype(np.int64) * cluster.devices_per_server + graph.device[compute]
+    code = (
+        graph.server[compute].astype(np.int64) * cluster.devices_per_server + graph.device[compute]
+    )
     unique, number = np.unique(code, return_inverse=True)
     node = compute[np.argsort(number, kind="stable")].astype(np.int32)
     ptr = np.zeros(len(unique) + 1, np.int32)
@@ -84,14 +86,23 @@ def lower_bound(graph: TransferGraph, length_ms: FloatArray, loads: Sequence[Loa
     best = _critical_path(graph, length_ms, head, tail)
     for shared in loads:
         which, bound_ms, first, last = load.largest_load(
-            shared.ptr, head[shared.node], shared.work_ms, tail[shared.node] + shared.after_ms, THRESHOLDS)
+            shared.ptr,
+            head[shared.node],
+            shared.work_ms,
+            tail[shared.node] + shared.after_ms,
+            THRESHOLDS,
+        )
         # A load that equals the path by another way of adding up is no better than the path.
         if which >= 0 and bound_ms > best.ms * (1 + 1e-12):
-            best = Bound(bound_ms, f"{shared.name(which)} between {first:.6g} and {bound_ms - last:.6g} ms")
+            best = Bound(
+                bound_ms, f"{shared.name(which)} between {first:.6g} and {bound_ms - last:.6g} ms"
+            )
     return best
 
 
-def _critical_path(graph: TransferGraph, length: FloatArray, head: FloatArray, tail: FloatArray) -> Bound:
+def _critical_path(
+    graph: TransferGraph, length: FloatArray, head: FloatArray, tail: FloatArray
+) -> Bound:
     through = head + length + tail
     longest = float(through.max())
     on_path = np.flatnonzero(through >= longest * (1 - 1e-12))
@@ -99,12 +110,12 @@ def _critical_path(graph: TransferGraph, length: FloatArray, head: FloatArray, t
     succ_ptr, succ_idx = graph.successors
     path = [j]
     while True:
-        before = graph.pred_idx[graph.pred_ptr[path[0]]:graph.pred_ptr[path[0] + 1]]
+        before = graph.pred_idx[graph.pred_ptr[path[0]] : graph.pred_ptr[path[0] + 1]]
         if not len(before):
             break
         path.insert(0, int(before[np.argmax(head[before] + length[before])]))
     while True:
-        after = succ_idx[succ_ptr[path[-1]]:succ_ptr[path[-1] + 1]]
+        after = succ_idx[succ_ptr[path[-1]] : succ_ptr[path[-1] + 1]]
         if not len(after):
             break
         path.append(int(after[np.argmax(length[after] + tail[after])]))

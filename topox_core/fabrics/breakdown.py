@@ -16,16 +16,17 @@ EPS_MS = 1e-6
 def breakdown(execution: Execution, exclusive_devices: bool = True) -> Breakdown:
     """Return compute, exposed transfer, dark and waiting time along the chain that sets the iteration.
 
-    The chain runs back from the last end. Every node is followed by what it waited for and what ended
-    last: a predecessor, the task before it on its device, or the circuit before its own on one of its
-    two ports. From there to its start, the part in which its circuit was being set up is dark, and
-    the rest is waiting. So dark time that hides behind other work on the chain does not count, and
-    the four add up to the iteration.
+    The chain runs back from the last end. Every node is followed by what it waited for and what
+    ended last: a predecessor, the task before it on its device, or the circuit before its own on
+    one of its two ports. From there to its start, the part in which its circuit was being set up is
+    dark, and the rest is waiting. So dark time that hides behind other work on the chain does not
+    count, and the four add up to the iteration.
 
     Parameters
     ----------
     execution
-        Of any fabric; where circuits say nothing (packet fabrics, static circuits) there is no dark time.
+        Of any fabric; where circuits say nothing (packet fabrics, static circuits) there is no dark
+        time.
     exclusive_devices
         Whether a task may have waited for its device.
     """
@@ -60,18 +61,24 @@ def _latest(execution: Execution, node: int, start: FloatArray, before: NDArray[
     if start[node] <= EPS_MS:
         return -1
     best = -1
-    for other in graph.pred_idx[graph.pred_ptr[node]:graph.pred_ptr[node + 1]].tolist():
+    for other in graph.pred_idx[graph.pred_ptr[node] : graph.pred_ptr[node + 1]].tolist():
         if best < 0 or end[other] > end[best]:
             best = other
     for other in before[:, node].tolist():
         # Starting strictly earlier keeps the chain from turning in a circle.
-        if other >= 0 and start[other] < start[node] and end[other] <= start[node] + EPS_MS and (
-                best < 0 or end[other] > end[best] + EPS_MS):
+        if (
+            other >= 0
+            and start[other] < start[node]
+            and end[other] <= start[node] + EPS_MS
+            and (best < 0 or end[other] > end[best] + EPS_MS)
+        ):
             best = other
     return best
 
 
-def _waited_for(execution: Execution, exclusive_devices: bool) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
+def _waited_for(
+    execution: Execution, exclusive_devices: bool
+) -> tuple[FloatArray, FloatArray, NDArray[np.int64]]:
     """Return when each node began to work, when its circuit began to be set up, and who was before it.
 
     The rows of the last: on its device, on its out-port, on its in-port; -1 where nobody was.
@@ -81,7 +88,10 @@ def _waited_for(execution: Execution, exclusive_devices: bool) -> tuple[FloatArr
     before = np.full((3, len(graph)), -1, np.int64)
     if exclusive_devices:
         held = np.flatnonzero((graph.kind == COMPUTE) & (execution.end_ms > execution.start_ms))
-        device = graph.server[held].astype(np.int64) * execution.cluster.devices_per_server + graph.device[held]
+        device = (
+            graph.server[held].astype(np.int64) * execution.cluster.devices_per_server
+            + graph.device[held]
+        )
         _previous(held, device, execution.start_ms[held], before[0])
     if len(circuits):
         first = _first_rows(circuits)
@@ -100,13 +110,17 @@ def _first_rows(circuits: Circuits) -> NDArray[np.int64]:
     return order[np.concatenate(([True], node[1:] != node[:-1]))].astype(np.int64)
 
 
-def _previous(node: NDArray[np.intp], lane: NDArray[np.int64], start: FloatArray, before: NDArray[np.int64]) -> None:
+def _previous(
+    node: NDArray[np.intp], lane: NDArray[np.int64], start: FloatArray, before: NDArray[np.int64]
+) -> None:
     order = np.lexsort((start, lane))
     same = lane[order][1:] == lane[order][:-1]
     before[node[order][1:][same]] = node[order][:-1][same]
 
 
-def _previous_circuit(circuits: Circuits, port: NDArray[np.int64], first: NDArray[np.int64], before: NDArray[np.int64]) -> None:
+def _previous_circuit(
+    circuits: Circuits, port: NDArray[np.int64], first: NDArray[np.int64], before: NDArray[np.int64]
+) -> None:
     """Enter for each transfer whose circuit the port held before the transfer's first one."""
     order = np.lexsort((circuits.start_ms, port))
     same = port[order][1:] == port[order][:-1]

@@ -1,8 +1,8 @@
 """Calls in child processes behind the interface of ``concurrent.futures``.
 
-``multiprocessing`` would run a page's script again in each child, so children are plain
-``python -m topox_core.fabrics.call_worker`` processes: calls go down a pipe and answers come back up,
-pickled, each behind its length. Only this package's own processes are at the two ends.
+``multiprocessing`` would run a page's script again in each child, so children are plain ``python -m
+topox_core.fabrics.call_worker`` processes: calls go down a pipe and answers come back up, pickled,
+each behind its length. Only this package's own processes are at the two ends.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ class ChildProcesses(concurrent.futures.Executor):
         with self._lock:
             return tuple(process.pid for process in self._running.values())
 
-    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> concurrent.futures.Future[R]:
+    def submit(
+        self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs
+    ) -> concurrent.futures.Future[R]:
         """Return the future of a call; its exception is :class:`WorkerDied` if the child ends meanwhile."""
         future: concurrent.futures.Future[R] = concurrent.futures.Future()
         call = pickle.dumps((fn, args, kwargs))
@@ -67,7 +69,12 @@ class ChildProcesses(concurrent.futures.Executor):
                 raise RuntimeError("these child processes were shut down")
             self._calls.put((future, call))
             if len(self._threads) < self.workers:
-                thread = threading.Thread(target=self._serve, args=(len(self._threads),), daemon=True, name="child process")
+                thread = threading.Thread(
+                    target=self._serve,
+                    args=(len(self._threads),),
+                    daemon=True,
+                    name="child process",
+                )
                 self._threads.append(thread)
                 thread.start()
         return future
@@ -109,7 +116,9 @@ class ChildProcesses(concurrent.futures.Executor):
             if not future.set_running_or_notify_cancel():
                 continue
             if self._killed.is_set() or deaths >= DEATHS:
-                future.set_exception(WorkerDied("no process was left to run it" if deaths else "it was cancelled"))
+                future.set_exception(
+                    WorkerDied("no process was left to run it" if deaths else "it was cancelled")
+                )
                 continue
             try:
                 child = child or self._started(number)
@@ -129,8 +138,11 @@ class ChildProcesses(concurrent.futures.Executor):
 
     def _started(self, number: int) -> subprocess.Popen[bytes]:
         child = subprocess.Popen(
-            [sys.executable, "-m", "topox_core.fabrics.call_worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            env=_environment())
+            [sys.executable, "-m", "topox_core.fabrics.call_worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=_environment(),
+        )
         with self._lock:
             self._running[number] = child
         if self._killed.is_set():  # killed between the question and the start

@@ -16,9 +16,9 @@ from topox_core.schedule.reduction import durations_ms
 def circuit_bound(graph: TransferGraph, cluster: Cluster, exclusive_devices: bool = True) -> Bound:
     """Return a bound that no order of transfers on whole circuits can beat, and what binds.
 
-    The best of the critical path, every device's load, and every server's port load, each unrounded.
-    Only the first circuit of a port stands before the iteration begins, so c ports that serve P pairs
-    change at least P - c times, each time dark for the reconfiguration delay.
+    The best of the critical path, every device's load, and every server's port load, each
+    unrounded. Only the first circuit of a port stands before the iteration begins, so c ports that
+    serve P pairs change at least P - c times, each time dark for the reconfiguration delay.
 
     Parameters
     ----------
@@ -48,22 +48,31 @@ def port_loads(graph: TransferGraph, cluster: Cluster, length: FloatArray) -> li
     return [_loads(words, server, carried, cluster, length) for words, server in ends]
 
 
-def _loads(words: str, server: IntArray, node: IntArray, cluster: Cluster, length: FloatArray) -> Loads:
+def _loads(
+    words: str, server: IntArray, node: IntArray, cluster: Cluster, length: FloatArray
+) -> Loads:
     order = np.argsort(server, kind="stable")
     ptr = np.zeros(cluster.servers + 1, np.int32)
     np.cumsum(np.bincount(server, minlength=cluster.servers), out=ptr[1:])
     by_server = node[order]
     several = f" ({cluster.ports_per_server} at once)" if cluster.ports_per_server > 1 else ""
-    return Loads(ptr, by_server, length[by_server] / cluster.ports_per_server, np.zeros(len(node)),
-                 lambda s: f"{words} of server {s}{several}")
+    return Loads(
+        ptr,
+        by_server,
+        length[by_server] / cluster.ports_per_server,
+        np.zeros(len(node)),
+        lambda s: f"{words} of server {s}{several}",
+    )
 
 
-def _with_dark_time(graph: TransferGraph, cluster: Cluster, length: FloatArray, sides: list[Loads], best: Bound) -> Bound:
+def _with_dark_time(
+    graph: TransferGraph, cluster: Cluster, length: FloatArray, sides: list[Loads], best: Bound
+) -> Bound:
     """Return the better of a bound and the port loads that count set-ups.
 
-    For any set of transfers c ports spend at least work + (P - c) * delay between the first head and
-    the last tail. One transfer of each pair carries its set-up, and the delay that c ports save is
-    taken off at the end, so that head and tail thresholds cut the sum as they cut the work.
+    For any set of transfers c ports spend at least work + (P - c) * delay between the first head
+    and the last tail. One transfer of each pair carries its set-up, and the delay that c ports save
+    is taken off at the end, so that head and tail thresholds cut the sum as they cut the work.
     """
     delay = cluster.reconfiguration_ms
     succ_ptr, succ_idx = graph.successors
@@ -73,10 +82,15 @@ def _with_dark_time(graph: TransferGraph, cluster: Cluster, length: FloatArray, 
     first_of_pair = _first_of_pair(graph, cluster, length)
     for side in sides:
         work = side.work_ms + first_of_pair[side.node] * delay / cluster.ports_per_server
-        which, found, first, last = largest_load(side.ptr, head[side.node], work, tail[side.node], THRESHOLDS)
+        which, found, first, last = largest_load(
+            side.ptr, head[side.node], work, tail[side.node], THRESHOLDS
+        )
         if which >= 0 and found - delay > best.ms * (1 + 1e-12):
             until = found - delay - last
-            best = Bound(found - delay, f"{side.name(which)} between {first:.6g} and {until:.6g} ms, set-ups included")
+            best = Bound(
+                found - delay,
+                f"{side.name(which)} between {first:.6g} and {until:.6g} ms, set-ups included",
+            )
     return best
 
 

@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 from topox_core.cluster import Cluster
 from topox_core.errors import InputError
 from topox_core.execution import Circuits
-from topox_core.fabrics.kernels.circuit_requests import Requests, Wiring, first_come_first_served, in_known_order
+from topox_core.fabrics.kernels.circuit_requests import (
+    Requests,
+    Wiring,
+    first_come_first_served,
+    in_known_order,
+)
 from topox_core.fabrics.run import Order
 from topox_core.graph.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntArray, TransferGraph
 from topox_core.schedule.reduction import durations_ms
@@ -46,7 +51,8 @@ class Profile:
         Raises
         ------
         InputError
-            If the graph names a server that the cluster lacks, or its ports cannot be cabled evenly.
+            If the graph names a server that the cluster lacks, or its ports cannot be cabled
+            evenly.
         """
         graph, cluster = order.graph, order.cluster
         length = durations_ms(graph, cluster)
@@ -55,20 +61,49 @@ class Profile:
         server, wiring = _wiring(order, carried)
         succ_ptr, succ_idx = graph.successors
         known = first_come_first_served(
-            graph.pred_ptr, succ_ptr, succ_idx, length, carried, device, devices, _numbered(graph.source, server),
-            _numbered(graph.destination, server), wiring, cluster.reconfiguration_ms)
+            graph.pred_ptr,
+            succ_ptr,
+            succ_idx,
+            length,
+            carried,
+            device,
+            devices,
+            _numbered(graph.source, server),
+            _numbered(graph.destination, server),
+            wiring,
+            cluster.reconfiguration_ms,
+        )
         return Profile(graph, cluster, length, wiring, server, known)
 
     def provisioned_start_ms(self) -> FloatArray:
         """Return the starts when every circuit is asked for as soon as its ports fall idle."""
-        return in_known_order(self.graph.pred_ptr, self.graph.pred_idx, self.length_ms, self.known,
-                              self.cluster.reconfiguration_ms, 0.0, np.zeros(len(self.graph), np.bool_))
+        return in_known_order(
+            self.graph.pred_ptr,
+            self.graph.pred_idx,
+            self.length_ms,
+            self.known,
+            self.cluster.reconfiguration_ms,
+            0.0,
+            np.zeros(len(self.graph), np.bool_),
+        )
 
-    def start_ticks(self, duration: NDArray[np.int64], on_grid: NDArray[np.bool_], ticks_per_slot: int,
-                    dark_slots: int) -> NDArray[np.int64]:
+    def start_ticks(
+        self,
+        duration: NDArray[np.int64],
+        on_grid: NDArray[np.bool_],
+        ticks_per_slot: int,
+        dark_slots: int,
+    ) -> NDArray[np.int64]:
         """Return the provisioned starts on the clock of the scheduled model, durations and delay in whole ticks and slots."""
-        start = in_known_order(self.graph.pred_ptr, self.graph.pred_idx, duration.astype(np.float64), self.known,
-                               float(dark_slots * ticks_per_slot), float(ticks_per_slot), on_grid)
+        start = in_known_order(
+            self.graph.pred_ptr,
+            self.graph.pred_idx,
+            duration.astype(np.float64),
+            self.known,
+            float(dark_slots * ticks_per_slot),
+            float(ticks_per_slot),
+            on_grid,
+        )
         ticks: NDArray[np.int64] = np.rint(start).astype(np.int64)
         return ticks
 
@@ -80,7 +115,9 @@ class Profile:
     def ports(self, node: IntArray) -> tuple[IntArray, IntArray]:
         """Return the port numbers within (server, switch) at the source and at the destination."""
         k = self.wiring.k
-        return (self.known.out_port[node] % k).astype(np.int32), (self.known.in_port[node] % k).astype(np.int32)
+        return (self.known.out_port[node] % k).astype(np.int32), (
+            self.known.in_port[node] % k
+        ).astype(np.int32)
 
     def circuits(self, start_ms: FloatArray) -> Circuits:
         """Return the circuits for given starts; a port that changes is dark up to the start."""
@@ -91,9 +128,17 @@ class Profile:
         setup = np.where(changed, begin - self.cluster.reconfiguration_ms, begin)
         rows = np.lexsort((source_port, source, switch, begin))
         return Circuits(
-            switch=switch[rows], source=source[rows], destination=self.graph.destination[node][rows],
-            source_port=source_port[rows], destination_port=destination_port[rows], setup_ms=setup[rows],
-            start_ms=begin[rows], end_ms=(begin + self.length_ms[node])[rows], node=node[rows], changed=changed[rows])
+            switch=switch[rows],
+            source=source[rows],
+            destination=self.graph.destination[node][rows],
+            source_port=source_port[rows],
+            destination_port=destination_port[rows],
+            setup_ms=setup[rows],
+            start_ms=begin[rows],
+            end_ms=(begin + self.length_ms[node])[rows],
+            node=node[rows],
+            changed=changed[rows],
+        )
 
 
 def _devices(graph: TransferGraph, exclusive: bool) -> tuple[IntArray, int]:
@@ -111,25 +156,43 @@ def _devices(graph: TransferGraph, exclusive: bool) -> tuple[IntArray, int]:
 def _wiring(order: Order, carried: NDArray[np.bool_]) -> tuple[IntArray, Wiring]:
     """Return the talking servers, and the ports they can ever need: no more on a switch than they have transfers."""
     graph, cluster = order.graph, order.cluster
-    highest = max((int(ends.max()) for ends in (graph.server, graph.source, graph.destination) if len(ends)), default=-1)
+    highest = max(
+        (int(ends.max()) for ends in (graph.server, graph.source, graph.destination) if len(ends)),
+        default=-1,
+    )
     if highest >= cluster.servers:
-        raise InputError(f"must be at least {highest + 1}, because the task graph names server {highest} (got "
-                         f"{cluster.servers})", file="cluster", field="servers")
+        raise InputError(
+            f"must be at least {highest + 1}, because the task graph names server {highest} (got "
+            f"{cluster.servers})",
+            file="cluster",
+            field="servers",
+        )
     if cluster.ports_per_server % cluster.switches:
-        raise InputError(f"must be a multiple of switches ({cluster.switches}): circuits that are switched hold real ports, "
-                         f"spread evenly (got {cluster.ports_per_server})", file="cluster", field="ports_per_server")
+        raise InputError(
+            f"must be a multiple of switches ({cluster.switches}): circuits that are switched hold real ports, "
+            f"spread evenly (got {cluster.ports_per_server})",
+            file="cluster",
+            field="ports_per_server",
+        )
     k = cluster.ports_per_server // cluster.switches
     half = cluster.duplex == "half"
     source, destination = graph.source[carried], graph.destination[carried]
     server = np.unique(np.concatenate([source, destination])).astype(np.int32)
     outs = np.bincount(source, minlength=highest + 1)
     ins = np.bincount(destination, minlength=highest + 1)
-    busiest = int((outs + ins).max(initial=1)) if half else int(max(outs.max(initial=1), ins.max(initial=1)))
+    busiest = (
+        int((outs + ins).max(initial=1))
+        if half
+        else int(max(outs.max(initial=1), ins.max(initial=1)))
+    )
     k = min(k, max(1, busiest))
     ports = (1 if half else 2) * len(server) * cluster.switches * k
     if ports > MAX_PORTS:
-        raise InputError(f"{len(server):,} talking servers have {ports:,} ports (limit {MAX_PORTS:,})", file="cluster",
-                         field="ports_per_server")
+        raise InputError(
+            f"{len(server):,} talking servers have {ports:,} ports (limit {MAX_PORTS:,})",
+            file="cluster",
+            field="ports_per_server",
+        )
     most = len(server) * k // 2 if half else min(int((outs > 0).sum()), int((ins > 0).sum())) * k
     limit = cluster.ports_per_switch if cluster.ports_per_switch < most else 0
     return server, Wiring(len(server), cluster.switches, k, half, limit)

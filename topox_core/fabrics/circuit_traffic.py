@@ -14,8 +14,8 @@ from topox_core.measures import in_port, out_port
 def circuit_traffic(execution: Execution) -> Traffic:
     """Return the measures of direct circuits: a bandwidth tax of 1, and how busy each port in use is.
 
-    One row an out-port (its destination -1, the switch) and one an in-port (its source -1). Dark time
-    and idle circuits are not use.
+    One row an out-port (its destination -1, the switch) and one an in-port (its source -1). Dark
+    time and idle circuits are not use.
     """
     circuits, cluster = execution.circuits, execution.cluster
     time = execution.makespan_ms or 1.0
@@ -23,16 +23,24 @@ def circuit_traffic(execution: Execution) -> Traffic:
     in_server, received = _carrying(execution, in_port(circuits), circuits.destination)
     core = -np.ones(len(out_server) + len(in_server), np.int32)
     source, destination = core.copy(), core.copy()
-    source[:len(out_server)] = out_server
-    destination[len(out_server):] = in_server
+    source[: len(out_server)] = out_server
+    destination[len(out_server) :] = in_server
     busy = np.bincount(out_server, sent, cluster.servers) / (cluster.ports_per_server * time)
     return Traffic(
-        bandwidth_tax=1.0, mean_hops=1.0, longest_hops=1 if len(circuits) else 0, link_source=source,
-        link_destination=destination, link_gbps=np.full(len(core), cluster.port_gbps),
-        link_busy=np.concatenate([sent, received]) / time, port_busy=busy)
+        bandwidth_tax=1.0,
+        mean_hops=1.0,
+        longest_hops=1 if len(circuits) else 0,
+        link_source=source,
+        link_destination=destination,
+        link_gbps=np.full(len(core), cluster.port_gbps),
+        link_busy=np.concatenate([sent, received]) / time,
+        port_busy=busy,
+    )
 
 
-def _carrying(execution: Execution, port: NDArray[np.int64], server: IntArray) -> tuple[IntArray, FloatArray]:
+def _carrying(
+    execution: Execution, port: NDArray[np.int64], server: IntArray
+) -> tuple[IntArray, FloatArray]:
     """Return of each port in use its server and its carrying time; transfers that share a circuit count once."""
     circuits = execution.circuits
     if not len(circuits):

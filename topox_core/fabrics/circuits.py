@@ -1,9 +1,10 @@
 """Circuits switched while the job runs: on demand (reactive), or asked for beforehand (provisioned).
 
 After Opus (arXiv 2507.08119, section on the control plane): a controller that serves requests first
-come, first served, never tears down a circuit in use and pays the delay each time a port changes; and
-one that has profiled an iteration and asks for the next circuit as soon as the ports fall idle.
-Continuous time, no slots. docs/fabrics.md says what is decided how, and why provisioned is never later.
+come, first served, never tears down a circuit in use and pays the delay each time a port changes;
+and one that has profiled an iteration and asks for the next circuit as soon as the ports fall idle.
+Continuous time, no slots. docs/fabrics.md says what is decided how, and why provisioned is never
+later.
 """
 
 from __future__ import annotations
@@ -59,7 +60,13 @@ def _go_on(stop: Stop) -> None:
 
 def execution_of(profile: Profile, start_ms: FloatArray) -> Execution:
     """Return the execution for given starts on a profile's ports."""
-    return Execution(profile.graph, profile.cluster, start_ms, start_ms + profile.length_ms, profile.circuits(start_ms))
+    return Execution(
+        profile.graph,
+        profile.cluster,
+        start_ms,
+        start_ms + profile.length_ms,
+        profile.circuits(start_ms),
+    )
 
 
 def circuit_run(fabric: str, order: Order, execution: Execution, message: str = "") -> FabricRun:
@@ -67,10 +74,18 @@ def circuit_run(fabric: str, order: Order, execution: Execution, message: str = 
     exclusive = order.settings.exclusive_devices
     bound = circuit_bound(order.graph, order.cluster, exclusive)
     makespan = execution.makespan_ms
-    # The two add the same numbers up in another order; a last bit must not put the bound above the time.
+    # The two add the same numbers up in another order; a last bit must not put the bound above the
+    # time.
     bound_ms = makespan if makespan < bound.ms <= makespan * (1 + 1e-9) else bound.ms
     circuits = execution.circuits
     return FabricRun(
-        fabric=fabric, execution=execution, bound_ms=bound_ms, bound_by=bound.text, traffic=circuit_traffic(execution),
-        breakdown=breakdown(execution, exclusive), circuits_changed=int(circuits.changed.sum()),
-        dark_ms=float((circuits.start_ms - circuits.setup_ms).sum()), message=message)
+        fabric=fabric,
+        execution=execution,
+        bound_ms=bound_ms,
+        bound_by=bound.text,
+        traffic=circuit_traffic(execution),
+        breakdown=breakdown(execution, exclusive),
+        circuits_changed=int(circuits.changed.sum()),
+        dark_ms=float((circuits.start_ms - circuits.setup_ms).sum()),
+        message=message,
+    )

@@ -33,8 +33,13 @@ def no_runs(run: FabricRun) -> None:
 
 
 def compare(
-    task_graph: TaskGraph, cluster: Cluster, settings: Settings, fabrics: Iterable[str] = tuple(FABRICS),
-    options: FabricOptions | None = None, stop: Stop = never, on_run: OnRun = no_runs,
+    task_graph: TaskGraph,
+    cluster: Cluster,
+    settings: Settings,
+    fabrics: Iterable[str] = tuple(FABRICS),
+    options: FabricOptions | None = None,
+    stop: Stop = never,
+    on_run: OnRun = no_runs,
 ) -> dict[str, FabricRun]:
     """Run one task graph under each fabric and return the runs in the order of :data:`FABRICS`.
 
@@ -43,12 +48,13 @@ def compare(
     task_graph, cluster
         What runs, on what.
     settings
-        How collectives are lowered and how the scheduled model is read; its engine plans ``scheduled``.
+        How collectives are lowered and how the scheduled model is read; its engine plans
+        ``scheduled``.
     fabrics
         Names of :data:`FABRICS`.
     options
-        Of the fabrics; without a layout, ``static`` gets TopologyFinder's, and its all-reduces run on
-        the rings of that layout (TopoOpt: all-reduce traffic is mutable).
+        Of the fabrics; without a layout, ``static`` gets TopologyFinder's, and its all-reduces run
+        on the rings of that layout (TopoOpt: all-reduce traffic is mutable).
     stop
         Asked now and then; True leaves out what has not been run.
     on_run
@@ -75,7 +81,12 @@ def compare(
 
 
 def run_one(
-    name: str, graph: TransferGraph, cluster: Cluster, settings: Settings, options: FabricOptions, stop: Stop = never,
+    name: str,
+    graph: TransferGraph,
+    cluster: Cluster,
+    settings: Settings,
+    options: FabricOptions,
+    stop: Stop = never,
 ) -> FabricRun:
     """Run a lowered graph under one fabric, moved onto the rings of its layout where that is the fabric's right.
 
@@ -90,7 +101,11 @@ def run_one(
         if stop():
             raise Stopped
         if name == "static" and options.layout is None:
-            found = find_layout(demand_of(graph, cluster.servers), cluster.ports_per_server, options.topology_variant)
+            found = find_layout(
+                demand_of(graph, cluster.servers),
+                cluster.ports_per_server,
+                options.topology_variant,
+            )
             options = replace(options, layout=found.layout)
             if not graph.lowering.strides:  # strides that the user chose stay the user's
                 graph = on_rings(graph, found)
@@ -111,17 +126,26 @@ def chosen(fabrics: Iterable[str]) -> tuple[str, ...]:
     asked = list(fabrics)
     for name in asked:
         if name not in FABRICS:
-            raise InputError(f"must be some of {', '.join(FABRICS)} (got {str(name)[:80]!r})", file="settings", field="fabrics")
+            raise InputError(
+                f"must be some of {', '.join(FABRICS)} (got {str(name)[:80]!r})",
+                file="settings",
+                field="fabrics",
+            )
     if not asked:
-        raise InputError(f"must name at least one of {', '.join(FABRICS)}", file="settings", field="fabrics")
+        raise InputError(
+            f"must name at least one of {', '.join(FABRICS)}", file="settings", field="fabrics"
+        )
     return tuple(name for name in FABRICS if name in asked)
 
 
 def check_delay(cluster: Cluster) -> None:
     """Refuse a delay that no switch has, with one line."""
     if cluster.reconfiguration_ms > MAX_DELAY_MS:
-        raise InputError(f"must be at most {MAX_DELAY_MS:,.0f}, an hour (got {cluster.reconfiguration_ms:g})", file="cluster",
-                         field="reconfiguration_ms")
+        raise InputError(
+            f"must be at most {MAX_DELAY_MS:,.0f}, an hour (got {cluster.reconfiguration_ms:g})",
+            file="cluster",
+            field="reconfiguration_ms",
+        )
 
 
 def same_time(one_ms: float, other_ms: float) -> bool:
@@ -139,7 +163,9 @@ def fastest(runs: Mapping[str, FabricRun]) -> tuple[str, ...]:
     if not runs:
         return ()
     best = min(run.iteration_ms for run in runs.values())
-    return tuple(name for name in FABRICS if name in runs and same_time(runs[name].iteration_ms, best))
+    return tuple(
+        name for name in FABRICS if name in runs and same_time(runs[name].iteration_ms, best)
+    )
 
 
 def undecided(runs: Mapping[str, FabricRun]) -> bool:

@@ -1,8 +1,8 @@
 """The fluid simulator: transfers share links max-min fairly, on continuous time, from event to event.
 
-Rates change only when a transfer starts or ends, so between two events everything is a straight line
-and nothing is rounded to slots or packets. Who goes first on a device is the order of readiness,
-written down in :mod:`topox_core.fabrics.kernels.order` and shared by all fabrics.
+Rates change only when a transfer starts or ends, so between two events everything is a straight
+line and nothing is rounded to slots or packets. Who goes first on a device is the order of
+readiness, written down in :mod:`topox_core.fabrics.kernels.order` and shared by all fabrics.
 """
 
 from __future__ import annotations
@@ -50,16 +50,34 @@ class Pairs:
         InputError
             If the graph names a server that the cluster does not have.
         """
-        highest = max((int(ends.max()) for ends in (graph.server, graph.source, graph.destination) if len(ends)), default=-1)
+        highest = max(
+            (
+                int(ends.max())
+                for ends in (graph.server, graph.source, graph.destination)
+                if len(ends)
+            ),
+            default=-1,
+        )
         if highest >= cluster.servers:
-            raise InputError(f"must be at least {highest + 1}, because the task graph names server {highest} (got "
-                             f"{cluster.servers})", file="cluster", field="servers")
+            raise InputError(
+                f"must be at least {highest + 1}, because the task graph names server {highest} (got "
+                f"{cluster.servers})",
+                file="cluster",
+                field="servers",
+            )
         transfers = np.flatnonzero(graph.kind == TRANSFER)
-        code = graph.source[transfers].astype(np.int64) * cluster.servers + graph.destination[transfers]
+        code = (
+            graph.source[transfers].astype(np.int64) * cluster.servers
+            + graph.destination[transfers]
+        )
         unique, number = np.unique(code, return_inverse=True)
         of_node = np.full(len(graph), -1, np.int32)
         of_node[transfers] = number
-        return Pairs((unique // cluster.servers).astype(np.int32), (unique % cluster.servers).astype(np.int32), of_node)
+        return Pairs(
+            (unique // cluster.servers).astype(np.int32),
+            (unique % cluster.servers).astype(np.int32),
+            of_node,
+        )
 
 
 @dataclass(frozen=True)
@@ -69,7 +87,8 @@ class Network:
     Attributes
     ----------
     capacity
-        Of each link, in bytes per ms. A link is anything shared: a port, a circuit, a rack's uplink.
+        Of each link, in bytes per ms. A link is anything shared: a port, a circuit, a rack's
+        uplink.
     path_ptr, path_link
         Links of each path, in compressed rows.
     pair_ptr
@@ -86,8 +105,11 @@ class Network:
         """Return the network whose pair i has the paths ``paths[i]``, each a list of links."""
         flat = [path for of_pair in paths for path in of_pair]
         return Network(
-            np.asarray(capacity, np.float64), _pointer([len(path) for path in flat]),
-            np.array([link for path in flat for link in path], np.int32), _pointer([len(of_pair) for of_pair in paths]))
+            np.asarray(capacity, np.float64),
+            _pointer([len(path) for path in flat]),
+            np.array([link for path in flat for link in path], np.int32),
+            _pointer([len(of_pair) for of_pair in paths]),
+        )
 
     @property
     def paths_of_pair(self) -> IntArray:
@@ -97,8 +119,11 @@ class Network:
     @property
     def path_capacity(self) -> FloatArray:
         """What a path carries when it is alone, in bytes per ms."""
-        least: FloatArray = np.minimum.reduceat(self.capacity[self.path_link], self.path_ptr[:-1]) if len(
-            self.path_link) else np.zeros(0)
+        least: FloatArray = (
+            np.minimum.reduceat(self.capacity[self.path_link], self.path_ptr[:-1])
+            if len(self.path_link)
+            else np.zeros(0)
+        )
         return least
 
 
@@ -122,10 +147,14 @@ def work_bytes(graph: TransferGraph, cluster: Cluster) -> FloatArray:
 
 def latency_ms(graph: TransferGraph, cluster: Cluster) -> FloatArray:
     """Return the latency of each transfer, once however many hops; a given duration already holds its own."""
-    return np.where((graph.kind == TRANSFER) & np.isnan(graph.duration_ms), cluster.latency_us / 1000, 0.0)
+    return np.where(
+        (graph.kind == TRANSFER) & np.isnan(graph.duration_ms), cluster.latency_us / 1000, 0.0
+    )
 
 
-def plan_of(graph: TransferGraph, cluster: Cluster, pairs: Pairs, network: Network, exclusive_devices: bool) -> Plan:
+def plan_of(
+    graph: TransferGraph, cluster: Cluster, pairs: Pairs, network: Network, exclusive_devices: bool
+) -> Plan:
     """Return what the compiled loops run: every transfer cut into one part for each of its paths."""
     n, work = len(graph), work_bytes(graph, cluster)
     moving = np.flatnonzero(work > 0)
@@ -140,16 +169,29 @@ def plan_of(graph: TransferGraph, cluster: Cluster, pairs: Pairs, network: Netwo
     device = np.full(n, -1, np.int32)
     compute = graph.kind == COMPUTE
     if exclusive_devices and compute.any():
-        place = graph.server[compute].astype(np.int64) * cluster.devices_per_server + graph.device[compute]
+        place = (
+            graph.server[compute].astype(np.int64) * cluster.devices_per_server
+            + graph.device[compute]
+        )
         device[compute] = np.unique(place, return_inverse=True)[1]
     succ_ptr, succ_idx = graph.successors
     return Plan(
-        kind=graph.kind, succ_ptr=succ_ptr, succ_idx=succ_idx, device=device,
-        length_ms=np.where(compute, graph.duration_ms, latency_ms(graph, cluster)), part_ptr=part_ptr, part_class=part_class,
-        part_bytes=work[part_node] / counts[part_node], part_node=part_node, class_ptr=network.path_ptr,
-        class_link=network.path_link, flow_ptr=_pointer(np.bincount(part_class, minlength=len(network.path_ptr) - 1)),
-        link_ptr=_pointer(np.bincount(network.path_link, minlength=len(network.capacity))), capacity=network.capacity,
-        queue_ptr=_pointer(np.bincount(device[device >= 0], minlength=1)))
+        kind=graph.kind,
+        succ_ptr=succ_ptr,
+        succ_idx=succ_idx,
+        device=device,
+        length_ms=np.where(compute, graph.duration_ms, latency_ms(graph, cluster)),
+        part_ptr=part_ptr,
+        part_class=part_class,
+        part_bytes=work[part_node] / counts[part_node],
+        part_node=part_node,
+        class_ptr=network.path_ptr,
+        class_link=network.path_link,
+        flow_ptr=_pointer(np.bincount(part_class, minlength=len(network.path_ptr) - 1)),
+        link_ptr=_pointer(np.bincount(network.path_link, minlength=len(network.capacity))),
+        capacity=network.capacity,
+        queue_ptr=_pointer(np.bincount(device[device >= 0], minlength=1)),
+    )
 
 
 class Simulation:
@@ -165,8 +207,14 @@ class Simulation:
         Whether a compute task holds its (server, device) alone.
     """
 
-    def __init__(self, graph: TransferGraph, cluster: Cluster, pairs: Pairs, network: Network,
-                 exclusive_devices: bool = True) -> None:
+    def __init__(
+        self,
+        graph: TransferGraph,
+        cluster: Cluster,
+        pairs: Pairs,
+        network: Network,
+        exclusive_devices: bool = True,
+    ) -> None:
         self.plan: Plan = plan_of(graph, cluster, pairs, network, exclusive_devices)
         self.state: State = fresh(self.plan, np.diff(graph.pred_ptr))
         begin(self.plan, self.state)
@@ -191,13 +239,19 @@ class Simulation:
         return advance(self.plan, self.state, batches)
 
 
-def simulate(graph: TransferGraph, cluster: Cluster, pairs: Pairs, network: Network, exclusive_devices: bool,
-             stop: Stop) -> tuple[FloatArray, FloatArray]:
+def simulate(
+    graph: TransferGraph,
+    cluster: Cluster,
+    pairs: Pairs,
+    network: Network,
+    exclusive_devices: bool,
+    stop: Stop,
+) -> tuple[FloatArray, FloatArray]:
     """Run one iteration and return (start, end) of every node in ms.
 
-    A transfer starts when it is ready, shares every link of its paths max-min fairly with the others
-    on it, and ends ``latency_us`` after its last byte. A task that computes starts when it is ready
-    and its device is free.
+    A transfer starts when it is ready, shares every link of its paths max-min fairly with the
+    others on it, and ends ``latency_us`` after its last byte. A task that computes starts when it
+    is ready and its device is free.
 
     Raises
     ------
@@ -209,4 +263,3 @@ def simulate(graph: TransferGraph, cluster: Cluster, pairs: Pairs, network: Netw
         if stop():
             raise Stopped
     return simulation.state.start, simulation.state.end
-

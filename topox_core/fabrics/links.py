@@ -48,7 +48,9 @@ class Wiring:
     port_gbps: float
 
 
-def run_on_links(fabric: str, order: Order, wiring: Wiring, stop: Stop, message: str = "") -> FabricRun:
+def run_on_links(
+    fabric: str, order: Order, wiring: Wiring, stop: Stop, message: str = ""
+) -> FabricRun:
     """Run one iteration on a wiring, with its bound and its measures.
 
     Raises
@@ -62,23 +64,37 @@ def run_on_links(fabric: str, order: Order, wiring: Wiring, stop: Stop, message:
     plan = plan_of(graph, cluster, wiring.pairs, wiring.network, exclusive)
     bound = bound_on_links(graph, cluster, wiring, plan, exclusive)
     makespan = execution.makespan_ms
-    # The two add the same numbers up in another order; a last bit must not put the bound above the time.
+    # The two add the same numbers up in another order; a last bit must not put the bound above the
+    # time.
     bound_ms = makespan if makespan < bound.ms <= makespan * (1 + 1e-9) else bound.ms
     return FabricRun(
-        fabric=fabric, execution=execution, bound_ms=bound_ms, bound_by=bound.text,
-        traffic=traffic_on_links(wiring, plan, cluster.servers, makespan), breakdown=breakdown(execution, exclusive),
-        message=message)
+        fabric=fabric,
+        execution=execution,
+        bound_ms=bound_ms,
+        bound_by=bound.text,
+        traffic=traffic_on_links(wiring, plan, cluster.servers, makespan),
+        breakdown=breakdown(execution, exclusive),
+        message=message,
+    )
 
 
-def bound_on_links(graph: TransferGraph, cluster: Cluster, wiring: Wiring, plan: Plan, exclusive_devices: bool) -> Bound:
+def bound_on_links(
+    graph: TransferGraph, cluster: Cluster, wiring: Wiring, plan: Plan, exclusive_devices: bool
+) -> Bound:
     """Return a lower bound for any way to share these links: critical path, devices, links."""
     network, latency = wiring.network, latency_ms(graph, cluster)
     # Alone, a transfer is as fast as the slowest of the paths that its bytes are split over.
     part_ms = plan.part_bytes / network.path_capacity[plan.part_class]
     length = plan.length_ms.copy()
     np.maximum.at(length, plan.part_node, part_ms + latency[plan.part_node])
-    ptr, node, size = items_by_link(plan.part_node, plan.part_class, plan.part_bytes, network.path_ptr, network.path_link,
-                                    len(network.capacity))
+    ptr, node, size = items_by_link(
+        plan.part_node,
+        plan.part_class,
+        plan.part_bytes,
+        network.path_ptr,
+        network.path_link,
+        len(network.capacity),
+    )
     work = size / np.repeat(network.capacity, np.diff(ptr))
     links = Loads(ptr, node, work, latency[node], lambda i: wiring.names[i])
     devices = [device_loads(graph, cluster)] if exclusive_devices else []
@@ -89,7 +105,9 @@ def traffic_on_links(wiring: Wiring, plan: Plan, servers: int, makespan_ms: floa
     """Return where the bytes went. A hop is one time that bytes leave a server, so a switch is no hop."""
     network, shown = wiring.network, len(wiring.source)
     path_bytes = np.bincount(plan.part_class, plan.part_bytes, len(network.path_ptr) - 1)
-    link_bytes = np.bincount(network.path_link, np.repeat(path_bytes, np.diff(network.path_ptr)), len(network.capacity))[:shown]
+    link_bytes = np.bincount(
+        network.path_link, np.repeat(path_bytes, np.diff(network.path_ptr)), len(network.capacity)
+    )[:shown]
     path, sender = wiring.path_sender
     sent = np.bincount(sender, path_bytes[path], servers)
     total = float(path_bytes.sum())
@@ -97,7 +115,12 @@ def traffic_on_links(wiring: Wiring, plan: Plan, servers: int, makespan_ms: floa
     mean = float((path_bytes * wiring.path_hops).sum()) / total if total else 1.0
     time = makespan_ms or 1.0
     return Traffic(
-        bandwidth_tax=mean, mean_hops=mean, longest_hops=int(wiring.path_hops[used].max(initial=0)),
-        link_source=wiring.source, link_destination=wiring.destination,
-        link_gbps=network.capacity[:shown] / bytes_per_ms(1.0), link_busy=link_bytes / (network.capacity[:shown] * time),
-        port_busy=sent / (bytes_per_ms(wiring.port_gbps) * time))
+        bandwidth_tax=mean,
+        mean_hops=mean,
+        longest_hops=int(wiring.path_hops[used].max(initial=0)),
+        link_source=wiring.source,
+        link_destination=wiring.destination,
+        link_gbps=network.capacity[:shown] / bytes_per_ms(1.0),
+        link_busy=link_bytes / (network.capacity[:shown] * time),
+        port_busy=sent / (bytes_per_ms(wiring.port_gbps) * time),
+    )

@@ -31,7 +31,9 @@ def run_ideal(order: Order, stop: Stop) -> FabricRun:
         If ``stop()`` turns true meanwhile.
     """
     nic_gbps = order.cluster.ports_per_server * order.cluster.port_gbps
-    wiring = switched(Pairs.of(order.graph, order.cluster), order.cluster, nic_gbps, order.cluster.servers, 1.0)
+    wiring = switched(
+        Pairs.of(order.graph, order.cluster), order.cluster, nic_gbps, order.cluster.servers, 1.0
+    )
     return run_on_links("ideal", order, wiring, stop, f"{nic_gbps:g} Gbit/s a server, non-blocking")
 
 
@@ -53,25 +55,42 @@ def run_fat_tree(order: Order, stop: Stop) -> FabricRun:
     _check(options)
     nic_gbps = options.equivalent_gbps or cluster.ports_per_server * cluster.port_gbps
     rack = min(options.servers_per_rack or cluster.servers, cluster.servers)
-    wiring = switched(Pairs.of(order.graph, cluster), cluster, nic_gbps, rack, options.oversubscription)
-    above = f", racks of {rack}, {options.oversubscription:g}:1 above" if rack < cluster.servers else ", one rack"
+    wiring = switched(
+        Pairs.of(order.graph, cluster), cluster, nic_gbps, rack, options.oversubscription
+    )
+    above = (
+        f", racks of {rack}, {options.oversubscription:g}:1 above"
+        if rack < cluster.servers
+        else ", one rack"
+    )
     return run_on_links("fat_tree", order, wiring, stop, f"{nic_gbps:g} Gbit/s a server{above}")
 
 
 def _check(options: FabricOptions) -> None:
     over, rack, nic = options.oversubscription, options.servers_per_rack, options.equivalent_gbps
     if not (math.isfinite(over) and over >= 1):
-        raise InputError(f"must be at least 1 (got {over:g})", file="settings", field="oversubscription")
+        raise InputError(
+            f"must be at least 1 (got {over:g})", file="settings", field="oversubscription"
+        )
     if isinstance(rack, bool) or not isinstance(rack, int) or rack < 0:
-        raise InputError(f"must be a whole number of at least 0 (got {rack!r})", file="settings", field="servers_per_rack")
+        raise InputError(
+            f"must be a whole number of at least 0 (got {rack!r})",
+            file="settings",
+            field="servers_per_rack",
+        )
     if nic is not None and not (math.isfinite(nic) and nic > 0):
-        raise InputError(f"must be greater than 0 (got {nic:g})", file="settings", field="equivalent_gbps")
+        raise InputError(
+            f"must be greater than 0 (got {nic:g})", file="settings", field="equivalent_gbps"
+        )
 
 
-def switched(pairs: Pairs, cluster: Cluster, nic_gbps: float, rack: int, oversubscription: float) -> Wiring:
+def switched(
+    pairs: Pairs, cluster: Cluster, nic_gbps: float, rack: int, oversubscription: float
+) -> Wiring:
     """Return servers on switches: out and in of every server, then up and down of every rack of ``rack`` servers.
 
-    On a half-duplex cluster out and in are one link, shared; the links between switches are always duplex.
+    On a half-duplex cluster out and in are one link, shared; the links between switches are always
+    duplex.
     """
     n = cluster.servers
     half = cluster.duplex == "half"
@@ -82,24 +101,43 @@ def switched(pairs: Pairs, cluster: Cluster, nic_gbps: float, rack: int, oversub
     hosts = n if half else 2 * n
     in_rack = np.minimum(rack, n - rack * np.arange(racks))
     rack_gbps = np.repeat(in_rack * nic_gbps / oversubscription, 2)
-    names = [f"ports of server {s}" for s in range(n)] if half else (
-        [f"out-ports of server {s}" for s in range(n)] + [f"in-ports of server {s}" for s in range(n)])
+    names = (
+        [f"ports of server {s}" for s in range(n)]
+        if half
+        else (
+            [f"out-ports of server {s}" for s in range(n)]
+            + [f"in-ports of server {s}" for s in range(n)]
+        )
+    )
     names += [f"{way} link of rack {r}" for r in range(racks) for way in ("up", "down")]
     count = len(pairs)
     first, last = pairs.source.astype(np.int64), pairs.destination + (0 if half else n)
     up = hosts + 2 * (pairs.source // rack)
     down = hosts + 2 * (pairs.destination // rack) + 1
-    crosses = (pairs.source // rack != pairs.destination // rack) if racks else np.zeros(count, np.bool_)
+    crosses = (
+        (pairs.source // rack != pairs.destination // rack) if racks else np.zeros(count, np.bool_)
+    )
     every = np.ones(count, np.bool_)
     # One row a pair; what a pair does not cross is dropped row by row.
-    table, keep = np.stack([first, up, down, last], axis=1), np.stack([every, crosses, crosses, every], axis=1)
+    table, keep = (
+        np.stack([first, up, down, last], axis=1),
+        np.stack([every, crosses, crosses, every], axis=1),
+    )
     path_ptr = np.zeros(count + 1, np.int32)
     np.cumsum(keep.sum(axis=1), out=path_ptr[1:])
     one: IntArray = np.arange(count, dtype=np.int32)
     return Wiring(
         pairs=pairs,
-        network=Network(bytes_per_ms(1.0) * np.concatenate([np.full(hosts, float(nic_gbps)), rack_gbps]), path_ptr,
-                        table[keep].astype(np.int32), np.arange(count + 1, dtype=np.int32)),
-        names=names, source=np.concatenate([server, between] if half else [server, core, between]),
+        network=Network(
+            bytes_per_ms(1.0) * np.concatenate([np.full(hosts, float(nic_gbps)), rack_gbps]),
+            path_ptr,
+            table[keep].astype(np.int32),
+            np.arange(count + 1, dtype=np.int32),
+        ),
+        names=names,
+        source=np.concatenate([server, between] if half else [server, core, between]),
         destination=np.concatenate([core, between] if half else [core, server, between]),
-        path_hops=np.ones(count, np.int32), path_sender=(one, pairs.source), port_gbps=nic_gbps)
+        path_hops=np.ones(count, np.int32),
+        path_sender=(one, pairs.source),
+        port_gbps=nic_gbps,
+    )

@@ -11,8 +11,13 @@ from topox_core.fabrics.scheduled import run_scheduled
 from topox_core.fabrics.static import run_static
 
 _RUN: dict[str, Fabric] = {
-    "ideal": run_ideal, "fat_tree": run_fat_tree, "static": run_static, "reactive": run_reactive,
-    "provisioned": run_provisioned, "scheduled": run_scheduled}
+    "ideal": run_ideal,
+    "fat_tree": run_fat_tree,
+    "static": run_static,
+    "reactive": run_reactive,
+    "provisioned": run_provisioned,
+    "scheduled": run_scheduled,
+}
 
 REGISTRY: Registry = MappingProxyType({name: _RUN[name] for name in FABRICS})
 # Only circuits that change can be late; the others run the same whatever a change takes.

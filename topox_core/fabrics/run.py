@@ -31,11 +31,13 @@ class FabricOptions:
     Parameters
     ----------
     oversubscription
-        Of the fat-tree above the rack: 1 is non-blocking, 4 gives a rack a quarter of its servers' bandwidth upwards.
+        Of the fat-tree above the rack: 1 is non-blocking, 4 gives a rack a quarter of its servers'
+        bandwidth upwards.
     servers_per_rack
         Of the fat-tree; 0 means all in one rack.
     equivalent_gbps
-        If set, the fat-tree is the cost-equivalent one: one NIC of this speed a server instead of d_S * B.
+        If set, the fat-tree is the cost-equivalent one: one NIC of this speed a server instead of
+        d_S * B.
     layout
         Circuits of the static fabric; None lets TopologyFinder compute them.
     topology_variant
@@ -74,8 +76,8 @@ class Traffic:
     mean_hops, longest_hops
         Over transfers, by bytes, and the longest.
     link_source, link_destination, link_gbps, link_busy
-        Per link (or port): its ends (-1: the fabric's core), its speed, and the share of the iteration that its
-        capacity is in use.
+        Per link (or port): its ends (-1: the fabric's core), its speed, and the share of the
+        iteration that its capacity is in use.
     port_busy
         Share of the iteration that out-port capacity is in use, per server.
     """
@@ -94,8 +96,8 @@ class Traffic:
 class Breakdown:
     """Where the iteration's time goes along its critical chain, in ms; the four add up to the iteration.
 
-    Compute; transfers exposed (nothing on the chain computes meanwhile); dark (a port being set up);
-    waiting (for a device, a port, a slot boundary).
+    Compute; transfers exposed (nothing on the chain computes meanwhile); dark (a port being set
+    up); waiting (for a device, a port, a slot boundary).
     """
 
     compute_ms: float

@@ -31,10 +31,10 @@ from topox_core.schedule.settings import Settings
 def run_scheduled(order: Order, stop: Stop) -> FabricRun:
     """Run an iteration whose start times and circuits were planned together (TOPO-X, eqs 2-10).
 
-    The engine of ``order.settings`` plans on the cluster's slots. What the provisioned controller does
-    is one of its candidates, with its durations and its delay rounded up to slots, so that the plan is
-    never behind it on this clock. Slots that are long against the transfers can still put it behind
-    what the controllers do on continuous time; ``message`` says so then.
+    The engine of ``order.settings`` plans on the cluster's slots. What the provisioned controller
+    does is one of its candidates, with its durations and its delay rounded up to slots, so that the
+    plan is never behind it on this clock. Slots that are long against the transfers can still put
+    it behind what the controllers do on continuous time; ``message`` says so then.
 
     Raises
     ------
@@ -52,10 +52,17 @@ def run_scheduled(order: Order, stop: Stop) -> FabricRun:
     bound_ms, bound_by = _best_bound(order, result)
     said = [result.message, "" if profile is None else _behind(result, profile)]
     return FabricRun(
-        fabric="scheduled", execution=result.execution, bound_ms=bound_ms, bound_by=bound_by,
-        traffic=circuit_traffic(result.execution), breakdown=breakdown(result.execution, order.settings.exclusive_devices),
-        circuits_changed=int(circuits.changed.sum()), dark_ms=float((circuits.start_ms - circuits.setup_ms).sum()),
-        result=result, message=" ".join(part for part in said if part))
+        fabric="scheduled",
+        execution=result.execution,
+        bound_ms=bound_ms,
+        bound_by=bound_by,
+        traffic=circuit_traffic(result.execution),
+        breakdown=breakdown(result.execution, order.settings.exclusive_devices),
+        circuits_changed=int(circuits.changed.sum()),
+        dark_ms=float((circuits.start_ms - circuits.setup_ms).sum()),
+        result=result,
+        message=" ".join(part for part in said if part),
+    )
 
 
 def planned(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop = never) -> Result:
@@ -93,22 +100,31 @@ def _profile(order: Order) -> Profile | None:
     return None if order.settings.any_port else Profile.of(order)
 
 
-def _listed(order: Order, profile: Profile | None, stop: Stop, began: float) -> tuple[Prepared, Plan, list[StoryLine]]:
+def _listed(
+    order: Order, profile: Profile | None, stop: Stop, began: float
+) -> tuple[Prepared, Plan, list[StoryLine]]:
     """Plan by rules and by what the controllers do; return the best plan and its story."""
     prepared = _prepared(order)
     bound = prepared.reduction.bound
     story: list[StoryLine] = []
 
     def tell(plan: Plan) -> None:
-        line = story_line(prepared, time.monotonic() - began, plan.makespan, bound.ticks, plan.source)
+        line = story_line(
+            prepared, time.monotonic() - began, plan.makespan, bound.ticks, plan.source
+        )
         if not story or line.incumbent_ms != story[-1].incumbent_ms:
             story.append(line)
 
     best = prepared.planner.best_plan(stop, tell)
     for plan in _as_the_controllers_do(prepared, profile):
         if plan.cost < best.cost:
-            best = replace(plan, reduced_start=best.reduced_start, reduced_makespan=best.reduced_makespan) \
-                if plan.reduced_makespan > best.reduced_makespan else plan
+            best = (
+                replace(
+                    plan, reduced_start=best.reduced_start, reduced_makespan=best.reduced_makespan
+                )
+                if plan.reduced_makespan > best.reduced_makespan
+                else plan
+            )
             tell(best)
     return prepared, best, story
 
@@ -122,13 +138,20 @@ def _solved(order: Order, profile: Profile | None, stop: Stop) -> Result:
         ended: StoppedBy = "heuristic" if order.settings.engine == "list" else "cancelled"
         if best.makespan <= bound.ticks:
             ended = "proof"
-        return to_result(prepared, best, bound.ticks, bound.text, ended, tuple(story), time.monotonic() - began)
+        return to_result(
+            prepared, best, bound.ticks, bound.text, ended, tuple(story), time.monotonic() - began
+        )
     return started(prepared, best, time.monotonic() - began, story).finish(stop)
 
 
 def _prepared(order: Order) -> Prepared:
     reduction = reduce(order.graph, order.cluster, order.settings)
-    planner = Planner.of(reduction.problem, reduction.bound.ticks, order.settings.circuits == "continuous", reduction.dark_slots)
+    planner = Planner.of(
+        reduction.problem,
+        reduction.bound.ticks,
+        order.settings.circuits == "continuous",
+        reduction.dark_slots,
+    )
     return Prepared(order.graph, order.cluster, order.settings, reduction, planner)
 
 
@@ -137,22 +160,37 @@ def _as_the_controllers_do(prepared: Prepared, profile: Profile | None) -> Itera
     if profile is None:
         return
     problem, planner = prepared.reduction.problem, prepared.planner
-    start = profile.start_ticks(problem.duration, problem.on_grid, problem.ticks_per_slot, prepared.reduction.dark_slots)
+    start = profile.start_ticks(
+        problem.duration, problem.on_grid, problem.ticks_per_slot, prepared.reduction.dark_slots
+    )
     makespan = int((start + problem.duration).max(initial=0))
     if planner.ports is None:
         yield planner.realised(start, makespan, "provisioned order")
         return
     node = profile.node
     first = start[node] // problem.ticks_per_slot
-    booking = Booking(node, profile.known.switch[node], *profile.ports(node), first,
-                      first + problem.duration[node] // problem.ticks_per_slot)
+    booking = Booking(
+        node,
+        profile.known.switch[node],
+        *profile.ports(node),
+        first,
+        first + problem.duration[node] // problem.ticks_per_slot,
+    )
     assert problem.network is not None
     changes = int(changed_rows(booking, problem.network).sum())
     exact = Plan(start, makespan, booking, changes, "provisioned", start, makespan)
     yield exact
-    better = planner.ports.improved(Booked(start, makespan, booking, changes, "provisioned, improved"), planner.bound)
-    yield replace(exact, start=better.start, makespan=better.makespan, booking=better.booking, changes=better.changes,
-                  source=better.source)
+    better = planner.ports.improved(
+        Booked(start, makespan, booking, changes, "provisioned, improved"), planner.bound
+    )
+    yield replace(
+        exact,
+        start=better.start,
+        makespan=better.makespan,
+        booking=better.booking,
+        changes=better.changes,
+        source=better.source,
+    )
     yield planner.realised(start, makespan, "provisioned order")
 
 
@@ -171,5 +209,7 @@ def _behind(result: Result, profile: Profile) -> str:
     planned = result.makespan_ms or 0.0
     if planned <= provisioned * (1 + 1e-9):
         return ""
-    return (f"On slots of {result.slot_ms:g} ms, to which every transfer is rounded up, the plan takes {planned:.9g} ms; "
-            f"provisioned switching without slots takes {provisioned:.9g} ms. Shorter slots close the distance.")
+    return (
+        f"On slots of {result.slot_ms:g} ms, to which every transfer is rounded up, the plan takes {planned:.9g} ms; "
+        f"provisioned switching without slots takes {provisioned:.9g} ms. Shorter slots close the distance."
+    )

@@ -21,10 +21,10 @@ from topox_core.topology.traffic import demand_of
 def run_static(order: Order, stop: Stop) -> FabricRun:
     """Run an iteration on circuits that never change: ``options.layout``, or TopologyFinder's for this graph.
 
-    A given layout carries the graph as it is lowered. With a layout of its own making, TopologyFinder
-    also moves the ring collectives onto the rings it laid (all-reduce traffic is mutable, TopoOpt
-    section 4), so that ``execution.graph`` may have other transfers than ``order.graph``; strides that
-    the user chose stay as they are.
+    A given layout carries the graph as it is lowered. With a layout of its own making,
+    TopologyFinder also moves the ring collectives onto the rings it laid (all-reduce traffic is
+    mutable, TopoOpt section 4), so that ``execution.graph`` may have other transfers than
+    ``order.graph``; strides that the user chose stay as they are.
 
     A link carries its parallel circuits times the port speed, and the transfers that cross it share
     it max-min fairly. A server that forwards costs bandwidth on both links and no time; the latency
@@ -33,7 +33,8 @@ def run_static(order: Order, stop: Stop) -> FabricRun:
 
     On a half-duplex cluster the two directions between a pair of servers share the larger of their
     two capacities (a circuit each way is one port at both ends, used one way at a time), and all
-    that enters and leaves a server, forwarded bytes twice, shares d_S * B (eq. 8 of TOPO-X as fluid).
+    that enters and leaves a server, forwarded bytes twice, shares d_S * B (eq. 8 of TOPO-X as
+    fluid).
 
     Raises
     ------
@@ -53,7 +54,12 @@ def run_static(order: Order, stop: Stop) -> FabricRun:
 def _found(order: Order) -> tuple[Order, Layout]:
     """Return TopologyFinder's layout for the graph's own traffic, and the graph with its collectives on those rings."""
     demand = demand_of(order.graph, order.cluster.servers)
-    found = find_layout(demand, order.cluster.ports_per_server, order.options.topology_variant, seed=order.settings.seed)
+    found = find_layout(
+        demand,
+        order.cluster.ports_per_server,
+        order.options.topology_variant,
+        seed=order.settings.seed,
+    )
     if not order.graph.lowering.strides:
         order = replace(order, graph=on_rings(order.graph, found))
     return order, found.layout
@@ -69,9 +75,13 @@ def wired(layout: Layout, pairs: Pairs, cluster: Cluster) -> Wiring:
     """
     _check_ports(layout, cluster)
     source, destination, parallel = layout.links
-    number = {pair: i for i, pair in enumerate(zip(source.tolist(), destination.tolist(), strict=True))}
-    names = [f"link from server {a} to {b}" + (f" ({k} circuits)" if k > 1 else "")
-             for (a, b), k in zip(number, parallel.tolist(), strict=True)]
+    number = {
+        pair: i for i, pair in enumerate(zip(source.tolist(), destination.tolist(), strict=True))
+    }
+    names = [
+        f"link from server {a} to {b}" + (f" ({k} circuits)" if k > 1 else "")
+        for (a, b), k in zip(number, parallel.tolist(), strict=True)
+    ]
     capacity = [float(k) for k in parallel]
     shared: list[tuple[int, ...]] = [(i,) for i in range(len(number))]
     if cluster.duplex == "half":
@@ -91,40 +101,62 @@ def wired(layout: Layout, pairs: Pairs, cluster: Cluster) -> Wiring:
         paths.append(of_pair)
     network = Network.of(np.array(capacity) * bytes_per_ms(cluster.port_gbps), paths)
     return Wiring(
-        pairs=pairs, network=network, names=names, source=source, destination=destination, path_hops=np.array(hops, np.int32),
+        pairs=pairs,
+        network=network,
+        names=names,
+        source=source,
+        destination=destination,
+        path_hops=np.array(hops, np.int32),
         path_sender=(np.array(sender_path, np.int32), np.array(sender, np.int32)),
-        port_gbps=cluster.ports_per_server * cluster.port_gbps)
+        port_gbps=cluster.ports_per_server * cluster.port_gbps,
+    )
 
 
 def _check_ports(layout: Layout, cluster: Cluster) -> None:
     """Refuse a layout with more circuits at a server than it has ports."""
     beyond = cluster.servers
     if layout.circuits[beyond:].any() or layout.circuits[:, beyond:].any():
-        raise InputError(f"joins {layout.servers} servers, but the cluster has {cluster.servers}", file="layout")
-    for way, counts in (("out of", layout.circuits.sum(axis=1)), ("into", layout.circuits.sum(axis=0))):
+        raise InputError(
+            f"joins {layout.servers} servers, but the cluster has {cluster.servers}", file="layout"
+        )
+    for way, counts in (
+        ("out of", layout.circuits.sum(axis=1)),
+        ("into", layout.circuits.sum(axis=0)),
+    ):
         if len(counts) and counts.max() > cluster.ports_per_server:
             server = int(np.argmax(counts))
-            raise InputError(f"has {counts[server]} circuits {way} server {server}, which has {cluster.ports_per_server} ports",
-                             file="layout")
+            raise InputError(
+                f"has {counts[server]} circuits {way} server {server}, which has {cluster.ports_per_server} ports",
+                file="layout",
+            )
 
 
 def _routes(layout: Layout, pair: tuple[int, int]) -> tuple[tuple[int, ...], ...]:
     routes = layout.routes.get(pair, ())
     if not routes:
-        raise InputError(f"server {pair[0]} sends to server {pair[1]}, but no route leads there", file="layout")
+        raise InputError(
+            f"server {pair[0]} sends to server {pair[1]}, but no route leads there", file="layout"
+        )
     return routes
 
 
-def _hops(route: tuple[int, ...], pair: tuple[int, int], number: dict[tuple[int, int], int]) -> list[tuple[int, int]]:
+def _hops(
+    route: tuple[int, ...], pair: tuple[int, int], number: dict[tuple[int, int], int]
+) -> list[tuple[int, int]]:
     """Return the hops of a route, each a circuit that is there."""
     written = " → ".join(map(str, route))
     if len(route) < 2 or (route[0], route[-1]) != pair:
-        raise InputError(f"the route {written} does not lead from server {pair[0]} to server {pair[1]}", file="layout")
+        raise InputError(
+            f"the route {written} does not lead from server {pair[0]} to server {pair[1]}",
+            file="layout",
+        )
     hops = list(pairwise(route))
     for a, b in hops:
         if (a, b) not in number:
-            raise InputError(f"the route {written} uses a circuit from server {a} to server {b}, which is not there",
-                             file="layout")
+            raise InputError(
+                f"the route {written} uses a circuit from server {a} to server {b}, which is not there",
+                file="layout",
+            )
     return hops
 
 

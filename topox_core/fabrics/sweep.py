@@ -42,10 +42,15 @@ def log_range(low: float, high: float, points: int, field_name: str = "range") -
         If the range is empty, not above 0, or has more than :data:`MAX_POINTS` points.
     """
     if not (math.isfinite(low) and math.isfinite(high) and 0 < low <= high):
-        raise InputError(f"must run from a number above 0 to one no smaller (got {low:g} to {high:g})", file="sweep",
-                         field=field_name)
+        raise InputError(
+            f"must run from a number above 0 to one no smaller (got {low:g} to {high:g})",
+            file="sweep",
+            field=field_name,
+        )
     if isinstance(points, bool) or not isinstance(points, int) or not 1 <= points <= MAX_POINTS:
-        raise InputError(f"must have 1 to {MAX_POINTS:,} points (got {points!r})", file="sweep", field=field_name)
+        raise InputError(
+            f"must have 1 to {MAX_POINTS:,} points (got {points!r})", file="sweep", field=field_name
+        )
     if points == 1:
         return (float(low),)
     return tuple(float(f"{value:.12g}") for value in np.geomspace(low, high, points))
@@ -67,20 +72,31 @@ class Axes:
 
     def __post_init__(self) -> None:
         if self.by not in ("port_gbps", "degree"):
-            raise InputError(f"must be 'port_gbps' or 'degree' (got {self.by!r})", file="sweep", field="by")
+            raise InputError(
+                f"must be 'port_gbps' or 'degree' (got {self.by!r})", file="sweep", field="by"
+            )
         _axis("delay_ms", self.delay_ms, 0.0, MAX_DELAY_MS)
         if self.by == "degree":
             _axis("degree", self.values, 1.0, float(MAX_PORTS))
             for value in self.values:
                 if value != int(value):
-                    raise InputError(f"must be whole numbers (got {value:g})", file="sweep", field="degree")
+                    raise InputError(
+                        f"must be whole numbers (got {value:g})", file="sweep", field="degree"
+                    )
         else:
             _axis("port_gbps", self.values, 0.0, MAX_GBPS)
             if min(self.values) <= 0:
-                raise InputError(f"must be greater than 0 (got {min(self.values):g})", file="sweep", field="port_gbps")
+                raise InputError(
+                    f"must be greater than 0 (got {min(self.values):g})",
+                    file="sweep",
+                    field="port_gbps",
+                )
         if len(self) > MAX_POINTS:
-            raise InputError(f"has {len(self):,} points (limit {MAX_POINTS:,}): {len(self.delay_ms):,} delays times "
-                             f"{len(self.values):,} values of {self.by}", file="sweep")
+            raise InputError(
+                f"has {len(self):,} points (limit {MAX_POINTS:,}): {len(self.delay_ms):,} delays times "
+                f"{len(self.values):,} values of {self.by}",
+                file="sweep",
+            )
 
     def __len__(self) -> int:
         return len(self.delay_ms) * len(self.values)
@@ -94,10 +110,16 @@ def _axis(name: str, values: tuple[float, ...], least: float, most: float) -> No
     if not values:
         raise InputError("is empty: a sweep needs at least one value", file="sweep", field=name)
     for value in values:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not math.isfinite(value)
+        ):
             raise InputError(f"must be finite numbers (got {value!r})", file="sweep", field=name)
         if not least <= value <= most:
-            raise InputError(f"must be from {least:,g} to {most:,.10g} (got {value:g})", file="sweep", field=name)
+            raise InputError(
+                f"must be from {least:,g} to {most:,.10g} (got {value:g})", file="sweep", field=name
+            )
     if len(set(values)) < len(values):
         raise InputError("holds a value twice", file="sweep", field=name)
 
@@ -142,7 +164,9 @@ class Point:
     def fastest(self) -> tuple[str, ...]:
         """The fastest fabric and those called equal to it (within 0.5 %), from the simplest controller on."""
         best = min((one.iteration_ms for one in self.outcomes.values()), default=0.0)
-        return tuple(name for name, one in self.outcomes.items() if one.iteration_ms - best <= EQUAL * best)
+        return tuple(
+            name for name, one in self.outcomes.items() if one.iteration_ms - best <= EQUAL * best
+        )
 
     @property
     def winner(self) -> str:
@@ -162,7 +186,8 @@ class Point:
 class Sweep:
     """A map to compute: what runs, on what, over which axes, under which fabrics.
 
-    ``scheduled`` is planned by list scheduling whatever the settings say: a map has thousands of plans.
+    ``scheduled`` is planned by list scheduling whatever the settings say: a map has thousands of
+    plans.
 
     Raises
     ------
@@ -187,7 +212,9 @@ class Sweep:
     @cached_property
     def job(self) -> bytes:
         """Everything but the axes, for a child process."""
-        return pickle.dumps((self.task_graph, self.cluster, self.settings, self.fabrics, self.options, self.axes.by))
+        return pickle.dumps(
+            (self.task_graph, self.cluster, self.settings, self.fabrics, self.options, self.axes.by)
+        )
 
     @cached_property
     def job_digest(self) -> str:
@@ -197,11 +224,26 @@ class Sweep:
         if self.axes.by == "port_gbps":
             cluster = replace(cluster, port_gbps=1.0)
         layout = self.options.layout
-        choices = {**asdict(replace(self.options, layout=None)), "layout": None if layout is None else [
-            layout.circuits.tolist(), sorted((list(pair), [list(route) for route in routes])
-                                             for pair, routes in layout.routes.items())]}
-        parts = [self.task_graph.digest, cluster.digest, self.settings.as_record(), self.fabrics, choices,
-                 self.axes.by]
+        choices = {
+            **asdict(replace(self.options, layout=None)),
+            "layout": None
+            if layout is None
+            else [
+                layout.circuits.tolist(),
+                sorted(
+                    (list(pair), [list(route) for route in routes])
+                    for pair, routes in layout.routes.items()
+                ),
+            ],
+        }
+        parts = [
+            self.task_graph.digest,
+            cluster.digest,
+            self.settings.as_record(),
+            self.fabrics,
+            choices,
+            self.axes.by,
+        ]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     @cached_property
@@ -212,33 +254,49 @@ class Sweep:
 
     def cells(self) -> list[Cell]:
         """Return the calls: for each value the fabrics that do not depend on the delay once, and then delay by delay."""
-        once = [Cell(value, None) for value in self.axes.values] if set(self.fabrics) - PAYS_DELAY else []
-        paying = [Cell(value, delay) for value, delay in self.axes.points()] if set(self.fabrics) & PAYS_DELAY else []
+        once = (
+            [Cell(value, None) for value in self.axes.values]
+            if set(self.fabrics) - PAYS_DELAY
+            else []
+        )
+        paying = (
+            [Cell(value, delay) for value, delay in self.axes.points()]
+            if set(self.fabrics) & PAYS_DELAY
+            else []
+        )
         return once + paying
 
     def key(self, cell: Cell) -> str:
         """Return the key under which a cell's result may be kept."""
         return f"{self.job_digest} {cell.value!r} {cell.delay_ms!r}"
 
-    def point(self, value: float, delay_ms: float, known: Mapping[Cell, CellResult]) -> Point | None:
+    def point(
+        self, value: float, delay_ms: float, known: Mapping[Cell, CellResult]
+    ) -> Point | None:
         """Return a point of the map, or None while a part of it is missing."""
         parts = []
-        for names, cell in ((set(self.fabrics) - PAYS_DELAY, Cell(value, None)), (set(self.fabrics) & PAYS_DELAY,
-                                                                                  Cell(value, delay_ms))):
+        for names, cell in (
+            (set(self.fabrics) - PAYS_DELAY, Cell(value, None)),
+            (set(self.fabrics) & PAYS_DELAY, Cell(value, delay_ms)),
+        ):
             if names and cell not in known:
                 return None
             if names:
                 parts.append(known[cell])
-        outcomes = {name: part.outcomes[name] for name in FABRICS for part in parts if name in part.outcomes}
-        failed = {name: part.failed[name] for name in FABRICS for part in parts if name in part.failed}
+        outcomes = {
+            name: part.outcomes[name] for name in FABRICS for part in parts if name in part.outcomes
+        }
+        failed = {
+            name: part.failed[name] for name in FABRICS for part in parts if name in part.failed
+        }
         return Point(value, delay_ms, outcomes, failed)
 
 
 def with_degree(cluster: Cluster, degree: int) -> Cluster:
     """Return the cluster with ``degree`` ports a server.
 
-    With one port on each switch the number of switches follows the degree, as in TOPO-X's Table III;
-    with several the switches stay and the ports spread over them.
+    With one port on each switch the number of switches follows the degree, as in TOPO-X's Table
+    III; with several the switches stay and the ports spread over them.
 
     Raises
     ------
@@ -248,13 +306,19 @@ def with_degree(cluster: Cluster, degree: int) -> Cluster:
     if cluster.ports_per_server == cluster.switches:
         return cluster.changed(ports_per_server=degree, switches=degree)
     if degree % cluster.switches:
-        raise InputError(f"must be multiples of the {cluster.switches} switches, which have several ports of a server each "
-                         f"(got {degree})", file="sweep", field="degree")
+        raise InputError(
+            f"must be multiples of the {cluster.switches} switches, which have several ports of a server each "
+            f"(got {degree})",
+            file="sweep",
+            field="degree",
+        )
     return cluster.changed(ports_per_server=degree)
 
 
 # In a child process: the job that was unpacked last, by its digest, and its graph lowered.
-_unpacked: dict[str, tuple[TransferGraph, Cluster, Settings, tuple[str, ...], FabricOptions, By]] = {}
+_unpacked: dict[
+    str, tuple[TransferGraph, Cluster, Settings, tuple[str, ...], FabricOptions, By]
+] = {}
 
 
 def run_cell(digest: str, job: bytes, cell: Cell) -> CellResult:
@@ -269,7 +333,11 @@ def run_cell(digest: str, job: bytes, cell: Cell) -> CellResult:
         _unpacked.clear()
         _unpacked[digest] = known
     lowered, cluster, settings, fabrics, options, by = known
-    cluster = with_degree(cluster, int(cell.value)) if by == "degree" else cluster.changed(port_gbps=cell.value)
+    cluster = (
+        with_degree(cluster, int(cell.value))
+        if by == "degree"
+        else cluster.changed(port_gbps=cell.value)
+    )
     paying = cell.delay_ms is not None
     cluster = cluster.changed(reconfiguration_ms=cell.delay_ms or 0.0)
     outcomes: dict[str, Outcome] = {}
@@ -282,5 +350,11 @@ def run_cell(digest: str, job: bytes, cell: Cell) -> CellResult:
         except InputError as error:
             failed[name] = str(error)
             continue
-        outcomes[name] = Outcome(run.iteration_ms, run.bound_ms, run.circuits_changed, run.dark_ms, run.traffic.bandwidth_tax)
+        outcomes[name] = Outcome(
+            run.iteration_ms,
+            run.bound_ms,
+            run.circuits_changed,
+            run.dark_ms,
+            run.traffic.bandwidth_tax,
+        )
     return CellResult(outcomes, failed)

@@ -60,7 +60,12 @@ class SweepRun:
         Cells computed before, by :meth:`~topox_core.fabrics.sweep.Sweep.key`; new ones are put in.
     """
 
-    def __init__(self, sweep: Sweep, executor: concurrent.futures.Executor | None = None, known: Cells | None = None) -> None:
+    def __init__(
+        self,
+        sweep: Sweep,
+        executor: concurrent.futures.Executor | None = None,
+        known: Cells | None = None,
+    ) -> None:
         self.sweep = sweep
         self._own = ChildProcesses() if executor is None else None
         self._lock = threading.Lock()
@@ -120,9 +125,13 @@ class SweepRun:
         """Return the map as it stands."""
         with self._lock:
             results, lost = dict(self._results), dict(self._lost)
-        found = (self.sweep.point(value, delay, results) for value, delay in self.sweep.axes.points())
+        found = (
+            self.sweep.point(value, delay, results) for value, delay in self.sweep.axes.points()
+        )
         points = tuple(point for point in found if point is not None)
-        said = tuple(f"{why}: {count} of {self._cells} calls are missing" for why, count in lost.items())
+        said = tuple(
+            f"{why}: {count} of {self._cells} calls are missing" for why, count in lost.items()
+        )
         return CrossoverMap(points, len(self.sweep.axes), self._cancelled, said, self.sweep.digest)
 
     def _take(self, cell: Cell, future: concurrent.futures.Future[CellResult]) -> None:
@@ -140,8 +149,11 @@ class SweepRun:
 
 
 def run_sweep(
-    sweep: Sweep, executor: concurrent.futures.Executor | None = None, stop: Stop = never,
-    on_progress: Callable[[float], None] | None = None, known: Cells | None = None,
+    sweep: Sweep,
+    executor: concurrent.futures.Executor | None = None,
+    stop: Stop = never,
+    on_progress: Callable[[float], None] | None = None,
+    known: Cells | None = None,
 ) -> CrossoverMap:
     """Compute a map and wait for it; ``stop`` cancels it, ``on_progress`` is told the share that is done."""
     run = SweepRun(sweep, executor, known)

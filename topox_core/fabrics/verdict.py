@@ -17,10 +17,13 @@ NOTABLE_TAX = 1.02
 def sentence(runs: Mapping[str, FabricRun]) -> str:
     """Return who wins and why, in one sentence.
 
-    Of the fabrics called equal to the fastest all are named. The reason is what grows most along the
-    critical chain from the winner to the next: dark time, exposed transfers, waiting or compute.
+    Of the fabrics called equal to the fastest all are named. The reason is what grows most along
+    the critical chain from the winner to the next: dark time, exposed transfers, waiting or
+    compute.
     """
-    contenders = {name: runs[name] for name in FABRICS if name in runs and name != YARDSTICK} or dict(runs)
+    contenders = {
+        name: runs[name] for name in FABRICS if name in runs and name != YARDSTICK
+    } or dict(runs)
     if not contenders:
         return "No fabric was run."
     first = fastest(contenders)
@@ -29,9 +32,11 @@ def sentence(runs: Mapping[str, FabricRun]) -> str:
     if others:
         next_best = min(others, key=lambda run: run.iteration_ms)
         verb = "are" if len(first) > 1 or first[0] == "static" else "is"
-        said = (f"{_named(first)} {verb} fastest at {_ms(winner.iteration_ms)}, "
-                f"{_ahead_of(winner, next_best)} {_label(next_best.fabric)} ({_ms(next_best.iteration_ms)}), "
-                f"which {_reason(winner, next_best)}")
+        said = (
+            f"{_named(first)} {verb} fastest at {_ms(winner.iteration_ms)}, "
+            f"{_ahead_of(winner, next_best)} {_label(next_best.fabric)} ({_ms(next_best.iteration_ms)}), "
+            f"which {_reason(winner, next_best)}"
+        )
     elif len(first) > 1:
         said = f"It makes no difference: {_named(first)} take {_ms(winner.iteration_ms)} within 0.5 %{_held_by(winner)}"
     else:
@@ -48,8 +53,12 @@ def sentence(runs: Mapping[str, FabricRun]) -> str:
 def _reason(winner: FabricRun, loser: FabricRun) -> str:
     """Return what the loser spends more of along its critical chain, the largest part of it."""
     ours, theirs = winner.breakdown, loser.breakdown
-    more = {"dark": theirs.dark_ms - ours.dark_ms, "exposed": theirs.exposed_ms - ours.exposed_ms,
-            "waiting": theirs.waiting_ms - ours.waiting_ms, "compute": theirs.compute_ms - ours.compute_ms}
+    more = {
+        "dark": theirs.dark_ms - ours.dark_ms,
+        "exposed": theirs.exposed_ms - ours.exposed_ms,
+        "waiting": theirs.waiting_ms - ours.waiting_ms,
+        "compute": theirs.compute_ms - ours.compute_ms,
+    }
     what = max(more, key=lambda key: more[key])
     longer = _ms(more[what])
     if what == "dark":
@@ -64,7 +73,11 @@ def _reason(winner: FabricRun, loser: FabricRun) -> str:
     elif _slots_cost(loser):
         assert loser.result is not None
         because = f", every one being rounded up to slots of {loser.result.slot_ms:g} ms"
-    elif 0 < (rings := _rings_on_circuits(loser)) < (ports := loser.execution.cluster.ports_per_server):
+    elif (
+        0
+        < (rings := _rings_on_circuits(loser))
+        < (ports := loser.execution.cluster.ports_per_server)
+    ):
         because = f", its collectives on {rings} ring{'s' if rings > 1 else ''} using {rings} of {ports} ports"
     return f"leaves {longer} more of its transfers exposed{because}"
 
@@ -77,19 +90,28 @@ def _slots_cost(run: FabricRun) -> bool:
 def _rings_on_circuits(run: FabricRun) -> int:
     """Return how many rings the ring collectives have where each transfer has one circuit and so one port; 0 if none."""
     graph = run.execution.graph
-    if not len(run.execution.circuits) or not any(kind in RING_KINDS for kind in set(graph.task_kind)):
+    if not len(run.execution.circuits) or not any(
+        kind in RING_KINDS for kind in set(graph.task_kind)
+    ):
         return 0
     return len(graph.lowering.strides) or graph.lowering.rings
 
 
 def _held_by(run: FabricRun) -> str:
     """Return what binds, where the iteration meets its bound."""
-    return f", held by {run.bound_by}" if gap(run.iteration_ms, run.bound_ms) < 0.005 and run.bound_by else ""
+    return (
+        f", held by {run.bound_by}"
+        if gap(run.iteration_ms, run.bound_ms) < 0.005 and run.bound_by
+        else ""
+    )
 
 
 def _against(ideal: FabricRun, winner: FabricRun) -> str:
     """Return how far an ideal switch is ahead."""
-    if "ideal" in fastest({"ideal": ideal, winner.fabric: winner}) and winner.iteration_ms <= ideal.iteration_ms * 1.005:
+    if (
+        "ideal" in fastest({"ideal": ideal, winner.fabric: winner})
+        and winner.iteration_ms <= ideal.iteration_ms * 1.005
+    ):
         return f"an ideal switch would be no faster ({_ms(ideal.iteration_ms)})"
     if winner.iteration_ms < ideal.iteration_ms:
         return f"an ideal switch without a plan takes {_ms(ideal.iteration_ms)}"
@@ -100,7 +122,11 @@ def _ahead_of(winner: FabricRun, loser: FabricRun) -> str:
     if winner.iteration_ms <= 0:
         return "ahead of"
     ratio = loser.iteration_ms / winner.iteration_ms
-    return f"{100 * (1 - 1 / ratio):.2g} % ahead of" if ratio < 1.1 else f"{ratio:.3g} times as fast as"
+    return (
+        f"{100 * (1 - 1 / ratio):.2g} % ahead of"
+        if ratio < 1.1
+        else f"{ratio:.3g} times as fast as"
+    )
 
 
 def _named(names: tuple[str, ...]) -> str:

@@ -15,7 +15,8 @@ from topox_core.figures.numbers import NBSP, percent, short
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import axis, frame
 
-# Two greys and one accent, as optics are what the page is about; parts counted only on request have patterns.
+# Two greys and one accent, as optics are what the page is about; parts counted only on request have
+# patterns.
 _LIGHT = {
     "packet_port": "#5B6673",
     "packet_switch": "#5B6673",
@@ -41,7 +42,16 @@ _WHITE_TEXT = {
     "light": ("packet_port", "packet_switch", "ocs_port"),
     "dark": ("transceiver", "patch_panel_port", "one_by_two_switch", "nic", "fibre_m"),
 }
-ORDER = ("packet_port", "packet_switch", "transceiver", "nic", "fibre_m", "patch_panel_port", "one_by_two_switch", "ocs_port")
+ORDER = (
+    "packet_port",
+    "packet_switch",
+    "transceiver",
+    "nic",
+    "fibre_m",
+    "patch_panel_port",
+    "one_by_two_switch",
+    "ocs_port",
+)
 SHORT_NAMES = {
     "fat_tree": "Fat-tree",
     "rail_optimized": "Rail-<br>optimised",
@@ -97,7 +107,11 @@ def amount(found: Any, measure: str) -> float:
 
 
 def stacked(
-    bills: Mapping[str, Bill], measure: str, theme: Theme, scale: float = 1.0, infeasible: Sequence[str] = ()
+    bills: Mapping[str, Bill],
+    measure: str,
+    theme: Theme,
+    scale: float = 1.0,
+    infeasible: Sequence[str] = (),
 ) -> go.Figure:
     """Return a bar a network, stacked by part, its total on top.
 
@@ -116,7 +130,12 @@ def stacked(
     figure = go.Figure()
     base = np.zeros(len(names))
     for part in ORDER:
-        values = np.array([sum(amount(line, measure) for line in bills[name].lines if line.part == part) for name in names])
+        values = np.array(
+            [
+                sum(amount(line, measure) for line in bills[name].lines if line.part == part)
+                for name in names
+            ]
+        )
         if not values.any():
             continue
         counts = [bills[name].count(part) for name in names]
@@ -134,8 +153,15 @@ def stacked(
                 insidetextanchor="middle",
                 textangle=0,
                 constraintext="none",
-                textfont={"size": 11.5 * scale, "color": "#FFFFFF" if part in _WHITE_TEXT[theme.name] else "#10151C"},
-                customdata=[[NETWORKS[names[k]], f"{counts[k]:,.6g}", words(values[k])] for k, on in enumerate(shown) if on],
+                textfont={
+                    "size": 11.5 * scale,
+                    "color": "#FFFFFF" if part in _WHITE_TEXT[theme.name] else "#10151C",
+                },
+                customdata=[
+                    [NETWORKS[names[k]], f"{counts[k]:,.6g}", words(values[k])]
+                    for k, on in enumerate(shown)
+                    if on
+                ],
                 hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} "
                 + LINE_NAMES[part]
                 + ": %{customdata[2]}<extra></extra>",
@@ -150,7 +176,10 @@ def stacked(
             "yshift": 3,
             "showarrow": False,
             "text": f"<b>{words(total)}</b>{' ✗' if names[k] in infeasible else ''}",
-            "font": {"size": 12.5 * scale, "color": theme.bad if names[k] in infeasible else theme.ink},
+            "font": {
+                "size": 12.5 * scale,
+                "color": theme.bad if names[k] in infeasible else theme.ink,
+            },
         }
         for k, total in enumerate(totals)
     ]
@@ -198,23 +227,36 @@ def value_ticks(top: float, prefix: str, unit: str) -> dict[str, Any]:
     step = round_step(top / 6)
     ticks = [k * step for k in range(int(top * 1.1 / step) + 1)]
     suffix = NBSP + unit if unit else ""
-    return {"tickvals": ticks, "ticktext": [f"{prefix}{t:,.6g}{suffix if t else ''}" for t in ticks]}
+    return {
+        "tickvals": ticks,
+        "ticktext": [f"{prefix}{t:,.6g}{suffix if t else ''}" for t in ticks],
+    }
 
 
 def unit_of(top: float, measure: str) -> tuple[float, str]:
     """Return the factor and the unit of an axis that ends at ``top``."""
-    units = ((1e9, "B"), (1e6, "M"), (1e3, "k")) if measure == "cost" else ((1e6, "MW"), (1e3, "kW"))
-    return next(((factor, unit) for factor, unit in units if top >= factor * 0.5), (1.0, "" if measure == "cost" else "W"))
+    units = (
+        ((1e9, "B"), (1e6, "M"), (1e3, "k")) if measure == "cost" else ((1e6, "MW"), (1e3, "kW"))
+    )
+    return next(
+        ((factor, unit) for factor, unit in units if top >= factor * 0.5),
+        (1.0, "" if measure == "cost" else "W"),
+    )
 
 
 def _marker(part: str, theme: Theme) -> dict[str, Any]:
-    marker: dict[str, Any] = {"color": part_colour(part, theme), "line": {"color": theme.page, "width": 1}}
+    marker: dict[str, Any] = {
+        "color": part_colour(part, theme),
+        "line": {"color": theme.page, "width": 1},
+    }
     if part in _PATTERN:
         marker["pattern"] = {
             "shape": _PATTERN[part],
             "size": 9,
             "solidity": 0.16,
-            "fgcolor": _towards(part_colour(part, theme), theme.page),  # faint, so that a number on it can be read
+            "fgcolor": _towards(
+                part_colour(part, theme), theme.page
+            ),  # faint, so that a number on it can be read
             "bgcolor": part_colour(part, theme),
         }
     return marker
@@ -222,7 +264,9 @@ def _marker(part: str, theme: Theme) -> dict[str, Any]:
 
 def _towards(colour: str, other: str) -> str:
     """Return a colour two fifths of the way to another."""
-    mixed = (round(0.6 * int(colour[i : i + 2], 16) + 0.4 * int(other[i : i + 2], 16)) for i in (1, 3, 5))
+    mixed = (
+        round(0.6 * int(colour[i : i + 2], 16) + 0.4 * int(other[i : i + 2], 16)) for i in (1, 3, 5)
+    )
     return "#" + "".join(f"{value:02X}" for value in mixed)
 
 
@@ -245,7 +289,8 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, scale: float = 1
             for end in (swing.low, swing.high)
             if end is not None and (end[1] - base) * side > 1e-12
         ]
-        # Where both ends lie on one side, the longer is drawn beneath, so that neither hides the other.
+        # Where both ends lie on one side, the longer is drawn beneath, so that neither hides the
+        # other.
         rows.sort(key=lambda row: -abs(row[1][1] - base))
         figure.add_trace(
             go.Bar(
@@ -280,7 +325,10 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, scale: float = 1
             )
     low, high = 100 * min(ends_all), 100 * max(ends_all)
     room = max(high - low, 4.0)
-    before, after = (_label_room([mark["text"] for mark in marks if mark["xanchor"] == side]) for side in ("right", "left"))
+    before, after = (
+        _label_room([mark["text"] for mark in marks if mark["xanchor"] == side])
+        for side in ("right", "left")
+    )
     return frame(
         figure,
         theme,
@@ -301,7 +349,14 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, scale: float = 1
             }
         ],
         margin={"l": 178 * scale, "r": 8, "t": 26 * scale, "b": 28 * scale, "pad": 0},
-        xaxis=axis(theme, scale, grid=True, range=[low - before * room, high + after * room], ticksuffix=f"{NBSP}%", nticks=7),
+        xaxis=axis(
+            theme,
+            scale,
+            grid=True,
+            range=[low - before * room, high + after * room],
+            ticksuffix=f"{NBSP}%",
+            nticks=7,
+        ),
         yaxis=axis(
             theme,
             scale,
@@ -316,7 +371,10 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, scale: float = 1
 
 def _label_room(texts: Sequence[str]) -> float:
     """Return what the longest label beside a bar needs, as a share of what all bars need (on a laptop)."""
-    wide = max((len(text.replace("<b>", "").replace("</b>", "").replace("&nbsp;", " ")) for text in texts), default=0)
+    wide = max(
+        (len(text.replace("<b>", "").replace("</b>", "").replace("&nbsp;", " ")) for text in texts),
+        default=0,
+    )
     return max(0.12, (6.3 * wide + 12) / TORNADO_PX)
 
 

@@ -54,16 +54,38 @@ def by_size(
     for network, found in curves.items():
         colour, dash, width = _LINES[network]
         limit = most_photonic if network == "photonic_rails" else float("inf")
-        within, beyond = [one for one in found if one.gpus <= limit], [one for one in found if one.gpus > limit]
+        within, beyond = (
+            [one for one in found if one.gpus <= limit],
+            [one for one in found if one.gpus > limit],
+        )
         if within:
-            figure.add_trace(_line(within, network, "", measure, colours[colour], dash, width, scale))
+            figure.add_trace(
+                _line(within, network, "", measure, colours[colour], dash, width, scale)
+            )
         if beyond:
-            too_few = _line([*within[-1:], *beyond], network, ", too few ports", measure, colours[colour], "dot", 1.4, scale)
+            too_few = _line(
+                [*within[-1:], *beyond],
+                network,
+                ", too few ports",
+                measure,
+                colours[colour],
+                "dot",
+                1.4,
+                scale,
+            )
             too_few.marker.color = theme.page
             figure.add_trace(too_few)
     sizes = sorted({int(one.gpus) for found in curves.values() for one in found})
-    values = [each for found in curves.values() for one in found if (each := amount(one, measure) / one.gpus) > 0]
-    low, high = np.log10(min(values, default=1.0)) - 0.08, np.log10(max(values, default=10.0)) + 0.08
+    values = [
+        each
+        for found in curves.values()
+        for one in found
+        if (each := amount(one, measure) / one.gpus) > 0
+    ]
+    low, high = (
+        np.log10(min(values, default=1.0)) - 0.08,
+        np.log10(max(values, default=10.0)) + 0.08,
+    )
     steps = (1, 2, 5) if high - low > 0.8 else (1, 1.5, 2, 3, 4, 5, 6, 8)
     ticks = [step * 10.0**decade for decade in range(-3, 7) for step in steps]
     every = max(1, -(-len(sizes) // 7))
@@ -97,7 +119,14 @@ def by_size(
 
 
 def _line(
-    found: Sequence[Bill], network: str, suffix: str, measure: str, colour: str, dash: str, width: float, scale: float
+    found: Sequence[Bill],
+    network: str,
+    suffix: str,
+    measure: str,
+    colour: str,
+    dash: str,
+    width: float,
+    scale: float,
 ) -> go.Scatter:
     words = money if measure == "cost" else power
     return go.Scatter(
@@ -106,15 +135,27 @@ def _line(
         mode="lines+markers",
         name=NETWORKS[network] + suffix,
         line={"color": colour, "dash": dash, "width": width},
-        marker={"size": (6 if width > 2 else 4) * scale, "color": colour, "opacity": 1, "line": {"color": colour, "width": 1}},
-        customdata=[[words(amount(one, measure)), words(amount(one, measure) / one.gpus), f"{one.gpus:,}"] for one in found],
+        marker={
+            "size": (6 if width > 2 else 4) * scale,
+            "color": colour,
+            "opacity": 1,
+            "line": {"color": colour, "width": 1},
+        },
+        customdata=[
+            [words(amount(one, measure)), words(amount(one, measure) / one.gpus), f"{one.gpus:,}"]
+            for one in found
+        ],
         hovertemplate=f"<b>{NETWORKS[network]}{suffix}</b><br>%{{customdata[2]}} GPUs: %{{customdata[0]}}, "
         "%{customdata[1]} a GPU<extra></extra>",
     )
 
 
 def _names(
-    curves: Mapping[str, Sequence[Bill]], measure: str, span: tuple[float, float], colours: Mapping[str, str], scale: float
+    curves: Mapping[str, Sequence[Bill]],
+    measure: str,
+    span: tuple[float, float],
+    colours: Mapping[str, str],
+    scale: float,
 ) -> list[dict[str, Any]]:
     """Return each line's name at its right end, moved apart where lines meet."""
     least = (span[1] - span[0]) * 15 / (HEIGHT - 52)
@@ -129,7 +170,10 @@ def _names(
             short_of = least - (places[k] - places[k - 1])
             if short_of > 1e-9:
                 places[k - 1], places[k] = places[k - 1] - short_of / 2, places[k] + short_of / 2
-        places = [min(max(place, span[0] + k * least), span[1] - (len(places) - 1 - k) * least) for k, place in enumerate(places)]
+        places = [
+            min(max(place, span[0] + k * least), span[1] - (len(places) - 1 - k) * least)
+            for k, place in enumerate(places)
+        ]
     return [
         {
             "x": 1,
@@ -138,7 +182,9 @@ def _names(
             "xanchor": "left",
             "xshift": 4,
             "showarrow": False,
-            "text": f"<b>{NETWORKS[network]}</b>" if network == "photonic_rails" else NETWORKS[network] + _dashed(network),
+            "text": f"<b>{NETWORKS[network]}</b>"
+            if network == "photonic_rails"
+            else NETWORKS[network] + _dashed(network),
             "font": {"size": 11.5 * scale, "color": colours[_LINES[network][0]]},
         }
         for place, (_, network) in zip(places, ends, strict=True)
@@ -176,7 +222,9 @@ def yearly(years: Mapping[str, Year], theme: Theme, scale: float = 1.0) -> go.Fi
                     [NETWORKS[name], money(value), energy(years[name].energy_kwh)]
                     for name, value in zip(names, values, strict=True)
                 ],
-                hovertemplate="<b>%{customdata[0]}</b><br>" + words + " %{customdata[1]} a year; %{customdata[2]}<extra></extra>",
+                hovertemplate="<b>%{customdata[0]}</b><br>"
+                + words
+                + " %{customdata[1]} a year; %{customdata[2]}<extra></extra>",
             )
         )
     marks = [
@@ -199,7 +247,13 @@ def yearly(years: Mapping[str, Year], theme: Theme, scale: float = 1.0) -> go.Fi
         showlegend=True,
         annotations=marks,
         margin={"l": 140 * scale, "r": 8, "t": 28 * scale, "b": 28 * scale, "pad": 0},
-        xaxis=axis(theme, scale, grid=True, range=[0, top / factor * 1.36], **value_ticks(top / factor, "$", unit)),
+        xaxis=axis(
+            theme,
+            scale,
+            grid=True,
+            range=[0, top / factor * 1.36],
+            **value_ticks(top / factor, "$", unit),
+        ),
         yaxis=axis(
             theme,
             scale,
@@ -222,7 +276,10 @@ def worth(rows: Sequence[tuple[str, str, float]], theme: Theme, scale: float = 1
             y=place,
             x=[value for _, _, value in rows],
             width=0.58,
-            marker={"color": [theme.fabric_colour(fabric) for fabric, _, _ in rows], "line": {"color": theme.line, "width": 0.5}},
+            marker={
+                "color": [theme.fabric_colour(fabric) for fabric, _, _ in rows],
+                "line": {"color": theme.line, "width": 0.5},
+            },
             text=[short(value) for _, _, value in rows],
             textposition="outside",
             cliponaxis=False,
@@ -238,7 +295,9 @@ def worth(rows: Sequence[tuple[str, str, float]], theme: Theme, scale: float = 1
         (34 * len(rows) + 44) * scale,
         scale,
         margin={"l": 140 * scale, "r": 8, "t": 4, "b": 30 * scale, "pad": 0},
-        xaxis=axis(theme, scale, grid=True, range=[0, 1.2 * top], nticks=5, tickangle=0, tickformat="~s"),
+        xaxis=axis(
+            theme, scale, grid=True, range=[0, 1.2 * top], nticks=5, tickangle=0, tickformat="~s"
+        ),
         yaxis=axis(
             theme,
             scale,

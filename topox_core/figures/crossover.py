@@ -33,7 +33,8 @@ class Winner:
     fabric
         The winner; empty where fixed and changing circuits are equal, or nothing could run.
     lead
-        How much sooner it ends than the best fabric that is not equal to it, as a share of the latter.
+        How much sooner it ends than the best fabric that is not equal to it, as a share of the
+        latter.
     equals
         All fabrics within ``EQUAL`` of the fastest.
     """
@@ -46,8 +47,9 @@ class Winner:
 def winner(point: Point) -> Winner:
     """Return who wins a point.
 
-    Fabrics within ``EQUAL`` of the fastest are equal. If all of those change circuits (or none does),
-    the simplest of them wins and leads the next that is not equal; if some do and some do not, nobody wins.
+    Fabrics within ``EQUAL`` of the fastest are equal. If all of those change circuits (or none
+    does), the simplest of them wins and leads the next that is not equal; if some do and some do
+    not, nobody wins.
     """
     times = {name: one.iteration_ms for name, one in point.outcomes.items()}
     if not times:
@@ -76,7 +78,12 @@ def _level(values: Sequence[float], value: float) -> float:
 
 
 def winner_map(
-    points: Sequence[Point], axes: Axes, labels: Mapping[str, str], now: tuple[float, float], theme: Theme, scale: float = 1.0
+    points: Sequence[Point],
+    axes: Axes,
+    labels: Mapping[str, str],
+    now: tuple[float, float],
+    theme: Theme,
+    scale: float = 1.0,
 ) -> go.Figure:
     """Return the map: colour the winner, number its lead in %, ring the setting; a clear marker in each cell takes clicks.
 
@@ -98,8 +105,22 @@ def winner_map(
                 continue
             z[y, x] = codes.get(one.fabric, 1)
             colour = theme.fabric_text(one.fabric) if one.fabric else theme.muted
-            words = f"{short(round(100 * one.lead))} %" if one.fabric else "equal" if one.equals else "none"
-            text.append({"x": x, "y": y, "text": words, "showarrow": False, "font": {"size": 12 * scale, "color": colour}})
+            words = (
+                f"{short(round(100 * one.lead))} %"
+                if one.fabric
+                else "equal"
+                if one.equals
+                else "none"
+            )
+            text.append(
+                {
+                    "x": x,
+                    "y": y,
+                    "text": words,
+                    "showarrow": False,
+                    "font": {"size": 12 * scale, "color": colour},
+                }
+            )
     colours = [theme.page, theme.grid, *(theme.fabric_colour(name) for name in present)]
     figure = go.Figure(
         go.Heatmap(
@@ -124,7 +145,11 @@ def winner_map(
                     showlegend=True,
                     hoverinfo="skip",
                     name=labels[name] if name else f"equal (within {100 * EQUAL:.0f} %)",
-                    marker={"symbol": "square", "size": 13, "color": theme.fabric_colour(name) if name else theme.grid},
+                    marker={
+                        "symbol": "square",
+                        "size": 13,
+                        "color": theme.fabric_colour(name) if name else theme.grid,
+                    },
                 )
             )
     across, up = place(values, now[0]), place(delays, now[1])
@@ -180,7 +205,11 @@ def _clicks(
     facts = []
     for p in points:
         one = won[p.value, p.delay_ms]
-        rows = [f"{labels[name]} {short(p.outcomes[name].iteration_ms)} ms" for name in FABRICS if name in p.outcomes]
+        rows = [
+            f"{labels[name]} {short(p.outcomes[name].iteration_ms)} ms"
+            for name in FABRICS
+            if name in p.outcomes
+        ]
         rows += [f"{labels[name]}: cannot run" for name in p.failed]
         head = (
             f"{labels[one.fabric]} leads by {100 * one.lead:.3g} %"
@@ -214,7 +243,13 @@ def _clicks(
 
 def delay_word(delay_ms: float) -> str:
     """Return a delay as an axis writes it: 0 ms, 20 µs, 1 ms."""
-    return "0 ms" if delay_ms == 0 else f"{delay_ms * 1000:.3g} µs" if delay_ms < 0.1 else f"{delay_ms:g} ms"
+    return (
+        "0 ms"
+        if delay_ms == 0
+        else f"{delay_ms * 1000:.3g} µs"
+        if delay_ms < 0.1
+        else f"{delay_ms:g} ms"
+    )
 
 
 def cut(
@@ -228,19 +263,29 @@ def cut(
 ) -> go.Figure:
     """Return iteration against delay at one value of the other axis, both logarithmic; today's delay is a dotted line.
 
-    A delay of 0 has no place on a logarithmic axis; it is drawn a decade below the smallest other one.
+    A delay of 0 has no place on a logarithmic axis; it is drawn a decade below the smallest other
+    one.
     """
     here = sorted((p for p in points if p.value == value), key=lambda p: p.delay_ms)
     order = sorted(delays)
     names = [name for name in FABRICS if any(name in p.outcomes for p in here)]
     best = min((one.iteration_ms for p in here for one in p.outcomes.values()), default=1.0)
-    steady = [one.iteration_ms for p in here for name, one in p.outcomes.items() if name not in PAYS_DELAY]
+    steady = [
+        one.iteration_ms for p in here for name, one in p.outcomes.items() if name not in PAYS_DELAY
+    ]
     top = max(CUT_AT * best, 1.15 * max(steady, default=0.0))
-    top = min(top, 1.15 * max((one.iteration_ms for p in here for one in p.outcomes.values()), default=1.0))
+    top = min(
+        top,
+        1.15 * max((one.iteration_ms for p in here for one in p.outcomes.values()), default=1.0),
+    )
     figure = go.Figure()
     labelled: list[dict[str, Any]] = []
     for name in names:
-        at = [(_level(order, p.delay_ms), p.outcomes[name].iteration_ms, p.delay_ms) for p in here if name in p.outcomes]
+        at = [
+            (_level(order, p.delay_ms), p.outcomes[name].iteration_ms, p.delay_ms)
+            for p in here
+            if name in p.outcomes
+        ]
         steady_name = name not in PAYS_DELAY
         figure.add_trace(
             go.Scatter(
@@ -249,8 +294,16 @@ def cut(
                 mode="lines" if steady_name else "lines+markers",
                 name=labels[name],
                 showlegend=not steady_name,
-                line={"color": theme.fabric_colour(name), "width": 3 if name == "scheduled" else 2, "dash": FABRIC_DASH[name]},
-                marker={"size": 7, "opacity": 1, "symbol": {"reactive": "circle", "provisioned": "diamond"}.get(name, "square")},
+                line={
+                    "color": theme.fabric_colour(name),
+                    "width": 3 if name == "scheduled" else 2,
+                    "dash": FABRIC_DASH[name],
+                },
+                marker={
+                    "size": 7,
+                    "opacity": 1,
+                    "symbol": {"reactive": "circle", "provisioned": "diamond"}.get(name, "square"),
+                },
                 customdata=[[labels[name], delay_word(d), f"{ms:.6g}"] for _, ms, d in at],
                 hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: %{customdata[2]} ms<extra></extra>",
             )

@@ -13,14 +13,23 @@ from topox_core.execution import Execution
 from topox_core.fabrics.run import Breakdown, FabricRun
 from topox_core.figures.numbers import short, time
 from topox_core.figures.overview import paint
-from topox_core.figures.palette import DARK, IDLE, LOOK_COLOURS, VERMILION, Theme, discrete_scale, looks
+from topox_core.figures.palette import (
+    DARK,
+    IDLE,
+    LOOK_COLOURS,
+    VERMILION,
+    Theme,
+    discrete_scale,
+    looks,
+)
 from topox_core.figures.template import axis, frame
 from topox_core.graph.transfer_graph import COMPUTE, TRANSFER, FloatArray
 
 COMPUTE_COLOUR, EXPOSED_COLOUR = "#0072B2", "#CC79A7"
 LABEL_LEFT = 124  # room for the names of fabrics
 PLOT_PX = 470.0  # width of the bars on a laptop; decides which parts have room for a number
-# An iteration this many times the fastest would flatten all others: its bar is cut, its number stands.
+# An iteration this many times the fastest would flatten all others: its bar is cut, its number
+# stands.
 CUT_AT = 3.5
 COLUMNS = 900
 MOST_STRIP_ROWS = 32
@@ -45,10 +54,25 @@ def shown_until(times_ms: Sequence[float]) -> float:
 def time_axis(theme: Theme, scale: float, until_ms: float, *, grid: bool = False) -> dict[str, Any]:
     """Return an axis of times given in ms that is read in ms below two seconds and in s above."""
     if until_ms < IN_SECONDS:
-        return axis(theme, scale, grid=grid, range=[0, until_ms], ticksuffix=" ms", nticks=8, tickformat=",~g")
+        return axis(
+            theme,
+            scale,
+            grid=grid,
+            range=[0, until_ms],
+            ticksuffix=" ms",
+            nticks=8,
+            tickformat=",~g",
+        )
     step = round_step(until_ms / 7)
     ticks = np.arange(0.0, until_ms * (1 + 1e-9), step).tolist()
-    return axis(theme, scale, grid=grid, range=[0, until_ms], tickvals=ticks, ticktext=[f"{t / 1000:,g} s" for t in ticks])
+    return axis(
+        theme,
+        scale,
+        grid=grid,
+        range=[0, until_ms],
+        tickvals=ticks,
+        ticktext=[f"{t / 1000:,g} s" for t in ticks],
+    )
 
 
 def round_step(least: float) -> float:
@@ -58,7 +82,11 @@ def round_step(least: float) -> float:
 
 
 def iteration_bars(
-    runs: Mapping[str, FabricRun], labels: Mapping[str, str], notes: Mapping[str, str], theme: Theme, scale: float = 1.0
+    runs: Mapping[str, FabricRun],
+    labels: Mapping[str, str],
+    notes: Mapping[str, str],
+    theme: Theme,
+    scale: float = 1.0,
 ) -> go.Figure:
     """Return a bar of time a fabric, stacked along its critical chain, with its lower bound as a tick across it.
 
@@ -93,14 +121,25 @@ def iteration_bars(
                 selected={"marker": {"opacity": 1}},
                 unselected={"marker": {"opacity": 1}},
                 customdata=[
-                    [name, labels[name], f"{value:.6g}", f"{100 * value / total if total else 0:.3g}"]
+                    [
+                        name,
+                        labels[name],
+                        f"{value:.6g}",
+                        f"{100 * value / total if total else 0:.3g}",
+                    ]
                     for name, value, total in zip(names, spent[:, k].tolist(), times, strict=True)
                 ],
-                hovertemplate="<b>%{customdata[1]}</b><br>" + part + " %{customdata[2]} ms, %{customdata[3]} %<extra></extra>",
+                hovertemplate="<b>%{customdata[1]}</b><br>"
+                + part
+                + " %{customdata[2]} ms, %{customdata[3]} %<extra></extra>",
             )
         )
-    numbers = _numbers(spent, starts, ends, [run.bound_ms for run in runs.values()], limit * 1.3, theme, scale)
-    bounds = [(k, runs[name].bound_ms) for k, name in enumerate(names) if runs[name].bound_ms <= limit]
+    numbers = _numbers(
+        spent, starts, ends, [run.bound_ms for run in runs.values()], limit * 1.3, theme, scale
+    )
+    bounds = [
+        (k, runs[name].bound_ms) for k, name in enumerate(names) if runs[name].bound_ms <= limit
+    ]
     figure.add_trace(
         go.Scatter(
             x=[bound for _, bound in bounds],
@@ -108,8 +147,16 @@ def iteration_bars(
             mode="markers",
             name="lower bound",
             showlegend=True,
-            marker={"symbol": "line-ns", "size": 25 * scale, "opacity": 1, "line": {"width": 2.5, "color": theme.ink}},
-            customdata=[[names[k], labels[names[k]], f"{bound:.6g}", runs[names[k]].bound_by] for k, bound in bounds],
+            marker={
+                "symbol": "line-ns",
+                "size": 25 * scale,
+                "opacity": 1,
+                "line": {"width": 2.5, "color": theme.ink},
+            },
+            customdata=[
+                [names[k], labels[names[k]], f"{bound:.6g}", runs[names[k]].bound_by]
+                for k, bound in bounds
+            ],
             hovertemplate="<b>%{customdata[1]}</b><br>no less than %{customdata[2]} ms<br>%{customdata[3]}<extra></extra>",
         )
     )
@@ -120,7 +167,9 @@ def iteration_bars(
             "xanchor": "left",
             "xshift": 8,
             "showarrow": False,
-            "text": f"<b>{time(t)}&nbsp; {notes[name]}</b>" if name in notes else time(t) + (" ›" if t > limit else ""),
+            "text": f"<b>{time(t)}&nbsp; {notes[name]}</b>"
+            if name in notes
+            else time(t) + (" ›" if t > limit else ""),
             "font": {"size": 12 * scale, "color": theme.ink},
         }
         for k, (name, t) in enumerate(zip(names, times, strict=True))
@@ -147,7 +196,13 @@ def iteration_bars(
 
 
 def _numbers(
-    spent: FloatArray, starts: FloatArray, ends: FloatArray, bounds: Sequence[float], limit: float, theme: Theme, scale: float
+    spent: FloatArray,
+    starts: FloatArray,
+    ends: FloatArray,
+    bounds: Sequence[float],
+    limit: float,
+    theme: Theme,
+    scale: float,
 ) -> list[dict[str, Any]]:
     """Return the numbers inside the parts that have room for one, beside the bound's tick where that would cross them."""
     colours, per_px = ("#FFFFFF", "#10151C", theme.ink, theme.ink), limit / PLOT_PX
@@ -174,18 +229,31 @@ def _part_marker(part: int, theme: Theme) -> dict[str, Any]:
         return {
             "color": "rgba(0,0,0,0)",
             "line": {"color": VERMILION, "width": 1},
-            "pattern": {"shape": "/", "size": 5, "solidity": 0.45, "fgcolor": VERMILION, "bgcolor": theme.page},
+            "pattern": {
+                "shape": "/",
+                "size": 5,
+                "solidity": 0.45,
+                "fgcolor": VERMILION,
+                "bgcolor": theme.page,
+            },
         }
-    return {"color": [COMPUTE_COLOUR, EXPOSED_COLOUR, "", theme.line][part], "line": {"color": theme.page, "width": 1}}
+    return {
+        "color": [COMPUTE_COLOUR, EXPOSED_COLOUR, "", theme.line][part],
+        "line": {"color": theme.page, "width": 1},
+    }
 
 
 def strip_image(execution: Execution, until_ms: float, columns: int = COLUMNS) -> NDArray[np.uint8]:
     """Return one iteration as a small image on a clock that ends at ``until_ms``: 0 idle, else what a bar means.
 
-    Two rows a server: what its devices compute, and what leaves it, dark circuits included; neighbours
-    share rows where there are many servers.
+    Two rows a server: what its devices compute, and what leaves it, dark circuits included;
+    neighbours share rows where there are many servers.
     """
-    graph, circuits, servers = execution.graph, execution.circuits, max(1, execution.cluster.servers)
+    graph, circuits, servers = (
+        execution.graph,
+        execution.circuits,
+        max(1, execution.cluster.servers),
+    )
     rows = min(2 * servers, MOST_STRIP_ROWS)
     each = 2 * servers / rows
     image = np.zeros((rows, columns), np.uint8)
@@ -194,13 +262,32 @@ def strip_image(execution: Execution, until_ms: float, columns: int = COLUMNS) -
     moves = np.flatnonzero((graph.kind == TRANSFER) & (execution.end_ms > execution.start_ms))
     dark = np.flatnonzero(circuits.start_ms > circuits.setup_ms)
     bars = [
-        (2 * circuits.source[dark] + 1, circuits.setup_ms[dark], circuits.start_ms[dark], np.full(len(dark), DARK, np.uint8)),
-        (2 * graph.server[compute], execution.start_ms[compute], execution.end_ms[compute], look[compute]),
+        (
+            2 * circuits.source[dark] + 1,
+            circuits.setup_ms[dark],
+            circuits.start_ms[dark],
+            np.full(len(dark), DARK, np.uint8),
+        ),
+        (
+            2 * graph.server[compute],
+            execution.start_ms[compute],
+            execution.end_ms[compute],
+            look[compute],
+        ),
     ]
     if len(circuits):
-        bars.append((2 * circuits.source + 1, circuits.start_ms, circuits.end_ms, look[circuits.node]))
+        bars.append(
+            (2 * circuits.source + 1, circuits.start_ms, circuits.end_ms, look[circuits.node])
+        )
     else:
-        bars.append((2 * graph.source[moves] + 1, execution.start_ms[moves], execution.end_ms[moves], look[moves]))
+        bars.append(
+            (
+                2 * graph.source[moves] + 1,
+                execution.start_ms[moves],
+                execution.end_ms[moves],
+                look[moves],
+            )
+        )
     for row, start, end, colour in bars:
         seen = np.flatnonzero((start < until_ms) & (colour != IDLE))
         # Where several servers share rows, devices stay on even ones and what leaves on odd ones.
@@ -314,26 +401,71 @@ def strips(
     )
 
 
-def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme, scale: float = 1.0) -> go.Figure:
+def before_after(
+    rows: Sequence[tuple[str, str, float, float]], theme: Theme, scale: float = 1.0
+) -> go.Figure:
     """Return two bars a row, undisturbed (filled) and degraded (hatched): (label, fabric, undisturbed ms, degraded ms)."""
     figure = go.Figure()
     top = max([1e-9, *(max(before, after) for _, _, before, after in rows)])
     for fabric in dict.fromkeys(row[1] for row in rows):
         colour = theme.fabric_colour(fabric)
-        hatched = {"shape": "/", "size": 6, "solidity": 0.35, "fgcolor": colour, "bgcolor": theme.page}
+        hatched = {
+            "shape": "/",
+            "size": 6,
+            "solidity": 0.35,
+            "fgcolor": colour,
+            "bgcolor": theme.page,
+        }
         mine = [(k, row) for k, row in enumerate(rows) if row[1] == fabric]
         for words, after, shift, marker in (
-                ("undisturbed", False, -0.19, {"color": colour}),
-                ("degraded", True, 0.19, {"color": "rgba(0,0,0,0)", "pattern": hatched, "line": {"color": colour, "width": 1}})):
+            ("undisturbed", False, -0.19, {"color": colour}),
+            (
+                "degraded",
+                True,
+                0.19,
+                {
+                    "color": "rgba(0,0,0,0)",
+                    "pattern": hatched,
+                    "line": {"color": colour, "width": 1},
+                },
+            ),
+        ):
             times = [row[3] if after else row[2] for _, row in mine]
-            figure.add_trace(go.Bar(
-                orientation="h", x=times, y=[k + shift for k, _ in mine], width=0.32, marker=marker, name=f"{fabric} {words}",
-                text=[time(value) for value in times], textposition="outside", cliponaxis=False,
-                textfont={"size": 12 * scale, "color": theme.ink},
-                customdata=[[row[0], f"{value:.6g}"] for (_, row), value in zip(mine, times, strict=True)],
-                hovertemplate="<b>%{customdata[0]}</b><br>" + words + " %{customdata[1]} ms<extra></extra>"))
+            figure.add_trace(
+                go.Bar(
+                    orientation="h",
+                    x=times,
+                    y=[k + shift for k, _ in mine],
+                    width=0.32,
+                    marker=marker,
+                    name=f"{fabric} {words}",
+                    text=[time(value) for value in times],
+                    textposition="outside",
+                    cliponaxis=False,
+                    textfont={"size": 12 * scale, "color": theme.ink},
+                    customdata=[
+                        [row[0], f"{value:.6g}"]
+                        for (_, row), value in zip(mine, times, strict=True)
+                    ],
+                    hovertemplate="<b>%{customdata[0]}</b><br>"
+                    + words
+                    + " %{customdata[1]} ms<extra></extra>",
+                )
+            )
     return frame(
-        figure, theme, (54 * len(rows) + 40) * scale, scale, margin={"l": 176 * scale, "r": 8, "t": 6, "b": 30, "pad": 0},
+        figure,
+        theme,
+        (54 * len(rows) + 40) * scale,
+        scale,
+        margin={"l": 176 * scale, "r": 8, "t": 6, "b": 30, "pad": 0},
         xaxis=time_axis(theme, scale, top * 1.15, grid=True),
-        yaxis=axis(theme, scale, range=[len(rows) - 0.45, -0.55], tickvals=list(range(len(rows))), ticks="",
-                   ticktext=[row[0] for row in rows], tickfont={"size": 12.5 * scale, "color": theme.ink}))
+        yaxis=axis(
+            theme,
+            scale,
+            range=[len(rows) - 0.45, -0.55],
+            tickvals=list(range(len(rows))),
+            ticks="",
+            ticktext=[row[0] for row in rows],
+            tickfont={"size": 12.5 * scale, "color": theme.ink},
+        ),
+    )

@@ -7,20 +7,50 @@ from collections.abc import Mapping
 import plotly.graph_objects as go
 
 from topox_core.figures.numbers import count, size, time
-from topox_core.figures.palette import BACKWARD, FORWARD, LOOK_COLOURS, UPDATE, Theme, parallelism_colour, parallelism_word
+from topox_core.figures.palette import (
+    BACKWARD,
+    FORWARD,
+    LOOK_COLOURS,
+    UPDATE,
+    Theme,
+    parallelism_colour,
+    parallelism_word,
+)
 from topox_core.figures.template import axis, frame
 
-KIND_COLOURS = {"forward": LOOK_COLOURS[FORWARD], "backward": LOOK_COLOURS[BACKWARD], "update": LOOK_COLOURS[UPDATE]}
+KIND_COLOURS = {
+    "forward": LOOK_COLOURS[FORWARD],
+    "backward": LOOK_COLOURS[BACKWARD],
+    "update": LOOK_COLOURS[UPDATE],
+}
 
 
-def _bars(names: list[str], values: list[float], colours: list[str], labels: list[str], theme: Theme, scale: float) -> go.Figure:
+def _bars(
+    names: list[str],
+    values: list[float],
+    colours: list[str],
+    labels: list[str],
+    theme: Theme,
+    scale: float,
+) -> go.Figure:
     """Return horizontal bars from zero with the value written at each end."""
     rows = list(range(len(names)))
-    figure = go.Figure(go.Bar(
-        orientation="h", y=rows, x=values, width=0.62, text=labels, textposition="outside", cliponaxis=False, textangle=0,
-        textfont={"size": 11.5 * scale, "color": theme.ink}, customdata=[[n, t] for n, t in zip(names, labels, strict=True)],
-        marker={"color": colours, "line": {"color": theme.line, "width": 0.5}},
-        hovertemplate="%{customdata[0]}: %{customdata[1]}<extra></extra>"))
+    figure = go.Figure(
+        go.Bar(
+            orientation="h",
+            y=rows,
+            x=values,
+            width=0.62,
+            text=labels,
+            textposition="outside",
+            cliponaxis=False,
+            textangle=0,
+            textfont={"size": 11.5 * scale, "color": theme.ink},
+            customdata=[[n, t] for n, t in zip(names, labels, strict=True)],
+            marker={"color": colours, "line": {"color": theme.line, "width": 0.5}},
+            hovertemplate="%{customdata[0]}: %{customdata[1]}<extra></extra>",
+        )
+    )
     longest = max((len(name) for name in names), default=0)
     return frame(
         figure,
@@ -44,17 +74,37 @@ def _bars(names: list[str], values: list[float], colours: list[str], labels: lis
 def tasks_by_kind(counts: Mapping[str, int], theme: Theme, scale: float = 1.0) -> go.Figure:
     """Return how many tasks of each kind the graph has."""
     colours = [KIND_COLOURS.get(kind, theme.line) for kind in counts]
-    return _bars([kind.replace("_", " ") for kind in counts], [float(v) for v in counts.values()], colours,
-                 [count(v) for v in counts.values()], theme, scale)
+    return _bars(
+        [kind.replace("_", " ") for kind in counts],
+        [float(v) for v in counts.values()],
+        colours,
+        [count(v) for v in counts.values()],
+        theme,
+        scale,
+    )
 
 
 def bytes_by_parallelism(sizes: Mapping[str, float], theme: Theme, scale: float = 1.0) -> go.Figure:
     """Return how many bytes each kind of traffic moves over the network."""
-    return _bars([parallelism_word(use) for use in sizes], list(sizes.values()), [parallelism_colour(use) for use in sizes],
-                 [size(v) for v in sizes.values()], theme, scale)
+    return _bars(
+        [parallelism_word(use) for use in sizes],
+        list(sizes.values()),
+        [parallelism_colour(use) for use in sizes],
+        [size(v) for v in sizes.values()],
+        theme,
+        scale,
+    )
 
 
-def time_by_kind(times_ms: Mapping[str, tuple[float, str]], theme: Theme, scale: float = 1.0) -> go.Figure:
+def time_by_kind(
+    times_ms: Mapping[str, tuple[float, str]], theme: Theme, scale: float = 1.0
+) -> go.Figure:
     """Return what a chain of tasks spends on each kind of work: words -> (ms, colour)."""
-    return _bars(list(times_ms), [ms for ms, _ in times_ms.values()], [colour for _, colour in times_ms.values()],
-                 [time(ms) for ms, _ in times_ms.values()], theme, scale)
+    return _bars(
+        list(times_ms),
+        [ms for ms, _ in times_ms.values()],
+        [colour for _, colour in times_ms.values()],
+        [time(ms) for ms, _ in times_ms.values()],
+        theme,
+        scale,
+    )

@@ -54,7 +54,11 @@ def group_name(group: int) -> str:
 
 def stage_name(group: int, way: int) -> str:
     """Return a stage in words: A pushes, B pulls, all train."""
-    return "all train" if group == NOBODY else f"{group_name(group)} {'pushes' if way == PUSH else 'pulls'}"
+    return (
+        "all train"
+        if group == NOBODY
+        else f"{group_name(group)} {'pushes' if way == PUSH else 'pulls'}"
+    )
 
 
 def numbered(cycle: Cycle) -> list[tuple[int, Phase]]:
@@ -65,7 +69,11 @@ def numbered(cycle: Cycle) -> list[tuple[int, Phase]]:
 def members(round_: Round, cycle: Cycle, group: int) -> list[Job]:
     """Return the jobs of a group behind a cycle's barrier."""
     behind = set(cycle.pod_groups)
-    return [job for job, k in zip(round_.jobs.jobs, round_.group, strict=True) if k == group and job.pod_group in behind]
+    return [
+        job
+        for job, k in zip(round_.jobs.jobs, round_.group, strict=True)
+        if k == group and job.pod_group in behind
+    ]
 
 
 def bars(round_: Round, cycle: Cycle) -> list[Bar]:
@@ -86,15 +94,22 @@ def bars(round_: Round, cycle: Cycle) -> list[Bar]:
                 found.append(Bar(group, kind, phase.start_s + phase.dark_s, phase.communication_s))
             after = cycle.phases[(place + 1) % len(cycle.phases)]
             begin = after.start_s + (0.0 if round_.reading.delay_inside else after.dark_s)
-            found += [Bar(group, kind, start, length, job.id) for kind, job, length in _computing(round_, mine, phase.way)
-                      for start, length in _wrapped(begin, length, cycle.round_s)]
+            found += [
+                Bar(group, kind, start, length, job.id)
+                for kind, job, length in _computing(round_, mine, phase.way)
+                for start, length in _wrapped(begin, length, cycle.round_s)
+            ]
     return found
 
 
 def _computing(round_: Round, mine: Sequence[Job], way: int) -> list[tuple[str, Job, float]]:
     """Return what a group computes after a stage of its own: kind, the job that takes longest, seconds."""
     servers = [job for job in mine if job.collective == "parameter_server"]
-    trains = mine if way != PUSH or round_.reading.eq3_literal else [job for job in mine if job not in servers]
+    trains = (
+        mine
+        if way != PUSH or round_.reading.eq3_literal
+        else [job for job in mine if job not in servers]
+    )
     work = []
     if trains:
         longest = max(trains, key=lambda job: job.train_s)
@@ -122,7 +137,10 @@ def cycle_in_view(round_: Round, pod_group: int | None) -> Cycle | None:
 
 
 def timeline(
-    rounds: Sequence[tuple[str, Round]], theme: Theme, scale: float = 1.0, pod_group: int | None = None
+    rounds: Sequence[tuple[str, Round]],
+    theme: Theme,
+    scale: float = 1.0,
+    pod_group: int | None = None,
 ) -> go.Figure:
     """Return rounds under each other on one clock: a lane a group, barriers as lines, changes of circuits as marks.
 
@@ -134,7 +152,11 @@ def timeline(
         Whose cycle is drawn where every pod group has a barrier of its own; None: the longest.
     """
     figure = go.Figure()
-    blocks = [(name, round_, cycle) for name, round_ in rounds if (cycle := cycle_in_view(round_, pod_group)) is not None]
+    blocks = [
+        (name, round_, cycle)
+        for name, round_ in rounds
+        if (cycle := cycle_in_view(round_, pod_group)) is not None
+    ]
     until = max((cycle.round_s for _, _, cycle in blocks), default=1.0) or 1.0
     px = PLOT_PX * scale / (until * 1.13)
     drawn: dict[str, list[tuple[float, Bar]]] = {kind: [] for kind in KINDS}
@@ -145,18 +167,49 @@ def timeline(
     y = 0.0
     for name, round_, cycle in blocks:
         lanes = [group for group in range(round_.groups) if members(round_, cycle, group)]
-        top, lane_at = y + HEADER, {group: y + HEADER + (k + 0.5) * LANE for k, group in enumerate(lanes)}
+        top, lane_at = (
+            y + HEADER,
+            {group: y + HEADER + (k + 0.5) * LANE for k, group in enumerate(lanes)},
+        )
         bottom = top + LANE * len(lanes)
         notes += _heading(name, cycle, y + HEADER * 0.5, theme, scale)
         notes += _stage_numbers(cycle, name, y + HEADER * 0.5, px, theme, scale)
-        shapes.append({"type": "rect", "xref": "x", "x0": 0, "x1": cycle.round_s, "y0": top, "y1": bottom, "layer": "below",
-                       "fillcolor": theme.band, "line": {"width": 0}})
+        shapes.append(
+            {
+                "type": "rect",
+                "xref": "x",
+                "x0": 0,
+                "x1": cycle.round_s,
+                "y0": top,
+                "y1": bottom,
+                "layer": "below",
+                "fillcolor": theme.band,
+                "line": {"width": 0},
+            }
+        )
         ends = [phase.end_s for phase in cycle.phases if phase.end_s > phase.start_s]
-        shapes += [{"type": "line", "x0": end, "x1": end, "y0": top - 0.12, "y1": bottom + 0.06,
-                    "line": {"color": theme.ink, "width": 2 if end == ends[-1] else 1,
-                             "dash": "solid" if end == ends[-1] else "2px,3px"}} for end in ends]
-        dark += [(phase.start_s, top - 0.1, phase.dark_s) for phase in cycle.phases if phase.dark_s > 0]
-        ticks += [(lane_at[group], f"{group_name(group)} · {_jobs(len(members(round_, cycle, group)))}") for group in lanes]
+        shapes += [
+            {
+                "type": "line",
+                "x0": end,
+                "x1": end,
+                "y0": top - 0.12,
+                "y1": bottom + 0.06,
+                "line": {
+                    "color": theme.ink,
+                    "width": 2 if end == ends[-1] else 1,
+                    "dash": "solid" if end == ends[-1] else "2px,3px",
+                },
+            }
+            for end in ends
+        ]
+        dark += [
+            (phase.start_s, top - 0.1, phase.dark_s) for phase in cycle.phases if phase.dark_s > 0
+        ]
+        ticks += [
+            (lane_at[group], f"{group_name(group)} · {_jobs(len(members(round_, cycle, group)))}")
+            for group in lanes
+        ]
         for bar in bars(round_, cycle):
             drawn[bar.kind].append((lane_at[bar.group], bar))
         y = bottom + GAP
@@ -164,20 +217,44 @@ def timeline(
         if of:
             figure.add_trace(_bars(kind, of, px, theme, scale))
     if dark:
-        figure.add_trace(go.Scatter(
-            x=[x for x, _, _ in dark], y=[at for _, at, _ in dark], mode="markers", name="circuits change", showlegend=True,
-            marker={"symbol": "triangle-down", "size": 8, "color": VERMILION, "opacity": 1}, cliponaxis=False,
-            customdata=[[f"{1000 * length:.6g}"] for _, _, length in dark],
-            hovertemplate="all switches turn, %{customdata[0]} ms<extra></extra>"))
+        figure.add_trace(
+            go.Scatter(
+                x=[x for x, _, _ in dark],
+                y=[at for _, at, _ in dark],
+                mode="markers",
+                name="circuits change",
+                showlegend=True,
+                marker={"symbol": "triangle-down", "size": 8, "color": VERMILION, "opacity": 1},
+                cliponaxis=False,
+                customdata=[[f"{1000 * length:.6g}"] for _, _, length in dark],
+                hovertemplate="all switches turn, %{customdata[0]} ms<extra></extra>",
+            )
+        )
     step = round_step(until / 8)
     marks = [k * step for k in range(int(until * 1.0001 / step) + 1)]
     clock = [f"{t:,g} s" if until >= IN_MS else f"{1000 * t:,g} ms" for t in marks]
     return frame(
-        figure, theme, (LANE_PX * y + 68) * scale, scale, showlegend=True, shapes=shapes, annotations=notes,
+        figure,
+        theme,
+        (LANE_PX * y + 68) * scale,
+        scale,
+        showlegend=True,
+        shapes=shapes,
+        annotations=notes,
         margin={"l": LEFT * scale, "r": 10, "t": 30 * scale, "b": 26, "pad": 0},
-        xaxis=axis(theme, scale, grid=True, range=[0, until * 1.13], tickvals=marks, ticktext=clock),
-        yaxis=axis(theme, scale, range=[y - GAP * 0.5, 0], tickvals=[at for at, _ in ticks], ticktext=[t for _, t in ticks],
-                   ticks="", tickfont={"size": 11 * scale, "color": theme.ink}))
+        xaxis=axis(
+            theme, scale, grid=True, range=[0, until * 1.13], tickvals=marks, ticktext=clock
+        ),
+        yaxis=axis(
+            theme,
+            scale,
+            range=[y - GAP * 0.5, 0],
+            tickvals=[at for at, _ in ticks],
+            ticktext=[t for _, t in ticks],
+            ticks="",
+            tickfont={"size": 11 * scale, "color": theme.ink},
+        ),
+    )
 
 
 def _jobs(count: int) -> str:
@@ -186,54 +263,114 @@ def _jobs(count: int) -> str:
 
 def _heading(name: str, cycle: Cycle, y: float, theme: Theme, scale: float) -> list[dict[str, Any]]:
     """Return the name of a round on its left, and its length behind its end."""
-    length = {"x": cycle.round_s, "xanchor": "left", "xshift": 6, "y": y + HEADER * 0.5 + LANE * 0.5, "showarrow": False,
-              "text": f"<b>{lasting(cycle.round_s)}</b>", "font": {"size": 13 * scale, "color": theme.ink}}
-    title = {"xref": "paper", "x": 0, "xanchor": "left", "xshift": round(-(LEFT - 8) * scale), "y": y, "showarrow": False,
-             "text": f"<b>{name}</b>", "font": {"size": 12 * scale, "color": theme.ink}}
+    length = {
+        "x": cycle.round_s,
+        "xanchor": "left",
+        "xshift": 6,
+        "y": y + HEADER * 0.5 + LANE * 0.5,
+        "showarrow": False,
+        "text": f"<b>{lasting(cycle.round_s)}</b>",
+        "font": {"size": 13 * scale, "color": theme.ink},
+    }
+    title = {
+        "xref": "paper",
+        "x": 0,
+        "xanchor": "left",
+        "xshift": round(-(LEFT - 8) * scale),
+        "y": y,
+        "showarrow": False,
+        "text": f"<b>{name}</b>",
+        "font": {"size": 12 * scale, "color": theme.ink},
+    }
     return [title, length]
 
 
-def _stage_numbers(cycle: Cycle, name: str, y: float, px: float, theme: Theme, scale: float) -> list[dict[str, Any]]:
+def _stage_numbers(
+    cycle: Cycle, name: str, y: float, px: float, theme: Theme, scale: float
+) -> list[dict[str, Any]]:
     """Return number and length of every stage above it, where there is room beside the name of the round."""
     begins = (7.2 * len(name) - LEFT + 24) * scale
-    stages = [(number, phase, px * (phase.end_s - phase.start_s)) for number, phase in numbered(cycle)]
+    stages = [
+        (number, phase, px * (phase.end_s - phase.start_s)) for number, phase in numbered(cycle)
+    ]
     for form in ("stage {}: {}", "{}: {}"):
-        words = [form.format(number, lasting(phase.end_s - phase.start_s)) for number, phase, _ in stages]
-        fits = [6.2 * scale * len(text) < room and px * (phase.start_s + phase.end_s) / 2 - 3.1 * scale * len(text) > begins
-                for text, (_, phase, room) in zip(words, stages, strict=True)]
+        words = [
+            form.format(number, lasting(phase.end_s - phase.start_s)) for number, phase, _ in stages
+        ]
+        fits = [
+            6.2 * scale * len(text) < room
+            and px * (phase.start_s + phase.end_s) / 2 - 3.1 * scale * len(text) > begins
+            for text, (_, phase, room) in zip(words, stages, strict=True)
+        ]
         if sum(fits) > len(stages) / 2 or form == "{}: {}":
             break
-    return [{"x": (phase.start_s + phase.end_s) / 2, "y": y, "showarrow": False, "text": text,
-             "font": {"size": 11 * scale, "color": theme.muted}}
-            for text, fit, (_, phase, _) in zip(words, fits, stages, strict=True) if fit]
+    return [
+        {
+            "x": (phase.start_s + phase.end_s) / 2,
+            "y": y,
+            "showarrow": False,
+            "text": text,
+            "font": {"size": 11 * scale, "color": theme.muted},
+        }
+        for text, fit, (_, phase, _) in zip(words, fits, stages, strict=True)
+        if fit
+    ]
 
 
-def _bars(kind: str, of: Sequence[tuple[float, Bar]], px: float, theme: Theme, scale: float) -> go.Bar:
+def _bars(
+    kind: str, of: Sequence[tuple[float, Bar]], px: float, theme: Theme, scale: float
+) -> go.Bar:
     words, colour, ink = KINDS[kind]
     thin = kind == "aggregate"
     texts = []
     for _, bar in of:
         long = f"{words} {lasting(bar.length_s)}"
         room = px * bar.length_s / (6.6 * scale)
-        texts.append("" if thin else next((text for text in (long, words) if room > len(text) + 0.9), ""))
+        texts.append(
+            "" if thin else next((text for text in (long, words) if room > len(text) + 0.9), "")
+        )
     return go.Bar(
-        orientation="h", base=[bar.start_s for _, bar in of], x=[bar.length_s for _, bar in of],
-        y=[at + (0.36 if thin else 0.0) for at, _ in of], width=0.18 if thin else 0.74, name=words, showlegend=True,
-        marker={"color": colour, "line": {"color": theme.page, "width": 1}}, text=texts, textposition="inside",
-        insidetextanchor="middle", constraintext="none", textangle=0, textfont={"size": 11.5 * scale, "color": ink},
-        customdata=[[group_name(bar.group), f"{bar.length_s:.6g}", f"{bar.start_s:.6g}", f"{bar.start_s + bar.length_s:.6g}",
-                     f"<br>longest: {bar.note}" if bar.note else ""] for _, bar in of],
-        hovertemplate="<b>group %{customdata[0]}</b>: " + words + " %{customdata[1]} s<br>%{customdata[2]} to "
-                      "%{customdata[3]} s%{customdata[4]}<extra></extra>")
+        orientation="h",
+        base=[bar.start_s for _, bar in of],
+        x=[bar.length_s for _, bar in of],
+        y=[at + (0.36 if thin else 0.0) for at, _ in of],
+        width=0.18 if thin else 0.74,
+        name=words,
+        showlegend=True,
+        marker={"color": colour, "line": {"color": theme.page, "width": 1}},
+        text=texts,
+        textposition="inside",
+        insidetextanchor="middle",
+        constraintext="none",
+        textangle=0,
+        textfont={"size": 11.5 * scale, "color": ink},
+        customdata=[
+            [
+                group_name(bar.group),
+                f"{bar.length_s:.6g}",
+                f"{bar.start_s:.6g}",
+                f"{bar.start_s + bar.length_s:.6g}",
+                f"<br>longest: {bar.note}" if bar.note else "",
+            ]
+            for _, bar in of
+        ],
+        hovertemplate="<b>group %{customdata[0]}</b>: "
+        + words
+        + " %{customdata[1]} s<br>%{customdata[2]} to "
+        "%{customdata[3]} s%{customdata[4]}<extra></extra>",
+    )
 
 
-def pod_group_bars(round_: Round, together_s: Sequence[float], theme: Theme, scale: float = 1.0) -> go.Figure:
+def pod_group_bars(
+    round_: Round, together_s: Sequence[float], theme: Theme, scale: float = 1.0
+) -> go.Figure:
     """Return how long each group's push takes in every pod group, a row a group; behind it, all jobs together.
 
     Parameters
     ----------
     together_s
-        Of each pod group, communication of all its jobs at once (non-TDM): the grey bars, left out if all are 0.
+        Of each pod group, communication of all its jobs at once (non-TDM): the grey bars, left out
+        if all are 0.
     """
     times = np.asarray(round_.communication_s, dtype=float)
     groups = [k for k in range(round_.groups) if times[:, k].any()] or [0]
@@ -248,21 +385,71 @@ def pod_group_bars(round_: Round, together_s: Sequence[float], theme: Theme, sca
         values = times[:, group]
         worst = int(values.argmax())
         if any(together_s):
-            figure.add_trace(go.Bar(
-                x=pods, y=list(together_s), yaxis=f"y{number}", width=0.82, name="all jobs together", showlegend=row == 0,
-                marker={"color": theme.cell_diagonal, "line": {"width": 0}},
-                hovertemplate="pod group %{x}: all together %{y:.4~g} s<extra></extra>"))
-        figure.add_trace(go.Bar(
-            x=pods, y=values, yaxis=f"y{number}", width=0.5, name="its group alone", showlegend=row == 0,
-            marker={"color": ["#E69F00" if pod == worst else theme.muted for pod in pods], "line": {"width": 0}},
-            hovertemplate=f"pod group %{{x}}: {group_name(group)} %{{y:.4~g}} s<extra></extra>"))
-        notes.append({"x": worst, "y": values[worst], "yref": f"y{number}", "yanchor": "bottom", "showarrow": False,
-                      "text": f"<b>{short(float(values[worst]))}</b>", "font": {"size": 11 * scale, "color": theme.ink}})
+            figure.add_trace(
+                go.Bar(
+                    x=pods,
+                    y=list(together_s),
+                    yaxis=f"y{number}",
+                    width=0.82,
+                    name="all jobs together",
+                    showlegend=row == 0,
+                    marker={"color": theme.cell_diagonal, "line": {"width": 0}},
+                    hovertemplate="pod group %{x}: all together %{y:.4~g} s<extra></extra>",
+                )
+            )
+        figure.add_trace(
+            go.Bar(
+                x=pods,
+                y=values,
+                yaxis=f"y{number}",
+                width=0.5,
+                name="its group alone",
+                showlegend=row == 0,
+                marker={
+                    "color": ["#E69F00" if pod == worst else theme.muted for pod in pods],
+                    "line": {"width": 0},
+                },
+                hovertemplate=f"pod group %{{x}}: {group_name(group)} %{{y:.4~g}} s<extra></extra>",
+            )
+        )
+        notes.append(
+            {
+                "x": worst,
+                "y": values[worst],
+                "yref": f"y{number}",
+                "yanchor": "bottom",
+                "showarrow": False,
+                "text": f"<b>{short(float(values[worst]))}</b>",
+                "font": {"size": 11 * scale, "color": theme.ink},
+            }
+        )
         domain = [1 - each * (row + 1) + (0.07 if row + 1 < len(groups) else 0.0), 1 - each * row]
-        layout[f"yaxis{number}"] = axis(theme, scale, grid=True, range=[0, top], nticks=4, domain=domain, anchor="x",
-                                        title=f"group {group_name(group)}, s")
+        layout[f"yaxis{number}"] = axis(
+            theme,
+            scale,
+            grid=True,
+            range=[0, top],
+            nticks=4,
+            domain=domain,
+            anchor="x",
+            title=f"group {group_name(group)}, s",
+        )
     return frame(
-        figure, theme, (112 * len(groups) + 62) * scale, scale, showlegend=True, annotations=notes,
+        figure,
+        theme,
+        (112 * len(groups) + 62) * scale,
+        scale,
+        showlegend=True,
+        annotations=notes,
         margin={"l": 52 * scale, "r": 8, "t": 28 * scale, "b": 40, "pad": 0},
-        xaxis=axis(theme, scale, range=[-0.6, len(pods) - 0.4], title="pod group", dtick=max(1, len(pods) // 16), anchor="free",
-                   position=0), **layout)
+        xaxis=axis(
+            theme,
+            scale,
+            range=[-0.6, len(pods) - 0.4],
+            title="pod group",
+            dtick=max(1, len(pods) // 16),
+            anchor="free",
+            position=0,
+        ),
+        **layout,
+    )

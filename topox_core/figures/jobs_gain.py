@@ -12,8 +12,14 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.template import axis, frame
 
 # Of the values that a point's colour and shape tell, smallest first; more of them begin again.
-MARKS = (("#88CCEE", "circle"), ("#44AA99", "square"), ("#B8A13A", "diamond"), ("#CC6677", "triangle-up"), ("#AA4499", "star"),
-         ("#8A8F98", "x"))
+MARKS = (
+    ("#88CCEE", "circle"),
+    ("#44AA99", "square"),
+    ("#B8A13A", "diamond"),
+    ("#CC6677", "triangle-up"),
+    ("#AA4499", "star"),
+    ("#8A8F98", "x"),
+)
 LEFT, GAP = 52, 0.03
 TICKS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0)
 
@@ -46,7 +52,10 @@ def overlap_alone(ratio: float) -> float:
 
 
 def gain_map(
-    points: Mapping[str, Sequence[GainPoint]], titles: Mapping[str, str], value_words: Mapping[float, str], theme: Theme,
+    points: Mapping[str, Sequence[GainPoint]],
+    titles: Mapping[str, str],
+    value_words: Mapping[float, str],
+    theme: Theme,
     scale: float = 1.0,
 ) -> go.Figure:
     """Return a panel an algorithm with a mark for every set of jobs, on one logarithmic C/T axis.
@@ -71,30 +80,92 @@ def gain_map(
     notes = []
     for k, name in enumerate(names):
         number = "" if k == 0 else str(k + 1)
-        figure.add_trace(go.Scatter(
-            x=curve, y=[100 * overlap_alone(r) for r in curve.tolist()], xaxis=f"x{number}", yaxis=f"y{number}", mode="lines",
-            line={"color": theme.muted, "width": 1.5, "dash": "2px,3px"}, name="overlap alone", showlegend=k == 0,
-            hoverinfo="skip"))
+        figure.add_trace(
+            go.Scatter(
+                x=curve,
+                y=[100 * overlap_alone(r) for r in curve.tolist()],
+                xaxis=f"x{number}",
+                yaxis=f"y{number}",
+                mode="lines",
+                line={"color": theme.muted, "width": 1.5, "dash": "2px,3px"},
+                name="overlap alone",
+                showlegend=k == 0,
+                hoverinfo="skip",
+            )
+        )
         for at, value in enumerate(values):
             colour, symbol = MARKS[at % len(MARKS)]
             mine = [point for point in points[name] if point.value == value]
-            figure.add_trace(go.Scatter(
-                x=[point.ratio for point in mine], y=[100 * point.reduction for point in mine], xaxis=f"x{number}",
-                yaxis=f"y{number}", mode="markers", name=value_words[value], legendgroup=value_words[value], showlegend=k == 0,
-                marker={"size": 8.5, "color": colour, "symbol": symbol, "opacity": 0.9,
-                        "line": {"width": 0.75, "color": theme.page}},
-                customdata=[point.words for point in mine],
-                hovertemplate="<b>" + titles[name] + "</b><br>%{customdata}<br>C/T %{x:.3~g}, %{y:.3~g} % shorter"
-                              "<extra></extra>"))
+            figure.add_trace(
+                go.Scatter(
+                    x=[point.ratio for point in mine],
+                    y=[100 * point.reduction for point in mine],
+                    xaxis=f"x{number}",
+                    yaxis=f"y{number}",
+                    mode="markers",
+                    name=value_words[value],
+                    legendgroup=value_words[value],
+                    showlegend=k == 0,
+                    marker={
+                        "size": 8.5,
+                        "color": colour,
+                        "symbol": symbol,
+                        "opacity": 0.9,
+                        "line": {"width": 0.75, "color": theme.page},
+                    },
+                    customdata=[point.words for point in mine],
+                    hovertemplate="<b>"
+                    + titles[name]
+                    + "</b><br>%{customdata}<br>C/T %{x:.3~g}, %{y:.3~g} % shorter"
+                    "<extra></extra>",
+                )
+            )
         left = k * (width + GAP)
         layout[f"xaxis{number}"] = axis(
-            theme, scale, grid=True, type="log", range=[low, high], domain=[left, left + width], anchor=f"y{number}",
-            tickvals=TICKS, ticktext=[f"{tick:g}" for tick in TICKS], title="communicating / computing (log)")
+            theme,
+            scale,
+            grid=True,
+            type="log",
+            range=[low, high],
+            domain=[left, left + width],
+            anchor=f"y{number}",
+            tickvals=TICKS,
+            ticktext=[f"{tick:g}" for tick in TICKS],
+            title="communicating / computing (log)",
+        )
         layout[f"yaxis{number}"] = axis(
-            theme, scale, grid=True, range=[100 * bottom - 4, 100 * top + 6], nticks=7, ticksuffix=" %", anchor=f"x{number}",
-            showticklabels=k == 0, ticks="outside" if k == 0 else "", title="shorter than without" if k == 0 else "")
-        notes.append({"xref": f"x{number} domain", "yref": f"y{number} domain", "x": 0, "y": 1, "xanchor": "left",
-                      "yanchor": "top", "xshift": 6, "showarrow": False, "text": f"<b>{titles[name]}</b>",
-                      "font": {"size": 12 * scale, "color": theme.ink}})
-    return frame(figure, theme, 320 * scale, scale, showlegend=True, annotations=notes,
-                 margin={"l": LEFT * scale, "r": 8, "t": 32 * scale, "b": 42, "pad": 0}, **layout)
+            theme,
+            scale,
+            grid=True,
+            range=[100 * bottom - 4, 100 * top + 6],
+            nticks=7,
+            ticksuffix=" %",
+            anchor=f"x{number}",
+            showticklabels=k == 0,
+            ticks="outside" if k == 0 else "",
+            title="shorter than without" if k == 0 else "",
+        )
+        notes.append(
+            {
+                "xref": f"x{number} domain",
+                "yref": f"y{number} domain",
+                "x": 0,
+                "y": 1,
+                "xanchor": "left",
+                "yanchor": "top",
+                "xshift": 6,
+                "showarrow": False,
+                "text": f"<b>{titles[name]}</b>",
+                "font": {"size": 12 * scale, "color": theme.ink},
+            }
+        )
+    return frame(
+        figure,
+        theme,
+        320 * scale,
+        scale,
+        showlegend=True,
+        annotations=notes,
+        margin={"l": LEFT * scale, "r": 8, "t": 32 * scale, "b": 42, "pad": 0},
+        **layout,
+    )

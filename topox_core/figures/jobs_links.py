@@ -34,7 +34,8 @@ class LinkView:
     ports
         In use at each pod: a link takes one at both ends (eq. 6).
     wanted
-        ``[i, j]``: there is traffic besides that of rings, so the link was there before any ring was laid.
+        ``[i, j]``: there is traffic besides that of rings, so the link was there before any ring
+        was laid.
     """
 
     demand_gbit: NDArray[np.float64]
@@ -81,44 +82,110 @@ def link_matrix(view: LinkView, theme: Theme, scale: float = 1.0) -> go.Figure:
     longest = float(view.time_s.max()) or 1.0
     share = np.where(view.links > 0, 0.12 + 0.88 * view.time_s / longest, 0.0)
     low, high = theme.cell, "#0072B2" if theme.name == "light" else "#2F7FB8"
-    text = [[f"<b>{count}</b><br>{short(t) if t else '–'}" for count, t in zip(*row, strict=True)]
-            for row in zip(view.links.tolist(), view.time_s.tolist(), strict=True)]
-    figure = go.Figure(go.Heatmap(
-        z=share, zmin=0, zmax=1, colorscale=[[0, low], [1, high]], showscale=False, xgap=2, ygap=2, hoverinfo="skip"))
+    text = [
+        [f"<b>{count}</b><br>{short(t) if t else '–'}" for count, t in zip(*row, strict=True)]
+        for row in zip(view.links.tolist(), view.time_s.tolist(), strict=True)
+    ]
+    figure = go.Figure(
+        go.Heatmap(
+            z=share,
+            zmin=0,
+            zmax=1,
+            colorscale=[[0, low], [1, high]],
+            showscale=False,
+            xgap=2,
+            ygap=2,
+            hoverinfo="skip",
+        )
+    )
     # Words on their own trace: dark on pale cells, white on deep ones.
     size = float(np.clip(110 / n, 7, 12)) * scale
     if lettered:
         for white in (False, True):
             chosen = (view.links > 0) & ((share > 0.55) == white)
             rows, columns = np.nonzero(chosen)
-            figure.add_trace(go.Scatter(
-                x=columns, y=rows, mode="text", text=[text[i][j] for i, j in zip(rows.tolist(), columns.tolist(), strict=True)],
-                textfont={"size": size, "color": "#FFFFFF" if white or theme.name == "dark" else theme.ink}, hoverinfo="skip"))
+            figure.add_trace(
+                go.Scatter(
+                    x=columns,
+                    y=rows,
+                    mode="text",
+                    text=[text[i][j] for i, j in zip(rows.tolist(), columns.tolist(), strict=True)],
+                    textfont={
+                        "size": size,
+                        "color": "#FFFFFF" if white or theme.name == "dark" else theme.ink,
+                    },
+                    hoverinfo="skip",
+                )
+            )
     rows, columns = np.nonzero(view.links > 0)
-    facts = [[f"P{i} → P{j}", int(view.links[i, j]), f"{view.demand_gbit[i, j]:,.6g}", f"{view.time_s[i, j]:.6g}"]
-             for i, j in zip(rows.tolist(), columns.tolist(), strict=True)]
-    figure.add_trace(go.Scatter(
-        x=columns, y=rows, mode="markers", marker={"size": 22, "opacity": 0, "symbol": "square"}, customdata=facts,
-        hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} links, %{customdata[2]} Gbit, %{customdata[3]} s"
-                      "<extra></extra>"))
+    facts = [
+        [
+            f"P{i} → P{j}",
+            int(view.links[i, j]),
+            f"{view.demand_gbit[i, j]:,.6g}",
+            f"{view.time_s[i, j]:.6g}",
+        ]
+        for i, j in zip(rows.tolist(), columns.tolist(), strict=True)
+    ]
+    figure.add_trace(
+        go.Scatter(
+            x=columns,
+            y=rows,
+            mode="markers",
+            marker={"size": 22, "opacity": 0, "symbol": "square"},
+            customdata=facts,
+            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} links, %{customdata[2]} Gbit, %{customdata[3]} s"
+            "<extra></extra>",
+        )
+    )
     shapes: list[dict[str, Any]] = []
     if view.worst is not None:
         i, j = view.worst
-        shapes.append({"type": "rect", "x0": j - 0.47, "x1": j + 0.47, "y0": i - 0.47, "y1": i + 0.47,
-                       "line": {"color": VERMILION, "width": 3}})
+        shapes.append(
+            {
+                "type": "rect",
+                "x0": j - 0.47,
+                "x1": j + 0.47,
+                "y0": i - 0.47,
+                "y1": i + 0.47,
+                "line": {"color": VERMILION, "width": 3},
+            }
+        )
     drawn, room = _port_bars(view, theme, scale)
     for trace in drawn:
         figure.add_trace(trace)
     every = 1 if n <= 16 else -(-n // 16)
-    names: dict[str, Any] = {"tickvals": list(range(0, n, every)), "ticktext": [f"P{p}" for p in range(0, n, every)], "ticks": "",
-                             "constrain": "domain"}
-    title = {"x": n - 0.5 + 0.06 * n, "y": -0.5, "yanchor": "bottom", "xanchor": "left", "showarrow": False, "text": "ports",
-             "yshift": 3, "font": {"size": 11 * scale, "color": theme.muted}}
+    names: dict[str, Any] = {
+        "tickvals": list(range(0, n, every)),
+        "ticktext": [f"P{p}" for p in range(0, n, every)],
+        "ticks": "",
+        "constrain": "domain",
+    }
+    title = {
+        "x": n - 0.5 + 0.06 * n,
+        "y": -0.5,
+        "yanchor": "bottom",
+        "xanchor": "left",
+        "showarrow": False,
+        "text": "ports",
+        "yshift": 3,
+        "font": {"size": 11 * scale, "color": theme.muted},
+    }
     return frame(
-        figure, theme, 400 * scale, scale, shapes=shapes, annotations=[title],
+        figure,
+        theme,
+        400 * scale,
+        scale,
+        shapes=shapes,
+        annotations=[title],
         margin={"l": 30, "r": 4, "t": 24, "b": 4, "pad": 0},
-        xaxis=axis(theme, scale, **names, side="top", range=[-0.5, n - 0.5 + room], constraintoward="left"),
-        yaxis=axis(theme, scale, **names, range=[n - 0.5, -0.5], scaleanchor="x", constraintoward="top"))
+        xaxis=axis(
+            theme, scale, **names, side="top", range=[-0.5, n - 0.5 + room], constraintoward="left"
+        ),
+        yaxis=axis(
+            theme, scale, **names, range=[n - 0.5, -0.5], scaleanchor="x", constraintoward="top"
+        ),
+    )
 
 
 def _port_bars(view: LinkView, theme: Theme, scale: float) -> tuple[list[Any], float]:
@@ -126,26 +193,56 @@ def _port_bars(view: LinkView, theme: Theme, scale: float) -> tuple[list[Any], f
     n = len(view.links)
     left, width = n - 0.5 + 0.06 * n, 0.16 * n
     pods = list(range(n))
-    full = go.Bar(orientation="h", base=[left] * n, x=[width] * n, y=pods, width=0.44, hoverinfo="skip",
-                  marker={"color": theme.cell_diagonal, "line": {"width": 0}})
+    full = go.Bar(
+        orientation="h",
+        base=[left] * n,
+        x=[width] * n,
+        y=pods,
+        width=0.44,
+        hoverinfo="skip",
+        marker={"color": theme.cell_diagonal, "line": {"width": 0}},
+    )
     used = go.Bar(
-        orientation="h", base=[left] * n, x=(width * view.ports / max(1, view.limit)).tolist(), y=pods, width=0.44,
-        marker={"color": theme.muted, "line": {"width": 0}}, customdata=[[int(p), view.limit] for p in view.ports],
-        hovertemplate="P%{y}: %{customdata[0]} of %{customdata[1]} ports<extra></extra>")
+        orientation="h",
+        base=[left] * n,
+        x=(width * view.ports / max(1, view.limit)).tolist(),
+        y=pods,
+        width=0.44,
+        marker={"color": theme.muted, "line": {"width": 0}},
+        customdata=[[int(p), view.limit] for p in view.ports],
+        hovertemplate="P%{y}: %{customdata[0]} of %{customdata[1]} ports<extra></extra>",
+    )
     words = go.Scatter(
-        x=[left + width + 0.02 * n] * n, y=pods, mode="text", textposition="middle right", hoverinfo="skip",
-        text=[f"<b>{p}</b>/{view.limit}" if p >= view.limit else f"{p}/{view.limit}" for p in view.ports],
-        textfont={"size": (11 if n <= 16 else 9) * scale, "color": theme.ink})
-    return [full, used, words] if n <= MOST_CELLS else [full, used], 0.42 * n if n <= MOST_CELLS else 0.26 * n
+        x=[left + width + 0.02 * n] * n,
+        y=pods,
+        mode="text",
+        textposition="middle right",
+        hoverinfo="skip",
+        text=[
+            f"<b>{p}</b>/{view.limit}" if p >= view.limit else f"{p}/{view.limit}"
+            for p in view.ports
+        ],
+        textfont={"size": (11 if n <= 16 else 9) * scale, "color": theme.ink},
+    )
+    return [full, used, words] if n <= MOST_CELLS else [
+        full,
+        used,
+    ], 0.42 * n if n <= MOST_CELLS else 0.26 * n
 
 
 def ring_drawing(
-    round_: Round, pod_group: int, group: int, theme: Theme, scale: float = 1.0, way: int = PUSH, only: int | None = None
+    round_: Round,
+    pod_group: int,
+    group: int,
+    theme: Theme,
+    scale: float = 1.0,
+    way: int = PUSH,
+    only: int | None = None,
 ) -> go.Figure:
     """Return the pods of a group on a circle with every link as wide as it has fibres, and the rings that run on them.
 
-    A link that other traffic wanted anyway is grey; an arc that a ring added is on a pale band. Each ring
-    has a colour and a distance from the straight line of its own.
+    A link that other traffic wanted anyway is grey; an arc that a ring added is on a pale band.
+    Each ring has a colour and a distance from the straight line of its own.
 
     Parameters
     ----------
@@ -157,7 +254,11 @@ def ring_drawing(
     angle = np.pi / 2 - 2 * np.pi * np.arange(pods) / pods
     places = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     figure = go.Figure()
-    rings = [n for n in round_.jobs.of_group(pod_group) if round_.group[n] == group and len(round_.rings[n]) > 1]
+    rings = [
+        n
+        for n in round_.jobs.of_group(pod_group)
+        if round_.group[n] == group and len(round_.rings[n]) > 1
+    ]
     _base_links(figure, view, places, theme)
     laid = view.wanted.copy()
     for k, n in enumerate(rings):
@@ -166,63 +267,157 @@ def ring_drawing(
         added = [arc for arc in arcs if not laid[arc]]
         colour, bend = theme.switch_colour(k), 0.09 + 0.045 * (k % RING_COLOURS)
         if only is None or only == n:
-            _arcs(figure, places, added, bend, {"color": _pale(colour), "width": 10}, "added for a ring", False)
+            _arcs(
+                figure,
+                places,
+                added,
+                bend,
+                {"color": _pale(colour), "width": 10},
+                "added for a ring",
+                False,
+            )
             _ring(figure, places, arcs, view, bend, colour, round_.jobs.jobs[n].id, len(added))
         for arc in arcs:
             laid[arc] = True
-    figure.add_trace(go.Scatter(
-        x=places[:, 0], y=places[:, 1], mode="markers+text", text=[f"<b>P{p}</b>" for p in range(pods)], hoverinfo="skip",
-        showlegend=False,
-        textfont={"size": (12 if pods <= 12 else 9) * scale, "color": theme.ink},
-        marker={"size": (30 if pods <= 12 else 20) * scale, "color": theme.panel, "opacity": 1,
-                "line": {"color": theme.muted, "width": 1.2}}))
+    figure.add_trace(
+        go.Scatter(
+            x=places[:, 0],
+            y=places[:, 1],
+            mode="markers+text",
+            text=[f"<b>P{p}</b>" for p in range(pods)],
+            hoverinfo="skip",
+            showlegend=False,
+            textfont={"size": (12 if pods <= 12 else 9) * scale, "color": theme.ink},
+            marker={
+                "size": (30 if pods <= 12 else 20) * scale,
+                "color": theme.panel,
+                "opacity": 1,
+                "line": {"color": theme.muted, "width": 1.2},
+            },
+        )
+    )
     return frame(
-        figure, theme, 400 * scale, scale, showlegend=True, margin={"l": 4, "r": 4, "t": 4, "b": 4, "pad": 0},
-        legend={"orientation": "v", "x": 1.0, "xanchor": "right", "y": 1, "yanchor": "top", "itemwidth": 30, "itemclick": False,
-                "itemdoubleclick": False, "font": {"size": 11 * scale, "color": theme.ink}, "bgcolor": "rgba(0,0,0,0)"},
+        figure,
+        theme,
+        400 * scale,
+        scale,
+        showlegend=True,
+        margin={"l": 4, "r": 4, "t": 4, "b": 4, "pad": 0},
+        legend={
+            "orientation": "v",
+            "x": 1.0,
+            "xanchor": "right",
+            "y": 1,
+            "yanchor": "top",
+            "itemwidth": 30,
+            "itemclick": False,
+            "itemdoubleclick": False,
+            "font": {"size": 11 * scale, "color": theme.ink},
+            "bgcolor": "rgba(0,0,0,0)",
+        },
         xaxis=axis(theme, scale, visible=False, range=[-1.2, 2.35]),
-        yaxis=axis(theme, scale, visible=False, range=[-1.2, 1.2], scaleanchor="x"))
+        yaxis=axis(theme, scale, visible=False, range=[-1.2, 1.2], scaleanchor="x"),
+    )
 
 
-def _base_links(figure: go.Figure, view: LinkView, places: NDArray[np.float64], theme: Theme) -> None:
+def _base_links(
+    figure: go.Figure, view: LinkView, places: NDArray[np.float64], theme: Theme
+) -> None:
     """Draw the links that other traffic wanted, as wide as they have fibres."""
     first = True
     for count in sorted(set(view.links[view.wanted].tolist())):
-        arcs = [(int(i), int(j)) for i, j in zip(*np.nonzero(view.wanted & (view.links == count)), strict=True)]
-        _arcs(figure, places, arcs, 0.04, {"color": theme.line, "width": _width(count)}, "wanted by other traffic", first)
+        arcs = [
+            (int(i), int(j))
+            for i, j in zip(*np.nonzero(view.wanted & (view.links == count)), strict=True)
+        ]
+        _arcs(
+            figure,
+            places,
+            arcs,
+            0.04,
+            {"color": theme.line, "width": _width(count)},
+            "wanted by other traffic",
+            first,
+        )
         first = False
 
 
-def _arcs(figure: go.Figure, places: NDArray[np.float64], arcs: Sequence[tuple[int, int]], bend: float, line: dict[str, Any],
-          name: str, legend: bool) -> None:
+def _arcs(
+    figure: go.Figure,
+    places: NDArray[np.float64],
+    arcs: Sequence[tuple[int, int]],
+    bend: float,
+    line: dict[str, Any],
+    name: str,
+    legend: bool,
+) -> None:
     x: list[float | None] = []
     y: list[float | None] = []
     for i, j in arcs:
         curve = arc_points(places[i], places[j], bend)
         x += [*curve[:, 0].tolist(), None]
         y += [*curve[:, 1].tolist(), None]
-    figure.add_trace(go.Scatter(x=x, y=y, mode="lines", line=line, name=name, showlegend=legend, hoverinfo="skip",
-                                legendgroup=name))
+    figure.add_trace(
+        go.Scatter(
+            x=x,
+            y=y,
+            mode="lines",
+            line=line,
+            name=name,
+            showlegend=legend,
+            hoverinfo="skip",
+            legendgroup=name,
+        )
+    )
 
 
-def _ring(figure: go.Figure, places: NDArray[np.float64], arcs: Sequence[tuple[int, int]], view: LinkView, bend: float,
-          colour: str, job: str, added: int) -> None:
+def _ring(
+    figure: go.Figure,
+    places: NDArray[np.float64],
+    arcs: Sequence[tuple[int, int]],
+    view: LinkView,
+    bend: float,
+    colour: str,
+    job: str,
+    added: int,
+) -> None:
     """Draw one ring: arcs as wide as the link has fibres, an arrow in the middle of each."""
     name = f"{job[:18]}: {len(arcs)} arcs, {added} added"
     for count in sorted({int(view.links[arc]) for arc in arcs}):
         of = [arc for arc in arcs if view.links[arc] == count]
         line = {"color": colour, "width": _width(count)}
         _arcs(figure, places, of, bend, line, name, count == int(view.links[arcs[0]]))
-    middles = [arc_points(places[i], places[j], bend)[ARC_POINTS * 5 // 8 - 1: ARC_POINTS * 5 // 8 + 1] for i, j in arcs]
-    figure.add_trace(go.Scatter(
-        x=[m[1, 0] for m in middles], y=[m[1, 1] for m in middles], mode="markers", name=name, legendgroup=name, showlegend=False,
-        marker={"symbol": "arrow", "size": 11, "color": colour, "opacity": 1,
-                "angle": [90 - math.degrees(math.atan2(m[1, 1] - m[0, 1], m[1, 0] - m[0, 0])) for m in middles]},
-        customdata=[[job, f"P{i} → P{j}", int(view.links[i, j])] for i, j in arcs],
-        hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}, %{customdata[2]} links<extra></extra>"))
+    middles = [
+        arc_points(places[i], places[j], bend)[ARC_POINTS * 5 // 8 - 1 : ARC_POINTS * 5 // 8 + 1]
+        for i, j in arcs
+    ]
+    figure.add_trace(
+        go.Scatter(
+            x=[m[1, 0] for m in middles],
+            y=[m[1, 1] for m in middles],
+            mode="markers",
+            name=name,
+            legendgroup=name,
+            showlegend=False,
+            marker={
+                "symbol": "arrow",
+                "size": 11,
+                "color": colour,
+                "opacity": 1,
+                "angle": [
+                    90 - math.degrees(math.atan2(m[1, 1] - m[0, 1], m[1, 0] - m[0, 0]))
+                    for m in middles
+                ],
+            },
+            customdata=[[job, f"P{i} → P{j}", int(view.links[i, j])] for i, j in arcs],
+            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}, %{customdata[2]} links<extra></extra>",
+        )
+    )
 
 
-def arc_points(start: NDArray[np.float64], end: NDArray[np.float64], bend: float) -> NDArray[np.float64]:
+def arc_points(
+    start: NDArray[np.float64], end: NDArray[np.float64], bend: float
+) -> NDArray[np.float64]:
     """Return points of a curve between two pods that leaves the straight line to its left, so that both ways are seen."""
     across = end - start
     sideways = np.array([-across[1], across[0]]) / max(float(np.hypot(*across)), 1e-9)

@@ -27,7 +27,7 @@ class PodLanes(Lanes):
 
     def names(self) -> list[str]:
         """Return the short names: jobs, then ports."""
-        short = [name if len(name) <= LETTERS else name[:LETTERS - 1] + "…" for name in self.jobs]
+        short = [name if len(name) <= LETTERS else name[: LETTERS - 1] + "…" for name in self.jobs]
         return short + [f"port {port}" for _, port in self.ports]
 
 
@@ -62,11 +62,30 @@ def pod_view(execution: Execution, pod: int, jobs: Sequence[str]) -> PodView:
     own = replace(execution, circuits=_seen_from(execution.circuits, pod))
     present = np.unique(graph.device[(graph.kind == COMPUTE) & (graph.server == pod)])
     ports = tuple((0, int(port)) for port in np.unique(own.circuits.source_port))
-    lanes = PodLanes(execution.cluster.servers, len(present), ports, pod, pod, tuple(jobs[device] for device in present.tolist()))
+    lanes = PodLanes(
+        execution.cluster.servers,
+        len(present),
+        ports,
+        pod,
+        pod,
+        tuple(jobs[device] for device in present.tolist()),
+    )
     every = bars_of(own, lanes)
     mine = every.server == pod
-    bars = Bars(*(column[mine] for column in (every.server, every.row, every.look, every.start_ms, every.end_ms, every.node,
-                                              every.circuit)))
+    bars = Bars(
+        *(
+            column[mine]
+            for column in (
+                every.server,
+                every.row,
+                every.look,
+                every.start_ms,
+                every.end_ms,
+                every.node,
+                every.circuit,
+            )
+        )
+    )
     row = np.where(bars.circuit < 0, np.searchsorted(present, bars.row), bars.row).astype(np.int32)
     return PodView(pod, own, lanes, replace(bars, row=row))
 
@@ -75,13 +94,28 @@ def _seen_from(circuits: Circuits, pod: int) -> Circuits:
     """Return a pod's circuits with the pod as their source, those that end there turned round."""
     mine = (circuits.source == pod) | (circuits.destination == pod)
     turned = (circuits.destination == pod)[mine]
-    ends = [column[mine] for column in (circuits.source, circuits.destination, circuits.source_port, circuits.destination_port)]
+    ends = [
+        column[mine]
+        for column in (
+            circuits.source,
+            circuits.destination,
+            circuits.source_port,
+            circuits.destination_port,
+        )
+    ]
     source, destination, source_port, destination_port = ends
     return Circuits(
-        switch=circuits.switch[mine], source=np.where(turned, destination, source),
-        destination=np.where(turned, source, destination), source_port=np.where(turned, destination_port, source_port),
-        destination_port=np.where(turned, source_port, destination_port), setup_ms=circuits.setup_ms[mine],
-        start_ms=circuits.start_ms[mine], end_ms=circuits.end_ms[mine], node=circuits.node[mine], changed=circuits.changed[mine])
+        switch=circuits.switch[mine],
+        source=np.where(turned, destination, source),
+        destination=np.where(turned, source, destination),
+        source_port=np.where(turned, destination_port, source_port),
+        destination_port=np.where(turned, source_port, destination_port),
+        setup_ms=circuits.setup_ms[mine],
+        start_ms=circuits.start_ms[mine],
+        end_ms=circuits.end_ms[mine],
+        node=circuits.node[mine],
+        changed=circuits.changed[mine],
+    )
 
 
 def kind_of(task: str) -> str:
@@ -103,23 +137,50 @@ def pod_gantt(view: PodView, window: Window, theme: Theme, scale: float = 1.0) -
             shown |= set(kinds)
             trace.marker.color = [KINDS[kind][1] for kind in kinds]
             trace.textfont.color = [KINDS[kind][2] for kind in kinds]
-            trace.text = [_label(row[0], view.pod, pixels * float(length)) for row, length in zip(facts, trace.x, strict=True)]
-        trace.customdata = [[row[0], *_where(row, view.pod), *(_in_s(value) for value in row[3:6]), ""] for row in facts]
-        trace.hovertemplate = ("<b>%{customdata[0]}</b>  %{customdata[1]}<br>%{customdata[2]}<br>%{customdata[3]} to "
-                               "%{customdata[4]} s, %{customdata[5]} s<extra></extra>")
+            trace.text = [
+                _label(row[0], view.pod, pixels * float(length))
+                for row, length in zip(facts, trace.x, strict=True)
+            ]
+        trace.customdata = [
+            [row[0], *_where(row, view.pod), *(_in_s(value) for value in row[3:6]), ""]
+            for row in facts
+        ]
+        trace.hovertemplate = (
+            "<b>%{customdata[0]}</b>  %{customdata[1]}<br>%{customdata[2]}<br>%{customdata[3]} to "
+            "%{customdata[4]} s, %{customdata[5]} s<extra></extra>"
+        )
     for kind in (kind for kind in KINDS if kind in shown):
-        figure.add_trace(go.Bar(x=[None], y=[None], name=KINDS[kind][0], marker={"color": KINDS[kind][1]}, showlegend=True))
+        figure.add_trace(
+            go.Bar(
+                x=[None],
+                y=[None],
+                name=KINDS[kind][0],
+                marker={"color": KINDS[kind][1]},
+                showlegend=True,
+            )
+        )
     for note in figure.layout.annotations:
         note.text = f"<b>P{view.pod}</b>"
     for begin in view.stage_begins_ms:
         if window[0] < begin < window[1]:
-            figure.add_shape(type="line", x0=begin, x1=begin, yref="paper", y0=0, y1=1,
-                             line={"color": theme.ink, "width": 1, "dash": "2px,3px"})
+            figure.add_shape(
+                type="line",
+                x0=begin,
+                x1=begin,
+                yref="paper",
+                y0=0,
+                y1=1,
+                line={"color": theme.ink, "width": 1, "dash": "2px,3px"},
+            )
     step = round_step((window[1] - window[0]) / 8)
     marks = np.arange(np.ceil(window[0] / step) * step, window[1] * (1 + 1e-9), step).tolist()
     in_ms = window[1] < 1000 * IN_MS
-    figure.update_xaxes(tickvals=marks, ticktext=[f"{t:,g} ms" if in_ms else f"{t / 1000:,g} s" for t in marks],
-                        ticksuffix="", minor=None)
+    figure.update_xaxes(
+        tickvals=marks,
+        ticktext=[f"{t:,g} ms" if in_ms else f"{t / 1000:,g} s" for t in marks],
+        ticksuffix="",
+        minor=None,
+    )
     return figure
 
 
@@ -135,7 +196,10 @@ def _label(task: str, pod: int, pixels: float) -> str:
     if kind not in ("push", "pull"):
         return KINDS[kind][0] if pixels > 8 + 6.0 * len(KINDS[kind][0]) else ""
     source, destination = _ends(task)
-    words = (f"to {destination}" if source == pod else f"from {source}"), str(destination if source == pod else source)
+    words = (
+        (f"to {destination}" if source == pod else f"from {source}"),
+        str(destination if source == pod else source),
+    )
     return next((word for word in words if pixels > 6 + 6.0 * len(word)), "")
 
 

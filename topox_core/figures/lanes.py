@@ -21,8 +21,8 @@ NO_TASK = -1
 class Bars:
     """Everything that can be drawn, as arrays, ordered by start: one entry a compute task, a circuit or a dark stretch.
 
-    ``row`` counts lanes within the server (devices, then ports); ``node`` is the task it belongs to;
-    ``circuit`` the circuit's position or -1 for compute tasks.
+    ``row`` counts lanes within the server (devices, then ports); ``node`` is the task it belongs
+    to; ``circuit`` the circuit's position or -1 for compute tasks.
     """
 
     server: IntArray
@@ -85,26 +85,46 @@ class Lanes:
     def middle(self, server: IntArray, row: IntArray) -> FloatArray:
         """Return the y of the middle of lanes."""
         port = row - self.devices
-        inside = np.where(port < 0, (row + 0.5) * DEVICE_LANE, self.devices * DEVICE_LANE + (port + 0.5) * PORT_LANE)
+        inside = np.where(
+            port < 0,
+            (row + 0.5) * DEVICE_LANE,
+            self.devices * DEVICE_LANE + (port + 0.5) * PORT_LANE,
+        )
         return np.asarray((server - self.first) * self.unit_per_server + inside, np.float64)
 
     def names(self) -> list[str]:
         """Return the short names of a server's lanes: gpu, sw0, sw1."""
         devices = ["gpu"] if self.devices == 1 else [f"gpu{d}" for d in range(self.devices)]
         several = max((port for _, port in self.ports), default=0) > 0
-        return devices + [f"sw{switch}.{port}" if several else f"sw{switch}" for switch, port in self.ports]
+        return devices + [
+            f"sw{switch}.{port}" if several else f"sw{switch}" for switch, port in self.ports
+        ]
 
 
 def lanes_of(execution: Execution) -> Lanes:
     """Return the lanes of an execution: all devices; all ports, or only those in use where a server has more than eight."""
     circuits, cluster = execution.circuits, execution.cluster
-    used = {(int(switch), int(port)) for switch, port in np.unique(
-        np.stack([circuits.switch, circuits.source_port], axis=1), axis=0)} if len(circuits) else set()
+    used = (
+        {
+            (int(switch), int(port))
+            for switch, port in np.unique(
+                np.stack([circuits.switch, circuits.source_port], axis=1), axis=0
+            )
+        }
+        if len(circuits)
+        else set()
+    )
     each = max(1, cluster.ports_per_server // cluster.switches)
-    ports = {(r, p) for r in range(cluster.switches) for p in range(each)} if cluster.switches * each <= 8 else set()
+    ports = (
+        {(r, p) for r in range(cluster.switches) for p in range(each)}
+        if cluster.switches * each <= 8
+        else set()
+    )
     compute = execution.graph.kind == COMPUTE
-    devices = max(cluster.devices_per_server if cluster.devices_per_server <= 8 else 1,
-                  int(execution.graph.device[compute].max(initial=0)) + 1)
+    devices = max(
+        cluster.devices_per_server if cluster.devices_per_server <= 8 else 1,
+        int(execution.graph.device[compute].max(initial=0)) + 1,
+    )
     lanes = Lanes(cluster.servers, devices, tuple(sorted(used | ports)))
     return lanes.showing(0, lanes.most_servers - 1)
 
@@ -113,26 +133,67 @@ def bars_of(execution: Execution, lanes: Lanes) -> Bars:
     """Return every bar of an execution: compute tasks on devices, circuits and dark stretches on out-ports."""
     graph, circuits = execution.graph, execution.circuits
     look = looks(graph)
-    compute = np.flatnonzero((graph.kind == COMPUTE) & (execution.end_ms > execution.start_ms)).astype(np.int32)
+    compute = np.flatnonzero(
+        (graph.kind == COMPUTE) & (execution.end_ms > execution.start_ms)
+    ).astype(np.int32)
     row_of = {port: lanes.devices + i for i, port in enumerate(lanes.ports)}
-    rows = np.fromiter((row_of[p] for p in zip(circuits.switch.tolist(), circuits.source_port.tolist(), strict=True)),
-                       np.int32, len(circuits))
+    rows = np.fromiter(
+        (
+            row_of[p]
+            for p in zip(circuits.switch.tolist(), circuits.source_port.tolist(), strict=True)
+        ),
+        np.int32,
+        len(circuits),
+    )
     dark = np.flatnonzero(circuits.start_ms > circuits.setup_ms).astype(np.int32)
     every = np.arange(len(circuits), dtype=np.int32)
     parts = [
-        (graph.server[compute], graph.device[compute], look[compute], execution.start_ms[compute], execution.end_ms[compute],
-         compute, np.full(len(compute), NO_TASK, np.int32)),
-        (circuits.source, rows, np.where(look[circuits.node] == IDLE, look.dtype.type(4), look[circuits.node]), circuits.start_ms,
-         circuits.end_ms, circuits.node, every),
-        (circuits.source[dark], rows[dark], np.full(len(dark), DARK, np.uint8), circuits.setup_ms[dark], circuits.start_ms[dark],
-         circuits.node[dark], dark),
+        (
+            graph.server[compute],
+            graph.device[compute],
+            look[compute],
+            execution.start_ms[compute],
+            execution.end_ms[compute],
+            compute,
+            np.full(len(compute), NO_TASK, np.int32),
+        ),
+        (
+            circuits.source,
+            rows,
+            np.where(look[circuits.node] == IDLE, look.dtype.type(4), look[circuits.node]),
+            circuits.start_ms,
+            circuits.end_ms,
+            circuits.node,
+            every,
+        ),
+        (
+            circuits.source[dark],
+            rows[dark],
+            np.full(len(dark), DARK, np.uint8),
+            circuits.setup_ms[dark],
+            circuits.start_ms[dark],
+            circuits.node[dark],
+            dark,
+        ),
     ]
-    server, row, looked, start, end, node, circuit = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    server, row, looked, start, end, node, circuit = (
+        np.concatenate(columns) for columns in zip(*parts, strict=True)
+    )
     order = np.argsort(start, kind="stable")
-    return Bars(server[order], row[order], looked[order].astype(np.uint8), start[order], end[order], node[order], circuit[order])
+    return Bars(
+        server[order],
+        row[order],
+        looked[order].astype(np.uint8),
+        start[order],
+        end[order],
+        node[order],
+        circuit[order],
+    )
 
 
-def first_window(bars: Bars, lanes: Lanes, makespan_ms: float, slot_ms: float, target: int = 600) -> tuple[float, float]:
+def first_window(
+    bars: Bars, lanes: Lanes, makespan_ms: float, slot_ms: float, target: int = 600
+) -> tuple[float, float]:
     """Return the window a reader sees first: all of it, or from 0 to where ``target`` bars of the servers in view have begun."""
     start = bars.start_ms[(bars.server >= lanes.first) & (bars.server <= lanes.last)]
     if len(start) <= target or makespan_ms <= 0:

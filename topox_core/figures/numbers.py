@@ -41,8 +41,12 @@ def apart(values_ms: Sequence[float]) -> list[str]:
     for digits in range(4, 10):
         if len(set(words)) >= different:
             break
-        words = [f"{value / 1000:,.{digits}g}{NBSP}s" if abs(value) >= 1000 else f"{value:,.{digits}g}{NBSP}ms"
-                 for value in values_ms]
+        words = [
+            f"{value / 1000:,.{digits}g}{NBSP}s"
+            if abs(value) >= 1000
+            else f"{value:,.{digits}g}{NBSP}ms"
+            for value in values_ms
+        ]
     return words
 
 

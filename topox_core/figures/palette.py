@@ -17,30 +17,104 @@ ThemeName = Literal["light", "dark"]
 IDLE, FORWARD, BACKWARD, UPDATE, SEND, GRADIENT, MODEL, EXPERT, DARK = range(9)
 
 _COMPUTE_LOOK = {"forward": FORWARD, "backward": BACKWARD, "update": UPDATE}
-_TRANSFER_LOOK = {"pp": SEND, "": SEND, "dp": GRADIENT, "fsdp": GRADIENT, "tp": MODEL, "mp": MODEL, "sp": MODEL,
-                  "ep": EXPERT, "cp": EXPERT}
-_PARALLELISM_WORDS = {"pp": "pipeline send", "": "transfer", "dp": "gradient ring (dp)", "fsdp": "sharded weights (fsdp)",
-                      "tp": "tensor exchange (tp)", "mp": "model exchange (mp)", "sp": "sequence exchange (sp)",
-                      "ep": "expert all-to-all (ep)", "cp": "context exchange (cp)"}
-LOOK_WORDS = {FORWARD: "forward", BACKWARD: "backward", UPDATE: "update", DARK: "dark (reconfiguring)"}
-LOOK_COLOURS = {FORWARD: "#56B4E9", BACKWARD: "#0072B2", UPDATE: "#8A8F98", SEND: "#E69F00", GRADIENT: "#007A5A",
-                MODEL: "#F0E442", EXPERT: "#CC79A7", DARK: "#D55E00"}
-LOOK_TEXT = {FORWARD: "#10151C", BACKWARD: "#FFFFFF", UPDATE: "#10151C", SEND: "#10151C", GRADIENT: "#FFFFFF",
-             MODEL: "#10151C", EXPERT: "#10151C"}
+_TRANSFER_LOOK = {
+    "pp": SEND,
+    "": SEND,
+    "dp": GRADIENT,
+    "fsdp": GRADIENT,
+    "tp": MODEL,
+    "mp": MODEL,
+    "sp": MODEL,
+    "ep": EXPERT,
+    "cp": EXPERT,
+}
+_PARALLELISM_WORDS = {
+    "pp": "pipeline send",
+    "": "transfer",
+    "dp": "gradient ring (dp)",
+    "fsdp": "sharded weights (fsdp)",
+    "tp": "tensor exchange (tp)",
+    "mp": "model exchange (mp)",
+    "sp": "sequence exchange (sp)",
+    "ep": "expert all-to-all (ep)",
+    "cp": "context exchange (cp)",
+}
+LOOK_WORDS = {
+    FORWARD: "forward",
+    BACKWARD: "backward",
+    UPDATE: "update",
+    DARK: "dark (reconfiguring)",
+}
+LOOK_COLOURS = {
+    FORWARD: "#56B4E9",
+    BACKWARD: "#0072B2",
+    UPDATE: "#8A8F98",
+    SEND: "#E69F00",
+    GRADIENT: "#007A5A",
+    MODEL: "#F0E442",
+    EXPERT: "#CC79A7",
+    DARK: "#D55E00",
+}
+LOOK_TEXT = {
+    FORWARD: "#10151C",
+    BACKWARD: "#FFFFFF",
+    UPDATE: "#10151C",
+    SEND: "#10151C",
+    GRADIENT: "#FFFFFF",
+    MODEL: "#10151C",
+    EXPERT: "#10151C",
+}
 LOOK_LETTER = {FORWARD: "F", BACKWARD: "B", UPDATE: "U"}
 
 VERMILION = "#D55E00"
-_SWITCHES_LIGHT = ("#56B4E9", "#332288", "#F0E442", "#009E73", "#4A5568", "#DDCC77", "#661100", "#0072B2")
-_SWITCHES_DARK = ("#56B4E9", "#5B4BC4", "#F0E442", "#009E73", "#7D8899", "#DDCC77", "#A33A2A", "#0072B2")
+_SWITCHES_LIGHT = (
+    "#56B4E9",
+    "#332288",
+    "#F0E442",
+    "#009E73",
+    "#4A5568",
+    "#DDCC77",
+    "#661100",
+    "#0072B2",
+)
+_SWITCHES_DARK = (
+    "#56B4E9",
+    "#5B4BC4",
+    "#F0E442",
+    "#009E73",
+    "#7D8899",
+    "#DDCC77",
+    "#A33A2A",
+    "#0072B2",
+)
 _WHITE_TEXT_ON = (1, 3, 4, 6, 7)
 
-# Fabrics, off the palette of kinds, always in this order; each also has its own dash, because colour alone is not enough.
-_FABRICS_LIGHT = {"ideal": "#B4BDC8", "fat_tree": "#2B3440", "static": "#DDCC77", "reactive": "#CC6677",
-                  "provisioned": "#88CCEE", "scheduled": "#4B3FA8"}
-_FABRICS_DARK = {"ideal": "#56626F", "fat_tree": "#6B7686", "static": "#F0E08A", "reactive": "#E07B5A",
-                 "provisioned": "#88CCEE", "scheduled": "#8F86E8"}
-FABRIC_DASH = {"ideal": "dot", "fat_tree": "dash", "static": "2px,3px", "reactive": "solid", "provisioned": "6px,3px",
-               "scheduled": "solid"}
+# Fabrics, off the palette of kinds, always in this order; each also has its own dash, because
+# colour alone is not enough.
+_FABRICS_LIGHT = {
+    "ideal": "#B4BDC8",
+    "fat_tree": "#2B3440",
+    "static": "#DDCC77",
+    "reactive": "#CC6677",
+    "provisioned": "#88CCEE",
+    "scheduled": "#4B3FA8",
+}
+_FABRICS_DARK = {
+    "ideal": "#56626F",
+    "fat_tree": "#6B7686",
+    "static": "#F0E08A",
+    "reactive": "#E07B5A",
+    "provisioned": "#88CCEE",
+    "scheduled": "#8F86E8",
+}
+FABRIC_DASH = {
+    "ideal": "dot",
+    "fat_tree": "dash",
+    "static": "2px,3px",
+    "reactive": "solid",
+    "provisioned": "6px,3px",
+    "scheduled": "solid",
+}
 _WHITE_ON_FABRIC = {"light": ("fat_tree", "scheduled"), "dark": ("ideal", "fat_tree")}
 
 
@@ -81,12 +155,38 @@ class Theme:
         return "#FFFFFF" if fabric in _WHITE_ON_FABRIC[self.name] else "#10151C"
 
 
-LIGHT = Theme("light", page="#FFFFFF", panel="#F4F6F8", ink="#1B2430", muted="#5C6878", grid="#E9EDF2", line="#C6CED8",
-              band="rgba(27,36,48,0.035)", veil="rgba(255,255,255,0.55)", primary="#0072B2", good="#00735A", bad="#B34700",
-              cell="#F4F6F8", cell_diagonal="#E9ECF1")
-DARK_THEME = Theme("dark", page="#10151C", panel="#18202A", ink="#E6EBF2", muted="#9AA7B7", grid="#232C38", line="#3A4757",
-                   band="rgba(255,255,255,0.035)", veil="rgba(16,21,28,0.55)", primary="#56B4E9", good="#3CC9A0", bad="#F08A4B",
-                   cell="#18202A", cell_diagonal="#232C38")
+LIGHT = Theme(
+    "light",
+    page="#FFFFFF",
+    panel="#F4F6F8",
+    ink="#1B2430",
+    muted="#5C6878",
+    grid="#E9EDF2",
+    line="#C6CED8",
+    band="rgba(27,36,48,0.035)",
+    veil="rgba(255,255,255,0.55)",
+    primary="#0072B2",
+    good="#00735A",
+    bad="#B34700",
+    cell="#F4F6F8",
+    cell_diagonal="#E9ECF1",
+)
+DARK_THEME = Theme(
+    "dark",
+    page="#10151C",
+    panel="#18202A",
+    ink="#E6EBF2",
+    muted="#9AA7B7",
+    grid="#232C38",
+    line="#3A4757",
+    band="rgba(255,255,255,0.035)",
+    veil="rgba(16,21,28,0.55)",
+    primary="#56B4E9",
+    good="#3CC9A0",
+    bad="#F08A4B",
+    cell="#18202A",
+    cell_diagonal="#232C38",
+)
 
 
 def theme_of(name: str) -> Theme:
@@ -98,20 +198,39 @@ def looks(graph: TransferGraph) -> NDArray[np.uint8]:
     """Return what each node's bar means (``FORWARD`` ... ``EXPERT``); barriers are ``IDLE``."""
     words = zip(graph.kind.tolist(), graph.task_kind, graph.parallelism, strict=True)
     return np.fromiter(
-        (_COMPUTE_LOOK.get(kind, UPDATE) if node == COMPUTE else IDLE if node == BARRIER else _TRANSFER_LOOK.get(use, SEND)
-         for node, kind, use in words), np.uint8, len(graph))
+        (
+            _COMPUTE_LOOK.get(kind, UPDATE)
+            if node == COMPUTE
+            else IDLE
+            if node == BARRIER
+            else _TRANSFER_LOOK.get(use, SEND)
+            for node, kind, use in words
+        ),
+        np.uint8,
+        len(graph),
+    )
 
 
 def traffic(graph: TransferGraph) -> list[str]:
     """Return the parallelisms of the transfers in a graph (``""`` where a transfer names none)."""
-    return sorted({use for kind, use in zip(graph.kind.tolist(), graph.parallelism, strict=True) if kind == TRANSFER})
+    return sorted(
+        {
+            use
+            for kind, use in zip(graph.kind.tolist(), graph.parallelism, strict=True)
+            if kind == TRANSFER
+        }
+    )
 
 
 def look_words(parallelisms: Sequence[str]) -> dict[int, str]:
     """Return the legend's words for each look, naming only the kinds of traffic that occur in ``parallelisms``."""
     words = dict(LOOK_WORDS)
     for look in (SEND, GRADIENT, MODEL, EXPERT):
-        present = [text for use, text in _PARALLELISM_WORDS.items() if _TRANSFER_LOOK[use] == look and use in parallelisms]
+        present = [
+            text
+            for use, text in _PARALLELISM_WORDS.items()
+            if _TRANSFER_LOOK[use] == look and use in parallelisms
+        ]
         words[look] = ", ".join(present) or "transfer"
     return words
 

@@ -20,12 +20,16 @@ def step_edges(window: tuple[float, float], slot_ms: float) -> FloatArray:
     first, last = np.ceil(low / slot_ms - 1e-9), np.floor(high / slot_ms + 1e-9)
     if 1 <= last - first <= MOST_STEPS:
         inner = np.arange(first, last + 1) * slot_ms
-        edges: FloatArray = np.unique(np.concatenate(([low], inner[(inner > low) & (inner < high)], [high])))
+        edges: FloatArray = np.unique(
+            np.concatenate(([low], inner[(inner > low) & (inner < high)], [high]))
+        )
         return edges
     return np.linspace(low, high, MOST_STEPS + 1)
 
 
-def port_use(execution: Execution, window: tuple[float, float], theme: Theme, scale: float = 1.0) -> go.Figure:
+def port_use(
+    execution: Execution, window: tuple[float, float], theme: Theme, scale: float = 1.0
+) -> go.Figure:
     """Return the strip: out-ports by what they carry (mean of each step) and, on top, those that are dark."""
     circuits, cluster = execution.circuits, execution.cluster
     total = cluster.servers * cluster.ports_per_server
@@ -41,25 +45,63 @@ def port_use(execution: Execution, window: tuple[float, float], theme: Theme, sc
         )
         for kind in np.unique(look).tolist()
     ]
-    hatched: dict[str, object] = {"shape": "/", "size": 5, "solidity": 0.45, "fgcolor": VERMILION, "bgcolor": theme.page}
-    parts.append(("dark", VERMILION, hatched, ports_in_use(circuits.setup_ms, circuits.start_ms, edges)))
+    hatched: dict[str, object] = {
+        "shape": "/",
+        "size": 5,
+        "solidity": 0.45,
+        "fgcolor": VERMILION,
+        "bgcolor": theme.page,
+    }
+    parts.append(
+        ("dark", VERMILION, hatched, ports_in_use(circuits.setup_ms, circuits.start_ms, edges))
+    )
     figure = go.Figure()
     for name, colour, pattern, values in parts:
         if not values.any():
             continue
         # One closing point, so that the last step is drawn to its end.
-        figure.add_trace(go.Scatter(
-            x=edges, y=np.append(values, values[-1:]), name=name, stackgroup="ports", mode="lines",
-            line={"shape": "hv", "width": 0 if pattern is None else 1, "color": colour},
-            fillcolor=colour if pattern is None else None, fillpattern=pattern,
-            hovertemplate="%{y:.3~g} out-ports: " + name + "<extra></extra>"))
+        figure.add_trace(
+            go.Scatter(
+                x=edges,
+                y=np.append(values, values[-1:]),
+                name=name,
+                stackgroup="ports",
+                mode="lines",
+                line={"shape": "hv", "width": 0 if pattern is None else 1, "color": colour},
+                fillcolor=colour if pattern is None else None,
+                fillpattern=pattern,
+                hovertemplate="%{y:.3~g} out-ports: " + name + "<extra></extra>",
+            )
+        )
     peak = float(np.sum([values for _, _, _, values in parts], axis=0).max(initial=0.0))
     top = float(total) if peak > total / 4 else max(1.0, peak * 1.15)
-    note = [] if top == total else [{
-        "xref": "paper", "x": 1, "xanchor": "right", "yref": "paper", "y": 1, "yanchor": "bottom", "showarrow": False,
-        "text": f"of {total:,} out-ports", "font": {"size": 10.5 * scale, "color": theme.muted}}]
+    note = (
+        []
+        if top == total
+        else [
+            {
+                "xref": "paper",
+                "x": 1,
+                "xanchor": "right",
+                "yref": "paper",
+                "y": 1,
+                "yanchor": "bottom",
+                "showarrow": False,
+                "text": f"of {total:,} out-ports",
+                "font": {"size": 10.5 * scale, "color": theme.muted},
+            }
+        ]
+    )
     return frame(
-        figure, theme, 112 * scale, scale, hovermode="x unified", annotations=note,
+        figure,
+        theme,
+        112 * scale,
+        scale,
+        hovermode="x unified",
+        annotations=note,
         margin={"l": LANE_LEFT, "r": LANE_RIGHT, "t": 14, "b": 24, "pad": 0},
         xaxis=axis(theme, scale, range=list(window), ticksuffix=" ms", nticks=9, tickformat=",~g"),
-        yaxis=axis(theme, scale, grid=True, range=[0, top], nticks=4, tickformat=",~g", title="out-ports"))
+        yaxis=axis(
+            theme, scale, grid=True, range=[0, top], nticks=4, tickformat=",~g", title="out-ports"
+        ),
+    )

@@ -17,13 +17,22 @@ from topox_core.schedule.result import Result, StoryLine
 
 ENGINES = ("list", "highs", "cpsat", "auto")
 ENGINE_WORDS = {"list": "list", "highs": "HiGHS", "cpsat": "CP-SAT", "auto": "auto"}
-COLOURS = {"light": {"list": "#8A8F98", "highs": "#AA4499", "cpsat": "#B8860B", "auto": "#0072B2"},
-            "dark": {"list": "#8A8F98", "highs": "#D67BC4", "cpsat": "#E0B84A", "auto": "#56B4E9"}}
-# Lines that run on top of each other stay apart by their widths: the later an engine is drawn, the thinner.
+COLOURS = {
+    "light": {"list": "#8A8F98", "highs": "#AA4499", "cpsat": "#B8860B", "auto": "#0072B2"},
+    "dark": {"list": "#8A8F98", "highs": "#D67BC4", "cpsat": "#E0B84A", "auto": "#56B4E9"},
+}
+# Lines that run on top of each other stay apart by their widths: the later an engine is drawn, the
+# thinner.
 _WIDTHS = {"list": 8.0, "highs": 5.5, "cpsat": 3.5, "auto": 1.75}
 SYMBOLS = {"list": "circle", "highs": "square", "cpsat": "diamond", "auto": "star"}
-ENDED = {"proof": "proof", "time_limit": "time limit", "gap": "gap reached", "cancelled": "cancelled",
-         "heuristic": "all rules tried", "failed": "solver failed"}
+ENDED = {
+    "proof": "proof",
+    "time_limit": "time limit",
+    "gap": "gap reached",
+    "cancelled": "cancelled",
+    "heuristic": "all rules tried",
+    "failed": "solver failed",
+}
 SAME_S, SAME_SHARE = 0.1, 0.2  # proofs this close in time count as equally fast
 EQUAL = 1e-9
 
@@ -41,7 +50,13 @@ class Runner:
     @staticmethod
     def of(engine: str, result: Result) -> Runner:
         """Return the runner of a solve that has ended."""
-        return Runner(engine, events_of(result.story, result.bound_by), result.wall_s, result.stopped_by, result.message)
+        return Runner(
+            engine,
+            events_of(result.story, result.bound_by),
+            result.wall_s,
+            result.stopped_by,
+            result.message,
+        )
 
     @staticmethod
     def running(engine: str, story: Sequence[StoryLine], elapsed_s: float) -> Runner:
@@ -84,7 +99,11 @@ class Runner:
     @property
     def proved_by(self) -> str:
         """Who raised the bound up to the schedule; empty without a proof."""
-        return next((e.words for e in reversed(self.events) if e.moved == "bound"), "") if self.proved_s is not None else ""
+        return (
+            next((e.words for e in reversed(self.events) if e.moved == "bound"), "")
+            if self.proved_s is not None
+            else ""
+        )
 
 
 def race(runners: Sequence[Runner], limit_s: float, theme: Theme, scale: float = 1.0) -> go.Figure:
@@ -105,19 +124,43 @@ def race(runners: Sequence[Runner], limit_s: float, theme: Theme, scale: float =
     values = [e.value_ms for r in shown for e in r.events]
     low, high = min(values, default=0.0), max(values, default=1.0)
     spread = max(high - low, 0.02 * high, 1e-9)
-    title = "seconds since each engine began, logarithmic" if log else "seconds since each engine began"
-    return frame(figure, theme, 320 * scale, scale, showlegend=True, annotations=_labels(shown, spread, theme, scale),
-                 margin={"l": 52, "r": 150 * scale, "t": 30 * scale, "b": 42, "pad": 0},
-                 xaxis={**time_axis(begin, end, log, theme, scale), **_titled(title, theme, scale)},
-                 yaxis=axis(theme, scale, grid=True, range=[low - 0.12 * spread, high + 0.1 * spread], nticks=6,
-                            tickformat=",~g", ticksuffix=" ms"))
+    title = (
+        "seconds since each engine began, logarithmic" if log else "seconds since each engine began"
+    )
+    return frame(
+        figure,
+        theme,
+        320 * scale,
+        scale,
+        showlegend=True,
+        annotations=_labels(shown, spread, theme, scale),
+        margin={"l": 52, "r": 150 * scale, "t": 30 * scale, "b": 42, "pad": 0},
+        xaxis={**time_axis(begin, end, log, theme, scale), **_titled(title, theme, scale)},
+        yaxis=axis(
+            theme,
+            scale,
+            grid=True,
+            range=[low - 0.12 * spread, high + 0.1 * spread],
+            nticks=6,
+            tickformat=",~g",
+            ticksuffix=" ms",
+        ),
+    )
 
 
 def _titled(words: str, theme: Theme, scale: float) -> dict[str, Any]:
-    return {"title": {"text": words, "font": {"size": 11.5 * scale, "color": theme.muted}, "standoff": 4}}
+    return {
+        "title": {
+            "text": words,
+            "font": {"size": 11.5 * scale, "color": theme.muted},
+            "standoff": 4,
+        }
+    }
 
 
-def _line(runner: Runner, steps: Sequence[Event], moved: str, begin: float, theme: Theme) -> go.Scatter:
+def _line(
+    runner: Runner, steps: Sequence[Event], moved: str, begin: float, theme: Theme
+) -> go.Scatter:
     """Return one engine's schedules or bounds as steps."""
     schedule = moved == "schedule"
     until = max(runner.wall_s if runner.proved_s is None else runner.proved_s, begin)
@@ -126,11 +169,23 @@ def _line(runner: Runner, steps: Sequence[Event], moved: str, begin: float, them
     width = _WIDTHS[runner.engine]
     facts = [[e.source, f"{e.value_ms:.6g}", f"{e.elapsed_s:.3g}"] for e in steps]
     return go.Scatter(
-        x=[*x, until], y=[*y, y[-1]], mode="lines", name=runner.name, legendgroup=runner.engine, showlegend=False, opacity=1,
-        line={"shape": "hv", "width": width if schedule else max(1.5, 0.6 * width), "color": COLOURS[theme.name][runner.engine],
-              "dash": "solid" if schedule else "2px,3px"}, customdata=[*facts, facts[-1]],
+        x=[*x, until],
+        y=[*y, y[-1]],
+        mode="lines",
+        name=runner.name,
+        legendgroup=runner.engine,
+        showlegend=False,
+        opacity=1,
+        line={
+            "shape": "hv",
+            "width": width if schedule else max(1.5, 0.6 * width),
+            "color": COLOURS[theme.name][runner.engine],
+            "dash": "solid" if schedule else "2px,3px",
+        },
+        customdata=[*facts, facts[-1]],
         hovertemplate=f"{runner.name}: {moved} %{{customdata[1]}} ms after %{{customdata[2]}} s<br>"
-                      "%{customdata[0]}<extra></extra>")
+        "%{customdata[0]}<extra></extra>",
+    )
 
 
 def _end(runner: Runner, begin: float, theme: Theme) -> go.Scatter:
@@ -140,13 +195,27 @@ def _end(runner: Runner, begin: float, theme: Theme) -> go.Scatter:
     colour = COLOURS[theme.name][runner.engine]
     how = "proved" if proved else ENDED.get(runner.ended, "running")
     return go.Scatter(
-        x=[at], y=[runner.makespan_ms], mode="markers", name=runner.name, legendgroup=runner.engine,
-        cliponaxis=False, opacity=1, hovertemplate=f"{runner.name}: {how} after {seconds(at)}<extra></extra>",
-        marker={"symbol": SYMBOLS[runner.engine], "size": 13 if runner.engine == "auto" else 11, "opacity": 1,
-                "color": colour if proved else theme.page, "line": {"width": 2, "color": colour}})
+        x=[at],
+        y=[runner.makespan_ms],
+        mode="markers",
+        name=runner.name,
+        legendgroup=runner.engine,
+        cliponaxis=False,
+        opacity=1,
+        hovertemplate=f"{runner.name}: {how} after {seconds(at)}<extra></extra>",
+        marker={
+            "symbol": SYMBOLS[runner.engine],
+            "size": 13 if runner.engine == "auto" else 11,
+            "opacity": 1,
+            "color": colour if proved else theme.page,
+            "line": {"width": 2, "color": colour},
+        },
+    )
 
 
-def _labels(shown: Sequence[Runner], spread: float, theme: Theme, scale: float) -> list[dict[str, Any]]:
+def _labels(
+    shown: Sequence[Runner], spread: float, theme: Theme, scale: float
+) -> list[dict[str, Any]]:
     """Return one label at the right for every level at which an engine ended, engines at the same level together."""
     levels: dict[tuple[str, float], list[Runner]] = {}
     for runner in shown:
@@ -163,9 +232,22 @@ def _labels(shown: Sequence[Runner], spread: float, theme: Theme, scale: float) 
         y = min(value, previous - 0.075 * spread)
         previous = y
         who = _who(levels[kind, value], shown)
-        labels.append({"x": 1, "xref": "paper", "xanchor": "left", "xshift": 10, "y": y, "yanchor": "middle", "showarrow": False,
-                       "align": "left", "text": f"{kind}{word} <span style='color:{theme.muted}'>{who}</span>" if kind else
-                       f"<b>{word}</b> {who}", "font": {"size": 12 * scale, "color": theme.muted if kind else theme.ink}})
+        labels.append(
+            {
+                "x": 1,
+                "xref": "paper",
+                "xanchor": "left",
+                "xshift": 10,
+                "y": y,
+                "yanchor": "middle",
+                "showarrow": False,
+                "align": "left",
+                "text": f"{kind}{word} <span style='color:{theme.muted}'>{who}</span>"
+                if kind
+                else f"<b>{word}</b> {who}",
+                "font": {"size": 12 * scale, "color": theme.muted if kind else theme.ink},
+            }
+        )
     return labels
 
 
@@ -173,7 +255,13 @@ def _who(here: Sequence[Runner], shown: Sequence[Runner]) -> str:
     """Return the names of those at one level, in few letters where most are there."""
     absent = [r.name for r in shown if r not in here]
     if len(here) > 2:
-        return f"all but {absent[0]}" if len(absent) == 1 else "all" if not absent else f"{len(here)} engines"
+        return (
+            f"all but {absent[0]}"
+            if len(absent) == 1
+            else "all"
+            if not absent
+            else f"{len(here)} engines"
+        )
     return ", ".join(r.name for r in here)
 
 
@@ -183,16 +271,30 @@ def race_table(runners: Sequence[Runner]) -> dict[str, list[object]]:
     table: dict[str, list[object]] = {
         "engine": [r.name for r in runners],
         "iteration (ms)": [r.makespan_ms for r in runners],
-        "above best (%)": [round(100 * (r.makespan_ms / best - 1), 3) if r.makespan_ms is not None and best > 0 else None
-                               for r in runners],
+        "above best (%)": [
+            round(100 * (r.makespan_ms / best - 1), 3)
+            if r.makespan_ms is not None and best > 0
+            else None
+            for r in runners
+        ],
         "bound (ms)": [r.bound_ms for r in runners],
-        "gap (%)": [round(100 * max(0.0, 1 - r.bound_ms / r.makespan_ms), 3) if r.makespan_ms else None for r in runners],
+        "gap (%)": [
+            round(100 * max(0.0, 1 - r.bound_ms / r.makespan_ms), 3) if r.makespan_ms else None
+            for r in runners
+        ],
         "best after (s)": [None if r.best_s is None else round(r.best_s, 3) for r in runners],
         "found by": [r.found_by for r in runners],
         "proof after (s)": [None if r.proved_s is None else round(r.proved_s, 3) for r in runners],
         "proved by": [r.proved_by for r in runners],
-        "ended by": ["proof" if r.proved_s is not None else ENDED.get(r.ended, r.ended) for r in runners]}
-    return {**table, "remark": [r.message for r in runners]} if any(r.message for r in runners) else table
+        "ended by": [
+            "proof" if r.proved_s is not None else ENDED.get(r.ended, r.ended) for r in runners
+        ],
+    }
+    return (
+        {**table, "remark": [r.message for r in runners]}
+        if any(r.message for r in runners)
+        else table
+    )
 
 
 def finding(runners: Sequence[Runner]) -> str:
@@ -203,14 +305,22 @@ def finding(runners: Sequence[Runner]) -> str:
     best = min(float(r.makespan_ms or 0.0) for r in found)
     proved = sorted((r for r in found if r.proved_s is not None), key=lambda r: r.proved_s or 0.0)
     others = [r for r in found if r.proved_s is None]
-    word = apart([best, *(float(r.makespan_ms or 0.0) for r in found), max(r.bound_ms for r in found)])
+    word = apart(
+        [best, *(float(r.makespan_ms or 0.0) for r in found), max(r.bound_ms for r in found)]
+    )
     parts = _proofs(proved, word[0]) if proved else _closest(found, best, word[0])
     if proved:
-        parts += _behind(others, best, "reaches the same without proving it", "reach the same without proving it")
+        parts += _behind(
+            others, best, "reaches the same without proving it", "reach the same without proving it"
+        )
     else:
         bound = max(r.bound_ms for r in found)
         high = [r for r in found if r.bound_ms >= bound * (1 - EQUAL)]
-        whose = "the same for all" if len(high) == len(found) > 1 else f"that of {_and([r.name for r in high])}"
+        whose = (
+            "the same for all"
+            if len(high) == len(found) > 1
+            else f"that of {_and([r.name for r in high])}"
+        )
         parts.append(f"nobody proves it; the best bound, {word[-1]}, is {whose}")
     text = "; ".join(parts) + "."
     return text[:1].upper() + text[1:]
@@ -224,17 +334,25 @@ def _proofs(proved: Sequence[Runner], word: str) -> list[str]:
     verb = "proves" if len(first) == 1 else "both prove" if len(first) == 2 else "all prove"
     parts = [f"{_and([r.name for r in first])} {verb} {word} after {seconds(round(fastest, 3))}"]
     slower = [r for r in proved if r not in first]
-    return parts + [f"{r.name} needs {seconds(round((r.proved_s or 0.0) - fastest, 2))} longer" for r in slower]
+    return parts + [
+        f"{r.name} needs {seconds(round((r.proved_s or 0.0) - fastest, 2))} longer" for r in slower
+    ]
 
 
 def _closest(found: Sequence[Runner], best: float, word: str) -> list[str]:
     """Return who comes to the best schedule when nobody proves it, the fastest first, and how far the others are."""
-    first = sorted((r for r in found if float(r.makespan_ms or 0.0) <= best * (1 + EQUAL)), key=lambda r: r.best_s or 0.0)
+    first = sorted(
+        (r for r in found if float(r.makespan_ms or 0.0) <= best * (1 + EQUAL)),
+        key=lambda r: r.best_s or 0.0,
+    )
     fastest = first[0]
     after = seconds(float(f"{fastest.best_s or 0.0:.2g}"))
     by = f" by {fastest.found_by}" if fastest.found_by != fastest.name else ""
-    head = (f"{fastest.name} comes to {word}, the shortest,{by} after {after}" if len(first) == 1 else
-            f"{_and([r.name for r in first])} come to {word}, {fastest.name} first,{by} after {after}")
+    head = (
+        f"{fastest.name} comes to {word}, the shortest,{by} after {after}"
+        if len(first) == 1
+        else f"{_and([r.name for r in first])} come to {word}, {fastest.name} first,{by} after {after}"
+    )
     return [head, *_behind([r for r in found if r not in first], best, "", "")]
 
 

@@ -15,8 +15,12 @@ from topox_core.figures.numbers import percent, time
 from topox_core.figures.palette import FABRIC_DASH, VERMILION, Theme
 from topox_core.figures.template import axis, frame
 
-# On demand and provisioned have the colours, dashes and marks of the circuit controllers on every other page.
-CONTROL = {"on_demand": ("reactive", "on demand", "circle"), "provisioned": ("provisioned", "provisioned", "diamond")}
+# On demand and provisioned have the colours, dashes and marks of the circuit controllers on every
+# other page.
+CONTROL = {
+    "on_demand": ("reactive", "on demand", "circle"),
+    "provisioned": ("provisioned", "provisioned", "diamond"),
+}
 LEAST_MS, MOST_MS = 0.1, 3000.0
 # What lies above this share is cut: a curve that leaves the picture has made its point.
 CUT_AT = 0.24
@@ -50,7 +54,12 @@ class Curve:
 
 
 def overhead_curves(
-    curves: Sequence[Curve], now_ms: float, limit: float, technologies: Mapping[str, float], theme: Theme, scale: float = 1.0
+    curves: Sequence[Curve],
+    now_ms: float,
+    limit: float,
+    technologies: Mapping[str, float],
+    theme: Theme,
+    scale: float = 1.0,
 ) -> go.Figure:
     """Return the overhead against the delay (logarithmic), with your delay, your limit and the technologies as marks.
 
@@ -69,47 +78,139 @@ def overhead_curves(
         at = sorted(zip(one.delay_ms, one.overhead, one.iteration_ms, strict=True))
         at = [point for point in at if point[0] <= MOST_MS]
         colour = theme.fabric_colour(fabric)
-        facts = [[words + (f", {one.measured}" if one.measured else ""), delay_word(d), percent(o), time(ms)] for d, o, ms in at]
-        figure.add_trace(go.Scatter(
-            x=[_place(d) for d, _, _ in at], y=[100 * o for _, o, _ in at], name=facts[0][0] if facts else words,
-            mode="markers+lines", customdata=facts,
-            line={"color": colour, "width": 1 if one.measured else 2.4, "dash": "dot" if one.measured else FABRIC_DASH[fabric]},
-            marker={"symbol": symbol + ("-open" if one.measured else ""), "size": 9 if one.measured else 7, "opacity": 1,
-                    "color": colour, "line": {"width": 1.6, "color": colour} if one.measured else {"width": 0}},
-            showlegend=bool(one.measured),
-            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: +%{customdata[2]}, %{customdata[3]}<extra></extra>"))
+        facts = [
+            [
+                words + (f", {one.measured}" if one.measured else ""),
+                delay_word(d),
+                percent(o),
+                time(ms),
+            ]
+            for d, o, ms in at
+        ]
+        figure.add_trace(
+            go.Scatter(
+                x=[_place(d) for d, _, _ in at],
+                y=[100 * o for _, o, _ in at],
+                name=facts[0][0] if facts else words,
+                mode="markers+lines",
+                customdata=facts,
+                line={
+                    "color": colour,
+                    "width": 1 if one.measured else 2.4,
+                    "dash": "dot" if one.measured else FABRIC_DASH[fabric],
+                },
+                marker={
+                    "symbol": symbol + ("-open" if one.measured else ""),
+                    "size": 9 if one.measured else 7,
+                    "opacity": 1,
+                    "color": colour,
+                    "line": {"width": 1.6, "color": colour} if one.measured else {"width": 0},
+                },
+                showlegend=bool(one.measured),
+                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: +%{customdata[2]}, %{customdata[3]}<extra></extra>",
+            )
+        )
         if not one.measured and at:
             labels.append(_label(at, words, one.control, top, theme, scale))
     marks, notes = _marks(technologies, theme, scale)
     here = _place(now_ms)
-    marks.append({"type": "line", "x0": here, "x1": here, "yref": "paper", "y0": 0, "y1": 1,
-                  "line": {"color": VERMILION, "width": 2}})
-    marks.append({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": 100 * limit, "y1": 100 * limit,
-                  "line": {"color": theme.ink, "width": 1.2, "dash": "2px,3px"}})
-    notes.append({"xref": "paper", "x": 0, "xanchor": "left", "xshift": 4, "y": 100 * limit, "yanchor": "bottom",
-                  "bgcolor": theme.page, "borderpad": 0, "showarrow": False, "text": f"your limit, {percent(limit)}",
-                  "font": {"size": 11 * scale, "color": theme.ink}})
-    values = [10.0**d for d in range(round(math.log10(LEAST_MS)), math.ceil(math.log10(MOST_MS)))] + [MOST_MS]
+    marks.append(
+        {
+            "type": "line",
+            "x0": here,
+            "x1": here,
+            "yref": "paper",
+            "y0": 0,
+            "y1": 1,
+            "line": {"color": VERMILION, "width": 2},
+        }
+    )
+    marks.append(
+        {
+            "type": "line",
+            "xref": "paper",
+            "x0": 0,
+            "x1": 1,
+            "y0": 100 * limit,
+            "y1": 100 * limit,
+            "line": {"color": theme.ink, "width": 1.2, "dash": "2px,3px"},
+        }
+    )
+    notes.append(
+        {
+            "xref": "paper",
+            "x": 0,
+            "xanchor": "left",
+            "xshift": 4,
+            "y": 100 * limit,
+            "yanchor": "bottom",
+            "bgcolor": theme.page,
+            "borderpad": 0,
+            "showarrow": False,
+            "text": f"your limit, {percent(limit)}",
+            "font": {"size": 11 * scale, "color": theme.ink},
+        }
+    )
+    values = [
+        10.0**d for d in range(round(math.log10(LEAST_MS)), math.ceil(math.log10(MOST_MS)))
+    ] + [MOST_MS]
     return frame(
-        figure, theme, 262 * scale, scale, shapes=marks, annotations=[*notes, *labels],
+        figure,
+        theme,
+        262 * scale,
+        scale,
+        shapes=marks,
+        annotations=[*notes, *labels],
         showlegend=any(one.measured for one in curves),
-        legend={"orientation": "v", "x": 0.01, "xanchor": "left", "y": 0.98, "yanchor": "top", "bgcolor": theme.page,
-                "font": {"size": 11 * scale, "color": theme.muted}},
+        legend={
+            "orientation": "v",
+            "x": 0.01,
+            "xanchor": "left",
+            "y": 0.98,
+            "yanchor": "top",
+            "bgcolor": theme.page,
+            "font": {"size": 11 * scale, "color": theme.muted},
+        },
         margin={"l": 46 * scale, "r": 14, "t": 34 * scale, "b": 42, "pad": 0},
-        xaxis=axis(theme, scale, grid=True, range=[_place(0.0) - 0.15, math.log10(MOST_MS) + 0.05],
-                   tickvals=[_place(0.0), *(math.log10(v) for v in values)],
-                   ticktext=["0", *(time(v) for v in values)], title="switching delay (log; 0 at the left)"),
-        yaxis=axis(theme, scale, grid=True, range=[-0.08 * top, top * 1.06], nticks=7, ticksuffix=" %",
-                   tickformat="~g"))
+        xaxis=axis(
+            theme,
+            scale,
+            grid=True,
+            range=[_place(0.0) - 0.15, math.log10(MOST_MS) + 0.05],
+            tickvals=[_place(0.0), *(math.log10(v) for v in values)],
+            ticktext=["0", *(time(v) for v in values)],
+            title="switching delay (log; 0 at the left)",
+        ),
+        yaxis=axis(
+            theme,
+            scale,
+            grid=True,
+            range=[-0.08 * top, top * 1.06],
+            nticks=7,
+            ticksuffix=" %",
+            tickformat="~g",
+        ),
+    )
 
 
 def _top(curves: Sequence[Curve], limit: float) -> float:
-    every = [100 * o for one in curves for d, o in zip(one.delay_ms, one.overhead, strict=True) if d <= MOST_MS]
+    every = [
+        100 * o
+        for one in curves
+        for d, o in zip(one.delay_ms, one.overhead, strict=True)
+        if d <= MOST_MS
+    ]
     return max(100 * limit * 2, min(100 * CUT_AT, max(every, default=0.0)), 1.0)
 
 
-def _label(at: list[tuple[float, float, float]], words: str, control: str, top: float, theme: Theme, scale: float
-           ) -> dict[str, Any]:
+def _label(
+    at: list[tuple[float, float, float]],
+    words: str,
+    control: str,
+    top: float,
+    theme: Theme,
+    scale: float,
+) -> dict[str, Any]:
     """Return a curve's name where it leaves a third of the picture: on demand to its left, provisioned to its right."""
     fabric = CONTROL[control][0]
     share = (0.45 if control == "on_demand" else 0.22) * top
@@ -120,10 +221,21 @@ def _label(at: list[tuple[float, float, float]], words: str, control: str, top: 
             overhead = share
             break
     left = control == "on_demand" or place >= _place(MOST_MS / 3)
-    return {"x": place, "y": min(overhead, 0.9 * top), "xanchor": "right" if left else "left", "xshift": -10 if left else 10,
-            "yanchor": "bottom" if control == "on_demand" else "top", "showarrow": False, "text": f"<b>{words}</b>",
-            "bgcolor": theme.page, "borderpad": 0,
-            "font": {"size": 12.5 * scale, "color": theme.fabric_colour(fabric) if theme.name == "dark" else theme.ink}}
+    return {
+        "x": place,
+        "y": min(overhead, 0.9 * top),
+        "xanchor": "right" if left else "left",
+        "xshift": -10 if left else 10,
+        "yanchor": "bottom" if control == "on_demand" else "top",
+        "showarrow": False,
+        "text": f"<b>{words}</b>",
+        "bgcolor": theme.page,
+        "borderpad": 0,
+        "font": {
+            "size": 12.5 * scale,
+            "color": theme.fabric_colour(fabric) if theme.name == "dark" else theme.ink,
+        },
+    }
 
 
 def _place(delay_ms: float) -> float:
@@ -133,7 +245,9 @@ def _place(delay_ms: float) -> float:
     return min(max(math.log10(delay_ms), math.log10(LEAST_MS) - BEFORE_0 / 2), math.log10(MOST_MS))
 
 
-def _marks(technologies: Mapping[str, float], theme: Theme, scale: float) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def _marks(
+    technologies: Mapping[str, float], theme: Theme, scale: float
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return a dashed line for each technology with its name at the top; those off the axis stand at its ends."""
     font = {"size": 10.5 * scale, "color": theme.muted}
     known = sorted(technologies.items(), key=lambda item: item[1])
@@ -141,23 +255,69 @@ def _marks(technologies: Mapping[str, float], theme: Theme, scale: float) -> tup
     slow = [item for item in known if item[1] > MOST_MS]
     inside = [item for item in known if LEAST_MS <= item[1] <= MOST_MS]
     shapes, notes = [], []
-    base = {"yref": "paper", "y": 1, "yanchor": "bottom", "yshift": 2, "showarrow": False, "font": font}
+    base = {
+        "yref": "paper",
+        "y": 1,
+        "yanchor": "bottom",
+        "yshift": 2,
+        "showarrow": False,
+        "font": font,
+    }
     if fast:
-        words = f"{', '.join(name for name, _ in fast)}<br>{delay_word(fast[-1][1])}" + (" and less" if len(fast) > 1 else "")
-        notes.append({**base, "x": _place(0.0), "xanchor": "left", "xshift": -4, "align": "left", "text": "‹ " + words})
+        words = f"{', '.join(name for name, _ in fast)}<br>{delay_word(fast[-1][1])}" + (
+            " and less" if len(fast) > 1 else ""
+        )
+        notes.append(
+            {
+                **base,
+                "x": _place(0.0),
+                "xanchor": "left",
+                "xshift": -4,
+                "align": "left",
+                "text": "‹ " + words,
+            }
+        )
     if slow:
         words = f"{', '.join(name for name, _ in slow)}<br>{time(slow[0][1])} ›"
-        notes.append({**base, "xref": "paper", "x": 1, "xanchor": "right", "xshift": 4, "align": "right", "text": words})
+        notes.append(
+            {
+                **base,
+                "xref": "paper",
+                "x": 1,
+                "xanchor": "right",
+                "xshift": 4,
+                "align": "right",
+                "text": words,
+            }
+        )
     for k, (name, delay) in enumerate(inside):
         x = _place(delay)
-        shapes.append({"type": "line", "x0": x, "x1": x, "yref": "paper", "y0": 0, "y1": 1,
-                       "line": {"color": theme.muted, "width": 1, "dash": "3px,3px"}})
-        # A near neighbour to the right takes that side of its own line, unless one to the left has the other already.
+        shapes.append(
+            {
+                "type": "line",
+                "x0": x,
+                "x1": x,
+                "yref": "paper",
+                "y0": 0,
+                "y1": 1,
+                "line": {"color": theme.muted, "width": 1, "dash": "3px,3px"},
+            }
+        )
+        # A near neighbour to the right takes that side of its own line, unless one to the left has
+        # the other already.
         crowded = k > 0 and x - _place(inside[k - 1][1]) < 0.5
         left = k + 1 < len(inside) and _place(inside[k + 1][1]) - x < 0.8 and not crowded
         side = "right" if left else "left"
-        notes.append({**base, "x": x, "xanchor": side, "align": side, "xshift": -4 if left else 4,
-                      "text": f"{name}<br>{delay_word(delay)}"})
+        notes.append(
+            {
+                **base,
+                "x": x,
+                "xanchor": side,
+                "align": side,
+                "xshift": -4 if left else 4,
+                "text": f"{name}<br>{delay_word(delay)}",
+            }
+        )
     return shapes, notes
 
 
@@ -167,8 +327,12 @@ def switch_word(name: str) -> str:
 
 
 def expert_region(
-    degrees: Sequence[int], overhead: Mapping[float, Sequence[float | None]], published: Mapping[float, Mapping[int, float]],
-    limit: float, theme: Theme, scale: float = 1.0
+    degrees: Sequence[int],
+    overhead: Mapping[float, Sequence[float | None]],
+    published: Mapping[float, Mapping[int, float]],
+    limit: float,
+    theme: Theme,
+    scale: float = 1.0,
 ) -> go.Figure:
     """Return the overhead (logarithmic) against the degree of expert parallelism, a line a delay; above the limit it fails.
 
@@ -185,35 +349,108 @@ def expert_region(
     low, high = LEAST_OVERHEAD, max([300 * limit, *known])
     first, last = math.log10(low), math.log10(high) + 0.12
     notes = []
-    for (delay, row), shade, dash in zip(overhead.items(), _shades(len(overhead), theme), DASHES * len(overhead), strict=False):
+    for (delay, row), shade, dash in zip(
+        overhead.items(), _shades(len(overhead), theme), DASHES * len(overhead), strict=False
+    ):
         at = [(k, 100 * v) for k, v in enumerate(row) if v is not None]
-        figure.add_trace(go.Scatter(
-            x=[k for k, _ in at], y=[max(low, v) for _, v in at], mode="lines+markers", name=delay_word(delay), showlegend=True,
-            line={"color": shade, "width": 2.2, "dash": dash}, marker={"size": 8, "opacity": 1, "color": shade},
-            customdata=[[degrees[k], delay_word(delay), percent(v / 100)] for k, v in at],
-            hovertemplate="<b>EP %{customdata[0]}</b> at %{customdata[1]}: +%{customdata[2]}<extra></extra>"))
+        figure.add_trace(
+            go.Scatter(
+                x=[k for k, _ in at],
+                y=[max(low, v) for _, v in at],
+                mode="lines+markers",
+                name=delay_word(delay),
+                showlegend=True,
+                line={"color": shade, "width": 2.2, "dash": dash},
+                marker={"size": 8, "opacity": 1, "color": shade},
+                customdata=[[degrees[k], delay_word(delay), percent(v / 100)] for k, v in at],
+                hovertemplate="<b>EP %{customdata[0]}</b> at %{customdata[1]}: +%{customdata[2]}<extra></extra>",
+            )
+        )
     for delay, theirs in published.items():
         at = [(degrees.index(d), 100 * v) for d, v in theirs.items() if d in degrees]
-        figure.add_trace(go.Scatter(
-            x=[k for k, _ in at], y=[v for _, v in at], mode="markers", name=f"published, {delay_word(delay)}", showlegend=True,
-            marker={"symbol": "square-open", "size": 11, "opacity": 1, "color": theme.ink, "line": {"width": 1.6}},
-            hovertemplate=f"published, {delay_word(delay)}: +%{{y:.3~g}} %<extra></extra>"))
-    shapes = [{"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": 100 * limit, "y1": 10**last, "layer": "below",
-               "line": {"width": 0}, "fillcolor": "rgba(213,94,0,0.09)"}]
-    notes.append({"xref": "paper", "x": 0.01, "xanchor": "left", "yref": "paper", "y": 1, "yanchor": "top", "showarrow": False,
-                  "text": f"✗ fails: more than {percent(limit)}", "font": {"size": 12 * scale, "color": theme.bad}})
+        figure.add_trace(
+            go.Scatter(
+                x=[k for k, _ in at],
+                y=[v for _, v in at],
+                mode="markers",
+                name=f"published, {delay_word(delay)}",
+                showlegend=True,
+                marker={
+                    "symbol": "square-open",
+                    "size": 11,
+                    "opacity": 1,
+                    "color": theme.ink,
+                    "line": {"width": 1.6},
+                },
+                hovertemplate=f"published, {delay_word(delay)}: +%{{y:.3~g}} %<extra></extra>",
+            )
+        )
+    shapes = [
+        {
+            "type": "rect",
+            "xref": "paper",
+            "x0": 0,
+            "x1": 1,
+            "y0": 100 * limit,
+            "y1": 10**last,
+            "layer": "below",
+            "line": {"width": 0},
+            "fillcolor": "rgba(213,94,0,0.09)",
+        }
+    ]
+    notes.append(
+        {
+            "xref": "paper",
+            "x": 0.01,
+            "xanchor": "left",
+            "yref": "paper",
+            "y": 1,
+            "yanchor": "top",
+            "showarrow": False,
+            "text": f"✗ fails: more than {percent(limit)}",
+            "font": {"size": 12 * scale, "color": theme.bad},
+        }
+    )
     ticks = [10.0**d for d in range(math.floor(first), math.floor(last) + 1)]
     return frame(
-        figure, theme, 300 * scale, scale, showlegend=True, shapes=shapes, annotations=notes,
+        figure,
+        theme,
+        300 * scale,
+        scale,
+        showlegend=True,
+        shapes=shapes,
+        annotations=notes,
         margin={"l": 62 * scale, "r": 12, "t": 34 * scale, "b": 42, "pad": 0},
-        xaxis=axis(theme, scale, range=[-0.3, len(degrees) - 0.7], tickvals=list(range(len(degrees))),
-                   ticktext=[str(d) for d in degrees], title="degree of expert parallelism"),
-        yaxis=axis(theme, scale, grid=True, type="log", range=[first, last], tickvals=ticks,
-                   ticktext=[f"{t:,g} %" for t in ticks]))
+        xaxis=axis(
+            theme,
+            scale,
+            range=[-0.3, len(degrees) - 0.7],
+            tickvals=list(range(len(degrees))),
+            ticktext=[str(d) for d in degrees],
+            title="degree of expert parallelism",
+        ),
+        yaxis=axis(
+            theme,
+            scale,
+            grid=True,
+            type="log",
+            range=[first, last],
+            tickvals=ticks,
+            ticktext=[f"{t:,g} %" for t in ticks],
+        ),
+    )
 
 
 def _shades(n: int, theme: Theme) -> list[str]:
     """Return n colours from quiet to strong; dashes and labels tell them apart as well."""
-    low, high = (tuple(int(code[i : i + 2], 16) for i in (1, 3, 5)) for code in (theme.muted, "#CC79A7"))
-    return ["#" + "".join(f"{round(a + (b - a) * (k + 1) / max(1, n)):02X}" for a, b in zip(low, high, strict=True))
-            for k in range(n)]
+    low, high = (
+        tuple(int(code[i : i + 2], 16) for i in (1, 3, 5)) for code in (theme.muted, "#CC79A7")
+    )
+    return [
+        "#"
+        + "".join(
+            f"{round(a + (b - a) * (k + 1) / max(1, n)):02X}"
+            for a, b in zip(low, high, strict=True)
+        )
+        for k in range(n)
+    ]

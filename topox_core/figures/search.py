@@ -14,19 +14,35 @@ from topox_core.figures.story import FAMILY_WORDS, Event, Family, events_of
 from topox_core.figures.template import axis, frame
 from topox_core.schedule.result import StoryLine
 
-GLYPHS: dict[Family, str] = {"rules": "●", "controllers": "⬟", "search": "▲", "neighbourhoods": "◆", "exact": "■", "bounds": "▼"}
-SYMBOLS: dict[Family, str] = {"rules": "circle", "controllers": "pentagon", "search": "triangle-up", "neighbourhoods": "diamond",
-                              "exact": "square", "bounds": "triangle-down"}
+GLYPHS: dict[Family, str] = {
+    "rules": "●",
+    "controllers": "⬟",
+    "search": "▲",
+    "neighbourhoods": "◆",
+    "exact": "■",
+    "bounds": "▼",
+}
+SYMBOLS: dict[Family, str] = {
+    "rules": "circle",
+    "controllers": "pentagon",
+    "search": "triangle-up",
+    "neighbourhoods": "diamond",
+    "exact": "square",
+    "bounds": "triangle-down",
+}
 LOG_ABOVE = 30.0  # from this ratio of last to first moment on, time is logarithmic
 FIRST_S = 1e-3
 MOST_MARKS = 60
 HEIGHT, ROOM = 180, 0.12
 
 
-def search(story: Sequence[StoryLine], until_s: float, theme: Theme, scale: float = 1.0, bound_by: str = "") -> go.Figure:
+def search(
+    story: Sequence[StoryLine], until_s: float, theme: Theme, scale: float = 1.0, bound_by: str = ""
+) -> go.Figure:
     """Return incumbent against bound over wall time, each step marked by who made it; the optimum lies between the lines.
 
-    Time is logarithmic where it spans more than a factor of 30, since most solves do most of their work at once.
+    Time is logarithmic where it spans more than a factor of 30, since most solves do most of their
+    work at once.
     """
     events = events_of(story, bound_by)
     end = max([until_s, *(line.elapsed_s for line in story), FIRST_S])
@@ -38,42 +54,82 @@ def search(story: Sequence[StoryLine], until_s: float, theme: Theme, scale: floa
     for name, steps in (("bound", rising), ("best found", falling)):
         if steps:
             best = name != "bound"
-            figure.add_trace(go.Scatter(
-                x=[*(max(e.elapsed_s, begin) for e in steps), end], y=[*(e.value_ms for e in steps), steps[-1].value_ms],
-                # Where the incumbent starts later than the bound, the band between them starts there too.
-                mode="lines", fill="tonexty" if best and rising else None, fillcolor="rgba(86,180,233,0.18)", name=name,
-                line={"shape": "hv", "width": 2.5, "color": theme.primary} if best else
-                     {"shape": "hv", "width": 2, "dash": "2px,3px", "color": theme.ink},
-                hoverinfo="skip"))
+            figure.add_trace(
+                go.Scatter(
+                    x=[*(max(e.elapsed_s, begin) for e in steps), end],
+                    y=[*(e.value_ms for e in steps), steps[-1].value_ms],
+                    # Where the incumbent starts later than the bound, the band between them starts
+                    # there too.
+                    mode="lines",
+                    fill="tonexty" if best and rising else None,
+                    fillcolor="rgba(86,180,233,0.18)",
+                    name=name,
+                    line={"shape": "hv", "width": 2.5, "color": theme.primary}
+                    if best
+                    else {"shape": "hv", "width": 2, "dash": "2px,3px", "color": theme.ink},
+                    hoverinfo="skip",
+                )
+            )
     for family in families_of(events):
         figure.add_trace(_marks(family, [e for e in events if e.family == family], begin, theme))
-    return frame(figure, theme, HEIGHT * scale, scale, annotations=_ends(falling, rising, theme, scale),
-                 margin={"l": 46, "r": 60 * scale, "t": 8, "b": 30, "pad": 0},
-                 xaxis=time_axis(begin, end, log, theme, scale),
-                 yaxis=axis(theme, scale, grid=True, range=_room([e.value_ms for e in events]), nticks=5, tickformat=",~g"))
+    return frame(
+        figure,
+        theme,
+        HEIGHT * scale,
+        scale,
+        annotations=_ends(falling, rising, theme, scale),
+        margin={"l": 46, "r": 60 * scale, "t": 8, "b": 30, "pad": 0},
+        xaxis=time_axis(begin, end, log, theme, scale),
+        yaxis=axis(
+            theme,
+            scale,
+            grid=True,
+            range=_room([e.value_ms for e in events]),
+            nticks=5,
+            tickformat=",~g",
+        ),
+    )
 
 
 def _marks(family: Family, events: Sequence[Event], begin: float, theme: Theme) -> go.Scatter:
     """Return the steps of one family: the shape tells who, the colour whether schedule or bound moved."""
-    few = list(events[::-(-len(events) // MOST_MARKS)])
+    few = list(events[:: -(-len(events) // MOST_MARKS)])
     few += [events[-1]] if few[-1] is not events[-1] else []
     return go.Scatter(
-        x=[max(e.elapsed_s, begin) for e in few], y=[e.value_ms for e in few], mode="markers", opacity=1,
-        name=FAMILY_WORDS[family], cliponaxis=False,
-        marker={"symbol": SYMBOLS[family], "size": 9, "opacity": 1, "line": {"width": 1, "color": theme.page},
-                "color": [theme.primary if e.moved == "schedule" else theme.ink for e in few]},
+        x=[max(e.elapsed_s, begin) for e in few],
+        y=[e.value_ms for e in few],
+        mode="markers",
+        opacity=1,
+        name=FAMILY_WORDS[family],
+        cliponaxis=False,
+        marker={
+            "symbol": SYMBOLS[family],
+            "size": 9,
+            "opacity": 1,
+            "line": {"width": 1, "color": theme.page},
+            "color": [theme.primary if e.moved == "schedule" else theme.ink for e in few],
+        },
         customdata=[[e.moved, e.source, f"{e.value_ms:.6g}", f"{e.elapsed_s:.3g}"] for e in few],
-        hovertemplate="%{customdata[0]} %{customdata[2]} ms after %{customdata[3]} s<br>%{customdata[1]}<extra></extra>")
+        hovertemplate="%{customdata[0]} %{customdata[2]} ms after %{customdata[3]} s<br>%{customdata[1]}<extra></extra>",
+    )
 
 
 def time_axis(begin: float, end: float, log: bool, theme: Theme, scale: float) -> dict[str, Any]:
     """Return the axis of wall time, which says so when it is logarithmic."""
     if not log:
-        return axis(theme, scale, range=[0, end * 1.02], ticksuffix=" s", nticks=5, tickformat=",~g")
+        return axis(
+            theme, scale, range=[0, end * 1.02], ticksuffix=" s", nticks=5, tickformat=",~g"
+        )
     low, high = math.log10(begin), math.log10(end)
     ticks = [10.0**k for k in range(math.ceil(low - 0.02), math.floor(high + 0.02) + 1)]
-    return axis(theme, scale, type="log", range=[low - 0.03 * (high - low), high + 0.03 * (high - low)], tickvals=ticks,
-                ticktext=[f"{1000 * t:g} ms" if t < 0.1 else f"{t:g} s" for t in ticks])
+    return axis(
+        theme,
+        scale,
+        type="log",
+        range=[low - 0.03 * (high - low), high + 0.03 * (high - low)],
+        tickvals=ticks,
+        ticktext=[f"{1000 * t:g} ms" if t < 0.1 else f"{t:g} s" for t in ticks],
+    )
 
 
 def families_of(events: Sequence[Event]) -> list[Family]:
@@ -88,52 +144,126 @@ def _room(values: Sequence[float]) -> list[float]:
     return [low - ROOM * spread, high + ROOM * spread]
 
 
-def _ends(falling: Sequence[Event], rising: Sequence[Event], theme: Theme, scale: float) -> list[dict[str, Any]]:
+def _ends(
+    falling: Sequence[Event], rising: Sequence[Event], theme: Theme, scale: float
+) -> list[dict[str, Any]]:
     """Return the values that the lines end at, beside their right ends and clear of each other."""
     values = [steps[-1].value_ms for steps in (falling, rising) if steps]
     words = apart(values)
     if not falling:
-        return [_label(value, word, theme.ink, 0.0, scale) for value, word in zip(values, words, strict=True)]
+        return [
+            _label(value, word, theme.ink, 0.0, scale)
+            for value, word in zip(values, words, strict=True)
+        ]
     if len(values) == 1 or values[0] <= values[1]:
-        return [_label(values[0], f"<b>{words[0]}</b>", theme.good if rising else theme.primary, 0.0, scale)]
+        return [
+            _label(
+                values[0], f"<b>{words[0]}</b>", theme.good if rising else theme.primary, 0.0, scale
+            )
+        ]
     low, high = _room([e.value_ms for e in (*falling, *rising)])
     distance = (values[0] - values[1]) / (high - low) * (HEIGHT - 38) * scale
     push = max(0.0, (15 * scale - distance) / 2)
-    return [_label(values[0], f"<b>{words[0]}</b>", theme.primary, push, scale),
-            _label(values[1], words[1], theme.ink, -push, scale)]
+    return [
+        _label(values[0], f"<b>{words[0]}</b>", theme.primary, push, scale),
+        _label(values[1], words[1], theme.ink, -push, scale),
+    ]
 
 
 def _label(y: float, text: str, colour: str, shift: float, scale: float) -> dict[str, Any]:
-    return {"x": 1, "xref": "paper", "y": y, "text": text, "xanchor": "left", "xshift": 5, "yanchor": "middle", "yshift": shift,
-            "showarrow": False, "font": {"size": 12 * scale, "color": colour}}
+    return {
+        "x": 1,
+        "xref": "paper",
+        "y": y,
+        "text": text,
+        "xanchor": "left",
+        "xshift": 5,
+        "yanchor": "middle",
+        "yshift": shift,
+        "showarrow": False,
+        "font": {"size": 12 * scale, "color": colour},
+    }
 
 
-def delays(delay_ms: Sequence[float], makespan_ms: Sequence[float | None], bound_ms: float | None, now: float, theme: Theme,
-           scale: float = 1.0) -> go.Figure:
+def delays(
+    delay_ms: Sequence[float],
+    makespan_ms: Sequence[float | None],
+    bound_ms: float | None,
+    now: float,
+    theme: Theme,
+    scale: float = 1.0,
+) -> go.Figure:
     """Return the iteration time (log) for a few delays, equally spaced, with today's delay marked and the bound dotted."""
-    known = [(i, delay, value) for i, (delay, value) in enumerate(zip(delay_ms, makespan_ms, strict=True)) if value is not None]
+    known = [
+        (i, delay, value)
+        for i, (delay, value) in enumerate(zip(delay_ms, makespan_ms, strict=True))
+        if value is not None
+    ]
     at = [i for i, _, _ in known]
     values = [value for _, _, value in known]
     here = [delay == now for _, delay, _ in known]
-    figure = go.Figure(go.Scatter(
-        x=at, y=values, mode="lines+markers+text", line={"color": theme.line, "width": 2}, opacity=1,
-        marker={"size": [11 if h else 8 for h in here], "opacity": 1,
-                "color": [theme.primary if h else theme.muted for h in here]},
-        text=[f"<b>{short(v)}</b>" if h else short(v) for v, h in zip(values, here, strict=True)], textposition="top center",
-        textfont={"size": 11.5 * scale, "color": theme.ink}, cliponaxis=False,
-        customdata=[[f"{delay:g}", f"{value:.6g}"] for _, delay, value in known],
-        hovertemplate="delay %{customdata[0]} ms: %{customdata[1]} ms<extra></extra>"))
+    figure = go.Figure(
+        go.Scatter(
+            x=at,
+            y=values,
+            mode="lines+markers+text",
+            line={"color": theme.line, "width": 2},
+            opacity=1,
+            marker={
+                "size": [11 if h else 8 for h in here],
+                "opacity": 1,
+                "color": [theme.primary if h else theme.muted for h in here],
+            },
+            text=[
+                f"<b>{short(v)}</b>" if h else short(v) for v, h in zip(values, here, strict=True)
+            ],
+            textposition="top center",
+            textfont={"size": 11.5 * scale, "color": theme.ink},
+            cliponaxis=False,
+            customdata=[[f"{delay:g}", f"{value:.6g}"] for _, delay, value in known],
+            hovertemplate="delay %{customdata[0]} ms: %{customdata[1]} ms<extra></extra>",
+        )
+    )
     shapes = []
     floor = [*values]
     if bound_ms:
-        shapes.append({"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": bound_ms, "y1": bound_ms,
-                       "line": {"color": theme.ink, "width": 1.5, "dash": "2px,3px"}})
+        shapes.append(
+            {
+                "type": "line",
+                "xref": "paper",
+                "x0": 0,
+                "x1": 1,
+                "y0": bound_ms,
+                "y1": bound_ms,
+                "line": {"color": theme.ink, "width": 1.5, "dash": "2px,3px"},
+            }
+        )
         floor.append(bound_ms)
     low, high = min(floor, default=1.0), max(values, default=1.0)
     span = max(math.log10(high / low) if low > 0 else 1.0, 0.05)
     return frame(
-        figure, theme, 170 * scale, scale, shapes=shapes, margin={"l": 12, "r": 16, "t": 12, "b": 40, "pad": 0},
-        xaxis=axis(theme, scale, range=[-0.4, len(delay_ms) - 0.6], tickvals=list(range(len(delay_ms))),
-                   ticktext=[f"{d:g}" for d in delay_ms], ticks="", title="reconfiguration delay, ms"),
-        yaxis=axis(theme, scale, type="log", visible=False,
-                   range=[math.log10(low) - 0.12 * span, math.log10(high) + 0.3 * span] if low > 0 else None))
+        figure,
+        theme,
+        170 * scale,
+        scale,
+        shapes=shapes,
+        margin={"l": 12, "r": 16, "t": 12, "b": 40, "pad": 0},
+        xaxis=axis(
+            theme,
+            scale,
+            range=[-0.4, len(delay_ms) - 0.6],
+            tickvals=list(range(len(delay_ms))),
+            ticktext=[f"{d:g}" for d in delay_ms],
+            ticks="",
+            title="reconfiguration delay, ms",
+        ),
+        yaxis=axis(
+            theme,
+            scale,
+            type="log",
+            visible=False,
+            range=[math.log10(low) - 0.12 * span, math.log10(high) + 0.3 * span]
+            if low > 0
+            else None,
+        ),
+    )

@@ -12,10 +12,19 @@ from topox_core.schedule.result import StoryLine
 Family = Literal["rules", "controllers", "search", "neighbourhoods", "exact", "bounds"]
 
 FAMILY_WORDS: dict[Family, str] = {
-    "rules": "list scheduling", "controllers": "provisioned switching", "search": "local search",
-    "neighbourhoods": "large neighbourhoods", "exact": "exact engine", "bounds": "bounds without search"}
+    "rules": "list scheduling",
+    "controllers": "provisioned switching",
+    "search": "local search",
+    "neighbourhoods": "large neighbourhoods",
+    "exact": "exact engine",
+    "bounds": "bounds without search",
+}
 _EXACT = ("CP-SAT", "HiGHS", "printed MIP")
-_BY_KEY = {"cpsat": "CP-SAT", "highs": "HiGHS", "printed": "printed MIP"}  # what an engine's last word is noted under
+_BY_KEY = {
+    "cpsat": "CP-SAT",
+    "highs": "HiGHS",
+    "printed": "printed MIP",
+}  # what an engine's last word is noted under
 _BOUNDS = ("propagation", "heads and tails", "critical path", "loads")
 FIRST_BOUND = "loads and critical path"
 OPENING_BOUND = "heads and tails, propagation"
@@ -60,8 +69,9 @@ def family_of(source: str) -> Family:
 def events_of(story: Sequence[StoryLine], bound_by: str = "") -> tuple[Event, ...]:
     """Return every step of a story in order.
 
-    A line names who found its schedule. Where the bound rose in the same line, and its source cannot bound, it was
-    raised by what runs before the engines: ``bound_by``, what binds in the end, tells which of these for the last rise.
+    A line names who found its schedule. Where the bound rose in the same line, and its source
+    cannot bound, it was raised by what runs before the engines: ``bound_by``, what binds in the
+    end, tells which of these for the last rise.
     """
     events: list[Event] = []
     incumbent: float | None = None
@@ -70,24 +80,49 @@ def events_of(story: Sequence[StoryLine], bound_by: str = "") -> tuple[Event, ..
         who = _BY_KEY.get(line.source, line.source)
         family = family_of(who)
         if line.incumbent_ms is not None and (incumbent is None or line.incumbent_ms < incumbent):
-            events.append(Event(line.elapsed_s, "schedule", line.incumbent_ms, incumbent, line.incumbent_ms, line.bound_ms,
-                                "rules" if family == "bounds" else family, who))
+            events.append(
+                Event(
+                    line.elapsed_s,
+                    "schedule",
+                    line.incumbent_ms,
+                    incumbent,
+                    line.incumbent_ms,
+                    line.bound_ms,
+                    "rules" if family == "bounds" else family,
+                    who,
+                )
+            )
             incumbent = line.incumbent_ms
         if bound is None or line.bound_ms > bound:
             last, source = line.bound_ms >= story[-1].bound_ms, who
             if family not in ("exact", "bounds"):
-                source = FIRST_BOUND if bound is None else _bounder(bound_by) if last else OPENING_BOUND
+                source = (
+                    FIRST_BOUND if bound is None else _bounder(bound_by) if last else OPENING_BOUND
+                )
             elif line.source in _BY_KEY and last and bound_by:
                 source = _bounder(bound_by)  # engines bound before they search
-            events.append(Event(line.elapsed_s, "bound", line.bound_ms, bound, incumbent, line.bound_ms,
-                                family_of(source), source))
+            events.append(
+                Event(
+                    line.elapsed_s,
+                    "bound",
+                    line.bound_ms,
+                    bound,
+                    incumbent,
+                    line.bound_ms,
+                    family_of(source),
+                    source,
+                )
+            )
             bound = line.bound_ms
     return tuple(events)
 
 
 def _bounder(bound_by: str) -> str:
     """Return who raised a bound by the words that say what binds."""
-    named = {**{name: name for name in (*_EXACT, "propagation")}, **{f"({key})": name for key, name in _BY_KEY.items()}}
+    named = {
+        **{name: name for name in (*_EXACT, "propagation")},
+        **{f"({key})": name for key, name in _BY_KEY.items()},
+    }
     for words, name in named.items():
         if words in bound_by:
             return name
@@ -96,7 +131,9 @@ def _bounder(bound_by: str) -> str:
 
 def proof_of(events: Sequence[Event]) -> Event | None:
     """Return the step that closed the gap, if one did."""
-    return next((e for e in events if e.incumbent_ms is not None and e.incumbent_ms <= e.bound_ms), None)
+    return next(
+        (e for e in events if e.incumbent_ms is not None and e.incumbent_ms <= e.bound_ms), None
+    )
 
 
 def last_better(events: Sequence[Event]) -> Event | None:
@@ -111,20 +148,28 @@ def told(events: Sequence[Event]) -> str:
     if not bounds:
         return "Nothing has been found yet."
     ways, rises = _last_of_each(found), _last_of_each(bounds[1:])
-    number = dict(zip([e.value_ms for e in events], apart([e.value_ms for e in events]), strict=True))
+    number = dict(
+        zip([e.value_ms for e in events], apart([e.value_ms for e in events]), strict=True)
+    )
     if not ways:
         return f"No schedule yet; none can beat {number[bounds[-1].value_ms]}."
     proof = proof_of(events)
     if proof is not None and len(ways) == 1 and not rises:
-        return (f"{_capital(ways[0].words)} met the bound, {number[ways[0].value_ms]}, after {_after(proof)}: "
-                "nothing shorter exists.")
+        return (
+            f"{_capital(ways[0].words)} met the bound, {number[ways[0].value_ms]}, after {_after(proof)}: "
+            "nothing shorter exists."
+        )
     first = f"{_capital(ways[0].words)} came to {number[ways[0].value_ms]} in {_after(ways[0])}"
     rest = [f"{e.words} to {number[e.value_ms]}" for e in ways[1:]]
     schedules = ", ".join([first, *rest]) + (f" after {_after(ways[-1])}" if rest else "")
     if rises:
-        raised = [f"{rises[0].words} lifted the bound from {number[bounds[0].value_ms]} to {number[rises[0].value_ms]}",
-                  *(f"{e.words} to {number[e.value_ms]}" for e in rises[1:])]
-        bounded = ", ".join(raised) + (f" after {_after(rises[-1])}" if rises[-1].elapsed_s > ways[0].elapsed_s else "")
+        raised = [
+            f"{rises[0].words} lifted the bound from {number[bounds[0].value_ms]} to {number[rises[0].value_ms]}",
+            *(f"{e.words} to {number[e.value_ms]}" for e in rises[1:]),
+        ]
+        bounded = ", ".join(raised) + (
+            f" after {_after(rises[-1])}" if rises[-1].elapsed_s > ways[0].elapsed_s else ""
+        )
     else:
         bounded = f"the bound stood at {number[bounds[0].value_ms]} from the start"
     end = "" if proof is None else " They meet: nothing shorter exists."
@@ -150,6 +195,11 @@ def _capital(words: str) -> str:
 
 def story_table(events: Sequence[Event]) -> dict[str, list[object]]:
     """Return every step as a row of a table."""
-    return {"after (s)": [round(e.elapsed_s, 3) for e in events], "moved": [e.moved for e in events],
-            "schedule (ms)": [e.incumbent_ms for e in events], "bound (ms)": [e.bound_ms for e in events],
-            "by": [e.source for e in events], "kind": [FAMILY_WORDS[e.family] for e in events]}
+    return {
+        "after (s)": [round(e.elapsed_s, 3) for e in events],
+        "moved": [e.moved for e in events],
+        "schedule (ms)": [e.incumbent_ms for e in events],
+        "bound (ms)": [e.bound_ms for e in events],
+        "by": [e.source for e in events],
+        "kind": [FAMILY_WORDS[e.family] for e in events],
+    }

@@ -54,7 +54,8 @@ def walk(
     Parameters
     ----------
     current
-        (proposals, iteration of the chain in ms) as told while it ran; used where there are no moves yet.
+        (proposals, iteration of the chain in ms) as told while it ran; used where there are no
+        moves yet.
     until
         Proposals so far.
     """
@@ -103,7 +104,14 @@ def walk(
                         "opacity": 1,
                         "color": theme.muted if reason == "chance" else theme.primary,
                     },
-                    customdata=[[move.operator or "circuits", f"{move.before_ms:.6g}", f"{move.after_ms:.6g}"] for _, move in of],
+                    customdata=[
+                        [
+                            move.operator or "circuits",
+                            f"{move.before_ms:.6g}",
+                            f"{move.after_ms:.6g}",
+                        ]
+                        for _, move in of
+                    ],
                     hovertemplate="<b>%{customdata[0]}</b>: %{customdata[1]} to %{customdata[2]} ms<br>"
                     + words
                     + "<extra></extra>",
@@ -113,7 +121,17 @@ def walk(
     high = min(high, max(start_ms, 1.6 * best_ms) * 1.05)
     spread = max(high - low, 0.04 * high, 1e-9)
     dots = {"color": theme.ink, "width": 1.5, "dash": "2px,3px"}
-    shapes = [{"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": start_ms, "y1": start_ms, "line": dots}]
+    shapes = [
+        {
+            "type": "line",
+            "xref": "paper",
+            "x0": 0,
+            "x1": 1,
+            "y0": start_ms,
+            "y1": start_ms,
+            "line": dots,
+        }
+    ]
     notes = []
     if x[-1] > until:
         shapes.append(
@@ -161,7 +179,14 @@ def walk(
         shapes=shapes,
         annotations=[label, *notes],
         margin={"l": 54 * scale, "r": 10, "t": 34 * scale, "b": 44, "pad": 0},
-        xaxis=axis(theme, scale, range=[0, x[-1]], tickvals=ticks, ticktext=[f"{t:,.0f}" for t in ticks], title="proposals"),
+        xaxis=axis(
+            theme,
+            scale,
+            range=[0, x[-1]],
+            tickvals=ticks,
+            ticktext=[f"{t:,.0f}" for t in ticks],
+            title="proposals",
+        ),
         yaxis=axis(
             theme,
             scale,
@@ -190,7 +215,8 @@ def _places(moves: Sequence[Move], until: int) -> list[float]:
 def placements(strategy: Strategy, theme: Theme, scale: float = 1.0) -> go.Figure:
     """Return who works on what: operators down, servers across; the number is how many partitions the operator has.
 
-    Operators in as many partitions as there are servers are data parallel; one partition is a whole operator.
+    Operators in as many partitions as there are servers are data parallel; one partition is a whole
+    operator.
     """
     names = [placement.operator for placement in strategy.placements]
     counts = sorted({placement.partitions for placement in strategy.placements})
@@ -228,7 +254,9 @@ def placements(strategy: Strategy, theme: Theme, scale: float = 1.0) -> go.Figur
     shown = len(names) <= MOST_ROWS
     every = max(1, strategy.servers // 16)
     servers = list(range(0, strategy.servers, every))
-    ticks = list(range(len(names))) if shown else list(range(0, len(names), max(1, len(names) // 30)))
+    ticks = (
+        list(range(len(names))) if shown else list(range(0, len(names), max(1, len(names) // 30)))
+    )
     drawn = frame(
         figure,
         theme,
@@ -266,9 +294,14 @@ def _brief(name: str) -> str:
 def _shades(counts: Sequence[int], servers: int, theme: Theme) -> list[str]:
     """Return a colour a number of partitions: accent for whole operators, deeper blue the more partitions."""
     depth = {p: (np.log2(p) + 1) / (np.log2(max(2, servers)) + 1) for p in counts}
-    low, high = (np.array([int(code[i : i + 2], 16) for i in (1, 3, 5)]) for code in (theme.cell_diagonal, theme.primary))
+    low, high = (
+        np.array([int(code[i : i + 2], 16) for i in (1, 3, 5)])
+        for code in (theme.cell_diagonal, theme.primary)
+    )
     return [
-        "#E69F00" if p == 1 else "#" + "".join(f"{round(v):02X}" for v in (low + (high - low) * depth[p]).tolist())
+        "#E69F00"
+        if p == 1
+        else "#" + "".join(f"{round(v):02X}" for v in (low + (high - low) * depth[p]).tolist())
         for p in counts
     ]
 
@@ -295,8 +328,13 @@ def plan_bars(ranked: Sequence[RankedPlan], theme: Theme, scale: float = 1.0) ->
                 name=words,
                 showlegend=True,
                 marker=marker,
-                customdata=[[one.plan.words, f"{value:.6g}"] for one, value in zip(ranked, values.tolist(), strict=True)],
-                hovertemplate="<b>%{customdata[0]}</b><br>" + words + " %{customdata[1]} ms<extra></extra>",
+                customdata=[
+                    [one.plan.words, f"{value:.6g}"]
+                    for one, value in zip(ranked, values.tolist(), strict=True)
+                ],
+                hovertemplate="<b>%{customdata[0]}</b><br>"
+                + words
+                + " %{customdata[1]} ms<extra></extra>",
             )
         )
         left += values
@@ -337,7 +375,12 @@ def plan_bars(ranked: Sequence[RankedPlan], theme: Theme, scale: float = 1.0) ->
 def plan_word(one: RankedPlan) -> str:
     """Return a plan as short as it goes: TP2 PP1 DP64, 4 x 2."""
     plan = one.plan
-    extra = "".join(f" {word}{value}" for word, value in (("CP", plan.context), ("EP", plan.expert)) if value > 1)
-    return f"TP{plan.tensor} PP{plan.pipeline} DP{plan.data}{extra}, {plan.microbatches}×{plan.microbatch_size}" + (
-        " R" if plan.recompute else ""
+    extra = "".join(
+        f" {word}{value}"
+        for word, value in (("CP", plan.context), ("EP", plan.expert))
+        if value > 1
+    )
+    return (
+        f"TP{plan.tensor} PP{plan.pipeline} DP{plan.data}{extra}, {plan.microbatches}×{plan.microbatch_size}"
+        + (" R" if plan.recompute else "")
     )

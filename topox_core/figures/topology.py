@@ -17,13 +17,40 @@ from topox_core.topology.found import Found, Step
 from topox_core.topology.routing import Network, Path
 from topox_core.topology.traffic import Demand
 
-DASHES = ("solid", "8px,3px", "2px,3px", "10px,3px,2px,3px", "5px,2px", "12px,4px", "1px,2px", "6px,2px,2px,2px")
+DASHES = (
+    "solid",
+    "8px,3px",
+    "2px,3px",
+    "10px,3px,2px,3px",
+    "5px,2px",
+    "12px,4px",
+    "1px,2px",
+    "6px,2px,2px,2px",
+)
 MOST_ARROWS = 220
 MOST_NAMED = 40
 MOST_NUMBERED = 20
 # Lines need more contrast with the page than cells do: no yellow on white, no navy on black.
-_LINES_LIGHT = ("#0072B2", "#661100", "#009E73", "#8F86E8", "#8A6D00", "#56B4E9", "#CC79A7", "#4A5568")
-_LINES_DARK = ("#56B4E9", "#F0E442", "#3CC9A0", "#CC79A7", "#8F86E8", "#DDCC77", "#B4BDC8", "#E07B5A")
+_LINES_LIGHT = (
+    "#0072B2",
+    "#661100",
+    "#009E73",
+    "#8F86E8",
+    "#8A6D00",
+    "#56B4E9",
+    "#CC79A7",
+    "#4A5568",
+)
+_LINES_DARK = (
+    "#56B4E9",
+    "#F0E442",
+    "#3CC9A0",
+    "#CC79A7",
+    "#8F86E8",
+    "#DDCC77",
+    "#B4BDC8",
+    "#E07B5A",
+)
 
 Pair = tuple[int, int]
 
@@ -78,14 +105,25 @@ def frames(found: Found) -> tuple[Frame, ...]:
 
 def _parts(step: Step, found: Found, several: bool) -> Iterator[LinkSet]:
     data = step.data
-    if step.kind == "connect" and tuple(data["members"]) not in found.rings and data["size"] == len(data["members"]):
+    if (
+        step.kind == "connect"
+        and tuple(data["members"]) not in found.rings
+        and data["size"] == len(data["members"])
+    ):
         members = data["members"]
-        yield LinkSet("connecting ring", "connect", tuple(zip(members, (*members[1:], members[0]), strict=True)))
+        yield LinkSet(
+            "connecting ring",
+            "connect",
+            tuple(zip(members, (*members[1:], members[0]), strict=True)),
+        )
     elif step.kind == "candidates":
         yield LinkSet(
             "candidate strides from S0",
             "candidate",
-            tuple((0, p * max(1, found.layout.servers // data["size"]) % found.layout.servers) for p in data["candidates"]),
+            tuple(
+                (0, p * max(1, found.layout.servers // data["size"]) % found.layout.servers)
+                for p in data["candidates"]
+            ),
         )
     elif step.kind == "choose" and data["chosen"]:
         yield from _strides(step, found, several)
@@ -101,7 +139,9 @@ def _strides(step: Step, found: Found, several: bool) -> Iterator[LinkSet]:
     groups = {
         members: strides
         for members, strides in found.rings.items()
-        if len(members) == size and (found.variant == "released" or len(strides) >= ports) and _is_of(step, members)
+        if len(members) == size
+        and (found.variant == "released" or len(strides) >= ports)
+        and _is_of(step, members)
     }
     if not groups:
         return
@@ -112,13 +152,25 @@ def _strides(step: Step, found: Found, several: bool) -> Iterator[LinkSet]:
         if k in done:
             continue
         back = (
-            next((j for j in range(k + 1, len(strides)) if j not in done and strides[j] == (size - p) % size), None)
+            next(
+                (
+                    j
+                    for j in range(k + 1, len(strides))
+                    if j not in done and strides[j] == (size - p) % size
+                ),
+                None,
+            )
             if found.variant == "released"
             else None
         )
         done |= {k} if back is None else {k, back}
         ways = (p,) if back is None else (p, strides[back])
-        pairs = tuple((members[i], members[(i + q) % size]) for members in groups for q in ways for i in range(size))
+        pairs = tuple(
+            (members[i], members[(i + q) % size])
+            for members in groups
+            for q in ways
+            for i in range(size)
+        )
         yield LinkSet(f"{of}stride {p}" + (" both ways" if back is not None else ""), "ring", pairs)
 
 
@@ -133,7 +185,9 @@ def place_of(servers: int, server: int | NDArray[np.int64]) -> tuple[Any, Any]:
     return np.cos(angle), np.sin(angle)
 
 
-def ring(found_frame: Frame, servers: int, routes: Sequence[Path], theme: Theme, scale: float = 1.0) -> go.Figure:
+def ring(
+    found_frame: Frame, servers: int, routes: Sequence[Path], theme: Theme, scale: float = 1.0
+) -> go.Figure:
     """Return the servers on a circle and the circuits laid so far; those of this step are heavy, each set has colour and dash.
 
     Parameters
@@ -152,7 +206,10 @@ def ring(found_frame: Frame, servers: int, routes: Sequence[Path], theme: Theme,
         heavy = one.name in new
         figure.add_trace(
             _lines(
-                one, servers, {"color": colour, "width": 2.6 if heavy else 1.2, "dash": dash}, 0.95 if heavy or not new else 0.55
+                one,
+                servers,
+                {"color": colour, "width": 2.6 if heavy else 1.2, "dash": dash},
+                0.95 if heavy or not new else 0.55,
             )
         )
         if len(one.pairs) <= MOST_ARROWS and one.kind != "candidate":
@@ -180,7 +237,12 @@ def ring(found_frame: Frame, servers: int, routes: Sequence[Path], theme: Theme,
             mode="markers",
             name="servers",
             customdata=[f"S{s}" for s in range(servers)],
-            marker={"size": 9 if named else 5, "color": theme.page, "opacity": 1, "line": {"color": theme.ink, "width": 1.5}},
+            marker={
+                "size": 9 if named else 5,
+                "color": theme.page,
+                "opacity": 1,
+                "line": {"color": theme.ink, "width": 1.5},
+            },
             hovertemplate="%{customdata}<extra></extra>",
         )
     )
@@ -244,7 +306,13 @@ def _arrows(one: LinkSet, servers: int, colour: str, size: int) -> go.Scatter:
         mode="markers",
         showlegend=False,
         name=one.name,
-        marker={"symbol": "triangle-up", "size": size, "angle": turn, "color": colour, "opacity": 1},
+        marker={
+            "symbol": "triangle-up",
+            "size": size,
+            "angle": turn,
+            "color": colour,
+            "opacity": 1,
+        },
         customdata=[f"S{a} → S{b}" for a, b in one.pairs],
         hovertemplate="%{customdata}<br>" + one.name + "<extra></extra>",
     )
@@ -253,7 +321,11 @@ def _arrows(one: LinkSet, servers: int, colour: str, size: int) -> go.Scatter:
 def hop_matrix(circuits: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return the hops from each server (row) to each other one; 0 on the diagonal, -1 where no path leads."""
     network = Network(circuits)
-    return np.array([network.hops_to(b) for b in range(network.servers)], np.int32).reshape(network.servers, -1).T
+    return (
+        np.array([network.hops_to(b) for b in range(network.servers)], np.int32)
+        .reshape(network.servers, -1)
+        .T
+    )
 
 
 def hops(matrix: NDArray[np.int32], most: int, theme: Theme, scale: float = 1.0) -> go.Figure:
@@ -287,7 +359,9 @@ def hops(matrix: NDArray[np.int32], most: int, theme: Theme, scale: float = 1.0)
         size = float(np.clip(200 / n, 9, 13)) * scale
         for (a, b), value in np.ndenumerate(matrix):
             if a != b:
-                colour = theme.bad if value < 0 else theme.page if value > most * 0.55 else theme.ink
+                colour = (
+                    theme.bad if value < 0 else theme.page if value > most * 0.55 else theme.ink
+                )
                 words.append(
                     {
                         "x": int(b),

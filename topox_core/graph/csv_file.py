@@ -15,7 +15,9 @@ from topox_core.graph.task_graph import Task, TaskGraph
 from topox_core.graph.validation import MAX_DEPENDENCIES, MAX_MEMBERS, MAX_TASKS, validated
 
 DELIMITERS = (",", ";", "\t")
-_WHOLE_COLUMNS = frozenset(("server", "device", "source", "destination", "root", "microbatch", "stage", "layer"))
+_WHOLE_COLUMNS = frozenset(
+    ("server", "device", "source", "destination", "root", "microbatch", "stage", "layer")
+)
 _NUMBER_COLUMNS = frozenset(("duration_ms", "size_bytes"))
 _WHOLE = re.compile(r"[+-]?[0-9]{1,18}(\.0*)?")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
@@ -47,7 +49,9 @@ def read_graph_csv(data: bytes, file: str, name: str = "") -> TaskGraph:
             continue
         listed += sum(cell.count(" ") for cell in cells)
         if listed > MAX_DEPENDENCIES + MAX_MEMBERS:
-            raise InputError(f"holds more than the {MAX_DEPENDENCIES:,} dependencies a graph may have", file=file)
+            raise InputError(
+                f"holds more than the {MAX_DEPENDENCIES:,} dependencies a graph may have", file=file
+            )
         if len(tasks) >= MAX_TASKS:
             raise InputError(f"holds more than the {MAX_TASKS:,} tasks a graph may have", file=file)
         task = _task(number, cells, columns, delimiter, findings)
@@ -69,8 +73,12 @@ def _rows(text: str, delimiter: str, file: str) -> Iterator[tuple[int, list[str]
         except StopIteration:
             return
         except csv.Error as error:
-            raise InputError(f"cannot be read as a table: {error}", file=file, item=f"row {number}") from None
-        if not begun and (not any(cells) or (number == 1 and _SEP_LINE.fullmatch(text[:8].split("\n")[0].strip()))):
+            raise InputError(
+                f"cannot be read as a table: {error}", file=file, item=f"row {number}"
+            ) from None
+        if not begun and (
+            not any(cells) or (number == 1 and _SEP_LINE.fullmatch(text[:8].split("\n")[0].strip()))
+        ):
             continue
         begun = True
         yield number, cells
@@ -79,31 +87,54 @@ def _rows(text: str, delimiter: str, file: str) -> Iterator[tuple[int, list[str]
 def _delimiter(text: str, file: str) -> str:
     """Find the delimiter: the one that splits the header into the most names we know."""
     lines = iter(text.splitlines()) if len(text) < 4096 else iter(text[: 1 << 16].splitlines())
-    header = next((line for line in lines if line.strip(" ,;\t") and not _SEP_LINE.fullmatch(line.strip())), "")
+    header = next(
+        (line for line in lines if line.strip(" ,;\t") and not _SEP_LINE.fullmatch(line.strip())),
+        "",
+    )
 
     def names_known(delimiter: str) -> int:
-        return len({cell.strip().strip('"').strip() for cell in header.split(delimiter)} & set(KEYS))
+        return len(
+            {cell.strip().strip('"').strip() for cell in header.split(delimiter)} & set(KEYS)
+        )
 
     best = max(DELIMITERS, key=names_known)
     if names_known(best) == 0:
-        raise InputError("must name the columns, separated by comma, semicolon or tab, such as "
-                         f"id,kind,server,duration_ms,dependencies (got {shown(header)})", file=file, item="first row")
+        raise InputError(
+            "must name the columns, separated by comma, semicolon or tab, such as "
+            f"id,kind,server,duration_ms,dependencies (got {shown(header)})",
+            file=file,
+            item="first row",
+        )
     return best
 
 
 def _columns(header: list[str], file: str) -> list[str]:
     for column in header:
         if column and column not in KEYS:
-            raise InputError(unknown(column, KEYS, "column"), file=file, item="first row", field=printable(column))
+            raise InputError(
+                unknown(column, KEYS, "column"),
+                file=file,
+                item="first row",
+                field=printable(column),
+            )
         if column and header.count(column) > 1:
-            raise InputError("is the name of two columns", file=file, item="first row", field=column)
+            raise InputError(
+                "is the name of two columns", file=file, item="first row", field=column
+            )
     for column in ("id", "kind"):
         if column not in header:
-            raise InputError("is missing: every table needs this column", file=file, item="first row", field=column)
+            raise InputError(
+                "is missing: every table needs this column",
+                file=file,
+                item="first row",
+                field=column,
+            )
     return header
 
 
-def _task(number: int, cells: list[str], columns: list[str], delimiter: str, findings: Findings) -> Task | None:
+def _task(
+    number: int, cells: list[str], columns: list[str], delimiter: str, findings: Findings
+) -> Task | None:
     """Return the task of one row, or None after noting what is wrong with it."""
     values: dict[str, Any] = {"id": "", "kind": ""}
     before = findings.count
@@ -111,7 +142,10 @@ def _task(number: int, cells: list[str], columns: list[str], delimiter: str, fin
         if not cell:
             continue
         if i >= len(columns) or not columns[i]:
-            findings.add(f"has {shown(cell)} in cell {i + 1}, for which the first row names no column", item=f"row {number}")
+            findings.add(
+                f"has {shown(cell)} in cell {i + 1}, for which the first row names no column",
+                item=f"row {number}",
+            )
             continue
         try:
             values[columns[i]] = _value(columns[i], cell, delimiter)
@@ -146,8 +180,13 @@ def _whole(cell: str) -> int:
 
 def _number(column: str, cell: str, delimiter: str) -> float:
     if "," in cell and delimiter == ";" and column == "duration_ms":
-        # Where ; separates cells the comma is the decimal sign. Sizes are whole bytes: a comma there would be a guess.
-        if "." not in cell and cell.count(",") == 1 and _NUMBER.fullmatch(point := cell.replace(",", ".")):
+        # Where ; separates cells the comma is the decimal sign. Sizes are whole bytes: a comma
+        # there would be a guess.
+        if (
+            "." not in cell
+            and cell.count(",") == 1
+            and _NUMBER.fullmatch(point := cell.replace(",", "."))
+        ):
             return float(point)
         raise ValueError(f"must be a number such as 3.5 or 3,5 (got {shown(cell)})")
     if _NUMBER.fullmatch(cell):

@@ -10,7 +10,14 @@ import numpy as np
 from topox_core.cluster import Cluster
 from topox_core.graph.lowering import lower
 from topox_core.graph.task_graph import KINDS, PARALLELISMS, TaskGraph
-from topox_core.graph.transfer_graph import BARRIER, COMPUTE, TRANSFER, FloatArray, Lowering, TransferGraph
+from topox_core.graph.transfer_graph import (
+    BARRIER,
+    COMPUTE,
+    TRANSFER,
+    FloatArray,
+    Lowering,
+    TransferGraph,
+)
 
 
 @dataclass(frozen=True)
@@ -105,10 +112,14 @@ def running_ms(lowered: TransferGraph, cluster: Cluster) -> FloatArray:
     """Return each node's running time in ms: a sized transfer alone on one circuit (file format, cluster), unrounded."""
     sized = (lowered.kind == TRANSFER) & np.isnan(lowered.duration_ms)
     per_byte_ms = 8 / (cluster.port_gbps * 1e6)
-    return np.where(sized, cluster.latency_us / 1000 + lowered.size_bytes * per_byte_ms, lowered.duration_ms)
+    return np.where(
+        sized, cluster.latency_us / 1000 + lowered.size_bytes * per_byte_ms, lowered.duration_ms
+    )
 
 
-def _added_up(words: tuple[str, ...], lowered: TransferGraph, order: tuple[str, ...]) -> dict[str, float]:
+def _added_up(
+    words: tuple[str, ...], lowered: TransferGraph, order: tuple[str, ...]
+) -> dict[str, float]:
     added: dict[str, float] = {}
     sizes = np.nan_to_num(lowered.size_bytes, nan=0.0).tolist()
     for word, size, kind in zip(words, sizes, lowered.kind.tolist(), strict=True):
@@ -123,11 +134,15 @@ def _device_loads(lowered: TransferGraph) -> FloatArray:
     if not compute.any():
         return np.zeros(0)
     device = lowered.device[compute].astype(np.int64)
-    _, index = np.unique(lowered.server[compute] * (int(device.max()) + 1) + device, return_inverse=True)
+    _, index = np.unique(
+        lowered.server[compute] * (int(device.max()) + 1) + device, return_inverse=True
+    )
     return np.bincount(index, weights=lowered.duration_ms[compute]).astype(np.float64)
 
 
-def _critical_path(lowered: TransferGraph, duration: FloatArray) -> tuple[float, tuple[str, ...], int]:
+def _critical_path(
+    lowered: TransferGraph, duration: FloatArray
+) -> tuple[float, tuple[str, ...], int]:
     """Return length, ids and depth in one topological pass (plain lists: chains are deep, so levels would be many)."""
     n = len(lowered)
     ptr, idx = (a.tolist() for a in lowered.successors)

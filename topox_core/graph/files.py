@@ -13,8 +13,13 @@ from topox_core.graph.validation import MAX_TEXT
 
 __all__ = ["SUFFIXES", "check_fits", "dump_graph_csv", "dump_graph_json", "load_graph"]
 
-_READERS = {".json": read_graph_json, ".csv": read_graph_csv, ".tsv": read_graph_csv, ".txt": read_graph_csv,
-            ".fbuf": read_graph_flexnet}
+_READERS = {
+    ".json": read_graph_json,
+    ".csv": read_graph_csv,
+    ".tsv": read_graph_csv,
+    ".txt": read_graph_csv,
+    ".fbuf": read_graph_flexnet,
+}
 SUFFIXES = tuple(suffix + packed for suffix in _READERS for packed in ("", ".gz"))
 
 
@@ -32,8 +37,11 @@ def load_graph(data: bytes, file: str) -> TaskGraph:
     content = unpacked(data, file)
     if reader is None:
         if content[:1024].lstrip(b"\xef\xbb\xbf \t\r\n")[:1] != b"{":
-            raise InputError("is of no type we read (expected .json, .csv or .fbuf, each also with .gz; "
-                             "save a spreadsheet as CSV)", file=file)
+            raise InputError(
+                "is of no type we read (expected .json, .csv or .fbuf, each also with .gz; "
+                "save a spreadsheet as CSV)",
+                file=file,
+            )
         reader = read_graph_json
     return reader(content, file, stem.removesuffix(".taskgraph")[:MAX_TEXT])
 
@@ -58,16 +66,27 @@ def check_fits(graph: TaskGraph, cluster: Cluster, file: str = "") -> None:
     findings = Findings(file)
     devices = _numbered(cluster.devices_per_server, "device")
     for task in graph.tasks:
-        places = [("server", task.server), ("source", task.source), ("destination", task.destination), ("root", task.root)]
+        places = [
+            ("server", task.server),
+            ("source", task.source),
+            ("destination", task.destination),
+            ("root", task.root),
+        ]
         if task.members:
             places.append(("members", max(task.members)))
         for field, server in places:
             if server is not None and server >= cluster.servers:
-                findings.add(f"names server {server}, which the cluster lacks ({_numbered(cluster.servers, 'server')})",
-                             item=f"task {task.id}", field=field)
+                findings.add(
+                    f"names server {server}, which the cluster lacks ({_numbered(cluster.servers, 'server')})",
+                    item=f"task {task.id}",
+                    field=field,
+                )
         if task.device is not None and task.device >= cluster.devices_per_server:
-            findings.add(f"names device {task.device}, which the cluster's servers lack (each: {devices})",
-                         item=f"task {task.id}", field="device")
+            findings.add(
+                f"names device {task.device}, which the cluster's servers lack (each: {devices})",
+                item=f"task {task.id}",
+                field="device",
+            )
     findings.stop()
 
 

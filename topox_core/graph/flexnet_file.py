@@ -75,10 +75,14 @@ class _Buffer:
         where += self.read(_U32, where)
         length = self.read(_U32, where)
         if where + 4 + length * size > len(self.content):
-            raise _Damaged(f"a list of {length:,} entries at byte {where} ends outside its {len(self.content)} bytes")
+            raise _Damaged(
+                f"a list of {length:,} entries at byte {where} ends outside its {len(self.content)} bytes"
+            )
         return where + 4, length
 
-    def tables(self, table: tuple[int, tuple[int, ...]], slot: int) -> list[tuple[int, tuple[int, ...]]]:
+    def tables(
+        self, table: tuple[int, tuple[int, ...]], slot: int
+    ) -> list[tuple[int, tuple[int, ...]]]:
         at, length = self.vector(table, slot, 4)
         if length > _MAX_TABLES:
             raise _Damaged(f"a list of {length:,} entries, more than the {_MAX_TABLES:,} we read")
@@ -111,10 +115,11 @@ class _Stored:
 def read_graph_flexnet(data: bytes, file: str, name: str = "") -> TaskGraph:
     """Read a FlexNet task graph.
 
-    Forward and backward tasks keep their server; a logical transfer becomes ``nominal_communication``
-    (``mp``), or a ``barrier`` where both ends are one server; an all-reduce (``dp``) keeps its members,
-    even a single one. The stored run time of transfers includes queueing in FlexNet's own network and
-    is not used. Ids are a letter for the kind and the position in the file: f0, b1, c7, a12.
+    Forward and backward tasks keep their server; a logical transfer becomes
+    ``nominal_communication`` (``mp``), or a ``barrier`` where both ends are one server; an
+    all-reduce (``dp``) keeps its members, even a single one. The stored run time of transfers
+    includes queueing in FlexNet's own network and is not used. Ids are a letter for the kind and
+    the position in the file: f0, b1, c7, a12.
 
     Raises
     ------
@@ -124,7 +129,9 @@ def read_graph_flexnet(data: bytes, file: str, name: str = "") -> TaskGraph:
     try:
         stored = _stored(_Buffer(data), file)
     except _Damaged as problem:
-        raise InputError(f"is not a FlexNet task graph, or is damaged or cut short ({problem})", file=file) from None
+        raise InputError(
+            f"is not a FlexNet task graph, or is damaged or cut short ({problem})", file=file
+        ) from None
     return validated(name, _mapped(stored, file), file)
 
 
@@ -134,8 +141,11 @@ def _stored(buffer: _Buffer, file: str) -> _Stored:
     stored.ports = stored.nodes + buffer.scalar(root, 2, _U32)
     _, count = buffer.vector(root, 8, 4)
     if count > MAX_TASKS:
-        raise InputError(f"holds {count:,} tasks, more than the {MAX_TASKS:,} a graph may have", file=file)
-    # Links and operators are not used, but writers put them last: walking them notices a file cut short.
+        raise InputError(
+            f"holds {count:,} tasks, more than the {MAX_TASKS:,} a graph may have", file=file
+        )
+    # Links and operators are not used, but writers put them last: walking them notices a file cut
+    # short.
     buffer.tables(root, 6)
     for operator in buffer.tables(root, 7):
         buffer.vector(operator, 2, 1)
@@ -160,28 +170,48 @@ def _number_devices(place: dict[int, tuple[int, int]]) -> None:
         taken[node] = taken.get(node, 0) + 1
 
 
-def _read_tasks(buffer: _Buffer, root: tuple[int, tuple[int, ...]], stored: _Stored, file: str) -> None:
+def _read_tasks(
+    buffer: _Buffer, root: tuple[int, tuple[int, ...]], stored: _Stored, file: str
+) -> None:
     total = 0
     for table in buffer.tables(root, 8):
         at, length = buffer.vector(table, 5, 8)
         # Many tasks may point at one long list, so the sum is checked before anything is unpacked.
         total += length
         if total > MAX_DEPENDENCIES:
-            raise InputError(f"holds more than the {MAX_DEPENDENCIES:,} dependencies a graph may have", file=file)
+            raise InputError(
+                f"holds more than the {MAX_DEPENDENCIES:,} dependencies a graph may have", file=file
+            )
         following = struct.unpack_from(f"<{length}Q", buffer.content, at) if length else ()
-        stored.tasks.append(_Raw(buffer.scalar(table, 0, _I16), buffer.scalar(table, 1, _U64), buffer.scalar(table, 2, _U64),
-                                 buffer.scalar(table, 3, _F32), buffer.scalar(table, 4, _U64), following))
+        stored.tasks.append(
+            _Raw(
+                buffer.scalar(table, 0, _I16),
+                buffer.scalar(table, 1, _U64),
+                buffer.scalar(table, 2, _U64),
+                buffer.scalar(table, 3, _F32),
+                buffer.scalar(table, 4, _U64),
+                following,
+            )
+        )
 
 
 def _mapped(stored: _Stored, file: str) -> list[Task]:
     position: dict[int, int] = {}
     for i, raw in enumerate(stored.tasks):
         if raw.kind not in _LETTER:
-            raise InputError(f"must be one of {', '.join(map(str, sorted(_LETTER)))} (got {raw.kind})", file=file,
-                             item=f"task {raw.number} (entry {i + 1})", field="type")
+            raise InputError(
+                f"must be one of {', '.join(map(str, sorted(_LETTER)))} (got {raw.kind})",
+                file=file,
+                item=f"task {raw.number} (entry {i + 1})",
+                field="type",
+            )
         if position.setdefault(raw.number, i) != i:
-            raise InputError(f"is used twice (the first time by entry {position[raw.number] + 1})", file=file,
-                             item=f"task {raw.number} (entry {i + 1})", field="taskid")
+            raise InputError(
+                f"is used twice (the first time by entry {position[raw.number] + 1})",
+                file=file,
+                item=f"task {raw.number} (entry {i + 1})",
+                field="taskid",
+            )
     ids = [f"{_LETTER[raw.kind]}{i}" for i, raw in enumerate(stored.tasks)]
     waits: list[dict[str, None]] = [{} for _ in ids]
     for i, raw in enumerate(stored.tasks):
@@ -190,8 +220,12 @@ def _mapped(stored: _Stored, file: str) -> list[Task]:
         for number in raw.following:
             after = position.get(number)
             if after is None:
-                raise InputError(f"names {number}, which is not the id of a task", file=file,
-                                 item=f"task {raw.number} ({ids[i]})", field="nexttasks")
+                raise InputError(
+                    f"names {number}, which is not the id of a task",
+                    file=file,
+                    item=f"task {raw.number} ({ids[i]})",
+                    field="nexttasks",
+                )
             waits[after][ids[i]] = None
     return [_task(raw, ids[i], tuple(waits[i]), stored, file) for i, raw in enumerate(stored.tasks)]
 
@@ -200,21 +234,50 @@ def _task(raw: _Raw, name: str, waits: tuple[str, ...], stored: _Stored, file: s
     if raw.kind in _COMPUTE:
         place = stored.place.get(raw.device)
         if place is None or place[0] >= stored.nodes:
-            raise InputError(f"must be a device on one of the {stored.nodes} nodes (got {raw.device})", file=file,
-                             item=f"task {name}", field="deviceid")
-        return Task(name, _COMPUTE[raw.kind], waits, server=place[0], device=place[1], duration_ms=_measured(raw.runtime_ms))
+            raise InputError(
+                f"must be a device on one of the {stored.nodes} nodes (got {raw.device})",
+                file=file,
+                item=f"task {name}",
+                field="deviceid",
+            )
+        return Task(
+            name,
+            _COMPUTE[raw.kind],
+            waits,
+            server=place[0],
+            device=place[1],
+            duration_ms=_measured(raw.runtime_ms),
+        )
     if raw.kind == ALL_REDUCE:
-        return Task(name, "all_reduce", waits, members=raw.following, size_bytes=float(raw.size_bytes), parallelism="dp")
+        return Task(
+            name,
+            "all_reduce",
+            waits,
+            members=raw.following,
+            size_bytes=float(raw.size_bytes),
+            parallelism="dp",
+        )
     if raw.kind == BARRIER:
         return Task(name, "barrier", waits)
     source, destination = stored.pair.get(raw.device, (-1, -1))
     if not (0 <= source < stored.nodes and 0 <= destination < stored.nodes):
-        raise InputError(f"must be a device between two of the {stored.nodes} nodes (got {shown(raw.device)})", file=file,
-                         item=f"task {name}", field="deviceid")
+        raise InputError(
+            f"must be a device between two of the {stored.nodes} nodes (got {shown(raw.device)})",
+            file=file,
+            item=f"task {name}",
+            field="deviceid",
+        )
     if source == destination:
         return Task(name, "barrier", waits)
-    return Task(name, "nominal_communication", waits, source=source, destination=destination,
-                size_bytes=float(raw.size_bytes), parallelism="mp")
+    return Task(
+        name,
+        "nominal_communication",
+        waits,
+        source=source,
+        destination=destination,
+        size_bytes=float(raw.size_bytes),
+        parallelism="mp",
+    )
 
 
 def _measured(value: float) -> float:

@@ -17,8 +17,25 @@ FORMAT = "topox-taskgraph"
 VERSION = 1
 _TOP_KEYS = ("format", "version", "name", "tasks")
 # The order in which a task's keys are written: what it is, what it needs, what is noted about it.
-KEYS = ("id", "kind", "server", "device", "duration_ms", "source", "destination", "size_bytes", "members", "root",
-        "dependencies", "parallelism", "group", "microbatch", "stage", "layer", "job")
+KEYS = (
+    "id",
+    "kind",
+    "server",
+    "device",
+    "duration_ms",
+    "source",
+    "destination",
+    "size_bytes",
+    "members",
+    "root",
+    "dependencies",
+    "parallelism",
+    "group",
+    "microbatch",
+    "stage",
+    "layer",
+    "job",
+)
 
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -71,7 +88,9 @@ def read_graph_json(data: bytes, file: str, name: str = "") -> TaskGraph:
         got = f"got {shown(entries)}" if "tasks" in record else "is missing"
         raise InputError(f"must be a list of tasks in brackets ({got})", file=file, field="tasks")
     if len(entries) > MAX_TASKS:
-        raise InputError(f"holds {len(entries):,} tasks, more than the {MAX_TASKS:,} a graph may have", file=file)
+        raise InputError(
+            f"holds {len(entries):,} tasks, more than the {MAX_TASKS:,} a graph may have", file=file
+        )
     try:
         records = _RECORDS.validate_python(entries)
     except ValidationError as error:
@@ -91,7 +110,8 @@ def _task(record: TaskRecord) -> Task:
 def _refusal(count: int, entries: list[Any], file: str) -> InputError:
     """Return the error for the first of ``count`` findings."""
     findings = Findings(file)
-    # A file may be wrong in every line and pydantic's full list of that would fill the memory: ask task by task instead.
+    # A file may be wrong in every line and pydantic's full list of that would fill the memory: ask
+    # task by task instead.
     for i, entry in enumerate(entries):
         found = _first_error(entry)
         if found is not None:
@@ -106,7 +126,9 @@ def _first_error(entry: Any) -> tuple[str, str] | None:
         _RECORD.validate_python(entry)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = [printable(str(part)) if isinstance(part, str) else f"[{part}]" for part in first["loc"]]
+        place = [
+            printable(str(part)) if isinstance(part, str) else f"[{part}]" for part in first["loc"]
+        ]
         return told(first, KEYS), "".join(place)
     return None
 
@@ -121,6 +143,8 @@ def dump_graph_json(graph: TaskGraph) -> bytes:
     lines = []
     for task in graph.tasks:
         record = task.as_record()
-        lines.append(json.dumps({key: record[key] for key in KEYS if key in record}, ensure_ascii=False))
+        lines.append(
+            json.dumps({key: record[key] for key in KEYS if key in record}, ensure_ascii=False)
+        )
     head = f'{{"format": "{FORMAT}", "version": {VERSION}, "name": {json.dumps(graph.name, ensure_ascii=False)},\n "tasks": [\n  '
     return (head + ",\n  ".join(lines) + "\n ]}\n").encode()

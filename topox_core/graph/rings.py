@@ -30,7 +30,8 @@ class Pattern:
     numerator, denominator
         Every transfer moves ``size_bytes * numerator / denominator``.
     after
-        For each transfer the transfers of the pattern it waits for; empty if none waits for another.
+        For each transfer the transfers of the pattern it waits for; empty if none waits for
+        another.
     last
         The transfers that end the collective: all others come before one of them.
     """
@@ -51,7 +52,8 @@ class Pattern:
 def distinct_rings(members: int) -> tuple[int, ...]:
     """Return the strides of all distinct directed rings of a group: 1 and the others coprime to ``members``, ascending.
 
-    There are phi(n) of them (TopoOpt, NSDI 2023, section 4.3, TotientPerms); none for a single member.
+    There are phi(n) of them (TopoOpt, NSDI 2023, section 4.3, TotientPerms); none for a single
+    member.
     """
     return tuple(p for p in range(1, members) if gcd(p, members) == 1)
 
@@ -69,8 +71,12 @@ def ring_strides(members: int, lowering: Lowering, group: str = "") -> tuple[int
     chosen: dict[int, None] = {}
     for stride in lowering.strides:
         if gcd(stride, members) != 1:
-            raise InputError(f"stride {stride} makes no ring of {members} members: it must share no factor with {members}",
-                             file="settings", item=group, field="strides")
+            raise InputError(
+                f"stride {stride} makes no ring of {members} members: it must share no factor with {members}",
+                file="settings",
+                item=group,
+                field="strides",
+            )
         chosen[stride % members] = None
     return tuple(chosen)[: lowering.rings]
 
@@ -87,7 +93,9 @@ def transfer_count(kind: str, members: int, rings: int, lowering: Lowering) -> i
     return (members - 1) * (rings if lowering.broadcast == "chain" else 1)
 
 
-def pattern(kind: str, members: int, root: int, strides: tuple[int, ...], lowering: Lowering) -> Pattern:
+def pattern(
+    kind: str, members: int, root: int, strides: tuple[int, ...], lowering: Lowering
+) -> Pattern:
     """Return the transfers of a collective of at least two members; ``root`` is a position in the group."""
     if kind in RING_KINDS:
         passes = 2 if kind == "all_reduce" else 1
@@ -122,12 +130,16 @@ def _ring_steps(members: int, strides: tuple[int, ...], steps: int) -> Pattern:
                 after.append((before + (i - stride) % members, before + i) if q else ())
         last.extend(range(len(rows) - members, len(rows)))
     suffix, source, destination = zip(*rows, strict=True)
-    return Pattern(suffix, source, destination, 1, members * len(strides), tuple(after), tuple(last))
+    return Pattern(
+        suffix, source, destination, 1, members * len(strides), tuple(after), tuple(last)
+    )
 
 
 def _all_to_all(members: int) -> Pattern:
     """Every ordered pair moves its share of the send buffer."""
-    return _all_active([(f"/{i}-{j}", i, j) for i in range(members) for j in range(members) if i != j], 1, members)
+    return _all_active(
+        [(f"/{i}-{j}", i, j) for i in range(members) for j in range(members) if i != j], 1, members
+    )
 
 
 def _chain(members: int, root: int, strides: tuple[int, ...]) -> Pattern:

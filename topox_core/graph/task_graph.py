@@ -56,7 +56,9 @@ class Task:
         return record
 
 
-FIELD_NAMES = tuple(field.name for field in fields(Task))  # asked of 100,000 tasks, too slow to look up each time
+FIELD_NAMES = tuple(
+    field.name for field in fields(Task)
+)  # asked of 100,000 tasks, too slow to look up each time
 
 
 @dataclass(frozen=True)
@@ -84,5 +86,7 @@ class TaskGraph:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON bytes of the tasks (the name does not count)."""
-        canonical = json.dumps([t.as_record() for t in self.tasks], sort_keys=True, separators=(",", ":"))
+        canonical = json.dumps(
+            [t.as_record() for t in self.tasks], sort_keys=True, separators=(",", ":")
+        )
         return hashlib.sha256(canonical.encode()).hexdigest()

@@ -60,8 +60,8 @@ class TransferGraph:
     Attributes
     ----------
     ids
-        Task id, lowered transfer id, or ``""`` for a barrier that lowering added (kept out of files).
-        A collective's own id sits on its closing barrier.
+        Task id, lowered transfer id, or ``""`` for a barrier that lowering added (kept out of
+        files). A collective's own id sits on its closing barrier.
     kind
         ``COMPUTE``, ``TRANSFER`` or ``BARRIER``.
     origin

@@ -10,7 +10,15 @@ from typing import Any
 from topox_core.border import Findings, printable, shown
 from topox_core.cluster import MAX_PORTS, MAX_SERVERS
 from topox_core.errors import InputError
-from topox_core.graph.task_graph import COLLECTIVE_KINDS, COMPUTE_KINDS, KINDS, PARALLELISMS, TRANSFER_KINDS, Task, TaskGraph
+from topox_core.graph.task_graph import (
+    COLLECTIVE_KINDS,
+    COMPUTE_KINDS,
+    KINDS,
+    PARALLELISMS,
+    TRANSFER_KINDS,
+    Task,
+    TaskGraph,
+)
 
 MAX_TASKS = 500_000
 MAX_DEPENDENCIES = 2_000_000
@@ -32,10 +40,13 @@ _ALLOWED = {kind: frozenset(must + may) for kind, (must, may) in FIELDS_OF.items
 _REQUIRED = {kind: frozenset(must) for kind, (must, _) in FIELDS_OF.items()}
 
 
-def validated(name: str, tasks: Iterable[Task], file: str = "", *, rows: Sequence[int] | None = None) -> TaskGraph:
+def validated(
+    name: str, tasks: Iterable[Task], file: str = "", *, rows: Sequence[int] | None = None
+) -> TaskGraph:
     """Check tasks and return their graph.
 
-    ``device`` defaults to 0, and times and sizes become floats, so that equal graphs have equal digests.
+    ``device`` defaults to 0, and times and sizes become floats, so that equal graphs have equal
+    digests.
 
     Parameters
     ----------
@@ -61,13 +72,19 @@ def validated(name: str, tasks: Iterable[Task], file: str = "", *, rows: Sequenc
     predecessors = _predecessors(entries, file, rows)
     cycle = _cycle(predecessors)
     if cycle:
-        raise InputError(_cycle_line([entries[i].id for i in cycle]), file=file,
-                         item=_item(cycle[0], entries[cycle[0]].id, rows), field="dependencies")
+        raise InputError(
+            _cycle_line([entries[i].id for i in cycle]),
+            file=file,
+            item=_item(cycle[0], entries[cycle[0]].id, rows),
+            field="dependencies",
+        )
     return TaskGraph(name, tuple(map(_normal, entries)))
 
 
 def _item(i: int, task_id: object, rows: Sequence[int] | None) -> str:
-    named = f"task {printable(task_id)}" if isinstance(task_id, str) and not _wrong_id(task_id) else ""
+    named = (
+        f"task {printable(task_id)}" if isinstance(task_id, str) and not _wrong_id(task_id) else ""
+    )
     if rows is not None:
         return f"row {rows[i]}" + (f" ({named})" if named else "")
     return named or f"entry {i + 1}"
@@ -75,14 +92,22 @@ def _item(i: int, task_id: object, rows: Sequence[int] | None) -> str:
 
 def _check_counts(name: str, tasks: Sequence[Task], file: str) -> None:
     if not isinstance(name, str) or len(name) > MAX_TEXT or not name.isprintable():
-        raise InputError(f"must be printable text of at most {MAX_TEXT} characters (got {shown(name)})", file=file, field="name")
+        raise InputError(
+            f"must be printable text of at most {MAX_TEXT} characters (got {shown(name)})",
+            file=file,
+            field="name",
+        )
     if not tasks:
         raise InputError("must hold at least one task", file=file, field="tasks")
-    for what, count, most in (("tasks", len(tasks), MAX_TASKS),
-                              ("dependencies", sum(len(t.dependencies) for t in tasks), MAX_DEPENDENCIES),
-                              ("members", sum(len(t.members or ()) for t in tasks), MAX_MEMBERS)):
+    for what, count, most in (
+        ("tasks", len(tasks), MAX_TASKS),
+        ("dependencies", sum(len(t.dependencies) for t in tasks), MAX_DEPENDENCIES),
+        ("members", sum(len(t.members or ()) for t in tasks), MAX_MEMBERS),
+    ):
         if count > most:
-            raise InputError(f"holds {count:,} {what}, more than the {most:,} a graph may have", file=file)
+            raise InputError(
+                f"holds {count:,} {what}, more than the {most:,} a graph may have", file=file
+            )
 
 
 def _wrong_fields(task: Task) -> Iterator[tuple[str, str]]:
@@ -104,7 +129,12 @@ def _wrong_fields(task: Task) -> Iterator[tuple[str, str]]:
             yield field, problem
     if task.kind in TRANSFER_KINDS:
         yield from _wrong_transfer(task)
-    elif task.root is not None and task.kind == "broadcast" and task.members and task.root not in task.members:
+    elif (
+        task.root is not None
+        and task.kind == "broadcast"
+        and task.members
+        and task.root not in task.members
+    ):
         yield "root", f"must be one of members (got {shown(task.root)})"
     for field, wrong in _NOTES:
         value = getattr(task, field)
@@ -114,7 +144,10 @@ def _wrong_fields(task: Task) -> Iterator[tuple[str, str]]:
 
 def _wrong_transfer(task: Task) -> Iterator[tuple[str, str]]:
     if task.source is not None and task.source == task.destination:
-        yield "destination", f"must differ from source (both are server {shown(task.source)}); use a barrier for mere ordering"
+        yield (
+            "destination",
+            f"must differ from source (both are server {shown(task.source)}); use a barrier for mere ordering",
+        )
     if task.size_bytes is None and task.duration_ms is None:
         yield "size_bytes", f"is missing ({task.kind} needs size_bytes or duration_ms)"
     if task.size_bytes is not None and task.duration_ms is not None:
@@ -135,7 +168,12 @@ def _wrong_id(value: object) -> str:
 
 
 def _wrong_text(value: object) -> str:
-    if isinstance(value, str) and 0 < len(value) <= MAX_TEXT and value.isprintable() and value == value.strip():
+    if (
+        isinstance(value, str)
+        and 0 < len(value) <= MAX_TEXT
+        and value.isprintable()
+        and value == value.strip()
+    ):
         return ""
     return f"must be 1 to {MAX_TEXT} printable characters without outer spaces (got {shown(value)})"
 
@@ -145,6 +183,7 @@ def _whole(most: int) -> Callable[[Any], str]:
         if type(value) is not int:
             return f"must be a whole number (got {shown(value)})"
         return "" if 0 <= value <= most else f"must be from 0 to {most:,} (got {shown(value)})"
+
     return wrong
 
 
@@ -156,7 +195,12 @@ def _amount(most: float) -> Callable[[Any], str]:
             return ""
         if value != value or value in (math.inf, -math.inf):
             return f"must be a finite number (got {value})"
-        return f"must be at least 0 (got {shown(value)})" if value < 0 else f"must be at most {most:g} (got {shown(value)})"
+        return (
+            f"must be at least 0 (got {shown(value)})"
+            if value < 0
+            else f"must be at most {most:g} (got {shown(value)})"
+        )
+
     return wrong
 
 
@@ -187,16 +231,31 @@ def _twice(values: Sequence[Any]) -> Any:
 
 
 def _wrong_parallelism(value: object) -> str:
-    return "" if value in PARALLELISMS else f"must be one of {', '.join(PARALLELISMS)} (got {shown(value)})"
+    return (
+        ""
+        if value in PARALLELISMS
+        else f"must be one of {', '.join(PARALLELISMS)} (got {shown(value)})"
+    )
 
 
 _OWN_FIELDS: tuple[tuple[str, Callable[[Any], str]], ...] = (
-    ("server", _wrong_server), ("device", _whole(MAX_PORTS - 1)), ("source", _wrong_server), ("destination", _wrong_server),
-    ("members", _wrong_members), ("root", _wrong_server), ("duration_ms", _amount(MAX_DURATION_MS)),
-    ("size_bytes", _amount(MAX_SIZE_BYTES)))
+    ("server", _wrong_server),
+    ("device", _whole(MAX_PORTS - 1)),
+    ("source", _wrong_server),
+    ("destination", _wrong_server),
+    ("members", _wrong_members),
+    ("root", _wrong_server),
+    ("duration_ms", _amount(MAX_DURATION_MS)),
+    ("size_bytes", _amount(MAX_SIZE_BYTES)),
+)
 _NOTES: tuple[tuple[str, Callable[[Any], str]], ...] = (
-    ("parallelism", _wrong_parallelism), ("group", _wrong_text), ("job", _wrong_text),
-    ("microbatch", _whole(MAX_INDEX)), ("stage", _whole(MAX_INDEX)), ("layer", _whole(MAX_INDEX)))
+    ("parallelism", _wrong_parallelism),
+    ("group", _wrong_text),
+    ("job", _wrong_text),
+    ("microbatch", _whole(MAX_INDEX)),
+    ("stage", _whole(MAX_INDEX)),
+    ("layer", _whole(MAX_INDEX)),
+)
 
 
 def _predecessors(tasks: Sequence[Task], file: str, rows: Sequence[int] | None) -> list[list[int]]:
@@ -207,15 +266,23 @@ def _predecessors(tasks: Sequence[Task], file: str, rows: Sequence[int] | None) 
         first = position.setdefault(task.id, i)
         if first != i:
             place = f"row {rows[first]}" if rows is not None else f"entry {first + 1}"
-            findings.add(f"is used twice (the first time by {place})",
-                         item=f"{_item(i, task.id, rows)}" + ("" if rows is not None else f" (entry {i + 1})"), field="id")
+            findings.add(
+                f"is used twice (the first time by {place})",
+                item=f"{_item(i, task.id, rows)}"
+                + ("" if rows is not None else f" (entry {i + 1})"),
+                field="id",
+            )
     findings.stop()
     predecessors: list[list[int]] = []
     for i, task in enumerate(tasks):
         found = [position.get(d, -1) if isinstance(d, str) else -1 for d in task.dependencies]
         predecessors.append(found)
         if found and (-1 in found or i in found or len(set(found)) < len(found)):
-            findings.add(_dependency_line(task, found, i, rows is not None), item=_item(i, task.id, rows), field="dependencies")
+            findings.add(
+                _dependency_line(task, found, i, rows is not None),
+                item=_item(i, task.id, rows),
+                field="dependencies",
+            )
     findings.stop()
     return predecessors
 
@@ -223,7 +290,11 @@ def _predecessors(tasks: Sequence[Task], file: str, rows: Sequence[int] | None) 
 def _dependency_line(task: Task, found: list[int], own: int, table: bool) -> str:
     if -1 in found:
         name = task.dependencies[found.index(-1)]
-        hint = "; ids in a cell are separated by spaces" if table and ("," in name or ";" in name) else ""
+        hint = (
+            "; ids in a cell are separated by spaces"
+            if table and ("," in name or ";" in name)
+            else ""
+        )
         return f"names {shown(name)}, which is not the id of a task{hint}"
     if own in found:
         return "names the task itself"
@@ -256,7 +327,7 @@ def _cycle(predecessors: list[list[int]]) -> list[int]:
         seen[at] = len(walk)
         walk.append(at)
         at = next(j for j in predecessors[at] if waiting[j])
-    cycle = walk[seen[at]:][::-1]
+    cycle = walk[seen[at] :][::-1]
     first = cycle.index(min(cycle))
     return cycle[first:] + cycle[:first]
 

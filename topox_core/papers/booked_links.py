@@ -1,10 +1,10 @@
 """Static circuits as FlexNet's simulator runs them: links are booked first come, first served.
 
-The simulator that came with TopoOpt does not share a link. A transfer that becomes ready books every
-link of its route at once, each for its bytes at full speed from when the link is free; the next hop
-may begin a latency after this one. A booking is never moved, so the time that a link waits for the
-hop before it is lost. That is why its iterations are longer than max-min fair sharing makes them on
-the same circuits. Written from a description of the simulator's rules, not from its code.
+The simulator that came with TopoOpt does not share a link. A transfer that becomes ready books
+every link of its route at once, each for its bytes at full speed from when the link is free; the
+next hop may begin a latency after this one. A booking is never moved, so the time that a link waits
+for the hop before it is lost. That is why its iterations are longer than max-min fair sharing makes
+them on the same circuits. Written from a description of the simulator's rules, not from its code.
 """
 
 from __future__ import annotations
@@ -21,17 +21,20 @@ from topox_core.graph.transfer_graph import COMPUTE, TRANSFER, TransferGraph
 from topox_core.schedule.answer import Stop, never
 from topox_core.topology.layout import Layout
 
-# An all-reduce first adds up within the server: 2 S / (4 GPUs x 200 Gbit/s), as TopoOpt's scripts set it.
+# An all-reduce first adds up within the server: 2 S / (4 GPUs x 200 Gbit/s), as TopoOpt's scripts
+# set it.
 INTRA_SERVER_BYTES_PER_MS = 5e7
 LATENCY_MS = 0.001
 ASKED_EVERY = 2_000
 
 
-def booked_iteration_ms(graph: TransferGraph, cluster: Cluster, layout: Layout, stop: Stop = never) -> float:
+def booked_iteration_ms(
+    graph: TransferGraph, cluster: Cluster, layout: Layout, stop: Stop = never
+) -> float:
     """Return the iteration time when links are booked in the order in which transfers become ready.
 
-    Devices run one task at a time in the same order; ties go by the order of the graph. Where a pair has
-    several routes each carries an equal share. Latency is 1 us a hop.
+    Devices run one task at a time in the same order; ties go by the order of the graph. Where a
+    pair has several routes each carries an equal share. Latency is 1 us a hop.
 
     Raises
     ------
@@ -54,7 +57,7 @@ def booked_iteration_ms(graph: TransferGraph, cluster: Cluster, layout: Layout, 
         now, i = heapq.heappop(queue)
         end = booking.end(i, now)
         last = max(last, end)
-        for j in succ_idx[succ_ptr[i]:succ_ptr[i + 1]]:
+        for j in succ_idx[succ_ptr[i] : succ_ptr[i + 1]]:
             ready[j] = max(ready[j], end)
             missing[j] -= 1
             if not missing[j]:
@@ -91,13 +94,18 @@ class _Booking:
         routes = self.layout.routes.get(self.ends[i], ())
         if not routes:
             source, destination = self.ends[i]
-            raise InputError(f"server {source} sends to server {destination}, but no route leads there", file="layout")
+            raise InputError(
+                f"server {source} sends to server {destination}, but no route leads there",
+                file="layout",
+            )
         ended = ready
         for route in routes:
             at = ready
             for link in pairwise(route):
                 start = max(at, self.free.get(link, 0.0))
-                self.free[link] = start + self.size[i] / len(routes) / float(self.bytes_per_ms[link])
+                self.free[link] = start + self.size[i] / len(routes) / float(
+                    self.bytes_per_ms[link]
+                )
                 at = start + LATENCY_MS
                 ended = max(ended, self.free[link] + LATENCY_MS)
         return ended
@@ -105,7 +113,9 @@ class _Booking:
 
 def intra_server_ms(graph: TransferGraph) -> list[float]:
     """Return for each node how long an all-reduce first runs within the servers; 0 for all other nodes."""
-    of_all_reduce = np.fromiter((kind == "all_reduce" for kind in graph.task_kind), np.bool_, len(graph))
+    of_all_reduce = np.fromiter(
+        (kind == "all_reduce" for kind in graph.task_kind), np.bool_, len(graph)
+    )
     nodes = np.flatnonzero(of_all_reduce & (graph.kind == TRANSFER))
     result = [0.0] * len(graph)
     if not len(nodes):

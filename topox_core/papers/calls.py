@@ -24,7 +24,9 @@ class Call:
     arguments: tuple[Any, ...]
 
 
-def answers(calls: Sequence[Call], stop: Stop, lost: list[str], workers: int | None = None) -> Iterator[tuple[Any, Any]]:
+def answers(
+    calls: Sequence[Call], stop: Stop, lost: list[str], workers: int | None = None
+) -> Iterator[tuple[Any, Any]]:
     """Yield (key, answer) of each call as soon as it is there; put the longest calls first.
 
     Parameters
@@ -48,7 +50,9 @@ def answers(calls: Sequence[Call], stop: Stop, lost: list[str], workers: int | N
             if stop():
                 lost.append(CANCELLED)
                 return
-            done, _ = concurrent.futures.wait(waiting, timeout=POLL_S, return_when=concurrent.futures.FIRST_COMPLETED)
+            done, _ = concurrent.futures.wait(
+                waiting, timeout=POLL_S, return_when=concurrent.futures.FIRST_COMPLETED
+            )
             for future in done:
                 key = waiting.pop(future)
                 error = future.exception()

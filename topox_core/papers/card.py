@@ -15,10 +15,12 @@ Verdict = Literal["match", "trend", "differs"]
 Value = str | int | float
 Settings = Mapping[str, Value]
 
-# A number within 10 % of the printed one matches, within 25 % it follows the trend, further off it differs.
+# A number within 10 % of the printed one matches, within 25 % it follows the trend, further off it
+# differs.
 MATCH, TREND = 0.10, 0.25
-VERDICTS: Mapping[Verdict, tuple[str, str]] = MappingProxyType({
-    "match": ("✓", "match"), "trend": ("≈", "trend"), "differs": ("✗", "differs")})
+VERDICTS: Mapping[Verdict, tuple[str, str]] = MappingProxyType(
+    {"match": ("✓", "match"), "trend": ("≈", "trend"), "differs": ("✗", "differs")}
+)
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,8 @@ class Card:
     Attributes
     ----------
     name, title, source
-        The word on the command line, a heading, and where it was published (section, table or figure).
+        The word on the command line, a heading, and where it was published (section, table or
+        figure).
     shows
         What the original shows, in a sentence.
     choices
@@ -176,9 +179,16 @@ class Card:
         for key in given or {}:
             if key not in known:
                 expected = ", ".join(known) or "none: this card has no switches"
-                raise InputError(f"unknown switch (expected one of {expected})", file=f"card {self.name}", field=str(key)[:80])
+                raise InputError(
+                    f"unknown switch (expected one of {expected})",
+                    file=f"card {self.name}",
+                    field=str(key)[:80],
+                )
         try:
-            return {key: choice.value((given or {}).get(key, choice.default)) for key, choice in known.items()}
+            return {
+                key: choice.value((given or {}).get(key, choice.default))
+                for key, choice in known.items()
+            }
         except InputError as error:
             raise error.in_file(f"card {self.name}") from None
 
@@ -227,8 +237,11 @@ def drawn(rows: Sequence[Row], rising: bool, unsure: float = 0.0) -> list[Row]:
             follows = step >= -unsure if rising else step <= unsure
             way = "rises" if rising else "falls"
             words = "goes that way here too" if follows else "goes the other way here"
-            row = replace(row, verdict="trend" if follows else "differs",
-                          reason=f"No number is printed; the drawn line {way}, and it {words}.")
+            row = replace(
+                row,
+                verdict="trend" if follows else "differs",
+                reason=f"No number is printed; the drawn line {way}, and it {words}.",
+            )
         judged_rows.append(row)
     return judged_rows
 
@@ -245,4 +258,6 @@ def counted_verdicts(rows: Iterable[Row]) -> str:
     for row in rows:
         counts[row.verdict] += 1
     words = {"match": "match", "trend": "trend", "differs": "differ"}
-    return ", ".join(f"{VERDICTS[one][0]} {count} {words[one]}" for one, count in counts.items() if count)
+    return ", ".join(
+        f"{VERDICTS[one][0]} {count} {words[one]}" for one, count in counts.items() if count
+    )

@@ -11,7 +11,9 @@ from topox_core.papers.reconfiguration import CARD as RECONFIGURATION
 from topox_core.papers.shared_cluster import CARD as SHARED
 from topox_core.papers.table_iii import CARD as TABLE_III
 
-CARDS: dict[str, Card] = {card.name: card for card in (TABLE_III, TAX, ALL_TO_ALL, RECONFIGURATION, DEDICATED, SHARED)}
+CARDS: dict[str, Card] = {
+    card.name: card for card in (TABLE_III, TAX, ALL_TO_ALL, RECONFIGURATION, DEDICATED, SHARED)
+}
 
 
 def card_named(name: str) -> Card:
@@ -23,5 +25,7 @@ def card_named(name: str) -> Card:
         If there is none of that name; the nearest one is told.
     """
     if name not in CARDS:
-        raise InputError(f"{shown(name)} is an {unknown(name, CARDS, 'card')}", file="gallery", field="card")
+        raise InputError(
+            f"{shown(name)} is an {unknown(name, CARDS, 'card')}", file="gallery", field="card"
+        )
     return CARDS[name]

@@ -6,7 +6,18 @@ from functools import partial
 
 from topox_core.fabrics.run import FabricOptions
 from topox_core.papers.calls import Call, answers
-from topox_core.papers.card import Answer, Card, Choice, OnRow, Row, Settings, Verdict, counted_verdicts, drawn, judged
+from topox_core.papers.card import (
+    Answer,
+    Card,
+    Choice,
+    OnRow,
+    Row,
+    Settings,
+    Verdict,
+    counted_verdicts,
+    drawn,
+    judged,
+)
 from topox_core.papers.topoopt_jobs import bandwidth_tax, iteration_ms, network
 from topox_core.schedule.answer import Stop
 
@@ -19,23 +30,54 @@ PRINTED_SHARE = 0.80  # all-to-all over all-reduce at batch 2048
 PRINTED_FAT_TREE = {(128, 4): 2.7, (2048, 4): 1 / 1.1}
 PRINTED_IDEAL = {(128, 4): 1.0}
 
-VARIANT = Choice("variant", "Static circuits", "How TopologyFinder lays out the circuits.",
-                 (("published", "as published"), ("released", "as released")), "published")
-BYTES = Choice("bytes", "Embedding element", "Bytes of an embedding element on the network; FlexNet released 8.",
-               ((8, "8 bytes"), (4, "4 bytes")), 8)
-SHARE = Choice("fat_tree", "Fat-tree of similar cost", "Its one NIC a server, as a share of d × B; the paper derives it from "
-                                                       "prices.",
-               ((0.25, "a quarter of d × B"), (0.37, "0.37 of d × B"), (0.5, "half of d × B"), (1.0, "all of d × B")), 0.37)
-SPEED = Choice("port_gbps", "Port speed", "B of the optical ports.",
-               tuple((b, f"{b} Gbit/s") for b in (10, 25, 40, 100, 200)), 100)
+VARIANT = Choice(
+    "variant",
+    "Static circuits",
+    "How TopologyFinder lays out the circuits.",
+    (("published", "as published"), ("released", "as released")),
+    "published",
+)
+BYTES = Choice(
+    "bytes",
+    "Embedding element",
+    "Bytes of an embedding element on the network; FlexNet released 8.",
+    ((8, "8 bytes"), (4, "4 bytes")),
+    8,
+)
+SHARE = Choice(
+    "fat_tree",
+    "Fat-tree of similar cost",
+    "Its one NIC a server, as a share of d × B; the paper derives it from prices.",
+    (
+        (0.25, "a quarter of d × B"),
+        (0.37, "0.37 of d × B"),
+        (0.5, "half of d × B"),
+        (1.0, "all of d × B"),
+    ),
+    0.37,
+)
+SPEED = Choice(
+    "port_gbps",
+    "Port speed",
+    "B of the optical ports.",
+    tuple((b, f"{b} Gbit/s") for b in (10, 25, 40, 100, 200)),
+    100,
+)
 
 
 def _tax(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
     lost: list[str] = []
     found: dict[tuple[int, int], tuple[float, float]] = {}
     rows: list[Row] = []
-    calls = [Call((batch, degree), bandwidth_tax, (_model(batch, settings), SERVERS, degree, settings["variant"]))
-             for batch in BATCHES for degree in DEGREES]
+    calls = [
+        Call(
+            (batch, degree),
+            bandwidth_tax,
+            (_model(batch, settings), SERVERS, degree, settings["variant"]),
+        )
+        for batch in BATCHES
+        for degree in DEGREES
+    ]
     for key, answer in answers(calls, stop, lost):
         found[key] = answer
         rows.append(_tax_row(key[0], key[1], answer[0]))
@@ -44,13 +86,24 @@ def _tax(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
             rows.append(_share_row(answer[1]))
             on_row(rows[-1])
     rows = _in_order(TAX, rows, rising=True)
-    return Answer(TAX.name, settings, tuple(rows), _tax_finding(found), remarks=_tax_remarks(found, rows), lost=tuple(lost))
+    return Answer(
+        TAX.name,
+        settings,
+        tuple(rows),
+        _tax_finding(found),
+        remarks=_tax_remarks(found, rows),
+        lost=tuple(lost),
+    )
 
 
 def _in_order(card: Card, rows: list[Row], rising: bool) -> list[Row]:
     """Return rows by series and batch; a step the wrong way of 2 % counts as level."""
     by_batch = sorted(rows, key=lambda row: int(row.item.split()[-1]))
-    return [row for key in card.series for row in drawn([one for one in by_batch if one.series == key], rising, unsure=0.02)]
+    return [
+        row
+        for key in card.series
+        for row in drawn([one for one in by_batch if one.series == key], rising, unsure=0.02)
+    ]
 
 
 def _model(batch: int, settings: Settings) -> str:
@@ -59,46 +112,78 @@ def _model(batch: int, settings: Settings) -> str:
 
 def _tax_row(batch: int, degree: int, tax: float) -> Row:
     theirs = PRINTED_TAX.get((batch, degree))
-    make = partial(Row, series=f"d{degree}", item=f"batch {batch}", about=f"{SERVERS} servers, degree {degree}", unit="",
-                   theirs=theirs, ours=tax)
+    make = partial(
+        Row,
+        series=f"d{degree}",
+        item=f"batch {batch}",
+        about=f"{SERVERS} servers, degree {degree}",
+        unit="",
+        theirs=theirs,
+        ours=tax,
+    )
     if theirs is None:
         return make(verdict="trend", reason="No number is printed.")
     verdict = judged(theirs - 1, tax - 1)
     # The tax is read from 1 on: 1.01 against 1.11 is no match.
-    return make(verdict="match" if abs(tax - theirs) <= 0.02 else verdict,
-                reason=f"{abs(tax - theirs):.3f} from the printed tax: model-parallel bytes are forwarded, all-reduce bytes "
-                       "are not.")
+    return make(
+        verdict="match" if abs(tax - theirs) <= 0.02 else verdict,
+        reason=f"{abs(tax - theirs):.3f} from the printed tax: model-parallel bytes are forwarded, all-reduce bytes "
+        "are not.",
+    )
 
 
 def _share_row(share: float) -> Row:
-    return Row("share", "batch 2048", f"{SERVERS} servers", PRINTED_SHARE, share, "", judged(PRINTED_SHARE, share),
-               "All-to-all bytes over all-reduce bytes; with 4 bytes an element it is half of what 8 give.")
+    return Row(
+        "share",
+        "batch 2048",
+        f"{SERVERS} servers",
+        PRINTED_SHARE,
+        share,
+        "",
+        judged(PRINTED_SHARE, share),
+        "All-to-all bytes over all-reduce bytes; with 4 bytes an element it is half of what 8 give.",
+    )
 
 
 def _tax_finding(found: dict[tuple[int, int], tuple[float, float]]) -> str:
-    ends = [f"{found[batch, degree][0]:.2f} at batch {batch}" for degree in DEGREES for batch in (64, 2048)
-            if (batch, degree) in found]
+    ends = [
+        f"{found[batch, degree][0]:.2f} at batch {batch}"
+        for degree in DEGREES
+        for batch in (64, 2048)
+        if (batch, degree) in found
+    ]
     if len(ends) < 4:
         return "Not all points were computed."
-    return (f"Host forwarding sends {found[64, 4][0]:.2f} bytes for one at batch 64 and degree 4, {found[64, 8][0]:.2f} at "
-            f"degree 8 (printed: 1.11, 1.05). It grows with the all-to-all: {found[2048, 4][0]:.2f} and "
-            f"{found[2048, 8][0]:.2f} at batch 2048.")
+    return (
+        f"Host forwarding sends {found[64, 4][0]:.2f} bytes for one at batch 64 and degree 4, {found[64, 8][0]:.2f} at "
+        f"degree 8 (printed: 1.11, 1.05). It grows with the all-to-all: {found[2048, 4][0]:.2f} and "
+        f"{found[2048, 8][0]:.2f} at batch 2048."
+    )
 
 
-def _tax_remarks(found: dict[tuple[int, int], tuple[float, float]], rows: list[Row]) -> tuple[str, ...]:
+def _tax_remarks(
+    found: dict[tuple[int, int], tuple[float, float]], rows: list[Row]
+) -> tuple[str, ...]:
     said = [f"{counted_verdicts(rows)}."]
     if found:
-        said.append("The tax is (all-reduce bytes + model-parallel bytes × mean hops) over all bytes: rings lie on circuits "
-                    "of their own, so only the share of model-parallel bytes and the mean hops of the layout count.")
+        said.append(
+            "The tax is (all-reduce bytes + model-parallel bytes × mean hops) over all bytes: rings lie on circuits "
+            "of their own, so only the share of model-parallel bytes and the mean hops of the layout count."
+        )
     return tuple(said)
 
 
 TAX = Card(
-    name="topoopt-bandwidth-tax", title="Bandwidth tax of host forwarding", source="TopoOpt (NSDI 2023), section 5, Figure 13",
+    name="topoopt-bandwidth-tax",
+    title="Bandwidth tax of host forwarding",
+    source="TopoOpt (NSDI 2023), section 5, Figure 13",
     shows="Traffic that host forwarding adds on 128 servers as DLRM's batch, and with it the all-to-all, grows: 1.11 at "
-          "degree 4 and 1.05 at degree 8 for batch 64.",
-    choices=(VARIANT, BYTES), series={"d4": "Degree 4", "d8": "Degree 8", "share": "All-to-all over all-reduce"},
-    row_count=len(BATCHES) * len(DEGREES) + 1, play=_tax)
+    "degree 4 and 1.05 at degree 8 for batch 64.",
+    choices=(VARIANT, BYTES),
+    series={"d4": "Degree 4", "d8": "Degree 8", "share": "All-to-all over all-reduce"},
+    row_count=len(BATCHES) * len(DEGREES) + 1,
+    play=_tax,
+)
 
 
 def _all_to_all(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
@@ -112,11 +197,18 @@ def _all_to_all(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
             for row in _point_rows(batch, degree, point, settings):
                 rows.append(row)
                 on_row(row)
-    rows = _in_order(ALL_TO_ALL, [row for row in rows if row.series.startswith("fat_tree")], rising=False) + _in_order(
-        ALL_TO_ALL, [row for row in rows if row.series.startswith("ideal")], rising=True)
+    rows = _in_order(
+        ALL_TO_ALL, [row for row in rows if row.series.startswith("fat_tree")], rising=False
+    ) + _in_order(ALL_TO_ALL, [row for row in rows if row.series.startswith("ideal")], rising=True)
     full = {key: point for key, point in times.items() if len(point) == 3}
-    return Answer(ALL_TO_ALL.name, settings, tuple(rows), _all_to_all_finding(full),
-                  remarks=_all_to_all_remarks(full, rows, settings), lost=tuple(lost))
+    return Answer(
+        ALL_TO_ALL.name,
+        settings,
+        tuple(rows),
+        _all_to_all_finding(full),
+        remarks=_all_to_all_remarks(full, rows, settings),
+        lost=tuple(lost),
+    )
 
 
 def _fabric_calls(settings: Settings) -> list[Call]:
@@ -125,10 +217,19 @@ def _fabric_calls(settings: Settings) -> list[Call]:
         for degree in DEGREES:
             cluster = network(SERVERS, degree, float(settings["port_gbps"]))
             nic = float(settings["fat_tree"]) * degree * cluster.port_gbps
-            options = {"static": FabricOptions(topology_variant=str(settings["variant"])), "ideal": FabricOptions(),
-                       "fat_tree": FabricOptions(equivalent_gbps=nic)}
-            calls += [Call((batch, degree, fabric), iteration_ms, (_model(batch, settings), cluster, fabric, chosen))
-                      for fabric, chosen in options.items()]
+            options = {
+                "static": FabricOptions(topology_variant=str(settings["variant"])),
+                "ideal": FabricOptions(),
+                "fat_tree": FabricOptions(equivalent_gbps=nic),
+            }
+            calls += [
+                Call(
+                    (batch, degree, fabric),
+                    iteration_ms,
+                    (_model(batch, settings), cluster, fabric, chosen),
+                )
+                for fabric, chosen in options.items()
+            ]
     return calls
 
 
@@ -136,59 +237,97 @@ def _point_rows(batch: int, degree: int, point: dict[str, float], settings: Sett
     about = f"{SERVERS} servers, {degree} × {settings['port_gbps']} Gbit/s"
     rows = []
     for series, theirs, value in (
-            ("ideal", PRINTED_IDEAL, point["static"] / point["ideal"]),
-            ("fat_tree", PRINTED_FAT_TREE, point["fat_tree"] / point["static"])):
+        ("ideal", PRINTED_IDEAL, point["static"] / point["ideal"]),
+        ("fat_tree", PRINTED_FAT_TREE, point["fat_tree"] / point["static"]),
+    ):
         known = theirs.get((batch, degree))
-        rows.append(Row(f"{series}_d{degree}", f"batch {batch}", about, known, value, "",
-                        *_judged_point(series, known, value, settings),
-                        data={f"{name}_ms": time for name, time in point.items()}))
+        rows.append(
+            Row(
+                f"{series}_d{degree}",
+                f"batch {batch}",
+                about,
+                known,
+                value,
+                "",
+                *_judged_point(series, known, value, settings),
+                data={f"{name}_ms": time for name, time in point.items()},
+            )
+        )
     return rows
 
 
-def _judged_point(series: str, theirs: float | None, value: float, settings: Settings) -> tuple[Verdict, str]:
+def _judged_point(
+    series: str, theirs: float | None, value: float, settings: Settings
+) -> tuple[Verdict, str]:
     if theirs is None:
         return "trend", "No number is printed."
     verdict = judged(theirs, value)
     if verdict == "match":
         return verdict, "The same within a tenth."
     if series == "ideal":
-        return verdict, ("The forwarded all-to-all adds to the all-reduce on the same circuits, which the ideal switch "
-                         "carries without detour.")
+        return verdict, (
+            "The forwarded all-to-all adds to the all-reduce on the same circuits, which the ideal switch "
+            "carries without detour."
+        )
     if (theirs > 1) != (value > 1):
         verdict = "differs"
     share = float(settings["fat_tree"])
-    return verdict, (f"A fat-tree of {share:g} × d × B can be at most {1 / share:.2f} times as slow as circuits that lose "
-                     "nothing; what its price buys is not printed.")
+    return verdict, (
+        f"A fat-tree of {share:g} × d × B can be at most {1 / share:.2f} times as slow as circuits that lose "
+        "nothing; what its price buys is not printed."
+    )
 
 
 def _all_to_all_finding(full: dict[tuple[int, int], dict[str, float]]) -> str:
     if not {(128, 4), (2048, 4), (2048, 8)} <= set(full):
         return "Not all points were computed."
+
     def ratio(batch: int, degree: int) -> float:
         return full[batch, degree]["fat_tree"] / full[batch, degree]["static"]
 
     small, large = ratio(128, 4), ratio(2048, 4)
     ideal = full[128, 4]["static"] / full[128, 4]["ideal"]
     ends = "is behind it" if large < 1 else "is still ahead"
-    return (f"At batch 128 and degree 4 static circuits take {ideal:.2f} of the ideal switch's time and the fat-tree is "
-            f"{small:.2f}× slower than they are; at batch 2048 TopoOpt {ends} ({large:.2f}×), and degree 8 gives "
-            f"{ratio(2048, 8):.2f}×.")
+    return (
+        f"At batch 128 and degree 4 static circuits take {ideal:.2f} of the ideal switch's time and the fat-tree is "
+        f"{small:.2f}× slower than they are; at batch 2048 TopoOpt {ends} ({large:.2f}×), and degree 8 gives "
+        f"{ratio(2048, 8):.2f}×."
+    )
 
 
-def _all_to_all_remarks(full: dict[tuple[int, int], dict[str, float]], rows: list[Row], settings: Settings) -> tuple[str, ...]:
-    said = [f"{counted_verdicts(rows)}.", "Links are shared max-min fairly; a queue of packets is not modelled."]
-    crossing = [batch for batch in BATCHES if (batch, 4) in full and full[batch, 4]["fat_tree"] < full[batch, 4]["static"]]
+def _all_to_all_remarks(
+    full: dict[tuple[int, int], dict[str, float]], rows: list[Row], settings: Settings
+) -> tuple[str, ...]:
+    said = [
+        f"{counted_verdicts(rows)}.",
+        "Links are shared max-min fairly; a queue of packets is not modelled.",
+    ]
+    crossing = [
+        batch
+        for batch in BATCHES
+        if (batch, 4) in full and full[batch, 4]["fat_tree"] < full[batch, 4]["static"]
+    ]
     if crossing:
-        said.append(f"At degree 4 the fat-tree of {float(settings['fat_tree']):g} × d × B wins from batch {crossing[0]} on.")
+        said.append(
+            f"At degree 4 the fat-tree of {float(settings['fat_tree']):g} × d × B wins from batch {crossing[0]} on."
+        )
     return tuple(said)
 
 
 ALL_TO_ALL = Card(
-    name="topoopt-all-to-all", title="Impact of all-to-all traffic", source="TopoOpt (NSDI 2023), section 5, Figure 12",
+    name="topoopt-all-to-all",
+    title="Impact of all-to-all traffic",
+    source="TopoOpt (NSDI 2023), section 5, Figure 12",
     shows="DLRM with 128 tables on 128 servers as the batch grows: at batch 128 and degree 4 TopoOpt equals the ideal switch "
-          "and a fat-tree of similar cost is 2.7 times slower; at batch 2048 TopoOpt is 1.1 times slower than the fat-tree, "
-          "and a larger degree mends it.",
+    "and a fat-tree of similar cost is 2.7 times slower; at batch 2048 TopoOpt is 1.1 times slower than the fat-tree, "
+    "and a larger degree mends it.",
     choices=(VARIANT, SHARE, SPEED, BYTES),
-    series={"fat_tree_d4": "Fat-tree over TopoOpt, degree 4", "fat_tree_d8": "Fat-tree over TopoOpt, degree 8",
-            "ideal_d4": "TopoOpt over ideal switch, degree 4", "ideal_d8": "TopoOpt over ideal switch, degree 8"},
-    row_count=2 * len(BATCHES) * len(DEGREES), play=_all_to_all)
+    series={
+        "fat_tree_d4": "Fat-tree over TopoOpt, degree 4",
+        "fat_tree_d8": "Fat-tree over TopoOpt, degree 8",
+        "ideal_d4": "TopoOpt over ideal switch, degree 4",
+        "ideal_d8": "TopoOpt over ideal switch, degree 8",
+    },
+    row_count=2 * len(BATCHES) * len(DEGREES),
+    play=_all_to_all,
+)

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from topox_core.fabrics.run import FabricOptions
 from topox_core.papers.calls import Call, answers
-from topox_core.papers.card import Answer, Card, Choice, OnRow, Row, Settings, counted_verdicts, drawn
+from topox_core.papers.card import (
+    Answer,
+    Card,
+    Choice,
+    OnRow,
+    Row,
+    Settings,
+    counted_verdicts,
+    drawn,
+)
 from topox_core.papers.topoopt_jobs import iteration_ms, network
 from topox_core.schedule.answer import Stop
 
@@ -14,20 +23,48 @@ SERIES = {"reactive": "Reactive over static", "provisioned": "Provisioned over s
 EQUAL = 0.05  # circuits that change and circuits that do not are called equal below this
 
 CHOICES = (
-    Choice("model", "Job", "What is trained on 16 servers.",
-           (("dlrm-16", "DLRM"), ("candle-16", "CANDLE Uno"), ("bert-16", "BERT"), ("vgg16-measured", "VGG16")), "dlrm-16"),
-    Choice("variant", "Static circuits", "How TopologyFinder lays out the fixed circuits.",
-           (("published", "as published"), ("released", "as released")), "published"))
+    Choice(
+        "model",
+        "Job",
+        "What is trained on 16 servers.",
+        (
+            ("dlrm-16", "DLRM"),
+            ("candle-16", "CANDLE Uno"),
+            ("bert-16", "BERT"),
+            ("vgg16-measured", "VGG16"),
+        ),
+        "dlrm-16",
+    ),
+    Choice(
+        "variant",
+        "Static circuits",
+        "How TopologyFinder lays out the fixed circuits.",
+        (("published", "as published"), ("released", "as released")),
+        "published",
+    ),
+)
 
 
 def _play(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
     lost: list[str] = []
     model = str(settings["model"])
     base = network(SERVERS, DEGREE, PORT_GBPS)
-    calls = [Call(("static", 0), iteration_ms, (model, base, "static", FabricOptions(topology_variant=str(settings["variant"]))))]
-    calls += [Call((fabric, delay), iteration_ms,
-                   (model, network(SERVERS, DEGREE, PORT_GBPS, delay / 1000), fabric, FabricOptions()))
-              for delay in DELAYS_US for fabric in SERIES]
+    calls = [
+        Call(
+            ("static", 0),
+            iteration_ms,
+            (model, base, "static", FabricOptions(topology_variant=str(settings["variant"]))),
+        )
+    ]
+    calls += [
+        Call(
+            (fabric, delay),
+            iteration_ms,
+            (model, network(SERVERS, DEGREE, PORT_GBPS, delay / 1000), fabric, FabricOptions()),
+        )
+        for delay in DELAYS_US
+        for fabric in SERIES
+    ]
     times: dict[tuple[str, int], float] = {}
     told: set[tuple[str, int]] = set()
     for key, time in answers(calls, stop, lost):
@@ -36,16 +73,38 @@ def _play(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
             for waiting in set(times) - told - {("static", 0)}:
                 told.add(waiting)
                 on_row(_row(waiting, times))
-    rows = [row for fabric in SERIES for row in
-            drawn([_row((fabric, delay), times) for delay in DELAYS_US if (fabric, delay) in told], rising=True, unsure=0.02)]
-    return Answer(CARD.name, settings, tuple(rows), _finding(times, model), remarks=_remarks(rows), lost=tuple(lost))
+    rows = [
+        row
+        for fabric in SERIES
+        for row in drawn(
+            [_row((fabric, delay), times) for delay in DELAYS_US if (fabric, delay) in told],
+            rising=True,
+            unsure=0.02,
+        )
+    ]
+    return Answer(
+        CARD.name,
+        settings,
+        tuple(rows),
+        _finding(times, model),
+        remarks=_remarks(rows),
+        lost=tuple(lost),
+    )
 
 
 def _row(key: tuple[str, int], times: dict[tuple[str, int], float]) -> Row:
     fabric, delay = key
-    return Row(fabric, f"{delay:,} µs", f"{SERVERS} servers, {DEGREE} × {PORT_GBPS:g} Gbit/s", None,
-               times[key] / times["static", 0], "", "trend", "No number is printed.",
-               data={"static_ms": times["static", 0], f"{fabric}_ms": times[key]})
+    return Row(
+        fabric,
+        f"{delay:,} µs",
+        f"{SERVERS} servers, {DEGREE} × {PORT_GBPS:g} Gbit/s",
+        None,
+        times[key] / times["static", 0],
+        "",
+        "trend",
+        "No number is printed.",
+        data={"static_ms": times["static", 0], f"{fabric}_ms": times[key]},
+    )
 
 
 def _finding(times: dict[tuple[str, int], float], model: str) -> str:
@@ -55,23 +114,38 @@ def _finding(times: dict[tuple[str, int], float], model: str) -> str:
     said = []
     for fabric, words in (("reactive", "on demand"), ("provisioned", "ahead of demand")):
         level = [delay for delay in DELAYS_US if times[fabric, delay] <= static * (1 + EQUAL)]
-        until = f"match fixed ones up to {max(level):,} µs" if level else "come within 5 % of fixed ones at none of these delays"
-        said.append(f"circuits changed {words} {until} and take {times[fabric, 10_000] / static:.1f}× at 10,000 µs")
+        until = (
+            f"match fixed ones up to {max(level):,} µs"
+            if level
+            else "come within 5 % of fixed ones at none of these delays"
+        )
+        said.append(
+            f"circuits changed {words} {until} and take {times[fabric, 10_000] / static:.1f}× at 10,000 µs"
+        )
     return f"On {model}, {'; '.join(said)}."
 
 
 def _remarks(rows: list[Row]) -> tuple[str, ...]:
     if not rows:
         return ()
-    return (f"{counted_verdicts(rows)}. The paper prints no numbers for this figure: it says that about a microsecond is "
-            "needed to match circuits fixed before the job.",
-            "The paper re-evaluates its circuits every 50 ms from the traffic of the last interval, and forwards what has no "
-            "circuit; here circuits are changed transfer by transfer and nothing is forwarded, so the lines are other "
-            "controllers under the same sweep.")
+    return (
+        f"{counted_verdicts(rows)}. The paper prints no numbers for this figure: it says that about a microsecond is "
+        "needed to match circuits fixed before the job.",
+        "The paper re-evaluates its circuits every 50 ms from the traffic of the last interval, and forwards what has no "
+        "circuit; here circuits are changed transfer by transfer and nothing is forwarded, so the lines are other "
+        "controllers under the same sweep.",
+    )
 
 
 CARD = Card(
-    name="topoopt-reconfiguration-latency", title="Reconfiguration latency", source="TopoOpt (NSDI 2023), section 5, Figure 17",
+    name="topoopt-reconfiguration-latency",
+    title="Reconfiguration latency",
+    source="TopoOpt (NSDI 2023), section 5, Figure 17",
     shows="Iteration time when circuits change during the iteration, at delays of 1 to 10,000 µs (degree 8, 100 Gbit/s), "
-          "against circuits fixed before the job.",
-    choices=CHOICES, series=SERIES, row_count=len(SERIES) * len(DELAYS_US), play=_play, logarithmic=True)
+    "against circuits fixed before the job.",
+    choices=CHOICES,
+    series=SERIES,
+    row_count=len(SERIES) * len(DELAYS_US),
+    play=_play,
+    logarithmic=True,
+)

@@ -9,7 +9,16 @@ import numpy as np
 
 from topox_core.fabrics.run import FabricOptions
 from topox_core.papers.calls import Call, answers
-from topox_core.papers.card import Answer, Card, Choice, OnRow, Row, Settings, counted_verdicts, judged
+from topox_core.papers.card import (
+    Answer,
+    Card,
+    Choice,
+    OnRow,
+    Row,
+    Settings,
+    counted_verdicts,
+    judged,
+)
 from topox_core.papers.dlrm_batches import SHARE, VARIANT
 from topox_core.papers.topoopt_jobs import iteration_ms, network, shared_iterations_ms
 from topox_core.schedule.answer import Stop
@@ -23,13 +32,30 @@ SERIES = {"average": "Average of the jobs", "tail": "Slowest jobs (99th percenti
 RIVALS = {"fat_tree": "Fat-tree of similar cost", "oversubscribed": "Oversubscribed fat-tree"}
 
 CHOICES = (
-    Choice("servers", "Servers", "Size of the cluster, 16 servers a job; the paper has 432.",
-           ((432, "432 (27 jobs)"), (128, "128 (8 jobs)"), (64, "64 (4 jobs)")), 432),
+    Choice(
+        "servers",
+        "Servers",
+        "Size of the cluster, 16 servers a job; the paper has 432.",
+        ((432, "432 (27 jobs)"), (128, "128 (8 jobs)"), (64, "64 (4 jobs)")),
+        432,
+    ),
     SHARE,
-    Choice("oversubscription", "Oversubscription", "Of the other fat-tree above racks of 16 servers, with d × B a server.",
-           ((2, "2 : 1"), (4, "4 : 1"), (8, "8 : 1")), 2),
+    Choice(
+        "oversubscription",
+        "Oversubscription",
+        "Of the other fat-tree above racks of 16 servers, with d × B a server.",
+        ((2, "2 : 1"), (4, "4 : 1"), (8, "8 : 1")),
+        2,
+    ),
     VARIANT,
-    Choice("seed", "Seed", "Of the draw of jobs and of their places.", tuple((i, str(i)) for i in range(5)), 0))
+    Choice(
+        "seed",
+        "Seed",
+        "Of the draw of jobs and of their places.",
+        tuple((i, str(i)) for i in range(5)),
+        0,
+    ),
+)
 
 
 def drawn_jobs(count: int, seed: int) -> tuple[str, ...]:
@@ -46,11 +72,24 @@ def _play(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
     random.Random(seed + 1).shuffle(scattered)
     cluster, shard = network(servers, DEGREE, PORT_GBPS), network(EACH, DEGREE, PORT_GBPS)
     nic = DEGREE * PORT_GBPS * float(settings["fat_tree"])
-    over = FabricOptions(oversubscription=float(settings["oversubscription"]), servers_per_rack=RACK)
-    calls = [Call(rival, shared_iterations_ms, (jobs, EACH, tuple(scattered), cluster, options))
-             for rival, options in (("oversubscribed", over), ("fat_tree", FabricOptions(equivalent_gbps=nic)))]
-    calls += [Call(model, iteration_ms, (model, shard, "static", FabricOptions(topology_variant=str(settings["variant"]))))
-              for model in sorted(set(jobs))]
+    over = FabricOptions(
+        oversubscription=float(settings["oversubscription"]), servers_per_rack=RACK
+    )
+    calls = [
+        Call(rival, shared_iterations_ms, (jobs, EACH, tuple(scattered), cluster, options))
+        for rival, options in (
+            ("oversubscribed", over),
+            ("fat_tree", FabricOptions(equivalent_gbps=nic)),
+        )
+    ]
+    calls += [
+        Call(
+            model,
+            iteration_ms,
+            (model, shard, "static", FabricOptions(topology_variant=str(settings["variant"]))),
+        )
+        for model in sorted(set(jobs))
+    ]
     known: dict[str, list[float]] = {}
     on_shard: dict[str, float] = {}
     for key, answer in answers(calls, stop, lost):
@@ -61,13 +100,27 @@ def _play(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
     rows: list[Row] = []
     if set(jobs) <= set(on_shard):
         ours = [on_shard[model] for model in jobs]
-        rows = [_row(series, rival, ours, known[rival], settings) for series in SERIES for rival in RIVALS if rival in known]
+        rows = [
+            _row(series, rival, ours, known[rival], settings)
+            for series in SERIES
+            for rival in RIVALS
+            if rival in known
+        ]
     for row in rows:
         on_row(row)
-    return Answer(CARD.name, settings, tuple(rows), _finding(rows), remarks=_remarks(rows, jobs), lost=tuple(lost))
+    return Answer(
+        CARD.name,
+        settings,
+        tuple(rows),
+        _finding(rows),
+        remarks=_remarks(rows, jobs),
+        lost=tuple(lost),
+    )
 
 
-def _row(series: str, rival: str, ours: Sequence[float], others: Sequence[float], settings: Settings) -> Row:
+def _row(
+    series: str, rival: str, ours: Sequence[float], others: Sequence[float], settings: Settings
+) -> Row:
     def measure(times: Sequence[float]) -> float:
         return float(np.mean(times) if series == "average" else np.percentile(times, TAIL))
 
@@ -76,19 +129,42 @@ def _row(series: str, rival: str, ours: Sequence[float], others: Sequence[float]
     about = f"{settings['servers']} servers, {len(ours)} jobs"
     if theirs is None:
         reason = "No number is printed for the tail; the paper says that it is like the average, TopoOpt ahead."
-        return Row(series, RIVALS[rival], about, None, value, "", "trend" if value > 1 else "differs", reason, data=data)
-    return Row(series, RIVALS[rival], about, theirs, value, "", judged(theirs, value), _reason(rival, theirs, value, settings),
-               data=data)
+        return Row(
+            series,
+            RIVALS[rival],
+            about,
+            None,
+            value,
+            "",
+            "trend" if value > 1 else "differs",
+            reason,
+            data=data,
+        )
+    return Row(
+        series,
+        RIVALS[rival],
+        about,
+        theirs,
+        value,
+        "",
+        judged(theirs, value),
+        _reason(rival, theirs, value, settings),
+        data=data,
+    )
 
 
 def _reason(rival: str, theirs: float, value: float, settings: Settings) -> str:
     if abs(value / theirs - 1) <= 0.1:
         return "The same within a tenth."
     if rival == "fat_tree":
-        return ("Jobs do not disturb one another on a fat-tree without oversubscription, so the factor is that of its NIC, "
-                f"{float(settings['fat_tree']):g} of d × B, on jobs that wait for the network only in part.")
-    return (f"Jobs meet above the racks at {settings['oversubscription']} : 1; the paper's factor hangs on its "
-            "oversubscription and on how jobs are placed, which are not printed.")
+        return (
+            "Jobs do not disturb one another on a fat-tree without oversubscription, so the factor is that of its NIC, "
+            f"{float(settings['fat_tree']):g} of d × B, on jobs that wait for the network only in part."
+        )
+    return (
+        f"Jobs meet above the racks at {settings['oversubscription']} : 1; the paper's factor hangs on its "
+        "oversubscription and on how jobs are placed, which are not printed."
+    )
 
 
 def _finding(rows: Sequence[Row]) -> str:
@@ -97,23 +173,33 @@ def _finding(rows: Sequence[Row]) -> str:
         return "Not all networks were computed."
     fat, over = RIVALS.values()
     average, tail = ({rival: value[series, rival] for rival in (fat, over)} for series in SERIES)
-    return (f"Against shards of fixed circuits the average iteration is {average[fat]:.2f}× on a fat-tree of similar cost and "
-            f"{average[over]:.2f}× on an oversubscribed one (printed: 1.7× and 1.15×); among the slowest jobs {tail[fat]:.2f}× "
-            f"and {tail[over]:.2f}×.")
+    return (
+        f"Against shards of fixed circuits the average iteration is {average[fat]:.2f}× on a fat-tree of similar cost and "
+        f"{average[over]:.2f}× on an oversubscribed one (printed: 1.7× and 1.15×); among the slowest jobs {tail[fat]:.2f}× "
+        f"and {tail[over]:.2f}×."
+    )
 
 
 def _remarks(rows: Sequence[Row], jobs: Sequence[str]) -> tuple[str, ...]:
     if not rows:
         return ()
     mix = ", ".join(f"{jobs.count(name)} × {name}" for name, _ in MIX if name in jobs)
-    return (f"{counted_verdicts(rows)}. Jobs of 16 servers each: {mix}.",
-            "All jobs start together and run one iteration; on the fat-trees their servers are scattered over the racks. A "
-            "shard of circuits belongs to one job, so there a job never waits for another.")
+    return (
+        f"{counted_verdicts(rows)}. Jobs of 16 servers each: {mix}.",
+        "All jobs start together and run one iteration; on the fat-trees their servers are scattered over the racks. A "
+        "shard of circuits belongs to one job, so there a job never waits for another.",
+    )
 
 
 CARD = Card(
-    name="topoopt-shared", title="Shared cluster, several jobs", source="TopoOpt (NSDI 2023), section 5, Figure 16",
+    name="topoopt-shared",
+    title="Shared cluster, several jobs",
+    source="TopoOpt (NSDI 2023), section 5, Figure 16",
     shows="432 servers of degree 8 at 100 Gbit/s shared by several jobs: with a shard of circuits for each job the average "
-          "iteration is 1.7 times faster than on a fat-tree of similar cost and 1.15 times faster than on an oversubscribed "
-          "one.",
-    choices=CHOICES, series=SERIES, row_count=len(SERIES) * len(RIVALS), play=_play)
+    "iteration is 1.7 times faster than on a fat-tree of similar cost and 1.15 times faster than on an oversubscribed "
+    "one.",
+    choices=CHOICES,
+    series=SERIES,
+    row_count=len(SERIES) * len(RIVALS),
+    play=_play,
+)

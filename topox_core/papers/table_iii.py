@@ -6,9 +6,26 @@ from collections.abc import Sequence
 from functools import partial
 
 from topox_core.papers.calls import Call, answers
-from topox_core.papers.card import TREND, Answer, Card, Choice, OnRow, Row, Settings, Verdict, judged
+from topox_core.papers.card import (
+    TREND,
+    Answer,
+    Card,
+    Choice,
+    OnRow,
+    Row,
+    Settings,
+    Verdict,
+    judged,
+)
 from topox_core.papers.table_iii_runs import TABLE, Known, Ours, Printed, ours, topoopt_ms
-from topox_core.papers.table_iii_words import SERIES, facts, finding, remarks, topoopt_reason, topox_reason
+from topox_core.papers.table_iii_words import (
+    SERIES,
+    facts,
+    finding,
+    remarks,
+    topoopt_reason,
+    topox_reason,
+)
 from topox_core.schedule.answer import Stop
 
 NAME = "topox-table3"
@@ -17,26 +34,79 @@ CLOSE_MS = 3.5
 
 VARIANTS = (("published", "as published"), ("released", "as released"))
 CHOICES = (
-    Choice("variant", "Static circuits", "How TopologyFinder lays out our static fabric.", VARIANTS, "published"),
-    Choice("topoopt_variant", "TopoOpt's circuits", "Which TopologyFinder the rebuilt TopoOpt column uses.", VARIANTS,
-           "released"),
-    Choice("links", "TopoOpt's links", "Booked first come, first served as its simulator does, or shared max-min fairly.",
-           (("booked", "booked in turn"), ("shared", "shared fairly")), "booked"),
-    Choice("topoopt_bytes", "TopoOpt's embedding element", "Bytes of an embedding element on the network in the TopoOpt column.",
-           ((4, "4 bytes"), (8, "8 bytes")), 4),
-    Choice("bytes", "Embedding element", "Bytes of an embedding element on the network in our fabrics; FlexNet released 8.",
-           ((8, "8 bytes"), (4, "4 bytes")), 8),
-    Choice("model", "Scheduled model", "Circuits that stay on one switch, drawn afresh each slot, or the equations as printed.",
-           (("continuous", "continuous circuits"), ("per-slot", "circuits per slot"), ("printed", "as printed")), "continuous"),
-    Choice("slot_ms", "Slot", "Length of a slot; section V has 1 ms.",
-           ((1.0, "1 ms"), (0.5, "0.5 ms"), (0.25, "0.25 ms"), (0.1, "0.1 ms")), 1.0),
-    Choice("rings", "Rings of a planned all-reduce", "Rings that the scheduled fabric splits an all-reduce over.",
-           ((1, "1"), (2, "2"), ("degree", "one a port")), 1),
-    Choice("seed", "Seed", "Of the ties in the released routing.", tuple((i, str(i)) for i in range(5)), 0),
+    Choice(
+        "variant",
+        "Static circuits",
+        "How TopologyFinder lays out our static fabric.",
+        VARIANTS,
+        "published",
+    ),
+    Choice(
+        "topoopt_variant",
+        "TopoOpt's circuits",
+        "Which TopologyFinder the rebuilt TopoOpt column uses.",
+        VARIANTS,
+        "released",
+    ),
+    Choice(
+        "links",
+        "TopoOpt's links",
+        "Booked first come, first served as its simulator does, or shared max-min fairly.",
+        (("booked", "booked in turn"), ("shared", "shared fairly")),
+        "booked",
+    ),
+    Choice(
+        "topoopt_bytes",
+        "TopoOpt's embedding element",
+        "Bytes of an embedding element on the network in the TopoOpt column.",
+        ((4, "4 bytes"), (8, "8 bytes")),
+        4,
+    ),
+    Choice(
+        "bytes",
+        "Embedding element",
+        "Bytes of an embedding element on the network in our fabrics; FlexNet released 8.",
+        ((8, "8 bytes"), (4, "4 bytes")),
+        8,
+    ),
+    Choice(
+        "model",
+        "Scheduled model",
+        "Circuits that stay on one switch, drawn afresh each slot, or the equations as printed.",
+        (
+            ("continuous", "continuous circuits"),
+            ("per-slot", "circuits per slot"),
+            ("printed", "as printed"),
+        ),
+        "continuous",
+    ),
+    Choice(
+        "slot_ms",
+        "Slot",
+        "Length of a slot; section V has 1 ms.",
+        ((1.0, "1 ms"), (0.5, "0.5 ms"), (0.25, "0.25 ms"), (0.1, "0.1 ms")),
+        1.0,
+    ),
+    Choice(
+        "rings",
+        "Rings of a planned all-reduce",
+        "Rings that the scheduled fabric splits an all-reduce over.",
+        ((1, "1"), (2, "2"), ("degree", "one a port")),
+        1,
+    ),
+    Choice(
+        "seed",
+        "Seed",
+        "Of the ties in the released routing.",
+        tuple((i, str(i)) for i in range(5)),
+        0,
+    ),
 )
 
 
-def _play(settings: Settings, stop: Stop, on_row: OnRow, table: Sequence[Printed] = TABLE) -> Answer:
+def _play(
+    settings: Settings, stop: Stop, on_row: OnRow, table: Sequence[Printed] = TABLE
+) -> Answer:
     lost: list[str] = []
     topoopt: dict[int, float] = {}
     sides: dict[tuple[int, str], Ours] = {}
@@ -56,15 +126,26 @@ def _play(settings: Settings, stop: Stop, on_row: OnRow, table: Sequence[Printed
     known.sort(key=lambda one: one.printed.number)
     order = list(SERIES)
     rows.sort(key=lambda row: (int(row.item), order.index(row.series)))
-    return Answer(NAME, settings, tuple(rows), finding(known), facts(known), remarks(known, rows, settings), tuple(lost))
+    return Answer(
+        NAME,
+        settings,
+        tuple(rows),
+        finding(known),
+        facts(known),
+        remarks(known, rows, settings),
+        tuple(lost),
+    )
 
 
 def _calls(table: Sequence[Printed], settings: Settings) -> list[Call]:
     """Return three calls a row, those of large clusters first."""
     calls = []
     for row in sorted(table, key=lambda row: (-row.servers, -row.degree, row.number)):
-        calls += [Call((row.number, "on"), ours, (row, True, settings)), Call((row.number, "off"), ours, (row, False, settings)),
-                  Call((row.number, "topoopt"), topoopt_ms, (row, settings))]
+        calls += [
+            Call((row.number, "on"), ours, (row, True, settings)),
+            Call((row.number, "off"), ours, (row, False, settings)),
+            Call((row.number, "topoopt"), topoopt_ms, (row, settings)),
+        ]
     return calls
 
 
@@ -72,17 +153,39 @@ def _rows(one: Known) -> list[Row]:
     printed = one.printed
     make = partial(Row, item=str(printed.number), about=printed.about, unit="ms")
     verdict = judged(printed.topoopt_ms, one.topoopt_ms)
-    rows = [make(series="topoopt", theirs=printed.topoopt_ms, ours=one.topoopt_ms, verdict=verdict,
-                 reason=topoopt_reason(one, verdict), bound=None, data={"static_ms": one.on.static_ms})]
+    rows = [
+        make(
+            series="topoopt",
+            theirs=printed.topoopt_ms,
+            ours=one.topoopt_ms,
+            verdict=verdict,
+            reason=topoopt_reason(one, verdict),
+            bound=None,
+            data={"static_ms": one.on.static_ms},
+        )
+    ]
     for mode, side in (("off", one.off), ("on", one.on)):
         time = one.reported_ms(mode)
         verdict = _verdict(printed.topox_ms, time)
-        rows.append(make(
-            series=mode, theirs=printed.topox_ms, ours=time, verdict=verdict, reason=topox_reason(one, mode, verdict),
-            bound=side.bound_ms, data={
-                "static_ms": side.static_ms, "scheduled_ms": side.scheduled_ms, "plan_bound_ms": side.plan_bound_ms,
-                "falls_back": float(one.falls_back(mode)), "speed_up": one.speed_up(mode),
-                "their_speed_up": printed.topoopt_ms / printed.topox_ms, "most_speed_up": side.static_ms / side.bound_ms}))
+        rows.append(
+            make(
+                series=mode,
+                theirs=printed.topox_ms,
+                ours=time,
+                verdict=verdict,
+                reason=topox_reason(one, mode, verdict),
+                bound=side.bound_ms,
+                data={
+                    "static_ms": side.static_ms,
+                    "scheduled_ms": side.scheduled_ms,
+                    "plan_bound_ms": side.plan_bound_ms,
+                    "falls_back": float(one.falls_back(mode)),
+                    "speed_up": one.speed_up(mode),
+                    "their_speed_up": printed.topoopt_ms / printed.topox_ms,
+                    "most_speed_up": side.static_ms / side.bound_ms,
+                },
+            )
+        )
     return rows
 
 
@@ -94,7 +197,14 @@ def _verdict(theirs: float, time: float) -> Verdict:
 
 
 CARD = Card(
-    name=NAME, title="TOPO-X against TopoOpt on DLRM", source="TOPO-X, section V, Table III",
+    name=NAME,
+    title="TOPO-X against TopoOpt on DLRM",
+    source="TOPO-X, section V, Table III",
     shows="Iteration times of two DLRM configurations on 14 networks. The printed speed-up of circuits that change inside the "
-          "iteration is up to 6.08×, with the all-reduce on TopoOpt's network and, as its times imply, off TOPO-X's.",
-    choices=CHOICES, series=SERIES, row_count=3 * len(TABLE), play=_play, logarithmic=True)
+    "iteration is up to 6.08×, with the all-reduce on TopoOpt's network and, as its times imply, off TOPO-X's.",
+    choices=CHOICES,
+    series=SERIES,
+    row_count=3 * len(TABLE),
+    play=_play,
+    logarithmic=True,
+)

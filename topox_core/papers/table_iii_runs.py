@@ -44,16 +44,34 @@ class Printed:
     @property
     def cluster(self) -> Cluster:
         """The cluster: one port of every server on each switch, slots of 1 ms (section V), full duplex."""
-        return Cluster(servers=self.servers, ports_per_server=self.degree, switches=self.degree, ports_per_switch=self.servers,
-                       port_gbps=self.port_gbps)
+        return Cluster(
+            servers=self.servers,
+            ports_per_server=self.degree,
+            switches=self.degree,
+            ports_per_switch=self.servers,
+            port_gbps=self.port_gbps,
+        )
 
 
-TABLE = tuple(Printed(*row) for row in (
-    (1, 128, 4, 40.0, 303.020, 150.864), (2, 128, 6, 40.0, 177.487, 108.617), (3, 128, 4, 100.0, 126.908, 66.093),
-    (4, 128, 6, 100.0, 75.131, 52.533), (5, 16, 4, 10.0, 195.958, 32.226), (6, 16, 4, 25.0, 89.299, 23.278),
-    (7, 16, 4, 40.0, 61.517, 21.236), (8, 16, 4, 100.0, 27.974, 20.227), (9, 16, 4, 200.0, 16.623, 16.623),
-    (10, 16, 8, 10.0, 83.417, 23.226), (11, 16, 8, 25.0, 37.610, 18.796), (12, 16, 8, 40.0, 24.504, 18.364),
-    (13, 16, 8, 100.0, 15.832, 15.832), (14, 16, 8, 200.0, 14.667, 14.667)))
+TABLE = tuple(
+    Printed(*row)
+    for row in (
+        (1, 128, 4, 40.0, 303.020, 150.864),
+        (2, 128, 6, 40.0, 177.487, 108.617),
+        (3, 128, 4, 100.0, 126.908, 66.093),
+        (4, 128, 6, 100.0, 75.131, 52.533),
+        (5, 16, 4, 10.0, 195.958, 32.226),
+        (6, 16, 4, 25.0, 89.299, 23.278),
+        (7, 16, 4, 40.0, 61.517, 21.236),
+        (8, 16, 4, 100.0, 27.974, 20.227),
+        (9, 16, 4, 200.0, 16.623, 16.623),
+        (10, 16, 8, 10.0, 83.417, 23.226),
+        (11, 16, 8, 25.0, 37.610, 18.796),
+        (12, 16, 8, 40.0, 24.504, 18.364),
+        (13, 16, 8, 100.0, 15.832, 15.832),
+        (14, 16, 8, 200.0, 14.667, 14.667),
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -63,9 +81,11 @@ class Ours:
     Attributes
     ----------
     static_ms, scheduled_ms
-        Circuits fixed by TopologyFinder and shared max-min fairly; circuits planned with the transfers.
+        Circuits fixed by TopologyFinder and shared max-min fairly; circuits planned with the
+        transfers.
     bound_ms, bound_by
-        What nothing on these ports can beat: d_S * B out of and into every server, devices one task at a time.
+        What nothing on these ports can beat: d_S * B out of and into every server, devices one task
+        at a time.
     plan_bound_ms
         What no plan on these slots can beat.
     """
@@ -93,10 +113,12 @@ class Known:
     def reported_ms(self, mode: str) -> float:
         """Return what the paper would report: the plan, or the static fabric where that is faster.
 
-        With the all-reduce off the network the static side is the TopoOpt column, which carries it: so the paper compares.
-        With it on, the static side is our own, on the same graph and clock.
+        With the all-reduce off the network the static side is the TopoOpt column, which carries it:
+        so the paper compares. With it on, the static side is our own, on the same graph and clock.
         """
-        return min(self.static_ms(mode), self.off.scheduled_ms if mode == "off" else self.on.scheduled_ms)
+        return min(
+            self.static_ms(mode), self.off.scheduled_ms if mode == "off" else self.on.scheduled_ms
+        )
 
     def static_ms(self, mode: str) -> float:
         """Return the static side of the comparison in a mode."""
@@ -122,9 +144,14 @@ def _graph(configuration: int, element_bytes: int) -> TaskGraph:
 
 
 @lru_cache(maxsize=4)
-def lowered(configuration: int, element_bytes: int, on_network: bool, rings: int = 1) -> TransferGraph:
+def lowered(
+    configuration: int, element_bytes: int, on_network: bool, rings: int = 1
+) -> TransferGraph:
     """Return a row of Table II as transfers."""
-    return lower(_graph(configuration, element_bytes), Lowering(rings=rings, all_reduce_on_network=on_network))
+    return lower(
+        _graph(configuration, element_bytes),
+        Lowering(rings=rings, all_reduce_on_network=on_network),
+    )
 
 
 def topoopt_ms(row: Printed, switches: Switches) -> float:
@@ -133,27 +160,48 @@ def topoopt_ms(row: Printed, switches: Switches) -> float:
     variant = str(switches["topoopt_variant"])
     if switches["links"] == "shared":
         options = FabricOptions(topology_variant=variant)
-        return run_one("static", graph, cluster, _settings(switches, Lowering()), options).iteration_ms
-    found = find_layout(demand_of(graph, cluster.servers), cluster.ports_per_server, variant, seed=int(switches["seed"]))
+        return run_one(
+            "static", graph, cluster, _settings(switches, Lowering()), options
+        ).iteration_ms
+    found = find_layout(
+        demand_of(graph, cluster.servers),
+        cluster.ports_per_server,
+        variant,
+        seed=int(switches["seed"]),
+    )
     return booked_iteration_ms(on_rings(graph, found), cluster, found.layout)
 
 
 def ours(row: Printed, on_network: bool, switches: Switches) -> Ours:
     """Return our static and scheduled fabrics on a row, and the bounds."""
-    bytes_, rings = int(switches["bytes"]), row.degree if switches["rings"] == "degree" else int(switches["rings"])
+    bytes_, rings = (
+        int(switches["bytes"]),
+        row.degree if switches["rings"] == "degree" else int(switches["rings"]),
+    )
     graph = lowered(row.configuration, bytes_, on_network)
     settings = _settings(switches, graph.lowering)
     cluster = row.cluster
-    static = run_one("static", graph, cluster, settings, FabricOptions(topology_variant=str(switches["variant"])))
+    static = run_one(
+        "static", graph, cluster, settings, FabricOptions(topology_variant=str(switches["variant"]))
+    )
     ideal = run_one("ideal", graph, cluster, settings, FabricOptions())
     planned = lowered(row.configuration, bytes_, on_network, rings) if on_network else graph
     slotted = cluster.changed(slot_ms=float(switches["slot_ms"]))
-    plan = run_one("scheduled", planned, slotted, _settings(switches, planned.lowering), FabricOptions())
-    return Ours(static.iteration_ms, plan.iteration_ms, ideal.bound_ms, ideal.bound_by, plan.bound_ms)
+    plan = run_one(
+        "scheduled", planned, slotted, _settings(switches, planned.lowering), FabricOptions()
+    )
+    return Ours(
+        static.iteration_ms, plan.iteration_ms, ideal.bound_ms, ideal.bound_by, plan.bound_ms
+    )
 
 
 def _settings(switches: Switches, lowering: Lowering) -> Settings:
     seed, model = int(switches["seed"]), switches["model"]
     if model == "printed":
         return Settings.of("paper", engine="list", lowering=lowering, seed=seed)
-    return Settings.of(circuits="per-slot" if model == "per-slot" else "continuous", engine="list", lowering=lowering, seed=seed)
+    return Settings.of(
+        circuits="per-slot" if model == "per-slot" else "continuous",
+        engine="list",
+        lowering=lowering,
+        seed=seed,
+    )

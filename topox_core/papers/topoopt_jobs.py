@@ -35,16 +35,27 @@ PLANNER = Settings.of(engine="list")
 def dlrm_of_batch(batch: int, element_bytes: int, servers: int) -> OperatorGraph:
     """Return the DLRM of TopoOpt's figures 12 and 13: 128 tables, ``batch`` samples a GPU, 4 GPUs a server.
 
-    Sizes: tables of 10^7 x 128, 7 bottom layers of 2048, 16 top layers of 4096. With 8 bytes an element, as
-    FlexNet counts them, and 2048 samples a GPU its all-to-all moves 0.79 of its all-reduce (the paper: 80 %).
+    Sizes: tables of 10^7 x 128, 7 bottom layers of 2048, 16 top layers of 4096. With 8 bytes an
+    element, as FlexNet counts them, and 2048 samples a GPU its all-to-all moves 0.79 of its
+    all-reduce (the paper: 80 %).
     """
-    plan = Blueprint("dlrm-batch", f"DLRM, 128 tables, batch {batch}", "sizes: TopoOpt's scripts (NSDI 2023); A100 times "
-                                                                       "published with TopoOpt where there are any, else a "
-                                                                       "roofline", servers, 4 * batch, A100, "dlrm128")
+    plan = Blueprint(
+        "dlrm-batch",
+        f"DLRM, 128 tables, batch {batch}",
+        "sizes: TopoOpt's scripts (NSDI 2023); A100 times "
+        "published with TopoOpt where there are any, else a "
+        "roofline",
+        servers,
+        4 * batch,
+        A100,
+        "dlrm128",
+    )
     below: tuple[str, ...] = ()
     for i in range(7):
         below = (plan.dense(f"bottom{i}", BOTTOM, BOTTOM, below),)
-    lookups = tuple(plan.embedding(f"table{i}", ROWS, DIMENSION, BAG, element_bytes) for i in range(TABLES))
+    lookups = tuple(
+        plan.embedding(f"table{i}", ROWS, DIMENSION, BAG, element_bytes) for i in range(TABLES)
+    )
     width = BOTTOM + TABLES * DIMENSION
     below = (plan.moving("concat", "concat", width, width, below + lookups),)
     for i, (inputs, outputs) in enumerate([(width, TOP), *[(TOP, TOP)] * 14, (TOP, 1)]):
@@ -74,8 +85,14 @@ def lowered(model: str, servers: int) -> TransferGraph:
 
 def network(servers: int, degree: int, port_gbps: float, delay_ms: float = 0.0) -> Cluster:
     """Return a cluster with one port of every server on each of ``degree`` switches."""
-    return Cluster(servers=servers, ports_per_server=degree, switches=degree, ports_per_switch=servers, port_gbps=port_gbps,
-                   reconfiguration_ms=delay_ms)
+    return Cluster(
+        servers=servers,
+        ports_per_server=degree,
+        switches=degree,
+        ports_per_switch=servers,
+        port_gbps=port_gbps,
+        reconfiguration_ms=delay_ms,
+    )
 
 
 def iteration_ms(model: str, cluster: Cluster, fabric: str, options: FabricOptions) -> float:
@@ -91,9 +108,14 @@ def bandwidth_tax(model: str, servers: int, degree: int, variant: str) -> tuple[
     moved = on_rings(graph, found)
     sent = np.zeros((servers, servers))
     transfers = moved.kind == TRANSFER
-    np.add.at(sent, (moved.source[transfers], moved.destination[transfers]), moved.size_bytes[transfers])
-    hops = sum(size * sum(len(route) - 1 for route in routes) / len(routes)
-               for (a, b), routes in found.layout.routes.items() if (size := float(sent[a, b])))
+    np.add.at(
+        sent, (moved.source[transfers], moved.destination[transfers]), moved.size_bytes[transfers]
+    )
+    hops = sum(
+        size * sum(len(route) - 1 for route in routes) / len(routes)
+        for (a, b), routes in found.layout.routes.items()
+        if (size := float(sent[a, b]))
+    )
     return hops / float(sent.sum()), demand.model_parallel_bytes / demand.all_reduce_bytes
 
 
@@ -101,7 +123,7 @@ def placed_jobs(models: tuple[str, ...], each: int, places: tuple[int, ...]) -> 
     """Return several jobs as one graph; place k of ``places`` is the server that stands for server k of job after job."""
     tasks: list[Task] = []
     for number, model in enumerate(models):
-        at = places[number * each:(number + 1) * each]
+        at = places[number * each : (number + 1) * each]
         tasks += [_placed(task, number, at) for task in job(model, each).tasks]
     return validated("shared cluster", tasks, "jobs")
 
@@ -109,15 +131,24 @@ def placed_jobs(models: tuple[str, ...], each: int, places: tuple[int, ...]) -> 
 def _placed(task: Task, number: int, at: tuple[int, ...]) -> Task:
     """Return a task of job ``number`` on the servers that it was given."""
     return replace(
-        task, id=f"{number}:{task.id}", dependencies=tuple(f"{number}:{d}" for d in task.dependencies),
-        server=None if task.server is None else at[task.server], source=None if task.source is None else at[task.source],
+        task,
+        id=f"{number}:{task.id}",
+        dependencies=tuple(f"{number}:{d}" for d in task.dependencies),
+        server=None if task.server is None else at[task.server],
+        source=None if task.source is None else at[task.source],
         destination=None if task.destination is None else at[task.destination],
         members=None if task.members is None else tuple(at[m] for m in task.members),
-        group=None if task.group is None else f"{number}:{task.group}")
+        group=None if task.group is None else f"{number}:{task.group}",
+    )
 
 
-def shared_iterations_ms(models: tuple[str, ...], each: int, places: tuple[int, ...], cluster: Cluster,
-                         options: FabricOptions) -> list[float]:
+def shared_iterations_ms(
+    models: tuple[str, ...],
+    each: int,
+    places: tuple[int, ...],
+    cluster: Cluster,
+    options: FabricOptions,
+) -> list[float]:
     """Return every job's iteration time when all start together on one fat-tree."""
     tasks = placed_jobs(models, each, places)
     run = run_one("fat_tree", lower(tasks, Lowering()), cluster, PLANNER, options)

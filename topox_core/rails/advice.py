@@ -29,7 +29,11 @@ class Practice:
         """The range of GPUs in words."""
         if self.up_to is None:
             return f"more than {self.more_than:,}"
-        return f"up to {self.up_to:,}" if not self.more_than else f"more than {self.more_than:,}, up to {self.up_to:,}"
+        return (
+            f"up to {self.up_to:,}"
+            if not self.more_than
+            else f"more than {self.more_than:,}, up to {self.up_to:,}"
+        )
 
 
 @dataclass(frozen=True)
@@ -53,18 +57,62 @@ TABLE_1 = (
     Practice("large", 1024, None, ("TP, DP & PP",)),
 )
 TABLE_2 = (
-    Parallelism("dp", "DP", "batch", "batch", "backward", "AllReduce", "per layer or per model", True),
-    Parallelism("fsdp", "FSDP", "batch, parameters", "batch", "forward AllGather, backward ReduceScatter",
-                "AllGather, ReduceScatter", "per layer or per model", True),
-    Parallelism("tp", "TP", "parameters, gradients, optimizer", "parameters", "forward and backward", "AllReduce",
-                "per operator", False),
-    Parallelism("tp_sp", "TP & SP", "parameters, gradients, optimizer, activations", "parameters, activations",
-                "forward and backward", "AllGather, ReduceScatter", "per operator", False),
-    Parallelism("cp", "CP", "keys and values, sequence", "sequence", "forward AllGather, backward ReduceScatter",
-                "AllGather, ReduceScatter", "per layer", True),
-    Parallelism("pp", "PP", "parameters, gradients, optimizer, activations", "parameters", "forward and backward", "Send/Recv",
-                "per microbatch", True),
-    Parallelism("ep", "EP", "experts", "experts", "forward and backward", "AllToAll", "per layer", True),
+    Parallelism(
+        "dp", "DP", "batch", "batch", "backward", "AllReduce", "per layer or per model", True
+    ),
+    Parallelism(
+        "fsdp",
+        "FSDP",
+        "batch, parameters",
+        "batch",
+        "forward AllGather, backward ReduceScatter",
+        "AllGather, ReduceScatter",
+        "per layer or per model",
+        True,
+    ),
+    Parallelism(
+        "tp",
+        "TP",
+        "parameters, gradients, optimizer",
+        "parameters",
+        "forward and backward",
+        "AllReduce",
+        "per operator",
+        False,
+    ),
+    Parallelism(
+        "tp_sp",
+        "TP & SP",
+        "parameters, gradients, optimizer, activations",
+        "parameters, activations",
+        "forward and backward",
+        "AllGather, ReduceScatter",
+        "per operator",
+        False,
+    ),
+    Parallelism(
+        "cp",
+        "CP",
+        "keys and values, sequence",
+        "sequence",
+        "forward AllGather, backward ReduceScatter",
+        "AllGather, ReduceScatter",
+        "per layer",
+        True,
+    ),
+    Parallelism(
+        "pp",
+        "PP",
+        "parameters, gradients, optimizer, activations",
+        "parameters",
+        "forward and backward",
+        "Send/Recv",
+        "per microbatch",
+        True,
+    ),
+    Parallelism(
+        "ep", "EP", "experts", "experts", "forward and backward", "AllToAll", "per layer", True
+    ),
 )
 
 
@@ -106,16 +154,36 @@ def advise(parameters: float, gpus: int) -> Advice:
     InputError
         If a number is not above 0.
     """
-    if isinstance(parameters, bool) or not isinstance(parameters, int | float) or not 0 < parameters < math.inf:
-        raise InputError(f"must be a number above 0 (got {shown(parameters)})", file="settings", field="parameters")
+    if (
+        isinstance(parameters, bool)
+        or not isinstance(parameters, int | float)
+        or not 0 < parameters < math.inf
+    ):
+        raise InputError(
+            f"must be a number above 0 (got {shown(parameters)})",
+            file="settings",
+            field="parameters",
+        )
     if isinstance(gpus, bool) or not isinstance(gpus, int) or gpus < 1:
-        raise InputError(f"must be a whole number of at least 1 (got {shown(gpus)})", file="settings", field="gpus")
+        raise InputError(
+            f"must be a whole number of at least 1 (got {shown(gpus)})",
+            file="settings",
+            field="gpus",
+        )
     model = "small" if parameters < LARGE else "large"
     for row in TABLE_1:
         if row.model == model and row.more_than < gpus <= (row.up_to or math.inf):
-            return Advice(model, parameters, gpus, row, f"a {model} model on {row.gpus} GPUs: {' or '.join(row.strategies)}")
+            return Advice(
+                model,
+                parameters,
+                gpus,
+                row,
+                f"a {model} model on {row.gpus} GPUs: {' or '.join(row.strategies)}",
+            )
     other = "more than 8" if model == "small" else "8 or fewer"
-    return Advice(model, parameters, gpus, None, f"the table has no row for a {model} model on {other} GPUs")
+    return Advice(
+        model, parameters, gpus, None, f"the table has no row for a {model} model on {other} GPUs"
+    )
 
 
 def communications(preset: Preset, stage: int = 0) -> tuple[Communication, ...]:
@@ -127,16 +195,26 @@ def communications(preset: Preset, stage: int = 0) -> tuple[Communication, ...]:
         If there is no such stage.
     """
     rows = {row.key: row for row in TABLE_2}
-    return tuple(Communication(rows[one.parallelism], one, one.wire_bytes * one.times) for one in byte_classes(preset, stage))
+    return tuple(
+        Communication(rows[one.parallelism], one, one.wire_bytes * one.times)
+        for one in byte_classes(preset, stage)
+    )
 
 
 def rail_parallelisms(preset: Preset) -> dict[str, int]:
     """Return the parallelisms that use the rail, each with the ranks of its largest group."""
-    degrees = {"fsdp" if preset.fsdp else "dp": preset.replicas, "pp": preset.pipeline, "cp": preset.context, "ep": preset.expert}
+    degrees = {
+        "fsdp" if preset.fsdp else "dp": preset.replicas,
+        "pp": preset.pipeline,
+        "cp": preset.context,
+        "ep": preset.expert,
+    }
     return {key: degree for key, degree in degrees.items() if degree > 1}
 
 
-def constraints(preset: Preset, nic_ports: int = 2, latency_us: float = 10.0) -> tuple[Constraint, ...]:
+def constraints(
+    preset: Preset, nic_ports: int = 2, latency_us: float = 10.0
+) -> tuple[Constraint, ...]:
     """Say which of the constraints C1 (rings only), C2 (few parallelisms) and C3 (a split NIC) bite.
 
     Parameters
@@ -152,31 +230,59 @@ def constraints(preset: Preset, nic_ports: int = 2, latency_us: float = 10.0) ->
         If the ports or the latency are out of range.
     """
     if isinstance(nic_ports, bool) or not isinstance(nic_ports, int) or nic_ports < 1:
-        raise InputError(f"must be a whole number of at least 1 (got {shown(nic_ports)})", file="settings", field="nic_ports")
+        raise InputError(
+            f"must be a whole number of at least 1 (got {shown(nic_ports)})",
+            file="settings",
+            field="nic_ports",
+        )
     if not 0 <= latency_us < math.inf:
-        raise InputError(f"must be a number of at least 0 (got {shown(latency_us)})", file="settings", field="latency_us")
+        raise InputError(
+            f"must be a number of at least 0 (got {shown(latency_us)})",
+            file="settings",
+            field="latency_us",
+        )
     used = rail_parallelisms(preset)
-    return _rings_only(preset, used, latency_us), _dimensions(used, nic_ports), _fragments(used, nic_ports)
+    return (
+        _rings_only(preset, used, latency_us),
+        _dimensions(used, nic_ports),
+        _fragments(used, nic_ports),
+    )
 
 
 def _rings_only(preset: Preset, used: dict[str, int], latency_us: float) -> Constraint:
     title = "only rings: no trees, no recursive doubling, no all-to-all"
     if "ep" in used:
-        return Constraint("C1", title, True, f"expert parallelism exchanges all to all among {used['ep']} ranks, which a ring "
-                          "can only forward from neighbour to neighbour")
+        return Constraint(
+            "C1",
+            title,
+            True,
+            f"expert parallelism exchanges all to all among {used['ep']} ranks, which a ring "
+            "can only forward from neighbour to neighbour",
+        )
     rings = {key: n for key, n in used.items() if key != "pp"}
     if not rings:
         return Constraint("C1", title, False, "nothing but pairs communicates on the rail")
-    # The shortest call waits longest for its steps, so the collective with the smallest tensors decides; scalars apart.
-    calls = [one for one in byte_classes(preset) if one.parallelism in rings and one.operation != "send" and one.size_bytes > 1e3]
-    tightest = min(calls, key=lambda one: one.wire_bytes / one.calls / max(1, rings[one.parallelism] - 1))
+    # The shortest call waits longest for its steps, so the collective with the smallest tensors
+    # decides; scalars apart.
+    calls = [
+        one
+        for one in byte_classes(preset)
+        if one.parallelism in rings and one.operation != "send" and one.size_bytes > 1e3
+    ]
+    tightest = min(
+        calls, key=lambda one: one.wire_bytes / one.calls / max(1, rings[one.parallelism] - 1)
+    )
     n = rings[tightest.parallelism]
     wait_ms, tree_ms = (n - 1) * latency_us / 1e3, math.ceil(math.log2(n)) * latency_us / 1e3
     move_ms = tightest.wire_bytes / tightest.calls * 8 / (preset.nic_gbps * 1e6)
     share = (wait_ms - tree_ms) / (move_ms + wait_ms)
-    return Constraint("C1", title, share > LATENCY_SHARE,
-                      f"{tightest.parallelism.upper()}: a ring of {n} takes {_steps(n - 1)} ({wait_ms:.3g} ms) where a tree "
-                      f"takes {math.ceil(math.log2(n))} ({tree_ms:.3g} ms); moving the bytes of a call takes {move_ms:.3g} ms")
+    return Constraint(
+        "C1",
+        title,
+        share > LATENCY_SHARE,
+        f"{tightest.parallelism.upper()}: a ring of {n} takes {_steps(n - 1)} ({wait_ms:.3g} ms) where a tree "
+        f"takes {math.ceil(math.log2(n))} ({tree_ms:.3g} ms); moving the bytes of a call takes {move_ms:.3g} ms",
+    )
 
 
 def _steps(count: int) -> str:
@@ -187,9 +293,13 @@ def _dimensions(used: dict[str, int], nic_ports: int) -> Constraint:
     # Two neighbours each, as the paper counts its degree of 6 for three parallelisms.
     degree = 2 * len(used)
     words = " and ".join(key.upper() for key in used) or "nothing"
-    return Constraint("C2", "few parallelisms: each needs circuits of its own, unless they are switched between them",
-                      degree > nic_ports, f"{words} on the rail: {degree} neighbours at once; the NIC has {nic_ports} "
-                      f"{'port' if nic_ports == 1 else 'ports'}")
+    return Constraint(
+        "C2",
+        "few parallelisms: each needs circuits of its own, unless they are switched between them",
+        degree > nic_ports,
+        f"{words} on the rail: {degree} neighbours at once; the NIC has {nic_ports} "
+        f"{'port' if nic_ports == 1 else 'ports'}",
+    )
 
 
 def _fragments(used: dict[str, int], nic_ports: int) -> Constraint:
@@ -198,5 +308,12 @@ def _fragments(used: dict[str, int], nic_ports: int) -> Constraint:
         return Constraint("C3", title, False, "one parallelism has the NIC to itself")
     share = max(nic_ports // len(used), 0) / nic_ports
     if not share:
-        return Constraint("C3", title, True, f"{len(used)} parallelisms cannot share {nic_ports} ports at all")
-    return Constraint("C3", title, True, f"dealt evenly, each of {len(used)} parallelisms has {share:.0%} of the NIC")
+        return Constraint(
+            "C3", title, True, f"{len(used)} parallelisms cannot share {nic_ports} ports at all"
+        )
+    return Constraint(
+        "C3",
+        title,
+        True,
+        f"dealt evenly, each of {len(used)} parallelisms has {share:.0%} of the NIC",
+    )

@@ -6,7 +6,16 @@ from dataclasses import dataclass
 
 from topox_core.errors import InputError
 from topox_core.rails.chunks import Unit, chunk_layers, chunk_units
-from topox_core.rails.iteration import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, COMPUTE, KINDS, REDUCE_SCATTER, SEND, RailIteration
+from topox_core.rails.iteration import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    COMPUTE,
+    KINDS,
+    REDUCE_SCATTER,
+    SEND,
+    RailIteration,
+)
 from topox_core.rails.passes import program
 from topox_core.rails.presets import Preset
 from topox_core.strategy.plan_memory import GRADIENT_BYTES, WEIGHT_BYTES
@@ -26,12 +35,14 @@ class ByteClass:
     when
         Which passes it belongs to.
     calls, size_bytes
-        Calls of one pass and the sum of their tensors: gathered output, reduced input, send buffer, message.
+        Calls of one pass and the sum of their tensors: gathered output, reduced input, send buffer,
+        message.
     counted_bytes
-        As the paper's Fig. 4b counts them: a gather by the shard that a rank gives, all else by ``size_bytes``.
+        As the paper's Fig. 4b counts them: a gather by the shard that a rank gives, all else by
+        ``size_bytes``.
     wire_bytes
-        What the rank sends for them on rings: (n - 1)/n of the tensors, twice that for an all-reduce; of a message its bytes,
-        whether sent or received.
+        What the rank sends for them on rings: (n - 1)/n of the tensors, twice that for an
+        all-reduce; of a message its bytes, whether sent or received.
     times
         How many such passes an iteration has.
     """
@@ -54,7 +65,8 @@ class ByteClass:
 def byte_classes(preset: Preset, stage: int = 0) -> tuple[ByteClass, ...]:
     """Return the classes of a rank of one pipeline stage, by formula; with virtual stages, of each of its chunks in turn.
 
-    The paper's preset has 3,829 MiB of reduce-scatter, 957 MiB of all-gather and messages of 64 MiB (Fig. 4b).
+    The paper's preset has 3,829 MiB of reduce-scatter, 957 MiB of all-gather and messages of 64 MiB
+    (Fig. 4b).
 
     Raises
     ------
@@ -62,7 +74,11 @@ def byte_classes(preset: Preset, stage: int = 0) -> tuple[ByteClass, ...]:
         If there is no such stage.
     """
     if not 0 <= stage < preset.pipeline:
-        raise InputError(f"must be from 0 to {preset.pipeline - 1} (got {stage})", file=f"preset {preset.name}", field="stage")
+        raise InputError(
+            f"must be from 0 to {preset.pipeline - 1} (got {stage})",
+            file=f"preset {preset.name}",
+            field="stage",
+        )
     layers = chunk_layers(preset)
     found: list[ByteClass] = []
     for chunk in range(stage, preset.chunks, preset.pipeline):
@@ -75,16 +91,28 @@ def byte_classes(preset: Preset, stage: int = 0) -> tuple[ByteClass, ...]:
     return tuple(found)
 
 
-def _class(parallelism: str, kind: int, when: str, calls: int, size: float, n: int, times: int) -> ByteClass:
+def _class(
+    parallelism: str, kind: int, when: str, calls: int, size: float, n: int, times: int
+) -> ByteClass:
     part = 1.0 if kind == SEND else (n - 1) / n * (2 if kind == ALL_REDUCE else 1)
-    return ByteClass(parallelism, KINDS[kind], when, calls, size, size / n if kind == ALL_GATHER else size, size * part, times)
+    return ByteClass(
+        parallelism,
+        KINDS[kind],
+        when,
+        calls,
+        size,
+        size / n if kind == ALL_GATHER else size,
+        size * part,
+        times,
+    )
 
 
 def gathering_passes(preset: Preset, stage: int, chunk: int) -> int:
     """Return how many passes of a chunk begin with its weights not gathered.
 
-    Dropped after every pass, all 2 M, without ``regather`` the M forward ones; never dropped, the first; dropped after
-    forward passes only (``reduce`` is ``last``), those that do not follow a backward pass of the chunk.
+    Dropped after every pass, all 2 M, without ``regather`` the M forward ones; never dropped, the
+    first; dropped after forward passes only (``reduce`` is ``last``), those that do not follow a
+    backward pass of the chunk.
     """
     if not preset.reshard:
         return 1
@@ -106,13 +134,41 @@ def _weights(preset: Preset, stage: int, chunk: int, units: list[Unit]) -> list[
         if preset.fsdp:
             gathers = gathering_passes(preset, stage, chunk)
             both = preset.reshard and preset.regather
-            found.append(_class("fsdp", ALL_GATHER, "forward and backward passes" if both else "forward passes", calls,
-                                WEIGHT_BYTES * held, n, gathers))
+            found.append(
+                _class(
+                    "fsdp",
+                    ALL_GATHER,
+                    "forward and backward passes" if both else "forward passes",
+                    calls,
+                    WEIGHT_BYTES * held,
+                    n,
+                    gathers,
+                )
+            )
             once = preset.reduce == "last"
-            found.append(_class("fsdp", REDUCE_SCATTER, "after the last backward pass" if once else "backward passes", calls,
-                                GRADIENT_BYTES * held, n, 1 if once else preset.microbatches))
+            found.append(
+                _class(
+                    "fsdp",
+                    REDUCE_SCATTER,
+                    "after the last backward pass" if once else "backward passes",
+                    calls,
+                    GRADIENT_BYTES * held,
+                    n,
+                    1 if once else preset.microbatches,
+                )
+            )
         else:
-            found.append(_class("dp", ALL_REDUCE, "after the last backward pass", calls, GRADIENT_BYTES * held, n, 1))
+            found.append(
+                _class(
+                    "dp",
+                    ALL_REDUCE,
+                    "after the last backward pass",
+                    calls,
+                    GRADIENT_BYTES * held,
+                    n,
+                    1,
+                )
+            )
     return found
 
 
@@ -123,12 +179,27 @@ def _exchanges(preset: Preset, layers: int) -> list[ByteClass]:
     forwards = microbatches * (2 if preset.recompute else 1)
     if preset.context > 1:
         size = layers * 2.0 * HALF * preset.tokens * preset.context * base.key_value / preset.tensor
-        found.append(_class("cp", ALL_GATHER, "forward passes", layers, size, preset.context, forwards))
-        found.append(_class("cp", REDUCE_SCATTER, "backward passes", layers, size, preset.context, microbatches))
+        found.append(
+            _class("cp", ALL_GATHER, "forward passes", layers, size, preset.context, forwards)
+        )
+        found.append(
+            _class(
+                "cp", REDUCE_SCATTER, "backward passes", layers, size, preset.context, microbatches
+            )
+        )
     if preset.expert > 1:
         size = 2 * layers * HALF * preset.tokens * preset.shape.top_k * base.hidden / preset.tensor
-        found.append(_class("ep", ALL_TO_ALL, "forward and backward passes", 2 * layers, size, preset.expert,
-                            forwards + microbatches))
+        found.append(
+            _class(
+                "ep",
+                ALL_TO_ALL,
+                "forward and backward passes",
+                2 * layers,
+                size,
+                preset.expert,
+                forwards + microbatches,
+            )
+        )
     return found
 
 
@@ -137,8 +208,17 @@ def _messages(preset: Preset, chunk: int) -> list[ByteClass]:
     neighbours = (chunk > 0) + (chunk < preset.chunks - 1)
     if preset.pipeline == 1 or not neighbours:
         return []
-    size = HALF * preset.tokens * preset.shape.base.hidden / (preset.tensor if preset.split_sends else 1)
-    return [_class("pp", SEND, "between passes", 1, float(size), 2, 2 * neighbours * preset.microbatches)]
+    size = (
+        HALF
+        * preset.tokens
+        * preset.shape.base.hidden
+        / (preset.tensor if preset.split_sends else 1)
+    )
+    return [
+        _class(
+            "pp", SEND, "between passes", 1, float(size), 2, 2 * neighbours * preset.microbatches
+        )
+    ]
 
 
 def enumerated(iteration: RailIteration, rank: int = 0) -> dict[tuple[str, str], tuple[int, float]]:
@@ -150,11 +230,20 @@ def enumerated(iteration: RailIteration, rank: int = 0) -> dict[tuple[str, str],
         If there is no such rank.
     """
     if not 0 <= rank < iteration.ranks:
-        raise InputError(f"must be from 0 to {iteration.ranks - 1} (got {rank})", file=iteration.name, field="rank")
+        raise InputError(
+            f"must be from 0 to {iteration.ranks - 1} (got {rank})",
+            file=iteration.name,
+            field="rank",
+        )
     found: dict[tuple[str, str], tuple[int, float]] = {}
-    for node in iteration.issue_idx[iteration.issue_ptr[rank]:iteration.issue_ptr[rank + 1]].tolist():
+    for node in iteration.issue_idx[
+        iteration.issue_ptr[rank] : iteration.issue_ptr[rank + 1]
+    ].tolist():
         if iteration.kind[node] != COMPUTE:
-            key = iteration.groups[int(iteration.group[node])].parallelism, KINDS[int(iteration.kind[node])]
+            key = (
+                iteration.groups[int(iteration.group[node])].parallelism,
+                KINDS[int(iteration.kind[node])],
+            )
             calls, size = found.get(key, (0, 0.0))
             found[key] = calls + 1, size + float(iteration.size_bytes[node])
     return found

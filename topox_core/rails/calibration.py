@@ -19,8 +19,9 @@ CLOSE = 1e-9
 def calibrated(folded: RailIteration, scales: NDArray[np.bool_], preset: Preset) -> RailIteration:
     """Return the iteration with the passes' computing scaled so that it lasts ``preset.iteration_ms``.
 
-    The rail is the electrical one of the preset's NIC, as where iterations were measured. The iteration's length is
-    a convex, piecewise linear function of the scale, so the secant from below its crossing ends on the line it lies on.
+    The rail is the electrical one of the preset's NIC, as where iterations were measured. The
+    iteration's length is a convex, piecewise linear function of the scale, so the secant from below
+    its crossing ends on the line it lies on.
 
     Raises
     ------
@@ -36,8 +37,12 @@ def calibrated(folded: RailIteration, scales: NDArray[np.bool_], preset: Preset)
 
     low, at_low = 0.0, length_ms(0.0)
     if at_low >= wanted:
-        raise InputError(f"must be more than the {at_low:,.6g} ms that everything but the passes' computing lasts "
-                         f"(got {wanted:g})", file=f"preset {preset.name}", field="iteration_ms")
+        raise InputError(
+            f"must be more than the {at_low:,.6g} ms that everything but the passes' computing lasts "
+            f"(got {wanted:g})",
+            file=f"preset {preset.name}",
+            field="iteration_ms",
+        )
     high = wanted / float(lasting[scales].max())
     at_high = length_ms(high)
     for _ in range(100):
@@ -49,4 +54,6 @@ def calibrated(folded: RailIteration, scales: NDArray[np.bool_], preset: Preset)
             low, at_low = factor, found
         else:
             high, at_high = factor, found
-    return replace(folded, duration_ms=np.where(scales, folded.duration_ms * factor, folded.duration_ms))
+    return replace(
+        folded, duration_ms=np.where(scales, folded.duration_ms * factor, folded.duration_ms)
+    )

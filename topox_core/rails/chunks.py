@@ -30,8 +30,9 @@ class Unit:
     name, layer
         E.g. ``layer 7`` and 7; -1 where it is not one layer.
     weights
-        Parameters of one tensor-parallel rank by sharding: ``weights`` over all replicas, ``experts`` over those
-        that hold the same experts. Several entries of one kind are gathered one after the other.
+        Parameters of one tensor-parallel rank by sharding: ``weights`` over all replicas,
+        ``experts`` over those that hold the same experts. Several entries of one kind are gathered
+        one after the other.
     forward, backward
         Steps of the passes, in order.
     """
@@ -56,7 +57,8 @@ class Unit:
 def chunk_layers(preset: Preset) -> list[range]:
     """Return the layers of every chunk: as even as can be, the shorter chunks at both ends, beginning with the last.
 
-    Llama 3 405B leaves a layer out of the first and the last stage likewise (arXiv 2407.21783, section 3.3.2).
+    Llama 3 405B leaves a layer out of the first and the last stage likewise (arXiv 2407.21783,
+    section 3.3.2).
     """
     count, longer = divmod(preset.shape.base.layers, preset.chunks)
     shorter_first = (preset.chunks - longer) // 2
@@ -71,15 +73,17 @@ def chunk_layers(preset: Preset) -> list[range]:
 def chunk_units(preset: Preset, chunk: int, layers: range, by_layer: bool) -> list[Unit]:
     """Return a chunk's units in forward order.
 
-    The input table belongs to the first layer (looking it up is free), output table and last norm to the head, a
-    unit of its own. Norms, which tensor parallelism copies, are counted as split.
+    The input table belongs to the first layer (looking it up is free), output table and last norm
+    to the head, a unit of its own. Norms, which tensor parallelism copies, are counted as split.
     """
     base = preset.shape.base
     units = [_layer(preset, layer) for layer in layers]
     if chunk == 0:
         table = ("weights", base.embedding_parameters / preset.tensor)
         first = units[0]
-        units[0] = Unit(first.name, first.layer, (table, *first.weights), first.forward, first.backward)
+        units[0] = Unit(
+            first.name, first.layer, (table, *first.weights), first.forward, first.backward
+        )
     if chunk == preset.chunks - 1:
         steps = (Step(COMPUTE, base.head_forward_flop(preset.tokens) / _flop_per_ms(preset)),)
         weights = (("weights", (base.embedding_parameters + base.hidden) / preset.tensor),)
@@ -97,11 +101,14 @@ def _layer(preset: Preset, layer: int) -> Unit:
     inputs = n * 2.0 * base.hidden * (base.hidden + 2 * base.key_value)
     steps = [Step(COMPUTE, inputs / per_ms)]
     if preset.context > 1:
-        # Every rank gathers the keys and values of all tokens (Llama 3, section 3.3.2; Table 2 of the paper).
+        # Every rank gathers the keys and values of all tokens (Llama 3, section 3.3.2; Table 2 of
+        # the paper).
         keys = 2.0 * HALF * n * preset.context * base.key_value / preset.tensor
         steps.append(Step(ALL_GATHER, size_bytes=keys, of="cp"))
     steps.append(Step(COMPUTE, (shape.attention_flop(n, preset.sequence) - inputs) / per_ms))
-    tokens = Step(ALL_TO_ALL, size_bytes=HALF * n * base.hidden * shape.top_k / preset.tensor, of="ep")
+    tokens = Step(
+        ALL_TO_ALL, size_bytes=HALF * n * base.hidden * shape.top_k / preset.tensor, of="ep"
+    )
     experts = [Step(COMPUTE, shape.feed_forward_flop(n) / per_ms)]
     steps += [tokens, *experts, tokens] if preset.expert > 1 else experts
     forward = _joined(steps)
@@ -117,7 +124,9 @@ def _backward(preset: Preset, forward: Iterable[Step]) -> tuple[Step, ...]:
     """Return the steps back: twice the computing, exchanges turned round; recomputing goes forward once more before."""
     steps = list(forward)
     turned = {COMPUTE: COMPUTE, ALL_GATHER: REDUCE_SCATTER, ALL_TO_ALL: ALL_TO_ALL}
-    back = [Step(turned[step.kind], 2 * step.ms, step.size_bytes, step.of) for step in reversed(steps)]
+    back = [
+        Step(turned[step.kind], 2 * step.ms, step.size_bytes, step.of) for step in reversed(steps)
+    ]
     return _joined([*steps, *back] if preset.recompute else back)
 
 
@@ -135,7 +144,10 @@ def _joined(steps: Iterable[Step]) -> tuple[Step, ...]:
 def _merged(preset: Preset, units: list[Unit]) -> Unit:
     """Return all units as one: each exchange of a layer once, with the bytes of all layers."""
     layers = [unit for unit in units if unit.layer >= 0]
-    steps = [Step(step.kind, step.ms * len(layers), step.size_bytes * len(layers), step.of) for step in layers[0].forward]
+    steps = [
+        Step(step.kind, step.ms * len(layers), step.size_bytes * len(layers), step.of)
+        for step in layers[0].forward
+    ]
     steps += [step for unit in units if unit.layer < 0 for step in unit.forward]
     sums: dict[str, float] = {}
     for unit in units:

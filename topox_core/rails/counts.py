@@ -10,8 +10,10 @@ from topox_core.errors import InputError
 
 SCHEDULES = ("1f1b", "afab", "interleaved")
 MAX_PASSES = 1_000_000  # forward and backward passes walked for one answer
-FORMULA_NOTE = ("reconstructed: 4M - 1 gives the published 127 at M = 32 micro-batches; the printed equation did not survive. "
-                "It is the first stage's count when all forwards come first (or M <= P)")
+FORMULA_NOTE = (
+    "reconstructed: 4M - 1 gives the published 127 at M = 32 micro-batches; the printed equation did not survive. "
+    "It is the first stage's count when all forwards come first (or M <= P)"
+)
 
 
 def windows_by_formula(microbatches: int) -> int:
@@ -26,29 +28,37 @@ def windows_by_formula(microbatches: int) -> int:
     return 4 * microbatches - 1
 
 
-def windows_by_stage(stages: int, microbatches: int, schedule: str = "1f1b", chunks: int = 2) -> list[int]:
+def windows_by_stage(
+    stages: int, microbatches: int, schedule: str = "1f1b", chunks: int = 2
+) -> list[int]:
     """Return the windows of one rank of every stage, counted by walking its communications.
 
     Each forward and backward pass of a stage gathers (and scatters) parameters between what it
-    receives from and sends to its neighbours; the optimizer's all-reduces end the iteration. Windows lie
-    between neighbouring phases of different parallelism (section 3.1 of the paper).
+    receives from and sends to its neighbours; the optimizer's all-reduces end the iteration.
+    Windows lie between neighbouring phases of different parallelism (section 3.1 of the paper).
 
     Parameters
     ----------
     schedule
-        ``1f1b``, ``afab`` (all forwards, then all backwards) or ``interleaved`` (1F1B over ``chunks``
-        model chunks a stage, as Megatron-LM orders them).
+        ``1f1b``, ``afab`` (all forwards, then all backwards) or ``interleaved`` (1F1B over
+        ``chunks`` model chunks a stage, as Megatron-LM orders them).
 
     Raises
     ------
     InputError
-        On an unknown schedule, a number below one, or an interleaved schedule whose micro-batches are no multiple of the stages.
+        On an unknown schedule, a number below one, or an interleaved schedule whose micro-batches
+        are no multiple of the stages.
     """
     _check(stages, microbatches, schedule, chunks)
-    return [len(phases_of_stage(stages, microbatches, schedule, stage, chunks)) - 1 for stage in range(stages)]
+    return [
+        len(phases_of_stage(stages, microbatches, schedule, stage, chunks)) - 1
+        for stage in range(stages)
+    ]
 
 
-def phases_of_stage(stages: int, microbatches: int, schedule: str, stage: int, chunks: int = 2) -> list[str]:
+def phases_of_stage(
+    stages: int, microbatches: int, schedule: str, stage: int, chunks: int = 2
+) -> list[str]:
     """Return the phases of one stage in order: ``fsdp``, ``pp``, and at the end ``sync`` (the optimizer's all-reduces).
 
     Raises
@@ -59,17 +69,26 @@ def phases_of_stage(stages: int, microbatches: int, schedule: str, stage: int, c
     _check(stages, microbatches, schedule, chunks)
     if not 0 <= stage < stages:
         raise InputError(f"must be 0 to {stages - 1} (got {stage})", file="settings", field="stage")
-    return [word for word, _ in groupby(_communications(stages, microbatches, schedule, stage, chunks))]
+    return [
+        word for word, _ in groupby(_communications(stages, microbatches, schedule, stage, chunks))
+    ]
 
 
-def _communications(stages: int, microbatches: int, schedule: str, stage: int, chunks: int) -> Iterator[str]:
+def _communications(
+    stages: int, microbatches: int, schedule: str, stage: int, chunks: int
+) -> Iterator[str]:
     """Yield the parallelism of each communication of a stage, in order."""
     last = stages - 1
     if schedule != "interleaved":
         chunks = 1
     for forward, chunk in _passes(stages, microbatches, schedule, stage, chunks):
-        first_of_model, last_of_model = stage == 0 and chunk == 0, stage == last and chunk == chunks - 1
-        before, after = (first_of_model, last_of_model) if forward else (last_of_model, first_of_model)
+        first_of_model, last_of_model = (
+            stage == 0 and chunk == 0,
+            stage == last and chunk == chunks - 1,
+        )
+        before, after = (
+            (first_of_model, last_of_model) if forward else (last_of_model, first_of_model)
+        )
         # With one stage the chunks follow each other on the same rank: nothing is sent.
         if stages > 1 and not before:
             yield "pp"
@@ -79,7 +98,9 @@ def _communications(stages: int, microbatches: int, schedule: str, stage: int, c
     yield "sync"
 
 
-def _passes(stages: int, microbatches: int, schedule: str, stage: int, chunks: int) -> Iterator[tuple[bool, int]]:
+def _passes(
+    stages: int, microbatches: int, schedule: str, stage: int, chunks: int
+) -> Iterator[tuple[bool, int]]:
     """Yield (forward?, chunk) of each pass of a stage, in order."""
     total = microbatches * chunks
     if schedule == "afab":
@@ -88,7 +109,11 @@ def _passes(stages: int, microbatches: int, schedule: str, stage: int, chunks: i
         warm_up = min(total, stages - 1 - stage)
     else:
         # Narayanan et al., SC 2021: with one group of micro-batches all forwards come first.
-        warm_up = total if microbatches == stages else min(total, 2 * (stages - 1 - stage) + (chunks - 1) * stages)
+        warm_up = (
+            total
+            if microbatches == stages
+            else min(total, 2 * (stages - 1 - stage) + (chunks - 1) * stages)
+        )
     for forward in range(warm_up):
         yield True, _chunk(forward, stages, chunks)
     for steady in range(total - warm_up):
@@ -108,14 +133,24 @@ def _check(stages: int, microbatches: int, schedule: str, chunks: int) -> None:
     _at_least_one("microbatches", microbatches)
     _at_least_one("chunks", chunks)
     if schedule not in SCHEDULES:
-        raise InputError(f"{schedule!r}: {unknown(schedule, SCHEDULES, 'schedule')}", file="settings", field="schedule")
+        raise InputError(
+            f"{schedule!r}: {unknown(schedule, SCHEDULES, 'schedule')}",
+            file="settings",
+            field="schedule",
+        )
     if schedule == "interleaved" and microbatches % stages:
-        raise InputError(f"must be a multiple of the {stages} stages when they are interleaved (got {microbatches})",
-                         file="settings", field="microbatches")
+        raise InputError(
+            f"must be a multiple of the {stages} stages when they are interleaved (got {microbatches})",
+            file="settings",
+            field="microbatches",
+        )
     passes = 2 * stages * microbatches * (chunks if schedule == "interleaved" else 1)
     if passes > MAX_PASSES:
-        raise InputError(f"{stages:,} stages and {microbatches:,} microbatches make {passes:,} passes, "
-                         f"more than the {MAX_PASSES:,} that are walked", file="settings")
+        raise InputError(
+            f"{stages:,} stages and {microbatches:,} microbatches make {passes:,} passes, "
+            f"more than the {MAX_PASSES:,} that are walked",
+            file="settings",
+        )
 
 
 def _at_least_one(field: str, value: int) -> None:

@@ -1,8 +1,9 @@
 """Iteration time against the switching delay (Fig. 8), on demand and provisioned, and how slow a switch may be.
 
-Over a list of windows in series a circuit that is asked for on demand costs the whole delay each time, a
-provisioned one what does not fit into its window: T + sum of max(0, R - W). Over an iteration or an
-execution the start times are computed anew, for that sum is only an upper bound when windows lie side by side.
+Over a list of windows in series a circuit that is asked for on demand costs the whole delay each
+time, a provisioned one what does not fit into its window: T + sum of max(0, R - W). Over an
+iteration or an execution the start times are computed anew, for that sum is only an upper bound
+when windows lie side by side.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ class Source:
 def on_demand_ms(base_ms: float, windows_ms: Sequence[float], delay_ms: float) -> float:
     """Return the iteration time when every window's circuits are asked for with the traffic after it: R more each time.
 
-    A negative window is an overlap, which circuits serialise: its length is added too, with any delay.
+    A negative window is an overlap, which circuits serialise: its length is added too, with any
+    delay.
 
     Raises
     ------
@@ -92,7 +94,9 @@ def provisioned_ms(base_ms: float, windows_ms: Sequence[float], delay_ms: float)
     return base_ms + float(np.sum(np.maximum(0.0, delay_ms - windows)))
 
 
-def windows_source(base_ms: float, windows_ms: Sequence[float], name: str = "list of windows") -> Source:
+def windows_source(
+    base_ms: float, windows_ms: Sequence[float], name: str = "list of windows"
+) -> Source:
     """Return windows in series as a source; each stands for a change of circuits.
 
     Raises
@@ -102,7 +106,11 @@ def windows_source(base_ms: float, windows_ms: Sequence[float], name: str = "lis
     """
     _checked(base_ms, windows_ms, 0.0)
     kept = tuple(windows_ms)
-    return Source(name, base_ms, lambda delay: (on_demand_ms(base_ms, kept, delay), provisioned_ms(base_ms, kept, delay)))
+    return Source(
+        name,
+        base_ms,
+        lambda delay: (on_demand_ms(base_ms, kept, delay), provisioned_ms(base_ms, kept, delay)),
+    )
 
 
 def iteration_source(iteration: RailIteration, rail: Rail) -> Source:
@@ -137,7 +145,11 @@ def study(source: Source, delays_ms: Sequence[float] = DELAYS_MS) -> DelayStudy:
         If there is no delay, more than ``MAX_DELAYS``, or one is out of range.
     """
     if not 0 < len(delays_ms) <= MAX_DELAYS:
-        raise InputError(f"must be 1 to {MAX_DELAYS} values (got {len(delays_ms):,})", file="settings", field="delays_ms")
+        raise InputError(
+            f"must be 1 to {MAX_DELAYS} values (got {len(delays_ms):,})",
+            file="settings",
+            field="delays_ms",
+        )
     for delay in delays_ms:
         check_delay(delay, "delay_ms")
     rows = tuple(DelayRow(delay, *source.both_ms(delay)) for delay in sorted(set(delays_ms)))
@@ -147,9 +159,10 @@ def study(source: Source, delays_ms: Sequence[float] = DELAYS_MS) -> DelayStudy:
 def slowest_switch(source: Source, limit_percent: float, provisioned: bool = True) -> float | None:
     """Return the slowest switching delay, in ms, that keeps the overhead at or under ``limit_percent``.
 
-    None if no delay exceeds it (nothing is ever switched). Found by closing in on the true iteration time. A list of
-    windows makes that time a rising function; a simulated iteration need not, where a slower switch changes who
-    comes first: then the answer is a delay that keeps the limit, just below one that does not.
+    None if no delay exceeds it (nothing is ever switched). Found by closing in on the true
+    iteration time. A list of windows makes that time a rising function; a simulated iteration need
+    not, where a slower switch changes who comes first: then the answer is a delay that keeps the
+    limit, just below one that does not.
 
     Raises
     ------
@@ -166,8 +179,12 @@ def slowest_switch(source: Source, limit_percent: float, provisioned: bool = Tru
     low, high = 0.0, max(1e-6, source.base_ms * limit_percent / 100)
     below = above(low)
     if below > 0:
-        raise InputError(f"the overhead is above {limit_percent:g} % even if switching takes no time (overlapping traffic is "
-                         "serialised)", file="settings", field="limit_percent")
+        raise InputError(
+            f"the overhead is above {limit_percent:g} % even if switching takes no time (overlapping traffic is "
+            "serialised)",
+            file="settings",
+            field="limit_percent",
+        )
     while (over := above(high)) <= 0:
         if high >= MAX_DELAY_MS:
             return None
@@ -177,11 +194,14 @@ def slowest_switch(source: Source, limit_percent: float, provisioned: bool = Tru
         least = CLOSE * high
         if high - low <= least:
             break
-        # The time is made of straight pieces, rising ever faster while nobody overtakes: the chord ends short of the limit, the
-        # line through the last two delays that keep it beyond; half way in between guards against everything else.
+        # The time is made of straight pieces, rising ever faster while nobody overtakes: the chord
+        # ends short of the limit, the line through the last two delays that keep it beyond; half
+        # way in between guards against everything else.
         chord = low - below * (high - low) / (over - below)
         line = low - below * (low - before) / (below - was) if below > was else chord
-        guess = min(max((chord, line, (low + high) / 2)[step % 3], low + least / 2), high - least / 2)
+        guess = min(
+            max((chord, line, (low + high) / 2)[step % 3], low + least / 2), high - least / 2
+        )
         found = above(guess)
         if found > 0:
             high, over = guess, found
@@ -194,14 +214,18 @@ def slowest_switch(source: Source, limit_percent: float, provisioned: bool = Tru
 def check_limit(percent: float) -> None:
     """Refuse a limit on the overhead that cannot be; raises InputError."""
     if not 0 <= percent <= 1e6:
-        raise InputError(f"must be 0 to 1e6 (got {percent:g})", file="settings", field="limit_percent")
+        raise InputError(
+            f"must be 0 to 1e6 (got {percent:g})", file="settings", field="limit_percent"
+        )
 
 
 def _simulated(name: str, simulation: Simulation) -> Source:
     return Source(name, simulation.undisturbed_ms, simulation.both_ms)
 
 
-def _checked(base_ms: float, windows_ms: Sequence[float], delay_ms: float) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _checked(
+    base_ms: float, windows_ms: Sequence[float], delay_ms: float
+) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     if not 0 <= base_ms < 1e15:
         raise InputError(f"must be 0 to 1e15 (got {base_ms:g})", file="settings", field="base_ms")
     check_delay(delay_ms, "delay_ms")

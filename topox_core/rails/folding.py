@@ -17,8 +17,15 @@ MAX_DEPENDENCIES = 40_000_000
 
 # How a folded group's name begins tells how it is spread over the replicas of its stage.
 SPREADS = ("replica", "weights", "cp", "ep", "experts")
-_SPREAD_OF = {"pp": "replica", "fsdp": "weights", "dp": "weights", "sync": "weights", "cp": "cp", "ep": "ep",
-              "experts": "experts"}
+_SPREAD_OF = {
+    "pp": "replica",
+    "fsdp": "weights",
+    "dp": "weights",
+    "sync": "weights",
+    "cp": "cp",
+    "ep": "ep",
+    "experts": "experts",
+}
 
 
 def spread_of(group: str) -> str:
@@ -29,16 +36,21 @@ def spread_of(group: str) -> str:
 def instance_of(preset: Preset, spread: str) -> IntArray:
     """Return for each replica of a stage (data times context, context first) which of the equal groups it is in."""
     data, context = np.divmod(np.arange(preset.replicas, dtype=np.int32), preset.context)
-    found = {"replica": data * preset.context + context, "weights": 0 * data, "cp": data,
-             "ep": data // preset.expert * preset.context + context, "experts": data % preset.expert}[spread]
+    found = {
+        "replica": data * preset.context + context,
+        "weights": 0 * data,
+        "cp": data,
+        "ep": data // preset.expert * preset.context + context,
+        "experts": data % preset.expert,
+    }[spread]
     return np.asarray(found, np.int32)
 
 
 def unfold(folded: RailIteration, preset: Preset) -> RailIteration:
     """Return the iteration with every rank of the job in it.
 
-    A computation or a pipeline's transfer is there once a replica, a collective once a group; who waits for whom, and
-    each rank's order, are those of its representative.
+    A computation or a pipeline's transfer is there once a replica, a collective once a group; who
+    waits for whom, and each rank's order, are those of its representative.
 
     Raises
     ------
@@ -46,7 +58,9 @@ def unfold(folded: RailIteration, preset: Preset) -> RailIteration:
         If it would have more than ``MAX_NODES`` nodes or ``MAX_DEPENDENCIES`` dependencies.
     """
     instances = [instance_of(preset, spread) for spread in SPREADS]
-    spread = np.array([0, *(SPREADS.index(spread_of(group.name)) for group in folded.groups)], np.int32)[folded.group + 1]
+    spread = np.array(
+        [0, *(SPREADS.index(spread_of(group.name)) for group in folded.groups)], np.int32
+    )[folded.group + 1]
     copies = np.array([int(one.max()) + 1 for one in instances], np.int64)[spread]
     first = np.zeros(len(folded) + 1, np.int64)
     np.cumsum(copies, out=first[1:])
@@ -59,19 +73,33 @@ def unfold(folded: RailIteration, preset: Preset) -> RailIteration:
     labels = np.array(folded.label, dtype=object)
     stages = preset.replicas
     return replace(
-        folded, ranks=folded.ranks * stages, stands_for=np.ones(folded.ranks * stages, np.int32),
-        stage=np.repeat(folded.stage, stages), replica=np.tile(np.arange(stages, dtype=np.int32), folded.ranks),
-        kind=np.repeat(folded.kind, copies), rank=np.where(own < 0, -1, own * stages + number).astype(np.int32),
-        duration_ms=np.repeat(folded.duration_ms, copies), group=group, size_bytes=np.repeat(folded.size_bytes, copies),
-        microbatch=np.repeat(folded.microbatch, copies), layer=np.repeat(folded.layer, copies),
-        label=tuple(np.repeat(labels, copies).tolist()), pred_ptr=ptr, pred_idx=idx, issue_ptr=issue_ptr, issue_idx=issue_idx,
-        groups=groups)
+        folded,
+        ranks=folded.ranks * stages,
+        stands_for=np.ones(folded.ranks * stages, np.int32),
+        stage=np.repeat(folded.stage, stages),
+        replica=np.tile(np.arange(stages, dtype=np.int32), folded.ranks),
+        kind=np.repeat(folded.kind, copies),
+        rank=np.where(own < 0, -1, own * stages + number).astype(np.int32),
+        duration_ms=np.repeat(folded.duration_ms, copies),
+        group=group,
+        size_bytes=np.repeat(folded.size_bytes, copies),
+        microbatch=np.repeat(folded.microbatch, copies),
+        layer=np.repeat(folded.layer, copies),
+        label=tuple(np.repeat(labels, copies).tolist()),
+        pred_ptr=ptr,
+        pred_idx=idx,
+        issue_ptr=issue_ptr,
+        issue_idx=issue_idx,
+        groups=groups,
+    )
 
 
 def unfolded_size(folded: RailIteration, preset: Preset) -> tuple[int, int]:
     """Return nodes and dependencies of the unfolded iteration, without building it."""
     instances = [instance_of(preset, spread) for spread in SPREADS]
-    spread = np.array([0, *(SPREADS.index(spread_of(group.name)) for group in folded.groups)], np.int32)[folded.group + 1]
+    spread = np.array(
+        [0, *(SPREADS.index(spread_of(group.name)) for group in folded.groups)], np.int32
+    )[folded.group + 1]
     copies = np.array([int(one.max()) + 1 for one in instances], np.int64)[spread]
     return int(copies.sum()), _edges(folded, instances, spread)
 
@@ -79,26 +107,43 @@ def unfolded_size(folded: RailIteration, preset: Preset) -> tuple[int, int]:
 def _edges(folded: RailIteration, instances: list[IntArray], spread: IntArray) -> int:
     pairs = _pairs_between(instances)
     waiting = np.repeat(np.arange(len(folded)), np.diff(folded.pred_ptr))
-    counts = np.array([[len(pairs[a, b]) for b in range(len(SPREADS))] for a in range(len(SPREADS))], np.int64)
+    counts = np.array(
+        [[len(pairs[a, b]) for b in range(len(SPREADS))] for a in range(len(SPREADS))], np.int64
+    )
     return int(counts[spread[folded.pred_idx], spread[waiting]].sum())
 
 
-def _check_size(preset: Preset, nodes: int, folded: RailIteration, instances: list[IntArray], spread: IntArray) -> None:
+def _check_size(
+    preset: Preset, nodes: int, folded: RailIteration, instances: list[IntArray], spread: IntArray
+) -> None:
     edges = _edges(folded, instances, spread)
-    for count, most, what in ((nodes, MAX_NODES, "nodes"), (edges, MAX_DEPENDENCIES, "dependencies")):
+    for count, most, what in (
+        (nodes, MAX_NODES, "nodes"),
+        (edges, MAX_DEPENDENCIES, "dependencies"),
+    ):
         if count > most:
-            raise InputError(f"would have {count:,} {what} on {preset.ranks:,} ranks, more than the limit of {most:,}: fold its "
-                             "replicas, or merge the layers", file=f"preset {preset.name}")
+            raise InputError(
+                f"would have {count:,} {what} on {preset.ranks:,} ranks, more than the limit of {most:,}: fold its "
+                "replicas, or merge the layers",
+                file=f"preset {preset.name}",
+            )
 
 
 def _pairs_between(instances: list[IntArray]) -> dict[tuple[int, int], IntArray]:
     """Return, for two spreads, which instance of the first meets which of the second in some replica, each pair once."""
-    return {(a, b): np.unique(np.stack([instances[a], instances[b]], axis=1), axis=0)
-            for a in range(len(SPREADS)) for b in range(len(SPREADS))}
+    return {
+        (a, b): np.unique(np.stack([instances[a], instances[b]], axis=1), axis=0)
+        for a in range(len(SPREADS))
+        for b in range(len(SPREADS))
+    }
 
 
-def _predecessors(folded: RailIteration, instances: list[IntArray], spread: IntArray,
-                  first: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[IntArray, IntArray]:
+def _predecessors(
+    folded: RailIteration,
+    instances: list[IntArray],
+    spread: IntArray,
+    first: np.ndarray[tuple[int], np.dtype[np.int64]],
+) -> tuple[IntArray, IntArray]:
     waiting = np.repeat(np.arange(len(folded)), np.diff(folded.pred_ptr))
     before = folded.pred_idx
     starts, ends, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
@@ -108,15 +153,20 @@ def _predecessors(folded: RailIteration, instances: list[IntArray], spread: IntA
         ends.append((first[waiting[edges]][:, None] + pairs[None, :, 1]).ravel())
         places.append(np.repeat(edges, len(pairs)))
     start, end = np.concatenate(starts), np.concatenate(ends)
-    # What a node waits for keeps the order it has in the folded iteration: a message's sender comes first.
+    # What a node waits for keeps the order it has in the folded iteration: a message's sender comes
+    # first.
     order = np.lexsort((start, np.concatenate(places), end))
     ptr = np.zeros(int(first[-1]) + 1, np.int32)
     np.cumsum(np.bincount(end, minlength=int(first[-1])), out=ptr[1:])
     return ptr, start[order].astype(np.int32)
 
 
-def _groups(folded: RailIteration, preset: Preset, instances: list[IntArray],
-            copies: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[tuple[RailGroup, ...], IntArray]:
+def _groups(
+    folded: RailIteration,
+    preset: Preset,
+    instances: list[IntArray],
+    copies: np.ndarray[tuple[int], np.dtype[np.int64]],
+) -> tuple[tuple[RailGroup, ...], IntArray]:
     groups: list[RailGroup] = []
     first: list[int] = []
     for group in folded.groups:
@@ -125,7 +175,11 @@ def _groups(folded: RailIteration, preset: Preset, instances: list[IntArray],
         first.append(len(groups))
         for instance in range(count):
             replicas = np.flatnonzero(own == instance)
-            ranks = tuple(int(stage * preset.replicas + replica) for stage in group.ranks for replica in replicas)
+            ranks = tuple(
+                int(stage * preset.replicas + replica)
+                for stage in group.ranks
+                for replica in replicas
+            )
             tail = f".{instance}" if count > 1 else ""
             groups.append(RailGroup(group.name + tail, group.parallelism, ranks, len(ranks)))
     number = np.arange(int(copies.sum())) - np.repeat(np.cumsum(copies) - copies, copies)
@@ -133,12 +187,17 @@ def _groups(folded: RailIteration, preset: Preset, instances: list[IntArray],
     return tuple(groups), np.where(base < 0, -1, base + number).astype(np.int32)
 
 
-def _issues(folded: RailIteration, preset: Preset, instances: list[IntArray], spread: IntArray,
-            first: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[IntArray, IntArray]:
+def _issues(
+    folded: RailIteration,
+    preset: Preset,
+    instances: list[IntArray],
+    spread: IntArray,
+    first: np.ndarray[tuple[int], np.dtype[np.int64]],
+) -> tuple[IntArray, IntArray]:
     table = np.stack(instances)
     ptr, pieces = [0], []
     for stage in range(folded.ranks):
-        nodes = folded.issue_idx[folded.issue_ptr[stage]:folded.issue_ptr[stage + 1]]
+        nodes = folded.issue_idx[folded.issue_ptr[stage] : folded.issue_ptr[stage + 1]]
         pieces.append((first[nodes][None, :] + table[spread[nodes]].T).ravel())
         ptr += [ptr[-1] + len(nodes) * (k + 1) for k in range(preset.replicas)]
     return np.array(ptr, np.int32), np.concatenate(pieces).astype(np.int32)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from topox_core.graph.transfer_graph import FloatArray, IntArray
 
-# Kinds of a node; the names are those of the task graph's collectives, ``send`` for a pipeline's transfer.
+# Kinds of a node; the names are those of the task graph's collectives, ``send`` for a pipeline's
+# transfer.
 KINDS = ("compute", "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "send")
 COMPUTE, ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE, ALL_TO_ALL, SEND = range(6)
 
@@ -41,22 +42,24 @@ class RailIteration:
     Attributes
     ----------
     ranks
-        Ranks in the arrays; ``stands_for`` of each how many ranks of the job it represents (1 unless folded).
+        Ranks in the arrays; ``stands_for`` of each how many ranks of the job it represents (1
+        unless folded).
     stage, replica
         Of each rank: pipeline stage, and data-parallel (and context) replica.
     kind, rank, duration_ms
-        Per node; rank is -1 for communications. ``duration_ms`` only of computing: a communication lasts
-        as long as the rail takes for its bytes.
+        Per node; rank is -1 for communications. ``duration_ms`` only of computing: a communication
+        lasts as long as the rail takes for its bytes.
     group, size_bytes, microbatch, layer
-        Per node; -1 (0 bytes) where they do not apply. ``size_bytes`` is the full tensor of one member, as in
-        the task graph's file: gathered output, reduced input, an all-to-all's send buffer, a message.
+        Per node; -1 (0 bytes) where they do not apply. ``size_bytes`` is the full tensor of one
+        member, as in the task graph's file: gathered output, reduced input, an all-to-all's send
+        buffer, a message.
     label
         Per node, e.g. "forward 3 layer 7" or "gather layer 7": what hovers and logs call it.
     pred_ptr, pred_idx
         Predecessors as CSR over nodes.
     issue_ptr, issue_idx
-        Nodes that each rank takes part in, in the order in which its program issues them (CSR over ranks);
-        one rank's computing runs in this order, and its communications of one group too.
+        Nodes that each rank takes part in, in the order in which its program issues them (CSR over
+        ranks); one rank's computing runs in this order, and its communications of one group too.
     """
 
     name: str
@@ -89,18 +92,22 @@ class Rail:
     Attributes
     ----------
     nic_gbps, nic_ports
-        Speed of a GPU's NIC on the rail, and the ports it is split over: half of them towards either neighbour of a
-        ring, which turns both ways and so has the whole NIC (docs/rails-control.md).
+        Speed of a GPU's NIC on the rail, and the ports it is split over: half of them towards
+        either neighbour of a ring, which turns both ways and so has the whole NIC
+        (docs/rails-control.md).
     latency_us
         Added to each step of a ring and to each message.
     optical
         False: an electrical rail, nothing is ever switched.
     reconfiguration_ms, link_up_ms
-        Of the switch, and of the NIC until it sees light again; both are dark time of a circuit that changes.
+        Of the switch, and of the NIC until it sees light again; both are dark time of a circuit
+        that changes.
     provisioned
-        Circuits of the next group are asked for as soon as the previous traffic has ended; False: on demand.
+        Circuits of the next group are asked for as soon as the previous traffic has ended; False:
+        on demand.
     static_split
-        Ports are dealt to the parallelisms for good (constraint C3): nothing is switched, everything is slower.
+        Ports are dealt to the parallelisms for good (constraint C3): nothing is switched,
+        everything is slower.
     """
 
     nic_gbps: float = 400.0
@@ -127,7 +134,8 @@ class Window:
     rank, rail
         Where.
     before, after
-        Parallelism (or group) of the traffic on both sides; ``operation`` the first of the traffic after it.
+        Parallelism (or group) of the traffic on both sides; ``operation`` the first of the traffic
+        after it.
     begin_ms, length_ms
         From the last end before to the first start after it; negative where they overlap.
     size_bytes

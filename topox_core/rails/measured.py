@@ -1,7 +1,8 @@
 """What the authors of the photonic rails paper measured: one window list, and iteration times against the switching delay.
 
-The figures are those of the evaluation folder of their public artifact (opusfabric/Opus, MIT licence);
-they belong to a later version of the system than the paper's first, so they are compared in shape.
+The figures are those of the evaluation folder of their public artifact (opusfabric/Opus, MIT
+licence); they belong to a later version of the system than the paper's first, so they are compared
+in shape.
 """
 
 from __future__ import annotations
@@ -42,12 +43,30 @@ class MeasuredSweep:
 
 
 WINDOWS_ITERATION_MS = 13_817.6
-WINDOWS_PROVENANCE = ("measured: one iteration of Llama 3 8B with TP, FSDP and PP on 16 GPUs (artifact opusfabric/Opus, "
-                      "evaluation/llama-3-3d-16-latency). A batch of 24, not the paper's; three pipeline phases are logged to "
-                      "end before they start and are taken as points")
-WINDOWS = tuple(MeasuredWindow(transition, length_ms) for transition, length_ms in (
-    ("DP>PP", 32.9), ("PP>DP", 55.2), ("DP>PP", 36.7), ("PP>DP", 0.45), ("DP>PP", 0.84), ("PP>DP", 2221.8), ("DP>PP", 541.8),
-    ("PP>DP", 1.73), ("DP>PP", 0.84), ("PP>DP", 331.2), ("DP>PP", 85.6), ("PP>DP", 1961.5), ("DP>PP", 2.05), ("PP>DP", 17.2)))
+WINDOWS_PROVENANCE = (
+    "measured: one iteration of Llama 3 8B with TP, FSDP and PP on 16 GPUs (artifact opusfabric/Opus, "
+    "evaluation/llama-3-3d-16-latency). A batch of 24, not the paper's; three pipeline phases are logged to "
+    "end before they start and are taken as points"
+)
+WINDOWS = tuple(
+    MeasuredWindow(transition, length_ms)
+    for transition, length_ms in (
+        ("DP>PP", 32.9),
+        ("PP>DP", 55.2),
+        ("DP>PP", 36.7),
+        ("PP>DP", 0.45),
+        ("DP>PP", 0.84),
+        ("PP>DP", 2221.8),
+        ("DP>PP", 541.8),
+        ("PP>DP", 1.73),
+        ("DP>PP", 0.84),
+        ("PP>DP", 331.2),
+        ("DP>PP", 85.6),
+        ("PP>DP", 1961.5),
+        ("DP>PP", 2.05),
+        ("PP>DP", 17.2),
+    )
+)
 
 _DELAYS_MS = (0.0, 10.0, 50.0, 100.0, 250.0, 500.0, 750.0, 1000.0, 2000.0, 3000.0)
 
@@ -57,15 +76,36 @@ def _rows(*seconds: float) -> tuple[tuple[float, float], ...]:
 
 
 SWEEPS = (
-    MeasuredSweep("Llama 3 8B, on demand", 16, False, 10.178,
-                  _rows(10.442, 10.461, 10.682, 10.904, 11.884, 13.108, 14.157, 15.401, 21.227, 27.323),
-                  "the controller alone costs 2.6 % at 0 ms; at 100 ms 7.1 % above no controller"),
-    MeasuredSweep("Llama 3 8B, provisioned", 16, True, 10.178,
-                  _rows(10.222, 10.371, 10.320, 10.614, 11.269, 12.557, 13.954, 15.122, 20.347, 26.435),
-                  "at 100 ms 4.3 % above no controller; the dip at 50 ms is noise between runs"),
-    MeasuredSweep("Llama 3 8B, on demand", 64, False, 14.499,
-                  _rows(14.709, 14.703, 14.933, 14.991, 15.766, 17.235, 18.332, 19.551), "not measured beyond 1,000 ms"),
-    MeasuredSweep("Llama 3 8B, provisioned", 64, True, 14.499,
-                  _rows(13.973, 13.986, 14.093, 14.308, 15.027, 16.173, 17.593, 18.721),
-                  "faster than its own run without a controller up to 100 ms: no saving should be read into it"),
+    MeasuredSweep(
+        "Llama 3 8B, on demand",
+        16,
+        False,
+        10.178,
+        _rows(10.442, 10.461, 10.682, 10.904, 11.884, 13.108, 14.157, 15.401, 21.227, 27.323),
+        "the controller alone costs 2.6 % at 0 ms; at 100 ms 7.1 % above no controller",
+    ),
+    MeasuredSweep(
+        "Llama 3 8B, provisioned",
+        16,
+        True,
+        10.178,
+        _rows(10.222, 10.371, 10.320, 10.614, 11.269, 12.557, 13.954, 15.122, 20.347, 26.435),
+        "at 100 ms 4.3 % above no controller; the dip at 50 ms is noise between runs",
+    ),
+    MeasuredSweep(
+        "Llama 3 8B, on demand",
+        64,
+        False,
+        14.499,
+        _rows(14.709, 14.703, 14.933, 14.991, 15.766, 17.235, 18.332, 19.551),
+        "not measured beyond 1,000 ms",
+    ),
+    MeasuredSweep(
+        "Llama 3 8B, provisioned",
+        64,
+        True,
+        14.499,
+        _rows(13.973, 13.986, 14.093, 14.308, 15.027, 16.173, 17.593, 18.721),
+        "faster than its own run without a controller up to 100 ms: no saving should be read into it",
+    ),
 )

@@ -40,22 +40,29 @@ class Event:
 def program(preset: Preset, stage: int) -> list[Pass]:
     """Return the passes of a stage in its order.
 
-    1F1B and all-forward-all-backward: see :func:`topox_core.workloads.pipeline.order`. Interleaved: Narayanan et al.
-    (SC 2021), section 2.2: P microbatches go through a rank's first chunk, then through its second, and so on;
-    2 (P - 1 - stage) + (v - 1) P forward passes warm up; with only P microbatches all of them do (Megatron-LM).
+    1F1B and all-forward-all-backward: see :func:`topox_core.workloads.pipeline.order`. Interleaved:
+    Narayanan et al. (SC 2021), section 2.2: P microbatches go through a rank's first chunk, then
+    through its second, and so on; 2 (P - 1 - stage) + (v - 1) P forward passes warm up; with only P
+    microbatches all of them do (Megatron-LM).
     """
     stages, microbatches, virtual = preset.pipeline, preset.microbatches, preset.virtual_stages
     if preset.schedule != "interleaved":
-        return [Pass(way, m, stage) for way, m in order(stage, stages, microbatches, preset.schedule)]
-    turns = [(group * stages + m, chunk) for group in range(microbatches // stages) for chunk in range(virtual)
-             for m in range(stages)]
+        return [
+            Pass(way, m, stage) for way, m in order(stage, stages, microbatches, preset.schedule)
+        ]
+    turns = [
+        (group * stages + m, chunk)
+        for group in range(microbatches // stages)
+        for chunk in range(virtual)
+        for m in range(stages)
+    ]
     forward = [Pass("f", m, chunk * stages + stage) for m, chunk in turns]
     backward = [Pass("b", m, (virtual - 1 - chunk) * stages + stage) for m, chunk in turns]
     warm = min(2 * (stages - 1 - stage) + (virtual - 1) * stages, len(turns))
     if microbatches == stages:
         warm = len(turns)
     steady = [one for pair in zip(forward[warm:], backward, strict=False) for one in pair]
-    return forward[:warm] + steady + backward[len(turns) - warm:]
+    return forward[:warm] + steady + backward[len(turns) - warm :]
 
 
 def needed(one: Pass, preset: Preset) -> Pass | None:
@@ -70,16 +77,23 @@ def needing(one: Pass, preset: Preset) -> Pass | None:
 
 def _beyond(one: Pass, preset: Preset, step: int) -> Pass | None:
     chunk = one.chunk + step
-    return Pass(one.way, one.microbatch, chunk) if 0 <= chunk < preset.chunks and preset.pipeline > 1 else None
+    return (
+        Pass(one.way, one.microbatch, chunk)
+        if 0 <= chunk < preset.chunks and preset.pipeline > 1
+        else None
+    )
 
 
-def events(preset: Preset, forward_ms: Sequence[float], backward_ms: Sequence[float]) -> list[Event]:
+def events(
+    preset: Preset, forward_ms: Sequence[float], backward_ms: Sequence[float]
+) -> list[Event]:
     """Return all passes and transfers in one order that every stage can follow.
 
-    Passes are timed without their communications; ``forward_ms`` and ``backward_ms`` are those of each chunk. A
-    transfer stands where both sides have come to it. In 1F1B and AFAB the receiver comes to it at the end of the pass
-    before the one that needs it, and the sender goes on when it has been sent (PyTorch's and Megatron-LM's schedules
-    do both); interleaved stages post their receives ahead and do not wait for their sends.
+    Passes are timed without their communications; ``forward_ms`` and ``backward_ms`` are those of
+    each chunk. A transfer stands where both sides have come to it. In 1F1B and AFAB the receiver
+    comes to it at the end of the pass before the one that needs it, and the sender goes on when it
+    has been sent (PyTorch's and Megatron-LM's schedules do both); interleaved stages post their
+    receives ahead and do not wait for their sends.
     """
     walk = _Walk(preset, forward_ms, backward_ms)
     waiting = list(range(preset.pipeline))
@@ -92,7 +106,9 @@ def events(preset: Preset, forward_ms: Sequence[float], backward_ms: Sequence[fl
 class _Walk:
     """Times passes and transfers, stage by stage as far as each can go."""
 
-    def __init__(self, preset: Preset, forward_ms: Sequence[float], backward_ms: Sequence[float]) -> None:
+    def __init__(
+        self, preset: Preset, forward_ms: Sequence[float], backward_ms: Sequence[float]
+    ) -> None:
         self.preset, self.length = preset, {"f": forward_ms, "b": backward_ms}
         self.programs = [program(preset, stage) for stage in range(preset.pipeline)]
         self.meet = preset.schedule != "interleaved"
@@ -133,5 +149,10 @@ class _Walk:
         sender = source.chunk % self.preset.pipeline
         at = max(self.done[source], self.free[stage]) if self.meet else self.done[source]
         self.sent[source] = at
-        self.timed.append(((at, 0, "a" if source.way == "f" else "b", sender, source.microbatch), Event(source, stage, sender)))
+        self.timed.append(
+            (
+                (at, 0, "a" if source.way == "f" else "b", sender, source.microbatch),
+                Event(source, stage, sender),
+            )
+        )
         return sender

@@ -1,8 +1,9 @@
 """Which ports of a NIC a communication group takes on an optical rail, and what share of the NIC's speed that is.
 
-A NIC has two sides, half its ports each: a ring takes both, one towards either neighbour. A pipeline's pair
-takes the whole NIC where both its ranks have no other pipeline neighbour, else one side at each end, so
-that a rank in the middle of a pipeline keeps circuits to both of its neighbours. A NIC with one port has one side.
+A NIC has two sides, half its ports each: a ring takes both, one towards either neighbour. A
+pipeline's pair takes the whole NIC where both its ranks have no other pipeline neighbour, else one
+side at each end, so that a rank in the middle of a pipeline keeps circuits to both of its
+neighbours. A NIC with one port has one side.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class PortUse:
     weight
         Of each group how many equal ones it stands for.
     plane
-        Of each group a number; with a static split groups of different numbers have ports of their own, else all have 0.
+        Of each group a number; with a static split groups of different numbers have ports of their
+        own, else all have 0.
     """
 
     sides: tuple[tuple[int, ...], ...]
@@ -53,7 +55,9 @@ def port_use(iteration: RailIteration, rail: Rail) -> PortUse:
         If the NIC has no port, or too few for a static split.
     """
     if rail.nic_ports < 1:
-        raise InputError(f"must be at least 1 (got {rail.nic_ports})", file="settings", field="nic_ports")
+        raise InputError(
+            f"must be at least 1 (got {rail.nic_ports})", file="settings", field="nic_ports"
+        )
     sides, halved = _sides(iteration, rail.nic_ports)
     wiring = _wiring(iteration, sides)
     owner = _owners(iteration, wiring) if rail.static_split else {}
@@ -61,8 +65,15 @@ def port_use(iteration: RailIteration, rail: Rail) -> PortUse:
     share = np.ones(len(iteration.groups))
     for g, group in enumerate(iteration.groups):
         ports = dealt.get(group.parallelism, rail.nic_ports)
-        # Ports that cannot be dealt evenly to two neighbours stay dark; a single port serves one neighbour, or a ring one way.
-        used = max(1, ports // 2) if halved[g] else ports if group.size == 2 or ports == 1 else ports - ports % 2
+        # Ports that cannot be dealt evenly to two neighbours stay dark; a single port serves one
+        # neighbour, or a ring one way.
+        used = (
+            max(1, ports // 2)
+            if halved[g]
+            else ports
+            if group.size == 2 or ports == 1
+            else ports - ports % 2
+        )
         if rail.optical:
             share[g] = used / rail.nic_ports
     planes = {name: k for k, name in enumerate(dict.fromkeys(owner.values()))}
@@ -88,35 +99,56 @@ def static_ports(iteration: RailIteration, rail: Rail) -> dict[str, int]:
     need: dict[str, int] = {}
     for g, group in enumerate(iteration.groups):
         if group.size > 1 and g in used:
-            degree = max(len(neighbours[rank]) for rank in group.ranks) if pair[g] else min(2, group.size - 1)
+            degree = (
+                max(len(neighbours[rank]) for rank in group.ranks)
+                if pair[g]
+                else min(2, group.size - 1)
+            )
             name = owner[group.parallelism]
             need[name] = max(need.get(name, 0), degree)
     total = sum(need.values())
     if total > rail.nic_ports:
         words = ", ".join(f"{name} {count}" for name, count in need.items())
-        raise InputError(f"a static split needs {total} ports a NIC, one for each neighbour ({words}); got {rail.nic_ports}",
-                         file="settings", field="nic_ports")
+        raise InputError(
+            f"a static split needs {total} ports a NIC, one for each neighbour ({words}); got {rail.nic_ports}",
+            file="settings",
+            field="nic_ports",
+        )
     dealt = dict(need)
     left = rail.nic_ports - total
-    while poorest := min((name for name in dealt if need[name] <= left), key=lambda name: dealt[name], default=""):
+    while poorest := min(
+        (name for name in dealt if need[name] <= left), key=lambda name: dealt[name], default=""
+    ):
         dealt[poorest] += need[poorest]
         left -= need[poorest]
     return {name: dealt[of] for name, of in owner.items() if of in dealt}
 
 
-def _sides(iteration: RailIteration, nic_ports: int) -> tuple[tuple[tuple[int, ...], ...], list[bool]]:
+def _sides(
+    iteration: RailIteration, nic_ports: int
+) -> tuple[tuple[tuple[int, ...], ...], list[bool]]:
     """Return the sides of every group, and whether it is a pair that takes one at each end."""
     pair = _pairs(iteration)
     neighbours = _pipeline_neighbours(iteration, pair)
-    halved = [pair[g] and any(len(neighbours[rank]) > 1 for rank in group.ranks) for g, group in enumerate(iteration.groups)]
+    halved = [
+        pair[g] and any(len(neighbours[rank]) > 1 for rank in group.ranks)
+        for g, group in enumerate(iteration.groups)
+    ]
     sides: list[tuple[int, ...]] = []
     for g, group in enumerate(iteration.groups):
         if group.size < 2:
             sides.append(())
         elif halved[g] and nic_ports > 1:
-            sides.append(tuple(SIDES * rank + neighbours[rank].index(_other(group.ranks, rank)) % SIDES for rank in group.ranks))
+            sides.append(
+                tuple(
+                    SIDES * rank + neighbours[rank].index(_other(group.ranks, rank)) % SIDES
+                    for rank in group.ranks
+                )
+            )
         else:
-            sides.append(tuple(SIDES * rank + side for rank in group.ranks for side in range(SIDES)))
+            sides.append(
+                tuple(SIDES * rank + side for rank in group.ranks for side in range(SIDES))
+            )
     return tuple(sides), halved
 
 
@@ -127,7 +159,14 @@ def _owners(iteration: RailIteration, wiring: tuple[int, ...]) -> dict[str, str]
         circuits.setdefault(group.parallelism, set()).add(wiring[g])
     owner: dict[str, str] = {}
     for name in sorted(circuits, key=lambda name: -len(circuits[name])):
-        owner[name] = next((other for other in owner if owner[other] == other and circuits[name] <= circuits[other]), name)
+        owner[name] = next(
+            (
+                other
+                for other in owner
+                if owner[other] == other and circuits[name] <= circuits[other]
+            ),
+            name,
+        )
     return owner
 
 
@@ -156,7 +195,8 @@ def _wiring(iteration: RailIteration, sides: tuple[tuple[int, ...], ...]) -> tup
     numbers: dict[object, int] = {}
     found = []
     for g, group in enumerate(iteration.groups):
-        # A folded group that covers everyone its ranks stand for is known; of any other only its own kind is the same.
+        # A folded group that covers everyone its ranks stand for is known; of any other only its
+        # own kind is the same.
         whole = group.size == int(iteration.stands_for[list(group.ranks)].sum())
         key = (group.ranks, group.size, sides[g], "" if whole else group.parallelism)
         found.append(numbers.setdefault(key, len(numbers)))
@@ -164,5 +204,7 @@ def _wiring(iteration: RailIteration, sides: tuple[tuple[int, ...], ...]) -> tup
 
 
 def _weights(iteration: RailIteration) -> tuple[int, ...]:
-    return tuple(max(1, round(int(iteration.stands_for[list(group.ranks)].sum()) / max(1, group.size)))
-                 for group in iteration.groups)
+    return tuple(
+        max(1, round(int(iteration.stands_for[list(group.ranks)].sum()) / max(1, group.size)))
+        for group in iteration.groups
+    )

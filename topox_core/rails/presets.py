@@ -14,8 +14,19 @@ from topox_core.workloads.arithmetic import Transformer
 REDUCTIONS = ("layer", "pass", "last")
 MAX_GPUS = 1_000_000
 MAX_MICROBATCHES = 4096
-_COUNTS = ("gpus", "tensor", "context", "pipeline", "data", "expert", "microbatches", "microbatch_size", "sequence",
-           "virtual_stages", "gpus_per_server")
+_COUNTS = (
+    "gpus",
+    "tensor",
+    "context",
+    "pipeline",
+    "data",
+    "expert",
+    "microbatches",
+    "microbatch_size",
+    "sequence",
+    "virtual_stages",
+    "gpus_per_server",
+)
 _NUMBERS = ("nic_gbps", "tflops", "efficiency", "memory_gb_per_s")
 # Speeds and times beyond these are typing errors, and would make times that no float tells apart.
 _SLOWEST, _FASTEST, _LONGEST_MS = 1e-3, 1e9, 1e9
@@ -30,31 +41,37 @@ class Preset:
     gpus
         Of the job; tensor x context x pipeline x data must be as many.
     tensor
-        Tensor-parallel GPUs; they fill one server (scale-up domain), so that a server is one rank of each rail.
+        Tensor-parallel GPUs; they fill one server (scale-up domain), so that a server is one rank
+        of each rail.
     context, pipeline, data, expert
-        Degrees on the rail. ``expert`` is taken out of ``data``. Ranks are numbered context first, then data, then pipeline.
+        Degrees on the rail. ``expert`` is taken out of ``data``. Ranks are numbered context first,
+        then data, then pipeline.
     fsdp
-        True: weights are sharded over data x context and gathered layer by layer; False: copied, gradients all-reduced.
+        True: weights are sharded over data x context and gathered layer by layer; False: copied,
+        gradients all-reduced.
     microbatches, microbatch_size, sequence
         Of one replica: how many, sequences in each, tokens in a sequence.
     schedule, virtual_stages
-        ``1f1b``, ``afab`` (all forward, all backward) or ``interleaved`` with several stages on a rank.
+        ``1f1b``, ``afab`` (all forward, all backward) or ``interleaved`` with several stages on a
+        rank.
     recompute
         The backward pass repeats the forward pass first (full activation checkpointing).
     reshard, regather
-        FSDP: gathered weights are dropped after a pass, so that each pass gathers its own; without ``regather`` a backward
-        pass uses those of its forward pass (Table 2 of the paper: forward gathers, backward scatters). Without ``reshard``
-        they are gathered once an iteration.
+        FSDP: gathered weights are dropped after a pass, so that each pass gathers its own; without
+        ``regather`` a backward pass uses those of its forward pass (Table 2 of the paper: forward
+        gathers, backward scatters). Without ``reshard`` they are gathered once an iteration.
     reduce
-        FSDP's reduce-scatters: ``layer``, layer by layer while a backward pass computes; ``pass``, in one burst after every
-        backward pass; ``last``, in one burst after a stage's last one, weights kept gathered after the earlier ones
-        (PyTorch's pipelining does so).
+        FSDP's reduce-scatters: ``layer``, layer by layer while a backward pass computes; ``pass``,
+        in one burst after every backward pass; ``last``, in one burst after a stage's last one,
+        weights kept gathered after the earlier ones (PyTorch's pipelining does so).
     split_sends
-        Each tensor-parallel rank sends its share of an activation (sequence parallel); False: each sends all of it.
+        Each tensor-parallel rank sends its share of an activation (sequence parallel); False: each
+        sends all of it.
     gpus_per_server, nic_gbps
         GPUs of a scale-up domain, and the NIC that each has on its rail.
     tflops, efficiency, memory_gb_per_s
-        Peak of a GPU, the share that is reached (exchanges inside the server included), its memory's bandwidth.
+        Peak of a GPU, the share that is reached (exchanges inside the server included), its
+        memory's bandwidth.
     iteration_ms
         If given, compute times are scaled together until the undisturbed iteration lasts this long.
     host_ms
@@ -127,9 +144,18 @@ class Preset:
     @property
     def words(self) -> str:
         """The degrees in one line."""
-        parts = [("TP", self.tensor), ("CP", self.context), ("PP", self.pipeline), ("FSDP" if self.fsdp else "DP", self.data),
-                 ("EP", self.expert)]
-        order = {"1f1b": "1F1B", "afab": "all forward, all backward", "interleaved": f"interleaved x{self.virtual_stages}"}
+        parts = [
+            ("TP", self.tensor),
+            ("CP", self.context),
+            ("PP", self.pipeline),
+            ("FSDP" if self.fsdp else "DP", self.data),
+            ("EP", self.expert),
+        ]
+        order = {
+            "1f1b": "1F1B",
+            "afab": "all forward, all backward",
+            "interleaved": f"interleaved x{self.virtual_stages}",
+        }
         degrees = ", ".join(f"{word} {degree}" for word, degree in parts if degree > 1)
         return f"{self.gpus:,} GPUs: {degrees or 'one GPU'}; {self.microbatches} microbatches, {order[self.schedule]}"
 
@@ -155,84 +181,230 @@ class Preset:
         for field in _COUNTS:
             value, highest = getattr(self, field), limits.get(field, MAX_GPUS)
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
-                raise self._wrong(field, f"must be a whole number from 1 to {highest:,} (got {shown(value)})")
+                raise self._wrong(
+                    field, f"must be a whole number from 1 to {highest:,} (got {shown(value)})"
+                )
         for field in (*_NUMBERS, "host_ms", "iteration_ms"):
             value = getattr(self, field)
             if field == "iteration_ms" and value is None:
                 continue
             least = 0.0 if field == "host_ms" else _SLOWEST
             most = 1.0 if field == "efficiency" else _FASTEST if field in _NUMBERS else _LONGEST_MS
-            if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-                raise self._wrong(field, f"must be a number from {least:g} to {most:g} (got {shown(value)})")
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int | float)
+                or not least <= value <= most
+            ):
+                raise self._wrong(
+                    field, f"must be a number from {least:g} to {most:g} (got {shown(value)})"
+                )
         for field, choices in (("schedule", SCHEDULES), ("reduce", REDUCTIONS)):
             if getattr(self, field) not in choices:
-                raise self._wrong(field, f"must be one of {', '.join(choices)} (got {shown(getattr(self, field))})")
+                raise self._wrong(
+                    field,
+                    f"must be one of {', '.join(choices)} (got {shown(getattr(self, field))})",
+                )
         for field in ("fsdp", "recompute", "reshard", "regather", "split_sends"):
             if not isinstance(getattr(self, field), bool):
-                raise self._wrong(field, f"must be true or false (got {shown(getattr(self, field))})")
+                raise self._wrong(
+                    field, f"must be true or false (got {shown(getattr(self, field))})"
+                )
 
     def _check_degrees(self) -> None:
         product = self.tensor * self.context * self.pipeline * self.data
         if product != self.gpus:
-            raise self._wrong("gpus", f"must be tensor x context x pipeline x data = {self.tensor} x {self.context} x "
-                              f"{self.pipeline} x {self.data} = {product:,} (got {self.gpus:,})")
+            raise self._wrong(
+                "gpus",
+                f"must be tensor x context x pipeline x data = {self.tensor} x {self.context} x "
+                f"{self.pipeline} x {self.data} = {product:,} (got {self.gpus:,})",
+            )
         if self.tensor != self.gpus_per_server:
-            raise self._wrong("tensor", f"must be gpus_per_server, {self.gpus_per_server} (got {self.tensor}): tensor parallel "
-                              "GPUs fill a server, which is one rank of every rail")
+            raise self._wrong(
+                "tensor",
+                f"must be gpus_per_server, {self.gpus_per_server} (got {self.tensor}): tensor parallel "
+                "GPUs fill a server, which is one rank of every rail",
+            )
         if self.chunks > self.shape.base.layers:
-            what = "pipeline x virtual_stages" if self.virtual_stages > 1 else "the pipeline's stages"
-            raise self._wrong("pipeline", f"{what} must be at most the number of layers, {self.shape.base.layers} "
-                              f"(got {self.chunks})")
-        for field, whole, what in (("tensor", self.shape.heads, "attention heads"), ("context", self.sequence, "tokens"),
-                                   ("expert", self.shape.experts, "experts of a layer"),
-                                   ("expert", self.data, "data-parallel ranks")):
+            what = (
+                "pipeline x virtual_stages" if self.virtual_stages > 1 else "the pipeline's stages"
+            )
+            raise self._wrong(
+                "pipeline",
+                f"{what} must be at most the number of layers, {self.shape.base.layers} "
+                f"(got {self.chunks})",
+            )
+        for field, whole, what in (
+            ("tensor", self.shape.heads, "attention heads"),
+            ("context", self.sequence, "tokens"),
+            ("expert", self.shape.experts, "experts of a layer"),
+            ("expert", self.data, "data-parallel ranks"),
+        ):
             if whole % getattr(self, field):
-                raise self._wrong(field, f"must divide the number of {what}, {whole:,} (got {getattr(self, field)})")
+                raise self._wrong(
+                    field,
+                    f"must divide the number of {what}, {whole:,} (got {getattr(self, field)})",
+                )
         if self.schedule != "interleaved" and self.virtual_stages != 1:
-            raise self._wrong("virtual_stages", f"must be 1 unless the schedule is interleaved (got {self.virtual_stages})")
+            raise self._wrong(
+                "virtual_stages",
+                f"must be 1 unless the schedule is interleaved (got {self.virtual_stages})",
+            )
         if self.schedule == "interleaved":
             if self.virtual_stages < 2 or self.pipeline < 2:
                 field = "pipeline" if self.pipeline < 2 else "virtual_stages"
-                raise self._wrong(field, f"must be at least 2 when the schedule is interleaved (got {getattr(self, field)})")
+                raise self._wrong(
+                    field,
+                    f"must be at least 2 when the schedule is interleaved (got {getattr(self, field)})",
+                )
             if self.microbatches % self.pipeline:
-                raise self._wrong("microbatches", f"must be a multiple of the pipeline's stages, {self.pipeline}, when the "
-                                  f"schedule is interleaved (got {self.microbatches})")
+                raise self._wrong(
+                    "microbatches",
+                    f"must be a multiple of the pipeline's stages, {self.pipeline}, when the "
+                    f"schedule is interleaved (got {self.microbatches})",
+                )
 
 
 # Llama 3.1's context-parallel row trains sequences of 131,072 tokens (arXiv 2407.21783, table 4).
 _HERD = "Llama 3 Herd (arXiv 2407.21783), table 4; 989 TFLOP/s is the H100's dense BF16 peak, half of it reached is assumed"
 _LLAMA_405B = SHAPES["llama3-405b"]
 _DEEPSEEK_16B = Shape(
-    "deepseek-16b", "DeepSeekMoE 16B",
+    "deepseek-16b",
+    "DeepSeekMoE 16B",
     "DeepSeekMoE (arXiv 2401.06066), section 5; its two shared experts and dense first layer are left out",
-    Transformer(28, 2048, 102_400, 1408, 3, 2048), 16, 16, 4096, 4608, experts=64, top_k=6)
+    Transformer(28, 2048, 102_400, 1408, 3, 2048),
+    16,
+    16,
+    4096,
+    4608,
+    experts=64,
+    top_k=6,
+)
 
-PRESETS: dict[str, Preset] = {preset.name: preset for preset in (
-    Preset("llama3-8b-perlmutter", "Llama 3 8B on 16 A100 of Perlmutter",
-           "Photonic Rails (arXiv 2507.08119), section 3.1: four servers of four A100, Slingshot 11 at 200 Gbit/s; 10.2 s and "
-           "the host's 1.7 ms (median of the recorded windows below 20 ms before a pass): artifact opusfabric/Opus",
-           SHAPES["llama3-8b"],
-           gpus=16, tensor=4, pipeline=2, data=2, microbatches=2, recompute=True, regather=False, reduce="pass",
-           split_sends=False, gpus_per_server=4, nic_gbps=200.0, tflops=312.0, efficiency=0.4, memory_gb_per_s=1555.0,
-           iteration_ms=10_200.0, host_ms=1.7),
-    Preset("llama3.1-405b-8192", "Llama 3.1 405B on 8,192 H100", _HERD, _LLAMA_405B,
-           gpus=8192, tensor=8, pipeline=16, data=64, microbatches=32),
-    Preset("llama3.1-405b-16384", "Llama 3.1 405B on 16,384 H100", _HERD, _LLAMA_405B,
-           gpus=16_384, tensor=8, pipeline=16, data=128, microbatches=16),
-    Preset("llama3.1-405b-16384-cp", "Llama 3.1 405B on 16,384 H100, long context", _HERD, _LLAMA_405B,
-           gpus=16_384, tensor=8, context=16, pipeline=16, data=8, microbatches=16, sequence=131_072),
-    Preset("llama3.1-405b-2048", "Llama 3.1 405B on 2,048 H100", _HERD + "; scaled down to 16 replicas", _LLAMA_405B,
-           gpus=2048, tensor=8, pipeline=16, data=16, microbatches=16),
-    Preset("llama3-70b", "Llama 3 70B on 512 H100", _HERD + "; degrees chosen here", SHAPES["llama3-70b"],
-           gpus=512, tensor=8, pipeline=8, data=8, microbatches=16),
-    Preset("mixtral-8x7b", "Mixture of experts 8 x 7B on 256 H100", SHAPES["mixtral-8x7b"].source + "; degrees chosen here",
-           SHAPES["mixtral-8x7b"], gpus=256, tensor=8, pipeline=4, data=8, expert=8, microbatches=8),
-    Preset("deepseek-16b", "DeepSeekMoE 16B on 256 GPUs", _DEEPSEEK_16B.source + "; degrees chosen here", _DEEPSEEK_16B,
-           gpus=256, tensor=4, pipeline=1, data=64, expert=8, microbatches=4, sequence=4096, gpus_per_server=4),
-    Preset("toy", "Toy: DP 2, PP 2, TP 2",
-           "degrees and 62.2416 s: the published artifact's toy case; model and microbatches chosen here", SHAPES["llama3-8b"],
-           gpus=8, tensor=2, pipeline=2, data=2, fsdp=False, microbatches=2, gpus_per_server=2, iteration_ms=62_241.6),
-)}
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            "llama3-8b-perlmutter",
+            "Llama 3 8B on 16 A100 of Perlmutter",
+            "Photonic Rails (arXiv 2507.08119), section 3.1: four servers of four A100, Slingshot 11 at 200 Gbit/s; 10.2 s and "
+            "the host's 1.7 ms (median of the recorded windows below 20 ms before a pass): artifact opusfabric/Opus",
+            SHAPES["llama3-8b"],
+            gpus=16,
+            tensor=4,
+            pipeline=2,
+            data=2,
+            microbatches=2,
+            recompute=True,
+            regather=False,
+            reduce="pass",
+            split_sends=False,
+            gpus_per_server=4,
+            nic_gbps=200.0,
+            tflops=312.0,
+            efficiency=0.4,
+            memory_gb_per_s=1555.0,
+            iteration_ms=10_200.0,
+            host_ms=1.7,
+        ),
+        Preset(
+            "llama3.1-405b-8192",
+            "Llama 3.1 405B on 8,192 H100",
+            _HERD,
+            _LLAMA_405B,
+            gpus=8192,
+            tensor=8,
+            pipeline=16,
+            data=64,
+            microbatches=32,
+        ),
+        Preset(
+            "llama3.1-405b-16384",
+            "Llama 3.1 405B on 16,384 H100",
+            _HERD,
+            _LLAMA_405B,
+            gpus=16_384,
+            tensor=8,
+            pipeline=16,
+            data=128,
+            microbatches=16,
+        ),
+        Preset(
+            "llama3.1-405b-16384-cp",
+            "Llama 3.1 405B on 16,384 H100, long context",
+            _HERD,
+            _LLAMA_405B,
+            gpus=16_384,
+            tensor=8,
+            context=16,
+            pipeline=16,
+            data=8,
+            microbatches=16,
+            sequence=131_072,
+        ),
+        Preset(
+            "llama3.1-405b-2048",
+            "Llama 3.1 405B on 2,048 H100",
+            _HERD + "; scaled down to 16 replicas",
+            _LLAMA_405B,
+            gpus=2048,
+            tensor=8,
+            pipeline=16,
+            data=16,
+            microbatches=16,
+        ),
+        Preset(
+            "llama3-70b",
+            "Llama 3 70B on 512 H100",
+            _HERD + "; degrees chosen here",
+            SHAPES["llama3-70b"],
+            gpus=512,
+            tensor=8,
+            pipeline=8,
+            data=8,
+            microbatches=16,
+        ),
+        Preset(
+            "mixtral-8x7b",
+            "Mixture of experts 8 x 7B on 256 H100",
+            SHAPES["mixtral-8x7b"].source + "; degrees chosen here",
+            SHAPES["mixtral-8x7b"],
+            gpus=256,
+            tensor=8,
+            pipeline=4,
+            data=8,
+            expert=8,
+            microbatches=8,
+        ),
+        Preset(
+            "deepseek-16b",
+            "DeepSeekMoE 16B on 256 GPUs",
+            _DEEPSEEK_16B.source + "; degrees chosen here",
+            _DEEPSEEK_16B,
+            gpus=256,
+            tensor=4,
+            pipeline=1,
+            data=64,
+            expert=8,
+            microbatches=4,
+            sequence=4096,
+            gpus_per_server=4,
+        ),
+        Preset(
+            "toy",
+            "Toy: DP 2, PP 2, TP 2",
+            "degrees and 62.2416 s: the published artifact's toy case; model and microbatches chosen here",
+            SHAPES["llama3-8b"],
+            gpus=8,
+            tensor=2,
+            pipeline=2,
+            data=2,
+            fsdp=False,
+            microbatches=2,
+            gpus_per_server=2,
+            iteration_ms=62_241.6,
+        ),
+    )
+}
 
 
 def preset(name: str) -> Preset:

@@ -41,8 +41,8 @@ class Question:
     Attributes
     ----------
     what
-        ``undisturbed``: the run when switching takes no time. ``run``: on the rail as it is. ``both``: the iteration
-        with ``dark_ms`` a change, on demand and provisioned.
+        ``undisturbed``: the run when switching takes no time. ``run``: on the rail as it is.
+        ``both``: the iteration with ``dark_ms`` a change, on demand and provisioned.
     """
 
     what: str

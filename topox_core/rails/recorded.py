@@ -17,10 +17,10 @@ Ints = NDArray[np.int64]
 def recorded(execution: Execution) -> tuple[RailIteration, FloatArray]:
     """Return an execution as an iteration on one rail, and how long each of its nodes lasted, in ms.
 
-    A rank is a server, a collective one communication of all its servers, another transfer one of a pair; all switches
-    together count as the rail. A collective lasts from when the last of its servers has begun its first transfer
-    to the end of the last. Devices go through their tasks, and groups through their communications, in the
-    order that was executed.
+    A rank is a server, a collective one communication of all its servers, another transfer one of a
+    pair; all switches together count as the rail. A collective lasts from when the last of its
+    servers has begun its first transfer to the end of the last. Devices go through their tasks, and
+    groups through their communications, in the order that was executed.
 
     Raises
     ------
@@ -35,7 +35,10 @@ def recorded(execution: Execution) -> tuple[RailIteration, FloatArray]:
     n = len(tasks)
     start, end, members = _communications(execution, transfers, node_task, n)
     computes = np.flatnonzero(graph.kind == COMPUTE_NODE)
-    start[node_task[computes]], end[node_task[computes]] = execution.start_ms[computes], execution.end_ms[computes]
+    start[node_task[computes]], end[node_task[computes]] = (
+        execution.start_ms[computes],
+        execution.end_ms[computes],
+    )
     rank = np.full(n, -1, np.int32)
     rank[node_task[computes]] = graph.server[computes]
     first = np.zeros(n, np.int64)
@@ -50,22 +53,42 @@ def recorded(execution: Execution) -> tuple[RailIteration, FloatArray]:
     issue_ptr, issue_idx = _issued(members, start, ranks)
     label = tuple(graph.ids[i] or graph.task_kind[i] for i in first.tolist())
     iteration = RailIteration(
-        name=graph.name, ranks=ranks, stands_for=np.ones(ranks, np.int32), stage=np.zeros(ranks, np.int32),
-        replica=np.arange(ranks, dtype=np.int32), kind=kind, rank=rank, duration_ms=np.where(kind == COMPUTE, end - start, 0.0),
-        group=group, size_bytes=size, microbatch=np.full(n, -1, np.int32), layer=np.full(n, -1, np.int32), label=label,
-        pred_ptr=pred_ptr, pred_idx=pred_idx, issue_ptr=issue_ptr, issue_idx=issue_idx, groups=groups)
+        name=graph.name,
+        ranks=ranks,
+        stands_for=np.ones(ranks, np.int32),
+        stage=np.zeros(ranks, np.int32),
+        replica=np.arange(ranks, dtype=np.int32),
+        kind=kind,
+        rank=rank,
+        duration_ms=np.where(kind == COMPUTE, end - start, 0.0),
+        group=group,
+        size_bytes=size,
+        microbatch=np.full(n, -1, np.int32),
+        layer=np.full(n, -1, np.int32),
+        label=label,
+        pred_ptr=pred_ptr,
+        pred_idx=pred_idx,
+        issue_ptr=issue_ptr,
+        issue_idx=issue_idx,
+        groups=groups,
+    )
     return iteration, end - start
 
 
-def _communications(execution: Execution, transfers: Ints, node_task: Ints, n: int) -> tuple[
-        FloatArray, FloatArray, list[list[int]]]:
+def _communications(
+    execution: Execution, transfers: Ints, node_task: Ints, n: int
+) -> tuple[FloatArray, FloatArray, list[list[int]]]:
     """Return, by task, when it began and ended, and its servers."""
     graph = execution.graph
     start, end = np.zeros(n), np.zeros(n)
     servers = execution.cluster.servers
     twice = np.tile(transfers, 2)
-    server = np.concatenate((graph.source[transfers], graph.destination[transfers])).astype(np.int64)
-    call, call_of = np.unique(node_task[twice].astype(np.int64) * servers + server, return_inverse=True)
+    server = np.concatenate((graph.source[transfers], graph.destination[transfers])).astype(
+        np.int64
+    )
+    call, call_of = np.unique(
+        node_task[twice].astype(np.int64) * servers + server, return_inverse=True
+    )
     joined = np.full(len(call), np.inf)
     np.minimum.at(joined, call_of, execution.start_ms[twice])
     np.maximum.at(start, call // servers, joined)
@@ -76,8 +99,9 @@ def _communications(execution: Execution, transfers: Ints, node_task: Ints, n: i
     return start, end, members
 
 
-def _groups(execution: Execution, members: list[list[int]], first: Ints) -> tuple[
-        NDArray[np.int32], NDArray[np.int32], tuple[RailGroup, ...]]:
+def _groups(
+    execution: Execution, members: list[list[int]], first: Ints
+) -> tuple[NDArray[np.int32], NDArray[np.int32], tuple[RailGroup, ...]]:
     """Return the kind and group of every task, and the groups: same parallelism, same servers."""
     graph = execution.graph
     kind, group = np.full(len(members), COMPUTE, np.int32), np.full(len(members), -1, np.int32)
@@ -86,21 +110,38 @@ def _groups(execution: Execution, members: list[list[int]], first: Ints) -> tupl
         if ranks:
             word = graph.task_kind[first[task]]
             send = word not in KINDS[1:]
-            kind[task] = SEND if send and len(ranks) == 2 else ALL_REDUCE if send else KINDS.index(word)
-            key = (graph.parallelism[first[task]] or word or "transfer", bool(kind[task] == SEND), tuple(ranks))
+            kind[task] = (
+                SEND if send and len(ranks) == 2 else ALL_REDUCE if send else KINDS.index(word)
+            )
+            key = (
+                graph.parallelism[first[task]] or word or "transfer",
+                bool(kind[task] == SEND),
+                tuple(ranks),
+            )
             group[task] = numbers.setdefault(key, len(numbers))
-    groups = tuple(RailGroup(f"{parallelism}.{'-'.join(map(str, ranks[:4]))}" + ("…" if len(ranks) > 4 else ""), parallelism,
-                             ranks, len(ranks)) for parallelism, _, ranks in numbers)
+    groups = tuple(
+        RailGroup(
+            f"{parallelism}.{'-'.join(map(str, ranks[:4]))}" + ("…" if len(ranks) > 4 else ""),
+            parallelism,
+            ranks,
+            len(ranks),
+        )
+        for parallelism, _, ranks in numbers
+    )
     return kind, group, groups
 
 
-def _predecessors(execution: Execution, node_task: Ints, computes: Ints, n: int) -> tuple[
-        NDArray[np.int32], NDArray[np.int32]]:
+def _predecessors(
+    execution: Execution, node_task: Ints, computes: Ints, n: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the dependencies between tasks, with the order in which each device ran them."""
     graph = execution.graph
     after = node_task[np.repeat(np.arange(len(graph)), np.diff(graph.pred_ptr))]
     before = node_task[graph.pred_idx]
-    device = graph.server[computes].astype(np.int64) * execution.cluster.devices_per_server + graph.device[computes]
+    device = (
+        graph.server[computes].astype(np.int64) * execution.cluster.devices_per_server
+        + graph.device[computes]
+    )
     task = node_task[computes]
     order = np.lexsort((computes, execution.end_ms[computes], execution.start_ms[computes], device))
     same = device[order][1:] == device[order][:-1]
@@ -112,10 +153,14 @@ def _predecessors(execution: Execution, node_task: Ints, computes: Ints, n: int)
     return ptr, (code % n).astype(np.int32)
 
 
-def _issued(members: list[list[int]], start: FloatArray, ranks: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+def _issued(
+    members: list[list[int]], start: FloatArray, ranks: int
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the communications of every rank in the order in which they began; computing is ordered by its device."""
     issued: list[list[int]] = [[] for _ in range(ranks)]
-    for task in sorted((task for task, found in enumerate(members) if found), key=lambda task: (start[task], task)):
+    for task in sorted(
+        (task for task, found in enumerate(members) if found), key=lambda task: (start[task], task)
+    ):
         for rank in members[task]:
             issued[rank].append(task)
     ptr = np.zeros(ranks + 1, np.int32)

@@ -12,12 +12,14 @@ from topox_core.rails.iteration import COMPUTE, KINDS, SEND, RailIteration
 from topox_core.rails.presets import Preset
 
 
-def as_task_graph(source: Preset | RailIteration, *, by_layer: bool = False,
-                  nic_gbps: float | None = None) -> tuple[TaskGraph, Cluster]:
+def as_task_graph(
+    source: Preset | RailIteration, *, by_layer: bool = False, nic_gbps: float | None = None
+) -> tuple[TaskGraph, Cluster]:
     """Return an iteration as a task graph on the servers of one rail, and a cluster that suits it.
 
-    A server is a rank. The order of a rank's computing and of a group's communications becomes dependencies. The
-    cluster has two switches and two ports a server, half the NIC's speed each, for the two neighbours in a ring.
+    A server is a rank. The order of a rank's computing and of a group's communications becomes
+    dependencies. The cluster has two switches and two ports a server, half the NIC's speed each,
+    for the two neighbours in a ring.
 
     Parameters
     ----------
@@ -38,30 +40,47 @@ def as_task_graph(source: Preset | RailIteration, *, by_layer: bool = False,
         _check_counts(source.title, *unfolded_size(folded, source), _members(folded))
         source = build(source, by_layer=by_layer)
     elif any(group.size > len(group.ranks) for group in source.groups):
-        raise InputError("is folded: its ranks stand for others, so that it has no task graph; build it without folding",
-                         file=f"iteration {source.name}")
+        raise InputError(
+            "is folded: its ranks stand for others, so that it has no task graph; build it without folding",
+            file=f"iteration {source.name}",
+        )
     else:
         _check_counts(source.name, len(source), len(source.pred_idx), _members(source))
     speed = speed or 400.0
-    cluster = Cluster(servers=source.ranks, ports_per_server=2, switches=2, ports_per_switch=source.ranks, port_gbps=speed / 2,
-                      name=f"{source.ranks} servers of one rail, 2 OCS")
+    cluster = Cluster(
+        servers=source.ranks,
+        ports_per_server=2,
+        switches=2,
+        ports_per_switch=source.ranks,
+        port_gbps=speed / 2,
+        name=f"{source.ranks} servers of one rail, 2 OCS",
+    )
     return validated(source.name, _tasks(source), f"iteration {source.name}"), cluster
 
 
 def _members(iteration: RailIteration) -> int:
     """Return the members of all collectives together, in the job: each covers every rank that its own stand for."""
     covered = [int(iteration.stands_for[list(group.ranks)].sum()) for group in iteration.groups]
-    return sum(covered[group] for group, kind in zip(iteration.group.tolist(), iteration.kind.tolist(), strict=True)
-               if kind not in (COMPUTE, SEND))
+    return sum(
+        covered[group]
+        for group, kind in zip(iteration.group.tolist(), iteration.kind.tolist(), strict=True)
+        if kind not in (COMPUTE, SEND)
+    )
 
 
 def _check_counts(name: str, tasks: int, dependencies: int, members: int) -> None:
     # Each task may also wait for the one before it on its rank or in its group.
-    for count, most, what in ((tasks, MAX_TASKS, "tasks"), (dependencies + tasks, MAX_DEPENDENCIES, "dependencies"),
-                              (members, MAX_MEMBERS, "members of collectives")):
+    for count, most, what in (
+        (tasks, MAX_TASKS, "tasks"),
+        (dependencies + tasks, MAX_DEPENDENCIES, "dependencies"),
+        (members, MAX_MEMBERS, "members of collectives"),
+    ):
         if count > most:
-            raise InputError(f"would have {count:,} {what}, more than the {most:,} a task graph may have: merge the layers, "
-                             "or use fewer replicas or microbatches", file=f"iteration {name}")
+            raise InputError(
+                f"would have {count:,} {what}, more than the {most:,} a task graph may have: merge the layers, "
+                "or use fewer replicas or microbatches",
+                file=f"iteration {name}",
+            )
 
 
 def _tasks(iteration: RailIteration) -> list[Task]:
@@ -69,31 +88,74 @@ def _tasks(iteration: RailIteration) -> list[Task]:
     ids: list[str] = []
     last: dict[tuple[str, int], int] = {}
     ptr, before = iteration.pred_ptr.tolist(), iteration.pred_idx.tolist()
-    columns = (iteration.kind, iteration.rank, iteration.group, iteration.duration_ms, iteration.size_bytes, iteration.microbatch,
-               iteration.layer)
-    for node, (kind, rank, number, ms, size, microbatch, layer) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+    columns = (
+        iteration.kind,
+        iteration.rank,
+        iteration.group,
+        iteration.duration_ms,
+        iteration.size_bytes,
+        iteration.microbatch,
+        iteration.layer,
+    )
+    for node, (kind, rank, number, ms, size, microbatch, layer) in enumerate(
+        zip(*(c.tolist() for c in columns), strict=True)
+    ):
         label = iteration.label[node]
         ids.append(f"{node}.{label.replace(' ', '-')}")
         place = ("rank", rank) if kind == COMPUTE else ("group", number)
-        waits = before[ptr[node]:ptr[node + 1]]
+        waits = before[ptr[node] : ptr[node + 1]]
         if last.get(place, -1) not in (-1, *waits):
             waits.append(last[place])
         last[place] = node
         waited = tuple(ids[i] for i in waits)
-        notes = {"microbatch": microbatch if microbatch >= 0 else None, "layer": layer if layer >= 0 else None}
+        notes = {
+            "microbatch": microbatch if microbatch >= 0 else None,
+            "layer": layer if layer >= 0 else None,
+        }
         if kind == COMPUTE:
             word = label.split(" ")[0]
-            tasks.append(Task(ids[node], word if word in ("forward", "backward") else "update", waited, server=rank, device=0,
-                              duration_ms=ms, stage=int(iteration.stage[rank]), **notes))
+            tasks.append(
+                Task(
+                    ids[node],
+                    word if word in ("forward", "backward") else "update",
+                    waited,
+                    server=rank,
+                    device=0,
+                    duration_ms=ms,
+                    stage=int(iteration.stage[rank]),
+                    **notes,
+                )
+            )
             continue
         group = iteration.groups[number]
         if kind == SEND:
             sender, receiver = _ends(iteration, group.ranks, label)
-            tasks.append(Task(ids[node], "communication", waited, source=sender, destination=receiver, size_bytes=size,
-                              parallelism=group.parallelism, group=group.name, **notes))
+            tasks.append(
+                Task(
+                    ids[node],
+                    "communication",
+                    waited,
+                    source=sender,
+                    destination=receiver,
+                    size_bytes=size,
+                    parallelism=group.parallelism,
+                    group=group.name,
+                    **notes,
+                )
+            )
         else:
-            tasks.append(Task(ids[node], KINDS[kind], waited, members=group.ranks, size_bytes=size, parallelism=group.parallelism,
-                              group=group.name, **notes))
+            tasks.append(
+                Task(
+                    ids[node],
+                    KINDS[kind],
+                    waited,
+                    members=group.ranks,
+                    size_bytes=size,
+                    parallelism=group.parallelism,
+                    group=group.name,
+                    **notes,
+                )
+            )
     return tasks
 
 

@@ -9,8 +9,10 @@ from topox_core.errors import InputError
 
 PORTS_PER_GPU = 2  # a ring takes two ports of the switch: 2-port NIC, transceivers that carry both ways (Table 3)
 SCALE_UP = {"GB200": 72, "H200": 8}  # GPUs of one scale-up domain
-SPLIT_NOTE = ("a rail split over several switches: the simulation takes circuits between any two of its servers for granted; "
-              "fibres that join the switches are not counted")
+SPLIT_NOTE = (
+    "a rail split over several switches: the simulation takes circuits between any two of its servers for granted; "
+    "fibres that join the switches are not counted"
+)
 _PUBLISHED = "published: Photonic Rails in ML Datacenters (arXiv 2507.08119), Table 3"
 
 
@@ -83,8 +85,9 @@ def gpus(one: Technology, scale_up: int) -> int:
 def fits(one: Technology, on_rail: int, split: bool = False) -> int:
     """Return how many switches of this technology a rail of ``on_rail`` servers needs at least.
 
-    More than one only when ``split``. A job's rings and pairs together reach every server of its rail, so some of
-    them cross from part to part, whatever lies on which: what joins the switches is not counted (``SPLIT_NOTE``).
+    More than one only when ``split``. A job's rings and pairs together reach every server of its
+    rail, so some of them cross from part to part, whatever lies on which: what joins the switches
+    is not counted (``SPLIT_NOTE``).
 
     Raises
     ------
@@ -95,7 +98,10 @@ def fits(one: Technology, on_rail: int, split: bool = False) -> int:
         raise InputError(f"must be at least 1 (got {on_rail})", file="settings", field="servers")
     most = servers(one)
     if on_rail > most and not split:
-        raise InputError(f"a rail of {on_rail:,} servers needs {PORTS_PER_GPU * on_rail:,} ports, more than the {one.radix:,} of "
-                         f"{one.name} ({one.vendor}): at most {most:,} servers a switch, or split the rail",
-                         file="settings", field="technology")
+        raise InputError(
+            f"a rail of {on_rail:,} servers needs {PORTS_PER_GPU * on_rail:,} ports, more than the {one.radix:,} of "
+            f"{one.name} ({one.vendor}): at most {most:,} servers a switch, or split the rail",
+            file="settings",
+            field="technology",
+        )
     return -(-on_rail // most)

@@ -1,9 +1,10 @@
 """How long the communications of an iteration take on a rail, from their bytes.
 
-Wire bytes are those of rings (Patarasuk and Yuan): of a gathered or reduced tensor of S bytes every one of n
-members sends S (n-1)/n, in an all-reduce twice that. A ring runs both ways at once, so it has the whole NIC
-although each neighbour has only half its ports. An all-to-all has no ring to run on: on an optical rail its pieces
-are forwarded through their neighbours, the shorter way round (floor(n^2/4) S / 2n bytes on every link).
+Wire bytes are those of rings (Patarasuk and Yuan): of a gathered or reduced tensor of S bytes every
+one of n members sends S (n-1)/n, in an all-reduce twice that. A ring runs both ways at once, so it
+has the whole NIC although each neighbour has only half its ports. An all-to-all has no ring to run
+on: on an optical rail its pieces are forwarded through their neighbours, the shorter way round
+(floor(n^2/4) S / 2n bytes on every link).
 """
 
 from __future__ import annotations
@@ -12,7 +13,16 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.graph.transfer_graph import FloatArray
-from topox_core.rails.iteration import ALL_GATHER, ALL_REDUCE, ALL_TO_ALL, COMPUTE, REDUCE_SCATTER, SEND, Rail, RailIteration
+from topox_core.rails.iteration import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    ALL_TO_ALL,
+    COMPUTE,
+    REDUCE_SCATTER,
+    SEND,
+    Rail,
+    RailIteration,
+)
 from topox_core.rails.ports import port_use
 
 MAX_DELAY_MS = 1e9
@@ -23,7 +33,9 @@ def wire_bytes(iteration: RailIteration) -> FloatArray:
     n = _members(iteration)
     parts = np.where(n > 1, (n - 1) / n, 0.0)
     kind = iteration.kind
-    factor = np.select([kind == ALL_REDUCE, kind == SEND, kind == COMPUTE], [2 * parts, 1.0, 0.0], parts)
+    factor = np.select(
+        [kind == ALL_REDUCE, kind == SEND, kind == COMPUTE], [2 * parts, 1.0, 0.0], parts
+    )
     return np.asarray(factor * iteration.size_bytes)
 
 
@@ -32,9 +44,9 @@ def durations_ms(iteration: RailIteration, rail: Rail) -> FloatArray:
 
     Notes
     -----
-    On an electrical rail a message has the whole NIC, an all-to-all goes straight to its receivers, and a
-    collective needs the latency of ceil(log2 n) steps (recursive doubling); on an optical one of the n - 1
-    steps of its ring, the cost of constraint C1.
+    On an electrical rail a message has the whole NIC, an all-to-all goes straight to its receivers,
+    and a collective needs the latency of ceil(log2 n) steps (recursive doubling); on an optical one
+    of the n - 1 steps of its ring, the cost of constraint C1.
 
     Raises
     ------
@@ -50,8 +62,13 @@ def durations_ms(iteration: RailIteration, rail: Rail) -> FloatArray:
     carried = wire_bytes(iteration)
     exchange = iteration.kind == ALL_TO_ALL
     if rail.optical:
-        carried[exchange] = _forwarded(iteration.size_bytes[exchange], n[exchange], rail.nic_ports == 1)
-    lasting = carried * 8 / (rail.nic_gbps * 1e6 * share) + _steps(iteration, n, rail) * rail.latency_us / 1e3
+        carried[exchange] = _forwarded(
+            iteration.size_bytes[exchange], n[exchange], rail.nic_ports == 1
+        )
+    lasting = (
+        carried * 8 / (rail.nic_gbps * 1e6 * share)
+        + _steps(iteration, n, rail) * rail.latency_us / 1e3
+    )
     # A group of one has nobody to talk to.
     return np.where(iteration.kind == COMPUTE, iteration.duration_ms, np.where(n > 1, lasting, 0.0))
 
@@ -65,9 +82,15 @@ def check_rail(rail: Rail) -> None:
         If a speed is not positive, a delay negative or beyond all measure, or a NIC has no port.
     """
     if not 0 < rail.nic_gbps <= 1e9:
-        raise InputError(f"must be greater than 0 and at most 1e9 (got {rail.nic_gbps:g})", file="settings", field="nic_gbps")
+        raise InputError(
+            f"must be greater than 0 and at most 1e9 (got {rail.nic_gbps:g})",
+            file="settings",
+            field="nic_gbps",
+        )
     if rail.nic_ports < 1:
-        raise InputError(f"must be at least 1 (got {rail.nic_ports})", file="settings", field="nic_ports")
+        raise InputError(
+            f"must be at least 1 (got {rail.nic_ports})", file="settings", field="nic_ports"
+        )
     for field in ("latency_us", "reconfiguration_ms", "link_up_ms"):
         check_delay(getattr(rail, field), field)
 
@@ -81,7 +104,9 @@ def check_delay(value: float, field: str) -> None:
         If it is.
     """
     if not 0 <= value <= MAX_DELAY_MS:
-        raise InputError(f"must be 0 to {MAX_DELAY_MS:g} (got {value:g})", file="settings", field=field)
+        raise InputError(
+            f"must be 0 to {MAX_DELAY_MS:g} (got {value:g})", file="settings", field=field
+        )
 
 
 def _members(iteration: RailIteration) -> FloatArray:
@@ -99,5 +124,13 @@ def _steps(iteration: RailIteration, n: FloatArray, rail: Rail) -> FloatArray:
     once = n - 1 if rail.optical else np.ceil(np.log2(np.maximum(n, 1)))
     exchange = np.floor(n / 2) if rail.optical else np.ones(len(n))
     kind = iteration.kind
-    return np.select([(kind == ALL_GATHER) | (kind == REDUCE_SCATTER), kind == ALL_REDUCE, kind == ALL_TO_ALL, kind == SEND],
-                     [once, 2 * once, exchange, np.ones(len(n))], 0.0)
+    return np.select(
+        [
+            (kind == ALL_GATHER) | (kind == REDUCE_SCATTER),
+            kind == ALL_REDUCE,
+            kind == ALL_TO_ALL,
+            kind == SEND,
+        ],
+        [once, 2 * once, exchange, np.ones(len(n))],
+        0.0,
+    )

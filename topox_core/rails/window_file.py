@@ -10,7 +10,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from topox_core.border import Findings, check_header, json_object, printable, shown, text_of, unknown, unpacked
+from topox_core.border import (
+    Findings,
+    check_header,
+    json_object,
+    printable,
+    shown,
+    text_of,
+    unknown,
+    unpacked,
+)
 from topox_core.errors import InputError
 from topox_core.rails.iteration import Window
 
@@ -18,8 +27,15 @@ FORMAT, VERSION = "topox-windows", 1
 MAX_WINDOWS = 200_000
 COLUMNS = ("rank", "rail", "before", "after", "operation", "begin_ms", "length_ms", "size_bytes")
 TOP = ("format", "version", "name", "iteration_ms", "windows")
-_DEFAULTS: dict[str, Any] = {"rank": 0, "rail": 0, "before": "", "after": "", "operation": "", "begin_ms": None,
-                             "size_bytes": 0.0}
+_DEFAULTS: dict[str, Any] = {
+    "rank": 0,
+    "rail": 0,
+    "before": "",
+    "after": "",
+    "operation": "",
+    "begin_ms": None,
+    "size_bytes": 0.0,
+}
 
 
 @dataclass(frozen=True)
@@ -61,38 +77,68 @@ def _of_json(record: dict[str, Any], file: str) -> WindowList:
             raise InputError(unknown(key, TOP), file=file, field=printable(str(key)))
     rows = record.get("windows")
     if not isinstance(rows, list):
-        raise InputError(f"must be a list of windows (got {shown(rows)})", file=file, field="windows")
+        raise InputError(
+            f"must be a list of windows (got {shown(rows)})", file=file, field="windows"
+        )
     name = record.get("name", "")
     if not isinstance(name, str) or len(name) > 200 or (name and not name.isprintable()):
-        raise InputError(f"must be text of at most 200 characters (got {shown(name)})", file=file, field="name")
+        raise InputError(
+            f"must be text of at most 200 characters (got {shown(name)})", file=file, field="name"
+        )
     iteration = record.get("iteration_ms")
     if iteration is not None:
         iteration = _number(iteration, "iteration_ms", file, least=0.0)
     for k, row in enumerate(rows, 1):
         if not isinstance(row, dict):
-            raise InputError(f"must be an object in braces (got {shown(row)})", file=file, item=f"window {k}")
+            raise InputError(
+                f"must be an object in braces (got {shown(row)})", file=file, item=f"window {k}"
+            )
     return _made(rows, name or _stem(file), iteration, file, "window")
 
 
 def _of_table(text: str, file: str) -> WindowList:
     lines = [line for line in text.splitlines() if line.strip()]
-    delimiter = max(",;\t", key=lambda d: len({cell.strip().strip('"') for cell in lines[0].split(d)} & set(COLUMNS)))
+    delimiter = max(
+        ",;\t",
+        key=lambda d: len({cell.strip().strip('"') for cell in lines[0].split(d)} & set(COLUMNS)),
+    )
     try:
         reader = csv.DictReader(io.StringIO("\n".join(lines)), delimiter=delimiter, restkey="")
         heads = [head.strip() for head in reader.fieldnames or ()]
         reader.fieldnames = heads
-        rows = [{key: _cell(key, value.strip(), delimiter) for key, value in row.items()
-                 if isinstance(value, str) and value.strip()} for row in reader]
-        wide = next((k for k, row in enumerate(csv.reader(lines, delimiter=delimiter)) if len(row) > len(heads)), 0)
+        rows = [
+            {
+                key: _cell(key, value.strip(), delimiter)
+                for key, value in row.items()
+                if isinstance(value, str) and value.strip()
+            }
+            for row in reader
+        ]
+        wide = next(
+            (
+                k
+                for k, row in enumerate(csv.reader(lines, delimiter=delimiter))
+                if len(row) > len(heads)
+            ),
+            0,
+        )
     except csv.Error as error:
         raise InputError(f"is not a table ({error})", file=file) from None
     if "length_ms" not in heads:
         raise InputError("needs a column length_ms (the first row names the columns)", file=file)
     for head in heads:
         if head not in COLUMNS:
-            raise InputError(unknown(head, COLUMNS, "column"), file=file, field=printable(head) if head else "unnamed")
+            raise InputError(
+                unknown(head, COLUMNS, "column"),
+                file=file,
+                field=printable(head) if head else "unnamed",
+            )
     if wide:
-        raise InputError(f"has more cells than the first row names ({len(heads)})", file=file, item=f"row {wide + 1}")
+        raise InputError(
+            f"has more cells than the first row names ({len(heads)})",
+            file=file,
+            item=f"row {wide + 1}",
+        )
     return _made(rows, _stem(file), None, file, "row", first=2)
 
 
@@ -102,11 +148,15 @@ def _cell(column: str, text: str, delimiter: str) -> str:
     return text.replace(",", ".") if numeric and text.count(",") == 1 and "." not in text else text
 
 
-def _made(rows: list[Any], name: str, iteration: float | None, file: str, word: str, first: int = 1) -> WindowList:
+def _made(
+    rows: list[Any], name: str, iteration: float | None, file: str, word: str, first: int = 1
+) -> WindowList:
     if not rows:
         raise InputError("holds no window", file=file)
     if len(rows) > MAX_WINDOWS:
-        raise InputError(f"holds {len(rows):,} windows, more than the {MAX_WINDOWS:,} a file may have", file=file)
+        raise InputError(
+            f"holds {len(rows):,} windows, more than the {MAX_WINDOWS:,} a file may have", file=file
+        )
     wrong = Findings(file)
     read = []
     for k, row in enumerate(rows, first):
@@ -119,7 +169,12 @@ def _made(rows: list[Any], name: str, iteration: float | None, file: str, word: 
     timed = all(begin is not None for begin in begins)
     if not timed and any(begin is not None for begin in begins):
         k = begins.index(None)
-        raise InputError("is missing, but other windows have one", file=file, item=f"{word} {k + first}", field="begin_ms")
+        raise InputError(
+            "is missing, but other windows have one",
+            file=file,
+            item=f"{word} {k + first}",
+            field="begin_ms",
+        )
     at = 0.0
     for one in read:
         if not timed:
@@ -128,8 +183,11 @@ def _made(rows: list[Any], name: str, iteration: float | None, file: str, word: 
     windows = tuple(Window(**one) for one in read)
     ends = max(one.begin_ms + max(0.0, one.length_ms) for one in windows)
     if iteration is not None and iteration < ends - 1e-6:
-        raise InputError(f"must be at least {ends:.15g}, where the last window ends (got {iteration:.15g})", file=file,
-                         field="iteration_ms")
+        raise InputError(
+            f"must be at least {ends:.15g}, where the last window ends (got {iteration:.15g})",
+            file=file,
+            field="iteration_ms",
+        )
     return WindowList(name, ends if iteration is None else iteration, windows, timed)
 
 
@@ -145,12 +203,18 @@ def _values(row: Mapping[str, Any], file: str, item: str) -> dict[str, Any]:
             continue
         if key in ("before", "after", "operation"):
             if not isinstance(value, str) or len(value) > 80 or not value.isprintable():
-                raise InputError(f"must be text of at most 80 characters (got {shown(value)})", item=item, field=key)
+                raise InputError(
+                    f"must be text of at most 80 characters (got {shown(value)})",
+                    item=item,
+                    field=key,
+                )
             values[key] = value
         elif key in ("rank", "rail"):
             whole = _number(value, key, file, item=item, least=0.0)
             if whole != int(whole) or whole > 1e7:
-                raise InputError(f"must be a whole number from 0 (got {shown(value)})", item=item, field=key)
+                raise InputError(
+                    f"must be a whole number from 0 (got {shown(value)})", item=item, field=key
+                )
             values[key] = int(whole)
         else:
             least = 0.0 if key in ("begin_ms", "size_bytes") else -math.inf
@@ -165,10 +229,17 @@ def _number(value: Any, field: str, file: str, *, item: str = "", least: float) 
             raise ValueError
         number = float(value)
     except (ValueError, OverflowError):
-        raise InputError(f"must be a number (got {shown(value)})", file=file, item=item, field=field) from None
+        raise InputError(
+            f"must be a number (got {shown(value)})", file=file, item=item, field=field
+        ) from None
     if not math.isfinite(number) or not least <= number <= 1e15:
         words = "of at least 0" if least == 0 else "below 1e15"
-        raise InputError(f"must be a finite number {words} (got {shown(value)})", file=file, item=item, field=field)
+        raise InputError(
+            f"must be a finite number {words} (got {shown(value)})",
+            file=file,
+            item=item,
+            field=field,
+        )
     return number
 
 
@@ -182,8 +253,13 @@ def _record(window: Window) -> dict[str, Any]:
 
 def dump_windows_json(name: str, iteration_ms: float, windows: Iterable[Window]) -> bytes:
     """Return windows as the file :func:`load_windows` reads."""
-    record = {"format": FORMAT, "version": VERSION, "name": name, "iteration_ms": iteration_ms,
-              "windows": [_record(one) for one in windows]}
+    record = {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": name,
+        "iteration_ms": iteration_ms,
+        "windows": [_record(one) for one in windows],
+    }
     return json.dumps(record, allow_nan=False).encode()
 
 

@@ -1,9 +1,9 @@
 """Phases and windows: when a rank's traffic changes its parallelism, and how long the rail is idle in between.
 
-A window lies between two phases P1 and P2 of one rank on one rail: min over P2 of start(j) minus max over
-P1 of end(i), where start(j) is when the last of its ranks joins and end(i) is common to all (section 3.1
-of the photonic rails paper). A phase is a maximal run, in order of start, of communications of one
-parallelism. A negative window is an overlap of the two.
+A window lies between two phases P1 and P2 of one rank on one rail: min over P2 of start(j) minus
+max over P1 of end(i), where start(j) is when the last of its ranks joins and end(i) is common to
+all (section 3.1 of the photonic rails paper). A phase is a maximal run, in order of start, of
+communications of one parallelism. A negative window is an overlap of the two.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class _Calls:
     words: tuple[str, ...]
 
 
-def windows_of_run(iteration: RailIteration, start_ms: FloatArray, end_ms: FloatArray) -> tuple[Window, ...]:
+def windows_of_run(
+    iteration: RailIteration, start_ms: FloatArray, end_ms: FloatArray
+) -> tuple[Window, ...]:
     """Return the windows of every rank of a run, by rank and time."""
     return _windows(strip(iteration, start_ms, end_ms))
 
@@ -71,8 +73,9 @@ def windows_of_run(iteration: RailIteration, start_ms: FloatArray, end_ms: Float
 def windows_of_execution(execution: Execution) -> tuple[Window, ...]:
     """Return the windows of every server on every switch of an execution of any fabric, by server, switch and time.
 
-    A collective is one communication: it starts when the last of its servers sends or receives its first
-    transfer, and ends with the last transfer. On a fabric without switches there is one rail, 0.
+    A collective is one communication: it starts when the last of its servers sends or receives its
+    first transfer, and ends with the last transfer. On a fabric without switches there is one rail,
+    0.
 
     Raises
     ------
@@ -82,14 +85,24 @@ def windows_of_execution(execution: Execution) -> tuple[Window, ...]:
     return _windows(strip_of_execution(execution))
 
 
-def strip(iteration: RailIteration, start_ms: FloatArray, end_ms: FloatArray) -> tuple[Stretch, ...]:
+def strip(
+    iteration: RailIteration, start_ms: FloatArray, end_ms: FloatArray
+) -> tuple[Stretch, ...]:
     """Return the communication pattern (Fig. 3): the phases of every rank of a run, by rank and time."""
     node, rank = _taking_part(iteration)
     names = np.array([group.parallelism for group in iteration.groups] or [""], dtype=np.object_)
     words, word = np.unique(names.astype(str), return_inverse=True)
     group = iteration.group[node]
-    calls = _Calls(rank, np.zeros(len(node), np.int32), word[group].astype(np.int32), start_ms[node], end_ms[node],
-                   iteration.size_bytes[node], np.array(KINDS, dtype=np.object_)[iteration.kind[node]], tuple(words.tolist()))
+    calls = _Calls(
+        rank,
+        np.zeros(len(node), np.int32),
+        word[group].astype(np.int32),
+        start_ms[node],
+        end_ms[node],
+        iteration.size_bytes[node],
+        np.array(KINDS, dtype=np.object_)[iteration.kind[node]],
+        tuple(words.tolist()),
+    )
     return _stretches(calls)
 
 
@@ -112,19 +125,31 @@ def strip_of_execution(execution: Execution) -> tuple[Stretch, ...]:
     rails, servers = int(rail.max()) + 1, int(server.max()) + 1
     # One communication is one task on one rail; one call of it is one server of that.
     task, task_of = np.unique(origin * rails + rail, return_inverse=True)
-    call, call_of = np.unique(task_of[twice].astype(np.int64) * servers + server, return_inverse=True)
+    call, call_of = np.unique(
+        task_of[twice].astype(np.int64) * servers + server, return_inverse=True
+    )
     joined = _by(call_of, begins[twice], len(call), np.minimum, np.inf)
     owner = (call // servers).astype(np.int64)
     start = _by(owner, joined, len(task), np.maximum, -np.inf)
     end = _by(task_of, ends, len(task), np.maximum, -np.inf)
-    size: FloatArray = np.bincount(task_of, weights=np.nan_to_num(graph.size_bytes[node]), minlength=len(task)).astype(np.float64)
+    size: FloatArray = np.bincount(
+        task_of, weights=np.nan_to_num(graph.size_bytes[node]), minlength=len(task)
+    ).astype(np.float64)
     first = np.zeros(len(task), np.int64)
     first[task_of[::-1]] = node[::-1]
     labels = [graph.parallelism[i] or graph.task_kind[i] or "transfer" for i in first.tolist()]
     words, word = np.unique(np.array(labels), return_inverse=True)
     kinds = np.array([graph.task_kind[i] or "transfer" for i in first.tolist()], dtype=np.object_)
-    calls = _Calls((call % servers).astype(np.int32), (task[owner] % rails).astype(np.int32), word[owner].astype(np.int32),
-                   start[owner], end[owner], size[owner], kinds[owner], tuple(words.tolist()))
+    calls = _Calls(
+        (call % servers).astype(np.int32),
+        (task[owner] % rails).astype(np.int32),
+        word[owner].astype(np.int32),
+        start[owner],
+        end[owner],
+        size[owner],
+        kinds[owner],
+        tuple(words.tolist()),
+    )
     return _stretches(calls)
 
 
@@ -136,9 +161,14 @@ def lengths_ms(windows: Iterable[Window | float]) -> FloatArray:
     InputError
         If there is no window, or a length is not a number.
     """
-    found = np.array([one.length_ms if isinstance(one, Window) else float(one) for one in windows], dtype=np.float64)
+    found = np.array(
+        [one.length_ms if isinstance(one, Window) else float(one) for one in windows],
+        dtype=np.float64,
+    )
     if not len(found):
-        raise InputError("at least one window is needed (the list is empty)", file="settings", field="windows")
+        raise InputError(
+            "at least one window is needed (the list is empty)", file="settings", field="windows"
+        )
     if not np.isfinite(found).all():
         raise InputError("must be finite numbers", file="settings", field="windows")
     return found
@@ -183,9 +213,19 @@ def by_class(windows: Sequence[Window]) -> tuple[TrafficClass, ...]:
     classes = []
     for (parallelism, operation, size), members in found.items():
         lengths = [window.length_ms for window in members]
-        name = f"{parallelism} {operation.replace('_', '-')}, " + (f"{size:,} MiB" if size else "below 1 MiB")
-        classes.append(TrafficClass(name, len(members), float(np.mean(lengths)), min(lengths), max(lengths),
-                                    float(np.mean([window.size_bytes for window in members]))))
+        name = f"{parallelism} {operation.replace('_', '-')}, " + (
+            f"{size:,} MiB" if size else "below 1 MiB"
+        )
+        classes.append(
+            TrafficClass(
+                name,
+                len(members),
+                float(np.mean(lengths)),
+                min(lengths),
+                max(lengths),
+                float(np.mean([window.size_bytes for window in members])),
+            )
+        )
     return tuple(sorted(classes, key=lambda one: (one.mean_bytes, one.name)))
 
 
@@ -202,12 +242,18 @@ def _rails(execution: Execution) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     node = np.flatnonzero(graph.kind == TRANSFER)
     if not len(circuits):
         return node, np.zeros(len(node), np.int64)
-    pairs = np.unique(np.stack((circuits.node.astype(np.int64), circuits.switch.astype(np.int64))), axis=1)
+    pairs = np.unique(
+        np.stack((circuits.node.astype(np.int64), circuits.switch.astype(np.int64))), axis=1
+    )
     without = np.setdiff1d(node, pairs[0])
-    return np.concatenate((pairs[0], without)), np.concatenate((pairs[1], np.zeros(len(without), np.int64)))
+    return np.concatenate((pairs[0], without)), np.concatenate(
+        (pairs[1], np.zeros(len(without), np.int64))
+    )
 
 
-def _by(owner: NDArray[np.int64], value: FloatArray, count: int, best: np.ufunc, start: float) -> FloatArray:
+def _by(
+    owner: NDArray[np.int64], value: FloatArray, count: int, best: np.ufunc, start: float
+) -> FloatArray:
     found = np.full(count, start, dtype=np.float64)
     best.at(found, owner, value)
     return found
@@ -225,14 +271,34 @@ def _stretches(calls: _Calls) -> tuple[Stretch, ...]:
     end = np.maximum.reduceat(calls.end_ms[order], first)
     size = np.add.reduceat(calls.size_bytes[order], first)
     count = np.diff(np.append(first, len(order)))
-    return tuple(Stretch(*row) for row in zip(
-        rank[first].tolist(), rail[first].tolist(), [calls.words[w] for w in word[first].tolist()], operation.tolist(),
-        start.tolist(), end.tolist(), count.tolist(), size.tolist(), strict=True))
+    return tuple(
+        Stretch(*row)
+        for row in zip(
+            rank[first].tolist(),
+            rail[first].tolist(),
+            [calls.words[w] for w in word[first].tolist()],
+            operation.tolist(),
+            start.tolist(),
+            end.tolist(),
+            count.tolist(),
+            size.tolist(),
+            strict=True,
+        )
+    )
 
 
 def _windows(stretches: tuple[Stretch, ...]) -> tuple[Window, ...]:
     return tuple(
-        Window(after.rank, after.rail, before.parallelism, after.parallelism, after.operation, before.end_ms,
-               after.begin_ms - before.end_ms, after.size_bytes)
+        Window(
+            after.rank,
+            after.rail,
+            before.parallelism,
+            after.parallelism,
+            after.operation,
+            before.end_ms,
+            after.begin_ms - before.end_ms,
+            after.size_bytes,
+        )
         for before, after in pairwise(stretches)
-        if before.rank == after.rank and before.rail == after.rail)
+        if before.rank == after.rank and before.rail == after.rail
+    )

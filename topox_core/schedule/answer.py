@@ -1,6 +1,7 @@
 """The solver boundary: what an engine is given, says on the way, and returns.
 
-Every engine is ``solve(problem, limits, stop, on_progress) -> Answer``; no solver object leaves its file.
+Every engine is ``solve(problem, limits, stop, on_progress) -> Answer``; no solver object leaves its
+file.
 """
 
 from __future__ import annotations
@@ -90,7 +91,13 @@ def silent(progress: Progress) -> None:
 class Engine(Protocol):
     """One way of solving the reduced problem."""
 
-    def __call__(self, problem: Problem, limits: Limits, stop: Stop = never, on_progress: OnProgress = silent,
-                 news: News = no_news) -> Answer:
+    def __call__(
+        self,
+        problem: Problem,
+        limits: Limits,
+        stop: Stop = never,
+        on_progress: OnProgress = silent,
+        news: News = no_news,
+    ) -> Answer:
         """Return the best answer found before a limit or ``stop``; ``news`` gives a better schedule found elsewhere, once."""
         ...

@@ -54,7 +54,8 @@ class BestKnown:
         Raises
         ------
         RuntimeError
-            If it breaks a rule: then the model or the solver is wrong, and nothing it says is believed.
+            If it breaks a rule: then the model or the solver is wrong, and nothing it says is
+            believed.
         """
         wrong = violation(self.problem, start)
         if wrong is not None:
@@ -79,7 +80,9 @@ class BestKnown:
 
     def answer(self, otherwise: StoppedBy) -> Answer:
         """Return what is known as the answer; a closed gap tells why it stopped better than ``otherwise``."""
-        stopped_by: StoppedBy = "proof" if self.bound >= self.makespan else "gap" if self.close_enough else otherwise
+        stopped_by: StoppedBy = (
+            "proof" if self.bound >= self.makespan else "gap" if self.close_enough else otherwise
+        )
         return Answer(self.start, self.bound, self.bound_by, stopped_by)
 
 
@@ -93,7 +96,10 @@ def opened(problem: Problem, limits: Limits, on_progress: OnProgress) -> BestKno
     """
     known = BestKnown(problem, limits, on_progress)
     chain = critical_path(problem)
-    known.bound, known.bound_by = max(limits.bound, chain), "critical path" if chain > limits.bound else ""
+    known.bound, known.bound_by = (
+        max(limits.bound, chain),
+        "critical path" if chain > limits.bound else "",
+    )
     if limits.start is None:
         known.offer(serial_schedule(problem), "serial schedule")
         return known

@@ -32,16 +32,28 @@ def best_bound(problem: Problem, dark_slots: int) -> Bound:
         Slots that a port is dark before each circuit it did not have; 0 where nothing is charged.
     """
     order = passes.topological_order(problem.pred_ptr, problem.succ_ptr, problem.succ_idx)
-    head = passes.heads(order, problem.pred_ptr, problem.pred_idx, problem.duration, problem.on_grid, problem.ticks_per_slot)
+    head = passes.heads(
+        order,
+        problem.pred_ptr,
+        problem.pred_idx,
+        problem.duration,
+        problem.on_grid,
+        problem.ticks_per_slot,
+    )
     tail = passes.tails(order, problem.succ_ptr, problem.succ_idx, problem.duration)
     best = _critical_path(problem, head, tail)
     return load_bounds(problem, head, tail, best.ticks, dark_slots) or best
 
 
-def load_bounds(problem: Problem, head: Int, tail: Int, beat: int, dark_slots: int = 0) -> Bound | None:
+def load_bounds(
+    problem: Problem, head: Int, tail: Int, beat: int, dark_slots: int = 0
+) -> Bound | None:
     """Return the best bound above ``beat`` ticks from the load of one device or port row; heads and tails must be valid."""
     best: Bound | None = None
-    for candidate in (_device_load(problem, head, tail, beat), _port_load(problem, head, tail, beat, dark_slots)):
+    for candidate in (
+        _device_load(problem, head, tail, beat),
+        _port_load(problem, head, tail, beat, dark_slots),
+    ):
         if candidate is not None and candidate.ticks > beat:
             best, beat = candidate, candidate.ticks
     return best
@@ -54,21 +66,24 @@ def _critical_path(problem: Problem, head: Int, tail: Int) -> Bound:
     length = int(through.max())
     candidates = np.flatnonzero(through == length)
     j = int(candidates[np.argmin(head[candidates])])
-    # Backwards along the predecessors that end last (a transfer may wait for its slot), then down the tails.
+    # Backwards along the predecessors that end last (a transfer may wait for its slot), then down
+    # the tails.
     path: list[int] = []
-    before = problem.pred_idx[problem.pred_ptr[j]:problem.pred_ptr[j + 1]]
+    before = problem.pred_idx[problem.pred_ptr[j] : problem.pred_ptr[j + 1]]
     while len(before):
         i = int(before[np.argmax(head[before] + problem.duration[before])])
         path.insert(0, i)
-        before = problem.pred_idx[problem.pred_ptr[i]:problem.pred_ptr[i + 1]]
+        before = problem.pred_idx[problem.pred_ptr[i] : problem.pred_ptr[i + 1]]
     while True:
         path.append(j)
-        followers = problem.succ_idx[problem.succ_ptr[j]:problem.succ_ptr[j + 1]]
+        followers = problem.succ_idx[problem.succ_ptr[j] : problem.succ_ptr[j + 1]]
         on_path = followers[through[followers] == length] if len(followers) else followers
         if not len(on_path):
             break
         j = int(on_path[np.argmax(tail[on_path] + problem.duration[on_path])])
-    named = [problem.task_names[t] for t in path if problem.task_names[t] and problem.duration[t] > 0]
+    named = [
+        problem.task_names[t] for t in path if problem.task_names[t] and problem.duration[t] > 0
+    ]
     shown = named if len(named) <= 6 else [*named[:3], "…", *named[-2:]]
     if not named:
         return Bound(length, "nothing takes time", tuple(path))
@@ -90,8 +105,10 @@ def _device_load(problem: Problem, head: Int, tail: Int, beat: int) -> Bound | N
     order = held[np.argsort(problem.device[held], kind="stable")]
     edges = np.searchsorted(problem.device[order], np.arange(problem.devices + 1))
     for d in range(problem.devices):
-        tasks = order[edges[d]:edges[d + 1]]
-        ticks, first, last = passes.load_bound(head[tasks], problem.duration[tasks], tail[tasks], 1, 1, THRESHOLDS)
+        tasks = order[edges[d] : edges[d + 1]]
+        ticks, first, last = passes.load_bound(
+            head[tasks], problem.duration[tasks], tail[tasks], 1, 1, THRESHOLDS
+        )
         if ticks > beat:
             beat = ticks
             best = Bound(ticks, _between(problem, problem.device_names[d], 1, ticks, first, last))
@@ -105,7 +122,7 @@ def _port_load(problem: Problem, head: Int, tail: Int, beat: int, dark_slots: in
     unit, shares = problem.ticks_per_slot, problem.shares
     best: Bound | None = None
     for r in range(len(problem.capacity)):
-        uses = order[edges[r]:edges[r + 1]]
+        uses = order[edges[r] : edges[r + 1]]
         tasks = owner[uses]
         if not len(tasks):
             continue
@@ -114,14 +131,29 @@ def _port_load(problem: Problem, head: Int, tail: Int, beat: int, dark_slots: in
         if shares:
             pair = problem.pair[tasks]
             ticks, first, last = passes.shared_load_bound(
-                head[tasks], work, tail[tasks], pair, int(pair.max()) + 1, capacity, unit, THRESHOLDS)
+                head[tasks],
+                work,
+                tail[tasks],
+                pair,
+                int(pair.max()) + 1,
+                capacity,
+                unit,
+                THRESHOLDS,
+            )
         else:
-            ticks, first, last = passes.load_bound(head[tasks], work, tail[tasks], capacity, unit, THRESHOLDS)
+            ticks, first, last = passes.load_bound(
+                head[tasks], work, tail[tasks], capacity, unit, THRESHOLDS
+            )
             if dark_slots and not problem.resource_names[r].startswith("all"):
-                ticks, first, last = max((ticks, first, last), _dark_load(problem, tasks, work, head, tail, capacity, dark_slots))
+                ticks, first, last = max(
+                    (ticks, first, last),
+                    _dark_load(problem, tasks, work, head, tail, capacity, dark_slots),
+                )
         if ticks > beat:
             beat = ticks
-            best = Bound(ticks, _between(problem, problem.resource_names[r], capacity, ticks, first, last))
+            best = Bound(
+                ticks, _between(problem, problem.resource_names[r], capacity, ticks, first, last)
+            )
     return best
 
 
@@ -137,5 +169,14 @@ def _dark_load(
     kept = tasks[carried]
     code = network.source[kept].astype(np.int64) * network.servers + network.destination[kept]
     _, pair = np.unique(code, return_inverse=True)
-    return passes.dark_load_bound(head[kept], work[carried], tail[kept], pair.astype(np.int32), int(pair.max()) + 1, capacity,
-                                  problem.ticks_per_slot, dark_slots, THRESHOLDS)
+    return passes.dark_load_bound(
+        head[kept],
+        work[carried],
+        tail[kept],
+        pair.astype(np.int32),
+        int(pair.max()) + 1,
+        capacity,
+        problem.ticks_per_slot,
+        dark_slots,
+        THRESHOLDS,
+    )

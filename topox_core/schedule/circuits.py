@@ -37,14 +37,24 @@ def per_slot(problem: Problem, start: Int) -> Booking:
     edge_of: NDArray[np.intp] = np.arange(len(carried))
     x, y = network.source[carried], network.destination[carried]
     if network.shares:
-        edge_first, edge_end, edge_of, example = _shared_runs(x.astype(np.int64) * network.servers + y, first, end)
+        edge_first, edge_end, edge_of, example = _shared_runs(
+            x.astype(np.int64) * network.servers + y, first, end
+        )
         x, y = x[example], y[example]
     k = network.ports_on_switch
     # Only servers that talk count, however large the cluster.
     talking, ends = np.unique(np.concatenate([x, y]), return_inverse=True)
-    x, y = ends[:len(x)].astype(np.int32), ends[len(x):].astype(np.int32)
+    x, y = ends[: len(x)].astype(np.int32), ends[len(x) :].astype(np.int32)
     edge, colour, since, until, pieces = colour_slots(
-        x, y, edge_first, edge_end, len(talking), k * network.switches, k, network.circuits_per_switch)
+        x,
+        y,
+        edge_first,
+        edge_end,
+        len(talking),
+        k * network.switches,
+        k,
+        network.circuits_per_switch,
+    )
     edge, colour, since, until = edge[:pieces], colour[:pieces], since[:pieces], until[:pieces]
     if network.shares:
         rows, piece = _cut(edge_of, first, end, edge, since, until, len(edge_first))
@@ -56,7 +66,9 @@ def per_slot(problem: Problem, start: Int) -> Booking:
     return Booking(carried[rows], (colour // k).astype(np.int32), port, port, since, until)
 
 
-def _shared_runs(pair: Int, first: Int, end: Int) -> tuple[Int, Int, NDArray[np.intp], NDArray[np.intp]]:
+def _shared_runs(
+    pair: Int, first: Int, end: Int
+) -> tuple[Int, Int, NDArray[np.intp], NDArray[np.intp]]:
     """Merge overlapping transfers of a pair into runs: (first, end) of each run, run of each transfer, an example."""
     order = np.lexsort((first, pair))
     run_of = np.empty(len(pair), np.intp)
@@ -77,15 +89,16 @@ def _shared_runs(pair: Int, first: Int, end: Int) -> tuple[Int, Int, NDArray[np.
     return bounds[:, 0].copy(), bounds[:, 1].copy(), run_of, np.array(example, np.intp)
 
 
-def _cut(run_of: NDArray[np.intp], first: Int, end: Int, edge: Int32, since: Int, until: Int, runs: int) -> tuple[
-        NDArray[np.intp], NDArray[np.intp]]:
+def _cut(
+    run_of: NDArray[np.intp], first: Int, end: Int, edge: Int32, since: Int, until: Int, runs: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Pair every transfer with the pieces of its run's circuit that it lives through."""
     order = np.argsort(edge, kind="stable")
     edges = np.searchsorted(edge[order], np.arange(runs + 1))
     rows: list[int] = []
     pieces: list[int] = []
     for i, run in enumerate(run_of.tolist()):
-        for p in order[edges[run]:edges[run + 1]].tolist():
+        for p in order[edges[run] : edges[run + 1]].tolist():
             if since[p] < end[i] and until[p] > first[i]:
                 rows.append(i)
                 pieces.append(p)
@@ -106,7 +119,11 @@ def changed_rows(booking: Booking, network: Network) -> NDArray[np.bool_]:
     rows = len(booking.node)
     if not rows:
         return np.zeros(0, np.bool_)
-    k, source, destination = network.ports_on_switch, network.source[booking.node], network.destination[booking.node]
+    k, source, destination = (
+        network.ports_on_switch,
+        network.source[booking.node],
+        network.destination[booking.node],
+    )
     out_port = (source * network.switches + booking.switch) * k + booking.source_port
     in_port = (destination * network.switches + booking.switch) * k + booking.destination_port
     way = 1 if network.half_duplex else 0
@@ -132,8 +149,14 @@ def to_circuits(problem: Problem, booking: Booking, reconfiguration_ms: float) -
     slot_ms = problem.tick_ms * problem.ticks_per_slot
     start = np.round(booking.first_slot[order] * slot_ms, 9)
     return Circuits(
-        switch=booking.switch[order], source=source[order], destination=destination[order],
+        switch=booking.switch[order],
+        source=source[order],
+        destination=destination[order],
         source_port=booking.source_port[order],
         destination_port=booking.destination_port[order],
         setup_ms=np.where(changed, np.round(start - reconfiguration_ms, 9), start),
-        start_ms=start, end_ms=np.round(booking.end_slot[order] * slot_ms, 9), node=booking.node[order], changed=changed)
+        start_ms=start,
+        end_ms=np.round(booking.end_slot[order] * slot_ms, 9),
+        node=booking.node[order],
+        changed=changed,
+    )

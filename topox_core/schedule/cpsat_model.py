@@ -51,11 +51,19 @@ def refuse(problem: Problem) -> None:
         If the problem has too many tasks, or transfers that share circuits.
     """
     if problem.n > MAX_INTERVALS:
-        raise InputError(f"CP-SAT takes at most {MAX_INTERVALS:,} tasks and lowered transfers (got {problem.n:,}): use the list "
-                         "engine", file="settings", field="engine")
+        raise InputError(
+            f"CP-SAT takes at most {MAX_INTERVALS:,} tasks and lowered transfers (got {problem.n:,}): use the list "
+            "engine",
+            file="settings",
+            field="engine",
+        )
     if problem.shares:
-        raise InputError("CP-SAT has no model of shared circuits (eq. 6 as printed): use highs, or give every transfer its own "
-                         "circuit", file="settings", field="engine")
+        raise InputError(
+            "CP-SAT has no model of shared circuits (eq. 6 as printed): use highs, or give every transfer its own "
+            "circuit",
+            file="settings",
+            field="engine",
+        )
 
 
 class Model:
@@ -67,13 +75,22 @@ class Model:
         Look for the shortest; False: for any.
     """
 
-    def __init__(self, problem: Problem, given: Windows, bound: int, horizon: int, minimise: bool) -> None:
+    def __init__(
+        self, problem: Problem, given: Windows, bound: int, horizon: int, minimise: bool
+    ) -> None:
         refuse(problem)
         self._problem, self._clock = problem, given.clock
         self._model = model = cp_model.CpModel()
-        self._start = [model.new_int_var(low // step, high // step, "") for low, high, step in zip(
-            given.earliest.tolist(), given.latest.tolist(), given.clock.tolist(), strict=True)]
-        self._at = [var if step == 1 else var * step for var, step in zip(self._start, given.clock.tolist(), strict=True)]
+        self._start = [
+            model.new_int_var(low // step, high // step, "")
+            for low, high, step in zip(
+                given.earliest.tolist(), given.latest.tolist(), given.clock.tolist(), strict=True
+            )
+        ]
+        self._at = [
+            var if step == 1 else var * step
+            for var, step in zip(self._start, given.clock.tolist(), strict=True)
+        ]
         self._add_precedence()
         self._add_resources()
         self._makespan: cp_model.IntVar | None = None
@@ -104,7 +121,7 @@ class Model:
         order = held[np.argsort(p.device[held], kind="stable")]
         edges = np.searchsorted(p.device[order], np.arange(p.devices + 1))
         for d in range(p.devices):
-            tasks = order[edges[d]:edges[d + 1]].tolist()
+            tasks = order[edges[d] : edges[d + 1]].tolist()
             if len(tasks) > 1:
                 model.add_no_overlap([of(j) for j in tasks])
         owner = np.repeat(np.arange(p.n), np.diff(p.demand_ptr))
@@ -112,22 +129,29 @@ class Model:
         order = used[np.argsort(p.demand_resource[used], kind="stable")]
         edges = np.searchsorted(p.demand_resource[order], np.arange(len(p.capacity) + 1))
         for r in range(len(p.capacity)):
-            entries = order[edges[r]:edges[r + 1]]
+            entries = order[edges[r] : edges[r + 1]]
             if int(p.demand_amount[entries].sum()) <= p.capacity[r]:
                 continue
             intervals = [of(j) for j in owner[entries].tolist()]
             if p.capacity[r] == 1:
                 model.add_no_overlap(intervals)
             else:
-                model.add_cumulative(intervals, p.demand_amount[entries].tolist(), int(p.capacity[r]))
+                model.add_cumulative(
+                    intervals, p.demand_amount[entries].tolist(), int(p.capacity[r])
+                )
 
     def hint(self, start: Int) -> None:
         """Tell a schedule to start from."""
         for var, value in zip(self._start, (start // self._clock).tolist(), strict=True):
             self._model.add_hint(var, value)
 
-    def solve(self, run: Run, stop: Stop, on_start: Callable[[Int], None] | None = None,
-              on_bound: Callable[[int], None] | None = None) -> Outcome:
+    def solve(
+        self,
+        run: Run,
+        stop: Stop,
+        on_start: Callable[[Int], None] | None = None,
+        on_bound: Callable[[int], None] | None = None,
+    ) -> Outcome:
         """Solve within the time limit or until ``stop()``; tell schedules and bounds as they come."""
         solver = cp_model.CpSolver()
         solver.parameters.max_time_in_seconds = max(0.01, run.time_limit_s)
@@ -141,16 +165,24 @@ class Model:
         watch = threading.Thread(target=self._watch, args=(solver, stop, over), daemon=True)
         watch.start()
         try:
-            status = solver.solve(self._model, _Listener(self, on_start) if on_start is not None else None)
+            status = solver.solve(
+                self._model, _Listener(self, on_start) if on_start is not None else None
+            )
         finally:
             over.set()
             watch.join()
         if status == cp_model.MODEL_INVALID:
             raise RuntimeError(f"CP-SAT calls the model invalid: {self._model.validate()}")
-        bound = round(solver.best_objective_bound) if self._makespan is not None and status != cp_model.UNKNOWN else 0
+        bound = (
+            round(solver.best_objective_bound)
+            if self._makespan is not None and status != cp_model.UNKNOWN
+            else 0
+        )
         if status == cp_model.INFEASIBLE:
             return Outcome("infeasible", None, 0)
-        start = self.values(solver.value) if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
+        start = (
+            self.values(solver.value) if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
+        )
         return Outcome("optimal" if status == cp_model.OPTIMAL else "stopped", start, bound)
 
     def values(self, value: Callable[[cp_model.IntVar], int]) -> Int:

@@ -11,10 +11,13 @@ from topox_core.schedule.problem import Int, Problem
 def violation(problem: Problem, start: Int) -> str | None:
     """Return the first rule of the reduced problem that the start ticks break, in words, or None.
 
-    Works from intervals and events, not from any engine's matrix, so that an error in a model shows.
+    Works from intervals and events, not from any engine's matrix, so that an error in a model
+    shows.
     """
     if start.shape != (problem.n,) or start.dtype.kind not in "iu":
-        return f"{problem.n} whole start ticks are needed (got {start.dtype} of shape {start.shape})"
+        return (
+            f"{problem.n} whole start ticks are needed (got {start.dtype} of shape {start.shape})"
+        )
     if problem.n == 0:
         return None
     names = problem.task_names
@@ -35,7 +38,9 @@ def _device_violation(problem: Problem, start: Int, end: Int) -> str | None:
     held = np.flatnonzero((problem.device >= 0) & (problem.duration > 0))
     held = held[np.lexsort((start[held], problem.device[held]))]
     before, after = held[:-1], held[1:]
-    clash = np.flatnonzero((problem.device[before] == problem.device[after]) & (start[after] < end[before]))
+    clash = np.flatnonzero(
+        (problem.device[before] == problem.device[after]) & (start[after] < end[before])
+    )
     if not len(clash):
         return None
     a, b = int(before[clash[0]]), int(after[clash[0]])
@@ -51,15 +56,19 @@ def circuit_intervals(problem: Problem, start: Int) -> tuple[Int, Int, Int]:
     if not len(shared):
         return own, start[own], end[own]
     shared = shared[np.lexsort((start[shared], problem.pair[shared]))]
-    # Shift every pair onto its own stretch of a line, so that one running maximum serves all of them.
+    # Shift every pair onto its own stretch of a line, so that one running maximum serves all of
+    # them.
     line = problem.pair[shared].astype(np.int64) * (int(end.max()) + 1)
     reach = np.maximum.accumulate(end[shared] + line)
     opens = np.ones(len(shared), np.bool_)
     opens[1:] = (start[shared] + line)[1:] > reach[:-1]
     first = np.flatnonzero(opens)
     last = np.append(first[1:], len(shared)) - 1
-    return (np.concatenate((own, shared[first])), np.concatenate((start[own], start[shared[first]])),
-            np.concatenate((end[own], (reach - line)[last])))
+    return (
+        np.concatenate((own, shared[first])),
+        np.concatenate((start[own], start[shared[first]])),
+        np.concatenate((end[own], (reach - line)[last])),
+    )
 
 
 def _resource_violation(problem: Problem, start: Int) -> str | None:
@@ -71,7 +80,8 @@ def _resource_violation(problem: Problem, start: Int) -> str | None:
     which = np.concatenate((resource, resource))
     when = np.concatenate((np.repeat(opened, count), np.repeat(closed, count)))
     change = np.concatenate((amount, -amount))
-    # Ends come before starts at one moment; each resource's changes cancel, so one running sum serves all.
+    # Ends come before starts at one moment; each resource's changes cancel, so one running sum
+    # serves all.
     order = np.lexsort((change, when, which))
     over = np.flatnonzero(np.cumsum(change[order]) > problem.capacity[which[order]])
     if not len(over):
@@ -92,10 +102,15 @@ def _ragged(first: NDArray[np.int64], count: NDArray[np.integer]) -> NDArray[np.
 def impossible(problem: Problem) -> str | None:
     """Return why no schedule exists: a task that needs more of a resource than there is; None if one exists."""
     owner = np.repeat(np.arange(problem.n), np.diff(problem.demand_ptr))
-    over = np.flatnonzero((problem.demand_amount > problem.capacity[problem.demand_resource]) & (problem.duration[owner] > 0))
+    over = np.flatnonzero(
+        (problem.demand_amount > problem.capacity[problem.demand_resource])
+        & (problem.duration[owner] > 0)
+    )
     if not len(over):
         return None
     entry = int(over[0])
     resource = int(problem.demand_resource[entry])
-    return (f"task {problem.task_names[int(owner[entry])]} needs {problem.demand_amount[entry]} of "
-            f"{problem.resource_names[resource]}, which has {problem.capacity[resource]}")
+    return (
+        f"task {problem.task_names[int(owner[entry])]} needs {problem.demand_amount[entry]} of "
+        f"{problem.resource_names[resource]}, which has {problem.capacity[resource]}"
+    )

@@ -13,7 +13,8 @@ from topox_core.schedule.proof import Proof
 from topox_core.schedule.report import to_result
 from topox_core.schedule.result import Result, StoryLine
 
-# Of the time limit, for the folded problem where the whole can be searched as well: at most, and without a better plan.
+# Of the time limit, for the folded problem where the whole can be searched as well: at most, and
+# without a better plan.
 SHARE, PATIENCE = 0.5, 0.15
 
 
@@ -63,7 +64,8 @@ class FoldedRace(Portfolio):
 class FoldedProof(Proof):
     """One solve in the background, told as any other; :func:`started` says when there is one.
 
-    ``plan`` is the best plan of the whole; while the race is on the quotient, that race has plans of the quotient.
+    ``plan`` is the best plan of the whole; while the race is on the quotient, that race has plans
+    of the quotient.
     """
 
     def __post_init__(self) -> None:
@@ -73,11 +75,21 @@ class FoldedProof(Proof):
         self._folded: Folded | None = self.prepared.planner.folded
         if self._folded is None:
             raise ValueError("the problem does not fold")
-        plan = self._folded.planner.best_plan(lambda: self.spent_before_s + time.monotonic() - began > settings.time_limit_s)
+        plan = self._folded.planner.best_plan(
+            lambda: self.spent_before_s + time.monotonic() - began > settings.time_limit_s
+        )
         self.spent_before_s += time.monotonic() - began
-        left_s, alone = max(0.0, settings.time_limit_s - self.spent_before_s), self.prepared.planner.too_large
-        limits = Limits(time_limit_s=left_s * (1.0 if alone else SHARE), gap=settings.gap, seed=settings.seed,
-                        threads=settings.threads, bound=bound.ticks)
+        left_s, alone = (
+            max(0.0, settings.time_limit_s - self.spent_before_s),
+            self.prepared.planner.too_large,
+        )
+        limits = Limits(
+            time_limit_s=left_s * (1.0 if alone else SHARE),
+            gap=settings.gap,
+            seed=settings.seed,
+            threads=settings.threads,
+            bound=bound.ticks,
+        )
         race = FoldedRace(self._folded.planner, plan, settings.engine, limits, bound.text)
         race.patience_s = math.inf if alone else left_s * PATIENCE
         self.race = race
@@ -117,8 +129,16 @@ class FoldedProof(Proof):
         self._unfold()
         race, bound = self.race, self.prepared.reduction.bound
         stopped_by: StoppedBy = "proof" if self.plan.makespan <= bound.ticks else race.stopped_by
-        return to_result(self.prepared, self.plan, bound.ticks, bound.text, stopped_by, tuple(self.story), self.elapsed_s,
-                         race.message)
+        return to_result(
+            self.prepared,
+            self.plan,
+            bound.ticks,
+            bound.text,
+            stopped_by,
+            tuple(self.story),
+            self.elapsed_s,
+            race.message,
+        )
 
     @property
     def _last(self) -> bool:
@@ -140,11 +160,21 @@ class FoldedProof(Proof):
         if found.makespan < self.plan.makespan:
             found = self.prepared.planner.unfolded(found)
             if self.plan.reduced_makespan < found.reduced_makespan:
-                found = replace(found, reduced_start=self.plan.reduced_start, reduced_makespan=self.plan.reduced_makespan)
+                found = replace(
+                    found,
+                    reduced_start=self.plan.reduced_start,
+                    reduced_makespan=self.plan.reduced_makespan,
+                )
             self.plan = found
 
     def _tell(self, moments: list[Moment]) -> list[StoryLine]:
         if self._folded is not None:
-            moments = [replace(moment, makespan=min(moment.makespan, self.plan.makespan), source=f"folded, {moment.source}")
-                       for moment in moments]
+            moments = [
+                replace(
+                    moment,
+                    makespan=min(moment.makespan, self.plan.makespan),
+                    source=f"folded, {moment.source}",
+                )
+                for moment in moments
+            ]
         return super()._tell(moments)

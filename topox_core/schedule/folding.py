@@ -1,8 +1,8 @@
 """Folding: tasks that cannot be told apart become one task of a smaller problem, whose schedules all unfold.
 
-docs/folding.md proves what is relied on here. The smaller problem (the quotient) is sound for any partition
-of the tasks; a partition that colour refinement made is also faithful: its bounds by critical path and
-loads are those of the whole.
+docs/folding.md proves what is relied on here. The smaller problem (the quotient) is sound for any
+partition of the tasks; a partition that colour refinement made is also faithful: its bounds by
+critical path and loads are those of the whole.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from topox_core.schedule.circuits import Booking
 from topox_core.schedule.kernels import passes
 from topox_core.schedule.kernels.colouring import colour_slots
-from topox_core.schedule.kernels.refinement import Colour, Surroundings, first_fit, gather, joined, sweep
+from topox_core.schedule.kernels.refinement import (
+    Colour,
+    Surroundings,
+    first_fit,
+    gather,
+    joined,
+    sweep,
+)
 from topox_core.schedule.problem import Int, Int32, Network, Problem
 
 FOLD_ABOVE = 500  # tasks; below, the whole is searched as fast
@@ -27,7 +34,8 @@ MOST_PARTS = 256  # that one orbit may be cut into
 class Folding:
     """A problem folded: ``problem`` is the quotient, ``orbit`` the quotient's task that each task starts with.
 
-    The quotient has a network where its real ports stand for those of the whole: what books them unfolds as well.
+    The quotient has a network where its real ports stand for those of the whole: what books them
+    unfolds as well.
     """
 
     problem: Problem
@@ -54,16 +62,24 @@ class Folding:
         row_of[booking.node] = np.arange(len(booking.node))
         node = np.flatnonzero(row_of[self.orbit] >= 0).astype(np.int32)
         row = row_of[self.orbit[node]]
-        return Booking(node, booking.switch[row], booking.source_port[row], booking.destination_port[row],
-                       booking.first_slot[row], booking.end_slot[row])
+        return Booking(
+            node,
+            booking.switch[row],
+            booking.source_port[row],
+            booking.destination_port[row],
+            booking.first_slot[row],
+            booking.end_slot[row],
+        )
 
 
-def fold(problem: Problem, least: float = LEAST_RATIO, dark_slots: int | None = None) -> Folding | None:
+def fold(
+    problem: Problem, least: float = LEAST_RATIO, dark_slots: int | None = None
+) -> Folding | None:
     """Return the folding of a problem, or None if its quotient is not ``least`` times smaller.
 
-    Also None for a plain RCPSP, for shared circuits (eq. 6 as printed: whether two transfers need one circuit or
-    two is no matter of counting), and where no schedule exists. Given ``dark_slots`` (continuous circuits), the
-    quotient has a network of its own if the whole's ports fold.
+    Also None for a plain RCPSP, for shared circuits (eq. 6 as printed: whether two transfers need
+    one circuit or two is no matter of counting), and where no schedule exists. Given ``dark_slots``
+    (continuous circuits), the quotient has a network of its own if the whole's ports fold.
     """
     if problem.network is None or problem.shares or problem.n == 0:
         return None
@@ -81,7 +97,9 @@ def fold(problem: Problem, least: float = LEAST_RATIO, dark_slots: int | None = 
     folding = _folding(problem, orbit)
     if folding is None or dark_slots is None:
         return folding
-    return replace(folding, problem=replace(folding.problem, network=_lifted(problem, orbit, dark_slots)))
+    return replace(
+        folding, problem=replace(folding.problem, network=_lifted(problem, orbit, dark_slots))
+    )
 
 
 def _cut(partition: _Partition, orbit: Int32, part: Int32) -> Int32 | None:
@@ -111,7 +129,8 @@ class _Partition:
     def refined(self, orbit: Int32) -> Int32 | None:
         """Return the coarsest equitable partition within ``orbit``, numbered by first tasks; None if it is too fine.
 
-        A sweep down and one up take in whole pasts and futures at once, so that a few rounds reach the fixed point.
+        A sweep down and one up take in whole pasts and futures at once, so that a few rounds reach
+        the fixed point.
         """
         p = self.problem
         looks = np.stack([orbit, p.duration, p.on_grid], axis=1).astype(np.int64)
@@ -137,8 +156,16 @@ def surroundings(problem: Problem) -> Surroundings:
     p = problem
     lasts = p.duration > 0
     owner = np.repeat(np.arange(p.n), np.diff(p.demand_ptr))
-    return Surroundings(p.pred_ptr, p.pred_idx, p.succ_ptr, p.succ_idx, np.where(lasts, p.device, -1).astype(np.int32),
-                        p.demand_ptr, p.demand_resource, np.where(lasts[owner], p.demand_amount, 0).astype(np.int32))
+    return Surroundings(
+        p.pred_ptr,
+        p.pred_idx,
+        p.succ_ptr,
+        p.succ_idx,
+        np.where(lasts, p.device, -1).astype(np.int32),
+        p.demand_ptr,
+        p.demand_resource,
+        np.where(lasts[owner], p.demand_amount, 0).astype(np.int32),
+    )
 
 
 def _words(number: Int32) -> Colour:
@@ -165,15 +192,18 @@ def _numbered_rows(rows: NDArray[np.int64]) -> Int32:
 def _by_device(problem: Problem, orbit: Int32) -> Int32 | None:
     """Return the part of its orbit that each task goes to, so that no part holds a device twice."""
     nothing = surroundings(problem)._replace(demand_ptr=np.zeros(problem.n + 1, np.int32))
-    part = first_fit(orbit, int(orbit.max()) + 1, nothing, problem.capacity, problem.devices, MOST_PARTS)
+    part = first_fit(
+        orbit, int(orbit.max()) + 1, nothing, problem.capacity, problem.devices, MOST_PARTS
+    )
     return None if part.min() < 0 else part
 
 
 def _by_ports(problem: Problem, orbit: Int32) -> Int32 | None:
     """Return parts in which every server sends at most once and receives at most once.
 
-    An orbit of transfers is a bipartite multigraph, senders by receivers; where all have one degree, as in an
-    all-to-all, its colours are perfect matchings (Koenig), so that the parts are as alike as the orbit was.
+    An orbit of transfers is a bipartite multigraph, senders by receivers; where all have one
+    degree, as in an all-to-all, its colours are perfect matchings (Koenig), so that the parts are
+    as alike as the orbit was.
     """
     assert problem.network is not None
     part = np.zeros(problem.n, np.int32)
@@ -181,9 +211,14 @@ def _by_ports(problem: Problem, orbit: Int32) -> Int32 | None:
     if not len(carried):
         return part
     group = _numbered(orbit[carried])
-    talking, ends = np.unique(np.concatenate([problem.network.source[carried], problem.network.destination[carried]]),
-                              return_inverse=True)
-    source, destination = ends[:len(carried)].astype(np.int32), ends[len(carried):].astype(np.int32)
+    talking, ends = np.unique(
+        np.concatenate([problem.network.source[carried], problem.network.destination[carried]]),
+        return_inverse=True,
+    )
+    source, destination = (
+        ends[: len(carried)].astype(np.int32),
+        ends[len(carried) :].astype(np.int32),
+    )
     degree = np.zeros(int(group.max()) + 1, np.int64)
     for end in (source, destination):
         code, times = np.unique(group.astype(np.int64) * len(talking) + end, return_counts=True)
@@ -191,15 +226,30 @@ def _by_ports(problem: Problem, orbit: Int32) -> Int32 | None:
     for colours in np.unique(degree[degree > 1]).tolist():
         here = np.flatnonzero(degree[group] == colours)
         moment = group[here].astype(np.int64)
-        edge, colour, _, _, pieces = colour_slots(source[here], destination[here], moment, moment + 1, len(talking), colours, 1,
-                                                  len(talking))
+        edge, colour, _, _, pieces = colour_slots(
+            source[here],
+            destination[here],
+            moment,
+            moment + 1,
+            len(talking),
+            colours,
+            1,
+            len(talking),
+        )
         part[carried[here[edge[:pieces]]]] = colour[:pieces]
     return part
 
 
 def _by_room(problem: Problem, orbit: Int32) -> Int32 | None:
     """Return parts that devices and resources have room for; None if there are too many, or a task fits nowhere."""
-    part = first_fit(orbit, int(orbit.max()) + 1, surroundings(problem), problem.capacity, problem.devices, MOST_PARTS)
+    part = first_fit(
+        orbit,
+        int(orbit.max()) + 1,
+        surroundings(problem),
+        problem.capacity,
+        problem.devices,
+        MOST_PARTS,
+    )
     return None if part.min() < 0 else part
 
 
@@ -208,19 +258,38 @@ def _folding(problem: Problem, orbit: Int32) -> Folding | None:
     p = problem
     orbits = int(orbit.max()) + 1
     _, first = np.unique(orbit, return_index=True)
-    waits = np.unique(orbit[np.repeat(np.arange(p.n), np.diff(p.pred_ptr))].astype(np.int64) * orbits + orbit[p.pred_idx])
+    waits = np.unique(
+        orbit[np.repeat(np.arange(p.n), np.diff(p.pred_ptr))].astype(np.int64) * orbits
+        + orbit[p.pred_idx]
+    )
     pred_ptr, pred_idx = _rows(waits // orbits, waits % orbits, orbits)
     followed = np.sort(waits % orbits * orbits + waits // orbits)
     succ_ptr, succ_idx = _rows(followed // orbits, followed % orbits, orbits)
     if len(passes.topological_order(pred_ptr, succ_ptr, succ_idx)) < orbits:
         return None
     device, device_names = _devices(p, orbit, orbits)
-    demand_ptr, demand_resource, demand_amount, capacity, resource_names = _resources(p, orbit, orbits)
+    demand_ptr, demand_resource, demand_amount, capacity, resource_names = _resources(
+        p, orbit, orbits
+    )
     quotient = replace(
-        p, duration=p.duration[first], on_grid=p.on_grid[first], device=device, capacity=capacity, demand_ptr=demand_ptr,
-        demand_resource=demand_resource, demand_amount=demand_amount, pair=np.full(orbits, -1, np.int32), pred_ptr=pred_ptr,
-        pred_idx=pred_idx, succ_ptr=succ_ptr, succ_idx=succ_idx, device_names=device_names, resource_names=resource_names,
-        task_names=tuple(p.task_names[j] for j in first.tolist()), network=None)
+        p,
+        duration=p.duration[first],
+        on_grid=p.on_grid[first],
+        device=device,
+        capacity=capacity,
+        demand_ptr=demand_ptr,
+        demand_resource=demand_resource,
+        demand_amount=demand_amount,
+        pair=np.full(orbits, -1, np.int32),
+        pred_ptr=pred_ptr,
+        pred_idx=pred_idx,
+        succ_ptr=succ_ptr,
+        succ_idx=succ_idx,
+        device_names=device_names,
+        resource_names=resource_names,
+        task_names=tuple(p.task_names[j] for j in first.tolist()),
+        network=None,
+    )
     return Folding(quotient, orbit)
 
 
@@ -237,15 +306,24 @@ def _devices(problem: Problem, orbit: Int32, orbits: int) -> tuple[Int32, tuple[
     device = np.full(orbits, -1, np.int32)
     if not len(held):
         return device, ()
-    joint = joined((problem.devices + orbit[held]).astype(np.int32), problem.device[held], problem.devices + orbits)
+    joint = joined(
+        (problem.devices + orbit[held]).astype(np.int32),
+        problem.device[held],
+        problem.devices + orbits,
+    )
     roots, number = np.unique(joint[problem.device[held]], return_inverse=True)
     device[orbit[held]] = number
     _, one = np.unique(problem.device[held], return_index=True)
     many = np.bincount(number[one], minlength=len(roots))
-    return device, tuple(_alike(problem.device_names[d], m) for d, m in zip(roots.tolist(), many.tolist(), strict=True))
+    return device, tuple(
+        _alike(problem.device_names[d], m)
+        for d, m in zip(roots.tolist(), many.tolist(), strict=True)
+    )
 
 
-def _resources(problem: Problem, orbit: Int32, orbits: int) -> tuple[Int32, Int32, Int32, Int32, tuple[str, ...]]:
+def _resources(
+    problem: Problem, orbit: Int32, orbits: int
+) -> tuple[Int32, Int32, Int32, Int32, tuple[str, ...]]:
     """Return (demand_ptr, resource, amount, capacity, names): every resource's use by orbits, equal ones once.
 
     A resource that all orbits together cannot fill is left out.
@@ -253,36 +331,53 @@ def _resources(problem: Problem, orbit: Int32, orbits: int) -> tuple[Int32, Int3
     p = problem
     owner = np.repeat(orbit, np.diff(p.demand_ptr)).astype(np.int64)
     lasts = np.repeat(p.duration > 0, np.diff(p.demand_ptr))
-    code, place = np.unique(p.demand_resource[lasts].astype(np.int64) * orbits + owner[lasts], return_inverse=True)
-    amount = np.bincount(place, weights=p.demand_amount[lasts], minlength=len(code)).astype(np.int64)
+    code, place = np.unique(
+        p.demand_resource[lasts].astype(np.int64) * orbits + owner[lasts], return_inverse=True
+    )
+    amount = np.bincount(place, weights=p.demand_amount[lasts], minlength=len(code)).astype(
+        np.int64
+    )
     resource, user = code // orbits, code % orbits
     full = np.bincount(resource, weights=amount, minlength=len(p.capacity)) > p.capacity
-    # Rows as bytes are compared whole, so that two resources are one only if every use of theirs is.
+    # Rows as bytes are compared whole, so that two resources are one only if every use of theirs
+    # is.
     edges = np.searchsorted(resource, np.arange(len(p.capacity) + 1))
     known: dict[bytes, int] = {}
     many: list[int] = []
     kept: list[int] = []
     row = np.stack([user, amount], axis=1)
     for r in np.flatnonzero(full).tolist():
-        key = p.capacity[r].tobytes() + row[edges[r]:edges[r + 1]].tobytes()
+        key = p.capacity[r].tobytes() + row[edges[r] : edges[r + 1]].tobytes()
         number = known.setdefault(key, len(known))
         if number == len(kept):
             kept.append(r)
             many.append(0)
         many[number] += 1
-    entry = np.concatenate([np.arange(edges[r], edges[r + 1]) for r in kept]) if kept else np.zeros(0, np.int64)
-    new = np.repeat(np.arange(len(kept)), [edges[r + 1] - edges[r] for r in kept]) if kept else entry
+    entry = (
+        np.concatenate([np.arange(edges[r], edges[r + 1]) for r in kept])
+        if kept
+        else np.zeros(0, np.int64)
+    )
+    new = (
+        np.repeat(np.arange(len(kept)), [edges[r + 1] - edges[r] for r in kept]) if kept else entry
+    )
     by_user = np.argsort(user[entry], kind="stable")
     pointer, used = _rows(np.sort(user[entry]), new[by_user], orbits)
-    return (pointer, used, amount[entry][by_user].astype(np.int32), p.capacity[kept].astype(np.int32),
-            tuple(_alike(p.resource_names[r], m) for r, m in zip(kept, many, strict=True)))
+    return (
+        pointer,
+        used,
+        amount[entry][by_user].astype(np.int32),
+        p.capacity[kept].astype(np.int32),
+        tuple(_alike(p.resource_names[r], m) for r, m in zip(kept, many, strict=True)),
+    )
 
 
 def _lifted(problem: Problem, orbit: Int32, dark_slots: int) -> Network | None:
     """Return the network of the quotient, in which a server stands for all that send (or receive) an orbit together.
 
-    None where its ports would not stand for theirs: half duplex, a total that may bind on a switch, an orbit with
-    two transfers at one port, or, with a delay, one circuit of the quotient that is several of the whole.
+    None where its ports would not stand for theirs: half duplex, a total that may bind on a switch,
+    an orbit with two transfers at one port, or, with a delay, one circuit of the quotient that is
+    several of the whole.
     """
     whole = problem.network
     assert whole is not None
@@ -295,7 +390,11 @@ def _lifted(problem: Problem, orbit: Int32, dark_slots: int) -> Network | None:
     for server in (whole.source[carried], whole.destination[carried]):
         if len(np.unique(group * whole.servers + server)) < len(carried):
             return None
-        joint = joined((whole.servers + group).astype(np.int32), server.astype(np.int32), whole.servers + orbits)
+        joint = joined(
+            (whole.servers + group).astype(np.int32),
+            server.astype(np.int32),
+            whole.servers + orbits,
+        )
         end = np.full(orbits, -1, np.int32)
         end[group] = joint[server]
         ends.append(end)
@@ -303,7 +402,9 @@ def _lifted(problem: Problem, orbit: Int32, dark_slots: int) -> Network | None:
     if dark_slots:
         pair = source[group].astype(np.int64) * whole.servers + destination[group]
         _, place = np.unique(pair, return_inverse=True)
-        circuit = np.unique(np.stack([place.reshape(-1), whole.source[carried], whole.destination[carried]]), axis=1)
+        circuit = np.unique(
+            np.stack([place.reshape(-1), whole.source[carried], whole.destination[carried]]), axis=1
+        )
         if (np.bincount(group)[group] < np.bincount(circuit[0])[place.reshape(-1)]).any():
             return None
     return replace(whole, source=source, destination=destination)

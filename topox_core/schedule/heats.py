@@ -1,9 +1,10 @@
 """Local searches from the schedules of all rules, in heats: those that get nowhere drop out, the best goes on alone.
 
-Which schedule a search ends at depends more on where it begins, and on chance, than on how long it lasts: a rule's
-schedule may be the worst of all and lead to the best. Successive halving (Jamieson and Talwalkar, AISTATS 2016) shares
-the candidates out; here a third stays in after each heat, and the next is twice as long. Once the last one has
-found nothing better for a good while, the whole contest begins anew with other random numbers and longer heats.
+Which schedule a search ends at depends more on where it begins, and on chance, than on how long it
+lasts: a rule's schedule may be the worst of all and lead to the best. Successive halving (Jamieson
+and Talwalkar, AISTATS 2016) shares the candidates out; here a third stays in after each heat, and
+the next is twice as long. Once the last one has found nothing better for a good while, the whole
+contest begins anew with other random numbers and longer heats.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from topox_core.schedule.list_scheduler import Listed, candidates
 from topox_core.schedule.planner import Plan, Planner
 from topox_core.schedule.search import LocalSearch
 
-# Candidates of each search in the first heat: few where schedules take long to come to rest, many where that is a blink.
+# Candidates of each search in the first heat: few where schedules take long to come to rest, many
+# where that is a blink.
 FIRST_HEAT, FEWEST, MOST = 20_000, 10, 2_000
 STAY = 3  # one in so many stays in
 PATIENCE, PATIENCE_A_TASK = 30_000, 10  # candidates without gain after which another contest begins
@@ -99,7 +101,11 @@ class Heats:
         before, until = self.cost, self.steps + candidates
         while self.steps < until and not self.finished:
             if self._alone:
-                hope = PATIENCE + PATIENCE_A_TASK * self.planner.problem.n - self.runners[0].search.idle
+                hope = (
+                    PATIENCE
+                    + PATIENCE_A_TASK * self.planner.problem.n
+                    - self.runners[0].search.idle
+                )
                 if hope > 0:
                     self._try(self.runners[0], min(hope, until - self.steps))
                 else:
@@ -129,7 +135,9 @@ class Heats:
         self._at = 0
         self.runners = []
         self._met: set[bytes] = set()
-        self._coming: Iterator[Listed] | None = candidates(self.planner.generator, self.planner.bound)
+        self._coming: Iterator[Listed] | None = candidates(
+            self.planner.generator, self.planner.bound
+        )
 
     def _search_from(self, plan: Plan) -> LocalSearch:
         """Return a search with random numbers of its own."""
@@ -152,7 +160,9 @@ class Heats:
     def _planned(self, listed: Listed) -> Plan:
         """Return a plan to search from; circuits are looked for only where they decide the start times."""
         if self.planner.ports is None:
-            return Plan(listed.start, listed.makespan, None, 0, listed.source, listed.start, listed.makespan)
+            return Plan(
+                listed.start, listed.makespan, None, 0, listed.source, listed.start, listed.makespan
+            )
         return self.planner.realised(listed.start, listed.makespan, listed.source)
 
     def _run(self, runner: Runner, at_most: int) -> None:
@@ -175,9 +185,11 @@ class Heats:
     def _next_heat(self) -> None:
         """Keep some of the best standing and some that promise most."""
         stay = -(-len(self.runners) // STAY)
-        kept = sorted(self.runners, key=lambda runner: runner.standing)[:-(-stay // 2)]
+        kept = sorted(self.runners, key=lambda runner: runner.standing)[: -(-stay // 2)]
         others = [runner for runner in self.runners if runner not in kept]
-        kept += sorted(others, key=lambda runner: runner.promise)[:stay // 2]
+        kept += sorted(others, key=lambda runner: runner.promise)[: stay // 2]
         self._heat *= 2
         self._at = 0
-        self.runners = [Runner(runner.search, self._heat, runner.search.makespan) for runner in kept]
+        self.runners = [
+            Runner(runner.search, self._heat, runner.search.makespan) for runner in kept
+        ]

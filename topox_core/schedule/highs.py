@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from topox_core.schedule import mip
-from topox_core.schedule.answer import Answer, Limits, News, OnProgress, Stop, StoppedBy, never, no_news, silent
+from topox_core.schedule.answer import (
+    Answer,
+    Limits,
+    News,
+    OnProgress,
+    Stop,
+    StoppedBy,
+    never,
+    no_news,
+    silent,
+)
 from topox_core.schedule.best_known import BestKnown, opened
 from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.large_neighbourhood import SubSolve, Undecided, search_neighbourhoods
@@ -21,20 +31,25 @@ WHOLE_COLUMNS = 60_000  # larger models are left to neighbourhoods
 FREE_TASKS = 120  # of the first neighbourhood
 
 
-def solve_highs(problem: Problem, limits: Limits, stop: Stop = never, on_progress: OnProgress = silent,
-                news: News = no_news) -> Answer:
+def solve_highs(
+    problem: Problem,
+    limits: Limits,
+    stop: Stop = never,
+    on_progress: OnProgress = silent,
+    news: News = no_news,
+) -> Answer:
     """Solve the reduced problem with HiGHS.
 
-    Bounds first (:mod:`topox_core.schedule.narrowing`). Then the model is built for schedules as short as
-    the bound, whose windows are narrow; if that decides nothing soon, for any shorter than the best known,
-    and anew with narrower windows whenever one is found. That none is left proves the last one optimal.
-    Where the model would be large, large neighbourhoods take its place.
+    Bounds first (:mod:`topox_core.schedule.narrowing`). Then the model is built for schedules as
+    short as the bound, whose windows are narrow; if that decides nothing soon, for any shorter than
+    the best known, and anew with narrower windows whenever one is found. That none is left proves
+    the last one optimal. Where the model would be large, large neighbourhoods take its place.
 
     Parameters
     ----------
     limits
-        ``bound`` must be valid; ``start`` gives the horizon of the time windows (without it a plain serial
-        schedule does, at the price of a larger model).
+        ``bound`` must be valid; ``start`` gives the horizon of the time windows (without it a plain
+        serial schedule does, at the price of a larger model).
     """
     reason = impossible(problem)
     if reason is not None:
@@ -46,7 +61,9 @@ def solve_highs(problem: Problem, limits: Limits, stop: Stop = never, on_progres
     if known.close_enough or stop():
         return known.answer("cancelled" if stop() else ended)
     if not _fits(coarse, tick, known):
-        search_neighbourhoods(coarse, tick, step, known, _sub_solve(limits), stop, news, NEIGHBOURHOODS, FREE_TASKS)
+        search_neighbourhoods(
+            coarse, tick, step, known, _sub_solve(limits), stop, news, NEIGHBOURHOODS, FREE_TASKS
+        )
         return known.answer("cancelled" if stop() else ended)
     reaching_s = known.elapsed_s + REACH_SHARE * known.left_s
     while _open(known, stop) and known.elapsed_s < reaching_s:
@@ -58,7 +75,9 @@ def solve_highs(problem: Problem, limits: Limits, stop: Stop = never, on_progres
             break
     while _open(known, stop):
         shortest = known.makespan
-        ended = _within(coarse, tick, known.makespan // tick - 1, known, known.limits.time_limit_s, stop, news)
+        ended = _within(
+            coarse, tick, known.makespan // tick - 1, known, known.limits.time_limit_s, stop, news
+        )
         if known.makespan == shortest:
             break
     return known.answer("cancelled" if stop() else ended)
@@ -71,7 +90,10 @@ def _open(known: BestKnown, stop: Stop) -> bool:
 def _fits(coarse: Problem, tick: int, known: BestKnown) -> bool:
     """Whether the whole problem is worth one model."""
     horizon = known.makespan // tick
-    return int(_model(coarse, tick, known, horizon, windows(coarse, horizon)).width.sum()) <= WHOLE_COLUMNS
+    return (
+        int(_model(coarse, tick, known, horizon, windows(coarse, horizon)).width.sum())
+        <= WHOLE_COLUMNS
+    )
 
 
 def _model(coarse: Problem, tick: int, known: BestKnown, horizon: int, given: Windows) -> StepModel:
@@ -82,13 +104,22 @@ def _model(coarse: Problem, tick: int, known: BestKnown, horizon: int, given: Wi
 def _sub_solve(limits: Limits) -> SubSolve:
     """Return what finds any schedule of a problem in windows."""
 
-    def solve(problem: Problem, given: Windows, horizon: int, seconds: float, stop: Stop) -> Int | Undecided:
+    def solve(
+        problem: Problem, given: Windows, horizon: int, seconds: float, stop: Stop
+    ) -> Int | Undecided:
         model = StepModel(problem, given, horizon, horizon)
         if model.empty:
             return "none"
         if int(model.width.sum()) > WHOLE_COLUMNS:
             return "too large"
-        outcome = mip.solve(model.build(), mip.Run(seconds, 0.0, 1.0, limits.threads, limits.seed), None, stop, _unheard, _no_end)
+        outcome = mip.solve(
+            model.build(),
+            mip.Run(seconds, 0.0, 1.0, limits.threads, limits.seed),
+            None,
+            stop,
+            _unheard,
+            _no_end,
+        )
         if outcome.values is not None:
             return model.start(outcome.values)
         return "none" if outcome.ended == "infeasible" else "undecided"
@@ -96,11 +127,19 @@ def _sub_solve(limits: Limits) -> SubSolve:
     return solve
 
 
-def _within(coarse: Problem, tick: int, horizon: int, known: BestKnown, until_s: float, stop: Stop, news: News) -> StoppedBy:
+def _within(
+    coarse: Problem,
+    tick: int,
+    horizon: int,
+    known: BestKnown,
+    until_s: float,
+    stop: Stop,
+    news: News,
+) -> StoppedBy:
     """Look for schedules that end by the horizon (coarse ticks), better than the best known.
 
-    Ends when there are none, which raises the bound, when the best of them is found, at the first one that is
-    better (narrower windows are worth a new model), at ``until_s``, or when asked to.
+    Ends when there are none, which raises the bound, when the best of them is found, at the first
+    one that is better (narrower windows are worth a new model), at ``until_s``, or when asked to.
     """
     shortest = known.makespan
     given = narrowed(coarse, horizon, known, stop)
@@ -109,7 +148,9 @@ def _within(coarse: Problem, tick: int, horizon: int, known: BestKnown, until_s:
         return "proof"
     model = _model(coarse, tick, known, horizon, given)
     if model.empty:
-        known.raise_bound(-(-(horizon + 1) // model.step) * model.step * tick, PROPAGATION, PROPAGATION_BY)
+        known.raise_bound(
+            -(-(horizon + 1) // model.step) * model.step * tick, PROPAGATION, PROPAGATION_BY
+        )
         return "proof"
 
     def enough() -> bool:
@@ -118,8 +159,19 @@ def _within(coarse: Problem, tick: int, horizon: int, known: BestKnown, until_s:
             known.offer(start, ELSEWHERE, tell=False)
         return known.makespan < shortest
 
-    return branch_and_bound(known, model.build(), None, lambda values: model.start(values) * tick, model.step * tick, until_s,
-                            stop, enough, SOURCE, BOUND_BY, (horizon + 1) * tick)
+    return branch_and_bound(
+        known,
+        model.build(),
+        None,
+        lambda values: model.start(values) * tick,
+        model.step * tick,
+        until_s,
+        stop,
+        enough,
+        SOURCE,
+        BOUND_BY,
+        (horizon + 1) * tick,
+    )
 
 
 def _unheard(_values: mip.Float) -> None:
@@ -131,9 +183,19 @@ def _no_end(_dual: float) -> bool:
     return False
 
 
-def branch_and_bound(known: BestKnown, built: mip.Mip, start: tuple[mip.Index, mip.Float] | None,
-                     start_of: Callable[[mip.Float], Int], unit: int, until_s: float, stop: Stop, enough: Callable[[], bool],
-                     source: str, words: str, beyond: int = 0) -> StoppedBy:
+def branch_and_bound(
+    known: BestKnown,
+    built: mip.Mip,
+    start: tuple[mip.Index, mip.Float] | None,
+    start_of: Callable[[mip.Float], Int],
+    unit: int,
+    until_s: float,
+    stop: Stop,
+    enough: Callable[[], bool],
+    source: str,
+    words: str,
+    beyond: int = 0,
+) -> StoppedBy:
     """Run HiGHS on a model of what is still to be found, and take in what it says.
 
     Parameters
@@ -159,7 +221,9 @@ def branch_and_bound(known: BestKnown, built: mip.Mip, start: tuple[mip.Index, m
         known.raise_dual(dual, unit, source, words)
         return known.close_enough or enough()
 
-    run = mip.Run(until_s - known.elapsed_s, known.limits.gap, 1.0, known.limits.threads, known.limits.seed)
+    run = mip.Run(
+        until_s - known.elapsed_s, known.limits.gap, 1.0, known.limits.threads, known.limits.seed
+    )
     if run.time_limit_s <= 0:
         return "time_limit"
     outcome = mip.solve(built, run, start, stop, on_values, on_dual)

@@ -1,6 +1,7 @@
 """Large-neighbourhood search: exact solves of the middle of the best schedule, one after another along the iteration.
 
-Where that brings little, as in the largest problems, most turns go to a second local search instead.
+Where that brings little, as in the largest problems, most turns go to a second local search
+instead.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ WALK, WALK_S = "local search", 0.3
 WALKS_FROM = 1_000_003  # apart from the seeds of the search in the parent
 HOPE, MEMORY = 0.2, 0.9
 
-# Start ticks, or why there are none: proved that none exist, undecided in the time given, or too large to try.
+# Start ticks, or why there are none: proved that none exist, undecided in the time given, or too
+# large to try.
 Undecided = Literal["none", "undecided", "too large"]
 SubSolve = Callable[[Problem, Windows, int, float, Stop], "Int | Undecided"]
 
@@ -97,7 +99,10 @@ class LargeNeighbourhoods:
             other = news()
             if other is not None:
                 self.known.offer(other, ELSEWHERE, tell=False)
-            elif self._random.random() * (self._solving.rate + self._walking.rate) < self._walking.rate:
+            elif (
+                self._random.random() * (self._solving.rate + self._walking.rate)
+                < self._walking.rate
+            ):
                 with self._walking.timed(self.known):
                     self._walked(min(WALK_S, until_s - self.known.elapsed_s), stop)
             else:
@@ -110,7 +115,9 @@ class LargeNeighbourhoods:
         """Try one neighbourhood."""
         found = self._tried(middle, until_s, stop)
         if found is not None:
-            better, _ = self._generator.improved(found, int((found + self.problem.duration).max()), self.known.bound)
+            better, _ = self._generator.improved(
+                found, int((found + self.problem.duration).max()), self.known.bound
+            )
             self.known.offer(better, self.source)
 
     def _walked(self, seconds: float, stop: Stop) -> None:
@@ -127,7 +134,9 @@ class LargeNeighbourhoods:
                 known.offer(self._walk.best_plan().start, WALK)
 
     def _middle(self) -> Middle:
-        return Middle.of(self._generator, self._clock, self.known.start, self.known.makespan - self.step)
+        return Middle.of(
+            self._generator, self._clock, self.known.start, self.known.makespan - self.step
+        )
 
     def _tried(self, middle: Middle, until_s: float, stop: Stop) -> Int | None:
         """Solve one neighbourhood; adapt the size to how it ended."""
@@ -143,7 +152,9 @@ class LargeNeighbourhoods:
         self.solved += 1
         if not isinstance(found, str):
             return chosen.whole(found)
-        quick = found == "none" or (found == "undecided" and time.monotonic() - began < 0.3 * seconds)
+        quick = found == "none" or (
+            found == "undecided" and time.monotonic() - began < 0.3 * seconds
+        )
         self._resize(GROW if quick else SHRINK)
         return None
 
@@ -178,8 +189,17 @@ class LargeNeighbourhoods:
         return middle.between(first, last)
 
 
-def search_neighbourhoods(coarse: Problem, tick: int, step: int, known: BestKnown, solve: SubSolve, stop: Stop, news: News,
-                          source: str, free_tasks: int) -> None:
+def search_neighbourhoods(
+    coarse: Problem,
+    tick: int,
+    step: int,
+    known: BestKnown,
+    solve: SubSolve,
+    stop: Stop,
+    news: News,
+    source: str,
+    free_tasks: int,
+) -> None:
     """Search large neighbourhoods until the time is up; ``known`` counts in the problem's own ticks, ``tick`` a coarse one.
 
     Parameters
@@ -203,5 +223,7 @@ def search_neighbourhoods(coarse: Problem, tick: int, step: int, known: BestKnow
     inner = BestKnown(coarse, known.limits, tell, known.began)
     inner.offer(known.start // tick, ELSEWHERE, tell=False)
     inner.bound = -(-known.bound // tick)
-    search = LargeNeighbourhoods(coarse, inner, solve, step, known.limits.seed, source, float(free_tasks))
+    search = LargeNeighbourhoods(
+        coarse, inner, solve, step, known.limits.seed, source, float(free_tasks)
+    )
     search.run(known.limits.time_limit_s, stop, translated)

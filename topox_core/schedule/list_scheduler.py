@@ -57,10 +57,27 @@ class Generator:
         held = p.device[p.device >= 0]
         np.cumsum(np.bincount(held, minlength=p.devices)[: p.devices], out=device_ptr[1:])
         pairs = int(p.pair.max(initial=-1)) + 1
-        tasks = Tasks(p.pred_ptr, p.pred_idx, p.succ_ptr, p.succ_idx, p.duration, p.on_grid, p.ticks_per_slot, p.device,
-                      device_ptr, p.demand_ptr, p.demand_resource, p.demand_amount, p.capacity, p.pair, pairs,
-                      pairs == 0 and bool((p.demand_amount == 1).all()))
-        return Generator(p, order, head, tail, tasks, turned(tasks), 2 * (bound // p.ticks_per_slot) + 64)
+        tasks = Tasks(
+            p.pred_ptr,
+            p.pred_idx,
+            p.succ_ptr,
+            p.succ_idx,
+            p.duration,
+            p.on_grid,
+            p.ticks_per_slot,
+            p.device,
+            device_ptr,
+            p.demand_ptr,
+            p.demand_resource,
+            p.demand_amount,
+            p.capacity,
+            p.pair,
+            pairs,
+            pairs == 0 and bool((p.demand_amount == 1).all()),
+        )
+        return Generator(
+            p, order, head, tail, tasks, turned(tasks), 2 * (bound // p.ticks_per_slot) + 64
+        )
 
     @cached_property
     def place(self) -> Int32:
@@ -80,7 +97,9 @@ class Generator:
     def serially(self, rank: Int32, backwards: bool = False) -> tuple[Int, int]:
         """Return (start, makespan) of the serial scheme; backwards, times count from the end."""
         tasks = self.back if backwards else self.tasks
-        return self.in_sequence(by_rank(rank, tasks.pred_ptr, tasks.succ_ptr, tasks.succ_idx), backwards)
+        return self.in_sequence(
+            by_rank(rank, tasks.pred_ptr, tasks.succ_ptr, tasks.succ_idx), backwards
+        )
 
     def in_sequence(self, sequence: Int32, backwards: bool = False) -> tuple[Int, int]:
         """Return (start, makespan) of the serial scheme for a sequence that keeps the precedence."""
@@ -95,10 +114,26 @@ class Generator:
         """Return (start, makespan) of the parallel scheme."""
         p = self.problem
         return parallel(
-            rank, p.pred_ptr, p.succ_ptr, p.succ_idx, p.duration, p.on_grid, p.ticks_per_slot, p.device,
-            self.tasks.device_ptr, p.demand_ptr, p.demand_resource, p.demand_amount, p.capacity, p.pair, self.tasks.pairs)
+            rank,
+            p.pred_ptr,
+            p.succ_ptr,
+            p.succ_idx,
+            p.duration,
+            p.on_grid,
+            p.ticks_per_slot,
+            p.device,
+            self.tasks.device_ptr,
+            p.demand_ptr,
+            p.demand_resource,
+            p.demand_amount,
+            p.capacity,
+            p.pair,
+            self.tasks.pairs,
+        )
 
-    def improved(self, start: Int, makespan: int, enough: int, rounds: int = IMPROVEMENT_ROUNDS) -> tuple[Int, int]:
+    def improved(
+        self, start: Int, makespan: int, enough: int, rounds: int = IMPROVEMENT_ROUNDS
+    ) -> tuple[Int, int]:
         """Return the schedule after forward-backward improvement (Tormos and Lova 2001) until it stalls.
 
         Backwards by latest finish, then forwards by the right-justified starts. Never worse.
@@ -146,6 +181,9 @@ def candidates(generator: Generator, enough: int) -> Iterator[Listed]:
     """
     for name in RULES:
         rank = generator.rule(name)
-        for scheme, (start, makespan) in (("parallel", generator.in_parallel(rank)), ("serial", generator.serially(rank))):
+        for scheme, (start, makespan) in (
+            ("parallel", generator.in_parallel(rank)),
+            ("serial", generator.serially(rank)),
+        ):
             start, makespan = generator.improved(start, makespan, enough)
             yield Listed(start, makespan, f"{scheme} {name}")

@@ -13,7 +13,8 @@ Float = NDArray[np.float64]
 Index = NDArray[np.int32]
 Ended = Literal["optimal", "infeasible", "time_limit", "interrupted"]
 
-# HiGHS's scheduler belongs to the process: another number of threads later makes solves fail silently.
+# HiGHS's scheduler belongs to the process: another number of threads later makes solves fail
+# silently.
 _threads: int | None = None
 
 
@@ -71,7 +72,12 @@ class Outcome:
 class _Watch:
     """Callbacks of one run; an exception in Python code must not travel through C++, so it waits here."""
 
-    def __init__(self, stop: Callable[[], bool], on_values: Callable[[Float], None], on_dual: Callable[[float], bool]) -> None:
+    def __init__(
+        self,
+        stop: Callable[[], bool],
+        on_values: Callable[[Float], None],
+        on_dual: Callable[[float], bool],
+    ) -> None:
         self.stop, self.on_values, self.on_dual = stop, on_values, on_dual
         self.raised: BaseException | None = None
         self.interrupted = False
@@ -103,14 +109,21 @@ class _Watch:
             event.interrupt()
 
 
-def solve(mip: Mip, run: Run, known: tuple[Index, Float] | None, stop: Callable[[], bool],
-          on_values: Callable[[Float], None], on_dual: Callable[[float], bool]) -> Outcome:
+def solve(
+    mip: Mip,
+    run: Run,
+    known: tuple[Index, Float] | None,
+    stop: Callable[[], bool],
+    on_values: Callable[[Float], None],
+    on_dual: Callable[[float], bool],
+) -> Outcome:
     """Run HiGHS on a model.
 
     Parameters
     ----------
     known
-        Columns and values to start from; values of the integer columns may be left for HiGHS to find.
+        Columns and values to start from; values of the integer columns may be left for HiGHS to
+        find.
     on_values
         Told every improved solution.
     on_dual
@@ -121,18 +134,42 @@ def solve(mip: Mip, run: Run, known: tuple[Index, Float] | None, stop: Callable[
     RuntimeError
         If HiGHS refuses the model or ends in a state that says nothing about it.
     """
-    if mip.columns == 0:  # every start is fixed, and HiGHS calls a model without columns neither solved nor not
+    if (
+        mip.columns == 0
+    ):  # every start is fixed, and HiGHS calls a model without columns neither solved nor not
         holds = bool((mip.row_lower <= 0).all() and (mip.row_upper >= 0).all())
-        return Outcome("optimal", mip.offset, np.zeros(0)) if holds else Outcome("infeasible", np.inf, None)
+        return (
+            Outcome("optimal", mip.offset, np.zeros(0))
+            if holds
+            else Outcome("infeasible", np.inf, None)
+        )
     import highspy
 
     h = highspy.Highs()  # type: ignore[no-untyped-call]
     _set_options(h, run)
     empty_index, empty = np.zeros(0, np.int32), np.zeros(0)
-    status = h.passModel(mip.columns, mip.rows, mip.nonzeros, 0, int(highspy.MatrixFormat.kRowwise), 1,
-                         int(highspy.ObjSense.kMinimize), mip.offset, mip.cost, mip.lower, mip.upper, mip.row_lower,
-                         mip.row_upper, mip.row_start, mip.column, mip.value, empty_index, empty_index, empty,
-                         mip.integer.astype(np.int32))
+    status = h.passModel(
+        mip.columns,
+        mip.rows,
+        mip.nonzeros,
+        0,
+        int(highspy.MatrixFormat.kRowwise),
+        1,
+        int(highspy.ObjSense.kMinimize),
+        mip.offset,
+        mip.cost,
+        mip.lower,
+        mip.upper,
+        mip.row_lower,
+        mip.row_upper,
+        mip.row_start,
+        mip.column,
+        mip.value,
+        empty_index,
+        empty_index,
+        empty,
+        mip.integer.astype(np.int32),
+    )
     if status == highspy.HighsStatus.kError:
         raise RuntimeError("HiGHS did not take the model")
     if known is not None:
@@ -151,18 +188,27 @@ def _set_options(h: Any, run: Run) -> None:
     global _threads
     if _threads is None:
         _threads = max(1, run.threads)
-    options = {"output_flag": False, "threads": _threads, "random_seed": run.seed & 0x7FFFFFFF,
-               "time_limit": max(run.time_limit_s, 0.0), "mip_rel_gap": run.gap,
-               # The objective moves in steps: a gap below one step is a proof.
-               "mip_abs_gap": 0.999 * run.step}
+    options = {
+        "output_flag": False,
+        "threads": _threads,
+        "random_seed": run.seed & 0x7FFFFFFF,
+        "time_limit": max(run.time_limit_s, 0.0),
+        "mip_rel_gap": run.gap,
+        # The objective moves in steps: a gap below one step is a proof.
+        "mip_abs_gap": 0.999 * run.step,
+    }
     for name, value in options.items():
         h.setOptionValue(name, value)
 
 
 def _outcome(highspy: Any, h: Any) -> Outcome:
     status, info = h.getModelStatus(), h.getInfo()
-    known = {highspy.HighsModelStatus.kOptimal: "optimal", highspy.HighsModelStatus.kInfeasible: "infeasible",
-             highspy.HighsModelStatus.kTimeLimit: "time_limit", highspy.HighsModelStatus.kInterrupt: "interrupted"}
+    known = {
+        highspy.HighsModelStatus.kOptimal: "optimal",
+        highspy.HighsModelStatus.kInfeasible: "infeasible",
+        highspy.HighsModelStatus.kTimeLimit: "time_limit",
+        highspy.HighsModelStatus.kInterrupt: "interrupted",
+    }
     if status not in known:
         raise RuntimeError(f"HiGHS ended with status '{h.modelStatusToString(status)}'")
     has_values = info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)

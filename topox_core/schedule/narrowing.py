@@ -15,7 +15,8 @@ from topox_core.schedule.windows import Windows, clocks, topological_order, wind
 
 PROPAGATION, CONES, ELSEWHERE = "propagation", "heads and tails", "elsewhere"
 PROPAGATION_BY = "propagation: no shorter schedule fits its time windows"
-# Shares of the time left: to raise the bound by propagation, and to narrow the windows of one model.
+# Shares of the time left: to raise the bound by propagation, and to narrow the windows of one
+# model.
 BOUND_SHARE = 0.25
 WINDOWS_SHARE = 0.1
 CONES_SHARE = 0.5
@@ -41,8 +42,16 @@ def raised(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> int:
     counted = _by_cones(coarse, tick, known, stop)
     propagator, horizon = Propagator(coarse), known.makespan // tick
     if not known.close_enough and propagator.worthwhile(horizon):
-        raised_bound(propagator, -(-known.bound // tick // step) * step, horizon, step, BOUND_SHARE * known.left_s, stop,
-                     lambda bound: known.raise_bound(bound * tick, PROPAGATION, PROPAGATION_BY), counted)
+        raised_bound(
+            propagator,
+            -(-known.bound // tick // step) * step,
+            horizon,
+            step,
+            BOUND_SHARE * known.left_s,
+            stop,
+            lambda bound: known.raise_bound(bound * tick, PROPAGATION, PROPAGATION_BY),
+            counted,
+        )
     return step
 
 
@@ -63,7 +72,9 @@ def _by_cones(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> tuple
     return found
 
 
-def narrowed(coarse: Problem, horizon: int, known: BestKnown, stop: Stop, thorough: bool = True) -> Windows | None:
+def narrowed(
+    coarse: Problem, horizon: int, known: BestKnown, stop: Stop, thorough: bool = True
+) -> Windows | None:
     """Return windows of schedules that end by the horizon (coarse ticks), as narrow as is cheap; None if there are none.
 
     ``thorough`` tries single starts as well (shaving).

@@ -1,8 +1,8 @@
 """Large neighbourhoods: everything early stays left-justified, everything late right-justified, the middle is free.
 
-With T = the best makespan less one step, tasks that end by t1 keep their places in the best schedule,
-tasks that start from t2 on keep theirs in the schedule pushed to the right against T, and an exact
-engine looks for places of the rest. If it finds them the iteration is shorter.
+With T = the best makespan less one step, tasks that end by t1 keep their places in the best
+schedule, tasks that start from t2 on keep theirs in the schedule pushed to the right against T, and
+an exact engine looks for places of the rest. If it finds them the iteration is shorter.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def rows_of(ptr: Int32, tasks: NDArray[np.integer]) -> NDArray[np.int64]:
 class Neighbourhood:
     """A problem of the free tasks and of those fixed ones that get in their way, with windows that end by ``horizon``.
 
-    ``tasks`` are their numbers in the whole problem, the first ``free`` of them free; ``rest`` are the
-    places of all tasks where the free ones do not matter.
+    ``tasks`` are their numbers in the whole problem, the first ``free`` of them free; ``rest`` are
+    the places of all tasks where the free ones do not matter.
     """
 
     problem: Problem
@@ -53,7 +53,7 @@ class Neighbourhood:
     def whole(self, start: Int) -> Int:
         """Return the schedule of the whole problem with the free tasks at ``start``."""
         placed = self.rest.copy()
-        placed[self.tasks[:self.free]] = start[:self.free]
+        placed[self.tasks[: self.free]] = start[: self.free]
         return placed
 
 
@@ -91,14 +91,20 @@ class Middle:
             return None
         return self._reduced(rest, before | after, free, earliest, latest)
 
-    def _windows(self, rest: Int, before: NDArray[np.bool_], after: NDArray[np.bool_], free: Int) -> tuple[Int, Int]:
+    def _windows(
+        self, rest: Int, before: NDArray[np.bool_], after: NDArray[np.bool_], free: Int
+    ) -> tuple[Int, Int]:
         """Return windows of the free tasks from the fixed ones around them (single steps; engines propagate the rest)."""
         p, clock = self.problem, self.clock
         earliest = np.zeros(p.n, np.int64)
         latest = self.horizon - p.duration
         entries = rows_of(p.pred_ptr, free)
         owner = np.repeat(free, np.diff(p.pred_ptr)[free])
-        ends = np.where(before[p.pred_idx[entries]], rest[p.pred_idx[entries]] + p.duration[p.pred_idx[entries]], 0)
+        ends = np.where(
+            before[p.pred_idx[entries]],
+            rest[p.pred_idx[entries]] + p.duration[p.pred_idx[entries]],
+            0,
+        )
         np.maximum.at(earliest, owner, ends)
         entries = rows_of(p.succ_ptr, free)
         owner = np.repeat(free, np.diff(p.succ_ptr)[free])
@@ -108,10 +114,18 @@ class Middle:
         step = clock[free]
         return -(-earliest[free] // step) * step, latest[free] // step * step
 
-    def _reduced(self, rest: Int, fixed: NDArray[np.bool_], free: Int, earliest: Int, latest: Int) -> Neighbourhood:
+    def _reduced(
+        self, rest: Int, fixed: NDArray[np.bool_], free: Int, earliest: Int, latest: Int
+    ) -> Neighbourhood:
         p = self.problem
         opened, closed = int(earliest.min()), int((latest + p.duration[free]).max())
-        near = fixed & (rest < closed) & (rest + p.duration > opened) & (p.duration > 0) & self._wanted(free)
+        near = (
+            fixed
+            & (rest < closed)
+            & (rest + p.duration > opened)
+            & (p.duration > 0)
+            & self._wanted(free)
+        )
         blockers = np.flatnonzero(near)
         tasks = np.concatenate([free, blockers])
         number = np.full(p.n, -1, np.int64)
@@ -124,12 +138,28 @@ class Middle:
         turned = np.argsort(before, kind="stable")
         demand = rows_of(p.demand_ptr, tasks)
         problem = replace(
-            p, duration=p.duration[tasks], on_grid=p.on_grid[tasks], device=p.device[tasks],
-            demand_ptr=pointer(np.repeat(np.arange(len(tasks)), np.diff(p.demand_ptr)[tasks]), len(tasks)),
-            demand_resource=p.demand_resource[demand], demand_amount=p.demand_amount[demand], pair=p.pair[tasks],
-            pred_ptr=pointer(after, len(tasks)), pred_idx=before.astype(np.int32), succ_ptr=pointer(before, len(tasks)),
-            succ_idx=after[turned].astype(np.int32), task_names=("",) * len(tasks), network=None)
-        windows = Windows(np.concatenate([earliest, rest[blockers]]), np.concatenate([latest, rest[blockers]]), self.clock[tasks])
+            p,
+            duration=p.duration[tasks],
+            on_grid=p.on_grid[tasks],
+            device=p.device[tasks],
+            demand_ptr=pointer(
+                np.repeat(np.arange(len(tasks)), np.diff(p.demand_ptr)[tasks]), len(tasks)
+            ),
+            demand_resource=p.demand_resource[demand],
+            demand_amount=p.demand_amount[demand],
+            pair=p.pair[tasks],
+            pred_ptr=pointer(after, len(tasks)),
+            pred_idx=before.astype(np.int32),
+            succ_ptr=pointer(before, len(tasks)),
+            succ_idx=after[turned].astype(np.int32),
+            task_names=("",) * len(tasks),
+            network=None,
+        )
+        windows = Windows(
+            np.concatenate([earliest, rest[blockers]]),
+            np.concatenate([latest, rest[blockers]]),
+            self.clock[tasks],
+        )
         return Neighbourhood(problem, windows, self.horizon, tasks, len(free), rest)
 
     def _wanted(self, free: Int) -> NDArray[np.bool_]:

@@ -29,8 +29,8 @@ from topox_core.schedule.windows import clocks, topological_order
 # Above this many tasks the rules stop at the first schedule that meets the bound; below, the rest
 # are tried as well, since one of them may change fewer circuits.
 KEEP_LOOKING = 5_000
-# Beside a folded plan, so many tasks are scheduled by rules on the whole (all rules up to 25,000 tasks, one from 150,000
-# on), and none where port rows x slots, eight bytes each, would be more.
+# Beside a folded plan, so many tasks are scheduled by rules on the whole (all rules up to 25,000
+# tasks, one from 150,000 on), and none where port rows x slots, eight bytes each, would be more.
 WHOLE_TASKS = 300_000
 WHOLE_CELLS = 40_000_000
 # Ancestors that count for heads and tails that steer a search: at most a second for 17,000 tasks.
@@ -81,21 +81,32 @@ class Planner:
         if reason is not None:
             raise InputError(f"no schedule exists: {reason}")
         generator = Generator.of(problem, bound)
-        ports = PortGenerator.of(generator, dark_slots) if continuous and problem.network is not None else None
+        ports = (
+            PortGenerator.of(generator, dark_slots)
+            if continuous and problem.network is not None
+            else None
+        )
         return Planner(problem, bound, generator, ports)
 
     def steered(self) -> tuple[Planner, Bound | None]:
         """Return the planner with heads and tails that count what ancestors need, and their bound if it is better.
 
-        They steer rules and search towards the resources that will be short. Dark time counts where ports know of it.
+        They steer rules and search towards the resources that will be short. Dark time counts where
+        ports know of it.
         """
         problem, dark = self.problem, 0 if self.ports is None else self.ports.ports.dark
-        head, tail = cones(problem, clocks(problem, topological_order(problem)), STEERING_NEAR,
-                           dark * problem.ticks_per_slot)
+        head, tail = cones(
+            problem,
+            clocks(problem, topological_order(problem)),
+            STEERING_NEAR,
+            dark * problem.ticks_per_slot,
+        )
         found = cone_bound(problem, head, tail, self.bound, dark)
         generator = self.generator.steered(head, tail)
         ports = None if self.ports is None else replace(self.ports, generator=generator)
-        return Planner(problem, self.bound if found is None else found.ticks, generator, ports), found
+        return Planner(
+            problem, self.bound if found is None else found.ticks, generator, ports
+        ), found
 
     def realised(self, start: Int, makespan: int, source: str, improve: bool = True) -> Plan:
         """Return the plan that carries out start times of the reduced problem.
@@ -107,7 +118,15 @@ class Planner:
             booked = self.ports.serially(ranked(start), source)
             if improve:
                 booked = self.ports.improved(booked, self.bound)
-            return Plan(booked.start, booked.makespan, booked.booking, booked.changes, source, start, makespan)
+            return Plan(
+                booked.start,
+                booked.makespan,
+                booked.booking,
+                booked.changes,
+                source,
+                start,
+                makespan,
+            )
         if self.problem.network is None:
             return Plan(start, makespan, None, 0, source, start, makespan)
         booking = per_slot(self.problem, start)
@@ -124,7 +143,11 @@ class Planner:
         if folding is None:
             return None
         on_ports = folding.problem.network is not None
-        return Folded(folding, Planner.of(folding.problem, self.bound, on_ports, dark or 0), on_ports or self.ports is None)
+        return Folded(
+            folding,
+            Planner.of(folding.problem, self.bound, on_ports, dark or 0),
+            on_ports or self.ports is None,
+        )
 
     @property
     def too_large(self) -> bool:
@@ -168,12 +191,23 @@ class Planner:
         """Return the plan of this problem that a plan of the folded one stands for."""
         assert self.folded is not None
         folding = self.folded.folding
-        start, source = folding.unfolded(plan.reduced_start), f"folded: {folding.words}, {plan.source}"
+        start, source = (
+            folding.unfolded(plan.reduced_start),
+            f"folded: {folding.words}, {plan.source}",
+        )
         if plan.booking is None or self.problem.network is None:
             return self.realised(start, plan.reduced_makespan, source)
         booking = folding.unfolded_booking(plan.booking)
         changes = int(changed_rows(booking, self.problem.network).sum())
-        return Plan(folding.unfolded(plan.start), plan.makespan, booking, changes, source, start, plan.reduced_makespan)
+        return Plan(
+            folding.unfolded(plan.start),
+            plan.makespan,
+            booking,
+            changes,
+            source,
+            start,
+            plan.reduced_makespan,
+        )
 
     def _good_enough(self, plan: Plan) -> bool:
         return plan.makespan <= self.bound and (self.problem.n > KEEP_LOOKING or plan.changes == 0)
@@ -188,7 +222,9 @@ class Planner:
         if folded is None:
             yield from candidates(self.generator, self.bound)
         elif not self._good_enough(folded) and not self.too_large:
-            yield from islice(candidates(self.generator, self.bound), max(1, WHOLE_TASKS // self.problem.n))
+            yield from islice(
+                candidates(self.generator, self.bound), max(1, WHOLE_TASKS // self.problem.n)
+            )
 
 
 @dataclass(frozen=True)
@@ -222,5 +258,10 @@ def prepare(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Prepared:
     check_fits(graph, cluster)
     lowered = lower(graph, settings.lowering)
     reduction = reduce(lowered, cluster, settings)
-    planner = Planner.of(reduction.problem, reduction.bound.ticks, settings.circuits == "continuous", reduction.dark_slots)
+    planner = Planner.of(
+        reduction.problem,
+        reduction.bound.ticks,
+        settings.circuits == "continuous",
+        reduction.dark_slots,
+    )
     return Prepared(lowered, cluster, settings, reduction, planner)

@@ -24,7 +24,9 @@ OVERTIME_S = 0.3  # what an engine may need to come to an end; then it is ended
 PUBLISH_S = 0.1  # how often the search turns its best schedule into a plan
 JOIN_S = 0.3
 SAVING_S = 1.0  # what saving circuit changes may take once the makespan is proved
-OPENING_TASKS = 600  # up to so many tasks a solve begins with propagation, before any process is started
+OPENING_TASKS = (
+    600  # up to so many tasks a solve begins with propagation, before any process is started
+)
 OPENING_S, OPENING_SEARCH_S = 0.8, 0.05
 
 Start = Callable[[str, Problem, Limits], SolverProcess]
@@ -41,9 +43,9 @@ class Team:
     def of(engine: str, problem: Problem, threads: int) -> Team:
         """Return the team that an engine's name stands for.
 
-        ``auto`` is CP-SAT beside the local search, with HiGHS from the third core on; HiGHS instead of CP-SAT
-        where pairs share circuits, which CP-SAT has no model of. ``highs`` and ``cpsat`` alone have the
-        search beside them if there is a core for it; ``printed`` runs alone.
+        ``auto`` is CP-SAT beside the local search, with HiGHS from the third core on; HiGHS instead
+        of CP-SAT where pairs share circuits, which CP-SAT has no model of. ``highs`` and ``cpsat``
+        alone have the search beside them if there is a core for it; ``printed`` runs alone.
         """
         if engine == "auto":
             exact = ("highs",) if problem.shares else ("cpsat",)
@@ -84,12 +86,19 @@ def opening(planner: Planner, plan: Plan, bound_by: str, limits: Limits) -> Open
     pace = Pace(OPENING_SEARCH_S / 5)
     while not stop() and not search.finished:
         pace.timed(search.go_on)
-    if search.cost < (plan.makespan if planner.ports is not None else plan.reduced_makespan, plan.changes):
+    if search.cost < (
+        plan.makespan if planner.ports is not None else plan.reduced_makespan,
+        plan.changes,
+    ):
         found_plan = search.best_plan()
         plan = keeping_reduced(found_plan, plan) if found_plan.cost < plan.cost else plan
     if planner.problem.n > OPENING_TASKS or plan.reduced_makespan <= bound:
         return Opening(plan, bound, bound_by, steered)
-    known = opened(planner.problem, Limits(min(OPENING_S, limits.time_limit_s), bound=bound, start=plan.reduced_start), _unheard)
+    known = opened(
+        planner.problem,
+        Limits(min(OPENING_S, limits.time_limit_s), bound=bound, start=plan.reduced_start),
+        _unheard,
+    )
     raised(planner.problem, 1, known, AfterSeconds(min(OPENING_S, limits.time_limit_s)))
     return Opening(plan, max(bound, known.bound), known.bound_by or bound_by, steered)
 
@@ -149,11 +158,19 @@ class Portfolio:
             self._ended = self.began
             return
         if not self._closed():
-            # A bound that counts dark time may lie above schedules of the reduced problem, which knows of none.
+            # A bound that counts dark time may lie above schedules of the reduced problem, which
+            # knows of none.
             bound = self.bound if self.bound <= self._reduced else self.planner.bound
-            limits = replace(self.limits, start=self.plan.reduced_start, bound=bound,
-                             threads=max(1, self.limits.threads - team.search - len(team.engines) + 1))
-            self._processes = {name: self.start_process(name, self.planner.problem, limits) for name in team.engines}
+            limits = replace(
+                self.limits,
+                start=self.plan.reduced_start,
+                bound=bound,
+                threads=max(1, self.limits.threads - team.search - len(team.engines) + 1),
+            )
+            self._processes = {
+                name: self.start_process(name, self.planner.problem, limits)
+                for name in team.engines
+            }
         if (team.search and not self._closed()) or self._changes_to_save():
             self._search()
 
@@ -175,7 +192,10 @@ class Portfolio:
     @property
     def trouble(self) -> str:
         """What went wrong with an exact engine while the rest goes on; empty if nothing."""
-        return next((answer.message for answer in self._answers.values() if answer.stopped_by == "failed"), "")
+        return next(
+            (answer.message for answer in self._answers.values() if answer.stopped_by == "failed"),
+            "",
+        )
 
     def poll(self) -> list[Moment]:
         """Take in what the engines found; return the new lines of the story."""
@@ -216,7 +236,11 @@ class Portfolio:
         if self._refused and len(self._refused) == len(self._processes):
             return "heuristic" if self._thread is None or self.engine != "auto" else "time_limit"
         hollow = {"failed", "proof"}  # a proof that no bound supports is none
-        return "failed" if ends and ends <= hollow and (self.engine != "auto" or self._thread is None) else "time_limit"
+        return (
+            "failed"
+            if ends and ends <= hollow and (self.engine != "auto" or self._thread is None)
+            else "time_limit"
+        )
 
     @property
     def message(self) -> str:
@@ -225,16 +249,22 @@ class Portfolio:
         said += [f"No exact solve: {why}." for why in self._refused.values()]
         if self.stopped_by == "heuristic" and self._answers:
             optimum = self.planner.problem.ms(self.bound)
-            said.append(f"If transfers could move between switches, {optimum:g} ms would be the optimum; no schedule was found "
-                        "that keeps every transfer on its switch in that time.")
+            said.append(
+                f"If transfers could move between switches, {optimum:g} ms would be the optimum; no schedule was found "
+                "that keeps every transfer on its switch in that time."
+            )
         return " ".join(said)
 
     def _closed(self) -> bool:
         return self.plan.makespan - self.bound <= self.limits.gap * self.plan.makespan
 
     def _changes_to_save(self) -> bool:
-        return (self.planner.ports is not None and self.plan.makespan <= self.bound and self.plan.changes > 0
-                and self.elapsed_s < min(SAVING_S, self.limits.time_limit_s))
+        return (
+            self.planner.ports is not None
+            and self.plan.makespan <= self.bound
+            and self.plan.changes > 0
+            and self.elapsed_s < min(SAVING_S, self.limits.time_limit_s)
+        )
 
     def _over(self) -> bool:
         """Nothing more can come: the gap is closed, the time is up, or every engine has ended."""
@@ -243,7 +273,9 @@ class Portfolio:
         if self._cancelled.is_set():
             return ended
         if self._closed():
-            return not (self._thread is not None and self._thread.is_alive() and self._changes_to_save())
+            return not (
+                self._thread is not None and self._thread.is_alive() and self._changes_to_save()
+            )
         # An engine that was asked for by name decides; beside ``auto`` the search goes on alone.
         alone = self._thread is None or not self._thread.is_alive() or self.engine != "auto"
         return over >= OVERTIME_S or (ended and (alone or over >= 0))
@@ -327,7 +359,9 @@ class Portfolio:
 
     def _refute(self) -> None:
         """Take back the bounds that a schedule contradicts."""
-        self._told = {source: told for source, told in self._told.items() if told[0] <= self._reduced}
+        self._told = {
+            source: told for source, told in self._told.items() if told[0] <= self._reduced
+        }
         self.bound, self.bound_by = max([*self._told.values(), self._given])
 
     def _offer(self, plan: Plan) -> None:

@@ -20,7 +20,17 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.schedule import mip
-from topox_core.schedule.answer import Answer, Limits, News, OnProgress, Stop, StoppedBy, never, no_news, silent
+from topox_core.schedule.answer import (
+    Answer,
+    Limits,
+    News,
+    OnProgress,
+    Stop,
+    StoppedBy,
+    never,
+    no_news,
+    silent,
+)
 from topox_core.schedule.best_known import opened
 from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.highs import branch_and_bound
@@ -43,7 +53,9 @@ class Rows:
     column: list[int] = field(default_factory=list)
     value: list[float] = field(default_factory=list)
 
-    def add(self, terms: Iterable[tuple[float, int]], low: float = -math.inf, high: float = math.inf) -> None:
+    def add(
+        self, terms: Iterable[tuple[float, int]], low: float = -math.inf, high: float = math.inf
+    ) -> None:
         """Append one row; ``terms`` are (coefficient, column)."""
         for coefficient, column in terms:
             self.column.append(column)
@@ -69,15 +81,25 @@ class PrintedModel:
         self.tau = problem.ticks_per_slot
         self.m = max(1, -(-horizon // self.tau))
         self.transfers = [int(j) for j in np.flatnonzero(self.network.source >= 0)]
-        self.on_device = [int(j) for j in np.flatnonzero((problem.device >= 0) & (problem.duration > 0))]
+        self.on_device = [
+            int(j) for j in np.flatnonzero((problem.device >= 0) & (problem.duration > 0))
+        ]
         self.slots = [int(p) // self.tau for p in problem.duration]
-        self.pair_of = {j: (int(self.network.source[j]), int(self.network.destination[j])) for j in self.transfers}
+        self.pair_of = {
+            j: (int(self.network.source[j]), int(self.network.destination[j]))
+            for j in self.transfers
+        }
         # a[r, x, y, t'] only for pairs with traffic: the others would stay 0.
         self.pairs = sorted({self.pair_of[j] for j in self.transfers if self.slots[j] > 0})
         servers = sorted({server for pair in self.pairs for server in pair})
         # (pairs into, pairs out of) every server that has traffic.
-        self.traffic = [([pair for pair in self.pairs if pair[1] == y], [pair for pair in self.pairs if pair[0] == y])
-                        for y in servers]
+        self.traffic = [
+            (
+                [pair for pair in self.pairs if pair[1] == y],
+                [pair for pair in self.pairs if pair[0] == y],
+            )
+            for y in servers
+        ]
         self.position = {pair: i for i, pair in enumerate(self.pairs)}
         self.first_x: dict[int, int] = {}
         at = 0
@@ -106,16 +128,23 @@ class PrintedModel:
         p, net = self.problem, self.network
         circuits = self.columns - self.first_a
         eq6 = sum(self.m * self.slots[j] for j in self.transfers) + self.m * net.switches * (
-            len(self.transfers) if net.shares else len(self.pairs))
+            len(self.transfers) if net.shares else len(self.pairs)
+        )
         devices = sum(self.horizon * int(p.duration[j]) for j in self.on_device)
         return 2 * self.first_s + 2 * (len(p.pred_idx) + p.n) + eq6 + 5 * circuits + devices
 
     def refuse_if_too_large(self) -> None:
         """Raise an :class:`InputError` that names the size if the model should not be built."""
-        for count, limit, what in ((self.columns, MAX_COLUMNS, "columns"), (self.nonzeros(), MAX_NONZEROS, "matrix entries")):
+        for count, limit, what in (
+            (self.columns, MAX_COLUMNS, "columns"),
+            (self.nonzeros(), MAX_NONZEROS, "matrix entries"),
+        ):
             if count > limit:
-                raise InputError(f"the printed model would have {count:,} {what} (limit {limit:,}): use highs or list",
-                                 file="settings", field="engine")
+                raise InputError(
+                    f"the printed model would have {count:,} {what} (limit {limit:,}): use highs or list",
+                    file="settings",
+                    field="engine",
+                )
 
     def build(self) -> mip.Mip:
         """Return the model: eq. (2) as the objective, eqs (3)-(10) and the device rows as constraints."""
@@ -128,10 +157,19 @@ class PrintedModel:
         starts = slice(self.first_s, self.first_a)
         upper[starts], integer[starts] = self.horizon, False
         lower[self.s(self.problem.n)] = self.bound
-        upper[self.first_a:] = self.network.ports_on_switch
+        upper[self.first_a :] = self.network.ports_on_switch
         as_float, as_index = np.array(rows.value, np.float64), np.array(rows.column, np.int32)
-        return mip.Mip(eq2(self), lower, upper, integer, np.array(rows.low), np.array(rows.high),
-                       np.array(rows.start, np.int32), as_index, as_float)
+        return mip.Mip(
+            eq2(self),
+            lower,
+            upper,
+            integer,
+            np.array(rows.low),
+            np.array(rows.high),
+            np.array(rows.start, np.int32),
+            as_index,
+            as_float,
+        )
 
     def start(self, values: NDArray[np.float64]) -> Int:
         """Return the start ticks that a solution says; tasks without x start at the last end before them."""
@@ -140,9 +178,9 @@ class PrintedModel:
         for j in topological_order(p):
             if j in self.first_x:
                 length, unit = (self.m, self.tau) if j in self.pair_of else (self.horizon, 1)
-                start[j] = int(values[self.x(j, 0):self.x(j, 0) + length].argmax()) * unit
+                start[j] = int(values[self.x(j, 0) : self.x(j, 0) + length].argmax()) * unit
             else:
-                before = p.pred_idx[p.pred_ptr[j]:p.pred_ptr[j + 1]]
+                before = p.pred_idx[p.pred_ptr[j] : p.pred_ptr[j + 1]]
                 start[j] = int((start[before] + p.duration[before]).max(initial=0))
         return start
 
@@ -151,7 +189,7 @@ class PrintedModel:
         values = np.zeros(self.first_a)
         for j in self.first_x:
             values[self.x(j, int(start[j]) // (self.tau if j in self.pair_of else 1))] = 1
-        values[self.first_s:self.first_a] = np.append(start, self.horizon)
+        values[self.first_s : self.first_a] = np.append(start, self.horizon)
         return np.arange(self.first_a, dtype=np.int32), values
 
 
@@ -176,7 +214,9 @@ def eq3(model: PrintedModel, rows: Rows) -> None:
 def eq4(model: PrintedModel, rows: Rows) -> None:
     """Eq. (4): sum over t' of tau * t' * x[j, t'] = s[j] (the printed t is a slip for t')."""
     for j in model.transfers:
-        rows.add([*((model.tau * t, model.x(j, t)) for t in range(1, model.m)), (-1, model.s(j))], 0, 0)
+        rows.add(
+            [*((model.tau * t, model.x(j, t)) for t in range(1, model.m)), (-1, model.s(j))], 0, 0
+        )
     for j in model.on_device:
         rows.add([*((t, model.x(j, t)) for t in range(1, model.horizon)), (-1, model.s(j))], 0, 0)
 
@@ -185,7 +225,7 @@ def eq5(model: PrintedModel, rows: Rows) -> None:
     """Eq. (5): s[i] + p[i] <= s[k] for every dependency; the virtual task depends on all."""
     p = model.problem
     for k in range(p.n):
-        for i in p.pred_idx[p.pred_ptr[k]:p.pred_ptr[k + 1]].tolist():
+        for i in p.pred_idx[p.pred_ptr[k] : p.pred_ptr[k + 1]].tolist():
             rows.add(((1, model.s(k)), (-1, model.s(i))), low=float(p.duration[i]))
         rows.add(((1, model.s(p.n)), (-1, model.s(k))), low=float(p.duration[k]))
 
@@ -193,18 +233,26 @@ def eq5(model: PrintedModel, rows: Rows) -> None:
 def eq6(model: PrintedModel, rows: Rows) -> None:
     """Eq. (6): sum over r of a[r, x, y, t'] >= sum of x[j, t], t in max(t' - ceil(p/tau) + 1, 0) .. t'.
 
-    As printed a row per transfer, so that two of one pair may share a circuit; else a row per pair, summed.
+    As printed a row per transfer, so that two of one pair may share a circuit; else a row per pair,
+    summed.
     """
     together: list[list[int]]
     if model.network.shares:
         together = [[j] for j in model.transfers if model.slots[j] > 0]
     else:
-        together = [[j for j in model.transfers if model.pair_of[j] == pair and model.slots[j] > 0] for pair in model.pairs]
+        together = [
+            [j for j in model.transfers if model.pair_of[j] == pair and model.slots[j] > 0]
+            for pair in model.pairs
+        ]
     for group in together:
         pair = model.pair_of[group[0]]
         for t1 in range(model.m):
             circuits = [(1, model.a(r, pair, t1)) for r in range(model.network.switches)]
-            active = [(-1, model.x(j, t)) for j in group for t in range(max(t1 - model.slots[j] + 1, 0), t1 + 1)]
+            active = [
+                (-1, model.x(j, t))
+                for j in group
+                for t in range(max(t1 - model.slots[j] + 1, 0), t1 + 1)
+            ]
             rows.add([*circuits, *active], low=0)
 
 
@@ -212,7 +260,10 @@ def eq7(model: PrintedModel, rows: Rows) -> None:
     """Eq. (7): sum over x, y of a[r, x, y, t'] <= d_OCS, for every slot and switch."""
     for t in range(model.m):
         for r in range(model.network.switches):
-            rows.add(((1, model.a(r, pair, t)) for pair in model.pairs), high=model.network.circuits_per_switch)
+            rows.add(
+                ((1, model.a(r, pair, t)) for pair in model.pairs),
+                high=model.network.circuits_per_switch,
+            )
 
 
 def eq8(model: PrintedModel, rows: Rows) -> None:
@@ -234,7 +285,9 @@ def eq9(model: PrintedModel, rows: Rows) -> None:
     for t in range(model.m):
         for r in range(model.network.switches):
             for into, _ in model.traffic:
-                rows.add(((1, model.a(r, pair, t)) for pair in into), high=model.network.ports_on_switch)
+                rows.add(
+                    ((1, model.a(r, pair, t)) for pair in into), high=model.network.ports_on_switch
+                )
 
 
 def eq10(model: PrintedModel, rows: Rows) -> None:
@@ -242,7 +295,9 @@ def eq10(model: PrintedModel, rows: Rows) -> None:
     for t in range(model.m):
         for r in range(model.network.switches):
             for _, out in model.traffic:
-                rows.add(((1, model.a(r, pair, t)) for pair in out), high=model.network.ports_on_switch)
+                rows.add(
+                    ((1, model.a(r, pair, t)) for pair in out), high=model.network.ports_on_switch
+                )
 
 
 def devices(model: PrintedModel, rows: Rows) -> None:
@@ -252,8 +307,14 @@ def devices(model: PrintedModel, rows: Rows) -> None:
         tasks_on.setdefault(int(model.problem.device[j]), []).append(j)
     for tasks in tasks_on.values():
         for tick in range(model.horizon if len(tasks) > 1 else 0):
-            rows.add(((1, model.x(j, t)) for j in tasks
-                      for t in range(max(tick - int(model.problem.duration[j]) + 1, 0), tick + 1)), high=1)
+            rows.add(
+                (
+                    (1, model.x(j, t))
+                    for j in tasks
+                    for t in range(max(tick - int(model.problem.duration[j]) + 1, 0), tick + 1)
+                ),
+                high=1,
+            )
 
 
 # -- the engine ------------------------------------------------------------------------------------------
@@ -268,12 +329,21 @@ def printed_model(problem: Problem, horizon: int, bound: int) -> PrintedModel:
         If the problem has none (a plain RCPSP).
     """
     if not isinstance(problem.network, Network):
-        raise InputError("the printed model needs circuits (this problem has none): use highs", file="settings", field="engine")
+        raise InputError(
+            "the printed model needs circuits (this problem has none): use highs",
+            file="settings",
+            field="engine",
+        )
     return PrintedModel(problem, horizon, bound)
 
 
-def solve_printed(problem: Problem, limits: Limits, stop: Stop = never, on_progress: OnProgress = silent,
-                  news: News = no_news) -> Answer:
+def solve_printed(
+    problem: Problem,
+    limits: Limits,
+    stop: Stop = never,
+    on_progress: OnProgress = silent,
+    news: News = no_news,
+) -> Answer:
     """Solve the printed model with HiGHS; its optimum equals the reduced problem's.
 
     Raises
@@ -290,6 +360,16 @@ def solve_printed(problem: Problem, limits: Limits, stop: Stop = never, on_progr
     model.refuse_if_too_large()
     ended: StoppedBy = "time_limit"
     if not known.close_enough and not stop():
-        ended = branch_and_bound(known, model.build(), model.known(known.start), model.start, 1, limits.time_limit_s, stop,
-                                 never, SOURCE, BOUND_BY)
+        ended = branch_and_bound(
+            known,
+            model.build(),
+            model.known(known.start),
+            model.start,
+            1,
+            limits.time_limit_s,
+            stop,
+            never,
+            SOURCE,
+            BOUND_BY,
+        )
     return known.answer("cancelled" if stop() else ended)

@@ -20,10 +20,11 @@ Int32 = NDArray[np.int32]
 class Network:
     """What the printed model needs besides: who talks to whom, and the switches (eqs 6-10).
 
-    ``source`` and ``destination`` run over tasks (-1 where a task is no transfer). ``ports_on_switch``
-    is the right-hand side of eqs 9 and 10: circuits a server may have on one switch, each way.
-    ``ports_per_server`` is d_S of eq. 8; ``half_duplex`` tells whether it bounds in + out (as
-    printed) or out and in apart. ``shares`` is eq. 6 as printed: one circuit for all of a pair.
+    ``source`` and ``destination`` run over tasks (-1 where a task is no transfer).
+    ``ports_on_switch`` is the right-hand side of eqs 9 and 10: circuits a server may have on one
+    switch, each way. ``ports_per_server`` is d_S of eq. 8; ``half_duplex`` tells whether it bounds
+    in + out (as printed) or out and in apart. ``shares`` is eq. 6 as printed: one circuit for all
+    of a pair.
     """
 
     source: Int32

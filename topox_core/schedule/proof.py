@@ -27,15 +27,31 @@ class Proof:
     def __post_init__(self) -> None:
         settings, reduction = self.prepared.settings, self.prepared.reduction
         began = time.monotonic()
-        limits = Limits(time_limit_s=max(0.0, settings.time_limit_s - self.spent_before_s), gap=settings.gap, seed=settings.seed,
-                        threads=settings.threads, bound=reduction.bound.ticks)
+        limits = Limits(
+            time_limit_s=max(0.0, settings.time_limit_s - self.spent_before_s),
+            gap=settings.gap,
+            seed=settings.seed,
+            threads=settings.threads,
+            bound=reduction.bound.ticks,
+        )
         known = Opening(self.plan, reduction.bound.ticks, reduction.bound.text, None)
         changing = self.prepared.planner.ports is not None and self.plan.changes > 0
         if settings.engine != "printed" and (self.plan.makespan > known.bound or changing):
             known = opening(self.prepared.planner, self.plan, known.bound_by, limits)
             self.spent_before_s += time.monotonic() - began
-        limits = replace(limits, time_limit_s=max(0.0, settings.time_limit_s - self.spent_before_s), bound=known.bound)
-        self.race = Portfolio(self.prepared.planner, known.plan, settings.engine, limits, known.bound_by, known.steered)
+        limits = replace(
+            limits,
+            time_limit_s=max(0.0, settings.time_limit_s - self.spent_before_s),
+            bound=known.bound,
+        )
+        self.race = Portfolio(
+            self.prepared.planner,
+            known.plan,
+            settings.engine,
+            limits,
+            known.bound_by,
+            known.steered,
+        )
         self._tell(self.race.story)
 
     @property
@@ -72,7 +88,9 @@ class Proof:
         """Take in what the engines found; return the new lines of the story."""
         return self._tell(self.race.poll())
 
-    def finish(self, stop: Stop = never, on_line: Callable[[StoryLine], None] | None = None) -> Result:
+    def finish(
+        self, stop: Stop = never, on_line: Callable[[StoryLine], None] | None = None
+    ) -> Result:
         """Wait for the end and return the result; ``stop`` cancels, every new line of the story is told."""
         try:
             while self.running:
@@ -98,11 +116,27 @@ class Proof:
         """Return the result as it stands."""
         race = self.race
         self.plan = race.plan
-        return to_result(self.prepared, race.plan, race.bound, race.bound_by, race.stopped_by, tuple(self.story), self.elapsed_s,
-                         race.message)
+        return to_result(
+            self.prepared,
+            race.plan,
+            race.bound,
+            race.bound_by,
+            race.stopped_by,
+            tuple(self.story),
+            self.elapsed_s,
+            race.message,
+        )
 
     def _tell(self, moments: list[Moment]) -> list[StoryLine]:
-        lines = [story_line(self.prepared, moment.elapsed_s + self.spent_before_s, moment.makespan, moment.bound, moment.source)
-                 for moment in moments]
+        lines = [
+            story_line(
+                self.prepared,
+                moment.elapsed_s + self.spent_before_s,
+                moment.makespan,
+                moment.bound,
+                moment.source,
+            )
+            for moment in moments
+        ]
         self.story += lines
         return lines

@@ -14,7 +14,8 @@ from topox_core.schedule.kernels import propagation as kernels
 from topox_core.schedule.problem import Int, Int32, Problem
 from topox_core.schedule.windows import Windows, topological_order, windows, within
 
-# Larger problems are left to windows from the critical path: a shaving pass would take longer than it saves.
+# Larger problems are left to windows from the critical path: a shaving pass would take longer than
+# it saves.
 MAX_TASKS = 4000
 THOROUGH_TASKS = 500
 MAX_MOMENTS = 20_000
@@ -44,15 +45,26 @@ class Propagator:
         held = np.flatnonzero((p.device >= 0) & (p.duration > 0))
         ports = len(p.capacity)
         task = np.concatenate((owner[counts], held))
-        resource = np.concatenate((p.demand_resource[counts], p.device[held] + ports)).astype(np.int64)
+        resource = np.concatenate((p.demand_resource[counts], p.device[held] + ports)).astype(
+            np.int64
+        )
         demand = np.concatenate((p.demand_amount[counts], np.ones(len(held)))).astype(np.int64)
         total = ports + p.devices
         by_resource = np.lexsort((task, resource))
         by_task = np.lexsort((resource, task))
         capacity = np.concatenate((p.capacity, np.ones(p.devices))).astype(np.int64)
-        unit = np.concatenate((np.full(ports, p.ticks_per_slot), np.ones(p.devices))).astype(np.int64)
-        return (_pointer(resource, total), task[by_resource].astype(np.int32), demand[by_resource], capacity, unit,
-                _pointer(task, p.n), resource[by_task].astype(np.int32))
+        unit = np.concatenate((np.full(ports, p.ticks_per_slot), np.ones(p.devices))).astype(
+            np.int64
+        )
+        return (
+            _pointer(resource, total),
+            task[by_resource].astype(np.int32),
+            demand[by_resource],
+            capacity,
+            unit,
+            _pointer(task, p.n),
+            resource[by_task].astype(np.int32),
+        )
 
     def worthwhile(self, horizon: int) -> bool:
         """Whether the problem is small enough."""
@@ -62,15 +74,21 @@ class Propagator:
         """Return narrower windows, or None: no schedule lies within those given."""
         return self._run(given, horizon, 0, False, lambda: False)
 
-    def shaved(self, given: Windows, horizon: int, thorough: bool, stop: Callable[[], bool]) -> Windows | None:
+    def shaved(
+        self, given: Windows, horizon: int, thorough: bool, stop: Callable[[], bool]
+    ) -> Windows | None:
         """Return windows narrowed by trying single starts as well, or None: no schedule lies within those given.
 
-        ``thorough`` trials use energetic reasoning too: some twenty times slower, and stronger by a few per cent, so
-        only small problems get them.
+        ``thorough`` trials use energetic reasoning too: some twenty times slower, and stronger by a
+        few per cent, so only small problems get them.
         """
-        return self._run(given, horizon, PASSES, thorough and self.problem.n <= THOROUGH_TASKS, stop)
+        return self._run(
+            given, horizon, PASSES, thorough and self.problem.n <= THOROUGH_TASKS, stop
+        )
 
-    def _run(self, given: Windows, horizon: int, passes: int, thorough: bool, stop: Callable[[], bool]) -> Windows | None:
+    def _run(
+        self, given: Windows, horizon: int, passes: int, thorough: bool, stop: Callable[[], bool]
+    ) -> Windows | None:
         p = self.problem
         task_ptr, task, demand, capacity, unit, use_ptr, use_resource = self._resources
         earliest, latest = given.earliest.copy(), given.latest.copy()
@@ -79,8 +97,26 @@ class Propagator:
         profile, dirty = np.zeros(horizon + 2, np.int64), np.ones(len(capacity), np.bool_)
 
         def rules(with_energy: bool) -> tuple[object, ...]:
-            return (earliest, latest, p.duration, given.clock, self._order, p.pred_ptr, p.pred_idx, task_ptr, task, demand,
-                    capacity, unit, use_ptr, use_resource, profile, dirty, horizon, with_energy)
+            return (
+                earliest,
+                latest,
+                p.duration,
+                given.clock,
+                self._order,
+                p.pred_ptr,
+                p.pred_idx,
+                task_ptr,
+                task,
+                demand,
+                capacity,
+                unit,
+                use_ptr,
+                use_resource,
+                profile,
+                dirty,
+                horizon,
+                with_energy,
+            )
 
         if not kernels.propagate(*rules(True)):  # type: ignore[arg-type]
             return None
@@ -102,8 +138,16 @@ class Propagator:
         return Windows(earliest, latest, given.clock)
 
 
-def raised_bound(propagator: Propagator, bound: int, horizon: int, step: int, seconds: float, stop: Callable[[], bool],
-                 on_bound: Callable[[int], None], known: tuple[Int, Int] | None = None) -> int:
+def raised_bound(
+    propagator: Propagator,
+    bound: int,
+    horizon: int,
+    step: int,
+    seconds: float,
+    stop: Callable[[], bool],
+    on_bound: Callable[[int], None],
+    known: tuple[Int, Int] | None = None,
+) -> int:
     """Return a lower bound on the makespan, raised in steps as long as propagation refutes the next length.
 
     Parameters
@@ -111,8 +155,8 @@ def raised_bound(propagator: Propagator, bound: int, horizon: int, step: int, se
     bound, horizon
         A valid lower bound and the makespan of a known schedule, in ticks.
     step
-        Ticks between makespans that can occur; ``bound`` is a multiple. Lengths are refuted in strides that double
-        and, once one is not refuted, halve.
+        Ticks between makespans that can occur; ``bound`` is a multiple. Lengths are refuted in
+        strides that double and, once one is not refuted, halve.
     seconds
         How long to try.
     known
@@ -125,7 +169,8 @@ def raised_bound(propagator: Propagator, bound: int, horizon: int, step: int, se
 
     refuters: tuple[Callable[[Windows, int], Windows | None], ...] = (
         propagator.propagated,
-        lambda given, length: propagator.shaved(given, length, False, late))
+        lambda given, length: propagator.shaved(given, length, False, late),
+    )
     if propagator.problem.n <= THOROUGH_TASKS:
         refuters = (*refuters, lambda given, length: propagator.shaved(given, length, True, late))
     for refuted in refuters:

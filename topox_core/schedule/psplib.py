@@ -30,14 +30,18 @@ class _Lines:
         try:
             self.lines = data.decode("utf-8-sig").splitlines()
         except UnicodeDecodeError as error:
-            raise InputError(f"must be text in UTF-8 (byte {error.start} is not)", file=file) from None
+            raise InputError(
+                f"must be text in UTF-8 (byte {error.start} is not)", file=file
+            ) from None
         if not any(line.strip() for line in self.lines):
             raise InputError("is empty (expected a PSPLIB .sm file)", file=file)
         self.at = 0
 
     def error(self, problem: str, line: int | None = None) -> InputError:
         """Return an error at a line (0-based; the current one by default)."""
-        return InputError(problem, file=self.file, item=f"line {(self.at if line is None else line) + 1}")
+        return InputError(
+            problem, file=self.file, item=f"line {(self.at if line is None else line) + 1}"
+        )
 
     def seek(self, pattern: str, expected: str) -> re.Match[str]:
         """Move past the first line from here on that matches the pattern."""
@@ -65,7 +69,8 @@ class _Lines:
 def read_psplib(data: bytes, file: str) -> Problem:
     """Return the instance as a problem with one tick a slot: tasks hold resources, no devices.
 
-    Job numbers stay the names (1 is the source, the last one the sink). One period is one tick of 1 ms.
+    Job numbers stay the names (1 is the source, the last one the sink). One period is one tick of 1
+    ms.
 
     Raises
     ------
@@ -73,14 +78,21 @@ def read_psplib(data: bytes, file: str) -> Problem:
         If the file is no single-mode instance with renewable resources; the line is named.
     """
     text = _Lines(data, file)
-    jobs = int(text.seek(r"^\s*jobs\s*\([^)]*\)\s*:\s*(\d{1,9})\s*$", "jobs (incl. supersource/sink ): …")[1])
+    jobs = int(
+        text.seek(r"^\s*jobs\s*\([^)]*\)\s*:\s*(\d{1,9})\s*$", "jobs (incl. supersource/sink ): …")[
+            1
+        ]
+    )
     if not 1 <= jobs <= MAX_JOBS:
         raise text.error(f"must name 1 to {MAX_JOBS:,} jobs (got {jobs:,})", text.at - 1)
     renewable = int(text.seek(r"renewable\s*:\s*(\d{1,6})", "- renewable : …")[1])
     for kind in ("nonrenewable", "doubly constrained"):
         count = int(text.seek(kind + r"\s*:\s*(\d{1,9})", f"- {kind} : …")[1])
         if count:
-            raise text.error(f"must be 0: only renewable resources are supported (got {count} {kind})", text.at - 1)
+            raise text.error(
+                f"must be 0: only renewable resources are supported (got {count} {kind})",
+                text.at - 1,
+            )
     text.seek(r"PRECEDENCE RELATIONS", "PRECEDENCE RELATIONS:")
     successors = _successors(text, jobs)
     text.seek(r"REQUESTS/DURATIONS", "REQUESTS/DURATIONS:")
@@ -105,12 +117,16 @@ def _successors(text: _Lines, jobs: int) -> list[list[int]]:
     found: dict[int, list[int]] = {}
     for at, row in text.numbers():
         if len(row) < 3:
-            raise text.error("must hold job number, modes, number of successors and the successors", at)
+            raise text.error(
+                "must hold job number, modes, number of successors and the successors", at
+            )
         job = _job(text, at, row[0], jobs)
         if job in found:
             raise text.error(f"repeats job {row[0]}", at)
         if row[1] != 1:
-            raise text.error(f"must have 1 mode: only single-mode files are supported (got {row[1]})", at)
+            raise text.error(
+                f"must have 1 mode: only single-mode files are supported (got {row[1]})", at
+            )
         if row[2] != len(row) - 3:
             raise text.error(f"announces {row[2]} successors but lists {len(row) - 3}", at)
         found[job] = [_job(text, at, number, jobs) for number in row[3:]]
@@ -124,17 +140,25 @@ def _requests(text: _Lines, jobs: int, renewable: int) -> tuple[list[int], list[
     found: dict[int, list[int]] = {}
     for at, row in text.numbers():
         if len(row) != 3 + renewable:
-            raise text.error(f"must hold job number, mode, duration and {renewable} requests (got {len(row)} numbers)", at)
+            raise text.error(
+                f"must hold job number, mode, duration and {renewable} requests (got {len(row)} numbers)",
+                at,
+            )
         job = _job(text, at, row[0], jobs)
         if job in found:
             raise text.error(f"repeats job {row[0]}: only single-mode files are supported", at)
         if min(row[2:]) < 0 or max(row[2:]) > MAX_TOTAL_DURATION:
-            raise text.error(f"must hold durations and requests from 0 to {MAX_TOTAL_DURATION:,}", at)
+            raise text.error(
+                f"must hold durations and requests from 0 to {MAX_TOTAL_DURATION:,}", at
+            )
         found[job] = row[2:]
     _complete(text, found, jobs, "REQUESTS/DURATIONS")
     total = sum(row[0] for row in found.values())
     if total > MAX_TOTAL_DURATION:
-        raise InputError(f"durations add up to {total:,}, at most {MAX_TOTAL_DURATION:,} are supported", file=text.file)
+        raise InputError(
+            f"durations add up to {total:,}, at most {MAX_TOTAL_DURATION:,} are supported",
+            file=text.file,
+        )
     return [found[job][0] for job in range(jobs)], [found[job][1:] for job in range(jobs)]
 
 
@@ -155,7 +179,9 @@ def _availabilities(text: _Lines, renewable: int) -> list[int]:
     return values
 
 
-def _problem(duration: list[int], demand: list[list[int]], capacity: list[int], successors: list[list[int]]) -> Problem:
+def _problem(
+    duration: list[int], demand: list[list[int]], capacity: list[int], successors: list[list[int]]
+) -> Problem:
     n = len(duration)
     used = [[(r, amount) for r, amount in enumerate(row) if amount > 0] for row in demand]
     predecessors: list[list[int]] = [[] for _ in range(n)]
@@ -163,17 +189,30 @@ def _problem(duration: list[int], demand: list[list[int]], capacity: list[int], 
         for j in after:
             predecessors[j].append(i)
 
-    def pointer(rows: list[list[int]] | list[list[tuple[int, int]]]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
+    def pointer(
+        rows: list[list[int]] | list[list[tuple[int, int]]],
+    ) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
         return np.cumsum([0, *(len(row) for row in rows)]).astype(np.int32)
 
     def flat(rows: list[list[int]]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
         return np.array([value for row in rows for value in row], np.int32)
 
     return Problem(
-        duration=np.array(duration, np.int64), on_grid=np.ones(n, np.bool_), device=np.full(n, -1, np.int32),
-        capacity=np.array(capacity, np.int32), demand_ptr=pointer(used),
-        demand_resource=flat([[r for r, _ in row] for row in used]), demand_amount=flat([[a for _, a in row] for row in used]),
-        pair=np.full(n, -1, np.int32), pred_ptr=pointer(predecessors), pred_idx=flat(predecessors),
-        succ_ptr=pointer(successors), succ_idx=flat(successors), ticks_per_slot=1, tick_ms=1.0, device_names=(),
+        duration=np.array(duration, np.int64),
+        on_grid=np.ones(n, np.bool_),
+        device=np.full(n, -1, np.int32),
+        capacity=np.array(capacity, np.int32),
+        demand_ptr=pointer(used),
+        demand_resource=flat([[r for r, _ in row] for row in used]),
+        demand_amount=flat([[a for _, a in row] for row in used]),
+        pair=np.full(n, -1, np.int32),
+        pred_ptr=pointer(predecessors),
+        pred_idx=flat(predecessors),
+        succ_ptr=pointer(successors),
+        succ_idx=flat(successors),
+        ticks_per_slot=1,
+        tick_ms=1.0,
+        device_names=(),
         resource_names=tuple(f"resource R{r + 1}" for r in range(len(capacity))),
-        task_names=tuple(str(j + 1) for j in range(n)))
+        task_names=tuple(str(j + 1) for j in range(n)),
+    )

@@ -51,13 +51,17 @@ def ports_on_switch(cluster: Cluster, settings: Settings) -> int:
         raise InputError(
             f"must be a multiple of switches ({cluster.switches}), so that ports are spread evenly (got "
             f"{cluster.ports_per_server}); the paper model lets any server use any switch",
-            file="cluster", field="ports_per_server")
+            file="cluster",
+            field="ports_per_server",
+        )
     return cluster.ports_per_server // cluster.switches
 
 
 def durations_ms(graph: TransferGraph, cluster: Cluster) -> FloatArray:
     """Return every node's running time in ms, transfers at full circuit speed, not rounded."""
-    by_size = cluster.latency_us / 1000 + np.nan_to_num(graph.size_bytes) * 8 / (cluster.port_gbps * 1e6)
+    by_size = cluster.latency_us / 1000 + np.nan_to_num(graph.size_bytes) * 8 / (
+        cluster.port_gbps * 1e6
+    )
     duration = np.where(np.isnan(graph.duration_ms), by_size, graph.duration_ms)
     return np.where((graph.kind == COMPUTE) | (graph.kind == TRANSFER), duration, 0.0)
 
@@ -77,8 +81,11 @@ def reduce(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Reduct
         not divide the slot, or the iteration has more slots than :data:`MAX_SLOTS`.
     """
     if settings.circuits == "per-slot" and cluster.reconfiguration_ms > 0:
-        raise InputError("per-slot circuits have no state that could pay a delay: set it to 0 or choose continuous circuits",
-                         file="cluster", field="reconfiguration_ms")
+        raise InputError(
+            "per-slot circuits have no state that could pay a delay: set it to 0 or choose continuous circuits",
+            file="cluster",
+            field="reconfiguration_ms",
+        )
     duration_ms = durations_ms(graph, cluster)
     _refuse_long_tasks(graph, duration_ms, cluster)
     skeleton = _skeleton(graph, cluster, settings)
@@ -90,7 +97,9 @@ def reduce(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Reduct
     reference = best_bound(rounded(UNROUNDED), 0)
     _refuse_many_slots(skeleton, reference.ticks / UNROUNDED, cluster)
     if settings.tick == "auto":
-        ticks = next((k for k in TICKS_PER_SLOT if _raised(rounded(k), reference) < 0.01), TICKS_PER_SLOT[-1])
+        ticks = next(
+            (k for k in TICKS_PER_SLOT if _raised(rounded(k), reference) < 0.01), TICKS_PER_SLOT[-1]
+        )
     elif settings.tick == "slot":
         ticks = 1
     else:
@@ -98,8 +107,12 @@ def reduce(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Reduct
     problem = rounded(ticks)
     unrounded = best_bound(rounded(UNROUNDED, slotted=False), 0)
     return Reduction(
-        problem=problem, bound=best_bound(problem, dark_slots), rounding=_raised(problem, reference),
-        unrounded_bound_ms=unrounded.ticks * cluster.slot_ms / UNROUNDED, dark_slots=dark_slots)
+        problem=problem,
+        bound=best_bound(problem, dark_slots),
+        rounding=_raised(problem, reference),
+        unrounded_bound_ms=unrounded.ticks * cluster.slot_ms / UNROUNDED,
+        dark_slots=dark_slots,
+    )
 
 
 def _raised(problem: Problem, reference: Bound) -> float:
@@ -111,10 +124,17 @@ def _raised(problem: Problem, reference: Bound) -> float:
 def _ticks_that_divide(tick_ms: float, slot_ms: float) -> int:
     ticks = round(slot_ms / tick_ms)
     if ticks < 1 or abs(ticks * tick_ms - slot_ms) > 1e-9 * slot_ms:
-        raise InputError(f"must divide the slot of {slot_ms:g} ms (got {tick_ms:g})", file="settings", field="tick")
+        raise InputError(
+            f"must divide the slot of {slot_ms:g} ms (got {tick_ms:g})",
+            file="settings",
+            field="tick",
+        )
     if ticks > UNROUNDED:
-        raise InputError(f"must be at least a millionth of the slot of {slot_ms:g} ms (got {tick_ms:g})",
-                         file="settings", field="tick")
+        raise InputError(
+            f"must be at least a millionth of the slot of {slot_ms:g} ms (got {tick_ms:g})",
+            file="settings",
+            field="tick",
+        )
     return ticks
 
 
@@ -124,7 +144,10 @@ def _dark_slots(cluster: Cluster) -> int:
     if slots > most:
         raise InputError(
             f"must be at most {most:,} slots of {cluster.slot_ms:g} ms with {cluster.switches} switches (got {slots:.6g} slots); "
-            "choose a longer slot", file="cluster", field="reconfiguration_ms")
+            "choose a longer slot",
+            file="cluster",
+            field="reconfiguration_ms",
+        )
     return int(ceil_units(np.array([cluster.reconfiguration_ms]), cluster.slot_ms)[0])
 
 
@@ -133,8 +156,12 @@ def _refuse_long_tasks(graph: TransferGraph, duration_ms: FloatArray, cluster: C
     least = float(duration_ms.max(initial=0.0)) / cluster.slot_ms
     if least > MAX_SLOTS:
         longest = int(np.argmax(duration_ms))
-        raise _too_many_slots(least, cluster, f" The longest task, {graph.ids[longest] or 'a lowered transfer'}, lasts "
-                                              f"{duration_ms[longest]:g} ms.")
+        raise _too_many_slots(
+            least,
+            cluster,
+            f" The longest task, {graph.ids[longest] or 'a lowered transfer'}, lasts "
+            f"{duration_ms[longest]:g} ms.",
+        )
 
 
 def _refuse_many_slots(skeleton: Problem, least: float, cluster: Cluster) -> None:
@@ -145,7 +172,10 @@ def _refuse_many_slots(skeleton: Problem, least: float, cluster: Cluster) -> Non
     if rows * 2 * least > MAX_PROFILE_CELLS:
         raise InputError(
             f"{rows:,} ports and shared circuits over at least {least:,.0f} slots need more than {MAX_PROFILE_CELLS:,} entries: "
-            "choose a longer slot", file="cluster", field="slot_ms")
+            "choose a longer slot",
+            file="cluster",
+            field="slot_ms",
+        )
 
 
 def _too_many_slots(least: float, cluster: Cluster, longest: str) -> InputError:
@@ -153,25 +183,48 @@ def _too_many_slots(least: float, cluster: Cluster, longest: str) -> InputError:
     suggestion = float(f"{least * cluster.slot_ms / 10_000:.1g}")
     return InputError(
         f"the iteration has at least {in_words} slots of {cluster.slot_ms:g} ms (limit {MAX_SLOTS:,}); are units mixed up?"
-        f"{longest} Try slot_ms {suggestion:g}", file="cluster", field="slot_ms")
+        f"{longest} Try slot_ms {suggestion:g}",
+        file="cluster",
+        field="slot_ms",
+    )
 
 
 def _skeleton(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Problem:
     """Return the problem without its clock: devices, ports, pairs and precedence."""
     n = len(graph)
-    device, device_names = _devices(graph) if settings.exclusive_devices else (np.full(n, -1, np.int32), ())
+    device, device_names = (
+        _devices(graph) if settings.exclusive_devices else (np.full(n, -1, np.int32), ())
+    )
     network = _network(graph, cluster, settings)
     pointer, resource, capacity, names = _ports(graph, network)
     succ_ptr, succ_idx = graph.successors
     transfers = graph.kind == TRANSFER
     pair = np.full(n, -1, np.int32)
     if settings.share_circuits:
-        pair[transfers] = _pairs(graph.source[transfers].astype(np.int64) * cluster.servers + graph.destination[transfers])
+        pair[transfers] = _pairs(
+            graph.source[transfers].astype(np.int64) * cluster.servers
+            + graph.destination[transfers]
+        )
     return Problem(
-        duration=np.zeros(n, np.int64), on_grid=transfers, device=device, capacity=capacity, demand_ptr=pointer,
-        demand_resource=resource, demand_amount=np.ones(len(resource), np.int32), pair=pair, pred_ptr=graph.pred_ptr,
-        pred_idx=graph.pred_idx, succ_ptr=succ_ptr, succ_idx=succ_idx, ticks_per_slot=1, tick_ms=cluster.slot_ms,
-        device_names=device_names, resource_names=names, task_names=graph.ids, network=network)
+        duration=np.zeros(n, np.int64),
+        on_grid=transfers,
+        device=device,
+        capacity=capacity,
+        demand_ptr=pointer,
+        demand_resource=resource,
+        demand_amount=np.ones(len(resource), np.int32),
+        pair=pair,
+        pred_ptr=graph.pred_ptr,
+        pred_idx=graph.pred_idx,
+        succ_ptr=succ_ptr,
+        succ_idx=succ_idx,
+        ticks_per_slot=1,
+        tick_ms=cluster.slot_ms,
+        device_names=device_names,
+        resource_names=names,
+        task_names=graph.ids,
+        network=network,
+    )
 
 
 def _pairs(code: Int) -> Int32:
@@ -191,15 +244,25 @@ def _devices(graph: TransferGraph) -> tuple[Int32, tuple[str, ...]]:
     unique, number = np.unique(places, axis=0, return_inverse=True)
     device[compute] = number.reshape(-1)
     single = int(graph.device[compute].max()) == 0
-    names = tuple(f"the device of server {s}" if single else f"device {d} of server {s}" for s, d in unique.tolist())
+    names = tuple(
+        f"the device of server {s}" if single else f"device {d} of server {s}"
+        for s, d in unique.tolist()
+    )
     return device, names
 
 
 def _network(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Network:
     return Network(
-        source=graph.source, destination=graph.destination, servers=cluster.servers, switches=cluster.switches,
-        circuits_per_switch=cluster.ports_per_switch, ports_per_server=cluster.ports_per_server,
-        ports_on_switch=ports_on_switch(cluster, settings), half_duplex=cluster.duplex == "half", shares=settings.share_circuits)
+        source=graph.source,
+        destination=graph.destination,
+        servers=cluster.servers,
+        switches=cluster.switches,
+        circuits_per_switch=cluster.ports_per_switch,
+        ports_per_server=cluster.ports_per_server,
+        ports_on_switch=ports_on_switch(cluster, settings),
+        half_duplex=cluster.duplex == "half",
+        shares=settings.share_circuits,
+    )
 
 
 def _ports(graph: TransferGraph, network: Network) -> tuple[Int32, Int32, Int32, tuple[str, ...]]:
@@ -219,14 +282,25 @@ def _ports(graph: TransferGraph, network: Network) -> tuple[Int32, Int32, Int32,
         rows.append((transfers, source, each_way, "out-ports of server {}"))
         rows.append((transfers, destination, each_way, "in-ports of server {}"))
     if network.half_duplex:
-        rows.append((np.concatenate([transfers, transfers]), np.concatenate([source, destination]), d_s, "ports of server {}"))
+        rows.append(
+            (
+                np.concatenate([transfers, transfers]),
+                np.concatenate([source, destination]),
+                d_s,
+                "ports of server {}",
+            )
+        )
     owners: list[Int32] = []
     resources: list[Int32] = []
     capacity: list[int] = []
     names: list[str] = []
     at_once = 0
     for tasks, server, limit, name in rows:
-        count = np.bincount(server, minlength=network.servers) if len(server) else np.zeros(network.servers, np.int64)
+        count = (
+            np.bincount(server, minlength=network.servers)
+            if len(server)
+            else np.zeros(network.servers, np.int64)
+        )
         at_once = max(at_once, int(np.minimum(count, limit).sum()))
         binding = np.flatnonzero(count > limit)
         number = np.full(network.servers, -1, np.int32)
@@ -250,12 +324,24 @@ def _ports(graph: TransferGraph, network: Network) -> tuple[Int32, Int32, Int32,
     return pointer, resource[order].astype(np.int32), np.array(capacity, np.int32), tuple(names)
 
 
-def _with_clock(skeleton: Problem, graph: TransferGraph, duration_ms: FloatArray, slot_ms: float, ticks: int,
-                slotted: bool) -> Problem:
+def _with_clock(
+    skeleton: Problem,
+    graph: TransferGraph,
+    duration_ms: FloatArray,
+    slot_ms: float,
+    ticks: int,
+    slotted: bool,
+) -> Problem:
     """Round durations to ``ticks`` a slot, and transfers to whole slots (or not, for the unrounded bound)."""
     tick_ms = slot_ms / ticks
     transfers = graph.kind == TRANSFER
-    in_ticks = ceil_units(duration_ms, tick_ms) if slotted else np.floor(duration_ms / tick_ms).astype(np.int64)
+    in_ticks = (
+        ceil_units(duration_ms, tick_ms)
+        if slotted
+        else np.floor(duration_ms / tick_ms).astype(np.int64)
+    )
     if slotted:
         in_ticks = np.where(transfers, ceil_units(duration_ms, slot_ms) * ticks, in_ticks)
-    return replace(skeleton, duration=in_ticks, ticks_per_slot=ticks if slotted else 1, tick_ms=tick_ms)
+    return replace(
+        skeleton, duration=in_ticks, ticks_per_slot=ticks if slotted else 1, tick_ms=tick_ms
+    )

@@ -18,30 +18,57 @@ def to_execution(prepared: Prepared, plan: Plan) -> Execution:
     if plan.booking is not None:
         circuits = to_circuits(problem, plan.booking, prepared.cluster.reconfiguration_ms)
     return Execution(
-        graph=prepared.graph, cluster=prepared.cluster, start_ms=np.round(plan.start * problem.tick_ms, 9),
-        end_ms=np.round((plan.start + problem.duration) * problem.tick_ms, 9), circuits=circuits)
+        graph=prepared.graph,
+        cluster=prepared.cluster,
+        start_ms=np.round(plan.start * problem.tick_ms, 9),
+        end_ms=np.round((plan.start + problem.duration) * problem.tick_ms, 9),
+        circuits=circuits,
+    )
 
 
-def story_line(prepared: Prepared, elapsed_s: float, makespan: int | None, bound: int, source: str) -> StoryLine:
+def story_line(
+    prepared: Prepared, elapsed_s: float, makespan: int | None, bound: int, source: str
+) -> StoryLine:
     """Return a line of the story, in ms."""
     problem = prepared.reduction.problem
-    return StoryLine(elapsed_s, None if makespan is None else problem.ms(makespan), problem.ms(bound), source)
+    return StoryLine(
+        elapsed_s, None if makespan is None else problem.ms(makespan), problem.ms(bound), source
+    )
 
 
 def to_result(
-    prepared: Prepared, plan: Plan, bound: int, bound_by: str, stopped_by: StoppedBy, story: tuple[StoryLine, ...], wall_s: float,
+    prepared: Prepared,
+    plan: Plan,
+    bound: int,
+    bound_by: str,
+    stopped_by: StoppedBy,
+    story: tuple[StoryLine, ...],
+    wall_s: float,
     message: str = "",
 ) -> Result:
     """Return the one result object for a plan with its bound (ticks)."""
     reduction = prepared.reduction
     problem = reduction.problem
     if bound > plan.makespan:
-        raise RuntimeError(f"a bound of {bound} ticks contradicts a schedule of {plan.makespan}: one of the two is wrong")
+        raise RuntimeError(
+            f"a bound of {bound} ticks contradicts a schedule of {plan.makespan}: one of the two is wrong"
+        )
     path = reduction.bound.tasks if bound == reduction.bound.ticks else ()
     return Result(
-        status="optimal" if plan.makespan <= bound else "feasible", engine=prepared.settings.engine, stopped_by=stopped_by,
-        makespan_ms=problem.ms(plan.makespan), bound_ms=problem.ms(bound), bound_by=bound_by,
+        status="optimal" if plan.makespan <= bound else "feasible",
+        engine=prepared.settings.engine,
+        stopped_by=stopped_by,
+        makespan_ms=problem.ms(plan.makespan),
+        bound_ms=problem.ms(bound),
+        bound_by=bound_by,
         bound_tasks=tuple(problem.task_names[j] for j in path if problem.task_names[j]),
-        unrounded_bound_ms=round(reduction.unrounded_bound_ms, 9), wall_s=wall_s, slot_ms=prepared.cluster.slot_ms,
-        tick_ms=problem.tick_ms, rounding=round(reduction.rounding, 9), settings=prepared.settings,
-        execution=to_execution(prepared, plan), story=story, message=message)
+        unrounded_bound_ms=round(reduction.unrounded_bound_ms, 9),
+        wall_s=wall_s,
+        slot_ms=prepared.cluster.slot_ms,
+        tick_ms=problem.tick_ms,
+        rounding=round(reduction.rounding, 9),
+        settings=prepared.settings,
+        execution=to_execution(prepared, plan),
+        story=story,
+        message=message,
+    )

@@ -26,7 +26,8 @@ class Result:
     Attributes
     ----------
     status
-        ``optimal`` (gap proved 0), ``feasible``, ``infeasible`` or ``unknown`` (stopped before either).
+        ``optimal`` (gap proved 0), ``feasible``, ``infeasible`` or ``unknown`` (stopped before
+        either).
     makespan_ms, bound_ms, gap
         Of the rounded model; gap is (makespan - bound) / makespan.
     bound_by

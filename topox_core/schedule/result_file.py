@@ -23,17 +23,31 @@ def to_record(result: Result, file_cluster: Cluster | None = None) -> dict[str, 
         from it, and the rest stays the file's to say. Without it every key is written.
     """
     record: dict[str, Any] = {
-        "format": "topox-schedule", "version": 1, "status": result.status, "engine": result.engine,
-        "makespan_ms": result.makespan_ms, "bound_ms": result.bound_ms, "gap": result.gap, "bound_by": result.bound_by,
-        "unrounded_bound_ms": result.unrounded_bound_ms, "stopped_by": result.stopped_by, "wall_s": round(result.wall_s, 6),
-        "slot_ms": result.slot_ms, "tick_ms": result.tick_ms, "rounding": result.rounding}
+        "format": "topox-schedule",
+        "version": 1,
+        "status": result.status,
+        "engine": result.engine,
+        "makespan_ms": result.makespan_ms,
+        "bound_ms": result.bound_ms,
+        "gap": result.gap,
+        "bound_by": result.bound_by,
+        "unrounded_bound_ms": result.unrounded_bound_ms,
+        "stopped_by": result.stopped_by,
+        "wall_s": round(result.wall_s, 6),
+        "slot_ms": result.slot_ms,
+        "tick_ms": result.tick_ms,
+        "rounding": result.rounding,
+    }
     if result.message:
         record["message"] = result.message
     settings = result.settings.as_record()
     if result.execution is not None:
         in_file = asdict(file_cluster) if file_cluster is not None else {}
-        settings["cluster"] = {key: value for key, value in asdict(result.execution.cluster).items()
-                               if key != "name" and (file_cluster is None or value != in_file[key])}
+        settings["cluster"] = {
+            key: value
+            for key, value in asdict(result.execution.cluster).items()
+            if key != "name" and (file_cluster is None or value != in_file[key])
+        }
     record["settings"] = settings
     if result.execution is not None:
         record.update(_details(result.execution))
@@ -44,16 +58,32 @@ def _details(execution: Execution) -> dict[str, Any]:
     """Return tasks, lowered transfers and circuits."""
     graph, circuits = execution.graph, execution.circuits
     start, end = _spans(execution)
-    tasks = [{"id": i, "start_ms": s, "end_ms": e}
-             for i, s, e in zip(graph.ids, start.tolist(), end.tolist(), strict=True) if i]
-    transfers = [{"id": t.id, "collective": t.collective, "source": t.source, "destination": t.destination,
-                  "size_bytes": int(t.size_bytes) if float(t.size_bytes).is_integer() else t.size_bytes,
-                  "dependencies": list(t.dependencies)} for t in graph.lowered]
+    tasks = [
+        {"id": i, "start_ms": s, "end_ms": e}
+        for i, s, e in zip(graph.ids, start.tolist(), end.tolist(), strict=True)
+        if i
+    ]
+    transfers = [
+        {
+            "id": t.id,
+            "collective": t.collective,
+            "source": t.source,
+            "destination": t.destination,
+            "size_bytes": int(t.size_bytes) if float(t.size_bytes).is_integer() else t.size_bytes,
+            "dependencies": list(t.dependencies),
+        }
+        for t in graph.lowered
+    ]
     several_ports = execution.cluster.ports_per_server > execution.cluster.switches
     columns: dict[str, list[Any]] = {
-        "switch": circuits.switch.tolist(), "source": circuits.source.tolist(), "destination": circuits.destination.tolist(),
-        "setup_ms": circuits.setup_ms.tolist(), "start_ms": circuits.start_ms.tolist(), "end_ms": circuits.end_ms.tolist(),
-        "task": [graph.ids[n] for n in circuits.node.tolist()]}
+        "switch": circuits.switch.tolist(),
+        "source": circuits.source.tolist(),
+        "destination": circuits.destination.tolist(),
+        "setup_ms": circuits.setup_ms.tolist(),
+        "start_ms": circuits.start_ms.tolist(),
+        "end_ms": circuits.end_ms.tolist(),
+        "task": [graph.ids[n] for n in circuits.node.tolist()],
+    }
     if several_ports:
         columns["source_port"] = circuits.source_port.tolist()
         columns["destination_port"] = circuits.destination_port.tolist()
@@ -71,5 +101,7 @@ def _spans(execution: Execution) -> tuple[np.ndarray, np.ndarray]:
     np.minimum.at(first, graph.origin[moved], execution.start_ms[moved])
     closing = np.flatnonzero(graph.kind != TRANSFER)
     earlier = first[graph.origin[closing]] if len(closing) else np.zeros(0)
-    start[closing] = np.where(np.isfinite(earlier), np.minimum(start[closing], earlier), start[closing])
+    start[closing] = np.where(
+        np.isfinite(earlier), np.minimum(start[closing], earlier), start[closing]
+    )
     return start, end

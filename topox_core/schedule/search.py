@@ -33,16 +33,23 @@ def neighbours(problem: Problem) -> Neighbours:
     uses = np.repeat(np.arange(problem.n, dtype=np.int32), np.diff(problem.demand_ptr))
     held = np.flatnonzero(problem.device >= 0).astype(np.int32)
     total = len(problem.capacity) + problem.devices
-    owner = np.concatenate([problem.demand_resource, problem.device[held] + len(problem.capacity)]).astype(np.int32)
+    owner = np.concatenate(
+        [problem.demand_resource, problem.device[held] + len(problem.capacity)]
+    ).astype(np.int32)
     resource_ptr, resource_task = rows(owner, np.concatenate([uses, held]), total)
     if problem.network is None:
         return Neighbours(resource_ptr, resource_task, np.zeros(1, np.int32), np.zeros(0, np.int32))
     carried = np.flatnonzero(problem.on_grid & (problem.duration > 0)).astype(np.int32)
-    code = problem.network.source[carried].astype(np.int64) * problem.network.servers + problem.network.destination[carried]
+    code = (
+        problem.network.source[carried].astype(np.int64) * problem.network.servers
+        + problem.network.destination[carried]
+    )
     _, pair, many = np.unique(code, return_inverse=True, return_counts=True)
     repeated = many[pair] > 1
     _, pair = np.unique(pair[repeated], return_inverse=True)
-    pair_ptr, pair_task = rows(pair.astype(np.int32), carried[repeated], int(pair.max(initial=-1)) + 1)
+    pair_ptr, pair_task = rows(
+        pair.astype(np.int32), carried[repeated], int(pair.max(initial=-1)) + 1
+    )
     return Neighbours(resource_ptr, resource_task, pair_ptr, pair_task)
 
 
@@ -78,8 +85,14 @@ class LocalSearch:
         on_ports = self.planner.ports is not None
         start = self.plan.start if on_ports else self.plan.reduced_start
         makespan = self.plan.makespan if on_ports else self.plan.reduced_makespan
-        self._state = State(start.copy(), self._sequence(start), np.zeros(number.NUMBERS, np.int64), np.ones(CHOICES),
-                            np.zeros(CHOICES), np.zeros(CHOICES))
+        self._state = State(
+            start.copy(),
+            self._sequence(start),
+            np.zeros(number.NUMBERS, np.int64),
+            np.ones(CHOICES),
+            np.zeros(CHOICES),
+            np.zeros(CHOICES),
+        )
         self._aim(makespan, self.plan.changes if on_ports else 0)
         self._state.number[number.HORIZON] = self._horizon(makespan)
 
@@ -116,7 +129,9 @@ class LocalSearch:
     def take_up(self, plan: Plan) -> None:
         """Go on from a better plan that somebody else found."""
         on_ports = self.planner.ports is not None
-        start, makespan = (plan.start, plan.makespan) if on_ports else (plan.reduced_start, plan.reduced_makespan)
+        start, makespan = (
+            (plan.start, plan.makespan) if on_ports else (plan.reduced_start, plan.reduced_makespan)
+        )
         changes = plan.changes if on_ports else 0
         if (makespan, changes) < self.cost:
             self._state.now[:] = start
@@ -130,9 +145,20 @@ class LocalSearch:
         generator, ports = self.planner.generator, self.planner.ports
         until = self.steps + candidates
         while self.steps < until and not self.finished:
-            if not improve(self._state, generator.tasks, generator.back, no_ports() if ports is None else ports.ports,
-                           ports is not None, generator.order, generator.place, generator.tail, self._rows, self.planner.bound,
-                           until - self.steps, self._random):
+            if not improve(
+                self._state,
+                generator.tasks,
+                generator.back,
+                no_ports() if ports is None else ports.ports,
+                ports is not None,
+                generator.order,
+                generator.place,
+                generator.tail,
+                self._rows,
+                self.planner.bound,
+                until - self.steps,
+                self._random,
+            ):
                 self._state.number[number.HORIZON] *= 2
         return self.cost < before
 
@@ -141,14 +167,24 @@ class LocalSearch:
         ports = self.planner.ports
         if ports is not None:
             booked = ports.in_sequence(self._state.best, SOURCE)
-            return Plan(booked.start, booked.makespan, booked.booking, booked.changes, SOURCE, booked.start, booked.makespan)
+            return Plan(
+                booked.start,
+                booked.makespan,
+                booked.booking,
+                booked.changes,
+                SOURCE,
+                booked.start,
+                booked.makespan,
+            )
         start, makespan = self.planner.generator.in_sequence(self._state.best)
         return self.planner.realised(start, makespan, SOURCE)
 
     def _aim(self, makespan: int, changes: int) -> None:
         """Note the schedule that the search stands at as the best."""
         held, enough = self._state.number, max(self.planner.bound, makespan - 1)
-        late = lateness(self._state.now, self.planner.problem.duration, self.planner.generator.tail, enough)
+        late = lateness(
+            self._state.now, self.planner.problem.duration, self.planner.generator.tail, enough
+        )
         held[number.MAKESPAN], held[number.CHANGES] = makespan, changes
         held[number.LATENESS], held[number.NOW_CHANGES] = late, changes
 
@@ -180,8 +216,14 @@ class Pace:
         return better
 
 
-def local_search(planner: Planner, plan: Plan, seed: int, candidates: int, stop: Stop = never,
-                 on_better: Callable[[Plan], None] | None = None) -> Plan:
+def local_search(
+    planner: Planner,
+    plan: Plan,
+    seed: int,
+    candidates: int,
+    stop: Stop = never,
+    on_better: Callable[[Plan], None] | None = None,
+) -> Plan:
     """Return the best plan found in ``candidates`` moves; the same seed and number give the same plan."""
     search, pace = LocalSearch(planner, plan, seed), Pace()
     best = plan

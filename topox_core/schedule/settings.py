@@ -57,34 +57,76 @@ class Settings:
 
     def __post_init__(self) -> None:
         if self.model not in ("physical", "paper"):
-            raise InputError(f"must be 'physical' or 'paper' (got {self.model!r})", file="settings", field="model")
+            raise InputError(
+                f"must be 'physical' or 'paper' (got {self.model!r})",
+                file="settings",
+                field="model",
+            )
         if self.circuits not in ("continuous", "per-slot"):
-            raise InputError(f"must be 'continuous' or 'per-slot' (got {self.circuits!r})", file="settings", field="circuits")
+            raise InputError(
+                f"must be 'continuous' or 'per-slot' (got {self.circuits!r})",
+                file="settings",
+                field="circuits",
+            )
         if self.engine not in ENGINES:
-            raise InputError(f"must be one of {', '.join(ENGINES)} (got {self.engine!r})", file="settings", field="engine")
+            raise InputError(
+                f"must be one of {', '.join(ENGINES)} (got {self.engine!r})",
+                file="settings",
+                field="engine",
+            )
         if self.circuits == "continuous" and self.share_circuits:
-            raise InputError("shared circuits (eq. 6 as printed) are drawn per slot: choose per-slot circuits "
-                             "or give every transfer its own circuit", file="settings", field="share_circuits")
+            raise InputError(
+                "shared circuits (eq. 6 as printed) are drawn per slot: choose per-slot circuits "
+                "or give every transfer its own circuit",
+                file="settings",
+                field="share_circuits",
+            )
         if self.circuits == "continuous" and self.any_port:
-            raise InputError("continuous circuits book real ports, which are cabled evenly to the switches: choose "
-                             "per-slot circuits or even cabling", file="settings", field="any_port")
+            raise InputError(
+                "continuous circuits book real ports, which are cabled evenly to the switches: choose "
+                "per-slot circuits or even cabling",
+                file="settings",
+                field="any_port",
+            )
         if isinstance(self.tick, str):
             if self.tick not in ("auto", "slot"):
-                raise InputError(f"must be 'auto', 'slot' or a length in ms (got {self.tick!r})", file="settings", field="tick")
+                raise InputError(
+                    f"must be 'auto', 'slot' or a length in ms (got {self.tick!r})",
+                    file="settings",
+                    field="tick",
+                )
         elif not (math.isfinite(self.tick) and self.tick > 0):
-            raise InputError(f"must be greater than 0 (got {self.tick})", file="settings", field="tick")
-        limited = (("time_limit_s", self.time_limit_s, 1e9), ("gap", self.gap, 1.0), ("seed", self.seed, 2**31 - 1))
+            raise InputError(
+                f"must be greater than 0 (got {self.tick})", file="settings", field="tick"
+            )
+        limited = (
+            ("time_limit_s", self.time_limit_s, 1e9),
+            ("gap", self.gap, 1.0),
+            ("seed", self.seed, 2**31 - 1),
+        )
         for name, value, most in limited:
             if not (math.isfinite(value) and 0 <= value <= most):
-                raise InputError(f"must be from 0 to {most:,.10g} (got {value})", file="settings", field=name)
+                raise InputError(
+                    f"must be from 0 to {most:,.10g} (got {value})", file="settings", field=name
+                )
         if not 1 <= self.threads <= MAX_THREADS:
-            raise InputError(f"must be from 1 to {MAX_THREADS} (got {self.threads})", file="settings", field="threads")
+            raise InputError(
+                f"must be from 1 to {MAX_THREADS} (got {self.threads})",
+                file="settings",
+                field="threads",
+            )
 
     @staticmethod
     def of(model: Model = "physical", **changes: Any) -> Settings:
         """Return the settings of ``physical`` (the default) or ``paper`` (as printed) with changes on top."""
         if model == "paper":
-            base = Settings(model="paper", circuits="per-slot", share_circuits=True, exclusive_devices=False, any_port=True)
+            base = Settings(
+                model="paper",
+                circuits="per-slot",
+                share_circuits=True,
+                exclusive_devices=False,
+                any_port=True,
+            )
         else:
             base = Settings(model=model)
         return replace(base, **changes)

@@ -30,7 +30,13 @@ def no_lines(line: StoryLine) -> None:
     """Take no notice of the story."""
 
 
-def quick(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop = never, on_line: OnLine = no_lines) -> Result:
+def quick(
+    graph: TaskGraph,
+    cluster: Cluster,
+    settings: Settings,
+    stop: Stop = never,
+    on_line: OnLine = no_lines,
+) -> Result:
     """Return the list schedule with its bound; what every slider move asks for.
 
     Raises
@@ -45,14 +51,20 @@ def quick(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop = n
     return _list_result(prepared, plan, story, time.monotonic() - began)
 
 
-def solve(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop = never, on_line: OnLine = no_lines) -> Result:
+def solve(
+    graph: TaskGraph,
+    cluster: Cluster,
+    settings: Settings,
+    stop: Stop = never,
+    on_line: OnLine = no_lines,
+) -> Result:
     """Schedule one training iteration and return the result with its bound.
 
     Parameters
     ----------
     settings
-        ``engine`` says who solves: ``list`` alone, ``highs``, ``cpsat`` or ``printed`` from the list schedule
-        on, ``auto`` all together, within ``threads`` cores.
+        ``engine`` says who solves: ``list`` alone, ``highs``, ``cpsat`` or ``printed`` from the
+        list schedule on, ``auto`` all together, within ``threads`` cores.
     stop
         Asked now and then; True ends the solve with the best schedule so far.
     on_line
@@ -88,7 +100,11 @@ def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
 
 
 def solve_problem(
-    problem: Problem, engine: str, limits: Limits, stop: Stop = never, on_progress: OnProgress = silent
+    problem: Problem,
+    engine: str,
+    limits: Limits,
+    stop: Stop = never,
+    on_progress: OnProgress = silent,
 ) -> Answer:
     """Solve a bare problem (PSPLIB) with the same engines: ``list``, ``highs``, ``cpsat`` or ``auto``.
 
@@ -98,7 +114,9 @@ def solve_problem(
         If the engine is not one of these.
     """
     if engine not in ("list", "highs", "cpsat", "auto"):
-        raise InputError(f"must be list, highs, cpsat or auto (got {engine!r})", file="settings", field="engine")
+        raise InputError(
+            f"must be list, highs, cpsat or auto (got {engine!r})", file="settings", field="engine"
+        )
     began = time.monotonic()
     bound = best_bound(problem, 0)
     reason = impossible(problem)
@@ -110,7 +128,12 @@ def solve_problem(
         on_progress(Progress(time.monotonic() - began, plan.makespan, bound.ticks, plan.source))
 
     plan = planner.best_plan(stop, tell)
-    listed = Answer(plan.start, bound.ticks, bound.text, "proof" if plan.makespan <= bound.ticks else "heuristic")
+    listed = Answer(
+        plan.start,
+        bound.ticks,
+        bound.text,
+        "proof" if plan.makespan <= bound.ticks else "heuristic",
+    )
     if engine == "list" or listed.stopped_by == "proof":
         return listed
     known = opening(planner, plan, bound.text, limits)
@@ -120,16 +143,22 @@ def solve_problem(
     try:
         while race.running:
             for moment in race.poll():
-                on_progress(Progress(moment.elapsed_s, moment.makespan, moment.bound, moment.source))
+                on_progress(
+                    Progress(moment.elapsed_s, moment.makespan, moment.bound, moment.source)
+                )
             if stop():
                 race.cancel()
             time.sleep(POLL_S)
-        return Answer(race.plan.start, race.bound, race.bound_by, race.stopped_by, message=race.message)
+        return Answer(
+            race.plan.start, race.bound, race.bound_by, race.stopped_by, message=race.message
+        )
     finally:
         race.close()
 
 
-def _listed(prepared: Prepared, stop: Stop, began: float, story: list[StoryLine], on_line: OnLine) -> Plan:
+def _listed(
+    prepared: Prepared, stop: Stop, began: float, story: list[StoryLine], on_line: OnLine
+) -> Plan:
     """Return the best plan by rules, telling and keeping every better one."""
     bound = prepared.reduction.bound.ticks
 
@@ -139,10 +168,19 @@ def _listed(prepared: Prepared, stop: Stop, began: float, story: list[StoryLine]
             story.append(line)
             on_line(line)
 
-    return prepared.planner.best_plan(lambda: stop() or time.monotonic() - began > prepared.settings.time_limit_s, tell)
+    return prepared.planner.best_plan(
+        lambda: stop() or time.monotonic() - began > prepared.settings.time_limit_s, tell
+    )
 
 
 def _list_result(prepared: Prepared, plan: Plan, story: list[StoryLine], wall_s: float) -> Result:
     bound = prepared.reduction.bound
-    return to_result(prepared, plan, bound.ticks, bound.text, "proof" if plan.makespan <= bound.ticks else "heuristic",
-                     tuple(story), wall_s)
+    return to_result(
+        prepared,
+        plan,
+        bound.ticks,
+        bound.text,
+        "proof" if plan.makespan <= bound.ticks else "heuristic",
+        tuple(story),
+        wall_s,
+    )

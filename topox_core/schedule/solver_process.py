@@ -17,13 +17,22 @@ from typing import IO
 
 from topox_core.errors import InputError
 from topox_core.schedule import wire
-from topox_core.schedule.answer import Answer, Limits, OnProgress, Progress, Stop, StoppedBy, never, silent
+from topox_core.schedule.answer import (
+    Answer,
+    Limits,
+    OnProgress,
+    Progress,
+    Stop,
+    StoppedBy,
+    never,
+    silent,
+)
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.problem import Int, Problem
 
 WORKER = (sys.executable, "-m", "topox_core.worker")
-# Asked to stop, or past its time limit, a solver gets this long to end by itself; HiGHS often does not listen for
-# seconds, and killing it loses nothing, because all it found has been told.
+# Asked to stop, or past its time limit, a solver gets this long to end by itself; HiGHS often does
+# not listen for seconds, and killing it loses nothing, because all it found has been told.
 GRACE_S = 0.8
 # Starting Python and importing an engine takes 0.2 s, on a busy machine longer.
 START_S = 30.0
@@ -32,7 +41,8 @@ START_S = 30.0
 class SolverProcess:
     """One solve in a child process; nothing here blocks but :meth:`close`, and that briefly.
 
-    The best schedule so far, checked against the problem before it is believed, survives the child's death.
+    The best schedule so far, checked against the problem before it is believed, survives the
+    child's death.
 
     Parameters
     ----------
@@ -42,7 +52,9 @@ class SolverProcess:
         What to run instead of the worker (tests).
     """
 
-    def __init__(self, engine: str, problem: Problem, limits: Limits, command: Sequence[str] = WORKER) -> None:
+    def __init__(
+        self, engine: str, problem: Problem, limits: Limits, command: Sequence[str] = WORKER
+    ) -> None:
         self._problem = problem
         self._events: queue.SimpleQueue[Progress] = queue.SimpleQueue()
         self._start: Int | None = None
@@ -56,9 +68,16 @@ class SolverProcess:
         self._limits = limits
         self._writing = threading.Lock()
         self._process = subprocess.Popen(
-            list(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=_environment())
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_environment(),
+        )
         self._killers = [self._kill_after(START_S + limits.time_limit_s + GRACE_S, "time_limit")]
-        self._reader = threading.Thread(target=self._serve, args=(wire.request(engine, problem, limits),), daemon=True)
+        self._reader = threading.Thread(
+            target=self._serve, args=(wire.request(engine, problem, limits),), daemon=True
+        )
         self._reader.start()
 
     # -- for the caller --------------------------------------------------------------------------------
@@ -186,7 +205,9 @@ class SolverProcess:
         kind = event["event"]
         if kind == "ready":
             self._killers[0].cancel()
-            self._killers.append(self._kill_after(self._limits.time_limit_s + GRACE_S, "time_limit"))
+            self._killers.append(
+                self._kill_after(self._limits.time_limit_s + GRACE_S, "time_limit")
+            )
         elif kind in ("incumbent", "bound"):
             progress = wire.as_progress(event)
             if progress.start is not None:
@@ -207,8 +228,12 @@ class SolverProcess:
     def _fail(self, event: dict[str, object]) -> None:
         place = event.get("input_error")
         if isinstance(place, dict):
-            self._refusal = InputError(str(place.get("problem")), file=str(place.get("file", "")),
-                                       item=str(place.get("item", "")), field=str(place.get("field", "")))
+            self._refusal = InputError(
+                str(place.get("problem")),
+                file=str(place.get("file", "")),
+                item=str(place.get("item", "")),
+                field=str(place.get("field", "")),
+            )
         else:
             self._answer = self._kept("failed", f"the solver failed ({event.get('message')})")
 
@@ -222,7 +247,9 @@ class SolverProcess:
 
     def _raise_bound(self, bound: int) -> None:
         if self._makespan is not None and bound > self._makespan:
-            raise ValueError(f"it gave a bound of {bound} ticks above a schedule of {self._makespan}")
+            raise ValueError(
+                f"it gave a bound of {bound} ticks above a schedule of {self._makespan}"
+            )
         if bound > self._bound:
             self._bound, self._bound_raised = bound, True
 
@@ -232,8 +259,13 @@ class SolverProcess:
             stopped_by = "proof"
         if stopped_by == "failed" and self._start is not None:
             message += "; the last schedule is kept"
-        return Answer(self._start, self._bound, f"branch and bound ({self._engine})" if self._bound_raised else "",
-                      stopped_by, message=message)
+        return Answer(
+            self._start,
+            self._bound,
+            f"branch and bound ({self._engine})" if self._bound_raised else "",
+            stopped_by,
+            message=message,
+        )
 
     def _finish(self, wrong: str) -> None:
         """Say how it ended, once the child's output has."""
@@ -253,11 +285,18 @@ class SolverProcess:
             self._answer = self._kept(self._ended_by, "")
         else:
             how = f"signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit code {code}"
-            self._answer = self._kept("failed", f"the solver process ended ({how}) before it was done")
+            self._answer = self._kept(
+                "failed", f"the solver process ended ({how}) before it was done"
+            )
 
 
-def solve_in_process(engine: str, problem: Problem, limits: Limits, stop: Stop = never,
-                     on_progress: OnProgress = silent) -> Answer:
+def solve_in_process(
+    engine: str,
+    problem: Problem,
+    limits: Limits,
+    stop: Stop = never,
+    on_progress: OnProgress = silent,
+) -> Answer:
     """Solve in a child process and wait for the answer, passing progress on; ``stop`` cancels.
 
     Raises

@@ -1,9 +1,9 @@
 """The step formulation: z[j, k] = "task j has started by k", inside time windows only.
 
-Columns exist for earliest <= k < latest on each task's own clock (slots for transfers, ticks for compute):
-before its window z is 0, from its latest start on it is 1. Written so, a precedence row has two entries and
-the linear relaxation is as strong as the disaggregated time-indexed model (Pritsker, Watters & Wolfe 1969;
-Christofides, Alvarez-Valdes & Tamarit 1987).
+Columns exist for earliest <= k < latest on each task's own clock (slots for transfers, ticks for
+compute): before its window z is 0, from its latest start on it is 1. Written so, a precedence row
+has two entries and the linear relaxation is as strong as the disaggregated time-indexed model
+(Pritsker, Watters & Wolfe 1969; Christofides, Alvarez-Valdes & Tamarit 1987).
 """
 
 from __future__ import annotations
@@ -68,12 +68,16 @@ class StepModel:
     @cached_property
     def lowest(self) -> Int:
         """First index of each window (on the task's clock)."""
-        return np.append(self.windows.earliest // self.clock[:-1], -(-self.bound // int(self.clock[-1])))
+        return np.append(
+            self.windows.earliest // self.clock[:-1], -(-self.bound // int(self.clock[-1]))
+        )
 
     @cached_property
     def highest(self) -> Int:
         """Last index of each window."""
-        return np.append(self.windows.latest // self.clock[:-1], self.horizon // int(self.clock[-1]))
+        return np.append(
+            self.windows.latest // self.clock[:-1], self.horizon // int(self.clock[-1])
+        )
 
     @cached_property
     def width(self) -> Int:
@@ -100,7 +104,9 @@ class StepModel:
         p = self.problem
         after = np.repeat(np.arange(p.n, dtype=np.int64), np.diff(p.pred_ptr))
         ends = np.full(len(self._terminals), p.n, np.int64)
-        return np.concatenate((p.pred_idx.astype(np.int64), self._terminals)), np.concatenate((after, ends))
+        return np.concatenate((p.pred_idx.astype(np.int64), self._terminals)), np.concatenate(
+            (after, ends)
+        )
 
     @cached_property
     def empty(self) -> bool:
@@ -121,10 +127,16 @@ class StepModel:
     def refuse_if_too_large(self) -> None:
         """Raise an :class:`InputError` that names the size if the model should not be built."""
         columns, nonzeros = self.size()
-        for count, limit, what in ((columns, MAX_COLUMNS, "columns"), (nonzeros, MAX_NONZEROS, "matrix entries")):
+        for count, limit, what in (
+            (columns, MAX_COLUMNS, "columns"),
+            (nonzeros, MAX_NONZEROS, "matrix entries"),
+        ):
             if count > limit:
-                raise InputError(f"the exact model would have {count:,} {what} (limit {limit:,}): use list",
-                                 file="settings", field="engine")
+                raise InputError(
+                    f"the exact model would have {count:,} {what} (limit {limit:,}): use list",
+                    file="settings",
+                    field="engine",
+                )
 
     def build(self) -> Mip:
         """Return the model; its objective is the makespan in steps."""
@@ -133,15 +145,16 @@ class StepModel:
         blocks = [self._monotone(), self._precedence(), self._devices(), *blocks]
         total = columns + shared
         cost = np.zeros(total)
-        cost[self.first_column[-1]:columns] = -1.0
+        cost[self.first_column[-1] : columns] = -1.0
         integer = np.ones(total, np.bool_)
         integer[columns:] = False
         return _assembled(blocks, cost, integer, float(self.highest[-1]))
 
     # -- rows ------------------------------------------------------------------------------------------
 
-    def _literals(self, row: Int, task: Int, k: Int, value: float | NDArray[np.float64],
-                  rows: int) -> tuple[Int, Int, NDArray[np.float64], NDArray[np.float64]]:
+    def _literals(
+        self, row: Int, task: Int, k: Int, value: float | NDArray[np.float64], rows: int
+    ) -> tuple[Int, Int, NDArray[np.float64], NDArray[np.float64]]:
         """Return entries of value * z[task, k], and what fixed ones (k past the window) add to each row."""
         weight = np.broadcast_to(np.asarray(value, np.float64), row.shape)
         lowest, highest = self.lowest[task], self.highest[task]
@@ -155,14 +168,18 @@ class StepModel:
         owner, k = ragged(self.lowest, self.width - 1)
         column = self.first_column[owner] + k - self.lowest[owner]
         row = np.arange(len(owner), dtype=np.int64)
-        return Rows(np.concatenate((row, row)), np.concatenate((column, column + 1)),
-                    np.concatenate((np.ones(len(row)), -np.ones(len(row)))), np.zeros(len(row)))
+        return Rows(
+            np.concatenate((row, row)),
+            np.concatenate((column, column + 1)),
+            np.concatenate((np.ones(len(row)), -np.ones(len(row)))),
+            np.zeros(len(row)),
+        )
 
     def _precedence(self) -> Rows:
         """z[after, t] <= z[before, t - p] (eq. 5, disaggregated over time).
 
-        Where the later task has the finer clock, only the last tick before the earlier one's index changes
-        says anything: the rows of the other ticks follow from monotonicity.
+        Where the later task has the finer clock, only the last tick before the earlier one's index
+        changes says anything: the rows of the other ticks follow from monotonicity.
         """
         before, after = self._edges
         owner, k = ragged(self.lowest[after], self.width[after])
@@ -190,27 +207,37 @@ class StepModel:
         row, keep, rows = _numbered(key, startable, np.ones(len(key)), np.ones(len(key)))
         return self._activity(row, task[keep], tick[keep], 1.0, np.ones(rows))
 
-    def _activity(self, row: Int, task: Int, tick: Int, value: float | NDArray[np.float64],
-                  upper: NDArray[np.float64]) -> Rows:
+    def _activity(
+        self,
+        row: Int,
+        task: Int,
+        tick: Int,
+        value: float | NDArray[np.float64],
+        upper: NDArray[np.float64],
+    ) -> Rows:
         """Sum of value * [task active at tick] <= upper; active is z[t] - z[t - p]."""
         clock = self.clock[task]
         weight = np.broadcast_to(np.asarray(value, np.float64), row.shape)
         begun = self._literals(row, task, tick // clock, weight, len(upper))
-        ended = self._literals(row, task, (tick - self.problem.duration[task]) // clock, -weight, len(upper))
+        ended = self._literals(
+            row, task, (tick - self.problem.duration[task]) // clock, -weight, len(upper)
+        )
         return _joined([begun, ended], upper)
 
     def _resource_blocks(self, columns: int) -> tuple[int, list[Rows]]:
         """Capacity rows a slot (eqs 7-10 reduced), only where the tasks that may be active exceed the capacity.
 
-        Where at least two transfers of a pair may share a circuit in a slot, a column w[pair, slot] at least
-        as large as each of them stands for the pair (eq. 6 as printed). Returns the number of w and the rows.
+        Where at least two transfers of a pair may share a circuit in a slot, a column w[pair, slot]
+        at least as large as each of them stands for the pair (eq. 6 as printed). Returns the number
+        of w and the rows.
         """
         p, slot = self.problem, self.problem.ticks_per_slot
         uses = np.flatnonzero((np.diff(p.demand_ptr) > 0) & (p.duration > 0))
         owner, k = ragged(self.lowest[uses], self.width[uses] + p.duration[uses] // slot)
         task = uses[owner]
         slots = np.int64(self.horizon // slot + 1)
-        # One carrier a (task, slot), or a (pair, slot) where several of the pair's transfers may be active.
+        # One carrier a (task, slot), or a (pair, slot) where several of the pair's transfers may be
+        # active.
         pair_key = np.where(p.pair[task] >= 0, p.pair[task] * slots + k, -1)
         known, position, members = np.unique(pair_key, return_inverse=True, return_counts=True)
         joint = (members[position] >= 2) & (pair_key >= 0)
@@ -221,7 +248,9 @@ class StepModel:
         first_of_pair = np.zeros(len(task), np.bool_)
         first_of_pair[np.unique(np.where(joint, pair_key, -1), return_index=True)[1]] = True
         carrier = np.flatnonzero(~joint | first_of_pair)
-        blocks = [self._capacity(task[carrier], k[carrier], np.where(joint, w, -1)[carrier], columns)]
+        blocks = [
+            self._capacity(task[carrier], k[carrier], np.where(joint, w, -1)[carrier], columns)
+        ]
         if len(together):
             blocks.append(self._pair_rows(task[joint], k[joint], w[joint] + columns))
         return len(together), blocks
@@ -229,14 +258,22 @@ class StepModel:
     def _pair_rows(self, task: Int, k: Int, column: Int) -> Rows:
         """[transfer active in slot] <= w[pair, slot]."""
         row = np.arange(len(task), dtype=np.int64)
-        active = self._activity(row, task, k * self.problem.ticks_per_slot, 1.0, np.zeros(len(task)))
-        return Rows(np.concatenate((active.row, row)), np.concatenate((active.column, column)),
-                    np.concatenate((active.value, -np.ones(len(row)))), active.upper)
+        active = self._activity(
+            row, task, k * self.problem.ticks_per_slot, 1.0, np.zeros(len(task))
+        )
+        return Rows(
+            np.concatenate((active.row, row)),
+            np.concatenate((active.column, column)),
+            np.concatenate((active.value, -np.ones(len(row)))),
+            active.upper,
+        )
 
     def _capacity(self, task: Int, k: Int, w: Int, columns: int) -> Rows:
         """Sum of demands of what is active in a slot <= capacity; w >= 0 names the column that stands for a pair."""
         p = self.problem
-        owner, entry = ragged(p.demand_ptr[task].astype(np.int64), np.diff(p.demand_ptr)[task].astype(np.int64))
+        owner, entry = ragged(
+            p.demand_ptr[task].astype(np.int64), np.diff(p.demand_ptr)[task].astype(np.int64)
+        )
         resource = p.demand_resource[entry].astype(np.int64)
         amount = p.demand_amount[entry].astype(np.float64)
         key = resource * np.int64(self.horizon // p.ticks_per_slot + 1) + k[owner]
@@ -246,26 +283,36 @@ class StepModel:
         upper[row] = p.capacity[resource[keep]]
         owner, amount = owner[keep], amount[keep]
         alone = w[owner] < 0
-        own = self._activity(row[alone], task[owner[alone]], k[owner[alone]] * p.ticks_per_slot, amount[alone], upper)
-        return Rows(np.concatenate((own.row, row[~alone])), np.concatenate((own.column, w[owner[~alone]] + columns)),
-                    np.concatenate((own.value, amount[~alone])), own.upper)
+        own = self._activity(
+            row[alone], task[owner[alone]], k[owner[alone]] * p.ticks_per_slot, amount[alone], upper
+        )
+        return Rows(
+            np.concatenate((own.row, row[~alone])),
+            np.concatenate((own.column, w[owner[~alone]] + columns)),
+            np.concatenate((own.value, amount[~alone])),
+            own.upper,
+        )
 
     # -- schedules -------------------------------------------------------------------------------------
 
     def start(self, values: NDArray[np.float64]) -> Int:
         """Return the start ticks that a solution says: one step past each task's last z = 0."""
         owner, _ = ragged(self.lowest, self.width)
-        not_yet = (values[:len(owner)] < 0.5).astype(np.float64)
+        not_yet = (values[: len(owner)] < 0.5).astype(np.float64)
         waited = np.bincount(owner, weights=not_yet, minlength=len(self.width)).astype(np.int64)
         return ((self.lowest + waited) * self.clock)[:-1]
 
 
-def _numbered(key: Int, startable: NDArray[np.bool_], amount: NDArray[np.float64],
-              capacity: NDArray[np.float64]) -> tuple[Int, NDArray[np.bool_], int]:
+def _numbered(
+    key: Int,
+    startable: NDArray[np.bool_],
+    amount: NDArray[np.float64],
+    capacity: NDArray[np.float64],
+) -> tuple[Int, NDArray[np.bool_], int]:
     """Return (row of each kept entry, kept, rows): the keys, a resource at a moment each, that need a row.
 
-    A row is needed where all that may be active exceeds the capacity, and some task may still start then
-    (later moments repeat a subset of an earlier row).
+    A row is needed where all that may be active exceeds the capacity, and some task may still start
+    then (later moments repeat a subset of an earlier row).
     """
     _, position = np.unique(key, return_inverse=True)
     load = np.bincount(position, weights=amount)
@@ -278,20 +325,37 @@ def _numbered(key: Int, startable: NDArray[np.bool_], amount: NDArray[np.float64
     return number[position[keep]], keep, int(needed.sum())
 
 
-def _joined(parts: list[tuple[Int, Int, NDArray[np.float64], NDArray[np.float64]]], upper: NDArray[np.float64]) -> Rows:
+def _joined(
+    parts: list[tuple[Int, Int, NDArray[np.float64], NDArray[np.float64]]],
+    upper: NDArray[np.float64],
+) -> Rows:
     row, column, value = (np.concatenate([part[field] for part in parts]) for field in range(3))
-    return Rows(row.astype(np.int64), column.astype(np.int64), value.astype(np.float64),
-                upper - np.sum([part[3] for part in parts], axis=0))
+    return Rows(
+        row.astype(np.int64),
+        column.astype(np.int64),
+        value.astype(np.float64),
+        upper - np.sum([part[3] for part in parts], axis=0),
+    )
 
 
-def _assembled(blocks: list[Rows], cost: NDArray[np.float64], integer: NDArray[np.bool_], offset: float) -> Mip:
+def _assembled(
+    blocks: list[Rows], cost: NDArray[np.float64], integer: NDArray[np.bool_], offset: float
+) -> Mip:
     shifts = np.cumsum([0, *(len(block.upper) for block in blocks)])
     row = np.concatenate([block.row + shift for block, shift in zip(blocks, shifts, strict=False)])
     order = np.argsort(row, kind="stable")
     rows = int(shifts[-1])
     row_start = np.zeros(rows + 1, np.int32)
     np.cumsum(np.bincount(row, minlength=rows), out=row_start[1:])
-    return Mip(cost, np.zeros(len(cost)), np.ones(len(cost)), integer, np.full(rows, -np.inf),
-               np.concatenate([block.upper for block in blocks]), row_start,
-               np.concatenate([block.column for block in blocks])[order].astype(np.int32),
-               np.concatenate([block.value for block in blocks])[order], offset)
+    return Mip(
+        cost,
+        np.zeros(len(cost)),
+        np.ones(len(cost)),
+        integer,
+        np.full(rows, -np.inf),
+        np.concatenate([block.upper for block in blocks]),
+        row_start,
+        np.concatenate([block.column for block in blocks])[order].astype(np.int32),
+        np.concatenate([block.value for block in blocks])[order],
+        offset,
+    )

@@ -32,7 +32,7 @@ def topological_order(problem: Problem) -> list[int]:
     ptr, idx = problem.succ_ptr.tolist(), problem.succ_idx.tolist()
     order = [j for j, count in enumerate(waiting) if count == 0]
     for j in order:
-        for k in idx[ptr[j]:ptr[j + 1]]:
+        for k in idx[ptr[j] : ptr[j + 1]]:
             waiting[k] -= 1
             if waiting[k] == 0:
                 order.append(k)
@@ -44,8 +44,9 @@ def topological_order(problem: Problem) -> list[int]:
 def clocks(problem: Problem, order: list[int]) -> Int:
     """Return the clock in ticks that each task may keep to without loss.
 
-    Transfers keep slots. So may a task that holds no device, lasts whole slots and follows only tasks on
-    slots (a barrier between collectives): moving it left to the last end before it costs nobody anything.
+    Transfers keep slots. So may a task that holds no device, lasts whole slots and follows only
+    tasks on slots (a barrier between collectives): moving it left to the last end before it costs
+    nobody anything.
     """
     slot = problem.ticks_per_slot
     on = problem.on_grid.tolist()
@@ -53,7 +54,7 @@ def clocks(problem: Problem, order: list[int]) -> Int:
     free = ((problem.device < 0) | (problem.duration == 0)) & (problem.duration % slot == 0)
     for j, may in zip(order, free[order].tolist(), strict=True):
         if may and not on[j]:
-            on[j] = all(on[i] for i in idx[ptr[j]:ptr[j + 1]])
+            on[j] = all(on[i] for i in idx[ptr[j] : ptr[j + 1]])
     return np.where(np.array(on, np.bool_), slot, 1).astype(np.int64)
 
 
@@ -66,11 +67,11 @@ def windows(problem: Problem, horizon: int) -> Windows:
     latest = [0] * problem.n
     ptr, idx = problem.pred_ptr.tolist(), problem.pred_idx.tolist()
     for j in order:
-        at = max((earliest[i] + duration[i] for i in idx[ptr[j]:ptr[j + 1]]), default=0)
+        at = max((earliest[i] + duration[i] for i in idx[ptr[j] : ptr[j + 1]]), default=0)
         earliest[j] = -(-at // step[j]) * step[j]
     ptr, idx = problem.succ_ptr.tolist(), problem.succ_idx.tolist()
     for j in reversed(order):
-        by = min((latest[k] for k in idx[ptr[j]:ptr[j + 1]]), default=horizon)
+        by = min((latest[k] for k in idx[ptr[j] : ptr[j + 1]]), default=horizon)
         latest[j] = (by - duration[j]) // step[j] * step[j]
     return Windows(np.array(earliest, np.int64), np.array(latest, np.int64), clock)
 
@@ -82,11 +83,11 @@ def consistent(problem: Problem, given: Windows) -> Windows | None:
     step, duration = given.clock.tolist(), problem.duration.tolist()
     ptr, idx = problem.pred_ptr.tolist(), problem.pred_idx.tolist()
     for j in order:
-        at = max((earliest[i] + duration[i] for i in idx[ptr[j]:ptr[j + 1]]), default=0)
+        at = max((earliest[i] + duration[i] for i in idx[ptr[j] : ptr[j + 1]]), default=0)
         earliest[j] = max(earliest[j], -(-at // step[j]) * step[j])
     ptr, idx = problem.succ_ptr.tolist(), problem.succ_idx.tolist()
     for j in reversed(order):
-        by = min((latest[k] for k in idx[ptr[j]:ptr[j + 1]]), default=latest[j] + duration[j])
+        by = min((latest[k] for k in idx[ptr[j] : ptr[j + 1]]), default=latest[j] + duration[j])
         latest[j] = min(latest[j], (by - duration[j]) // step[j] * step[j])
     narrow = Windows(np.array(earliest, np.int64), np.array(latest, np.int64), given.clock)
     return None if (narrow.earliest > narrow.latest).any() else narrow
@@ -107,15 +108,19 @@ def coarsened(problem: Problem) -> tuple[Problem, int]:
     g = math.gcd(problem.ticks_per_slot, *np.unique(problem.duration).tolist())
     if g <= 1:
         return problem, 1
-    return replace(problem, duration=problem.duration // g, ticks_per_slot=problem.ticks_per_slot // g,
-                   tick_ms=problem.tick_ms * g), g
+    return replace(
+        problem,
+        duration=problem.duration // g,
+        ticks_per_slot=problem.ticks_per_slot // g,
+        tick_ms=problem.tick_ms * g,
+    ), g
 
 
 def serial_schedule(problem: Problem) -> Int:
     """Return a feasible schedule: tasks by latest start, each as early as its device and resources allow.
 
-    A plain starting point for an engine that was given none (the list engine finds better ones). Every
-    transfer takes circuits of its own, which is feasible whether or not pairs may share.
+    A plain starting point for an engine that was given none (the list engine finds better ones).
+    Every transfer takes circuits of its own, which is feasible whether or not pairs may share.
     """
     order = topological_order(problem)
     latest = windows(problem, 0).latest
@@ -129,7 +134,7 @@ def serial_schedule(problem: Problem) -> Int:
     busy: list[list[tuple[int, int]]] = [[] for _ in range(problem.devices)]
     start = np.zeros(problem.n, np.int64)
     for j in ready:
-        before = problem.pred_idx[problem.pred_ptr[j]:problem.pred_ptr[j + 1]]
+        before = problem.pred_idx[problem.pred_ptr[j] : problem.pred_ptr[j + 1]]
         at = int((start[before] + problem.duration[before]).max(initial=0))
         lasts = int(problem.duration[j])
         if problem.on_grid[j]:
@@ -147,10 +152,10 @@ def _place_transfer(problem: Problem, left: NDArray[np.int64], j: int, first: in
     resource, amount = problem.demand_resource[entries], problem.demand_amount[entries]
     lasts = int(problem.duration[j]) // problem.ticks_per_slot
     while True:
-        block = left[resource, first:first + lasts] < amount[:, None]
+        block = left[resource, first : first + lasts] < amount[:, None]
         full = np.flatnonzero(block.any(axis=0))
         if not len(full):
-            left[resource, first:first + lasts] -= amount[:, None]
+            left[resource, first : first + lasts] -= amount[:, None]
             return first
         first += int(full[-1]) + 1
 
@@ -181,5 +186,7 @@ def _one_after_another(problem: Problem, order: list[int]) -> Int:
 def within(given: Windows, problem: Problem, head: Int, tail: Int, horizon: int) -> Windows:
     """Return windows that also keep to valid heads and tails (ticks) of schedules that end by the horizon."""
     earliest = np.maximum(given.earliest, -(-head // given.clock) * given.clock)
-    latest = np.minimum(given.latest, (horizon - tail - problem.duration) // given.clock * given.clock)
+    latest = np.minimum(
+        given.latest, (horizon - tail - problem.duration) // given.clock * given.clock
+    )
     return Windows(earliest, latest, given.clock)

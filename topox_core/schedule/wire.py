@@ -23,7 +23,9 @@ def _packed(array: NDArray[Any]) -> dict[str, Any]:
 
 
 def _unpacked(record: dict[str, Any]) -> NDArray[Any]:
-    array: NDArray[Any] = np.frombuffer(base64.b64decode(record["base64"]), dtype=np.dtype(record["dtype"])).copy()
+    array: NDArray[Any] = np.frombuffer(
+        base64.b64decode(record["base64"]), dtype=np.dtype(record["dtype"])
+    ).copy()
     return array
 
 
@@ -72,7 +74,11 @@ def read_request(data: bytes) -> tuple[str, Problem, Limits]:
         problem = dict(record["problem"])
         network = problem.pop("network")
         raised = Network(**_raised(network)) if network is not None else None
-        return str(record["engine"]), Problem(**_raised(problem), network=raised), Limits(**_raised(record["limits"]))
+        return (
+            str(record["engine"]),
+            Problem(**_raised(problem), network=raised),
+            Limits(**_raised(record["limits"])),
+        )
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"not a request: {error}") from None
 
@@ -103,9 +109,20 @@ def done_event(answer: Answer) -> bytes:
 def failed_event(error: BaseException) -> bytes:
     """Return the event that says why there is no answer; bad input keeps its place."""
     if isinstance(error, InputError):
-        place = {"problem": error.problem, "file": error.file, "item": error.item, "field": error.field}
+        place = {
+            "problem": error.problem,
+            "file": error.file,
+            "item": error.item,
+            "field": error.field,
+        }
         return line({"event": "failed", "message": str(error), "input_error": place})
-    return line({"event": "failed", "message": f"{type(error).__name__}: {error}"[:500], "input_error": None})
+    return line(
+        {
+            "event": "failed",
+            "message": f"{type(error).__name__}: {error}"[:500],
+            "input_error": None,
+        }
+    )
 
 
 def read_event(data: bytes) -> dict[str, Any]:
@@ -136,12 +153,20 @@ def as_progress(event: dict[str, Any]) -> Progress:
     """
     start = event.get("start")
     incumbent = event.get("incumbent")
-    whole = isinstance(event.get("bound"), int) and (incumbent is None or isinstance(incumbent, int))
+    whole = isinstance(event.get("bound"), int) and (
+        incumbent is None or isinstance(incumbent, int)
+    )
     told = isinstance(event.get("elapsed_s"), int | float) and isinstance(event.get("source"), str)
     if not (whole and told and (start is None or isinstance(start, np.ndarray))):
         raise ValueError("not an event: a progress field is missing")
-    return Progress(float(event["elapsed_s"]), incumbent, int(event["bound"]), str(event["source"]), _ticks(start),
-                    str(event.get("words", "")))
+    return Progress(
+        float(event["elapsed_s"]),
+        incumbent,
+        int(event["bound"]),
+        str(event["source"]),
+        _ticks(start),
+        str(event.get("words", "")),
+    )
 
 
 def as_answer(event: dict[str, Any]) -> Answer:
@@ -154,11 +179,22 @@ def as_answer(event: dict[str, Any]) -> Answer:
     """
     start = event.get("start")
     words = isinstance(event.get("bound_by"), str) and isinstance(event.get("message"), str)
-    if not (words and isinstance(event.get("bound"), int) and event.get("stopped_by") in STOPPED_BY
-            and (start is None or isinstance(start, np.ndarray)) and isinstance(event.get("infeasible"), bool)):
+    if not (
+        words
+        and isinstance(event.get("bound"), int)
+        and event.get("stopped_by") in STOPPED_BY
+        and (start is None or isinstance(start, np.ndarray))
+        and isinstance(event.get("infeasible"), bool)
+    ):
         raise ValueError("not an event: an answer's field is missing")
-    return Answer(_ticks(start), int(event["bound"]), event["bound_by"], event["stopped_by"], event["infeasible"],
-                  event["message"])
+    return Answer(
+        _ticks(start),
+        int(event["bound"]),
+        event["bound_by"],
+        event["stopped_by"],
+        event["infeasible"],
+        event["message"],
+    )
 
 
 def _ticks(start: NDArray[Any] | None) -> Int | None:

@@ -31,7 +31,8 @@ class Alternated(Generic[T]):
     strategy, topology, iteration_ms
         The best pair and its time.
     start, start_topology, start_ms
-        Data parallel (with what was fixed), the topology found for it, and their time: never better than the best.
+        Data parallel (with what was fixed), the topology found for it, and their time: never better
+        than the best.
     moves
         Accepted changes in order; a topology that was kept is a move with the reason ``topology``.
     topologies, kept
@@ -58,14 +59,24 @@ class Alternated(Generic[T]):
         return self.start_ms / self.iteration_ms if self.iteration_ms > 0 else 1.0
 
 
-def alternate(graph: OperatorGraph, servers: int, find: Callable[[TaskGraph], T], evaluator: Callable[[T], Evaluator],
-              settings: SearchSettings | None = None, *, every: int = 1, fixed: Iterable[Placement] = (),
-              stop: Callable[[], bool] = never, on_progress: Callable[[Progress], None] = ignore) -> Alternated[T]:
+def alternate(
+    graph: OperatorGraph,
+    servers: int,
+    find: Callable[[TaskGraph], T],
+    evaluator: Callable[[T], Evaluator],
+    settings: SearchSettings | None = None,
+    *,
+    every: int = 1,
+    fixed: Iterable[Placement] = (),
+    stop: Callable[[], bool] = never,
+    on_progress: Callable[[Progress], None] = ignore,
+) -> Alternated[T]:
     """Return the best strategy and topology found in turn; never slower than data parallel on its own topology.
 
-    After ``every`` accepted proposals, or after ``PATIENCE`` proposals without one, the topology is found anew
-    for the strategy at hand and kept if the iteration is faster on it (TopoOpt, NSDI 2023, section 4; its
-    released code also keeps a slower one now and then). Going back to the best goes back to its topology.
+    After ``every`` accepted proposals, or after ``PATIENCE`` proposals without one, the topology is
+    found anew for the strategy at hand and kept if the iteration is faster on it (TopoOpt, NSDI
+    2023, section 4; its released code also keeps a slower one now and then). Going back to the best
+    goes back to its topology.
 
     Parameters
     ----------
@@ -77,12 +88,16 @@ def alternate(graph: OperatorGraph, servers: int, find: Callable[[TaskGraph], T]
     Raises
     ------
     InputError
-        If a fixed configuration does not suit the model, nothing to start from fits the memory, or ``every`` is
-        not a whole number above 0; and whatever ``find`` refuses.
+        If a fixed configuration does not suit the model, nothing to start from fits the memory, or
+        ``every`` is not a whole number above 0; and whatever ``find`` refuses.
     """
     settings = settings or SearchSettings()
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-        raise InputError(f"must be a whole number of at least 1 (got {shown(every)})", file="search", field="every")
+        raise InputError(
+            f"must be a whole number of at least 1 (got {shown(every)})",
+            file="search",
+            field="every",
+        )
     pinned = {placement.operator: placement for placement in fixed}
     for placement in pinned.values():
         check_placement(placement, graph, servers)
@@ -91,24 +106,58 @@ def alternate(graph: OperatorGraph, servers: int, find: Callable[[TaskGraph], T]
     start_topology, start_ms = walk.topology, walk.chain.current_ms
     stopped = False
     since = idle = 0
-    while walk.chain.proposer.free and walk.chain.proposals < settings.proposals and not (stopped := stop()):
+    while (
+        walk.chain.proposer.free
+        and walk.chain.proposals < settings.proposals
+        and not (stopped := stop())
+    ):
         accepted = walk.step()
         since, idle = since + accepted, 0 if accepted else idle + 1
         if since >= every or idle >= PATIENCE:
             walk.renew()
             since = idle = 0
         if walk.chain.proposals % max(1, settings.proposals // 100) == 0:
-            on_progress(Progress(walk.chain.proposals, settings.proposals, walk.chain.current_ms, walk.chain.best_ms))
-    return Alternated(walk.chain.best, walk.best_topology, walk.chain.best_ms, start, start_topology, start_ms, tuple(walk.moves),
-                      walk.found, walk.kept, walk.chain.proposals, "cancelled" if stopped else "budget")
+            on_progress(
+                Progress(
+                    walk.chain.proposals,
+                    settings.proposals,
+                    walk.chain.current_ms,
+                    walk.chain.best_ms,
+                )
+            )
+    return Alternated(
+        walk.chain.best,
+        walk.best_topology,
+        walk.chain.best_ms,
+        start,
+        start_topology,
+        start_ms,
+        tuple(walk.moves),
+        walk.found,
+        walk.kept,
+        walk.chain.proposals,
+        "cancelled" if stopped else "budget",
+    )
 
 
 class _Walk(Generic[T]):
     """The chain, the topology it is timed on, and those of the best strategy."""
 
-    def __init__(self, graph: OperatorGraph, start: Strategy, find: Callable[[TaskGraph], T], evaluator: Callable[[T], Evaluator],
-                 settings: SearchSettings, fixed: frozenset[str]) -> None:
-        self.graph, self.find, self.evaluator, self.memory_gb = graph, find, evaluator, settings.memory_gb
+    def __init__(
+        self,
+        graph: OperatorGraph,
+        start: Strategy,
+        find: Callable[[TaskGraph], T],
+        evaluator: Callable[[T], Evaluator],
+        settings: SearchSettings,
+        fixed: frozenset[str],
+    ) -> None:
+        self.graph, self.find, self.evaluator, self.memory_gb = (
+            graph,
+            find,
+            evaluator,
+            settings.memory_gb,
+        )
         self.topology = self.best_topology = find(task_graph(graph, start, settings.memory_gb))
         self.chain = Chain(graph, start, evaluator(self.topology), settings, fixed)
         self.best_evaluate = self.chain.evaluate

@@ -17,8 +17,8 @@ class Blueprint:
     Parameters
     ----------
     servers
-        Servers of the job. The samples of an iteration grow with them, so that a server's share, and with
-        it what was measured, stays what it was published for.
+        Servers of the job. The samples of an iteration grow with them, so that a server's share,
+        and with it what was measured, stays what it was published for.
     samples_per_server
         Samples of one server of an iteration that is split over all servers.
     measured
@@ -30,11 +30,26 @@ class Blueprint:
         If ``servers`` is not a whole number from 1 to ``MAX_SERVERS``.
     """
 
-    def __init__(self, name: str, title: str, source: str, servers: int, samples_per_server: int, machine: Machine,
-                 measured: str = "") -> None:
-        if isinstance(servers, bool) or not isinstance(servers, int) or not 1 <= servers <= MAX_SERVERS:
-            raise InputError(f"must be a whole number from 1 to {MAX_SERVERS:,} (got {shown(servers)})", file=f"model {name}",
-                             field="servers")
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        source: str,
+        servers: int,
+        samples_per_server: int,
+        machine: Machine,
+        measured: str = "",
+    ) -> None:
+        if (
+            isinstance(servers, bool)
+            or not isinstance(servers, int)
+            or not 1 <= servers <= MAX_SERVERS
+        ):
+            raise InputError(
+                f"must be a whole number from 1 to {MAX_SERVERS:,} (got {shown(servers)})",
+                file=f"model {name}",
+                field="servers",
+            )
         self.name, self.title, self.source = name, title, source
         self.servers, self.samples = servers, servers * samples_per_server
         self.machine = machine
@@ -43,8 +58,17 @@ class Blueprint:
         self._edges: list[Edge] = []
         self._output_bytes: dict[str, float] = {}
 
-    def add(self, name: str, kind: str, work: Work, output_bytes: float, inputs: tuple[str, ...] = (),
-            weights: tuple[Weight, ...] = (), measured_as: str = "", whole: bool = False) -> str:
+    def add(
+        self,
+        name: str,
+        kind: str,
+        work: Work,
+        output_bytes: float,
+        inputs: tuple[str, ...] = (),
+        weights: tuple[Weight, ...] = (),
+        measured_as: str = "",
+        whole: bool = False,
+    ) -> str:
         """Add one operator and return its name.
 
         Parameters
@@ -56,7 +80,8 @@ class Blueprint:
         measured_as
             Its name in the measured table.
         whole
-            It is not split and runs on one GPU of its server, as lookups do in the published measurements.
+            It is not split and runs on one GPU of its server, as lookups do in the published
+            measurements.
         """
         gpus = 1 if whole else self.machine.gpus
         measured = self._table.get(measured_as, {})
@@ -69,14 +94,38 @@ class Blueprint:
         self._output_bytes[name] = output_bytes
         return name
 
-    def dense(self, name: str, inputs: int, outputs: int, after: tuple[str, ...] = (), *, bias: bool = True,
-              rows: int = 1) -> str:
+    def dense(
+        self,
+        name: str,
+        inputs: int,
+        outputs: int,
+        after: tuple[str, ...] = (),
+        *,
+        bias: bool = True,
+        rows: int = 1,
+    ) -> str:
         """Add a dense layer; ``rows`` rows a sample (tokens of a sequence)."""
-        weights = (Weight("weight", inputs * outputs), *((Weight("bias", outputs),) if bias else ()))
+        weights = (
+            Weight("weight", inputs * outputs),
+            *((Weight("bias", outputs),) if bias else ()),
+        )
         size = sum(weight.size_bytes for weight in weights)
-        work = Work(flop=2.0 * rows * inputs * outputs, moved_bytes=FLOAT_BYTES * rows * (inputs + outputs), weight_bytes=size,
-                    state_bytes=2 * size, kept_bytes=FLOAT_BYTES * rows * (inputs + outputs))
-        return self.add(name, "dense", work, FLOAT_BYTES * rows * outputs, after, weights, f"Dense_{inputs}_{outputs}")
+        work = Work(
+            flop=2.0 * rows * inputs * outputs,
+            moved_bytes=FLOAT_BYTES * rows * (inputs + outputs),
+            weight_bytes=size,
+            state_bytes=2 * size,
+            kept_bytes=FLOAT_BYTES * rows * (inputs + outputs),
+        )
+        return self.add(
+            name,
+            "dense",
+            work,
+            FLOAT_BYTES * rows * outputs,
+            after,
+            weights,
+            f"Dense_{inputs}_{outputs}",
+        )
 
     def embedding(self, name: str, rows: int, dimension: int, bag: int, element_bytes: int) -> str:
         """Add a table on one server: ``bag`` rows of it are added up for a sample; 8-byte indices.
@@ -85,12 +134,31 @@ class Blueprint:
         """
         size = FLOAT_BYTES * rows * dimension
         output = FLOAT_BYTES * dimension
-        work = Work(flop=float(bag * dimension), moved_bytes=bag * (8 + output) + output, state_bytes=2 * size,
-                    kept_bytes=8 * bag + output)
-        return self.add(name, "embedding", work, element_bytes * dimension, weights=(Weight("table", rows * dimension),),
-                        measured_as=f"Embed_{rows}x{dimension}", whole=True)
+        work = Work(
+            flop=float(bag * dimension),
+            moved_bytes=bag * (8 + output) + output,
+            state_bytes=2 * size,
+            kept_bytes=8 * bag + output,
+        )
+        return self.add(
+            name,
+            "embedding",
+            work,
+            element_bytes * dimension,
+            weights=(Weight("table", rows * dimension),),
+            measured_as=f"Embed_{rows}x{dimension}",
+            whole=True,
+        )
 
-    def moving(self, name: str, kind: str, read: int, written: int, after: tuple[str, ...], measured_as: str = "") -> str:
+    def moving(
+        self,
+        name: str,
+        kind: str,
+        read: int,
+        written: int,
+        after: tuple[str, ...],
+        measured_as: str = "",
+    ) -> str:
         """Add an operator that mostly moves elements (concatenation, addition, pooling, softmax)."""
         bytes_moved = FLOAT_BYTES * (read + written)
         work = Work(flop=float(read), moved_bytes=bytes_moved, kept_bytes=bytes_moved)
@@ -104,8 +172,16 @@ class Blueprint:
         InputError
             If an operator is wrong.
         """
-        return OperatorGraph(self.name, self.samples, tuple(self._operators), tuple(self._edges), self.machine.memory_gb,
-                             self.machine.gpus, self.title, self.source)
+        return OperatorGraph(
+            self.name,
+            self.samples,
+            tuple(self._operators),
+            tuple(self._edges),
+            self.machine.memory_gb,
+            self.machine.gpus,
+            self.title,
+            self.source,
+        )
 
 
 def divisors(number: int) -> list[int]:

@@ -23,15 +23,26 @@ class Chain:
         How many proposals were made, were accepted, and were refused for memory.
     """
 
-    def __init__(self, graph: OperatorGraph, start: Strategy, evaluate: Evaluator, settings: SearchSettings,
-                 fixed: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        graph: OperatorGraph,
+        start: Strategy,
+        evaluate: Evaluator,
+        settings: SearchSettings,
+        fixed: Iterable[str] = (),
+    ) -> None:
         self.graph, self.evaluate, self.settings = graph, evaluate, settings
         self.rng = random.Random(settings.seed)
         self.proposer = Proposer(graph, start.servers, self.rng, frozenset(fixed))
         self._limit = server_limit(graph, settings.memory_gb)
         # Where every server could hold the whole model, memory need not be asked each time.
-        self._ask_memory = sum(max(cost.memory_bytes for cost in operator.costs.values()) * operator.gpus
-                               for operator in graph.operators) > self._limit
+        self._ask_memory = (
+            sum(
+                max(cost.memory_bytes for cost in operator.costs.values()) * operator.gpus
+                for operator in graph.operators
+            )
+            > self._limit
+        )
         self.current = self.best = start
         self.current_ms = self.best_ms = evaluate(start)
         self.proposals = self.accepted = self.too_large = 0
@@ -80,9 +91,20 @@ class Chain:
         return move
 
     def _move_to(self, strategy: Strategy, strategy_ms: float, name: str, reason: str) -> Move:
-        pairs = [(old, new) for old, new in zip(self.current.placements, strategy.placements, strict=True) if old != new]
-        move = Move(self.proposals, name, tuple(old for old, _ in pairs), tuple(new for _, new in pairs), self.current_ms,
-                    strategy_ms, reason)
+        pairs = [
+            (old, new)
+            for old, new in zip(self.current.placements, strategy.placements, strict=True)
+            if old != new
+        ]
+        move = Move(
+            self.proposals,
+            name,
+            tuple(old for old, _ in pairs),
+            tuple(new for _, new in pairs),
+            self.current_ms,
+            strategy_ms,
+            reason,
+        )
         self.current, self.current_ms = strategy, strategy_ms
         return move
 

@@ -6,7 +6,8 @@ from topox_core.strategy.blueprint import FLOAT_BYTES, Blueprint
 from topox_core.strategy.costs import A100, Work
 from topox_core.strategy.operators import OperatorGraph, Weight
 
-# Channels of the convolutions of VGG16 by block (Simonyan and Zisserman, ICLR 2015, configuration D).
+# Channels of the convolutions of VGG16 by block (Simonyan and Zisserman, ICLR 2015, configuration
+# D).
 VGG_BLOCKS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 # Middle channels and number of the bottlenecks of ResNet50 (He et al., CVPR 2016, table 1).
 RESNET_STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))
@@ -15,17 +16,28 @@ RESNET_STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))
 def vgg16(servers: int) -> OperatorGraph:
     """Return VGG16: 138.36 million parameters.
 
-    Of the published measurements only those of layers of the same shape are used (the last two dense
-    layers, softmax); the measured convolutions saw other image sizes, see :func:`vgg16_measured`.
+    Of the published measurements only those of layers of the same shape are used (the last two
+    dense layers, softmax); the measured convolutions saw other image sizes, see
+    :func:`vgg16_measured`.
     """
-    plan = Blueprint("vgg16", "VGG16", "structure: Simonyan and Zisserman (ICLR 2015); A100 times of the layers that agree: "
-                     "published with TopoOpt (NSDI 2023)", servers, 4 * 64, A100, "vgg16")
+    plan = Blueprint(
+        "vgg16",
+        "VGG16",
+        "structure: Simonyan and Zisserman (ICLR 2015); A100 times of the layers that agree: "
+        "published with TopoOpt (NSDI 2023)",
+        servers,
+        4 * 64,
+        A100,
+        "vgg16",
+    )
     below, channels, side = "", 3, 224
     for b, block in enumerate(VGG_BLOCKS):
         for i, outputs in enumerate(block):
             below = _convolution(plan, f"conv{b}.{i}", 3, channels, outputs, side, side, below)
             channels = outputs
-        below = plan.moving(f"pool{b}", "pool", channels * side**2, channels * (side // 2) ** 2, (below,))
+        below = plan.moving(
+            f"pool{b}", "pool", channels * side**2, channels * (side // 2) ** 2, (below,)
+        )
         side //= 2
     _vgg_head(plan, below, channels * side**2)
     return plan.graph()
@@ -34,18 +46,42 @@ def vgg16(servers: int) -> OperatorGraph:
 def vgg16_measured(servers: int) -> OperatorGraph:
     """Return VGG16 with the operator times that TopoOpt's simulator used: one for all convolutions of a width.
 
-    The measurements belong to larger images (the first dense layer has 61,952 inputs where 224 x 224 images
-    give 25,088), so this graph has more parameters. Its compute adds up to the 100.6 ms of TopoOpt's job list.
+    The measurements belong to larger images (the first dense layer has 61,952 inputs where 224 x
+    224 images give 25,088), so this graph has more parameters. Its compute adds up to the 100.6 ms
+    of TopoOpt's job list.
     """
-    plan = Blueprint("vgg16-measured", "VGG16 (as measured by TopoOpt)",
-                     "A100 times published with TopoOpt (NSDI 2023), one for each width of convolution", servers, 4 * 64, A100,
-                     "vgg16")
+    plan = Blueprint(
+        "vgg16-measured",
+        "VGG16 (as measured by TopoOpt)",
+        "A100 times published with TopoOpt (NSDI 2023), one for each width of convolution",
+        servers,
+        4 * 64,
+        A100,
+        "vgg16",
+    )
     below, channels, side = "", 3, 352
     for b, block in enumerate(VGG_BLOCKS):
         for i, outputs in enumerate(block):
-            below = _convolution(plan, f"conv{b}.{i}", 3, channels, outputs, side, side, below, f"Conv2D_3_3_{outputs}")
+            below = _convolution(
+                plan,
+                f"conv{b}.{i}",
+                3,
+                channels,
+                outputs,
+                side,
+                side,
+                below,
+                f"Conv2D_3_3_{outputs}",
+            )
             channels = outputs
-        below = plan.moving(f"pool{b}", "pool", channels * side**2, channels * (side // 2) ** 2, (below,), "Pool2D_3_3")
+        below = plan.moving(
+            f"pool{b}",
+            "pool",
+            channels * side**2,
+            channels * (side // 2) ** 2,
+            (below,),
+            "Pool2D_3_3",
+        )
         side //= 2
     _vgg_head(plan, plan.moving("flat", "reshape", 61_952, 61_952, (below,), "Flat"), 61_952)
     return plan.graph()
@@ -59,7 +95,9 @@ def _vgg_head(plan: Blueprint, below: str, inputs: int) -> None:
 
 def resnet50(servers: int) -> OperatorGraph:
     """Return ResNet50: 25.56 million parameters; a convolution and its batch normalisation are one operator."""
-    plan = Blueprint("resnet50", "ResNet50", "structure: He et al. (CVPR 2016)", servers, 4 * 128, A100)
+    plan = Blueprint(
+        "resnet50", "ResNet50", "structure: He et al. (CVPR 2016)", servers, 4 * 128, A100
+    )
     below = _convolution(plan, "stem", 7, 3, 64, 224, 112, "", normalised=True)
     below = plan.moving("stem.pool", "pool", 64 * 112**2, 64 * 56**2, (below,))
     channels, side = 64, 56
@@ -74,26 +112,63 @@ def resnet50(servers: int) -> OperatorGraph:
     return plan.graph()
 
 
-def _bottleneck(plan: Blueprint, name: str, channels: int, middle: int, into: int, side: int, below: str) -> str:
+def _bottleneck(
+    plan: Blueprint, name: str, channels: int, middle: int, into: int, side: int, below: str
+) -> str:
     """Add 1x1, 3x3, 1x1 convolutions and the sum with their input; the 3x3 halves the image where it must."""
     first = _convolution(plan, f"{name}.a", 1, channels, middle, into, into, below, normalised=True)
     second = _convolution(plan, f"{name}.b", 3, middle, middle, into, side, first, normalised=True)
-    third = _convolution(plan, f"{name}.c", 1, middle, 4 * middle, side, side, second, normalised=True)
+    third = _convolution(
+        plan, f"{name}.c", 1, middle, 4 * middle, side, side, second, normalised=True
+    )
     skip = below
     if channels != 4 * middle:
-        skip = _convolution(plan, f"{name}.skip", 1, channels, 4 * middle, into, side, below, normalised=True)
+        skip = _convolution(
+            plan, f"{name}.skip", 1, channels, 4 * middle, into, side, below, normalised=True
+        )
     elements = 4 * middle * side**2
     return plan.moving(f"{name}.add", "add", 2 * elements, elements, (third, skip))
 
 
-def _convolution(plan: Blueprint, name: str, kernel: int, channels: int, outputs: int, into: int, side: int, below: str,
-                 measured_as: str = "", *, normalised: bool = False) -> str:
+def _convolution(
+    plan: Blueprint,
+    name: str,
+    kernel: int,
+    channels: int,
+    outputs: int,
+    into: int,
+    side: int,
+    below: str,
+    measured_as: str = "",
+    *,
+    normalised: bool = False,
+) -> str:
     """Add a convolution with bias, or (normalised) with scale and shift instead, which reads its output once more."""
     matrix = kernel * kernel * channels * outputs
-    weights = (Weight("weight", matrix), *((Weight("scale", outputs), Weight("shift", outputs)) if normalised
-                                           else (Weight("bias", outputs),)))
+    weights = (
+        Weight("weight", matrix),
+        *(
+            (Weight("scale", outputs), Weight("shift", outputs))
+            if normalised
+            else (Weight("bias", outputs),)
+        ),
+    )
     read, written = channels * into**2, outputs * side**2
     size = sum(weight.size_bytes for weight in weights)
-    work = Work(flop=2.0 * matrix * side**2, moved_bytes=FLOAT_BYTES * (read + written * (3 if normalised else 1)),
-                weight_bytes=size, state_bytes=2 * size, kept_bytes=FLOAT_BYTES * (read + written), tensor_cores=True)
-    return plan.add(name, "convolution", work, FLOAT_BYTES * written, (below,) if below else (), weights, measured_as)
+    work = Work(
+        flop=2.0 * matrix * side**2,
+        moved_bytes=FLOAT_BYTES * (read + written * (3 if normalised else 1)),
+        weight_bytes=size,
+        state_bytes=2 * size,
+        kept_bytes=FLOAT_BYTES * (read + written),
+        tensor_cores=True,
+    )
+    return plan.add(
+        name,
+        "convolution",
+        work,
+        FLOAT_BYTES * written,
+        (below,) if below else (),
+        weights,
+        measured_as,
+    )

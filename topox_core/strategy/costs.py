@@ -22,7 +22,8 @@ class Machine:
     gpus
         GPUs that share a partition's samples.
     tflops, efficiency
-        Peak of one GPU in TFLOP/s at the precision used, and the share of it that large products reach.
+        Peak of one GPU in TFLOP/s at the precision used, and the share of it that large products
+        reach.
     tensor_tflops, tensor_efficiency
         The same for work on tensor cores.
     memory_gb_per_s, memory_efficiency
@@ -45,13 +46,34 @@ class Machine:
     memory_gb: float
 
 
-# Measured dense layers run at 14 to 18.3 of the 19.5 TFLOP/s that an A100 has in plain FP32; convolutions, which cuDNN does in
-# TF32 unless told otherwise, at about half of 156. Measured lookups move 0.8 to 1.0 of 2.039 TB/s.
-A100 = Machine("4 x A100 80 GB, FP32", gpus=4, tflops=19.5, efficiency=0.85, tensor_tflops=156.0, tensor_efficiency=0.5,
-               memory_gb_per_s=2039.0, memory_efficiency=0.5, launch_ms=0.01, memory_gb=80.0)
+# Measured dense layers run at 14 to 18.3 of the 19.5 TFLOP/s that an A100 has in plain FP32;
+# convolutions, which cuDNN does in TF32 unless told otherwise, at about half of 156. Measured
+# lookups move 0.8 to 1.0 of 2.039 TB/s.
+A100 = Machine(
+    "4 x A100 80 GB, FP32",
+    gpus=4,
+    tflops=19.5,
+    efficiency=0.85,
+    tensor_tflops=156.0,
+    tensor_efficiency=0.5,
+    memory_gb_per_s=2039.0,
+    memory_efficiency=0.5,
+    launch_ms=0.01,
+    memory_gb=80.0,
+)
 # H100 SXM in dense BF16; 40 % is the utilisation that large runs report.
-H100 = Machine("8 x H100 80 GB, BF16", gpus=8, tflops=989.0, efficiency=0.4, tensor_tflops=989.0, tensor_efficiency=0.4,
-               memory_gb_per_s=3350.0, memory_efficiency=0.8, launch_ms=0.01, memory_gb=80.0)
+H100 = Machine(
+    "8 x H100 80 GB, BF16",
+    gpus=8,
+    tflops=989.0,
+    efficiency=0.4,
+    tensor_tflops=989.0,
+    tensor_efficiency=0.4,
+    memory_gb_per_s=3350.0,
+    memory_efficiency=0.8,
+    launch_ms=0.01,
+    memory_gb=80.0,
+)
 
 
 @dataclass(frozen=True)
@@ -69,7 +91,8 @@ class Work:
     state_bytes
         Weights, gradients and optimizer state together; twice the weights for plain SGD.
     kept_bytes
-        Activations kept for the backward pass, a sample; as much again for their gradients is counted.
+        Activations kept for the backward pass, a sample; as much again for their gradients is
+        counted.
     backward
         Work of the backward pass in forward passes: 2, or 3 if the forward pass is repeated first.
     tensor_cores
@@ -88,21 +111,30 @@ class Work:
 def roofline(work: Work, samples: int, machine: Machine, gpus: int) -> Cost:
     """Return the cost of ``samples`` samples on one server: the slower of arithmetic and memory, backward twice forward.
 
-    Williams et al., Roofline, CACM 2009. The backward pass has two products for each of the forward pass;
-    the measured tables have ratios around 1.9.
+    Williams et al., Roofline, CACM 2009. The backward pass has two products for each of the forward
+    pass; the measured tables have ratios around 1.9.
     """
     each = samples / gpus
-    tflops = machine.tensor_tflops * machine.tensor_efficiency if work.tensor_cores else machine.tflops * machine.efficiency
+    tflops = (
+        machine.tensor_tflops * machine.tensor_efficiency
+        if work.tensor_cores
+        else machine.tflops * machine.efficiency
+    )
     arithmetic_ms = work.flop * each / (tflops * 1e9)
-    memory_ms = (work.weight_bytes + work.moved_bytes * each) / (machine.memory_gb_per_s * machine.memory_efficiency * 1e6)
+    memory_ms = (work.weight_bytes + work.moved_bytes * each) / (
+        machine.memory_gb_per_s * machine.memory_efficiency * 1e6
+    )
     forward_ms = round(max(machine.launch_ms, arithmetic_ms, memory_ms), 6)
-    return Cost(forward_ms, work.backward * forward_ms, memory_bytes(work, samples, gpus), "roofline")
+    return Cost(
+        forward_ms, work.backward * forward_ms, memory_bytes(work, samples, gpus), "roofline"
+    )
 
 
 def memory_bytes(work: Work, samples: int, gpus: int) -> float:
     """Return the memory of one GPU: training state, and activations with their gradients.
 
-    With SGD state it equals what the measured tables list for dense layers and lookups, to the byte.
+    With SGD state it equals what the measured tables list for dense layers and lookups, to the
+    byte.
     """
     return work.state_bytes + 2 * work.kept_bytes * samples / gpus
 
@@ -119,8 +151,14 @@ def table(name: str) -> dict[str, dict[int, Cost]]:
     path = TABLES / f"{name}.json"
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in TABLES.glob("*.json")))
-        raise InputError(f"must be one of {known} (got {name[:80]!r})", file="measured tables", field="name")
+        raise InputError(
+            f"must be one of {known} (got {name[:80]!r})", file="measured tables", field="name"
+        )
     record = json.loads(path.read_text(encoding="utf-8"))
-    return {operator: {int(samples): Cost(forward, backward, memory, "measured")
-                       for samples, (forward, backward, memory) in rows.items()}
-            for operator, rows in record["operators"].items()}
+    return {
+        operator: {
+            int(samples): Cost(forward, backward, memory, "measured")
+            for samples, (forward, backward, memory) in rows.items()
+        }
+        for operator, rows in record["operators"].items()
+    }

@@ -14,7 +14,9 @@ from topox_core.strategy.strategy import Placement, Strategy
 def space(proposer: Proposer, start: Strategy, symmetric: bool) -> list[list[Placement]]:
     """Return the configurations of every operator; one of the starts is enough for the first operator if all rotate alike."""
     free = set(proposer.free)
-    rows = [proposer.configurations(p.operator) if p.operator in free else [p] for p in start.placements]
+    rows = [
+        proposer.configurations(p.operator) if p.operator in free else [p] for p in start.placements
+    ]
     if symmetric and len(free) == len(rows):
         rows[0] = [placement for placement in rows[0] if placement.start == 0]
     return rows
@@ -25,8 +27,9 @@ def count(rows: list[list[Placement]]) -> int:
     return prod(len(row) for row in rows)
 
 
-def best_of(rows: list[list[Placement]], start: Strategy, evaluate: FastEvaluator,
-            stop: Callable[[], bool]) -> tuple[Strategy, float, bool]:
+def best_of(
+    rows: list[list[Placement]], start: Strategy, evaluate: FastEvaluator, stop: Callable[[], bool]
+) -> tuple[Strategy, float, bool]:
     """Return the best strategy, its time, and whether all were tried."""
     best, best_ms = start, evaluate(start)
     for number, placements in enumerate(product(*rows)):

@@ -1,7 +1,7 @@
 """One iteration in compiled code: devices and links serve what is ready first, one thing at a time.
 
-No task graph is built: partitions, their exchanges and their all-reduces are walked straight from the
-operators, so that a search can afford thousands of iterations a second.
+No task graph is built: partitions, their exchanges and their all-reduces are walked straight from
+the operators, so that a search can afford thousands of iterations a second.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ def pop(keys: FloatArray, items: IntArray, size: int) -> int:
         if below >= size:
             break
         right = below + 1
-        if right < size and (keys[right] < keys[below] or (keys[right] == keys[below] and items[right] < items[below])):
+        if right < size and (
+            keys[right] < keys[below]
+            or (keys[right] == keys[below] and items[right] < items[below])
+        ):
             below = right
         if key < keys[below] or (key == keys[below] and item < items[below]):
             break
@@ -48,18 +51,36 @@ def pop(keys: FloatArray, items: IntArray, size: int) -> int:
 
 
 @compiled
-def iteration_ms(samples: int, servers: int, parts: IntArray, start: IntArray, forward_ms: FloatArray, backward_ms: FloatArray,
-                 producer: IntArray, consumer: IntArray, sample_bytes: FloatArray, out_ptr: IntArray, out_edge: IntArray,
-                 in_ptr: IntArray, in_edge: IntArray, weight_ptr: IntArray, weight_bytes: FloatArray,
-                 route_ptr: IntArray, route_link: IntArray, byte_ms: FloatArray, latency_ms: float,
-                 ring_ptr: IntArray, ring_stride: IntArray) -> float:
+def iteration_ms(
+    samples: int,
+    servers: int,
+    parts: IntArray,
+    start: IntArray,
+    forward_ms: FloatArray,
+    backward_ms: FloatArray,
+    producer: IntArray,
+    consumer: IntArray,
+    sample_bytes: FloatArray,
+    out_ptr: IntArray,
+    out_edge: IntArray,
+    in_ptr: IntArray,
+    in_edge: IntArray,
+    weight_ptr: IntArray,
+    weight_bytes: FloatArray,
+    route_ptr: IntArray,
+    route_link: IntArray,
+    byte_ms: FloatArray,
+    latency_ms: float,
+    ring_ptr: IntArray,
+    ring_stride: IntArray,
+) -> float:
     """Return when the last task of one iteration ends, in ms.
 
-    Whatever is ready first is served first (then: forward before backward, operators in order, exchanges in
-    the order they arose), as in FlexNet. A transfer walks the links of its route cut-through: it asks for each
-    when its head has come through the one before, waits its turn, and holds it for its bytes.
-    An all-reduce of S bytes over g servers is, on each of its k rings, one transfer of 2(g-1)/g * S/k bytes a
-    server to the one ``stride`` members on.
+    Whatever is ready first is served first (then: forward before backward, operators in order,
+    exchanges in the order they arose), as in FlexNet. A transfer walks the links of its route
+    cut-through: it asks for each when its head has come through the one before, waits its turn, and
+    holds it for its bytes. An all-reduce of S bytes over g servers is, on each of its k rings, one
+    transfer of 2(g-1)/g * S/k bytes a server to the one ``stride`` members on.
 
     Parameters
     ----------
@@ -81,22 +102,29 @@ def iteration_ms(samples: int, servers: int, parts: IntArray, start: IntArray, f
     total = first[count]
     owner = np.empty(total, np.int32)
     for k in range(count):
-        owner[first[k]:first[k + 1]] = k
+        owner[first[k] : first[k + 1]] = k
 
-    # What each partition still waits for; transfers are numbered as they arise, after the 2 * total compute tasks.
+    # What each partition still waits for; transfers are numbered as they arise, after the 2 * total
+    # compute tasks.
     missing = np.zeros(2 * total, np.int32)
     missing[total:] = 1
     most = 0
     for e in range(len(producer)):
         a, b = producer[e], consumer[e]
         for i in range(parts[a]):
-            for j in range(i * parts[b] // parts[a], ((i + 1) * parts[b] + parts[a] - 1) // parts[a]):
+            for j in range(
+                i * parts[b] // parts[a], ((i + 1) * parts[b] + parts[a] - 1) // parts[a]
+            ):
                 missing[first[b] + j] += 1
                 missing[total + first[a] + i] += 1
                 most += 2
     for k in range(count):
         if parts[k] > 1:
-            most += (weight_ptr[k + 1] - weight_ptr[k]) * parts[k] * (ring_ptr[parts[k] + 1] - ring_ptr[parts[k]])
+            most += (
+                (weight_ptr[k + 1] - weight_ptr[k])
+                * parts[k]
+                * (ring_ptr[parts[k] + 1] - ring_ptr[parts[k]])
+            )
     source = np.empty(most, np.int32)
     destination = np.empty(most, np.int32)
     size_bytes = np.empty(most)
@@ -168,7 +196,9 @@ def iteration_ms(samples: int, servers: int, parts: IntArray, start: IntArray, f
                     if missing[node] == 0:
                         waiting = push(keys, items, waiting, ready[node], node)
                     continue
-                shared = min((i + 1) * samples // p, (j + 1) * samples // q) - max(i * samples // p, j * samples // q)
+                shared = min((i + 1) * samples // p, (j + 1) * samples // q) - max(
+                    i * samples // p, j * samples // q
+                )
                 source[transfers], destination[transfers], target[transfers] = server, there, node
                 size_bytes[transfers] = shared * sample_bytes[e]
                 waiting = push(keys, items, waiting, end, 2 * total + transfers)
@@ -192,7 +222,9 @@ def iteration_ms(samples: int, servers: int, parts: IntArray, start: IntArray, f
             for r in range(ring_ptr[members], ring_ptr[members + 1]):
                 for m in range(members):
                     source[transfers] = (start[k] + m * stride) % servers
-                    destination[transfers] = (start[k] + (m + ring_stride[r]) % members * stride) % servers
+                    destination[transfers] = (
+                        start[k] + (m + ring_stride[r]) % members * stride
+                    ) % servers
                     target[transfers] = -1
                     size_bytes[transfers] = weight_bytes[w] * 2 * (members - 1) / members / rings
                     waiting = push(keys, items, waiting, reduce_at[k], 2 * total + transfers)

@@ -35,26 +35,83 @@ class Model:
     shape: Shape | None = None
 
 
-MODELS: dict[str, Model] = {model.name: model for model in (
-    Model("dlrm-16", "DLRM, TOPO-X Table II No. 2: 16 tables of 10^7 x 256, 23 dense layers (measured)", 16,
-          partial(dlrm, configuration=2)),
-    Model("dlrm-128", "DLRM, TOPO-X Table II No. 1: 64 tables of 10^7 x 128, 23 dense layers (measured)", 128,
-          partial(dlrm, configuration=1)),
-    Model("bert-16", "BERT, 6 layers of 768, sequences of 256 (measured)", 16, partial(bert, size=16)),
-    Model("bert-128", "BERT, 12 layers of 1024, sequences of 64 (roofline)", 128, partial(bert, size=128)),
-    Model("candle-16", "CANDLE Uno, five towers of 12 layers of 4096 (measured)", 16, candle),
-    Model("candle-128", "CANDLE Uno, five towers of 16 layers of 16384 (roofline)", 128,
-          partial(candle, width=16_384, feature_layers=16)),
-    Model("vgg16", "VGG16, images of 224 x 224 (roofline, measured where shapes agree)", 16, vgg16),
-    Model("vgg16-measured", "VGG16 with the operator times TopoOpt's simulator used (measured)", 16, vgg16_measured),
-    Model("resnet50", "ResNet50, images of 224 x 224 (roofline)", 128, resnet50),
-    Model("ncf", "Neural collaborative filtering, 128 tables of 10^6 rows (roofline)", 128, ncf),
-    Model("llama3-8b", "Llama 3 8B (roofline)", 16, partial(language_model, name="llama3-8b"), SHAPES["llama3-8b"]),
-    Model("llama3-70b", "Llama 3 70B (roofline)", 64, partial(language_model, name="llama3-70b"), SHAPES["llama3-70b"]),
-    Model("llama3-405b", "Llama 3 405B (roofline)", 512, partial(language_model, name="llama3-405b"), SHAPES["llama3-405b"]),
-    Model("mixtral-8x7b", "Mixture of experts, 8 experts a layer, 2 for a token (roofline)", 32,
-          partial(language_model, name="mixtral-8x7b"), SHAPES["mixtral-8x7b"]),
-)}
+MODELS: dict[str, Model] = {
+    model.name: model
+    for model in (
+        Model(
+            "dlrm-16",
+            "DLRM, TOPO-X Table II No. 2: 16 tables of 10^7 x 256, 23 dense layers (measured)",
+            16,
+            partial(dlrm, configuration=2),
+        ),
+        Model(
+            "dlrm-128",
+            "DLRM, TOPO-X Table II No. 1: 64 tables of 10^7 x 128, 23 dense layers (measured)",
+            128,
+            partial(dlrm, configuration=1),
+        ),
+        Model(
+            "bert-16",
+            "BERT, 6 layers of 768, sequences of 256 (measured)",
+            16,
+            partial(bert, size=16),
+        ),
+        Model(
+            "bert-128",
+            "BERT, 12 layers of 1024, sequences of 64 (roofline)",
+            128,
+            partial(bert, size=128),
+        ),
+        Model("candle-16", "CANDLE Uno, five towers of 12 layers of 4096 (measured)", 16, candle),
+        Model(
+            "candle-128",
+            "CANDLE Uno, five towers of 16 layers of 16384 (roofline)",
+            128,
+            partial(candle, width=16_384, feature_layers=16),
+        ),
+        Model(
+            "vgg16", "VGG16, images of 224 x 224 (roofline, measured where shapes agree)", 16, vgg16
+        ),
+        Model(
+            "vgg16-measured",
+            "VGG16 with the operator times TopoOpt's simulator used (measured)",
+            16,
+            vgg16_measured,
+        ),
+        Model("resnet50", "ResNet50, images of 224 x 224 (roofline)", 128, resnet50),
+        Model(
+            "ncf", "Neural collaborative filtering, 128 tables of 10^6 rows (roofline)", 128, ncf
+        ),
+        Model(
+            "llama3-8b",
+            "Llama 3 8B (roofline)",
+            16,
+            partial(language_model, name="llama3-8b"),
+            SHAPES["llama3-8b"],
+        ),
+        Model(
+            "llama3-70b",
+            "Llama 3 70B (roofline)",
+            64,
+            partial(language_model, name="llama3-70b"),
+            SHAPES["llama3-70b"],
+        ),
+        Model(
+            "llama3-405b",
+            "Llama 3 405B (roofline)",
+            512,
+            partial(language_model, name="llama3-405b"),
+            SHAPES["llama3-405b"],
+        ),
+        Model(
+            "mixtral-8x7b",
+            "Mixture of experts, 8 experts a layer, 2 for a token (roofline)",
+            32,
+            partial(language_model, name="mixtral-8x7b"),
+            SHAPES["mixtral-8x7b"],
+        ),
+    )
+}
 
 
 # Short names for the variants that were measured on 16 servers.
@@ -71,5 +128,7 @@ def named(name: str) -> Model:
     """
     name = ALIASES.get(name, name)
     if name not in MODELS:
-        raise InputError(f"{shown(name)} is an {unknown(name, [*MODELS, *ALIASES], 'model')}", field="model")
+        raise InputError(
+            f"{shown(name)} is an {unknown(name, [*MODELS, *ALIASES], 'model')}", field="model"
+        )
     return MODELS[name]

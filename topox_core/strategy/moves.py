@@ -25,16 +25,18 @@ class SearchSettings:
     proposals
         Strategies to try.
     alpha
-        How steeply a slower strategy is refused: it is accepted with probability exp(-alpha * ms slower).
+        How steeply a slower strategy is refused: it is accepted with probability exp(-alpha * ms
+        slower).
     seed
         Of all random choices.
     memory_gb
         Memory of one GPU in 10^9 bytes; the machine's own if None.
     reset_every
-        The chain goes back to the best strategy after this many proposals without a better one; None is the
-        published min(1000, proposals / 100), at least 1.
+        The chain goes back to the best strategy after this many proposals without a better one;
+        None is the published min(1000, proposals / 100), at least 1.
     exhaustive
-        Try every strategy afterwards if there are at most this many (fast simulator only): the best is then proved.
+        Try every strategy afterwards if there are at most this many (fast simulator only): the best
+        is then proved.
 
     Raises
     ------
@@ -55,10 +57,20 @@ class SearchSettings:
             if value is None and field == "reset_every":
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 10**9:
-                raise InputError(f"must be a whole number from {least} to 10^9 (got {shown(value)})", file="search", field=field)
+                raise InputError(
+                    f"must be a whole number from {least} to 10^9 (got {shown(value)})",
+                    file="search",
+                    field=field,
+                )
         alpha = self.alpha
-        if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not (math.isfinite(alpha) and alpha >= 0):
-            raise InputError(f"must be a number of at least 0 (got {shown(alpha)})", file="search", field="alpha")
+        if (
+            isinstance(alpha, bool)
+            or not isinstance(alpha, int | float)
+            or not (math.isfinite(alpha) and alpha >= 0)
+        ):
+            raise InputError(
+                f"must be a number of at least 0 (got {shown(alpha)})", file="search", field="alpha"
+            )
 
     @property
     def patience(self) -> int:
@@ -81,9 +93,9 @@ class Move:
     before_ms, after_ms
         Iteration times.
     reason
-        ``better``, ``equal``, ``chance`` (slower, taken by the rule), ``reset`` (back to the best), ``descent``
-        (change of one operator), ``blocks`` (neighbours in blocks on shares of the servers), ``proved``
-        (found by trying every strategy) or ``topology``.
+        ``better``, ``equal``, ``chance`` (slower, taken by the rule), ``reset`` (back to the best),
+        ``descent`` (change of one operator), ``blocks`` (neighbours in blocks on shares of the
+        servers), ``proved`` (found by trying every strategy) or ``topology``.
     """
 
     proposal: int
@@ -114,9 +126,17 @@ class Proposer:
         Operators that keep their configuration.
     """
 
-    def __init__(self, graph: OperatorGraph, servers: int, rng: random.Random, fixed: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        graph: OperatorGraph,
+        servers: int,
+        rng: random.Random,
+        fixed: frozenset[str] = frozenset(),
+    ) -> None:
         self.graph, self.servers, self.rng = graph, servers, rng
-        self.choices = {operator.name: graph.choices(operator, servers) for operator in graph.operators}
+        self.choices = {
+            operator.name: graph.choices(operator, servers) for operator in graph.operators
+        }
         self.free = [name for name in self.choices if name not in fixed and self.count(name) > 1]
         self._free = frozenset(self.free)
         self._neighbours: dict[str, list[tuple[str, float]]] = {name: [] for name in self.choices}
@@ -130,14 +150,20 @@ class Proposer:
 
     def configurations(self, operator: str) -> list[Placement]:
         """Return all configurations of an operator."""
-        return [Placement(operator, p, start) for p in self.choices[operator] for start in range(self.servers)]
+        return [
+            Placement(operator, p, start)
+            for p in self.choices[operator]
+            for start in range(self.servers)
+        ]
 
     def draw(self, strategy: Strategy) -> tuple[str, list[Placement]]:
         """Return the operator a proposal begins with, and the configurations it changes (perhaps to what they were)."""
         if self.rng.random() < PROPAGATE:
             return self._passed_on(strategy)
         name = self.rng.choice(self.free)
-        return name, [Placement(name, self.rng.choice(self.choices[name]), self.rng.randrange(self.servers))]
+        return name, [
+            Placement(name, self.rng.choice(self.choices[name]), self.rng.randrange(self.servers))
+        ]
 
     def _passed_on(self, strategy: Strategy) -> tuple[str, list[Placement]]:
         """Copy an operator's configuration to a neighbour, drawn by the bytes between them, and perhaps on from there."""
@@ -147,12 +173,19 @@ class Proposer:
         visited = {first}
         changed: list[Placement] = []
         while True:
-            near = [(name, size) for name, size in self._neighbours[at] if name not in visited and name in self._free
-                    and given.partitions in self.choices[name]]
+            near = [
+                (name, size)
+                for name, size in self._neighbours[at]
+                if name not in visited
+                and name in self._free
+                and given.partitions in self.choices[name]
+            ]
             if not near:
                 return first, changed
             weights = [size for _, size in near]
-            at = self.rng.choices([name for name, _ in near], weights if sum(weights) > 0 else None)[0]
+            at = self.rng.choices(
+                [name for name, _ in near], weights if sum(weights) > 0 else None
+            )[0]
             visited.add(at)
             changed.append(Placement(at, given.partitions, given.start))
             if self.rng.random() >= CONTINUE:

@@ -23,7 +23,8 @@ class Network:
     Attributes
     ----------
     route_ptr, route_link
-        The links from server a to b are ``route_link[route_ptr[a * servers + b]:route_ptr[a * servers + b + 1]]``.
+        The links from server a to b are ``route_link[route_ptr[a * servers + b]:route_ptr[a *
+        servers + b + 1]]``.
     byte_ms
         Of each link, ms a byte.
     ring_ptr, ring_stride
@@ -43,7 +44,9 @@ class Network:
     name: str
 
 
-def non_blocking(servers: int, ports: int = 4, port_gbps: float = 100.0, latency_us: float = 0.0) -> Network:
+def non_blocking(
+    servers: int, ports: int = 4, port_gbps: float = 100.0, latency_us: float = 0.0
+) -> Network:
     """Return the simplified fabric: all ports of a server are one link out and one link in, nothing else is scarce.
 
     Raises
@@ -53,18 +56,36 @@ def non_blocking(servers: int, ports: int = 4, port_gbps: float = 100.0, latency
     """
     speed = _checked(servers, port_gbps, latency_us)
     if isinstance(ports, bool) or not isinstance(ports, int) or ports < 1:
-        raise InputError(f"must be a whole number of at least 1 (got {shown(ports)})", file="network", field="ports")
-    links = np.array([[a, servers + b] for a in range(servers) for b in range(servers)], np.int32).ravel()
+        raise InputError(
+            f"must be a whole number of at least 1 (got {shown(ports)})",
+            file="network",
+            field="ports",
+        )
+    links = np.array(
+        [[a, servers + b] for a in range(servers) for b in range(servers)], np.int32
+    ).ravel()
     ptr = np.arange(0, 2 * servers * servers + 1, 2, dtype=np.int32)
-    ring_ptr = np.maximum(np.arange(servers + 2, dtype=np.int32) - 1, 0).astype(np.int32)  # one ring of stride 1 a group size
-    return Network(servers, ptr, links, np.full(2 * servers, speed / ports), latency_us / 1000, ring_ptr,
-                   np.ones(servers, np.int32), True, f"non-blocking, {ports} x {port_gbps:g} Gbit/s a server")
+    ring_ptr = np.maximum(np.arange(servers + 2, dtype=np.int32) - 1, 0).astype(
+        np.int32
+    )  # one ring of stride 1 a group size
+    return Network(
+        servers,
+        ptr,
+        links,
+        np.full(2 * servers, speed / ports),
+        latency_us / 1000,
+        ring_ptr,
+        np.ones(servers, np.int32),
+        True,
+        f"non-blocking, {ports} x {port_gbps:g} Gbit/s a server",
+    )
 
 
 def laid_out(layout: Layout, port_gbps: float = 100.0, latency_us: float = 0.0) -> Network:
     """Return static circuits: parallel circuits add up, a transfer takes its pair's first route, host by host.
 
-    An all-reduce uses all strides whose circuits join every member to the next one, else stride 1 over routes.
+    An all-reduce uses all strides whose circuits join every member to the next one, else stride 1
+    over routes.
 
     Raises
     ------
@@ -74,7 +95,9 @@ def laid_out(layout: Layout, port_gbps: float = 100.0, latency_us: float = 0.0) 
     servers = layout.servers
     speed = _checked(servers, port_gbps, latency_us)
     source, destination, parallel = layout.links
-    number = {pair: k for k, pair in enumerate(zip(source.tolist(), destination.tolist(), strict=True))}
+    number = {
+        pair: k for k, pair in enumerate(zip(source.tolist(), destination.tolist(), strict=True))
+    }
     ptr, links = [0], []
     for a, hops in enumerate(_trees(layout)):
         for b in range(servers):
@@ -86,17 +109,34 @@ def laid_out(layout: Layout, port_gbps: float = 100.0, latency_us: float = 0.0) 
     for members in range(1, servers + 1):
         strides += _ring_strides(layout, members)
         ring_ptr.append(len(strides))
-    return Network(servers, np.array(ptr, np.int32), np.array(links, np.int32), speed / parallel, latency_us / 1000,
-                   np.array(ring_ptr, np.int32), np.array(strides, np.int32), False, layout.name)
+    return Network(
+        servers,
+        np.array(ptr, np.int32),
+        np.array(links, np.int32),
+        speed / parallel,
+        latency_us / 1000,
+        np.array(ring_ptr, np.int32),
+        np.array(strides, np.int32),
+        False,
+        layout.name,
+    )
 
 
 def _checked(servers: object, port_gbps: float, latency_us: float) -> float:
     """Return ms a byte of one port."""
     check_servers(servers)
     for field, value, least in (("port_gbps", port_gbps, 1e-9), ("latency_us", latency_us, 0.0)):
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < least:
-            raise InputError(f"must be a number {'above' if field == 'port_gbps' else 'of at least'} 0 (got {shown(value)})",
-                             file="network", field=field)
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not math.isfinite(value)
+            or value < least
+        ):
+            raise InputError(
+                f"must be a number {'above' if field == 'port_gbps' else 'of at least'} 0 (got {shown(value)})",
+                file="network",
+                field=field,
+            )
     return 8 / (port_gbps * 1e6)
 
 
@@ -108,10 +148,19 @@ def _trees(layout: Layout) -> list[list[tuple[int, ...]]]:
         path: dict[int, tuple[int, ...]] = {a: (a,)}
         wave = [a]
         while wave:
-            wave = [b for c in wave for b in following[c] if b not in path and path.setdefault(b, (*path[c], b))]
+            wave = [
+                b
+                for c in wave
+                for b in following[c]
+                if b not in path and path.setdefault(b, (*path[c], b))
+            ]
         missing = next((b for b in range(layout.servers) if b not in path), None)
         if missing is not None:
-            raise InputError(f"no circuits lead from server {a} to server {missing}", file="network", field="layout")
+            raise InputError(
+                f"no circuits lead from server {a} to server {missing}",
+                file="network",
+                field="layout",
+            )
         trees.append([path[b] for b in range(layout.servers)])
     return trees
 
@@ -121,6 +170,9 @@ def _ring_strides(layout: Layout, members: int) -> list[int]:
         return [1]
     step = layout.servers // members
     at = np.arange(layout.servers)
-    direct = [k for k in range(1, members)
-              if gcd(k, members) == 1 and layout.circuits[at, (at + k * step) % layout.servers].all()]
+    direct = [
+        k
+        for k in range(1, members)
+        if gcd(k, members) == 1 and layout.circuits[at, (at + k * step) % layout.servers].all()
+    ]
     return direct or [1]

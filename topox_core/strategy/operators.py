@@ -24,7 +24,8 @@ class Cost:
     forward_ms, backward_ms
         Running times.
     memory_bytes
-        Weights with their training state, and activations with their gradients, on each GPU that works on it.
+        Weights with their training state, and activations with their gradients, on each GPU that
+        works on it.
     source
         ``measured`` or ``roofline``.
     """
@@ -56,8 +57,8 @@ class Operator:
     Attributes
     ----------
     costs
-        For each number of partitions it may be split into (by samples, one server each) the cost of one
-        partition. An operator that cannot be split, such as an embedding table, has 1 only.
+        For each number of partitions it may be split into (by samples, one server each) the cost of
+        one partition. An operator that cannot be split, such as an embedding table, has 1 only.
     weights
         Trained tensors, whole on every server that has a partition.
     gpus
@@ -94,14 +95,16 @@ class OperatorGraph:
     samples
         Of one iteration, over all servers.
     memory_gb, gpus_per_server
-        Of the machine that the costs belong to: memory of a GPU in 10^9 bytes, and GPUs of a server.
+        Of the machine that the costs belong to: memory of a GPU in 10^9 bytes, and GPUs of a
+        server.
     source
         Where the structure and the numbers come from.
 
     Raises
     ------
     InputError
-        If an operator has no cost or a bad one, a name is used twice, an edge names no operator, or edges go round.
+        If an operator has no cost or a bad one, a name is used twice, an edge names no operator, or
+        edges go round.
     """
 
     name: str
@@ -115,11 +118,15 @@ class OperatorGraph:
 
     def __post_init__(self) -> None:
         if isinstance(self.samples, bool) or not isinstance(self.samples, int) or self.samples < 1:
-            raise self._wrong(f"must be a whole number of at least 1 (got {shown(self.samples)})", field="samples")
+            raise self._wrong(
+                f"must be a whole number of at least 1 (got {shown(self.samples)})", field="samples"
+            )
         if not self.operators:
             raise self._wrong("must hold at least one operator", field="operators")
         if not _is_amount(self.memory_gb) or self.memory_gb <= 0:
-            raise self._wrong(f"must be a number above 0 (got {shown(self.memory_gb)})", field="memory_gb")
+            raise self._wrong(
+                f"must be a number above 0 (got {shown(self.memory_gb)})", field="memory_gb"
+            )
         for operator in self.operators:
             self._check_operator(operator)
         if len(self.position) < len(self.operators):
@@ -128,41 +135,75 @@ class OperatorGraph:
         self._check_edges()
 
     def _wrong(self, problem: str, operator: str = "", field: str = "") -> InputError:
-        return InputError(problem, file=f"model {printable(self.name)}", field=field,
-                          item=f"operator {printable(operator)}" if operator else "")
+        return InputError(
+            problem,
+            file=f"model {printable(self.name)}",
+            field=field,
+            item=f"operator {printable(operator)}" if operator else "",
+        )
 
     def _check_operator(self, operator: Operator) -> None:
         name = operator.name
         if not name or len(name) > MAX_NAME or not name.isprintable() or " " in name:
-            raise self._wrong(f"must be 1 to {MAX_NAME} printable characters without spaces (got {shown(name)})", field="name")
+            raise self._wrong(
+                f"must be 1 to {MAX_NAME} printable characters without spaces (got {shown(name)})",
+                field="name",
+            )
         if not operator.costs:
-            raise self._wrong("has no cost: give forward and backward ms for at least one number of partitions", name, "costs")
+            raise self._wrong(
+                "has no cost: give forward and backward ms for at least one number of partitions",
+                name,
+                "costs",
+            )
         for partitions, cost in operator.costs.items():
             if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
-                raise self._wrong(f"partitions must be whole numbers of at least 1 (got {shown(partitions)})", name, "costs")
+                raise self._wrong(
+                    f"partitions must be whole numbers of at least 1 (got {shown(partitions)})",
+                    name,
+                    "costs",
+                )
             for field in ("forward_ms", "backward_ms", "memory_bytes"):
                 value = getattr(cost, field)
                 if not _is_amount(value):
-                    raise self._wrong(f"must be a number of at least 0 for {partitions} partitions (got {shown(value)})", name,
-                                      field)
+                    raise self._wrong(
+                        f"must be a number of at least 0 for {partitions} partitions (got {shown(value)})",
+                        name,
+                        field,
+                    )
             if cost.source not in SOURCES:
-                raise self._wrong(f"must be one of {', '.join(SOURCES)} (got {shown(cost.source)})", name, "source")
+                raise self._wrong(
+                    f"must be one of {', '.join(SOURCES)} (got {shown(cost.source)})",
+                    name,
+                    "source",
+                )
         for weight in operator.weights:
             if weight.elements < 0 or weight.element_bytes < 1:
-                raise self._wrong(f"weight {printable(weight.name)} must have at least 0 elements of at least 1 byte", name,
-                                  "weights")
+                raise self._wrong(
+                    f"weight {printable(weight.name)} must have at least 0 elements of at least 1 byte",
+                    name,
+                    "weights",
+                )
 
     def _check_edges(self) -> None:
         waits: dict[str, set[str]] = {operator.name: set() for operator in self.operators}
         for edge in self.edges:
             for end in (edge.producer, edge.consumer):
                 if end not in waits:
-                    raise self._wrong(f"an edge names {shown(end)}, which is not an operator", field="edges")
+                    raise self._wrong(
+                        f"an edge names {shown(end)}, which is not an operator", field="edges"
+                    )
             if not _is_amount(edge.bytes_per_sample):
-                raise self._wrong(f"must be a number of at least 0 (got {shown(edge.bytes_per_sample)})", edge.producer,
-                                  "bytes_per_sample")
+                raise self._wrong(
+                    f"must be a number of at least 0 (got {shown(edge.bytes_per_sample)})",
+                    edge.producer,
+                    "bytes_per_sample",
+                )
             if edge.producer in waits[edge.consumer]:
-                raise self._wrong(f"has two edges from {printable(edge.producer)}: add their bytes up", edge.consumer, "edges")
+                raise self._wrong(
+                    f"has two edges from {printable(edge.producer)}: add their bytes up",
+                    edge.consumer,
+                    "edges",
+                )
             waits[edge.consumer].add(edge.producer)
         try:
             TopologicalSorter(waits).prepare()
@@ -186,8 +227,15 @@ class OperatorGraph:
 
     def choices(self, operator: Operator, servers: int) -> tuple[int, ...]:
         """Return the numbers of partitions that suit ``servers`` (stride N/p, equal shares), ascending."""
-        return tuple(sorted(p for p in operator.costs if servers % p == 0 and self.samples % p == 0))
+        return tuple(
+            sorted(p for p in operator.costs if servers % p == 0 and self.samples % p == 0)
+        )
 
 
 def _is_amount(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+        and value >= 0
+    )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from topox_core.strategy.plans import Plan
 from topox_core.strategy.transformers import Shape
 
-# Mixed-precision Adam (Rajbhandari et al., ZeRO, SC 2020, section 3.1): BF16 weight, gradient accumulated in FP32, and the
-# optimizer's FP32 weight and two moments.
+# Mixed-precision Adam (Rajbhandari et al., ZeRO, SC 2020, section 3.1): BF16 weight, gradient
+# accumulated in FP32, and the optimizer's FP32 weight and two moments.
 WEIGHT_BYTES, GRADIENT_BYTES, OPTIMIZER_BYTES = 2, 4, 12
 # Logits in BF16 and their softmax in FP32.
 LOGIT_BYTES = 6
@@ -28,14 +28,19 @@ class Memory:
     @property
     def total_bytes(self) -> float:
         """All of them."""
-        return self.weights_bytes + self.gradients_bytes + self.optimizer_bytes + self.activations_bytes
+        return (
+            self.weights_bytes
+            + self.gradients_bytes
+            + self.optimizer_bytes
+            + self.activations_bytes
+        )
 
 
 def memory(shape: Shape, plan: Plan) -> Memory:
     """Return the memory of a GPU of the fullest stage.
 
-    The optimizer's state is split over the GPUs that hold the same weights (ZeRO stage 1); buffers of the
-    framework and fragmentation are left out.
+    The optimizer's state is split over the GPUs that hold the same weights (ZeRO stage 1); buffers
+    of the framework and fragmentation are left out.
     """
     stages = (stage_memory(shape, plan, stage) for stage in range(plan.pipeline))
     return max(stages, key=lambda one: one.total_bytes)
@@ -51,20 +56,24 @@ def stage_memory(shape: Shape, plan: Plan, stage: int) -> Memory:
     under_way = min(plan.pipeline - stage, plan.microbatches)
     layer = layer_activation_bytes(shape, plan)
     if plan.recompute:
-        activations = under_way * layers * 2.0 * tokens(shape, plan) * shape.base.hidden / plan.tensor + layer
+        activations = (
+            under_way * layers * 2.0 * tokens(shape, plan) * shape.base.hidden / plan.tensor + layer
+        )
     else:
         activations = under_way * layers * layer
     if stage == plan.pipeline - 1:
         activations += LOGIT_BYTES * tokens(shape, plan) * shape.base.vocabulary / plan.tensor
     count = shared + experts
-    return Memory(stage, count, WEIGHT_BYTES * count, GRADIENT_BYTES * count, optimizer, activations)
+    return Memory(
+        stage, count, WEIGHT_BYTES * count, GRADIENT_BYTES * count, optimizer, activations
+    )
 
 
 def stage_parameters(shape: Shape, plan: Plan, stage: int) -> tuple[float, float]:
     """Return the parameters of a GPU of one stage: (all but experts, experts).
 
-    Tensor parallelism splits every matrix (Shoeybi et al., Megatron-LM, 2019); norms, which it copies, are
-    counted as split. Expert parallelism splits a layer's experts.
+    Tensor parallelism splits every matrix (Shoeybi et al., Megatron-LM, 2019); norms, which it
+    copies, are counted as split. Expert parallelism splits a layer's experts.
     """
     base, layers = shape.base, shape.base.stage_layers(stage, plan.pipeline)
     shared, experts = layers * shape.shared_parameters, 0
@@ -85,12 +94,12 @@ def tokens(shape: Shape, plan: Plan) -> float:
 def layer_activation_bytes(shape: Shape, plan: Plan) -> float:
     """Return what a layer keeps of one microbatch for the backward pass, on one GPU.
 
-    Korthikanti et al., Reducing Activation Recomputation (MLSys 2023), eq. 4 without the attention scores
-    (FlashAttention recomputes them) and without the two dropout masks: 2-byte inputs of both norms (4h), of
-    queries, keys and values (2h), queries (2h), keys and values (4 kv), the input of the output projection
-    (2h), the input of the feed-forward block (2h a visit) and its inner tensors: two of the block's width
-    with GELU, three if gated. Sequence parallelism splits all of it over the tensor-parallel ranks. With
-    kv = h and a GELU block of 4h it is 32 s b h.
+    Korthikanti et al., Reducing Activation Recomputation (MLSys 2023), eq. 4 without the attention
+    scores (FlashAttention recomputes them) and without the two dropout masks: 2-byte inputs of both
+    norms (4h), of queries, keys and values (2h), queries (2h), keys and values (4 kv), the input of
+    the output projection (2h), the input of the feed-forward block (2h a visit) and its inner
+    tensors: two of the block's width with GELU, three if gated. Sequence parallelism splits all of
+    it over the tensor-parallel ranks. With kv = h and a GELU block of 4h it is 32 s b h.
     """
     base = shape.base
     attention = 10.0 * base.hidden + 4.0 * base.key_value

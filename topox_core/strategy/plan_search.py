@@ -53,8 +53,9 @@ class Plans:
 def plans(shape: Shape, cluster: GpuCluster, batch: int) -> Iterator[Plan]:
     """Yield every plan for all GPUs of a cluster and ``batch`` sequences an iteration.
 
-    Tensor parallelism stays inside a server and divides the heads of keys; a sequence is cut into twice as
-    many pieces as there are context-parallel ranks (each takes an early and a late one, for balance).
+    Tensor parallelism stays inside a server and divides the heads of keys; a sequence is cut into
+    twice as many pieces as there are context-parallel ranks (each takes an early and a late one,
+    for balance).
     """
     for tensor in divisors(cluster.gpus_per_server):
         if shape.heads % tensor or shape.key_heads % tensor or shape.base.feed_forward % tensor:
@@ -65,21 +66,33 @@ def plans(shape: Shape, cluster: GpuCluster, batch: int) -> Iterator[Plan]:
             for pipeline in divisors(cluster.gpus // (tensor * context)):
                 data = cluster.gpus // (tensor * context * pipeline)
                 if pipeline <= shape.base.layers and not batch % data:
-                    yield from _with_microbatches(shape, tensor, context, pipeline, data, batch // data)
+                    yield from _with_microbatches(
+                        shape, tensor, context, pipeline, data, batch // data
+                    )
 
 
-def _with_microbatches(shape: Shape, tensor: int, context: int, pipeline: int, data: int, sequences: int) -> Iterator[Plan]:
+def _with_microbatches(
+    shape: Shape, tensor: int, context: int, pipeline: int, data: int, sequences: int
+) -> Iterator[Plan]:
     for expert in divisors(shape.experts):
         if data % expert:
             continue
         for size in MICROBATCH_SIZES:
             if sequences % size == 0:
                 for recompute in (False, True):
-                    yield Plan(tensor, pipeline, data, context, expert, sequences // size, size, recompute)
+                    yield Plan(
+                        tensor, pipeline, data, context, expert, sequences // size, size, recompute
+                    )
 
 
-def best_plans(shape: Shape, cluster: GpuCluster, batch: int | None = None, *, stop: Callable[[], bool] = lambda: False,
-               on_progress: Callable[[int], None] = lambda _considered: None) -> Plans:
+def best_plans(
+    shape: Shape,
+    cluster: GpuCluster,
+    batch: int | None = None,
+    *,
+    stop: Callable[[], bool] = lambda: False,
+    on_progress: Callable[[int], None] = lambda _considered: None,
+) -> Plans:
     """Return the plans that fit, ranked.
 
     Parameters
@@ -98,7 +111,11 @@ def best_plans(shape: Shape, cluster: GpuCluster, batch: int | None = None, *, s
     """
     batch = shape.batch if batch is None else batch
     if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
-        raise InputError(f"must be a whole number of at least 1 (got {shown(batch)})", file=f"model {shape.name}", field="batch")
+        raise InputError(
+            f"must be a whole number of at least 1 (got {shown(batch)})",
+            file=f"model {shape.name}",
+            field="batch",
+        )
     limit, considered, least, complete = cluster.memory_gb * 1e9, 0, float("inf"), True
     fitting: list[tuple[Plan, Memory]] = []
     for plan in plans(shape, cluster, batch):
@@ -113,13 +130,23 @@ def best_plans(shape: Shape, cluster: GpuCluster, batch: int | None = None, *, s
         if needed.total_bytes <= limit:
             fitting.append((plan, needed))
     if complete and not considered:
-        raise InputError(f"no plan suits {cluster.gpus:,} GPUs and {batch:,} sequences: their number must be a multiple of the "
-                         "data-parallel replicas", file=f"model {shape.name}", field="servers")
+        raise InputError(
+            f"no plan suits {cluster.gpus:,} GPUs and {batch:,} sequences: their number must be a multiple of the "
+            "data-parallel replicas",
+            file=f"model {shape.name}",
+            field="servers",
+        )
     if complete and not fitting:
-        raise InputError(f"none of {considered:,} plans fits: the smallest needs {least / 1e9:,.1f} GB on a GPU, which has "
-                         f"{cluster.memory_gb:g} GB", file=f"model {shape.name}", field="memory_gb")
-    ranked = sorted((RankedPlan(plan, plan_time(shape, plan, cluster), needed) for plan, needed in fitting),
-                    key=lambda one: (one.time.total_ms, one.memory.total_bytes))
+        raise InputError(
+            f"none of {considered:,} plans fits: the smallest needs {least / 1e9:,.1f} GB on a GPU, which has "
+            f"{cluster.memory_gb:g} GB",
+            file=f"model {shape.name}",
+            field="memory_gb",
+        )
+    ranked = sorted(
+        (RankedPlan(plan, plan_time(shape, plan, cluster), needed) for plan, needed in fitting),
+        key=lambda one: (one.time.total_ms, one.memory.total_bytes),
+    )
     return Plans(tuple(ranked), considered, considered - len(fitting), complete)
 
 
@@ -134,6 +161,10 @@ def timed(shape: Shape, plan: Plan, cluster: GpuCluster, file: str = "plan") -> 
     check_plan(plan, shape, cluster, file)
     needed = memory(shape, plan)
     if needed.total_bytes > cluster.memory_gb * 1e9:
-        raise InputError(f"stage {needed.stage} needs {needed.total_bytes / 1e9:,.1f} GB on a GPU, which has "
-                         f"{cluster.memory_gb:g} GB", file=file, field="memory_gb")
+        raise InputError(
+            f"stage {needed.stage} needs {needed.total_bytes / 1e9:,.1f} GB on a GPU, which has "
+            f"{cluster.memory_gb:g} GB",
+            file=file,
+            field="memory_gb",
+        )
     return RankedPlan(plan, plan_time(shape, plan, cluster), needed)

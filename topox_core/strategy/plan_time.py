@@ -15,8 +15,8 @@ class PlanTime:
     """Where an iteration's time goes, in ms; the parts add up to ``total_ms``.
 
     ``compute``, ``tensor``, ``context``, ``expert`` and ``sends`` are those of the slowest stage's
-    microbatches; ``bubble`` is what the pipeline waits to fill and drain; ``gradients`` is what the last
-    backward pass does not hide.
+    microbatches; ``bubble`` is what the pipeline waits to fill and drain; ``gradients`` is what the
+    last backward pass does not hide.
     """
 
     compute_ms: float
@@ -32,8 +32,16 @@ class PlanTime:
     @property
     def total_ms(self) -> float:
         """The iteration."""
-        return (self.compute_ms + self.tensor_ms + self.context_ms + self.expert_ms + self.sends_ms + self.bubble_ms
-                + self.gradients_ms + self.update_ms)
+        return (
+            self.compute_ms
+            + self.tensor_ms
+            + self.context_ms
+            + self.expert_ms
+            + self.sends_ms
+            + self.bubble_ms
+            + self.gradients_ms
+            + self.update_ms
+        )
 
 
 @dataclass(frozen=True)
@@ -55,9 +63,9 @@ class _Slot:
 def plan_time(shape: Shape, plan: Plan, cluster: GpuCluster) -> PlanTime:
     """Return the analytic iteration time.
 
-    With P stages and m microbatches an iteration is m + P - 1 slots of the slowest stage (Narayanan et al.,
-    SC 2021, section 2.2), then what is left of the gradients' reduce-scatter and the weights' all-gather
-    after hiding behind one microbatch's backward pass, then the update.
+    With P stages and m microbatches an iteration is m + P - 1 slots of the slowest stage (Narayanan
+    et al., SC 2021, section 2.2), then what is left of the gradients' reduce-scatter and the
+    weights' all-gather after hiding behind one microbatch's backward pass, then the update.
     """
     stages = {0, plan.pipeline - 1, plan.pipeline // 2}
     slots = [_slot(shape, plan, cluster, stage) for stage in sorted(stages)]
@@ -65,14 +73,41 @@ def plan_time(shape: Shape, plan: Plan, cluster: GpuCluster) -> PlanTime:
     m = plan.microbatches
     gradients = max(_gradients_ms(shape, plan, cluster, stage) for stage in stages)
     update = max(update_ms(shape, plan, cluster, stage) for stage in stages)
-    time = PlanTime(m * slot.compute, m * slot.tensor, m * slot.context, m * slot.expert, m * slot.sends,
-                    (plan.pipeline - 1) * slot.total, max(0.0, gradients - slot.backward), update, 0.0)
-    useful = 3 * plan.batch * (shape.base.layers * (shape.attention_flop(shape.sequence, shape.sequence)
-                                                    + shape.feed_forward_flop(shape.sequence))
-                               + shape.base.head_forward_flop(shape.sequence))
+    time = PlanTime(
+        m * slot.compute,
+        m * slot.tensor,
+        m * slot.context,
+        m * slot.expert,
+        m * slot.sends,
+        (plan.pipeline - 1) * slot.total,
+        max(0.0, gradients - slot.backward),
+        update,
+        0.0,
+    )
+    useful = (
+        3
+        * plan.batch
+        * (
+            shape.base.layers
+            * (
+                shape.attention_flop(shape.sequence, shape.sequence)
+                + shape.feed_forward_flop(shape.sequence)
+            )
+            + shape.base.head_forward_flop(shape.sequence)
+        )
+    )
     share = useful / (cluster.gpus * cluster.tflops * 1e9 * time.total_ms)
-    return PlanTime(time.compute_ms, time.tensor_ms, time.context_ms, time.expert_ms, time.sends_ms, time.bubble_ms,
-                    time.gradients_ms, time.update_ms, share)
+    return PlanTime(
+        time.compute_ms,
+        time.tensor_ms,
+        time.context_ms,
+        time.expert_ms,
+        time.sends_ms,
+        time.bubble_ms,
+        time.gradients_ms,
+        time.update_ms,
+        share,
+    )
 
 
 def _slot(shape: Shape, plan: Plan, cluster: GpuCluster, stage: int) -> _Slot:
@@ -80,12 +115,23 @@ def _slot(shape: Shape, plan: Plan, cluster: GpuCluster, stage: int) -> _Slot:
     layers = base.stage_layers(stage, plan.pipeline)
     passes = 3 + plan.recompute  # forward, backward twice, and perhaps forward again
     per_ms = cluster.tflops * cluster.efficiency * 1e9 * plan.tensor
-    forward = layers * (shape.attention_flop(n, shape.sequence) + shape.feed_forward_flop(n)) / per_ms
+    forward = (
+        layers * (shape.attention_flop(n, shape.sequence) + shape.feed_forward_flop(n)) / per_ms
+    )
     if stage == plan.pipeline - 1:
         forward += base.head_forward_flop(round(n)) / per_ms
-    # A layer has two all-reduces forward and two backward (Megatron-LM); two more if it is run again.
+    # A layer has two all-reduces forward and two backward (Megatron-LM); two more if it is run
+    # again.
     row = HALF * n * base.hidden
-    tensor = layers * (4 + 2 * plan.recompute) * 2 * (plan.tensor - 1) / plan.tensor * row / cluster.bytes_per_ms(plan.tensor)
+    tensor = (
+        layers
+        * (4 + 2 * plan.recompute)
+        * 2
+        * (plan.tensor - 1)
+        / plan.tensor
+        * row
+        / cluster.bytes_per_ms(plan.tensor)
+    )
     # Two all-to-alls a pass of every token's copies (GShard).
     copies = shape.top_k * row / plan.tensor * (plan.expert - 1) / plan.expert
     spread = cluster.bytes_per_ms(plan.tensor * plan.context * plan.expert)
@@ -98,14 +144,17 @@ def _slot(shape: Shape, plan: Plan, cluster: GpuCluster, stage: int) -> _Slot:
 def pass_ms(shape: Shape, plan: Plan, cluster: GpuCluster, stage: int) -> tuple[float, float]:
     """Return one microbatch's forward and backward time on a stage, in ms: compute, and tensor parallelism in the server."""
     slot = _slot(shape, plan, cluster, stage)
-    forward = (slot.compute + slot.tensor - slot.backward) - slot.tensor * (1 - 2 / (4 + 2 * plan.recompute))
+    forward = (slot.compute + slot.tensor - slot.backward) - slot.tensor * (
+        1 - 2 / (4 + 2 * plan.recompute)
+    )
     return forward, slot.compute + slot.tensor - forward
 
 
 def _context_ms(shape: Shape, plan: Plan, cluster: GpuCluster, n: float, per_ms: float) -> float:
     """Return what ring attention (Liu et al., 2023) does not hide of a layer: keys and values go once round.
 
-    Forward once, backward once more with their gradients; each pass hides behind its own attention scores.
+    Forward once, backward once more with their gradients; each pass hides behind its own attention
+    scores.
     """
     if plan.context == 1:
         return 0.0
@@ -120,7 +169,10 @@ def _gradients_ms(shape: Shape, plan: Plan, cluster: GpuCluster, stage: int) -> 
     shared, experts = stage_parameters(shape, plan, stage)
     speed = cluster.bytes_per_ms(plan.tensor * plan.context * plan.data)
     total = 0.0
-    for count, group in ((shared, plan.data * plan.context), (experts, plan.data * plan.context // plan.expert)):
+    for count, group in (
+        (shared, plan.data * plan.context),
+        (experts, plan.data * plan.context // plan.expert),
+    ):
         total += (group - 1) / group * count * (GRADIENT_BYTES + WEIGHT_BYTES) / speed
     return total
 
@@ -129,4 +181,6 @@ def update_ms(shape: Shape, plan: Plan, cluster: GpuCluster, stage: int) -> floa
     """Return the optimizer's step on one GPU's share of a stage's state, bound by its memory, in ms."""
     shared, experts = stage_parameters(shape, plan, stage)
     replicas = plan.data * plan.context
-    return (shared + experts * plan.expert) / replicas * UPDATE_BYTES / (cluster.memory_gb_per_s * 1e6)
+    return (
+        (shared + experts * plan.expert) / replicas * UPDATE_BYTES / (cluster.memory_gb_per_s * 1e6)
+    )

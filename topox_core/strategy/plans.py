@@ -20,7 +20,8 @@ class Plan:
     tensor, pipeline, data, context
         Their product is the number of GPUs; tensor is innermost, then context, data, pipeline.
     expert
-        GPUs that share the experts of a layer; taken out of the data-parallel ones, so it divides ``data``.
+        GPUs that share the experts of a layer; taken out of the data-parallel ones, so it divides
+        ``data``.
     microbatches, microbatch_size
         Of one replica: how many, and sequences in each.
     recompute
@@ -49,8 +50,11 @@ class Plan:
     @property
     def words(self) -> str:
         """The plan in one line."""
-        return (f"TP {self.tensor}, PP {self.pipeline}, DP {self.data}, CP {self.context}, EP {self.expert}, "
-                f"{self.microbatches} microbatches of {self.microbatch_size}" + (", recomputing" if self.recompute else ""))
+        return (
+            f"TP {self.tensor}, PP {self.pipeline}, DP {self.data}, CP {self.context}, EP {self.expert}, "
+            f"{self.microbatches} microbatches of {self.microbatch_size}"
+            + (", recomputing" if self.recompute else "")
+        )
 
     def as_record(self) -> dict[str, Any]:
         """Return the plan as the file writes it."""
@@ -64,7 +68,8 @@ class GpuCluster:
     Attributes
     ----------
     tflops, efficiency
-        Peak of one GPU in TFLOP/s, and the share of it that a layer's products reach (before any waiting).
+        Peak of one GPU in TFLOP/s, and the share of it that a layer's products reach (before any
+        waiting).
     memory_gb, memory_gb_per_s
         Memory of one GPU in 10^9 bytes, and its bandwidth.
     inside_gb_per_s, network_gbps
@@ -89,14 +94,36 @@ class GpuCluster:
         for field in ("servers", "gpus_per_server"):
             value = getattr(self, field)
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 100_000:
-                raise InputError(f"must be a whole number from 1 to 100,000 (got {shown(value)})", file="cluster of GPUs",
-                                 field=field)
-        for field in ("tflops", "efficiency", "memory_gb", "memory_gb_per_s", "inside_gb_per_s", "network_gbps"):
+                raise InputError(
+                    f"must be a whole number from 1 to 100,000 (got {shown(value)})",
+                    file="cluster of GPUs",
+                    field=field,
+                )
+        for field in (
+            "tflops",
+            "efficiency",
+            "memory_gb",
+            "memory_gb_per_s",
+            "inside_gb_per_s",
+            "network_gbps",
+        ):
             value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not (math.isfinite(value) and value > 0):
-                raise InputError(f"must be a number above 0 (got {shown(value)})", file="cluster of GPUs", field=field)
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int | float)
+                or not (math.isfinite(value) and value > 0)
+            ):
+                raise InputError(
+                    f"must be a number above 0 (got {shown(value)})",
+                    file="cluster of GPUs",
+                    field=field,
+                )
         if self.efficiency > 1:
-            raise InputError(f"must be at most 1 (got {shown(self.efficiency)})", file="cluster of GPUs", field="efficiency")
+            raise InputError(
+                f"must be at most 1 (got {shown(self.efficiency)})",
+                file="cluster of GPUs",
+                field="efficiency",
+            )
 
     @property
     def gpus(self) -> int:
@@ -105,7 +132,11 @@ class GpuCluster:
 
     def bytes_per_ms(self, span: int) -> float:
         """Return what a GPU sends in a group whose members lie within ``span`` neighbouring GPUs."""
-        return self.inside_gb_per_s * 1e6 if span <= self.gpus_per_server else self.network_gbps * 1e6 / 8
+        return (
+            self.inside_gb_per_s * 1e6
+            if span <= self.gpus_per_server
+            else self.network_gbps * 1e6 / 8
+        )
 
 
 def check_plan(plan: Plan, shape: Shape, cluster: GpuCluster, file: str = "plan") -> None:
@@ -117,17 +148,35 @@ def check_plan(plan: Plan, shape: Shape, cluster: GpuCluster, file: str = "plan"
         If a number is out of range or does not divide what it must.
     """
     for field, value in plan.as_record().items():
-        if field != "recompute" and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise InputError(f"must be a whole number of at least 1 (got {shown(value)})", file=file, field=field)
+        if field != "recompute" and (
+            isinstance(value, bool) or not isinstance(value, int) or value < 1
+        ):
+            raise InputError(
+                f"must be a whole number of at least 1 (got {shown(value)})", file=file, field=field
+            )
     if plan.gpus != cluster.gpus:
-        raise InputError(f"tensor x pipeline x data x context is {plan.gpus:,} and there are {cluster.gpus:,} GPUs", file=file)
+        raise InputError(
+            f"tensor x pipeline x data x context is {plan.gpus:,} and there are {cluster.gpus:,} GPUs",
+            file=file,
+        )
     for field, whole, what in (
-            ("tensor", shape.heads, "attention heads"), ("tensor", shape.key_heads, "heads of keys"),
-            ("tensor", shape.base.feed_forward, "feed-forward columns"), ("tensor", cluster.gpus_per_server, "GPUs of a server"),
-            ("context", shape.sequence, "tokens of a sequence"), ("expert", shape.experts, "experts"),
-            ("expert", plan.data, "data")):
+        ("tensor", shape.heads, "attention heads"),
+        ("tensor", shape.key_heads, "heads of keys"),
+        ("tensor", shape.base.feed_forward, "feed-forward columns"),
+        ("tensor", cluster.gpus_per_server, "GPUs of a server"),
+        ("context", shape.sequence, "tokens of a sequence"),
+        ("expert", shape.experts, "experts"),
+        ("expert", plan.data, "data"),
+    ):
         if whole % getattr(plan, field):
-            raise InputError(f"must divide the number of {what}, {whole} (got {getattr(plan, field)})", file=file, field=field)
+            raise InputError(
+                f"must divide the number of {what}, {whole} (got {getattr(plan, field)})",
+                file=file,
+                field=field,
+            )
     if plan.pipeline > shape.base.layers:
-        raise InputError(f"must be at most the number of layers, {shape.base.layers} (got {plan.pipeline})", file=file,
-                         field="pipeline")
+        raise InputError(
+            f"must be at most the number of layers, {shape.base.layers} (got {plan.pipeline})",
+            file=file,
+            field="pipeline",
+        )

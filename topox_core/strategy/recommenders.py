@@ -13,17 +13,30 @@ BAG = 100
 def dlrm(servers: int, configuration: int, element_bytes: int = 8) -> OperatorGraph:
     """Return DLRM as row ``configuration`` of TOPO-X Table II has it: 1 is 128 servers, 2 is 16.
 
-    There are 64 or 16 tables whatever the number of servers. ``element_bytes`` is what an element of a
-    looked-up vector counts on the network: 8 as FlexNet released it (the type of the indices), 4 for FP32.
+    There are 64 or 16 tables whatever the number of servers. ``element_bytes`` is what an element
+    of a looked-up vector counts on the network: 8 as FlexNet released it (the type of the indices),
+    4 for FP32.
     """
-    tables, dimension, bottom, top, share = {1: (64, 128, 2048, 4096, 512), 2: (16, 256, 1024, 2048, 1024)}[configuration]
-    plan = Blueprint({1: "dlrm-128", 2: "dlrm-16"}[configuration], f"DLRM (TOPO-X Table II, No. {configuration})",
-                     "sizes: TOPO-X Table II, layer counts: TopoOpt's scripts; A100 times published with TopoOpt (NSDI 2023)",
-                     servers, share, A100, {1: "dlrm128", 2: "dlrm16"}[configuration])
+    tables, dimension, bottom, top, share = {
+        1: (64, 128, 2048, 4096, 512),
+        2: (16, 256, 1024, 2048, 1024),
+    }[configuration]
+    plan = Blueprint(
+        {1: "dlrm-128", 2: "dlrm-16"}[configuration],
+        f"DLRM (TOPO-X Table II, No. {configuration})",
+        "sizes: TOPO-X Table II, layer counts: TopoOpt's scripts; A100 times published with TopoOpt (NSDI 2023)",
+        servers,
+        share,
+        A100,
+        {1: "dlrm128", 2: "dlrm16"}[configuration],
+    )
     below: tuple[str, ...] = ()
     for i in range(7):
         below = (plan.dense(f"bottom{i}", bottom, bottom, below),)
-    lookups = tuple(plan.embedding(f"table{i}", 10_000_000, dimension, BAG, element_bytes) for i in range(tables))
+    lookups = tuple(
+        plan.embedding(f"table{i}", 10_000_000, dimension, BAG, element_bytes)
+        for i in range(tables)
+    )
     width = bottom + tables * dimension
     below = (plan.moving("concat", "concat", width, width, below + lookups, "Concat_1"),)
     for i, (inputs, outputs) in enumerate([(width, top), *[(top, top)] * 14, (top, 1)]):
@@ -34,19 +47,37 @@ def dlrm(servers: int, configuration: int, element_bytes: int = 8) -> OperatorGr
 def ncf(servers: int) -> OperatorGraph:
     """Return neural collaborative filtering (WWW 2017) at the size of TopoOpt's 128-server runs.
 
-    32 user and 32 item tables of a million rows, each once with 64 elements (matrix factorisation) and
-    once with 128 (multilayer perceptron); 8 dense layers of 4096; users and items are multiplied
-    element by element in the first branch, and both branches meet before the last layer.
+    32 user and 32 item tables of a million rows, each once with 64 elements (matrix factorisation)
+    and once with 128 (multilayer perceptron); 8 dense layers of 4096; users and items are
+    multiplied element by element in the first branch, and both branches meet before the last layer.
     """
-    plan = Blueprint("ncf", "NCF", "structure: He et al., WWW 2017; sizes: TopoOpt's 128-server runs (NSDI 2023)", servers,
-                     4 * 128, A100)
+    plan = Blueprint(
+        "ncf",
+        "NCF",
+        "structure: He et al., WWW 2017; sizes: TopoOpt's 128-server runs (NSDI 2023)",
+        servers,
+        4 * 128,
+        A100,
+    )
     pairs, factors, dimension, width = 32, 64, 128, 4096
-    vectors = {(branch, side): tuple(plan.embedding(f"{branch}_{side}{i}", 1_000_000, size, 1, 4) for i in range(pairs))
-               for branch, size in (("mf", factors), ("mlp", dimension)) for side in ("user", "item")}
-    product = plan.moving("product", "multiply", 2 * pairs * factors, pairs * factors,
-                          vectors["mf", "user"] + vectors["mf", "item"])
+    vectors = {
+        (branch, side): tuple(
+            plan.embedding(f"{branch}_{side}{i}", 1_000_000, size, 1, 4) for i in range(pairs)
+        )
+        for branch, size in (("mf", factors), ("mlp", dimension))
+        for side in ("user", "item")
+    }
+    product = plan.moving(
+        "product",
+        "multiply",
+        2 * pairs * factors,
+        pairs * factors,
+        vectors["mf", "user"] + vectors["mf", "item"],
+    )
     inputs = 2 * pairs * dimension
-    below = plan.moving("concat", "concat", inputs, inputs, vectors["mlp", "user"] + vectors["mlp", "item"])
+    below = plan.moving(
+        "concat", "concat", inputs, inputs, vectors["mlp", "user"] + vectors["mlp", "item"]
+    )
     for i in range(8):
         below = plan.dense(f"dense{i}", inputs if i == 0 else width, width, (below,))
     joined = width + pairs * factors
@@ -58,16 +89,27 @@ def ncf(servers: int) -> OperatorGraph:
 def candle(servers: int, width: int = 4096, feature_layers: int = 12) -> OperatorGraph:
     """Return CANDLE Uno as TopoOpt runs it: five feature towers, two doses, eight dense layers above.
 
-    The towers read cell expression (942), descriptors (5270) and fingerprints (2048) of two drugs. The
-    128-server variant has 16 feature layers of 16384.
+    The towers read cell expression (942), descriptors (5270) and fingerprints (2048) of two drugs.
+    The 128-server variant has 16 feature layers of 16384.
     """
     small = width == 4096
-    plan = Blueprint("candle-16" if small else "candle-128", "CANDLE Uno",
-                     "towers: CANDLE Uno benchmark; sizes and A100 times: TopoOpt (NSDI 2023)", servers, 4 * 256, A100,
-                     "candle16" if small else "")
+    plan = Blueprint(
+        "candle-16" if small else "candle-128",
+        "CANDLE Uno",
+        "towers: CANDLE Uno benchmark; sizes and A100 times: TopoOpt (NSDI 2023)",
+        servers,
+        4 * 256,
+        A100,
+        "candle16" if small else "",
+    )
     tops: list[str] = []
-    for name, features in (("cell", 942), ("drug1.descriptors", 5270), ("drug1.fingerprints", 2048),
-                           ("drug2.descriptors", 5270), ("drug2.fingerprints", 2048)):
+    for name, features in (
+        ("cell", 942),
+        ("drug1.descriptors", 5270),
+        ("drug1.fingerprints", 2048),
+        ("drug2.descriptors", 5270),
+        ("drug2.fingerprints", 2048),
+    ):
         below: tuple[str, ...] = ()
         for i in range(feature_layers):
             below = (plan.dense(f"{name}{i}", features if i == 0 else width, width, below),)

@@ -33,7 +33,8 @@ class Found:
     strategy, iteration_ms
         The best strategy and its time.
     start, start_ms
-        Data parallel with tables round robin (with what was fixed), and its time: never better than the best.
+        Data parallel with tables round robin (with what was fixed), and its time: never better than
+        the best.
     moves
         Every accepted change, in order.
     proposals, accepted, too_large
@@ -73,13 +74,22 @@ def ignore(_progress: Progress) -> None:
     """Tell nobody."""
 
 
-def search(graph: OperatorGraph, servers: int, evaluate: Evaluator, settings: SearchSettings | None = None, *,
-           fixed: Iterable[Placement] = (), start: Strategy | None = None, stop: Callable[[], bool] = never,
-           on_progress: Callable[[Progress], None] = ignore) -> Found:
+def search(
+    graph: OperatorGraph,
+    servers: int,
+    evaluate: Evaluator,
+    settings: SearchSettings | None = None,
+    *,
+    fixed: Iterable[Placement] = (),
+    start: Strategy | None = None,
+    stop: Callable[[], bool] = never,
+    on_progress: Callable[[Progress], None] = ignore,
+) -> Found:
     """Return the fastest strategy found; never one slower than data parallel.
 
-    The chain is FlexNet's (FlexFlow's Metropolis search, MLSys 2019, as TopoOpt released it). A descent over
-    changes of one operator, of at most as many strategies again, then takes what the chain left lying about.
+    The chain is FlexNet's (FlexFlow's Metropolis search, MLSys 2019, as TopoOpt released it). A
+    descent over changes of one operator, of at most as many strategies again, then takes what the
+    chain left lying about.
 
     Parameters
     ----------
@@ -97,7 +107,8 @@ def search(graph: OperatorGraph, servers: int, evaluate: Evaluator, settings: Se
     Raises
     ------
     InputError
-        If a fixed or given configuration does not suit the model, or nothing to start from fits the memory.
+        If a fixed or given configuration does not suit the model, or nothing to start from fits the
+        memory.
     """
     settings = settings or SearchSettings()
     pinned = {placement.operator: placement for placement in fixed}
@@ -114,7 +125,9 @@ def search(graph: OperatorGraph, servers: int, evaluate: Evaluator, settings: Se
     while chain.proposer.free and chain.proposals < settings.proposals and not (stopped := stop()):
         moves += chain.step()
         if chain.proposals % every == 0:
-            on_progress(Progress(chain.proposals, settings.proposals, chain.current_ms, chain.best_ms))
+            on_progress(
+                Progress(chain.proposals, settings.proposals, chain.current_ms, chain.best_ms)
+            )
     tried, proved = 0, False
     if not stopped and settings.proposals and chain.proposer.free:
         moves += _blocks(chain, pinned)
@@ -123,8 +136,19 @@ def search(graph: OperatorGraph, servers: int, evaluate: Evaluator, settings: Se
         if not stopped:
             proved, found, stopped = _proof(chain, settings, stop)
             moves += found
-    return Found(chain.best, chain.best_ms, base, base_ms, tuple(moves), chain.proposals, chain.accepted, chain.too_large, tried,
-                 proved, _ending(chain, stopped, proved))
+    return Found(
+        chain.best,
+        chain.best_ms,
+        base,
+        base_ms,
+        tuple(moves),
+        chain.proposals,
+        chain.accepted,
+        chain.too_large,
+        tried,
+        proved,
+        _ending(chain, stopped, proved),
+    )
 
 
 def _ending(chain: Chain, stopped: bool, proved: bool) -> str:
@@ -133,7 +157,9 @@ def _ending(chain: Chain, stopped: bool, proved: bool) -> str:
     return "cancelled" if stopped else "proof" if proved else "budget"
 
 
-def first_strategy(graph: OperatorGraph, servers: int, memory_gb: float | None, fixed: Iterable[Placement] = ()) -> Strategy:
+def first_strategy(
+    graph: OperatorGraph, servers: int, memory_gb: float | None, fixed: Iterable[Placement] = ()
+) -> Strategy:
     """Return data parallel, or where that does not fit the memory, every operator whole and servers filled evenly.
 
     Raises
@@ -152,8 +178,11 @@ def first_strategy(graph: OperatorGraph, servers: int, memory_gb: float | None, 
         try:
             check_memory(other, graph, memory_gb)
         except InputError as again:
-            raise InputError(f"neither data parallel nor whole operators spread evenly fit: {refused.problem}; {again.problem}",
-                             file=f"model {graph.name}", field="memory_gb") from None
+            raise InputError(
+                f"neither data parallel nor whole operators spread evenly fit: {refused.problem}; {again.problem}",
+                file=f"model {graph.name}",
+                field="memory_gb",
+            ) from None
         return other
     return base
 
@@ -161,10 +190,16 @@ def first_strategy(graph: OperatorGraph, servers: int, memory_gb: float | None, 
 def _imported(chain: Chain, start: Strategy, pinned: dict[str, Placement]) -> list[Move]:
     check_strategy(start, chain.graph, chain.settings.memory_gb)
     order = chain.graph.position
-    start = Strategy(start.model, start.servers, tuple(sorted(start.placements, key=lambda p: order[p.operator])))
+    start = Strategy(
+        start.model, start.servers, tuple(sorted(start.placements, key=lambda p: order[p.operator]))
+    )
     start = start.changed(pinned.values())
     start_ms = chain.evaluate(start)
-    return [chain.take(start, start_ms, "better")] if start_ms < chain.current_ms and chain.fits(start) else []
+    return (
+        [chain.take(start, start_ms, "better")]
+        if start_ms < chain.current_ms and chain.fits(start)
+        else []
+    )
 
 
 def _blocks(chain: Chain, pinned: dict[str, Placement]) -> list[Move]:
@@ -186,7 +221,10 @@ def _descent(chain: Chain, budget: int, stop: Callable[[], bool]) -> tuple[int, 
         moves.append(chain.take(chain.best, chain.best_ms, "reset"))
     since = 0
     for proposal in _single_changes(chain):
-        if since > sum(chain.proposer.count(name) for name in chain.proposer.free) or tried >= budget:
+        if (
+            since > sum(chain.proposer.count(name) for name in chain.proposer.free)
+            or tried >= budget
+        ):
             break
         if stop():
             return tried, moves, True
@@ -203,13 +241,19 @@ def _descent(chain: Chain, budget: int, stop: Callable[[], bool]) -> tuple[int, 
 
 def _single_changes(chain: Chain) -> Iterator[Placement]:
     """Yield the configurations of all free operators, in an order of the seed, over and over."""
-    rows = [placement for name in chain.proposer.free for placement in chain.proposer.configurations(name)]
+    rows = [
+        placement
+        for name in chain.proposer.free
+        for placement in chain.proposer.configurations(name)
+    ]
     chain.rng.shuffle(rows)
     while rows:
         yield from rows
 
 
-def _proof(chain: Chain, settings: SearchSettings, stop: Callable[[], bool]) -> tuple[bool, list[Move], bool]:
+def _proof(
+    chain: Chain, settings: SearchSettings, stop: Callable[[], bool]
+) -> tuple[bool, list[Move], bool]:
     """Try every strategy if they are few."""
     if not isinstance(chain.evaluate, FastEvaluator) or not chain.always_fits:
         return False, [], False

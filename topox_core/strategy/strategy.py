@@ -77,32 +77,48 @@ def spread(graph: OperatorGraph, servers: int) -> Strategy:
     check_servers(servers)
     for operator in graph.operators:
         if 1 not in _choices(graph, operator, servers):
-            raise InputError("has no cost for one partition, so it cannot be kept whole", file=f"model {graph.name}",
-                             item=f"operator {operator.name}", field="costs")
+            raise InputError(
+                "has no cost for one partition, so it cannot be kept whole",
+                file=f"model {graph.name}",
+                item=f"operator {operator.name}",
+                field="costs",
+            )
     sizes = [operator.costs[1].memory_bytes * operator.gpus for operator in graph.operators]
     total = sum(sizes) or 1.0
     before = [0.0, *accumulate(sizes)]
-    placements = [Placement(operator.name, 1, min(servers - 1, int(servers * (before[k] + sizes[k] / 2) / total)))
-                  for k, operator in enumerate(graph.operators)]
+    placements = [
+        Placement(
+            operator.name, 1, min(servers - 1, int(servers * (before[k] + sizes[k] / 2) / total))
+        )
+        for k, operator in enumerate(graph.operators)
+    ]
     return Strategy(graph.name, servers, tuple(placements))
 
 
 def blocks(graph: OperatorGraph, servers: int, count: int) -> Strategy:
     """Return ``count`` blocks of neighbouring operators, each data parallel on its own share of the servers.
 
-    Blocks are even in weights and in the time data parallel would take; block i of k is on servers i, i + k,
-    i + 2k and so on. What cannot be split so stays as in :func:`data_parallel`.
+    Blocks are even in weights and in the time data parallel would take; block i of k is on servers
+    i, i + k, i + 2k and so on. What cannot be split so stays as in :func:`data_parallel`.
     """
     base = data_parallel(graph, servers)
     share = servers // count
-    rows = [(k, float(operator.parameters), operator.costs[placement.partitions].forward_ms)
-            for k, (operator, placement) in enumerate(zip(graph.operators, base.placements, strict=True))
-            if share in graph.choices(operator, servers)]
+    rows = [
+        (k, float(operator.parameters), operator.costs[placement.partitions].forward_ms)
+        for k, (operator, placement) in enumerate(
+            zip(graph.operators, base.placements, strict=True)
+        )
+        if share in graph.choices(operator, servers)
+    ]
     weights, times = sum(row[1] for row in rows) or 1.0, sum(row[2] for row in rows) or 1.0
     done, changed = 0.0, []
     for k, parameters, forward_ms in rows:
         size = (parameters / weights + forward_ms / times) / 2
-        changed.append(Placement(graph.operators[k].name, share, min(count - 1, int(count * (done + size / 2)))))
+        changed.append(
+            Placement(
+                graph.operators[k].name, share, min(count - 1, int(count * (done + size / 2)))
+            )
+        )
         done += size
     return base.changed(changed)
 
@@ -116,19 +132,29 @@ def check_servers(servers: object) -> None:
         If it is not a whole number of at least 1.
     """
     if isinstance(servers, bool) or not isinstance(servers, int) or servers < 1:
-        raise InputError(f"must be a whole number of at least 1 (got {shown(servers)})", file="strategy", field="servers")
+        raise InputError(
+            f"must be a whole number of at least 1 (got {shown(servers)})",
+            file="strategy",
+            field="servers",
+        )
 
 
 def _choices(graph: OperatorGraph, operator: Operator, servers: int) -> tuple[int, ...]:
     choices = graph.choices(operator, servers)
     if not choices:
-        raise InputError(f"has no cost for a number of partitions that divides {servers} servers and {graph.samples} samples "
-                         f"(it has {', '.join(map(str, sorted(operator.costs)))})", file=f"model {graph.name}",
-                         item=f"operator {operator.name}", field="costs")
+        raise InputError(
+            f"has no cost for a number of partitions that divides {servers} servers and {graph.samples} samples "
+            f"(it has {', '.join(map(str, sorted(operator.costs)))})",
+            file=f"model {graph.name}",
+            item=f"operator {operator.name}",
+            field="costs",
+        )
     return choices
 
 
-def check_strategy(strategy: Strategy, graph: OperatorGraph, memory_gb: float | None = None, file: str = "strategy") -> None:
+def check_strategy(
+    strategy: Strategy, graph: OperatorGraph, memory_gb: float | None = None, file: str = "strategy"
+) -> None:
     """See that a strategy configures every operator of the model and fits servers and memory.
 
     Parameters
@@ -139,15 +165,18 @@ def check_strategy(strategy: Strategy, graph: OperatorGraph, memory_gb: float | 
     Raises
     ------
     InputError
-        For the first thing that is wrong: an operator missing, unknown or given twice, a number of partitions
-        that does not divide servers or samples or has no cost, a start that is no server, too much memory.
+        For the first thing that is wrong: an operator missing, unknown or given twice, a number of
+        partitions that does not divide servers or samples or has no cost, a start that is no
+        server, too much memory.
     """
     check_servers(strategy.servers)
     seen: set[str] = set()
     for placement in strategy.placements:
         check_placement(placement, graph, strategy.servers, file)
         if placement.operator in seen:
-            raise InputError("is configured twice", file=file, item=f"operator {printable(placement.operator)}")
+            raise InputError(
+                "is configured twice", file=file, item=f"operator {printable(placement.operator)}"
+            )
         seen.add(placement.operator)
     missing = [operator.name for operator in graph.operators if operator.name not in seen]
     if missing:
@@ -156,7 +185,9 @@ def check_strategy(strategy: Strategy, graph: OperatorGraph, memory_gb: float | 
     check_memory(strategy, graph, memory_gb, file)
 
 
-def check_placement(placement: Placement, graph: OperatorGraph, servers: int, file: str = "strategy") -> None:
+def check_placement(
+    placement: Placement, graph: OperatorGraph, servers: int, file: str = "strategy"
+) -> None:
     """See that one operator's configuration is possible.
 
     Raises
@@ -165,24 +196,52 @@ def check_placement(placement: Placement, graph: OperatorGraph, servers: int, fi
         If it is not; operator and field are named.
     """
     if placement.operator not in graph.position:
-        raise InputError(f"is an {unknown(placement.operator, graph.position, 'operator')} of model {graph.name}"
-                         if len(graph.operators) <= 8 else f"is not an operator of model {graph.name}",
-                         file=file, item=f"operator {printable(str(placement.operator))}")
+        raise InputError(
+            f"is an {unknown(placement.operator, graph.position, 'operator')} of model {graph.name}"
+            if len(graph.operators) <= 8
+            else f"is not an operator of model {graph.name}",
+            file=file,
+            item=f"operator {printable(str(placement.operator))}",
+        )
     item = f"operator {placement.operator}"
     p, start = placement.partitions, placement.start
     if isinstance(p, bool) or not isinstance(p, int) or p < 1:
-        raise InputError(f"must be a whole number of at least 1 (got {shown(p)})", file=file, item=item, field="partitions")
+        raise InputError(
+            f"must be a whole number of at least 1 (got {shown(p)})",
+            file=file,
+            item=item,
+            field="partitions",
+        )
     if p > servers:
-        raise InputError(f"{p} partitions do not fit on {servers} servers", file=file, item=item, field="partitions")
+        raise InputError(
+            f"{p} partitions do not fit on {servers} servers",
+            file=file,
+            item=item,
+            field="partitions",
+        )
     for what, number in (("servers", servers), ("samples", graph.samples)):
         if number % p:
-            raise InputError(f"must divide the number of {what}, {number} (got {p})", file=file, item=item, field="partitions")
+            raise InputError(
+                f"must divide the number of {what}, {number} (got {p})",
+                file=file,
+                item=item,
+                field="partitions",
+            )
     costs = graph.operator(placement.operator).costs
     if p not in costs:
-        raise InputError(f"has no cost for {p} partitions (it has {', '.join(map(str, sorted(costs)))})", file=file, item=item,
-                         field="partitions")
+        raise InputError(
+            f"has no cost for {p} partitions (it has {', '.join(map(str, sorted(costs)))})",
+            file=file,
+            item=item,
+            field="partitions",
+        )
     if isinstance(start, bool) or not isinstance(start, int) or not 0 <= start < servers:
-        raise InputError(f"must be a server from 0 to {servers - 1} (got {shown(start)})", file=file, item=item, field="start")
+        raise InputError(
+            f"must be a server from 0 to {servers - 1} (got {shown(start)})",
+            file=file,
+            item=item,
+            field="start",
+        )
 
 
 def server_bytes(strategy: Strategy, graph: OperatorGraph) -> list[float]:
@@ -205,12 +264,20 @@ def server_limit(graph: OperatorGraph, memory_gb: float | None) -> float:
     """
     if memory_gb is None:
         memory_gb = graph.memory_gb
-    if isinstance(memory_gb, bool) or not isinstance(memory_gb, int | float) or not 0 < memory_gb < float("inf"):
-        raise InputError(f"must be a number above 0 (got {shown(memory_gb)})", file="strategy", field="memory_gb")
+    if (
+        isinstance(memory_gb, bool)
+        or not isinstance(memory_gb, int | float)
+        or not 0 < memory_gb < float("inf")
+    ):
+        raise InputError(
+            f"must be a number above 0 (got {shown(memory_gb)})", file="strategy", field="memory_gb"
+        )
     return memory_gb * 1e9 * graph.gpus_per_server
 
 
-def check_memory(strategy: Strategy, graph: OperatorGraph, memory_gb: float | None = None, file: str = "strategy") -> None:
+def check_memory(
+    strategy: Strategy, graph: OperatorGraph, memory_gb: float | None = None, file: str = "strategy"
+) -> None:
     """See that every server's share fits the memory of its GPUs.
 
     Raises
@@ -222,5 +289,9 @@ def check_memory(strategy: Strategy, graph: OperatorGraph, memory_gb: float | No
     needed = server_bytes(strategy, graph)
     most = max(needed)
     if most > limit:
-        raise InputError(f"server {needed.index(most)} needs {most / 1e9:,.1f} GB and its {graph.gpus_per_server} GPUs have "
-                         f"{limit / 1e9:,.1f} GB", file=file, field="memory_gb")
+        raise InputError(
+            f"server {needed.index(most)} needs {most / 1e9:,.1f} GB and its {graph.gpus_per_server} GPUs have "
+            f"{limit / 1e9:,.1f} GB",
+            file=file,
+            field="memory_gb",
+        )

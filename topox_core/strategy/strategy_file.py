@@ -70,16 +70,24 @@ def load_strategy(data: bytes, file: str, graph: OperatorGraph | None = None) ->
     """
     record = _read(data, file)
     if record.operators is None:
-        raise InputError("is missing (a file with a plan is for transformers)", file=file, field="operators")
-    placements = tuple(Placement(entry.operator, entry.partitions, entry.start) for entry in record.operators)
+        raise InputError(
+            "is missing (a file with a plan is for transformers)", file=file, field="operators"
+        )
+    placements = tuple(
+        Placement(entry.operator, entry.partitions, entry.start) for entry in record.operators
+    )
     if graph is not None:
         if record.model != graph.name:
-            raise InputError(f"must be {graph.name} (got {printable(record.model)})", file=file, field="model")
+            raise InputError(
+                f"must be {graph.name} (got {printable(record.model)})", file=file, field="model"
+            )
         seen: set[str] = set()
         for placement in placements:
             check_placement(placement, graph, record.servers, file)
             if placement.operator in seen:
-                raise InputError("is configured twice", file=file, item=f"operator {placement.operator}")
+                raise InputError(
+                    "is configured twice", file=file, item=f"operator {placement.operator}"
+                )
             seen.add(placement.operator)
         order = graph.position
         placements = tuple(sorted(placements, key=lambda placement: order[placement.operator]))
@@ -96,15 +104,27 @@ def load_plan(data: bytes, file: str) -> tuple[str, int, Plan]:
     """
     record = _read(data, file)
     if record.plan is None:
-        raise InputError("is missing (a file with operators is for operator models)", file=file, field="plan")
+        raise InputError(
+            "is missing (a file with operators is for operator models)", file=file, field="plan"
+        )
     return record.model, record.servers, Plan(**record.plan.model_dump())
 
 
 def dump_strategy(strategy: Strategy) -> bytes:
     """Write a strategy, one operator a line; reading it back gives an equal one."""
-    lines = [json.dumps({"operator": p.operator, "partitions": p.partitions, "start": p.start}, ensure_ascii=False)
-             for p in strategy.placements]
-    return (_head(strategy.model, strategy.servers) + ' "operators": [\n  ' + ",\n  ".join(lines) + "\n ]}\n").encode()
+    lines = [
+        json.dumps(
+            {"operator": p.operator, "partitions": p.partitions, "start": p.start},
+            ensure_ascii=False,
+        )
+        for p in strategy.placements
+    ]
+    return (
+        _head(strategy.model, strategy.servers)
+        + ' "operators": [\n  '
+        + ",\n  ".join(lines)
+        + "\n ]}\n"
+    ).encode()
 
 
 def dump_plan(model: str, servers: int, plan: Plan) -> bytes:
@@ -114,7 +134,9 @@ def dump_plan(model: str, servers: int, plan: Plan) -> bytes:
 
 def _head(model: str, servers: int) -> str:
     named = json.dumps(model, ensure_ascii=False)
-    return f'{{"format": "{FORMAT}", "version": {VERSION}, "model": {named}, "servers": {servers},\n'
+    return (
+        f'{{"format": "{FORMAT}", "version": {VERSION}, "model": {named}, "servers": {servers},\n'
+    )
 
 
 def _read(data: bytes, file: str) -> StrategyRecord:
@@ -127,11 +149,16 @@ def _read(data: bytes, file: str) -> StrategyRecord:
     except ValidationError as error:
         findings = Findings(file)
         for entry in error.errors(include_url=False):
-            findings.add(told(entry, _known(entry["loc"])), item=_item(body, entry["loc"]),
-                         field=printable(str(entry["loc"][-1])))
+            findings.add(
+                told(entry, _known(entry["loc"])),
+                item=_item(body, entry["loc"]),
+                field=printable(str(entry["loc"][-1])),
+            )
         raise findings.error() from None
     if values.operators is not None and values.plan is not None:
-        raise InputError("must not stand beside operators: give one of the two", file=file, field="plan")
+        raise InputError(
+            "must not stand beside operators: give one of the two", file=file, field="plan"
+        )
     if values.servers < 1:
         raise InputError(f"must be at least 1 (got {values.servers})", file=file, field="servers")
     return values
@@ -148,4 +175,6 @@ def _item(body: dict[str, Any], loc: tuple[int | str, ...]) -> str:
     entries = body.get("operators")
     entry = entries[loc[1]] if isinstance(entries, list) and loc[1] < len(entries) else None
     name = entry.get("operator") if isinstance(entry, dict) else None
-    return f"operator {printable(name)}" if isinstance(name, str) and name else f"entry {loc[1] + 1}"
+    return (
+        f"operator {printable(name)}" if isinstance(name, str) and name else f"entry {loc[1] + 1}"
+    )

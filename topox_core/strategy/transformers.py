@@ -11,8 +11,8 @@ from topox_core.workloads.arithmetic import Transformer
 
 # Bytes of BF16 activations and weights.
 HALF = 2
-# Bytes a parameter of mixed-precision Adam: weight 2, gradient 4, FP32 copy and two moments 12 (ZeRO, SC 2020, section 3.1,
-# with gradients accumulated in FP32).
+# Bytes a parameter of mixed-precision Adam: weight 2, gradient 4, FP32 copy and two moments 12
+# (ZeRO, SC 2020, section 3.1, with gradients accumulated in FP32).
 STATE_BYTES = 18
 
 
@@ -68,11 +68,17 @@ class Shape:
     @property
     def parameters(self) -> int:
         """All layers, both tables, the last norm."""
-        return self.base.layers * self.layer_parameters + 2 * self.base.embedding_parameters + self.base.hidden
+        return (
+            self.base.layers * self.layer_parameters
+            + 2 * self.base.embedding_parameters
+            + self.base.hidden
+        )
 
     def attention_flop(self, tokens: float, sequence: int) -> float:
         """Forward operations of a layer's attention (counted as in Narayanan et al., SC 2021)."""
-        matrices = 2 * self.base.hidden * (self.base.hidden + self.base.key_value) + self.router_parameters
+        matrices = (
+            2 * self.base.hidden * (self.base.hidden + self.base.key_value) + self.router_parameters
+        )
         return tokens * (2.0 * matrices + 4.0 * sequence * self.base.hidden)
 
     def feed_forward_flop(self, tokens: float) -> float:
@@ -81,35 +87,102 @@ class Shape:
 
 
 _LLAMA = "Llama 3 (Meta, arXiv 2407.21783, table 3); operation counts: Narayanan et al. (SC 2021)"
-SHAPES = {shape.name: shape for shape in (
-    Shape("llama3-8b", "Llama 3 8B", _LLAMA, Transformer(32, 4096, 128_256, 14_336, 3, 1024), 32, 8, 8192, 512),
-    Shape("llama3-70b", "Llama 3 70B", _LLAMA, Transformer(80, 8192, 128_256, 28_672, 3, 1024), 64, 8, 8192, 1024),
-    Shape("llama3-405b", "Llama 3 405B", _LLAMA, Transformer(126, 16_384, 128_256, 53_248, 3, 1024), 128, 8, 8192, 2048),
-    Shape("mixtral-8x7b", "Mixture of experts, 8 x 7B",
-          "Mixtral (arXiv 2401.04088, table 1); operation counts: Narayanan et al. (SC 2021)",
-          Transformer(32, 4096, 32_000, 14_336, 3, 1024), 32, 8, 8192, 512, experts=8, top_k=2),
-)}
+SHAPES = {
+    shape.name: shape
+    for shape in (
+        Shape(
+            "llama3-8b",
+            "Llama 3 8B",
+            _LLAMA,
+            Transformer(32, 4096, 128_256, 14_336, 3, 1024),
+            32,
+            8,
+            8192,
+            512,
+        ),
+        Shape(
+            "llama3-70b",
+            "Llama 3 70B",
+            _LLAMA,
+            Transformer(80, 8192, 128_256, 28_672, 3, 1024),
+            64,
+            8,
+            8192,
+            1024,
+        ),
+        Shape(
+            "llama3-405b",
+            "Llama 3 405B",
+            _LLAMA,
+            Transformer(126, 16_384, 128_256, 53_248, 3, 1024),
+            128,
+            8,
+            8192,
+            2048,
+        ),
+        Shape(
+            "mixtral-8x7b",
+            "Mixture of experts, 8 x 7B",
+            "Mixtral (arXiv 2401.04088, table 1); operation counts: Narayanan et al. (SC 2021)",
+            Transformer(32, 4096, 32_000, 14_336, 3, 1024),
+            32,
+            8,
+            8192,
+            512,
+            experts=8,
+            top_k=2,
+        ),
+    )
+}
 
 
 def bert(servers: int, size: int) -> OperatorGraph:
     """Return BERT as TopoOpt's simulator builds it: ``size`` is 16 or 128, the servers it was run on.
 
-    A layer is attention, the sum with its input, and two dense layers h x h without bias; word tables and
-    the wide feed-forward block of the published BERT are left out there, so they are here.
+    A layer is attention, the sum with its input, and two dense layers h x h without bias; word
+    tables and the wide feed-forward block of the published BERT are left out there, so they are
+    here.
     """
     layers, sequence, hidden, heads = {16: (6, 256, 768, 12), 128: (12, 64, 1024, 16)}[size]
-    plan = Blueprint(f"bert-{size}", f"BERT ({size} servers)", "structure and sizes: TopoOpt's runs and their simulator; "
-                     "A100 times published with TopoOpt (NSDI 2023)", servers, 4 * 16, A100,
-                     "transformer16" if size == 16 else "")
+    plan = Blueprint(
+        f"bert-{size}",
+        f"BERT ({size} servers)",
+        "structure and sizes: TopoOpt's runs and their simulator; "
+        "A100 times published with TopoOpt (NSDI 2023)",
+        servers,
+        4 * 16,
+        A100,
+        "transformer16" if size == 16 else "",
+    )
     row = FLOAT_BYTES * sequence * hidden
     below: tuple[str, ...] = ()
     for i in range(layers):
         weights = (Weight("weight", 4 * hidden * hidden),)
         scores = FLOAT_BYTES * heads * sequence * sequence
-        work = Work(flop=sequence * (8.0 * hidden * hidden + 4.0 * sequence * hidden), moved_bytes=8 * row + 3 * scores,
-                    weight_bytes=weights[0].size_bytes, state_bytes=2 * weights[0].size_bytes, kept_bytes=5 * row + scores)
-        mixed = plan.add(f"attention{i}", "attention", work, row, below, weights, f"MultiHeadAttention_{hidden}{heads}")
-        added = plan.moving(f"add{i}", "add", 2 * sequence * hidden, sequence * hidden, (mixed, *below), "ElementBinary_31")
+        work = Work(
+            flop=sequence * (8.0 * hidden * hidden + 4.0 * sequence * hidden),
+            moved_bytes=8 * row + 3 * scores,
+            weight_bytes=weights[0].size_bytes,
+            state_bytes=2 * weights[0].size_bytes,
+            kept_bytes=5 * row + scores,
+        )
+        mixed = plan.add(
+            f"attention{i}",
+            "attention",
+            work,
+            row,
+            below,
+            weights,
+            f"MultiHeadAttention_{hidden}{heads}",
+        )
+        added = plan.moving(
+            f"add{i}",
+            "add",
+            2 * sequence * hidden,
+            sequence * hidden,
+            (mixed, *below),
+            "ElementBinary_31",
+        )
         wide = plan.dense(f"dense{i}.0", hidden, hidden, (added,), bias=False, rows=sequence)
         below = (plan.dense(f"dense{i}.1", hidden, hidden, (wide,), bias=False, rows=sequence),)
     plan.dense("score", hidden, 1, below, bias=False, rows=sequence)
@@ -119,25 +192,46 @@ def bert(servers: int, size: int) -> OperatorGraph:
 def language_model(servers: int, name: str) -> OperatorGraph:
     """Return a language model of :data:`SHAPES` as an operator graph; a sample is one sequence.
 
-    A server's eight GPUs share every operator (tensor parallel inside the server) and hold its training
-    state once; the backward pass repeats the forward pass, so that only what flows between operators is kept.
-    Experts of one layer are one operator here; spreading them is for :mod:`topox_core.strategy.plans`.
+    A server's eight GPUs share every operator (tensor parallel inside the server) and hold its
+    training state once; the backward pass repeats the forward pass, so that only what flows between
+    operators is kept. Experts of one layer are one operator here; spreading them is for
+    :mod:`topox_core.strategy.plans`.
     """
     shape = SHAPES[name]
     base, sequence = shape.base, shape.sequence
     plan = Blueprint(name, shape.title, shape.source, servers, 8, H100)
     row = HALF * sequence * base.hidden
 
-    def add(title: str, kind: str, parameters: int, flop: float, output: float, after: tuple[str, ...]) -> str:
-        work = Work(flop=flop, moved_bytes=3.0 * row, weight_bytes=HALF * parameters / H100.gpus,
-                    state_bytes=STATE_BYTES * parameters / H100.gpus, kept_bytes=row / 2, backward=3.0)
+    def add(
+        title: str, kind: str, parameters: int, flop: float, output: float, after: tuple[str, ...]
+    ) -> str:
+        work = Work(
+            flop=flop,
+            moved_bytes=3.0 * row,
+            weight_bytes=HALF * parameters / H100.gpus,
+            state_bytes=STATE_BYTES * parameters / H100.gpus,
+            kept_bytes=row / 2,
+            backward=3.0,
+        )
         return plan.add(title, kind, work, output, after, (Weight("weight", parameters),))
 
     below = add("words", "lookup", base.embedding_parameters, 0.0, row, ())
     for i in range(base.layers):
         flop = shape.attention_flop(sequence, sequence)
         below = add(f"attention{i}", "attention", shape.shared_parameters, flop, row, (below,))
-        kind, parameters = ("experts" if shape.experts > 1 else "dense"), shape.experts * shape.expert_parameters
-        below = add(f"{kind}{i}", kind, parameters, shape.feed_forward_flop(sequence), row, (below,))
-    add("head", "dense", base.embedding_parameters + base.hidden, base.head_forward_flop(sequence), 4.0 * sequence, (below,))
+        kind, parameters = (
+            ("experts" if shape.experts > 1 else "dense"),
+            shape.experts * shape.expert_parameters,
+        )
+        below = add(
+            f"{kind}{i}", kind, parameters, shape.feed_forward_flop(sequence), row, (below,)
+        )
+    add(
+        "head",
+        "dense",
+        base.embedding_parameters + base.hidden,
+        base.head_forward_flop(sequence),
+        4.0 * sequence,
+        (below,),
+    )
     return plan.graph()

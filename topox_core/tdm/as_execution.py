@@ -28,8 +28,9 @@ Link = tuple[int, int, int, int]  # from pod and port, to pod and port
 def execution_of(answer: Round, pod_group: int) -> Execution:
     """Return one round of a pod group, in the steady state: what trains at its end goes on at its beginning.
 
-    Servers are pods and devices are jobs. Jobs that share a pair of pods use its links one after the other, all links
-    at once, so that a pair is done when eq. 2 says. Links of the same direction keep their ports from stage to stage.
+    Servers are pods and devices are jobs. Jobs that share a pair of pods use its links one after
+    the other, all links at once, so that a pair is done when eq. 2 says. Links of the same
+    direction keep their ports from stage to stage.
 
     Raises
     ------
@@ -38,7 +39,9 @@ def execution_of(answer: Round, pod_group: int) -> Execution:
     """
     network = answer.jobs.network
     if not 0 <= pod_group < network.pod_groups:
-        raise InputError(f"must be from 0 to {network.pod_groups - 1} (got {pod_group})", field="pod_group")
+        raise InputError(
+            f"must be from 0 to {network.pod_groups - 1} (got {pod_group})", field="pod_group"
+        )
     if not any(pod_group in cycle.pod_groups for cycle in answer.cycles):
         raise InputError(f"has no round (status {answer.status})", item=f"pod group {pod_group}")
     drawing = _Drawing(answer, pod_group, answer.cycle_of(pod_group))
@@ -87,15 +90,32 @@ class _Drawing:
             for n, i, j, gbit, begin_s, end_s in self._sent(phase):
                 job = self.jobs.jobs[n]
                 name = f"{job.id}/{_WAY[phase.way]}/{i}-{j}"
-                task = Task(name, "communication", (_boundary(position),), source=i, destination=j, size_bytes=gbit * BYTES,
-                            parallelism=_PARALLELISM.get(job.collective), job=job.id)
+                task = Task(
+                    name,
+                    "communication",
+                    (_boundary(position),),
+                    source=i,
+                    destination=j,
+                    size_bytes=gbit * BYTES,
+                    parallelism=_PARALLELISM.get(job.collective),
+                    job=job.id,
+                )
                 self.add(task, begin_s, end_s)
                 self.into.setdefault(position + 1, []).append(task.id)
                 first = begin_s == phase.start_s + phase.dark_s
                 for link in links:
                     if (link[0], link[2]) == (i, j):
                         dark = first and link in changed
-                        self.circuits.append(_Circuit(link, phase.start_s if dark else begin_s, begin_s, end_s, task.id, dark))
+                        self.circuits.append(
+                            _Circuit(
+                                link,
+                                phase.start_s if dark else begin_s,
+                                begin_s,
+                                end_s,
+                                task.id,
+                                dark,
+                            )
+                        )
 
     def _links(self, phase: Phase) -> NDArray[np.int32]:
         if phase.group == NOBODY:
@@ -125,10 +145,21 @@ class _Drawing:
         for device, n in enumerate(self.jobs.of_group(self.pod_group)):
             job, group = self.jobs.jobs[n], self.answer.group[n]
             push, pull = turns[group, PUSH], turns[group, PULL]
-            aggregates = job.collective == "parameter_server" and not self.answer.reading.eq3_literal
+            aggregates = (
+                job.collective == "parameter_server" and not self.answer.reading.eq3_literal
+            )
             seconds = after_push_s(job, self.answer.reading)
             if aggregates:
-                self._compute(n, device, "aggregate", "update", (job.server_pod or 0,), seconds, push + 1, pull)
+                self._compute(
+                    n,
+                    device,
+                    "aggregate",
+                    "update",
+                    (job.server_pod or 0,),
+                    seconds,
+                    push + 1,
+                    pull,
+                )
             else:
                 self._compute(n, device, "train 1", "forward", job.pods, seconds, push + 1, pull)
             name = "train" if aggregates else "train 2"
@@ -137,17 +168,35 @@ class _Drawing:
             self._compute(n, device, name, "forward", job.pods, tail, pull + 1, len(phases))
             rest = job.train_s - tail
             if rest > 1e-9:
-                self._compute(n, device, f"{name}, from the round before", "forward", job.pods, rest, 0, push)
+                self._compute(
+                    n, device, f"{name}, from the round before", "forward", job.pods, rest, 0, push
+                )
 
-    def _compute(self, n: int, device: int, name: str, kind: str, pods: tuple[int, ...], seconds: float, first: int,
-                 until: int) -> None:
+    def _compute(
+        self,
+        n: int,
+        device: int,
+        name: str,
+        kind: str,
+        pods: tuple[int, ...],
+        seconds: float,
+        first: int,
+        until: int,
+    ) -> None:
         """Add computing on every pod that starts at boundary ``first`` and is over by boundary ``until``."""
         if seconds <= 0:
             return
         start = self._boundary_s(first)
         for pod in pods:
-            task = Task(f"{self.jobs.jobs[n].id}/{name}/{pod}", kind, (_boundary(first),), server=pod, device=device,
-                        duration_ms=seconds * MS, job=self.jobs.jobs[n].id)
+            task = Task(
+                f"{self.jobs.jobs[n].id}/{name}/{pod}",
+                kind,
+                (_boundary(first),),
+                server=pod,
+                device=device,
+                duration_ms=seconds * MS,
+                job=self.jobs.jobs[n].id,
+            )
             self.add(task, start, start + seconds)
             self.into.setdefault(until, []).append(task.id)
 
@@ -161,30 +210,57 @@ class _Drawing:
         marks = []
         for position in range(count):
             before = (_boundary(position - 1),) if position else ()
-            marks.append(Task(_boundary(position), "barrier", (*before, *self.into.get(position, ()))))
+            marks.append(
+                Task(_boundary(position), "barrier", (*before, *self.into.get(position, ())))
+            )
             self.interval[_boundary(position)] = (self._boundary_s(position),) * 2
         graph = TaskGraph(f"{self.jobs.name}, pod group {self.pod_group}", (*marks, *self.tasks))
         lowered = lower(graph)
-        start, end = (np.array([self.interval[name][side] for name in lowered.ids]) * MS for side in (0, 1))
-        return Execution(lowered, self._cluster(), start, end, self._circuits({name: i for i, name in enumerate(lowered.ids)}))
+        start, end = (
+            np.array([self.interval[name][side] for name in lowered.ids]) * MS for side in (0, 1)
+        )
+        return Execution(
+            lowered,
+            self._cluster(),
+            start,
+            end,
+            self._circuits({name: i for i, name in enumerate(lowered.ids)}),
+        )
 
     def _cluster(self) -> Cluster:
         network = self.jobs.network
         slot_ms = 10.0 ** np.floor(np.log10(max(self.cycle.round_s * MS, 1e-3) / 50))
         return Cluster(
-            servers=network.pods_per_group, ports_per_server=network.ports_per_pod, switches=1,
-            ports_per_switch=network.pods_per_group * network.ports_per_pod, port_gbps=network.port_gbps, slot_ms=float(slot_ms),
-            reconfiguration_ms=network.reconfiguration_ms, duplex="half",
-            devices_per_server=max(1, len(self.jobs.of_group(self.pod_group))), name=f"pod group {self.pod_group}")
+            servers=network.pods_per_group,
+            ports_per_server=network.ports_per_pod,
+            switches=1,
+            ports_per_switch=network.pods_per_group * network.ports_per_pod,
+            port_gbps=network.port_gbps,
+            slot_ms=float(slot_ms),
+            reconfiguration_ms=network.reconfiguration_ms,
+            duplex="half",
+            devices_per_server=max(1, len(self.jobs.of_group(self.pod_group))),
+            name=f"pod group {self.pod_group}",
+        )
 
     def _circuits(self, node: dict[str, int]) -> Circuits:
         rows = sorted(self.circuits, key=lambda one: (one.start_s, one.link))
         columns = np.array([one.link for one in rows], np.int32).reshape(-1, 4)
-        times = np.array([(one.setup_s, one.start_s, one.end_s) for one in rows]).reshape(-1, 3) * MS
+        times = (
+            np.array([(one.setup_s, one.start_s, one.end_s) for one in rows]).reshape(-1, 3) * MS
+        )
         return Circuits(
-            switch=np.zeros(len(rows), np.int32), source=columns[:, 0], destination=columns[:, 2], source_port=columns[:, 1],
-            destination_port=columns[:, 3], setup_ms=times[:, 0], start_ms=times[:, 1], end_ms=times[:, 2],
-            node=np.array([node[one.task] for one in rows], np.int32), changed=np.array([one.changed for one in rows], np.bool_))
+            switch=np.zeros(len(rows), np.int32),
+            source=columns[:, 0],
+            destination=columns[:, 2],
+            source_port=columns[:, 1],
+            destination_port=columns[:, 3],
+            setup_ms=times[:, 0],
+            start_ms=times[:, 1],
+            end_ms=times[:, 2],
+            node=np.array([node[one.task] for one in rows], np.int32),
+            changed=np.array([one.changed for one in rows], np.bool_),
+        )
 
 
 class _Ports:
@@ -204,10 +280,18 @@ class _Ports:
             if missing[link[0], link[2]] > 0:
                 missing[link[0], link[2]] -= 1
                 kept.append(link)
-        free = [sorted(set(range(self.ports)) - {port for link in kept for at, port in (link[:2], link[2:]) if at == pod})
-                for pod in range(len(links))]
-        new = [(int(i), free[i].pop(0), int(j), free[j].pop(0))
-               for i, j in np.argwhere(missing > 0) for _ in range(missing[i, j])]
+        free = [
+            sorted(
+                set(range(self.ports))
+                - {port for link in kept for at, port in (link[:2], link[2:]) if at == pod}
+            )
+            for pod in range(len(links))
+        ]
+        new = [
+            (int(i), free[i].pop(0), int(j), free[j].pop(0))
+            for i, j in np.argwhere(missing > 0)
+            for _ in range(missing[i, j])
+        ]
         self.links = kept + new
         return self.links, set(new)
 

@@ -73,13 +73,27 @@ def split_by_traffic(jobs: Jobs) -> tuple[int, ...]:
     return tuple(group)
 
 
-def _fixed(jobs: Jobs, settings: TdmSettings, on_moment: OnMoment, algorithm: str, group: Sequence[int],
-           static: bool = False) -> Round:
+def _fixed(
+    jobs: Jobs,
+    settings: TdmSettings,
+    on_moment: OnMoment,
+    algorithm: str,
+    group: Sequence[int],
+    static: bool = False,
+) -> Round:
     began = time.perf_counter()
     table = StageTable(jobs, settings.reading)
     floor = floor_of(table)
-    found = round_of(table, group, algorithm=algorithm, static=static, bound_s=floor.seconds, bound_by=floor.by,
-                     bound_for=ANY_ROUND, seed=settings.seed)
+    found = round_of(
+        table,
+        group,
+        algorithm=algorithm,
+        static=static,
+        bound_s=floor.seconds,
+        bound_by=floor.by,
+        bound_for=ANY_ROUND,
+        seed=settings.seed,
+    )
     moment = Moment(time.perf_counter() - began, 0, found.round_s, floor.seconds, algorithm)
     on_moment(moment)
     return replace(found, wall_s=moment.elapsed_s, story=(moment,))

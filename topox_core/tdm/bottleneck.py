@@ -77,16 +77,30 @@ class Limit:
 
     def as_record(self, answer: Round) -> dict[str, Any]:
         """Return it as files write it."""
-        return {"stage": self.stage, "seconds": self.seconds, "cause": self.cause, "pod_group": self.pod_group,
-                "job": None if self.job is None else answer.jobs.jobs[self.job].id, "jobs": self.jobs, "pods": list(self.pods),
-                "gbit": self.gbit, "links": self.links, "full_pods": list(self.full_pods), "words": self.words(answer)}
+        return {
+            "stage": self.stage,
+            "seconds": self.seconds,
+            "cause": self.cause,
+            "pod_group": self.pod_group,
+            "job": None if self.job is None else answer.jobs.jobs[self.job].id,
+            "jobs": self.jobs,
+            "pods": list(self.pods),
+            "gbit": self.gbit,
+            "links": self.links,
+            "full_pods": list(self.full_pods),
+            "words": self.words(answer),
+        }
 
 
 def bottlenecks(answer: Round, cycle: Cycle | None = None) -> tuple[Limit, ...]:
     """Return what each stage of a cycle waits for; the longest cycle's, if none is named."""
     if cycle is None:
         cycle = max(answer.cycles, key=lambda one: one.round_s, default=None)
-    return () if cycle is None else tuple(_limit(answer, cycle, position) for position in range(len(cycle.phases)))
+    return (
+        ()
+        if cycle is None
+        else tuple(_limit(answer, cycle, position) for position in range(len(cycle.phases)))
+    )
 
 
 def _limit(answer: Round, cycle: Cycle, position: int) -> Limit:
@@ -95,10 +109,20 @@ def _limit(answer: Round, cycle: Cycle, position: int) -> Limit:
     talking = phase.communication_s + (phase.dark_s if answer.reading.delay_inside else 0.0)
     if phase.computing_s > talking:
         way, job = _computing(answer, cycle, position)
-        aggregates = (job is not None and way == PUSH and answer.jobs.jobs[job].collective == "parameter_server"
-                      and not answer.reading.eq3_literal)
-        return Limit(position + 1, phase, seconds, "aggregation" if aggregates else "training", job=job,
-                     pod_group=None if job is None else answer.jobs.jobs[job].pod_group)
+        aggregates = (
+            job is not None
+            and way == PUSH
+            and answer.jobs.jobs[job].collective == "parameter_server"
+            and not answer.reading.eq3_literal
+        )
+        return Limit(
+            position + 1,
+            phase,
+            seconds,
+            "aggregation" if aggregates else "training",
+            job=job,
+            pod_group=None if job is None else answer.jobs.jobs[job].pod_group,
+        )
     if phase.group == NOBODY or phase.communication_s <= 0:
         return Limit(position + 1, phase, seconds, "nothing")
     groups = list(cycle.pod_groups)
@@ -115,12 +139,22 @@ def _computing(answer: Round, cycle: Cycle, position: int) -> tuple[int, int | N
         group = answer.group[n]
         if job.pod_group not in cycle.pod_groups or group == cycle.phases[position].group:
             continue
-        back = next((p for p in range(1, count + 1) if cycle.phases[(position - p) % count].group == group), None)
-        ahead = next((p for p in range(1, count + 1) if cycle.phases[(position + p) % count].group == group), None)
+        back = next(
+            (p for p in range(1, count + 1) if cycle.phases[(position - p) % count].group == group),
+            None,
+        )
+        ahead = next(
+            (p for p in range(1, count + 1) if cycle.phases[(position + p) % count].group == group),
+            None,
+        )
         if back is None or ahead is None:
             continue
-        others = sum(cycle.phases[(position + p) % count].end_s - cycle.phases[(position + p) % count].start_s
-                     for p in range(1 - back, ahead) if p)
+        others = sum(
+            cycle.phases[(position + p) % count].end_s
+            - cycle.phases[(position + p) % count].start_s
+            for p in range(1 - back, ahead)
+            if p
+        )
         way = cycle.phases[(position - back) % count].way
         missing = (after_push_s(job, answer.reading) if way == PUSH else job.train_s) - others
         if missing > longest:
@@ -132,10 +166,14 @@ def _communication(answer: Round, stage: int, phase: Phase, pod_group: int) -> L
     """Return the slowest pair of a pod group's stage, or the pod whose servers are slower still."""
     network, links = answer.jobs.network, answer.links[pod_group, phase.group]
     members = [n for n in answer.jobs.of_group(pod_group) if answer.group[n] == phase.group]
-    sent = np.array([between_pods_gbit(answer.jobs.jobs[n], answer.reading, answer.rings[n]) for n in members])
+    sent = np.array(
+        [between_pods_gbit(answer.jobs.jobs[n], answer.reading, answer.rings[n]) for n in members]
+    )
     local = np.array([inside_pods_gbit(answer.jobs.jobs[n]) for n in members])
     demand = sent.sum(0)
-    seconds = np.divide(demand, links * network.port_gbps, out=np.zeros_like(demand), where=links > 0)
+    seconds = np.divide(
+        demand, links * network.port_gbps, out=np.zeros_like(demand), where=links > 0
+    )
     i, j = (int(k) for k in np.unravel_index(int(seconds.argmax()), seconds.shape))
     length = phase.end_s - phase.start_s
     used = links.sum(0) + links.sum(1)
@@ -145,9 +183,28 @@ def _communication(answer: Round, stage: int, phase: Phase, pod_group: int) -> L
     tor_s = float(local.sum(0).max()) / network.tor_gbps * (1 - _SAME if full else 1 + _SAME)
     if tor_s > seconds[i, j]:
         pod = int(local.sum(0).argmax())
-        return Limit(stage, phase, length, "tor", pod_group, *_most(members, local[:, pod]), (pod,), float(local[:, pod].sum()))
-    return Limit(stage, phase, length, "link", pod_group, *_most(members, sent[:, i, j]), pods, float(demand[i, j]),
-                 int(links[i, j]), full)
+        return Limit(
+            stage,
+            phase,
+            length,
+            "tor",
+            pod_group,
+            *_most(members, local[:, pod]),
+            (pod,),
+            float(local[:, pod].sum()),
+        )
+    return Limit(
+        stage,
+        phase,
+        length,
+        "link",
+        pod_group,
+        *_most(members, sent[:, i, j]),
+        pods,
+        float(demand[i, j]),
+        int(links[i, j]),
+        full,
+    )
 
 
 def _most(members: Sequence[int], gbit: Floats) -> tuple[int, int]:

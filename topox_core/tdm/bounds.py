@@ -1,8 +1,9 @@
 """Rounds that nobody can undercut, whatever the grouping and the rings.
 
-The communication time of a set of jobs is bounded without knowing its rings (:mod:`topox_core.tdm.kernels.relaxed`).
-This time only grows with the set, so a search over divisions can cut off a branch as soon as its part of the jobs is
-beaten; pod groups are then joined through the four times that they share (T_A, T_A', T_B, T_B').
+The communication time of a set of jobs is bounded without knowing its rings
+(:mod:`topox_core.tdm.kernels.relaxed`). This time only grows with the set, so a search over
+divisions can cut off a branch as soon as its part of the jobs is beaten; pod groups are then joined
+through the four times that they share (T_A, T_A', T_B, T_B').
 """
 
 from __future__ import annotations
@@ -26,7 +27,11 @@ Ints = NDArray[np.int64]
 
 MOST_NODES = 6_000  # of one search over the divisions of a pod group's jobs
 REACH_NODES = 2_000  # of one search for a division that keeps to given times
-SLACKS = (0.0, 2.5e-4, 1e-3)  # what a search may overlook, as a share of all jobs' communication, before it leaves jobs out
+SLACKS = (
+    0.0,
+    2.5e-4,
+    1e-3,
+)  # what a search may overlook, as a share of all jobs' communication, before it leaves jobs out
 MOST_OPEN = 20_000  # of one best-first search
 MOST_TIMES = 12  # different computing times told apart; others count as the next shorter one
 MOST_REFINED = 60  # combinations of computing times that are worked out in full
@@ -88,7 +93,9 @@ class _PodGroup:
         return Demand(whole.pair[:count], whole.arc[:count], whole.on[:count], whole.local[:count])
 
 
-def lower_bound(jobs: Jobs, reading: Reading, kind: Kind | None = None, known_s: float = np.inf) -> Bound:
+def lower_bound(
+    jobs: Jobs, reading: Reading, kind: Kind | None = None, known_s: float = np.inf
+) -> Bound:
     """Return a time that no round of a kind undercuts, over every grouping, every ring and every allocation of links.
 
     Reconfiguration counts nothing. Infinite where some pod has too few ports for every grouping.
@@ -103,7 +110,9 @@ def lower_bound(jobs: Jobs, reading: Reading, kind: Kind | None = None, known_s:
     kind = kind or Kind()
     if not len(jobs):
         return Bound(0.0, "no jobs")
-    pod_groups = [_pod_group(jobs, reading, g) for g in sorted({job.pod_group for job in jobs.jobs})]
+    pod_groups = [
+        _pod_group(jobs, reading, g) for g in sorted({job.pod_group for job in jobs.jobs})
+    ]
     if kind.per_pod_group or kind.groups != 2:
         return _apart(jobs, pod_groups, kind)
     return _together(jobs, _Fronts(pod_groups, jobs.network.ports_per_pod, known_s), kind)
@@ -118,8 +127,8 @@ def kind_of(answer: Round) -> Kind:
 def bounded(answer: Round, kind: Kind | None = None) -> Round:
     """Return a round with the bound over every grouping and every ring, unless it has a higher one of that sort.
 
-    A bound for given rings only says less and gives way. Where the bound meets the round, that is a proof, and what the
-    message had to say about how the search ended no longer matters.
+    A bound for given rings only says less and gives way. Where the bound meets the round, that is a
+    proof, and what the message had to say about how the search ended no longer matters.
 
     Parameters
     ----------
@@ -134,9 +143,15 @@ def bounded(answer: Round, kind: Kind | None = None) -> Round:
         return answer
     proved = bound.round_s >= answer.round_s * (1 - PROVED)
     stopped_by: StoppedBy = "heuristic" if answer.stopped_by == "proof" else answer.stopped_by
-    return replace(answer, bound_s=min(bound.round_s, answer.round_s), bound_by=bound.words,
-                   bound_for=f"{kind.words}, {ANY_RINGS}", status="optimal" if proved else "feasible",
-                   stopped_by="proof" if proved else stopped_by, message="" if proved else answer.message)
+    return replace(
+        answer,
+        bound_s=min(bound.round_s, answer.round_s),
+        bound_by=bound.words,
+        bound_for=f"{kind.words}, {ANY_RINGS}",
+        status="optimal" if proved else "feasible",
+        stopped_by="proof" if proved else stopped_by,
+        message="" if proved else answer.message,
+    )
 
 
 def _pod_group(jobs: Jobs, reading: Reading, pod_group: int) -> _PodGroup:
@@ -148,15 +163,23 @@ def _pod_group(jobs: Jobs, reading: Reading, pod_group: int) -> _PodGroup:
         job = jobs.jobs[n]
         is_ring = job.collective == "ring_all_reduce"
         # A ring of two pods has no choice.
-        pair[row] = between_pods_gbit(job, reading, job.pods if is_ring and len(job.pods) == 2 else ()) / network.port_gbps
+        pair[row] = (
+            between_pods_gbit(job, reading, job.pods if is_ring and len(job.pods) == 2 else ())
+            / network.port_gbps
+        )
         if is_ring and len(job.pods) > 2:
             arc[row], on[row, list(job.pods)] = arc_gbit(job, reading) / network.port_gbps, True
         local[row] = inside_pods_gbit(job) / network.tor_gbps
     order = np.argsort(-(pair.sum(1) + pair.sum(2) + 2 * arc[:, None] * on).max(1), kind="stable")
     push = np.array([after_push_s(jobs.jobs[n], reading) for n in members])
     pull = np.array([jobs.jobs[n].train_s for n in members])
-    return _PodGroup(pod_group, tuple(members[n] for n in order), Demand(pair[order], arc[order], on[order], local[order]),
-                     push[order], pull[order])
+    return _PodGroup(
+        pod_group,
+        tuple(members[n] for n in order),
+        Demand(pair[order], arc[order], on[order], local[order]),
+        push[order],
+        pull[order],
+    )
 
 
 # -- one barrier for each pod group ----------------------------------------------------------------------
@@ -164,12 +187,24 @@ def _pod_group(jobs: Jobs, reading: Reading, pod_group: int) -> _PodGroup:
 
 def _apart(jobs: Jobs, pod_groups: Sequence[_PodGroup], kind: Kind) -> Bound:
     """Return the longest of the pod groups' own bounds; with one barrier for all it still is a bound."""
-    least = [least_round_s(one.demand, one.after_push, one.after_pull, jobs.network.ports_per_pod, kind.groups, kind.windows,
-                           MOST_OPEN) for one in pod_groups]
+    least = [
+        least_round_s(
+            one.demand,
+            one.after_push,
+            one.after_pull,
+            jobs.network.ports_per_pod,
+            kind.groups,
+            kind.windows,
+            MOST_OPEN,
+        )
+        for one in pod_groups
+    ]
     worst = int(np.argmax(least))
     if least[worst] == np.inf:
         return Bound(np.inf, _no_ports(jobs, pod_groups[worst]))
-    return Bound(float(least[worst]), f"the jobs of pod group {pod_groups[worst].pod_group}, however grouped")
+    return Bound(
+        float(least[worst]), f"the jobs of pod group {pod_groups[worst].pod_group}, however grouped"
+    )
 
 
 # -- one barrier for all ---------------------------------------------------------------------------------
@@ -196,18 +231,24 @@ class _Times:
         """Return the rounds of some pairs of communication times."""
         a, b = points[:, 0], points[:, 1]
         if windows:
-            halves = [np.maximum(a + b, np.maximum(a + ta, b + tb))
-                      for ta, tb in ((self.a_pull, self.b_pull), (self.a_push, self.b_push))]
+            halves = [
+                np.maximum(a + b, np.maximum(a + ta, b + tb))
+                for ta, tb in ((self.a_pull, self.b_pull), (self.a_push, self.b_push))
+            ]
             return np.asarray(halves[0] + halves[1])
-        return np.asarray(np.maximum(a, self.b_pull) + np.maximum(a, self.b_push)
-                          + np.maximum(b, self.a_pull) + np.maximum(b, self.a_push))
+        return np.asarray(
+            np.maximum(a, self.b_pull)
+            + np.maximum(a, self.b_push)
+            + np.maximum(b, self.a_pull)
+            + np.maximum(b, self.a_push)
+        )
 
 
 class _Fronts:
     """The pairs of communication times that divisions reach in all pod groups together.
 
-    The most loaded pod group comes first and the others are held against what is known by then: mostly their
-    divisions reach every corner of it, and nothing more has to be known of them.
+    The most loaded pod group comes first and the others are held against what is known by then:
+    mostly their divisions reach every corner of it, and nothing more has to be known of them.
     """
 
     def __init__(self, pod_groups: Sequence[_PodGroup], ports: int, known_s: float) -> None:
@@ -216,15 +257,23 @@ class _Fronts:
         self.box = Box(np.full(2, np.inf), known_s / 2)
         self.known_s = known_s
         idle = [np.zeros(len(one.members)) for one in pod_groups]
-        loads = [least_round_s(one.demand, none, none, ports, 2, False, MOST_OPEN)
-                 for one, none in zip(pod_groups, idle, strict=True)]
+        loads = [
+            least_round_s(one.demand, none, none, ports, 2, False, MOST_OPEN)
+            for one, none in zip(pod_groups, idle, strict=True)
+        ]
         self.pod_groups = [pod_groups[n] for n in np.argsort(-np.array(loads), kind="stable")]
         self.scale_s = max((seconds for seconds in loads if seconds < np.inf), default=0.0)
 
-    def joined(self, sides: Mapping[int, Ints] | None = None, start: Floats | None = None) -> Floats:
+    def joined(
+        self, sides: Mapping[int, Ints] | None = None, start: Floats | None = None
+    ) -> Floats:
         """Return the front of all pod groups, ``sides`` binding some of their jobs, no lower than the front ``start``."""
         for one in self.pod_groups:
-            side = np.full(len(one.members), EITHER, np.int64) if sides is None else sides[one.pod_group]
+            side = (
+                np.full(len(one.members), EITHER, np.int64)
+                if sides is None
+                else sides[one.pod_group]
+            )
             if sides is None or (side != EITHER).any():
                 start = self._met(one, side, start)
         return np.zeros((0, 2)) if start is None else start
@@ -243,12 +292,22 @@ class _Fronts:
     def _worked_out(self, one: _PodGroup, side: Ints, start: Floats) -> Floats:
         """Return a pod group's front above ``start``.
 
-        Where a search becomes too long it may overlook a little, and then the lightest jobs: both only shorten times.
+        Where a search becomes too long it may overlook a little, and then the lightest jobs: both
+        only shorten times.
         """
         kept, attempt = len(side), 0
         while True:
             slack_s = self.scale_s * SLACKS[min(attempt, len(SLACKS) - 1)]
-            points, done = front(one.heaviest(kept), self.ports, side[:kept], start, self.box, slack_s, MOST_NODES, False)
+            points, done = front(
+                one.heaviest(kept),
+                self.ports,
+                side[:kept],
+                start,
+                self.box,
+                slack_s,
+                MOST_NODES,
+                False,
+            )
             if done:
                 return np.maximum(points - slack_s, 0.0)
             attempt += 1
@@ -258,19 +317,29 @@ class _Fronts:
 def _together(jobs: Jobs, fronts: _Fronts, kind: Kind) -> Bound:
     """Return the least round over all combinations of computing times, each with all divisions that it allows.
 
-    Combinations wait with a value that ignores which jobs they bind; the smallest is worked out in full, until the
-    smallest waiting is one that was.
+    Combinations wait with a value that ignores which jobs they bind; the smallest is worked out in
+    full, until the smallest waiting is one that was.
     """
     pod_groups = fronts.pod_groups
-    push, pull = _rounded([one.after_push for one in pod_groups]), _rounded([one.after_pull for one in pod_groups])
+    push, pull = (
+        _rounded([one.after_push for one in pod_groups]),
+        _rounded([one.after_pull for one in pod_groups]),
+    )
     free = fronts.joined()
-    waiting = [(float(times.round_s(free, kind.windows).min()), False, times) for times in _combinations(push, pull) if len(free)]
+    waiting = [
+        (float(times.round_s(free, kind.windows).min()), False, times)
+        for times in _combinations(push, pull)
+        if len(free)
+    ]
     heapq.heapify(waiting)
     for _ in range(MOST_REFINED):
         if not waiting or waiting[0][1] or waiting[0][0] >= fronts.known_s:
             break
         _, _, times = heapq.heappop(waiting)
-        sides = {one.pod_group: times.side(*after) for one, *after in zip(pod_groups, push, pull, strict=True)}
+        sides = {
+            one.pod_group: times.side(*after)
+            for one, *after in zip(pod_groups, push, pull, strict=True)
+        }
         possible = {g: side for g, side in sides.items() if side is not None}
         joined = fronts.joined(possible, free) if len(possible) == len(sides) else free[:0]
         if len(joined):
@@ -295,9 +364,14 @@ def _rounded(per_group: Sequence[Floats]) -> list[Floats]:
 
 def _combinations(push: Sequence[Floats], pull: Sequence[Floats]) -> list[_Times]:
     """Return what the longest computing of the groups can be; a job that trains longest is in group A, by symmetry."""
-    pulls, pushes = np.unique(np.concatenate(pull)).tolist(), np.unique(np.concatenate(push)).tolist()
+    pulls, pushes = (
+        np.unique(np.concatenate(pull)).tolist(),
+        np.unique(np.concatenate(push)).tolist(),
+    )
     combinations = []
-    for b_pull, (a_push, b_push) in product({0.0, *pulls}, [(x, y) for x in {0.0, *pushes} for y in {0.0, *pushes}]):
+    for b_pull, (a_push, b_push) in product(
+        {0.0, *pulls}, [(x, y) for x in {0.0, *pushes} for y in {0.0, *pushes}]
+    ):
         if max(a_push, b_push) == pushes[-1]:
             combinations.append(_Times(pulls[-1], a_push, b_pull, b_push))
     return combinations
@@ -308,7 +382,9 @@ def _both(one: Floats, other: Floats) -> Floats:
         return np.zeros((0, 2))
     first = np.unique(np.concatenate([one[:, 0], other[:, 0]]))
     first = first[first >= max(one[0, 0], other[0, 0])]
-    second = np.maximum(*(part[np.searchsorted(part[:, 0], first, side="right") - 1, 1] for part in (one, other)))
+    second = np.maximum(
+        *(part[np.searchsorted(part[:, 0], first, side="right") - 1, 1] for part in (one, other))
+    )
     corners = np.ones(len(first), np.bool_)
     corners[1:] = second[1:] < second[:-1]
     return np.column_stack([first[corners], second[corners]])
@@ -325,8 +401,10 @@ def _words(jobs: Jobs, fronts: _Fronts, times: _Times, value: float, kind: Kind)
     most_loaded = fronts.pod_groups[0]
     if float(times.round_s(fronts.alone(most_loaded), kind.windows).min()) >= value * (1 - PROVED):
         return f"ports and servers of pod group {most_loaded.pod_group}, over every grouping and every ring"
-    return (f"several pod groups behind one barrier, pod group {most_loaded.pod_group} foremost, over every grouping and "
-            "every ring")
+    return (
+        f"several pod groups behind one barrier, pod group {most_loaded.pod_group} foremost, over every grouping and "
+        "every ring"
+    )
 
 
 def _no_ports(jobs: Jobs, one: _PodGroup) -> str:

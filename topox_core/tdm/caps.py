@@ -1,8 +1,9 @@
 """The best split of all pod groups at once, by branch and bound over how long each group may compute.
 
-Pod groups that share a barrier meet only in maxima: of the two groups' communication, and of their computing. For
-given caps on the computing, one pass over the pod groups' fronts finds the best pair of communications
-(:func:`topox_core.tdm.kernels.grouping.cheapest`); the caps are searched in boxes.
+Pod groups that share a barrier meet only in maxima: of the two groups' communication, and of their
+computing. For given caps on the computing, one pass over the pod groups' fronts finds the best pair
+of communications (:func:`topox_core.tdm.kernels.grouping.cheapest`); the caps are searched in
+boxes.
 """
 
 from __future__ import annotations
@@ -34,8 +35,9 @@ class Best:
 class _Box:
     """Ranges (of indices, both ends in) of the second group's training and of one group's computing between push and pull.
 
-    The longest training may be called the first group's; the longest computing between push and pull is in one of the
-    two (``longest_between_first``), and only the other one's has a range. Circuits may change where ``turn`` says so.
+    The longest training may be called the first group's; the longest computing between push and
+    pull is in one of the two (``longest_between_first``), and only the other one's has a range.
+    Circuits may change where ``turn`` says so.
     """
 
     turn: tuple[bool, bool]
@@ -50,12 +52,16 @@ class _Box:
         if self.train[1] - self.train[0] >= self.between[1] - self.between[0]:
             low, high = self.train
             middle = (low + high) // 2
-            return tuple(_Box(self.turn, self.longest_between_first, part, self.between)
-                         for part in ((low, middle), (middle + 1, high)))
+            return tuple(
+                _Box(self.turn, self.longest_between_first, part, self.between)
+                for part in ((low, middle), (middle + 1, high))
+            )
         low, high = self.between
         middle = (low + high) // 2
-        return tuple(_Box(self.turn, self.longest_between_first, self.train, part)
-                     for part in ((low, middle), (middle + 1, high)))
+        return tuple(
+            _Box(self.turn, self.longest_between_first, self.train, part)
+            for part in ((low, middle), (middle + 1, high))
+        )
 
 
 class _Search:
@@ -64,11 +70,17 @@ class _Search:
     def __init__(self, points: Points, dark_s: float, inside: bool, all_train: bool) -> None:
         self.points, self.dark_s, self.inside, self.all_train = points, dark_s, inside, all_train
         self.train = np.unique(np.concatenate(([0.0], points.train_first_s, points.train_second_s)))
-        self.between = np.unique(np.concatenate(([0.0], points.between_first_s, points.between_second_s)))
+        self.between = np.unique(
+            np.concatenate(([0.0], points.between_first_s, points.between_second_s))
+        )
 
     def roots(self) -> list[_Box]:
         """Return the boxes that hold everything."""
-        turns = [(a, b) for a in (False, True) for b in (False, True)] if self.dark_s > 0 else [(True, True)]
+        turns = (
+            [(a, b) for a in (False, True) for b in (False, True)]
+            if self.dark_s > 0
+            else [(True, True)]
+        )
         whole = (0, len(self.train) - 1), (0, len(self.between) - 1)
         return [_Box(turn, first, *whole) for turn in turns for first in (True, False)]
 
@@ -88,11 +100,32 @@ class _Search:
     def length(self, chosen: NDArray[np.int64]) -> float:
         """Return the round of one point for each pod group."""
         p = self.points
-        computing = Computing(*(float(column[chosen].max()) for column in
-                                (p.train_first_s, p.train_second_s, p.between_first_s, p.between_second_s)))
-        switching = Switching(bool(p.turn_first[chosen].any()), bool(p.turn_second[chosen].any()), self.dark_s, self.inside)
-        return float(round_length_s(float(p.first_s[chosen].max()), float(p.second_s[chosen].max()), computing, switching,
-                                    self.all_train))
+        computing = Computing(
+            *(
+                float(column[chosen].max())
+                for column in (
+                    p.train_first_s,
+                    p.train_second_s,
+                    p.between_first_s,
+                    p.between_second_s,
+                )
+            )
+        )
+        switching = Switching(
+            bool(p.turn_first[chosen].any()),
+            bool(p.turn_second[chosen].any()),
+            self.dark_s,
+            self.inside,
+        )
+        return float(
+            round_length_s(
+                float(p.first_s[chosen].max()),
+                float(p.second_s[chosen].max()),
+                computing,
+                switching,
+                self.all_train,
+            )
+        )
 
 
 def best_split(points: Points, dark_s: float, inside: bool, all_train: bool, stop: Stop) -> Best:

@@ -41,16 +41,28 @@ class Combination:
     def best(self, all_train: bool) -> tuple[Best, list[int]]:
         """Return the best choice behind one barrier, and the second group's subset in each pod group (empty: none fits)."""
         points = self.points
-        best = best_split(points, self.search.dark_s, self.search.settings.reading.delay_inside, all_train, self.search.stop)
+        best = best_split(
+            points,
+            self.search.dark_s,
+            self.search.settings.reading.delay_inside,
+            all_train,
+            self.search.stop,
+        )
         return best, [int(points.subset[at]) for at in best.chosen]
 
     def bound_s(self, all_train: bool) -> float:
         """Return what no round is below, with these rings: the best round of the pod groups without bundles alone."""
-        whole = [splits for splits, one in zip(self._splits, self.subsets, strict=True) if not one.bundled]
+        whole = [
+            splits
+            for splits, one in zip(self._splits, self.subsets, strict=True)
+            if not one.bundled
+        ]
         if not whole:
             return 0.0
         inside = self.search.settings.reading.delay_inside
-        return best_split(points_of(whole), self.search.dark_s, inside, all_train, self.search.stop).bound_s
+        return best_split(
+            points_of(whole), self.search.dark_s, inside, all_train, self.search.stop
+        ).bound_s
 
     def group(self, chosen: Sequence[int]) -> list[int]:
         """Return the group of each job."""
@@ -67,13 +79,16 @@ class Combination:
         if not several:
             return ""
         most = max(len(one.bundles) for one in several)
-        return (f"In {len(several)} of {len(self.subsets)} pod groups the smallest jobs are bundled, into at most {most} bundles "
-                "that stay together: the best round for these bundles, not proved the best of all.")
+        return (
+            f"In {len(several)} of {len(self.subsets)} pod groups the smallest jobs are bundled, into at most {most} bundles "
+            "that stay together: the best round for these bundles, not proved the best of all."
+        )
 
     def rebundle(self, group: Sequence[int], all_train: bool) -> list[int]:
         """Return a grouping at least as good as ``group``: bundles are drawn anew where the round waits for them.
 
-        Jobs are bundled only with jobs of their group, so that the grouping at hand stays within reach.
+        Jobs are bundled only with jobs of their group, so that the grouping at hand stays within
+        reach.
         """
         search, table = self.search, self.search.table
         random = np.random.default_rng(search.settings.seed)
@@ -101,7 +116,10 @@ class Combination:
         table = self.search.table
         longest = []
         for k in (0, 1):
-            seconds = [table.communication_s(g, [n for n in members if group[n] == k]) for g, members in enumerate(table.members)]
+            seconds = [
+                table.communication_s(g, [n for n in members if group[n] == k])
+                for g, members in enumerate(table.members)
+            ]
             longest.append(int(np.argmax(seconds)))
         bundled = [g for g in dict.fromkeys(longest) if self.subsets[g].bundled]
         return bundled[turn % len(bundled)] if bundled else None

@@ -44,7 +44,9 @@ class Model:
     @property
     def gpus_per_unit(self) -> int:
         """GPUs of one unit (U): the least power of two whose memory holds 32 bytes a parameter."""
-        return 1 << max(0, math.ceil(math.log2(_STATE_BYTES * self.parameters / (GPU_MEMORY_GB * 1e9))))
+        return 1 << max(
+            0, math.ceil(math.log2(_STATE_BYTES * self.parameters / (GPU_MEMORY_GB * 1e9)))
+        )
 
     @property
     def sync_gbit(self) -> float:
@@ -56,8 +58,15 @@ class Model:
         return context * self.hidden * SYNC_BYTES * self.layers * 4 / units * 8 / 1e9
 
 
-MODELS: dict[str, Model] = {model.name: model for model in (
-    Model("1B", 2.46, 2048, 16), Model("3B", 6.42, 3072, 28), Model("8B", 21.2, 4096, 40), Model("90B", 177.6, 8192, 100))}
+MODELS: dict[str, Model] = {
+    model.name: model
+    for model in (
+        Model("1B", 2.46, 2048, 16),
+        Model("3B", 6.42, 3072, 28),
+        Model("8B", 21.2, 4096, 40),
+        Model("90B", 177.6, 8192, 100),
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -100,8 +109,14 @@ class SetUp:
     def network(self) -> Network:
         """Return the network of this set-up."""
         tor_gbps = self.ports_per_pod * self.port_gbps if self.tor_gbps is None else self.tor_gbps
-        return Network(self.pod_groups, self.pods_per_group, self.ports_per_pod, self.port_gbps, tor_gbps,
-                       self.reconfiguration_ms)
+        return Network(
+            self.pod_groups,
+            self.pods_per_group,
+            self.ports_per_pod,
+            self.port_gbps,
+            tor_gbps,
+            self.reconfiguration_ms,
+        )
 
     def train_s(self, model: Model) -> float:
         """Return the training time of one iteration (eq. 8), in seconds."""
@@ -113,8 +128,9 @@ class SetUp:
 def deploy(setup: SetUp) -> Jobs:
     """Draw the jobs of a set-up and place them (section IV.B); the same set-up gives the same jobs.
 
-    A seed's first jobs are the same whatever their number. Each job goes to the pod group with the least traffic
-    among those with room, its parameter server to the pod with the least, then its units one by one likewise.
+    A seed's first jobs are the same whatever their number. Each job goes to the pod group with the
+    least traffic among those with room, its parameter server to the pod with the least, then its
+    units one by one likewise.
 
     Raises
     ------
@@ -138,31 +154,58 @@ def deploy(setup: SetUp) -> Jobs:
     return validated(name, network, jobs, "settings")
 
 
-def _placed(ground: Ground, name: str, model: Model, collective: Collective, units: int, setup: SetUp) -> Job:
-    volume = model.exchange_gbit(setup.context, units) if collective == "all_to_all" else model.sync_gbit
+def _placed(
+    ground: Ground, name: str, model: Model, collective: Collective, units: int, setup: SetUp
+) -> Job:
+    volume = (
+        model.exchange_gbit(setup.context, units) if collective == "all_to_all" else model.sync_gbit
+    )
     found = ground.placed(collective, units, volume, model.gpus_per_unit)
     if found is None:
         raise InputError(
             f"no pod group has room for {units} units of {model.gpus_per_unit} GPUs, each within one pod "
-            f"of {setup.gpus_per_pod}", file="settings", item=f"job {name}", field="gpus_per_pod")
+            f"of {setup.gpus_per_pod}",
+            file="settings",
+            item=f"job {name}",
+            field="gpus_per_pod",
+        )
     pod_group, per_pod, server = found
     return Job(name, collective, pod_group, per_pod, volume, setup.train_s(model), server)
 
 
 def _check(setup: SetUp) -> None:
     """Refuse what cannot be drawn; the network has a check of its own."""
-    whole = {"jobs": (1, MAX_JOBS), "context": (1, 100_000_000), "degree_min": (1, setup.degree_max), "degree_max": (1, 4096),
-             "gpus_per_pod": (1, 1_000_000_000), "seed": (0, 2**63 - 1)}
+    whole = {
+        "jobs": (1, MAX_JOBS),
+        "context": (1, 100_000_000),
+        "degree_min": (1, setup.degree_max),
+        "degree_max": (1, 4096),
+        "gpus_per_pod": (1, 1_000_000_000),
+        "seed": (0, 2**63 - 1),
+    }
     for field, (least, most) in whole.items():
         value = getattr(setup, field)
         if not least <= value <= most:
-            raise InputError(f"must be from {least:,} to {most:,} (got {value:,})", file="settings", field=field)
+            raise InputError(
+                f"must be from {least:,} to {most:,} (got {value:,})", file="settings", field=field
+            )
     for field in ("efficiency", "gpu_tflops"):
         value = getattr(setup, field)
         if not 0 < value < math.inf:
-            raise InputError(f"must be greater than 0 (got {value:g})", file="settings", field=field)
+            raise InputError(
+                f"must be greater than 0 (got {value:g})", file="settings", field=field
+            )
     if setup.efficiency > 1:
-        raise InputError(f"must be at most 1 (got {setup.efficiency:g})", file="settings", field="efficiency")
-    if len(setup.mix) != 3 or not all(0 <= weight < math.inf for weight in setup.mix) or not sum(setup.mix) > 0:
-        raise InputError("must be three weights of at least 0, not all 0: parameter server, ring, all-to-all",
-                         file="settings", field="mix")
+        raise InputError(
+            f"must be at most 1 (got {setup.efficiency:g})", file="settings", field="efficiency"
+        )
+    if (
+        len(setup.mix) != 3
+        or not all(0 <= weight < math.inf for weight in setup.mix)
+        or not sum(setup.mix) > 0
+    ):
+        raise InputError(
+            "must be three weights of at least 0, not all 0: parameter server, ring, all-to-all",
+            file="settings",
+            field="mix",
+        )

@@ -1,8 +1,9 @@
 """The exact model of the drafts' integer program, linear without approximation.
 
-The products of the printed program vanish: a ring that is switched off has degree zero (jobs times rings), the
-number of links of a pair is one of its possible values (links times time), and pull is push transposed (two
-communication problems, not four). Times are in units of the longest stage that can occur.
+The products of the printed program vanish: a ring that is switched off has degree zero (jobs times
+rings), the number of links of a pair is one of its possible values (links times time), and pull is
+push transposed (two communication problems, not four). Times are in units of the longest stage that
+can occur.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from topox_core.tdm.rounds import after_push_s
 from topox_core.tdm.traffic import arc_gbit, between_pods_gbit, inside_pods_gbit
 
 Float = NDArray[np.float64]
-# Up to this many pods every subset of a ring's pods has its cut; above, the pods of a ring are numbered along it.
+# Up to this many pods every subset of a ring's pods has its cut; above, the pods of a ring are
+# numbered along it.
 CUT_PODS = 8
 TOLERANCE = 1e-9
 
@@ -56,9 +58,18 @@ class _Builder:
         self.row_upper.append(upper)
 
     def built(self, offset: float) -> Mip:
-        return Mip(np.array(self.cost), np.array(self.lower), np.array(self.upper), np.array(self.integer, np.bool_),
-                   np.array(self.row_lower), np.array(self.row_upper), np.array(self.row_start, np.int32),
-                   np.array(self.column, np.int32), np.array(self.value), offset)
+        return Mip(
+            np.array(self.cost),
+            np.array(self.lower),
+            np.array(self.upper),
+            np.array(self.integer, np.bool_),
+            np.array(self.row_lower),
+            np.array(self.row_upper),
+            np.array(self.row_start, np.int32),
+            np.array(self.column, np.int32),
+            np.array(self.value),
+            offset,
+        )
 
 
 @dataclass(frozen=True)
@@ -75,9 +86,18 @@ class Traffic:
         network, fixed, arc, inside = jobs.network, [], [], []
         for job in jobs.jobs:
             is_ring = job.collective == "ring_all_reduce"
-            between = between_pods_gbit(job, reading, job.pods if is_ring and len(job.pods) == 2 else ())
-            fixed.append({(int(i), int(j)): float(between[i, j]) / network.port_gbps for i, j in np.argwhere(between > 0)})
-            arc.append(arc_gbit(job, reading) / network.port_gbps if is_ring and len(job.pods) > 2 else 0.0)
+            between = between_pods_gbit(
+                job, reading, job.pods if is_ring and len(job.pods) == 2 else ()
+            )
+            fixed.append(
+                {
+                    (int(i), int(j)): float(between[i, j]) / network.port_gbps
+                    for i, j in np.argwhere(between > 0)
+                }
+            )
+            arc.append(
+                arc_gbit(job, reading) / network.port_gbps if is_ring and len(job.pods) > 2 else 0.0
+            )
             inside.append(inside_pods_gbit(job) / network.tor_gbps)
         return Traffic(tuple(fixed), tuple(arc), tuple(inside))
 
@@ -88,10 +108,17 @@ class Traffic:
             pairs: dict[Pair, float] = {}
             inside = np.zeros(jobs.network.pods_per_group)
             for n in jobs.of_group(g):
-                for pair, seconds in (*self.fixed[n].items(), *((arc, self.arc[n]) for arc in arcs(self, jobs, n))):
+                for pair, seconds in (
+                    *self.fixed[n].items(),
+                    *((arc, self.arc[n]) for arc in arcs(self, jobs, n)),
+                ):
                     pairs[pair] = pairs.get(pair, 0.0) + seconds
                 inside += self.inside[n]
-            longest = max(longest, *pairs.values(), float(inside.max())) if pairs else max(longest, float(inside.max()))
+            longest = (
+                max(longest, *pairs.values(), float(inside.max()))
+                if pairs
+                else max(longest, float(inside.max()))
+            )
         return longest
 
 
@@ -107,7 +134,9 @@ def columns_of(jobs: Jobs, traffic: Traffic) -> int:
     for g in range(jobs.network.pod_groups):
         members = jobs.of_group(g)
         choices = [arcs(traffic, jobs, n) for n in members]
-        pairs = {pair for n in members for pair in traffic.fixed[n]} | {arc for chosen in choices for arc in chosen}
+        pairs = {pair for n in members for pair in traffic.fixed[n]} | {
+            arc for chosen in choices for arc in chosen
+        }
         count += 2 * sum(map(len, choices)) + 4 * len(pairs) * (jobs.network.ports_per_pod + 1)
     return count
 
@@ -125,9 +154,23 @@ class ExactModel:
         Model rounds with phases in which all train, instead of the drafts' four.
     """
 
-    def __init__(self, jobs: Jobs, reading: Reading, traffic: Traffic, rule: LinkRule, unit_s: float, cutoff_s: float,
-                 all_train: bool = False) -> None:
-        self.jobs, self.reading, self.traffic, self.rule, self.unit_s = jobs, reading, traffic, rule, unit_s
+    def __init__(
+        self,
+        jobs: Jobs,
+        reading: Reading,
+        traffic: Traffic,
+        rule: LinkRule,
+        unit_s: float,
+        cutoff_s: float,
+        all_train: bool = False,
+    ) -> None:
+        self.jobs, self.reading, self.traffic, self.rule, self.unit_s = (
+            jobs,
+            reading,
+            traffic,
+            rule,
+            unit_s,
+        )
         self._b = _Builder()
         self.offset_s = 0.0 if reading.delay_inside else 2 * sum(rule.dark)
         self.group = [self._b.new(1.0, integer=True) for _ in jobs.jobs]
@@ -141,7 +184,8 @@ class ExactModel:
         self._rings()
         for g in range(jobs.network.pod_groups):
             self._pod_group(g)
-        # Swapping the names of the groups changes nothing, unless they differ in what switching costs them.
+        # Swapping the names of the groups changes nothing, unless they differ in what switching
+        # costs them.
         if jobs.jobs and (rule.dark[0] == rule.dark[1] or not reading.delay_inside):
             self._b.upper[self.group[0]] = 0.0
         self.mip = self._b.built(self.offset_s / unit_s)
@@ -179,15 +223,24 @@ class ExactModel:
         b = self._b
         columns = [b.new(math.inf, cost=1.0) for _ in range(2)]
         for half in columns:
-            b.row({half: 1.0, self.communicating[0]: -1.0, self.communicating[1]: -1.0}, self._dark(0) + self._dark(1), math.inf)
+            b.row(
+                {half: 1.0, self.communicating[0]: -1.0, self.communicating[1]: -1.0},
+                self._dark(0) + self._dark(1),
+                math.inf,
+            )
         for n, computing in self._computing():
             for half, share in zip(columns, computing, strict=True):
                 for k in range(2):
                     constant, terms = self._in_group(n, k, -share)
                     dark_constant, dark = self._in_group(n, k, -self._dark(k))
                     both = {column: terms[column] + dark[column] for column in terms}
-                    # Only while the job is in the group: otherwise the row must not ask for more than its communication.
-                    b.row({half: 1.0, self.communicating[k]: -1.0, **both}, -constant - dark_constant, math.inf)
+                    # Only while the job is in the group: otherwise the row must not ask for more
+                    # than its communication.
+                    b.row(
+                        {half: 1.0, self.communicating[k]: -1.0, **both},
+                        -constant - dark_constant,
+                        math.inf,
+                    )
         self._cut_off(columns, cutoff_s)
 
     def _cut_off(self, columns: Sequence[int], cutoff_s: float) -> None:
@@ -210,7 +263,9 @@ class ExactModel:
                 if len(pods) <= CUT_PODS:
                     for cut in _cuts(pods):
                         constant, terms = self._in_group(n, k, -(len(cut) - 1.0))
-                        inside = {column: 1.0 for (i, j), column in arc.items() if i in cut and j in cut}
+                        inside = {
+                            column: 1.0 for (i, j), column in arc.items() if i in cut and j in cut
+                        }
                         b.row({**inside, **terms}, -math.inf, -constant)
                 else:
                     self._numbered(arc, pods)
@@ -226,8 +281,10 @@ class ExactModel:
     def _pod_group(self, g: int) -> None:
         """Eqs. 2 and 6: links of a pod group carry each stage's traffic in the stage's time."""
         members = self.jobs.of_group(g)
-        pairs = sorted({pair for n in members for pair in self.traffic.fixed[n]}
-                       | {arc for n in members for arc in arcs(self.traffic, self.jobs, n)})
+        pairs = sorted(
+            {pair for n in members for pair in self.traffic.fixed[n]}
+            | {arc for n in members for arc in arcs(self.traffic, self.jobs, n)}
+        )
         b, ports = self._b, self.jobs.network.ports_per_pod
         for k in range(2):
             for pair in pairs:
@@ -247,7 +304,9 @@ class ExactModel:
         least, terms = 0.0, {self.communicating[k]: 1.0}
         for n in members:
             if self.traffic.inside[n][pod] > 0:
-                constant, term = self._in_group(n, k, -float(self.traffic.inside[n][pod]) / self.unit_s)
+                constant, term = self._in_group(
+                    n, k, -float(self.traffic.inside[n][pod]) / self.unit_s
+                )
                 least, terms = least - constant, terms | term
         if len(terms) > 1:
             self._b.row(terms, least, math.inf)
@@ -261,7 +320,9 @@ class ExactModel:
                 for (group, which, i, j), columns in self.links.items():
                     if group == g and which == matrix and pod in (i, j):
                         weight = 2.0 if self.rule.tie == "symmetric" else 1.0
-                        terms |= {column: weight * count for count, column in enumerate(columns) if count}
+                        terms |= {
+                            column: weight * count for count, column in enumerate(columns) if count
+                        }
                 if terms:
                     self._b.row(terms, 0.0, ports)
 
@@ -295,7 +356,12 @@ class ExactModel:
             touching = [pair for pair in busy if pod in pair]
             if not touching:
                 continue
-            times = {column: float(count) for pair in touching for count, column in enumerate(busy[pair]) if count}
+            times = {
+                column: float(count)
+                for pair in touching
+                for count, column in enumerate(busy[pair])
+                if count
+            }
             self._b.row({**times, stage: -ports}, -math.inf, 0.0)
             rest = {column: -weight for column, weight in times.items()}
             for pair in touching:
@@ -329,15 +395,21 @@ class ExactModel:
     def chosen_links(self, values: Float) -> NDArray[np.int32]:
         """Return the links of each pod group and group, ``[pod group, group, i, j]``."""
         network = self.jobs.network
-        links = np.zeros((network.pod_groups, 2, network.pods_per_group, network.pods_per_group), np.int32)
+        links = np.zeros(
+            (network.pod_groups, 2, network.pods_per_group, network.pods_per_group), np.int32
+        )
         for g, k, i, j in np.ndindex(links.shape):
             columns = self.links.get((g, *self.rule.key(k, (i, j))))
             if columns:
                 links[g, k, i, j] = int(values[columns].argmax())
         return links
 
-    def start(self, group: Sequence[int], rings: Sequence[Sequence[int]],
-              links: Callable[[int, int, Pair], int] | None) -> tuple[NDArray[np.int32], Float]:
+    def start(
+        self,
+        group: Sequence[int],
+        rings: Sequence[Sequence[int]],
+        links: Callable[[int, int, Pair], int] | None,
+    ) -> tuple[NDArray[np.int32], Float]:
         """Return columns and values of a known round; without ``links`` the solver finds its links."""
         known: dict[int, float] = dict(zip(self.group, map(float, group), strict=True))
         for (n, k), arc in self.arc.items():
@@ -346,7 +418,10 @@ class ExactModel:
             known |= {column: float(pair in taken) for pair, column in arc.items()}
         if links is not None:
             for (g, k, i, j), columns in self.links.items():
-                known |= {column: float(count == links(g, k, (i, j))) for count, column in enumerate(columns)}
+                known |= {
+                    column: float(count == links(g, k, (i, j)))
+                    for count, column in enumerate(columns)
+                }
         return np.array(list(known), np.int32), np.array(list(known.values()))
 
 

@@ -70,29 +70,57 @@ class Search:
         """Seconds that a change of circuits takes."""
         return self.jobs.network.reconfiguration_ms / 1000.0
 
-    def note(self, round_s: float, source: str, bound_s: float | None = None, *, always: bool = False) -> None:
+    def note(
+        self, round_s: float, source: str, bound_s: float | None = None, *, always: bool = False
+    ) -> None:
         """Add a moment if the round is the shortest so far, or ``always``."""
         if round_s < self.best_s or always:
             self.best_s = min(self.best_s, round_s)
             known = self.best_s if self.best_s < float("inf") else None
-            moment = Moment(self.elapsed_s, len(self.story), known, self.floor.seconds if bound_s is None else bound_s, source)
+            moment = Moment(
+                self.elapsed_s,
+                len(self.story),
+                known,
+                self.floor.seconds if bound_s is None else bound_s,
+                source,
+            )
             self.story.append(moment)
             self.on_moment(moment)
 
     def start(self) -> Round | None:
         """Return the round of Algorithm 1; None if it cannot even start, because one stage cannot take all jobs."""
         try:
-            found = hill_climb(self.jobs, replace(self.settings, time_limit_s=self.left_s), self.asked, ignore)
+            found = hill_climb(
+                self.jobs, replace(self.settings, time_limit_s=self.left_s), self.asked, ignore
+            )
         except InputError:
             return None
         self.note(found.round_s, "hill climbing")
         return found
 
-    def round(self, group: Sequence[int], *, groups: int = 2, all_train: bool = False, barrier: Barrier = "one",
-              rings: Rings | None = None, source: str = "") -> Round:
+    def round(
+        self,
+        group: Sequence[int],
+        *,
+        groups: int = 2,
+        all_train: bool = False,
+        barrier: Barrier = "one",
+        rings: Rings | None = None,
+        source: str = "",
+    ) -> Round:
         """Return the round of a grouping under this method's name, with the general bound."""
-        found = round_of(self.table, group, algorithm=self.algorithm, groups=groups, all_train=all_train, barrier=barrier,
-                         rings=rings, bound_s=self.floor.seconds, bound_by=self.floor.by, bound_for=ANY_ROUND)
+        found = round_of(
+            self.table,
+            group,
+            algorithm=self.algorithm,
+            groups=groups,
+            all_train=all_train,
+            barrier=barrier,
+            rings=rings,
+            bound_s=self.floor.seconds,
+            bound_by=self.floor.by,
+            bound_for=ANY_ROUND,
+        )
         self.note(found.round_s, source or self.algorithm)
         return found
 
@@ -100,11 +128,20 @@ class Search:
         """Return only the length of a grouping's round behind one barrier."""
         return round_s_of(self.table, group, all_train=all_train)
 
-    def answer(self, found: Round, *, bound_s: float = 0.0, bound_by: str = "", bound_for: str = "",
-               stopped_by: StoppedBy = "heuristic", message: str = "") -> Round:
+    def answer(
+        self,
+        found: Round,
+        *,
+        bound_s: float = 0.0,
+        bound_by: str = "",
+        bound_for: str = "",
+        stopped_by: StoppedBy = "heuristic",
+        message: str = "",
+    ) -> Round:
         """Return a round as this method's answer.
 
-        The bound is the larger of the given one and the general one; where it meets the round, that is a proof.
+        The bound is the larger of the given one and the general one; where it meets the round, that
+        is a proof.
         """
         if bound_s <= self.floor.seconds:
             bound_s, bound_by, bound_for = self.floor.seconds, self.floor.by, ANY_ROUND
@@ -112,9 +149,19 @@ class Search:
         if not proved and self.stop():
             stopped_by = "cancelled" if self.asked() else "time_limit"
         status: Status = "optimal" if proved else "feasible"
-        return replace(found, algorithm=self.algorithm, status=status, stopped_by="proof" if proved else stopped_by,
-                       bound_s=min(bound_s, found.round_s), bound_by=bound_by, bound_for=bound_for, wall_s=self.elapsed_s,
-                       seed=self.settings.seed, story=tuple(self.story), message=message)
+        return replace(
+            found,
+            algorithm=self.algorithm,
+            status=status,
+            stopped_by="proof" if proved else stopped_by,
+            bound_s=min(bound_s, found.round_s),
+            bound_by=bound_by,
+            bound_for=bound_for,
+            wall_s=self.elapsed_s,
+            seed=self.settings.seed,
+            story=tuple(self.story),
+            message=message,
+        )
 
     def too_few_ports(self) -> Round:
         """Return the round of all jobs in one group, or raise the :class:`InputError` that names the pod with too few ports."""
@@ -123,4 +170,8 @@ class Search:
 
 def shortest(*rounds: Round | None) -> Round | None:
     """Return the shortest of the rounds there are, the first of equals."""
-    return min((found for found in rounds if found is not None), key=lambda found: found.round_s, default=None)
+    return min(
+        (found for found in rounds if found is not None),
+        key=lambda found: found.round_s,
+        default=None,
+    )

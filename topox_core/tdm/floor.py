@@ -24,9 +24,10 @@ class Floor:
 def floor_of(table: StageTable) -> Floor:
     """Return the largest of three bounds: one job alone, the ports of one pod, the top-of-rack switch of one pod.
 
-    A job pushes, computes, pulls and computes in turn, and its group communicates no faster than it would alone.
-    Every job pushes and pulls once a round, at different times if in different groups, so that twice the traffic of
-    a pod must pass its ports; a ring enters and leaves each of its pods once, whatever its order.
+    A job pushes, computes, pulls and computes in turn, and its group communicates no faster than it
+    would alone. Every job pushes and pulls once a round, at different times if in different groups,
+    so that twice the traffic of a pod must pass its ports; a ring enters and leaves each of its
+    pods once, whatever its order.
     """
     best = Floor(0.0, "")
     network = table.jobs.network
@@ -37,12 +38,21 @@ def floor_of(table: StageTable) -> Floor:
             job = table.jobs.jobs[n]
             demand = between_pods_gbit(job, table.reading, job.pods)
             ports += demand.sum(0) + demand.sum(1)
-            alone = 2.0 * table.communication_s(g, (n,)) + after_push_s(job, table.reading) + job.train_s
+            alone = (
+                2.0 * table.communication_s(g, (n,))
+                + after_push_s(job, table.reading)
+                + job.train_s
+            )
             if np.isfinite(alone) and alone > best.seconds:
                 best = Floor(alone, f"job {job.id}: push, compute, pull and compute")
-        for what, seconds in (("ports", 2.0 * ports / (network.ports_per_pod * network.port_gbps)),
-                              ("top-of-rack switch", 2.0 * local / network.tor_gbps)):
+        for what, seconds in (
+            ("ports", 2.0 * ports / (network.ports_per_pod * network.port_gbps)),
+            ("top-of-rack switch", 2.0 * local / network.tor_gbps),
+        ):
             pod = int(seconds.argmax())
             if seconds[pod] > best.seconds:
-                best = Floor(float(seconds[pod]), f"{what} of pod {pod} in pod group {g}: the traffic of all jobs, twice")
+                best = Floor(
+                    float(seconds[pod]),
+                    f"{what} of pod {pod} in pod group {g}: the traffic of all jobs, twice",
+                )
     return best

@@ -1,6 +1,7 @@
 """Algorithm 1: from all jobs in one group, change the group of the one job that helps most, until none helps.
 
-Only the pod group of a changed job has to be worked out again; the other pod groups enter a round by two maxima.
+Only the pod group of a changed job has to be worked out again; the other pod groups enter a round
+by two maxima.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 # Two sums of the same times in another order are no improvement.
 TIE = 1e-12
-# Jobs times pairs of pods times flips of one compiled call: it cannot be stopped, and takes some tenths of a second.
+# Jobs times pairs of pods times flips of one compiled call: it cannot be stopped, and takes some
+# tenths of a second.
 _CALL = 16_000_000
 
 
@@ -46,8 +48,12 @@ class _Flips:
         self.all_train = all_train
         self.in_second = np.array(start, np.int64) == 1
         self.home = np.array([job.pod_group for job in jobs.jobs], np.int64)
-        self.computing = np.array([[after_push_s(job, table.reading) for job in jobs.jobs],
-                                   [job.train_s for job in jobs.jobs]])
+        self.computing = np.array(
+            [
+                [after_push_s(job, table.reading) for job in jobs.jobs],
+                [job.train_s for job in jobs.jobs],
+            ]
+        )
         self.delay_s = jobs.network.reconfiguration_ms / 1000.0
         # Of each pod group as it is, and of the own pod group of each job after its flip.
         self.now_s = np.zeros((len(table.members), 2))
@@ -61,7 +67,7 @@ class _Flips:
         if not len(members):
             return True
         here = self.in_second[members]
-        piece = max(1, _CALL // (len(members) * self.table.jobs.network.pods_per_group ** 2))
+        piece = max(1, _CALL // (len(members) * self.table.jobs.network.pods_per_group**2))
         # The grouping as it is comes with the first piece.
         candidates = np.concatenate([[NOBODY_FLIPS], np.arange(len(members))])
         for first in range(0, len(candidates), piece):
@@ -102,7 +108,9 @@ class _Flips:
             others = count - self.now_change[self.home, k] > 0
             change[k] = np.concatenate([[count > 0], others | self.then_change[:, k]])
         dark = np.where(change, self.delay_s, 0.0)
-        return _round_s(communication, self._computing(), dark, self.all_train, self.table.reading.delay_inside)
+        return _round_s(
+            communication, self._computing(), dark, self.all_train, self.table.reading.delay_inside
+        )
 
 
 def _two_largest(values: Floats) -> tuple[float, float, int]:
@@ -111,7 +119,9 @@ def _two_largest(values: Floats) -> tuple[float, float, int]:
     return float(values[at]), float(rest.max(initial=0.0)), at
 
 
-def _round_s(talk: Floats, computing: Floats, dark: Floats, all_train: bool, delay_inside: bool) -> Floats:
+def _round_s(
+    talk: Floats, computing: Floats, dark: Floats, all_train: bool, delay_inside: bool
+) -> Floats:
     """Return the rounds of many groupings at once, as :func:`topox_core.tdm.rounds.phases_of` adds them up."""
     inside, outside = (dark, np.zeros_like(dark)) if delay_inside else (np.zeros_like(dark), dark)
     busy = talk + inside
@@ -121,12 +131,24 @@ def _round_s(talk: Floats, computing: Floats, dark: Floats, all_train: bool, del
         return both
     total: Floats = 2.0 * outside.sum(0)
     for way in (PUSH, PULL):
-        total = total + np.maximum(busy[0], computing[1 - way, 1]) + np.maximum(busy[1], computing[way, 0])
+        total = (
+            total
+            + np.maximum(busy[0], computing[1 - way, 1])
+            + np.maximum(busy[1], computing[way, 0])
+        )
     return total
 
 
-def climb(table: StageTable, start: Sequence[int], stop: Stop, on_step: OnMoment | None = None, *, all_train: bool = False,
-          floor_s: float = 0.0, source: str = "hill climbing") -> Climb:
+def climb(
+    table: StageTable,
+    start: Sequence[int],
+    stop: Stop,
+    on_step: OnMoment | None = None,
+    *,
+    all_train: bool = False,
+    floor_s: float = 0.0,
+    source: str = "hill climbing",
+) -> Climb:
     """Climb from a grouping into two groups, by the best single flip (the lowest index among equals) while it helps.
 
     Parameters
@@ -181,15 +203,32 @@ def hill_climb(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMomen
         on_moment(moment)
 
     out_of_time = until(began, settings.time_limit_s)
-    found = climb(table, (0,) * len(jobs), lambda: stop() or out_of_time(), note, floor_s=floor.seconds)
-    stopped_by: StoppedBy = found.stopped_by if found.stopped_by == "heuristic" or stop() else "time_limit"
-    message = "" if story else "Stopped before the first flips were measured: this is the round without time division."
-    return round_of(table, found.group, algorithm="hill-climbing", stopped_by=stopped_by, message=message,
-                    bound_s=floor.seconds, bound_by=floor.by, bound_for=ANY_ROUND,
-                    wall_s=time.perf_counter() - began, seed=settings.seed, story=story)
+    found = climb(
+        table, (0,) * len(jobs), lambda: stop() or out_of_time(), note, floor_s=floor.seconds
+    )
+    stopped_by: StoppedBy = (
+        found.stopped_by if found.stopped_by == "heuristic" or stop() else "time_limit"
+    )
+    message = (
+        ""
+        if story
+        else "Stopped before the first flips were measured: this is the round without time division."
+    )
+    return round_of(
+        table,
+        found.group,
+        algorithm="hill-climbing",
+        stopped_by=stopped_by,
+        message=message,
+        bound_s=floor.seconds,
+        bound_by=floor.by,
+        bound_for=ANY_ROUND,
+        wall_s=time.perf_counter() - began,
+        seed=settings.seed,
+        story=story,
+    )
 
 
 def until(began: float, limit_s: float) -> Stop:
     """Return a stop that is true once ``limit_s`` have passed since ``began`` (``time.perf_counter``)."""
     return lambda: time.perf_counter() - began >= limit_s
-

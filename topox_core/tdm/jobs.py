@@ -25,7 +25,8 @@ class Network:
     pod_groups, pods_per_group
         Circuits join pods of one group only.
     ports_per_pod
-        Optical ports of a pod (N_link): a link i -> j takes one in each of the two pods, whichever way it goes (eq. 6).
+        Optical ports of a pod (N_link): a link i -> j takes one in each of the two pods, whichever
+        way it goes (eq. 6).
     port_gbps
         Speed of a link (B), gigabits a second.
     tor_gbps
@@ -116,10 +117,11 @@ class Reading:
     eq3_literal
         A parameter-server job trains in both stages of the other group, as eq. 3 is printed.
     physical_ring
-        A ring carries 2 (N - 1) / N times the volume on each arc (N pods), instead of the volume once.
+        A ring carries 2 (N - 1) / N times the volume on each arc (N pods), instead of the volume
+        once.
     delay_inside
-        Reconfiguration counts as part of the communication (section II.C), instead of being added to
-        the stage (Algorithm 1).
+        Reconfiguration counts as part of the communication (section II.C), instead of being added
+        to the stage (Algorithm 1).
     """
 
     eq3_literal: bool = False

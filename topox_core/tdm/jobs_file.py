@@ -10,7 +10,16 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from topox_core.border import Findings, check_header, json_object, printable, shown, told, unknown, unpacked
+from topox_core.border import (
+    Findings,
+    check_header,
+    json_object,
+    printable,
+    shown,
+    told,
+    unknown,
+    unpacked,
+)
 from topox_core.errors import InputError
 from topox_core.tdm.jobs import COLLECTIVES, Job, Jobs, Network
 
@@ -76,7 +85,10 @@ def load_jobs(data: bytes, file: str) -> Jobs:
     for key in record:
         if key not in _TOP_KEYS:
             raise InputError(unknown(key, _TOP_KEYS), file=file, field=printable(key))
-    for key, kind, words in (("network", dict, "an object in braces"), ("jobs", list, "a list of jobs in brackets")):
+    for key, kind, words in (
+        ("network", dict, "an object in braces"),
+        ("jobs", list, "a list of jobs in brackets"),
+    ):
         if not isinstance(record.get(key), kind):
             got = f"got {shown(record[key])}" if key in record else "is missing"
             raise InputError(f"must be {words} ({got})", file=file, field=key)
@@ -96,7 +108,9 @@ def _read(kind: type[_Record], entry: Any, file: str, item: str) -> _Record:
     except ValidationError as error:
         findings = Findings(file)
         for one in error.errors(include_url=False):
-            field = "".join(printable(part) if isinstance(part, str) else f"[{part}]" for part in one["loc"])
+            field = "".join(
+                printable(part) if isinstance(part, str) else f"[{part}]" for part in one["loc"]
+            )
             findings.add(told(one, kind.model_fields), item=item, field=field)
         raise findings.error() from None
 
@@ -108,7 +122,12 @@ def _item(at: int, entry: Any) -> str:
 
 def dump_jobs(jobs: Jobs) -> bytes:
     """Write a network and its jobs, one job a line; reading it back gives equal jobs."""
-    head = {"format": FORMAT, "version": VERSION, "name": jobs.name, "network": asdict(jobs.network)}
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": jobs.name,
+        "network": asdict(jobs.network),
+    }
     lines = []
     for job in jobs.jobs:
         values = asdict(job)
@@ -117,7 +136,9 @@ def dump_jobs(jobs: Jobs) -> bytes:
         if not job.aggregate_s:
             del values["aggregate_s"]
         lines.append("  " + json.dumps(values, ensure_ascii=False))
-    text = json.dumps(head, ensure_ascii=False)[:-1] + ',\n "jobs": [\n' + ",\n".join(lines) + "]}\n"
+    text = (
+        json.dumps(head, ensure_ascii=False)[:-1] + ',\n "jobs": [\n' + ",\n".join(lines) + "]}\n"
+    )
     return text.encode()
 
 
@@ -127,19 +148,27 @@ def validated(name: str, network: Network, jobs: Sequence[Job], file: str) -> Jo
     Raises
     ------
     InputError
-        If a value is out of range, an id is used twice, units or a parameter server lie outside the pods of the
-        job's group, or there are no jobs or too many.
+        If a value is out of range, an id is used twice, units or a parameter server lie outside the
+        pods of the job's group, or there are no jobs or too many.
     """
     if not isinstance(name, str) or len(name) > _MAX_NAME or not name.isprintable():
-        raise InputError(f"must be printable text of at most {_MAX_NAME} characters (got {shown(name)})", file=file, field="name")
+        raise InputError(
+            f"must be printable text of at most {_MAX_NAME} characters (got {shown(name)})",
+            file=file,
+            field="name",
+        )
     _check_count(len(jobs), file)
     check_network(network, file)
     seen: set[str] = set()
     for at, job in enumerate(jobs):
         item = f"job {printable(job.id)}" if job.id.strip() else f"job {at + 1}"
         if not job.id.strip() or not job.id.isprintable() or len(job.id) > _MAX_NAME:
-            raise InputError(f"must be printable text of 1 to {_MAX_NAME} characters (got {shown(job.id)})",
-                             file=file, item=item, field="id")
+            raise InputError(
+                f"must be printable text of 1 to {_MAX_NAME} characters (got {shown(job.id)})",
+                file=file,
+                item=item,
+                field="id",
+            )
         if job.id in seen:
             raise InputError("is used by an earlier job as well", file=file, item=item, field="id")
         seen.add(job.id)
@@ -153,8 +182,11 @@ def _check_count(count: int, file: str) -> None:
     if count < 1:
         raise InputError("must hold at least one job", file=file, field="jobs")
     if count > MAX_JOBS:
-        raise InputError(f"holds {count:,} jobs, more than the {MAX_JOBS:,} that can share a fabric here",
-                         file=file, field="jobs")
+        raise InputError(
+            f"holds {count:,} jobs, more than the {MAX_JOBS:,} that can share a fabric here",
+            file=file,
+            field="jobs",
+        )
 
 
 def check_network(network: Network, file: str) -> None:
@@ -166,15 +198,26 @@ def check_network(network: Network, file: str) -> None:
         If one is out of range, or there are too many pods.
     """
     ranges: tuple[tuple[str, float, int], ...] = (
-        ("pod_groups", network.pod_groups, MAX_PODS), ("pods_per_group", network.pods_per_group, MAX_PODS_PER_GROUP),
-        ("ports_per_pod", network.ports_per_pod, MAX_PORTS))
+        ("pod_groups", network.pod_groups, MAX_PODS),
+        ("pods_per_group", network.pods_per_group, MAX_PODS_PER_GROUP),
+        ("ports_per_pod", network.ports_per_pod, MAX_PORTS),
+    )
     for field, value, most in ranges:
         if not 1 <= value <= most:
-            raise InputError(f"must be from 1 to {most:,} (got {shown(value)})", file=file, item="network", field=field)
+            raise InputError(
+                f"must be from 1 to {most:,} (got {shown(value)})",
+                file=file,
+                item="network",
+                field=field,
+            )
     pods = network.pod_groups * network.pods_per_group
     if pods > MAX_PODS:
-        raise InputError(f"makes {pods:,} pods, more than the {MAX_PODS:,} there may be",
-                         file=file, item="network", field="pod_groups")
+        raise InputError(
+            f"makes {pods:,} pods, more than the {MAX_PODS:,} there may be",
+            file=file,
+            item="network",
+            field="pod_groups",
+        )
     for field in ("port_gbps", "tor_gbps", "reconfiguration_ms"):
         zero = field == "reconfiguration_ms"
         problem = _number(getattr(network, field), zero, MAX_S * 1000 if zero else _LARGEST)
@@ -192,18 +235,31 @@ def _number(value: float, zero: bool, most: float) -> str:
 def _problem(job: Job, network: Network) -> tuple[str, str] | None:
     """Return field and words for the first thing wrong with a job, or None."""
     if job.collective not in COLLECTIVES:
-        return "collective", f"must be one of {', '.join(COLLECTIVES)} (got {shown(job.collective)})"
+        return (
+            "collective",
+            f"must be one of {', '.join(COLLECTIVES)} (got {shown(job.collective)})",
+        )
     if not 0 <= job.pod_group < network.pod_groups:
-        return "pod_group", f"must be from 0 to {network.pod_groups - 1} (got {shown(job.pod_group)})"
+        return (
+            "pod_group",
+            f"must be from 0 to {network.pod_groups - 1} (got {shown(job.pod_group)})",
+        )
     pods = network.pods_per_group
     if len(job.units_per_pod) != pods:
-        return "units_per_pod", f"must have one entry for each of the {pods} pods of a group (got {len(job.units_per_pod):,})"
+        return (
+            "units_per_pod",
+            f"must have one entry for each of the {pods} pods of a group (got {len(job.units_per_pod):,})",
+        )
     for pod, units in enumerate(job.units_per_pod):
         if not 0 <= units <= MAX_UNITS:
             return f"units_per_pod[{pod}]", f"must be from 0 to {MAX_UNITS:,} (got {shown(units)})"
     if not any(job.units_per_pod):
         return "units_per_pod", "must place at least one unit (got none)"
-    for field, zero, most in (("volume_gbit", False, _LARGEST), ("train_s", True, MAX_S), ("aggregate_s", True, MAX_S)):
+    for field, zero, most in (
+        ("volume_gbit", False, _LARGEST),
+        ("train_s", True, MAX_S),
+        ("aggregate_s", True, MAX_S),
+    ):
         problem = _number(getattr(job, field), zero, most)
         if problem:
             return field, problem
@@ -215,7 +271,10 @@ def _duration_problem(job: Job, network: Network) -> tuple[str, str] | None:
     gbit = job.units * job.volume_gbit * (job.units - 1 if job.collective == "all_to_all" else 1)
     slowest_gbps = min(network.port_gbps, network.tor_gbps)
     if gbit > MAX_S * slowest_gbps:
-        return "volume_gbit", f"makes {gbit:g} Gbit in all, more than {MAX_S:g} s at {slowest_gbps:g} Gbit/s carry"
+        return (
+            "volume_gbit",
+            f"makes {gbit:g} Gbit in all, more than {MAX_S:g} s at {slowest_gbps:g} Gbit/s carry",
+        )
     return None
 
 
@@ -224,9 +283,18 @@ def _server_problem(job: Job, pods: int) -> tuple[str, str] | None:
         if job.server_pod is None:
             return "server_pod", "is missing: a parameter server has a pod"
         if not 0 <= job.server_pod < pods:
-            return "server_pod", f"must be a pod of the job's own group, 0 to {pods - 1} (got {shown(job.server_pod)})"
+            return (
+                "server_pod",
+                f"must be a pod of the job's own group, 0 to {pods - 1} (got {shown(job.server_pod)})",
+            )
     elif job.server_pod is not None:
-        return "server_pod", f"belongs to a parameter server only (got {shown(job.server_pod)} on {job.collective})"
+        return (
+            "server_pod",
+            f"belongs to a parameter server only (got {shown(job.server_pod)} on {job.collective})",
+        )
     elif job.aggregate_s:
-        return "aggregate_s", f"belongs to a parameter server only (got {shown(job.aggregate_s)} on {job.collective})"
+        return (
+            "aggregate_s",
+            f"belongs to a parameter server only (got {shown(job.aggregate_s)} on {job.collective})",
+        )
     return None

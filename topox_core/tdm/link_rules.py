@@ -16,8 +16,8 @@ class LinkRule:
     Attributes
     ----------
     tie
-        ``free``: not at all; ``same``: equal while both push; ``transposed``: group 1 pushes on the links on which
-        group 0 pulls; ``symmetric``: both of them, nothing ever switches.
+        ``free``: not at all; ``same``: equal while both push; ``transposed``: group 1 pushes on the
+        links on which group 0 pulls; ``symmetric``: both of them, nothing ever switches.
     dark
         Of the two stages of each group, how many seconds their start is dark.
     """
@@ -38,10 +38,18 @@ class LinkRule:
 def link_rules(reconfiguration_s: float) -> tuple[LinkRule, ...]:
     """Return the rules whose best rounds are together the best round, cheapest model first.
 
-    Of the four changes between stages, A push to B push happens if and only if A pull to B pull does, and the
-    other two alike, because pull runs on push's links transposed.
+    Of the four changes between stages, A push to B push happens if and only if A pull to B pull
+    does, and the other two alike, because pull runs on push's links transposed.
     """
     r = reconfiguration_s
     free = LinkRule("free", (r, r))
-    return (free,) if r == 0 else (free, LinkRule("same", (r, 0.0)), LinkRule("transposed", (0.0, r)),
-                                   LinkRule("symmetric", (0.0, 0.0)))
+    return (
+        (free,)
+        if r == 0
+        else (
+            free,
+            LinkRule("same", (r, 0.0)),
+            LinkRule("transposed", (0.0, r)),
+            LinkRule("symmetric", (0.0, 0.0)),
+        )
+    )

@@ -18,18 +18,23 @@ def ports_used(links: NDArray[np.integer]) -> Ints:
     return used
 
 
-def allocated(demand: Floats, tor_s: float, fabric: Fabric, both_ways: bool = False) -> tuple[float, Ints]:
+def allocated(
+    demand: Floats, tor_s: float, fabric: Fabric, both_ways: bool = False
+) -> tuple[float, Ints]:
     """Return the least time in which ``demand`` (Gbit) can be served, and links that serve it.
 
-    Greedy and yet optimal: while the longest time exceeds the optimum, the slowest pair has fewer links than any
-    optimal solution gives it, so no step takes a port that an optimal solution needs elsewhere.
-    The time is infinite where ports are too few for one link a pair. ``both_ways`` keeps the links symmetric.
+    Greedy and yet optimal: while the longest time exceeds the optimum, the slowest pair has fewer
+    links than any optimal solution gives it, so no step takes a port that an optimal solution needs
+    elsewhere. The time is infinite where ports are too few for one link a pair. ``both_ways`` keeps
+    the links symmetric.
     """
     links = np.zeros(demand.shape, np.int64)
     return float(allocate(demand, tor_s, fabric, both_ways, links)), links
 
 
-def refuse_few_ports(demand: Floats, ports: int, pod_group: int, name: str, both_ways: bool = False) -> None:
+def refuse_few_ports(
+    demand: Floats, ports: int, pod_group: int, name: str, both_ways: bool = False
+) -> None:
     """Check that every pair that must talk can have a link.
 
     Raises
@@ -46,7 +51,9 @@ def refuse_few_ports(demand: Floats, ports: int, pod_group: int, name: str, both
         raise InputError(
             f"infeasible: pod {pod} has {ports} port{'s' if ports != 1 else ''} and needs {need[pod]} for one link to and from "
             "each pod that it talks with in one stage",
-            file=name, item=f"pod group {pod_group}", field="ports_per_pod",
+            file=name,
+            item=f"pod group {pod_group}",
+            field="ports_per_pod",
         )
 
 

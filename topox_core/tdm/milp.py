@@ -50,18 +50,31 @@ def exact(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMoment) ->
     found, bound_s = prove(search, start, False)
     proved = bound_s >= found.round_s * (1 - TOLERANCE)
     message = "" if proved else "Stopped before the proof: the optimum is between bound and round."
-    return search.answer(found, bound_s=bound_s, bound_by=BOUND_BY, bound_for=BOUND_FOR, stopped_by="time_limit", message=message)
+    return search.answer(
+        found,
+        bound_s=bound_s,
+        bound_by=BOUND_BY,
+        bound_for=BOUND_FOR,
+        stopped_by="time_limit",
+        message=message,
+    )
 
 
 def refuse_if_too_large(jobs: Jobs, settings: TdmSettings, most: int = MAX_COLUMNS) -> None:
     """Raise an :class:`InputError` that names the size if the model should not be built."""
     if len(jobs) > MAX_JOBS:
-        raise InputError(f"the exact model takes at most {MAX_JOBS:,} jobs (got {len(jobs):,}): use best-grouping",
-                         file="settings", field="algorithm")
+        raise InputError(
+            f"the exact model takes at most {MAX_JOBS:,} jobs (got {len(jobs):,}): use best-grouping",
+            file="settings",
+            field="algorithm",
+        )
     columns = columns_of(jobs, Traffic.of(jobs, settings.reading))
     if columns > most:
-        raise InputError(f"the exact model would have {columns:,} columns (limit {most:,}): use best-grouping",
-                         file="settings", field="algorithm")
+        raise InputError(
+            f"the exact model would have {columns:,} columns (limit {most:,}): use best-grouping",
+            file="settings",
+            field="algorithm",
+        )
 
 
 def prove(search: Search, start: Round | None, all_train: bool) -> tuple[Round, float]:
@@ -75,13 +88,13 @@ def prove(search: Search, start: Round | None, all_train: bool) -> tuple[Round, 
     proof = _Proof(search, Traffic.of(search.jobs, search.settings.reading), start, all_train)
     rules = link_rules(search.dark_s)
     for number, rule in enumerate(rules):
-        proof.run(rule, rules[number + 1:])
+        proof.run(rule, rules[number + 1 :])
         if search.stop() and proof.bounds[-1] < proof.shortest_s * (1 - TOLERANCE):
             break
     if proof.best is None:
         search.too_few_ports()
         raise RuntimeError("HiGHS finds no round although the ports suffice for one group")
-    return proof.best, proof.bound_s(rules[len(proof.bounds):])
+    return proof.best, proof.bound_s(rules[len(proof.bounds) :])
 
 
 @dataclass
@@ -117,7 +130,15 @@ class _Proof:
             unit_s = 1.0
         free = rule.tie == "free"
         cutoff_s = self.shortest_s if free else self.shortest_s * (1 - TOLERANCE / 10)
-        model = ExactModel(search.jobs, search.settings.reading, self.traffic, rule, unit_s, cutoff_s, self.all_train)
+        model = ExactModel(
+            search.jobs,
+            search.settings.reading,
+            self.traffic,
+            rule,
+            unit_s,
+            cutoff_s,
+            self.all_train,
+        )
 
         def on_values(values: mip.Float) -> None:
             self._take(model, values)
@@ -128,12 +149,20 @@ class _Proof:
             return search.stop()
 
         start = self._start(model) if free and self.best is not None else None
-        outcome = mip.solve(model.mip, mip.Run(search.left_s, 0.0, 1e-8, seed=search.settings.seed), start, search.stop,
-                            on_values, on_dual)
+        outcome = mip.solve(
+            model.mip,
+            mip.Run(search.left_s, 0.0, 1e-8, seed=search.settings.seed),
+            start,
+            search.stop,
+            on_values,
+            on_dual,
+        )
         if outcome.values is not None:
             on_values(outcome.values)
         bound = outcome.dual * unit_s if math.isfinite(outcome.dual) else 0.0
-        if outcome.ended == "infeasible" or (outcome.ended == "optimal" and bound > self.shortest_s * (1 - TOLERANCE)):
+        if outcome.ended == "infeasible" or (
+            outcome.ended == "optimal" and bound > self.shortest_s * (1 - TOLERANCE)
+        ):
             bound = self.shortest_s
         self.bounds.append(min(bound, self.shortest_s))
         self._tell(self.bound_s(left))
@@ -141,13 +170,23 @@ class _Proof:
     def _tell(self, bound_s: float) -> None:
         if bound_s > self._told * (1 + 1e-4):
             self._told = bound_s
-            self.search.note(self.shortest_s, BOUND_BY, max(bound_s, self.search.floor.seconds), always=True)
+            self.search.note(
+                self.shortest_s, BOUND_BY, max(bound_s, self.search.floor.seconds), always=True
+            )
 
     def _start(self, model: ExactModel) -> tuple[NDArray[np.int32], mip.Float]:
         """Return the best round as the model's columns; the first job's group is the model's group 0."""
         assert self.best is not None
-        group, links, swapped = self.best.group, self.best.links, self.best.group[0] if self.best.group else 0
-        return model.start([k ^ swapped for k in group], self.best.rings, lambda g, k, pair: int(links[g, k ^ swapped][pair]))
+        group, links, swapped = (
+            self.best.group,
+            self.best.links,
+            self.best.group[0] if self.best.group else 0,
+        )
+        return model.start(
+            [k ^ swapped for k in group],
+            self.best.rings,
+            lambda g, k, pair: int(links[g, k ^ swapped][pair]),
+        )
 
     def _take(self, model: ExactModel, values: mip.Float) -> None:
         """Measure a solution with the links of Algorithm 2, which are optimal, and with its own where they are tied."""
@@ -172,10 +211,26 @@ def with_links(search: Search, found: Round, links: NDArray[np.int32], all_train
             needed = stage.demand_gbit > 0
             if (links[g, k][needed] == 0).any():
                 return found
-            longest = float((stage.demand_gbit[needed] / (links[g, k][needed] * network.port_gbps)).max(initial=0.0))
-            seconds[g, k] = max(longest, float(stage.local_gbit.max(initial=0.0)) / network.tor_gbps)
+            longest = float(
+                (stage.demand_gbit[needed] / (links[g, k][needed] * network.port_gbps)).max(
+                    initial=0.0
+                )
+            )
+            seconds[g, k] = max(
+                longest, float(stage.local_gbit.max(initial=0.0)) / network.tor_gbps
+            )
     change = np.array([circuits_change(of_pod_group) for of_pod_group in links]).any(0)
     dark_s = np.where(change, search.dark_s, 0.0)
-    phases = phases_of(seconds.max(0), computing_s(search.jobs, found.group, 2, table.reading), dark_s,
-                       all_train=all_train, delay_inside=table.reading.delay_inside)
-    return replace(found, links=links, communication_s=seconds, cycles=(Cycle(tuple(range(network.pod_groups)), phases),))
+    phases = phases_of(
+        seconds.max(0),
+        computing_s(search.jobs, found.group, 2, table.reading),
+        dark_s,
+        all_train=all_train,
+        delay_inside=table.reading.delay_inside,
+    )
+    return replace(
+        found,
+        links=links,
+        communication_s=seconds,
+        cycles=(Cycle(tuple(range(network.pod_groups)), phases),),
+    )

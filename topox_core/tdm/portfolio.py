@@ -23,9 +23,10 @@ SMALL_COLUMNS = 2_500
 def best_of_all(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMoment) -> Round:
     """Return the shortest round with two groups, one barrier for all pod groups, and all-train phases where they help.
 
-    In this order: hill climbing, best grouping, all-train phases, load-aware rings; multi-start and annealing where
-    jobs had to be bundled; the exact model with all-train phases where it is small. Barriers for each pod group
-    and three groups change what jobs must agree on, and are not among them.
+    In this order: hill climbing, best grouping, all-train phases, load-aware rings; multi-start and
+    annealing where jobs had to be bundled; the exact model with all-train phases where it is small.
+    Barriers for each pod group and three groups change what jobs must agree on, and are not among
+    them.
 
     Raises
     ------
@@ -34,12 +35,18 @@ def best_of_all(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMome
     """
     search = Search("best", jobs, settings, stop, on_moment)
     start = search.start()
-    known = None if start is None else search.round(start.group, all_train=True, source="all-train phases")
+    known = (
+        None
+        if start is None
+        else search.round(start.group, all_train=True, source="all-train phases")
+    )
     best = shortest(start, known)
     bound_s, bound_by, bound_for, message = 0.0, "", "", ""
     subsets = all_subsets_of(search.table, search.stop)
     if subsets is None:
-        return search.answer(best or search.too_few_ports(), message="Stopped before all methods had their turn.")
+        return search.answer(
+            best or search.too_few_ports(), message="Stopped before all methods had their turn."
+        )
     try:
         combination = Combination(search, subsets)
         message = combination.message
@@ -58,7 +65,9 @@ def best_of_all(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMome
         if bound_s < best.round_s * (1 - TOLERANCE):
             message = "Stopped before the proof: the optimum is between bound and round."
     best = best or search.too_few_ports()
-    answer = search.answer(best, bound_s=bound_s, bound_by=bound_by, bound_for=bound_for, message=message)
+    answer = search.answer(
+        best, bound_s=bound_s, bound_by=bound_by, bound_for=bound_for, message=message
+    )
     return replace(answer, message="") if answer.status == "optimal" else answer
 
 

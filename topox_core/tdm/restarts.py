@@ -12,7 +12,8 @@ from topox_core.tdm.round import OnMoment, Round, Stop, TdmSettings
 from topox_core.tdm.rounds import after_push_s
 from topox_core.tdm.traffic import load_of
 
-# First and last temperature, as shares of the round at the start, and the weight of what no barrier waits for.
+# First and last temperature, as shares of the round at the start, and the weight of what no barrier
+# waits for.
 HOT, COLD, PUSH = 0.1, 1e-4, 2.0
 # Annealing is asked to stop between pieces of this many steps times jobs.
 PIECE = 2_000_000
@@ -32,7 +33,9 @@ def multi_start(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMome
     for number in range(settings.starts):
         drawn = random.integers(0, 2, len(jobs)).tolist()
         if search.stop():
-            return search.answer(best, message=f"Stopped after {number} of {settings.starts} random starts.")
+            return search.answer(
+                best, message=f"Stopped after {number} of {settings.starts} random starts."
+            )
         found = climb(search.table, drawn, search.stop)
         if found.round_s < best.round_s:
             best = search.round(found.group, source=f"start {number + 1}")
@@ -65,10 +68,24 @@ def annealing(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMoment
     heat = HOT * (COLD / HOT) ** np.linspace(0.0, 1.0, pieces + 1)
     for number in range(pieces):
         if search.stop():
-            return search.answer(best, message=f"Stopped after {number / pieces:.0%} of {settings.steps:,} steps.")
+            return search.answer(
+                best, message=f"Stopped after {number / pieces:.0%} of {settings.steps:,} steps."
+            )
         steps = settings.steps * (number + 1) // pieces - settings.steps * number // pieces
-        length, second = anneal(load, start, search.table.fabric, switching, train_s, between_s, second, steps, random,
-                                float(heat[number]), float(heat[number + 1]), PUSH)
+        length, second = anneal(
+            load,
+            start,
+            search.table.fabric,
+            switching,
+            train_s,
+            between_s,
+            second,
+            steps,
+            random,
+            float(heat[number]),
+            float(heat[number + 1]),
+            PUSH,
+        )
         if length < best.round_s:
             group = np.zeros(len(jobs), np.int64)
             group[order] = second

@@ -1,7 +1,8 @@
 """Rings that know the load, where it matters: in the pod group that a round waits for.
 
-Algorithm 3 looks only at which pairs have a link anyway. Here rings are changed while the stage gets shorter; the best
-splits of that pod group are measured again with such rings, and all pod groups are combined anew.
+Algorithm 3 looks only at which pairs have a link anyway. Here rings are changed while the stage
+gets shorter; the best splits of that pod group are measured again with such rings, and all pod
+groups are combined anew.
 """
 
 from __future__ import annotations
@@ -37,13 +38,19 @@ def load_aware_rings(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: O
     start = search.start()
     subsets = all_subsets_of(search.table, search.stop)
     if subsets is None:
-        return search.answer(start or search.too_few_ports(), message="Stopped before all splits were worked out.")
+        return search.answer(
+            start or search.too_few_ports(), message="Stopped before all splits were worked out."
+        )
     combination = Combination(search, subsets)
     found = combined(search, combination, start, False)
-    return search.answer(with_better_rings(search, combination, found, False), message=found.message)
+    return search.answer(
+        with_better_rings(search, combination, found, False), message=found.message
+    )
 
 
-def with_better_rings(search: Search, combination: Combination, found: Round, all_train: bool) -> Round:
+def with_better_rings(
+    search: Search, combination: Combination, found: Round, all_train: bool
+) -> Round:
     """Return a round with better rings in the pod groups it waits for, one after the other; ``found`` if none helps."""
     rings = _Rings(search)
     best = found
@@ -54,7 +61,15 @@ def with_better_rings(search: Search, combination: Combination, found: Round, al
         combination.replace(waits_for, rings.look(waits_for, combination.subsets[waits_for], best))
         _, chosen = combination.best(all_train)
         group, laps = combination.group(chosen), rings.of(combination.subsets, chosen)
-        best = shortest(best, search.round(group, all_train=all_train, rings=laps, source="rings that know the load")) or best
+        best = (
+            shortest(
+                best,
+                search.round(
+                    group, all_train=all_train, rings=laps, source="rings that know the load"
+                ),
+            )
+            or best
+        )
     return best
 
 

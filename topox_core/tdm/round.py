@@ -31,7 +31,8 @@ class Phase:
     dark_s
         Reconfiguration at its start, part of ``start_s`` to ``end_s``.
     communication_s
-        Of the slowest pod group behind this barrier; ``computing_s`` the longest computing that must fit in.
+        Of the slowest pod group behind this barrier; ``computing_s`` the longest computing that
+        must fit in.
     """
 
     group: int
@@ -76,9 +77,11 @@ class Round:
     group
         Of each job, 0 to ``groups`` - 1.
     rings
-        Of each job, the pods in the order of its push ring; empty for what is no ring or stays in one pod.
+        Of each job, the pods in the order of its push ring; empty for what is no ring or stays in
+        one pod.
     links
-        ``[pod group, group, i, j]``: links i -> j while the group pushes; transposed while it pulls.
+        ``[pod group, group, i, j]``: links i -> j while the group pushes; transposed while it
+        pulls.
     communication_s
         ``[pod group, group]``: seconds that the group's push (and pull) takes in that pod group.
     cycles
@@ -161,12 +164,15 @@ OnMoment = Callable[[Moment], None]
 class Algorithm(Protocol):
     """One way to share the fabric."""
 
-    def __call__(self, jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMoment, /) -> Round:
+    def __call__(
+        self, jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMoment, /
+    ) -> Round:
         """Return a round; what was found when ``stop()`` became true or the time was up is kept.
 
         Raises
         ------
         InputError
-            If ports are too few for the pairs that must talk, or a limit of the algorithm is passed.
+            If ports are too few for the pairs that must talk, or a limit of the algorithm is
+            passed.
         """
         ...

@@ -1,8 +1,9 @@
 """From a grouping to a round: who communicates when, how long each phase lasts, when circuits change.
 
-Two groups in the drafts' form take four phases, A push, B push, A pull, B pull, each as long as the longer of the
-communicating and the computing (eq. 1 to 3). With all-train phases, or with other numbers of groups, the windows of
-the groups follow each other in two half rounds, and each half ends in a phase in which all train.
+Two groups in the drafts' form take four phases, A push, B push, A pull, B pull, each as long as the
+longer of the communicating and the computing (eq. 1 to 3). With all-train phases, or with other
+numbers of groups, the windows of the groups follow each other in two half rounds, and each half
+ends in a phase in which all train.
 """
 
 from __future__ import annotations
@@ -27,10 +28,20 @@ Barrier = Literal["one", "pod_group"]
 
 def after_push_s(job: Job, reading: Reading) -> float:
     """Return what a job computes between push and pull: an iteration, or the aggregation of a parameter server."""
-    return job.aggregate_s if job.collective == "parameter_server" and not reading.eq3_literal else job.train_s
+    return (
+        job.aggregate_s
+        if job.collective == "parameter_server" and not reading.eq3_literal
+        else job.train_s
+    )
 
 
-def computing_s(jobs: Jobs, group: Sequence[int], groups: int, reading: Reading, members: Sequence[int] | None = None) -> Floats:
+def computing_s(
+    jobs: Jobs,
+    group: Sequence[int],
+    groups: int,
+    reading: Reading,
+    members: Sequence[int] | None = None,
+) -> Floats:
     """Return the longest computing of each group, ``[way, group]``: after its push and after its pull (T' and T).
 
     Parameters
@@ -49,8 +60,8 @@ def computing_s(jobs: Jobs, group: Sequence[int], groups: int, reading: Reading,
 def circuits_change(links: NDArray[np.integer]) -> Bools:
     """Return, for ``[group, i, j]`` links of the pushes, whether circuits change when each group's stages begin.
 
-    A group without links leaves circuits as they are. Its pull begins with a change whenever its push does: the
-    links of a pull are transposed, and so are those before it.
+    A group without links leaves circuits as they are. Its pull begins with a change whenever its
+    push does: the links of a pull are transposed, and so are those before it.
     """
     change = np.zeros(len(links), np.bool_)
     using = [k for k in range(len(links)) if links[k].any()]
@@ -60,13 +71,19 @@ def circuits_change(links: NDArray[np.integer]) -> Bools:
     return change
 
 
-def phases_of(communication_s: Floats, computing: Floats, dark_s: Floats, *, all_train: bool,
-              delay_inside: bool) -> tuple[Phase, ...]:
+def phases_of(
+    communication_s: Floats,
+    computing: Floats,
+    dark_s: Floats,
+    *,
+    all_train: bool,
+    delay_inside: bool,
+) -> tuple[Phase, ...]:
     """Return the phases of one cycle.
 
-    A phase lasts its dark time plus the longer of communicating and computing (with ``delay_inside`` computing goes on
-    in the dark). In a phase in which all train, computing is what is still missing of the half round
-    max(sum of c_k, max of c_k + T_k).
+    A phase lasts its dark time plus the longer of communicating and computing (with
+    ``delay_inside`` computing goes on in the dark). In a phase in which all train, computing is
+    what is still missing of the half round max(sum of c_k, max of c_k + T_k).
 
     Parameters
     ----------
@@ -81,18 +98,23 @@ def phases_of(communication_s: Floats, computing: Floats, dark_s: Floats, *, all
     groups = len(communication_s)
     for way in (PUSH, PULL):
         if groups == 2 and not all_train:
-            # (0, push) stands against what B does after its last stage, its pull; (1, push) against what A does after its push.
+            # (0, push) stands against what B does after its last stage, its pull; (1, push) against
+            # what A does after its push.
             others = (computing[1 - way, 1], computing[way, 0])
             plan += [(k, way, dark_s[k], communication_s[k], others[k]) for k in (0, 1)]
             continue
         plan += [(k, way, dark_s[k], communication_s[k], 0.0) for k in range(groups)]
         busy = communication_s + (dark_s if delay_inside else 0.0)
-        plan.append((NOBODY, way, 0.0, 0.0, max(0.0, float((busy + computing[way]).max() - busy.sum()))))
+        plan.append(
+            (NOBODY, way, 0.0, 0.0, max(0.0, float((busy + computing[way]).max() - busy.sum())))
+        )
     phases: list[Phase] = []
     now = 0.0
     for k, way, dark, talk, compute in plan:
         length = max(dark + talk, compute) if delay_inside else dark + max(talk, compute)
-        phases.append(Phase(k, way, now, now + float(length), float(dark), float(talk), float(compute)))
+        phases.append(
+            Phase(k, way, now, now + float(length), float(dark), float(talk), float(compute))
+        )
         now += float(length)
     return tuple(phases)
 
@@ -106,11 +128,15 @@ class _Measured:
     rings: tuple[Ring, ...]
 
 
-def _split(table: StageTable, pod_group: int, group: Sequence[int], groups: int) -> list[tuple[int, ...]]:
+def _split(
+    table: StageTable, pod_group: int, group: Sequence[int], groups: int
+) -> list[tuple[int, ...]]:
     return [tuple(n for n in table.members[pod_group] if group[n] == k) for k in range(groups)]
 
 
-def _measured(table: StageTable, group: Sequence[int], groups: int, static: bool, rings: Rings | None) -> _Measured:
+def _measured(
+    table: StageTable, group: Sequence[int], groups: int, static: bool, rings: Rings | None
+) -> _Measured:
     network = table.jobs.network
     pods = network.pods_per_group
     links = np.zeros((network.pod_groups, groups, pods, pods), np.int32)
@@ -126,33 +152,59 @@ def _measured(table: StageTable, group: Sequence[int], groups: int, static: bool
             laps = stage.rings
         else:
             stages = [table.stage(g, part, rings) for part in parts]
-            links[g], seconds[g] = [stage.links for stage in stages], [stage.communication_s for stage in stages]
+            links[g], seconds[g] = (
+                [stage.links for stage in stages],
+                [stage.communication_s for stage in stages],
+            )
             laps = {n: lap for stage in stages for n, lap in stage.rings.items()}
         for n, lap in laps.items():
             chosen[n] = lap
     return _Measured(links, seconds, tuple(chosen))
 
 
-def _one_topology(table: StageTable, whole: Stage, parts: Sequence[tuple[int, ...]]) -> tuple[Floats, NDArray[np.int64]]:
+def _one_topology(
+    table: StageTable, whole: Stage, parts: Sequence[tuple[int, ...]]
+) -> tuple[Floats, NDArray[np.int64]]:
     """Return the times of a pod group's parts over one topology, kept through push and pull, and its links.
 
-    Links follow the largest demand that each pair has in any stage, which is symmetric: what one stage pushes it pulls.
+    Links follow the largest demand that each pair has in any stage, which is symmetric: what one
+    stage pushes it pulls.
     """
     jobs, fabric = table.jobs.jobs, table.fabric
     shape = whole.demand_gbit.shape
-    demand = [sum((between_pods_gbit(jobs[n], table.reading, whole.rings[n]) for n in part), np.zeros(shape)) for part in parts]
-    tor_s = [float(sum((inside_pods_gbit(jobs[n]) for n in part), np.zeros(shape[0])).max()) / fabric.tor_gbps for part in parts]
+    demand = [
+        sum(
+            (between_pods_gbit(jobs[n], table.reading, whole.rings[n]) for n in part),
+            np.zeros(shape),
+        )
+        for part in parts
+    ]
+    tor_s = [
+        float(sum((inside_pods_gbit(jobs[n]) for n in part), np.zeros(shape[0])).max())
+        / fabric.tor_gbps
+        for part in parts
+    ]
     most = np.maximum.reduce([np.maximum(matrix, matrix.T) for matrix in demand])
     longest, links = allocated(most, 0.0, fabric, both_ways=True)
     if longest == np.inf:
         refuse_few_ports(most, fabric.ports, whole.pod_group, table.jobs.name, both_ways=True)
     linked = links > 0
-    pair_s = [float((matrix[linked] / (fabric.port_gbps * links[linked])).max(initial=0.0)) for matrix in demand]
+    pair_s = [
+        float((matrix[linked] / (fabric.port_gbps * links[linked])).max(initial=0.0))
+        for matrix in demand
+    ]
     return np.maximum(pair_s, tor_s), links
 
 
-def _cycles(table: StageTable, measured: _Measured, group: Sequence[int], groups: int, all_train: bool, barrier: Barrier,
-            static: bool) -> tuple[Cycle, ...]:
+def _cycles(
+    table: StageTable,
+    measured: _Measured,
+    group: Sequence[int],
+    groups: int,
+    all_train: bool,
+    barrier: Barrier,
+    static: bool,
+) -> tuple[Cycle, ...]:
     network = table.jobs.network
     everything = tuple(range(network.pod_groups))
     delay_s = 0.0 if static else network.reconfiguration_ms / 1000.0
@@ -163,8 +215,13 @@ def _cycles(table: StageTable, measured: _Measured, group: Sequence[int], groups
     for behind in [everything] if barrier == "one" else [(g,) for g in everything]:
         rows = list(behind)
         members = None if barrier == "one" else table.members[behind[0]]
-        phases = phases_of(measured.communication_s[rows].max(0), computing_s(table.jobs, group, groups, table.reading, members),
-                           dark_s[rows].max(0), all_train=all_train, delay_inside=table.reading.delay_inside)
+        phases = phases_of(
+            measured.communication_s[rows].max(0),
+            computing_s(table.jobs, group, groups, table.reading, members),
+            dark_s[rows].max(0),
+            all_train=all_train,
+            delay_inside=table.reading.delay_inside,
+        )
         cycles.append(Cycle(behind, phases))
     return tuple(cycles)
 
@@ -196,7 +253,8 @@ def round_of(
     group
         Of each job, 0 to ``groups`` - 1.
     all_train
-        Allow a phase in which all train after the second and after the fourth; always so unless there are two groups.
+        Allow a phase in which all train after the second and after the fourth; always so unless
+        there are two groups.
     barrier
         ``one`` for all pod groups together, or one for each ``pod_group``.
     static
@@ -214,19 +272,46 @@ def round_of(
     if status == "feasible" and bound_s >= max(cycle.round_s for cycle in cycles) * (1.0 - 1e-9):
         status, stopped_by = "optimal", "proof"
     return Round(
-        jobs=table.jobs, reading=table.reading, algorithm=algorithm, status=status, stopped_by=stopped_by,
-        group=tuple(int(k) for k in group), groups=groups, rings=measured.rings, links=measured.links,
-        communication_s=measured.communication_s, cycles=cycles, bound_s=bound_s, bound_by=bound_by, bound_for=bound_for,
-        wall_s=wall_s, seed=seed, static=static, story=tuple(story), message=message,
+        jobs=table.jobs,
+        reading=table.reading,
+        algorithm=algorithm,
+        status=status,
+        stopped_by=stopped_by,
+        group=tuple(int(k) for k in group),
+        groups=groups,
+        rings=measured.rings,
+        links=measured.links,
+        communication_s=measured.communication_s,
+        cycles=cycles,
+        bound_s=bound_s,
+        bound_by=bound_by,
+        bound_for=bound_for,
+        wall_s=wall_s,
+        seed=seed,
+        static=static,
+        story=tuple(story),
+        message=message,
     )
 
 
-def round_s_of(table: StageTable, group: Sequence[int], *, groups: int = 2, all_train: bool = False, barrier: Barrier = "one",
-               static: bool = False, rings: Rings | None = None) -> float:
+def round_s_of(
+    table: StageTable,
+    group: Sequence[int],
+    *,
+    groups: int = 2,
+    all_train: bool = False,
+    barrier: Barrier = "one",
+    static: bool = False,
+    rings: Rings | None = None,
+) -> float:
     """Return only the length of the round of :func:`round_of`, in seconds; infinite where ports are too few."""
     if not static and not rings:
-        seconds = np.array([[table.communication_s(g, part) for part in _split(table, g, group, groups)]
-                            for g in range(len(table.members))])
+        seconds = np.array(
+            [
+                [table.communication_s(g, part) for part in _split(table, g, group, groups)]
+                for g in range(len(table.members))
+            ]
+        )
         if np.isinf(seconds).any():
             return float("inf")
         if not table.jobs.network.reconfiguration_ms:
@@ -234,18 +319,26 @@ def round_s_of(table: StageTable, group: Sequence[int], *, groups: int = 2, all_
             cycles = _cycles(table, measured, group, groups, all_train, barrier, static)
             return max(cycle.round_s for cycle in cycles)
     measured = _measured(table, group, groups, static, rings)
-    return max(cycle.round_s for cycle in _cycles(table, measured, group, groups, all_train, barrier, static))
+    return max(
+        cycle.round_s
+        for cycle in _cycles(table, measured, group, groups, all_train, barrier, static)
+    )
 
 
 def iterations_per_s(answer: Round) -> Floats:
     """Return the training iterations of each job in a second.
 
-    A ring or all-to-all job trains before each of its two communications, a parameter-server job once a round: between
-    its pull and its next push. This holds under every reading: eq. 3 as printed charges the training of a
-    parameter-server job twice, but it still pushes and pulls once.
+    A ring or all-to-all job trains before each of its two communications, a parameter-server job
+    once a round: between its pull and its next push. This holds under every reading: eq. 3 as
+    printed charges the training of a parameter-server job twice, but it still pushes and pulls
+    once.
     """
     cycle_s = np.array([answer.cycle_of(g).round_s for g in range(answer.jobs.network.pod_groups)])
-    per_round = np.array([1.0 if job.collective == "parameter_server" else 2.0 for job in answer.jobs.jobs])
-    with np.errstate(divide="ignore"):  # nothing to send and nothing to compute: as often as one likes
+    per_round = np.array(
+        [1.0 if job.collective == "parameter_server" else 2.0 for job in answer.jobs.jobs]
+    )
+    with np.errstate(
+        divide="ignore"
+    ):  # nothing to send and nothing to compute: as often as one likes
         rates: Floats = per_round / cycle_s[[job.pod_group for job in answer.jobs.jobs]]
     return rates

@@ -31,8 +31,8 @@ class JobSample:
     non_tdm_s, hill_climbing_s
         Round without time division, and as Algorithm 1 leaves it.
     optimum_s
-        The shortest round of two groups in four phases over all groupings and rings where it is known, and ``proof``
-        says in a line why it holds; else None.
+        The shortest round of two groups in four phases over all groupings and rings where it is
+        known, and ``proof`` says in a line why it holds; else None.
     made_by
         Keywords of :class:`topox_core.tdm.deployment.SetUp` that made it; empty if written by hand.
     """
@@ -85,6 +85,10 @@ def load_job_sample(name: str) -> Jobs:
         If there is no sample of that name.
     """
     if name not in JOB_SAMPLES:
-        raise InputError(f"must be one of {', '.join(JOB_SAMPLES)} (got {name[:80]})", file="sample", field="name")
+        raise InputError(
+            f"must be one of {', '.join(JOB_SAMPLES)} (got {name[:80]})",
+            file="sample",
+            field="name",
+        )
     sample = JOB_SAMPLES[name]
     return load_jobs(sample.jobs_bytes(), sample.file)

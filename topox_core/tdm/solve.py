@@ -13,11 +13,17 @@ from topox_core.tdm.jobs import Jobs
 from topox_core.tdm.round import OnMoment, Round, Stop, TdmSettings
 
 # What each setting may be, both ends in.
-LIMITS: dict[str, tuple[float, float]] = {"seed": (0, 2**63 - 1), "time_limit_s": (0.0, 86_400.0), "starts": (0, 10_000),
-                                          "steps": (0, 100_000_000)}
+LIMITS: dict[str, tuple[float, float]] = {
+    "seed": (0, 2**63 - 1),
+    "time_limit_s": (0.0, 86_400.0),
+    "starts": (0, 10_000),
+    "steps": (0, 100_000_000),
+}
 
 
-def solve(jobs: Jobs, settings: TdmSettings, stop: Stop = never, on_moment: OnMoment = ignore) -> Round:
+def solve(
+    jobs: Jobs, settings: TdmSettings, stop: Stop = never, on_moment: OnMoment = ignore
+) -> Round:
     """Return the round of one algorithm.
 
     Parameters
@@ -30,8 +36,8 @@ def solve(jobs: Jobs, settings: TdmSettings, stop: Stop = never, on_moment: OnMo
     Raises
     ------
     InputError
-        If there is no such algorithm, a setting is out of range, a limit of the algorithm is passed, or ports are too
-        few for the pairs that must talk.
+        If there is no such algorithm, a setting is out of range, a limit of the algorithm is
+        passed, or ports are too few for the pairs that must talk.
     """
     check(settings)
     began = time.perf_counter()
@@ -42,9 +48,14 @@ def solve(jobs: Jobs, settings: TdmSettings, stop: Stop = never, on_moment: OnMo
 def check(settings: TdmSettings) -> None:
     """Raise an :class:`InputError` that names the setting if one is out of range."""
     if settings.algorithm not in ALGORITHMS:
-        raise InputError(f"must be one of {', '.join(ALGORITHMS)} (got {settings.algorithm!r})",
-                         file="settings", field="algorithm")
+        raise InputError(
+            f"must be one of {', '.join(ALGORITHMS)} (got {settings.algorithm!r})",
+            file="settings",
+            field="algorithm",
+        )
     for field, (least, most) in LIMITS.items():
         value = getattr(settings, field)
         if not (math.isfinite(value) and least <= value <= most):
-            raise InputError(f"must be from {least:,} to {most:,} (got {value:,})", file="settings", field=field)
+            raise InputError(
+                f"must be from {least:,} to {most:,} (got {value:,})", file="settings", field=field
+            )

@@ -16,7 +16,8 @@ from topox_core.tdm.stage_table import StageTable
 from topox_core.tdm.traffic import total_gbit
 
 Floats = NDArray[np.float64]
-# Bundles of a pod group: more give nearly nothing (10 to 16 gave the same round on large mixes), and each doubles the work.
+# Bundles of a pod group: more give nearly nothing (10 to 16 gave the same round on large mixes),
+# and each doubles the work.
 MOST_BUNDLES = 14
 FEWEST_BUNDLES = 6
 # Steps of one compiled call for all subsets of a pod group: it cannot be stopped.
@@ -34,7 +35,8 @@ class Subsets:
     train_s, between_s
         Longest computing of each subset, between pull and push and between push and pull.
     turn_first, turn_second
-        Whether circuits change when the first and second group's stages begin, if the subset is the second group.
+        Whether circuits change when the first and second group's stages begin, if the subset is the
+        second group.
     """
 
     bundles: tuple[tuple[int, ...], ...]
@@ -60,7 +62,9 @@ def most_bundles(jobs: int, pods: int, ports: int) -> int:
     """Return into how many bundles the jobs of a pod group go: fewer where each subset takes longer."""
     most = MOST_BUNDLES
     # Every job adds its pairs, and links are given one by one, each after a look at all pods.
-    while most > FEWEST_BUNDLES and (1 << most) * (jobs * pods ** 2 + ports * pods * pods // 2) > WORK:
+    while (
+        most > FEWEST_BUNDLES and (1 << most) * (jobs * pods**2 + ports * pods * pods // 2) > WORK
+    ):
         most -= 1
     return most
 
@@ -70,8 +74,9 @@ def _most_bundles(table: StageTable, members: Sequence[int]) -> int:
     return most_bundles(len(members), network.pods_per_group, network.ports_per_pod)
 
 
-def bundles_around(table: StageTable, members: Sequence[int], group: Sequence[int],
-                   random: np.random.Generator) -> tuple[tuple[int, ...], ...]:
+def bundles_around(
+    table: StageTable, members: Sequence[int], group: Sequence[int], random: np.random.Generator
+) -> tuple[tuple[int, ...], ...]:
     """Return bundles of jobs that are in one group: about half of them single large jobs, the others drawn."""
     jobs, most = table.jobs.jobs, _most_bundles(table, members)
 
@@ -91,22 +96,27 @@ def bundles_around(table: StageTable, members: Sequence[int], group: Sequence[in
     for part, share in zip(rest, shares, strict=True):
         place = np.arange(len(part)) % max(share, 1)
         random.shuffle(place)
-        bundles += [tuple(sorted(n for n, at in zip(part, place, strict=True) if at == k)) for k in range(share)]
+        bundles += [
+            tuple(sorted(n for n, at in zip(part, place, strict=True) if at == k))
+            for k in range(share)
+        ]
     return tuple(sorted(bundle for bundle in bundles if bundle))
 
 
 def bundles_of(table: StageTable, members: Sequence[int]) -> tuple[tuple[int, ...], ...]:
     """Return jobs that are to stay together: every job alone where the pod group is small.
 
-    Above that the two smallest bundles of one kind (same collective, same computing) are joined, as long as need be;
-    if no two are of one kind, the two smallest of all.
+    Above that the two smallest bundles of one kind (same collective, same computing) are joined, as
+    long as need be; if no two are of one kind, the two smallest of all.
     """
     jobs, most = table.jobs.jobs, _most_bundles(table, members)
     kinds: dict[tuple[object, ...], list[tuple[float, tuple[int, ...]]]] = {}
     for n in members:
         job = jobs[n]
         kind = (job.collective, job.train_s, after_push_s(job, table.reading))
-        kinds.setdefault(kind, []).append((total_gbit(job.collective, job.units, job.volume_gbit), (n,)))
+        kinds.setdefault(kind, []).append(
+            (total_gbit(job.collective, job.units, job.volume_gbit), (n,))
+        )
     for bundles in kinds.values():
         bundles.sort()
     count = len(members)
@@ -123,7 +133,9 @@ def bundles_of(table: StageTable, members: Sequence[int]) -> tuple[tuple[int, ..
     return tuple(sorted(bundle for bundles in kinds.values() for _, bundle in bundles))
 
 
-def subsets_of(table: StageTable, pod_group: int, bundles: tuple[tuple[int, ...], ...] | None = None) -> Subsets:
+def subsets_of(
+    table: StageTable, pod_group: int, bundles: tuple[tuple[int, ...], ...] | None = None
+) -> Subsets:
     """Return all subsets of a pod group's bundles (of :func:`bundles_of`, if None) with what they need."""
     members = table.members[pod_group]
     bundles = bundles_of(table, members) if bundles is None else bundles
@@ -142,7 +154,7 @@ def _longest(seconds: Sequence[float]) -> Floats:
     """Return the longest of each subset."""
     longest = np.zeros(1 << len(seconds))
     for b, value in enumerate(seconds):
-        longest[1 << b:2 << b] = np.maximum(longest[:1 << b], value)
+        longest[1 << b : 2 << b] = np.maximum(longest[: 1 << b], value)
     return longest
 
 
@@ -156,7 +168,10 @@ def splits_of(subsets: Subsets, switching: bool) -> tuple[NDArray[Any], ...]:
     """
     first, second = subsets.seconds[::-1], subsets.seconds
     columns = [subsets.train_s[::-1], subsets.train_s, subsets.between_s[::-1], subsets.between_s]
-    turns = [turn if switching else np.zeros(len(turn), np.bool_) for turn in (subsets.turn_first, subsets.turn_second)]
+    turns = [
+        turn if switching else np.zeros(len(turn), np.bool_)
+        for turn in (subsets.turn_first, subsets.turn_second)
+    ]
     kind = np.zeros(len(first), np.int64)
     for column in (*columns, *turns):
         values, place = np.unique(column, return_inverse=True)
@@ -165,7 +180,13 @@ def splits_of(subsets: Subsets, switching: bool) -> tuple[NDArray[Any], ...]:
     order = order[np.isfinite(first[order]) & np.isfinite(second[order])]
     kept = order[undominated(kind[order], second[order])]
     kept = kept[np.lexsort((second[kept], first[kept]))]
-    return (first[kept], second[kept], *(column[kept] for column in columns), *(turn[kept] for turn in turns), kept)
+    return (
+        first[kept],
+        second[kept],
+        *(column[kept] for column in columns),
+        *(turn[kept] for turn in turns),
+        kept,
+    )
 
 
 def points_of(parts: Sequence[tuple[NDArray[Any], ...]]) -> Points:

@@ -74,15 +74,24 @@ class StageTable:
             chosen = np.zeros(len(load.kind), np.bool_)
             chosen[self.place[list(members)]] = True
             pods = load.units.shape[1]
-            known[mask] = stage_s(load, chosen, self.fabric, np.empty((pods, pods)), np.empty((pods, pods), np.int64),
-                                  np.empty(load.units.shape, np.int64))
+            known[mask] = stage_s(
+                load,
+                chosen,
+                self.fabric,
+                np.empty((pods, pods)),
+                np.empty((pods, pods), np.int64),
+                np.empty(load.units.shape, np.int64),
+            )
         return known[mask]
 
-    def flips(self, pod_group: int, in_second: NDArray[np.bool_], candidates: Ints) -> tuple[Floats, NDArray[np.bool_]]:
+    def flips(
+        self, pod_group: int, in_second: NDArray[np.bool_], candidates: Ints
+    ) -> tuple[Floats, NDArray[np.bool_]]:
         """Return, for each candidate that alone changes its group, both communication times and whether circuits change.
 
-        ``in_second`` and ``candidates`` count within the pod group; ``NOBODY_FLIPS`` leaves the grouping as it is.
-        Circuits change (first column) when the first group's stages begin, (second) when the second's do.
+        ``in_second`` and ``candidates`` count within the pod group; ``NOBODY_FLIPS`` leaves the
+        grouping as it is. Circuits change (first column) when the first group's stages begin,
+        (second) when the second's do.
         """
         return flips(self.load(pod_group), self.fabric, in_second, candidates)
 

@@ -1,7 +1,7 @@
 """What time division gains over the number of jobs and the context length: many seeds, every algorithm on the same jobs.
 
-The longest of many pod groups sets a round, often one large job in it, so that rounds of different seeds differ far
-more than algorithms do: reductions are taken seed by seed and then summarised.
+The longest of many pod groups sets a round, often one large job in it, so that rounds of different
+seeds differ far more than algorithms do: reductions are taken seed by seed and then summarised.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ class StudyAxes:
     def __post_init__(self) -> None:
         for name, values in (("jobs", self.jobs), ("context", self.context)):
             if not values:
-                raise InputError("is empty: a study needs at least one value", file="study", field=name)
+                raise InputError(
+                    "is empty: a study needs at least one value", file="study", field=name
+                )
             if len(set(values)) < len(values):
                 raise InputError("holds a value twice", file="study", field=name)
 
@@ -115,7 +117,9 @@ class Spread:
     def of(values: Sequence[float]) -> Spread:
         """Return the spread of at least one value; quartiles between values are interpolated."""
         numbers = np.asarray(values, np.float64)
-        least, lower, median, upper, most = np.quantile(numbers, (0.0, 0.25, 0.5, 0.75, 1.0)).tolist()
+        least, lower, median, upper, most = np.quantile(
+            numbers, (0.0, 0.25, 0.5, 0.75, 1.0)
+        ).tolist()
         return Spread(float(numbers.mean()), least, lower, median, upper, most)
 
 
@@ -130,9 +134,11 @@ class StudyRow:
     round_s, mean_round_s, wall_s
         Over seeds; ``mean_round_s`` is the mean over jobs of the round that each sees.
     reduction
-        Of the round against the one without time division, seed by seed; ``mean_reduction`` of the mean over jobs.
+        Of the round against the one without time division, seed by seed; ``mean_reduction`` of the
+        mean over jobs.
     gap
-        To the bound that the algorithm itself gives, for the rings of Algorithm 3 or over all of them.
+        To the bound that the algorithm itself gives, for the rings of Algorithm 3 or over all of
+        them.
     """
 
     jobs: int
@@ -148,9 +154,17 @@ class StudyRow:
 
     def as_record(self) -> dict[str, Any]:
         """Return it as a flat row of a table."""
-        row: dict[str, Any] = {"jobs": self.jobs, "context": self.context, "algorithm": self.algorithm, "seeds": self.seeds}
+        row: dict[str, Any] = {
+            "jobs": self.jobs,
+            "context": self.context,
+            "algorithm": self.algorithm,
+            "seeds": self.seeds,
+        }
         for name in ("round_s", "reduction", "mean_round_s", "mean_reduction", "gap", "wall_s"):
-            row |= {f"{name} {part}".replace("_", " "): value for part, value in asdict(getattr(self, name)).items()}
+            row |= {
+                f"{name} {part}".replace("_", " "): value
+                for part, value in asdict(getattr(self, name)).items()
+            }
         return row
 
 
@@ -161,7 +175,8 @@ class Study:
     Raises
     ------
     InputError
-        If there is no seed or one is named twice, an algorithm does not exist, or there are too many calls.
+        If there is no seed or one is named twice, an algorithm does not exist, or there are too
+        many calls.
     """
 
     axes: StudyAxes = field(default_factory=StudyAxes)
@@ -172,10 +187,16 @@ class Study:
 
     def __post_init__(self) -> None:
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
-            raise InputError("must name at least one seed, and none twice", file="study", field="seeds")
+            raise InputError(
+                "must name at least one seed, and none twice", file="study", field="seeds"
+            )
         for name in self.algorithms:
             if name not in ALGORITHMS:
-                raise InputError(f"must be of {', '.join(ALGORITHMS)} (got {name!r})", file="study", field="algorithms")
+                raise InputError(
+                    f"must be of {', '.join(ALGORITHMS)} (got {name!r})",
+                    file="study",
+                    field="algorithms",
+                )
         object.__setattr__(self, "algorithms", tuple(dict.fromkeys((BASELINE, *self.algorithms))))
         check(self.settings)
         cells = len(self.axes.jobs) * len(self.axes.context) * len(self.seeds)
@@ -196,7 +217,11 @@ class Study:
 
     def cells(self) -> list[StudyCell]:
         """Return the calls, seed by seed, so that every point has something soon."""
-        return [StudyCell(jobs, context, seed) for seed in self.seeds for jobs, context in self.axes.points()]
+        return [
+            StudyCell(jobs, context, seed)
+            for seed in self.seeds
+            for jobs, context in self.axes.points()
+        ]
 
     def key(self, cell: StudyCell) -> str:
         """Return the key under which a cell's result may be kept."""
@@ -206,30 +231,50 @@ class Study:
         """Return one row a point and algorithm, over the seeds that are known by now."""
         rows = []
         for (jobs, context), algorithm in product(self.axes.points(), self.algorithms):
-            results = [known[cell] for seed in self.seeds if (cell := StudyCell(jobs, context, seed)) in known]
-            pairs = [(result.outcomes[algorithm], result.outcomes[BASELINE]) for result in results
-                     if algorithm in result.outcomes and BASELINE in result.outcomes]
+            results = [
+                known[cell]
+                for seed in self.seeds
+                if (cell := StudyCell(jobs, context, seed)) in known
+            ]
+            pairs = [
+                (result.outcomes[algorithm], result.outcomes[BASELINE])
+                for result in results
+                if algorithm in result.outcomes and BASELINE in result.outcomes
+            ]
             if pairs:
                 rows.append(_row(jobs, context, algorithm, pairs))
         return rows
 
 
-def _row(jobs: int, context: int, algorithm: str, pairs: Sequence[tuple[Outcome, Outcome]]) -> StudyRow:
+def _row(
+    jobs: int, context: int, algorithm: str, pairs: Sequence[tuple[Outcome, Outcome]]
+) -> StudyRow:
     mine = [one for one, _ in pairs]
     return StudyRow(
-        jobs, context, algorithm, len(pairs),
-        Spread.of([one.round_s for one in mine]), Spread.of([one.mean_round_s for one in mine]),
+        jobs,
+        context,
+        algorithm,
+        len(pairs),
+        Spread.of([one.round_s for one in mine]),
+        Spread.of([one.mean_round_s for one in mine]),
         Spread.of([_reduction(one.round_s, base.round_s) for one, base in pairs]),
         Spread.of([_reduction(one.mean_round_s, base.mean_round_s) for one, base in pairs]),
-        Spread.of([_reduction(one.bound_s, one.round_s) for one in mine]), Spread.of([one.wall_s for one in mine]))
+        Spread.of([_reduction(one.bound_s, one.round_s) for one in mine]),
+        Spread.of([one.wall_s for one in mine]),
+    )
 
 
 def _reduction(value: float, base: float) -> float:
     return 1.0 - value / base if base > 0 else 0.0
 
 
-def run_cell(setup: SetUp, settings: TdmSettings, algorithms: Sequence[str], cell: StudyCell, stop: Stop | None = None
-             ) -> StudyCellResult:
+def run_cell(
+    setup: SetUp,
+    settings: TdmSettings,
+    algorithms: Sequence[str],
+    cell: StudyCell,
+    stop: Stop | None = None,
+) -> StudyCellResult:
     """Run one cell, in a child process or here; what cannot run is told in words."""
     outcomes: dict[str, Outcome] = {}
     failed: dict[str, str] = {}
@@ -240,14 +285,19 @@ def run_cell(setup: SetUp, settings: TdmSettings, algorithms: Sequence[str], cel
         return StudyCellResult({}, dict.fromkeys(algorithms, str(error)))
     for name in algorithms:
         try:
-            answer = solve(jobs, replace(settings, algorithm=name, seed=cell.seed), stop or _never, _unheard)
+            answer = solve(
+                jobs, replace(settings, algorithm=name, seed=cell.seed), stop or _never, _unheard
+            )
         except InputError as error:
             failed[name] = str(error)
             continue
         outcomes[name] = Outcome(answer.round_s, answer.mean_round_s, answer.bound_s, answer.wall_s)
         if name == BASELINE:
             phases = [phase for cycle in answer.cycles for phase in cycle.phases]
-            communicating_s, computing_s = sum(one.communication_s for one in phases), sum(one.computing_s for one in phases)
+            communicating_s, computing_s = (
+                sum(one.communication_s for one in phases),
+                sum(one.computing_s for one in phases),
+            )
     return StudyCellResult(outcomes, failed, communicating_s, computing_s)
 
 
@@ -262,8 +312,12 @@ class StudyRun:
         Cells computed before, by :meth:`Study.key`; new ones are put in.
     """
 
-    def __init__(self, study: Study, executor: concurrent.futures.Executor,
-                 known: MutableMapping[str, StudyCellResult] | None = None) -> None:
+    def __init__(
+        self,
+        study: Study,
+        executor: concurrent.futures.Executor,
+        known: MutableMapping[str, StudyCellResult] | None = None,
+    ) -> None:
         self.study = study
         self._known = {} if known is None else known
         self._lock = threading.Lock()
@@ -271,9 +325,14 @@ class StudyRun:
         self._cancelled = False
         cells = study.cells()
         self._total = len(cells)
-        self._results = {cell: self._known[key] for cell in cells if (key := study.key(cell)) in self._known}
-        self._futures = {cell: executor.submit(run_cell, study.setup, study.settings, study.algorithms, cell)
-                         for cell in cells if cell not in self._results}
+        self._results = {
+            cell: self._known[key] for cell in cells if (key := study.key(cell)) in self._known
+        }
+        self._futures = {
+            cell: executor.submit(run_cell, study.setup, study.settings, study.algorithms, cell)
+            for cell in cells
+            if cell not in self._results
+        }
         self._open = len(self._futures)
         for cell, future in self._futures.items():
             future.add_done_callback(partial(self._take, cell))
@@ -297,7 +356,10 @@ class StudyRun:
     def lost(self) -> tuple[str, ...]:
         """In words, once each, why cells are missing."""
         with self._lock:
-            return tuple(f"{why}: {count} of {self._total} calls are missing" for why, count in self._lost.items())
+            return tuple(
+                f"{why}: {count} of {self._total} calls are missing"
+                for why, count in self._lost.items()
+            )
 
     def cancel(self) -> None:
         """Take no more cells; those that are there are kept."""
@@ -327,8 +389,12 @@ class StudyRun:
                 self._lost[why] = self._lost.get(why, 0) + 1
 
 
-def run_study(study: Study, stop: Stop | None = None, on_progress: Callable[[float], None] | None = None,
-              known: MutableMapping[str, StudyCellResult] | None = None) -> list[StudyRow]:
+def run_study(
+    study: Study,
+    stop: Stop | None = None,
+    on_progress: Callable[[float], None] | None = None,
+    known: MutableMapping[str, StudyCellResult] | None = None,
+) -> list[StudyRow]:
     """Compute a study here, cell by cell; ``stop`` ends it with the cells that are complete."""
     kept = {} if known is None else known
     results: dict[StudyCell, StudyCellResult] = {}

@@ -8,11 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.tdm.jobs import Collective, Job, Jobs, Reading
-from topox_core.tdm.kernels.stage import ALL_TO_ALL, NO_POD, PARAMETER_SERVER, RING, Fabric, GroupLoad
+from topox_core.tdm.kernels.stage import (
+    ALL_TO_ALL,
+    NO_POD,
+    PARAMETER_SERVER,
+    RING,
+    Fabric,
+    GroupLoad,
+)
 
 Floats = NDArray[np.float64]
 Ring = tuple[int, ...]
-_KIND: dict[Collective, int] = {"parameter_server": PARAMETER_SERVER, "ring_all_reduce": RING, "all_to_all": ALL_TO_ALL}
+_KIND: dict[Collective, int] = {
+    "parameter_server": PARAMETER_SERVER,
+    "ring_all_reduce": RING,
+    "all_to_all": ALL_TO_ALL,
+}
 
 
 def from_lowest(lap: Iterable[int]) -> Ring:
@@ -62,7 +73,9 @@ def fabric_of(jobs: Jobs) -> Fabric:
     return Fabric(network.ports_per_pod, float(network.port_gbps), float(network.tor_gbps))
 
 
-def load_of(jobs: Jobs, members: Sequence[int], reading: Reading, rings: Mapping[int, Ring] | None = None) -> GroupLoad:
+def load_of(
+    jobs: Jobs, members: Sequence[int], reading: Reading, rings: Mapping[int, Ring] | None = None
+) -> GroupLoad:
     """Return jobs of one pod group as arrays; ``rings`` (by index of the job) replace Algorithm 3 where given."""
     chosen = [jobs.jobs[n] for n in members]
     pods = jobs.network.pods_per_group
@@ -76,6 +89,8 @@ def load_of(jobs: Jobs, members: Sequence[int], reading: Reading, rings: Mapping
         volume_gbit=np.array([job.volume_gbit for job in chosen], float),
         arc_gbit=np.array([arc_gbit(job, reading) for job in chosen], float),
         local_gbit=np.array([inside_pods_gbit(job) for job in chosen], float).reshape(-1, pods),
-        server=np.array([NO_POD if job.server_pod is None else job.server_pod for job in chosen], np.int64),
+        server=np.array(
+            [NO_POD if job.server_pod is None else job.server_pod for job in chosen], np.int64
+        ),
         ring=given,
     )

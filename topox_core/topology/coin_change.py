@@ -9,7 +9,9 @@ import random
 from collections.abc import Sequence
 
 
-def coin_sequences(members: int, coins: Sequence[int], rng: random.Random | None = None) -> list[tuple[int, ...] | None]:
+def coin_sequences(
+    members: int, coins: Sequence[int], rng: random.Random | None = None
+) -> list[tuple[int, ...] | None]:
     """Return for every distance 0..members-1 the fewest strides that add up to it modulo ``members``.
 
     Parameters

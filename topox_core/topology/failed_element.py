@@ -20,7 +20,8 @@ class Failure:
     source, destination
         Ends of the circuit that a cut fibre carried; one of several parallel ones.
     server, port
-        A port carries one circuit out and one in; ports of a server are numbered from 0 through the switches.
+        A port carries one circuit out and one in; ports of a server are numbered from 0 through the
+        switches.
     switch
         Number of the switch, from 0.
     substitute
@@ -56,9 +57,12 @@ class Failure:
         return Failure("server", server=server, substitute=substitute)
 
     def __str__(self) -> str:
-        return {"fibre": f"the fibre from server {self.source} to server {self.destination}",
-                "port": f"port {self.port} of server {self.server}", "switch": f"switch {self.switch}",
-                "server": f"server {self.server}"}.get(self.kind, f"failure {self.kind}")
+        return {
+            "fibre": f"the fibre from server {self.source} to server {self.destination}",
+            "port": f"port {self.port} of server {self.server}",
+            "switch": f"switch {self.switch}",
+            "server": f"server {self.server}",
+        }.get(self.kind, f"failure {self.kind}")
 
     def error(self, problem: str, field: str = "") -> InputError:
         """Return an error about this failure."""
@@ -73,12 +77,21 @@ class Failure:
             Naming the field.
         """
         if self.kind not in FAILURES:
-            raise InputError(f"must be one of {', '.join(FAILURES)} (got {self.kind!r})", file="failure", field="kind")
+            raise InputError(
+                f"must be one of {', '.join(FAILURES)} (got {self.kind!r})",
+                file="failure",
+                field="kind",
+            )
         if self.kind in ("port", "server") and not 0 <= self.server < servers:
             raise self.error(f"there is no such server (0 to {servers - 1})", "server")
-        if self.kind == "server" and self.substitute != -1 and (
-                not 0 <= self.substitute < servers or self.substitute == self.server):
-            raise self.error(f"must be another server, 0 to {servers - 1} (got {self.substitute})", "substitute")
+        if (
+            self.kind == "server"
+            and self.substitute != -1
+            and (not 0 <= self.substitute < servers or self.substitute == self.server)
+        ):
+            raise self.error(
+                f"must be another server, 0 to {servers - 1} (got {self.substitute})", "substitute"
+            )
 
     def stand_in(self) -> int:
         """Return the server that takes over the tasks of a failed one.
@@ -89,5 +102,8 @@ class Failure:
             If none is named.
         """
         if self.substitute < 0:
-            raise self.error(f"has tasks: name the server that takes them over (server {self.server} is gone)", "substitute")
+            raise self.error(
+                f"has tasks: name the server that takes them over (server {self.server} is gone)",
+                "substitute",
+            )
         return self.substitute

@@ -1,7 +1,8 @@
 """Failures of a fixed layout, and their repair.
 
-TopoOpt (NSDI 2023, section 7): when a fibre of an all-reduce ring fails, a circuit laid for model-parallel traffic
-is lent to the ring. What cannot be repaired is forwarded by servers over the circuits that are left.
+TopoOpt (NSDI 2023, section 7): when a fibre of an all-reduce ring fails, a circuit laid for
+model-parallel traffic is lent to the ring. What cannot be repaired is forwarded by servers over the
+circuits that are left.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from topox_core.topology.wiring import Wiring, wiring_of
 
 __all__ = ["FAILURES", "Failure", "Repair", "fail_layout", "repair"]
 
+
 @dataclass(frozen=True)
 class Repair:
     """A layout after a failure and its repair, and what was done, a sentence each."""
@@ -38,11 +40,13 @@ class Repair:
         return self.found.layout
 
 
-def fail_layout(layout: Layout, failure: Failure, wiring: Wiring | None = None, ports_per_switch: int = 1) -> Layout:
+def fail_layout(
+    layout: Layout, failure: Failure, wiring: Wiring | None = None, ports_per_switch: int = 1
+) -> Layout:
     """Return the layout without the failed element: broken routes lead over what is left.
 
-    A route of several paths keeps those that are whole. Of a failed server also the routes change: its
-    substitute talks in its place.
+    A route of several paths keeps those that are whole. Of a failed server also the routes change:
+    its substitute talks in its place.
 
     Parameters
     ----------
@@ -54,7 +58,8 @@ def fail_layout(layout: Layout, failure: Failure, wiring: Wiring | None = None, 
     Raises
     ------
     InputError
-        If there is no such element, or two talking servers are cut off from one another; names both.
+        If there is no such element, or two talking servers are cut off from one another; names
+        both.
     """
     wiring = wiring or wiring_of(layout)
     lost = _lost(wiring, failure, layout.servers, ports_per_switch)
@@ -69,11 +74,11 @@ def fail_layout(layout: Layout, failure: Failure, wiring: Wiring | None = None, 
 def repair(found: Found, failure: Failure, demand: Demand, ports_per_switch: int = 1) -> Repair:
     """Return the layout after the failure, repaired as far as the ports that are left allow.
 
-    A broken ring circuit gets a circuit on another plane: on free ports if both ends have them, else on
-    ports of model-parallel circuits, those with the least traffic, which are taken down. Where no port can be
-    had, the all-reduces give the broken ring up and run on the others (``found.riding``, for
-    :func:`~topox_core.topology.mutation.on_rings`). After a failed server the circuits are found anew
-    for the servers that are left.
+    A broken ring circuit gets a circuit on another plane: on free ports if both ends have them,
+    else on ports of model-parallel circuits, those with the least traffic, which are taken down.
+    Where no port can be had, the all-reduces give the broken ring up and run on the others
+    (``found.riding``, for :func:`~topox_core.topology.mutation.on_rings`). After a failed server
+    the circuits are found anew for the servers that are left.
 
     Raises
     ------
@@ -83,15 +88,30 @@ def repair(found: Found, failure: Failure, demand: Demand, ports_per_switch: int
     if failure.kind == "server":
         failure.check(found.layout.servers)
         again = find_without(found, failure, demand)
-        return Repair(again, (f"Server {failure.substitute} takes over the tasks of server {failure.server}; the circuits are "
-                              f"found anew for the {found.layout.servers - 1} servers that are left.",))
+        return Repair(
+            again,
+            (
+                f"Server {failure.substitute} takes over the tasks of server {failure.server}; the circuits are "
+                f"found anew for the {found.layout.servers - 1} servers that are left.",
+            ),
+        )
     lost = _lost(found.wiring, failure, found.layout.servers, ports_per_switch)
-    banned = {port for k in np.flatnonzero(lost).tolist()
-              for port in (("out", int(found.wiring.source[k]), int(found.wiring.plane[k])),
-                           ("in", int(found.wiring.destination[k]), int(found.wiring.plane[k])))}
+    banned = {
+        port
+        for k in np.flatnonzero(lost).tolist()
+        for port in (
+            ("out", int(found.wiring.source[k]), int(found.wiring.plane[k])),
+            ("in", int(found.wiring.destination[k]), int(found.wiring.plane[k])),
+        )
+    }
     if failure.kind == "switch":
         planes = range(failure.switch * ports_per_switch, (failure.switch + 1) * ports_per_switch)
-        banned |= {(way, server, plane) for way in ("out", "in") for server in range(found.layout.servers) for plane in planes}
+        banned |= {
+            (way, server, plane)
+            for way in ("out", "in")
+            for server in range(found.layout.servers)
+            for plane in planes
+        }
     elif failure.kind == "port":
         banned |= {("out", failure.server, failure.port), ("in", failure.server, failure.port)}
     name = f"{found.layout.name}, repaired after the loss of {failure}"
@@ -104,15 +124,21 @@ def repair(found: Found, failure: Failure, demand: Demand, ports_per_switch: int
         return _repaired(found, found.wiring.without(lost), failure, name, kept)
 
 
-def _repaired(found: Found, wiring: Wiring, failure: Failure, name: str, done: tuple[str, ...]) -> Repair:
+def _repaired(
+    found: Found, wiring: Wiring, failure: Failure, name: str, done: tuple[str, ...]
+) -> Repair:
     circuits = wiring.circuits(found.layout.servers)
     layout = Layout(circuits, _rerouted(found.layout.routes, circuits, failure), name)
     rings, given_up = whole_rings(found.rings, circuits)
     riding = {members: rings.get(members, strides) for members, strides in found.riding.items()}
-    return Repair(replace(found, layout=layout, wiring=wiring, rings=rings, riding=riding), (*done, *given_up))
+    return Repair(
+        replace(found, layout=layout, wiring=wiring, rings=rings, riding=riding), (*done, *given_up)
+    )
 
 
-def _lost(wiring: Wiring, failure: Failure, servers: int, ports_per_switch: int) -> NDArray[np.bool_]:
+def _lost(
+    wiring: Wiring, failure: Failure, servers: int, ports_per_switch: int
+) -> NDArray[np.bool_]:
     """Return which circuits the failure takes out."""
     lost = np.zeros(len(wiring), np.bool_)
     failure.check(servers)
@@ -120,7 +146,9 @@ def _lost(wiring: Wiring, failure: Failure, servers: int, ports_per_switch: int)
         lost |= (wiring.source == failure.server) | (wiring.destination == failure.server)
         return lost
     if failure.kind == "fibre":
-        between = np.flatnonzero((wiring.source == failure.source) & (wiring.destination == failure.destination))
+        between = np.flatnonzero(
+            (wiring.source == failure.source) & (wiring.destination == failure.destination)
+        )
         if not len(between):
             raise failure.error("there is no such circuit")
         # Of parallel circuits a ring's own is taken: the harder case.

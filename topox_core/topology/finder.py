@@ -1,7 +1,8 @@
 """TopologyFinder: circuits for a job, fixed before it starts (TopoOpt, NSDI 2023, Algorithm 1).
 
-Two variants: ``published`` follows the paper (degree split, rings, matching), ``released`` the code that came
-with it (all ports to rings laid in both directions, model-parallel traffic forwarded by hosts).
+Two variants: ``published`` follows the paper (degree split, rings, matching), ``released`` the code
+that came with it (all ports to rings laid in both directions, model-parallel traffic forwarded by
+hosts).
 """
 
 from __future__ import annotations
@@ -13,7 +14,17 @@ from topox_core.topology.published import find_published
 from topox_core.topology.released import find_released
 from topox_core.topology.traffic import Demand, check_servers, demand_of, traffic_of
 
-__all__ = ["PATHS", "VARIANTS", "Demand", "Found", "Step", "demand_of", "find_layout", "ring_strides", "traffic_of"]
+__all__ = [
+    "PATHS",
+    "VARIANTS",
+    "Demand",
+    "Found",
+    "Step",
+    "demand_of",
+    "find_layout",
+    "ring_strides",
+    "traffic_of",
+]
 
 VARIANTS = ("published", "released")
 # The paper routes model-parallel traffic over k shortest paths and leaves k open.
@@ -23,8 +34,15 @@ MAX_CIRCUITS = 250_000
 MAX_PAIRS = 250_000
 
 
-def find_layout(demand: Demand, degree: int, variant: str = "published", *, paths: int = PATHS, longer: int = 0,
-                seed: int = 0) -> Found:
+def find_layout(
+    demand: Demand,
+    degree: int,
+    variant: str = "published",
+    *,
+    paths: int = PATHS,
+    longer: int = 0,
+    seed: int = 0,
+) -> Found:
     """Return circuits and routes for a demand.
 
     Parameters
@@ -49,22 +67,42 @@ def find_layout(demand: Demand, degree: int, variant: str = "published", *, path
         absurdly large; if the variant is unknown; if more pairs talk than a layout may route.
     """
     if variant not in VARIANTS:
-        raise InputError(f"must be one of {', '.join(VARIANTS)} (got {variant!r})", file="topology", field="variant")
+        raise InputError(
+            f"must be one of {', '.join(VARIANTS)} (got {variant!r})",
+            file="topology",
+            field="variant",
+        )
     if isinstance(degree, bool) or not isinstance(degree, int) or not 1 <= degree <= MAX_PORTS:
-        raise InputError(f"must be a whole number from 1 to {MAX_PORTS:,} (got {degree!r})", file="topology", field="degree")
+        raise InputError(
+            f"must be a whole number from 1 to {MAX_PORTS:,} (got {degree!r})",
+            file="topology",
+            field="degree",
+        )
     if paths < 1 or longer < 0:
-        raise InputError(f"must be at least 1 path, at least 0 hops longer (got {paths} and {longer})",
-                         file="topology", field="paths")
+        raise InputError(
+            f"must be at least 1 path, at least 0 hops longer (got {paths} and {longer})",
+            file="topology",
+            field="paths",
+        )
     check_servers(demand.servers)
     if degree * demand.servers > MAX_CIRCUITS:
-        raise InputError(f"would be {degree * demand.servers:,} circuits, more than the {MAX_CIRCUITS:,} a layout may have",
-                         file="topology", field="degree")
+        raise InputError(
+            f"would be {degree * demand.servers:,} circuits, more than the {MAX_CIRCUITS:,} a layout may have",
+            file="topology",
+            field="degree",
+        )
     if len(demand.pairs) > MAX_PAIRS:
-        raise InputError(f"has {len(demand.pairs):,} pairs of servers that talk, more than the {MAX_PAIRS:,} a layout may have",
-                         file="topology", field="graph")
+        raise InputError(
+            f"has {len(demand.pairs):,} pairs of servers that talk, more than the {MAX_PAIRS:,} a layout may have",
+            file="topology",
+            field="graph",
+        )
     if variant == "released":
         if degree % 2:
-            raise InputError(f"must be even in the released variant, whose rings run both ways on two ports (got {degree})",
-                             file="topology", field="degree")
+            raise InputError(
+                f"must be even in the released variant, whose rings run both ways on two ports (got {degree})",
+                file="topology",
+                field="degree",
+            )
         return find_released(demand, degree, seed)
     return find_published(demand, degree, paths, longer)

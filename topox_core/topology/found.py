@@ -84,8 +84,8 @@ class Found:
 def ring_strides(found: Found, members: Iterable[int]) -> tuple[int, ...]:
     """Return the strides on which the all-reduces of a group should run, one ring each with an equal share.
 
-    Strides are in places within the group, as :class:`~topox_core.graph.transfer_graph.Lowering` has
-    them; one that stands twice has twice the circuits, so it gets two rings.
+    Strides are in places within the group, as :class:`~topox_core.graph.transfer_graph.Lowering`
+    has them; one that stands twice has twice the circuits, so it gets two rings.
 
     Raises
     ------
@@ -95,5 +95,9 @@ def ring_strides(found: Found, members: Iterable[int]) -> tuple[int, ...]:
     group = tuple(members)
     if group not in found.riding:
         shown = ", ".join(map(str, group[:8])) + (", ..." if len(group) > 8 else "")
-        raise InputError(f"the layout was found for other groups than ({shown})", file="topology", field="members")
+        raise InputError(
+            f"the layout was found for other groups than ({shown})",
+            file="topology",
+            field="members",
+        )
     return found.riding[group]

@@ -17,17 +17,28 @@ Rings = Mapping[Group, tuple[int, ...]]
 
 def ring_circuits(rings: Mapping[Group, Sequence[int]]) -> list[tuple[int, int, bool]]:
     """Return the circuits of rings, ring by ring: member i to member i + p for each stride p."""
-    return [(members[i], members[(i + p) % len(members)], True)
-            for members, strides in rings.items() for p in strides for i in range(len(members))]
+    return [
+        (members[i], members[(i + p) % len(members)], True)
+        for members, strides in rings.items()
+        for p in strides
+        for i in range(len(members))
+    ]
 
 
 def ring_pairs(members: Group, strides: Iterable[int]) -> list[Pair]:
     """Return who sends to whom on rings of these strides."""
     n = len(members)
-    return [(members[i], members[(i + p) % n]) for p in dict.fromkeys(strides) for i in range(n) if p % n]
+    return [
+        (members[i], members[(i + p) % n])
+        for p in dict.fromkeys(strides)
+        for i in range(n)
+        if p % n
+    ]
 
 
-def riding_strides(demand: Demand, rings: Rings, network: Network, most: int) -> dict[Group, tuple[int, ...]]:
+def riding_strides(
+    demand: Demand, rings: Rings, network: Network, most: int
+) -> dict[Group, tuple[int, ...]]:
     """Return for each group the strides of its own rings or, if it has none, those with fewest hops over other circuits.
 
     Equal ones are all taken, up to ``most``: rings of equal length share the load.
@@ -37,14 +48,19 @@ def riding_strides(demand: Demand, rings: Rings, network: Network, most: int) ->
         if members in rings:
             riding[members] = rings[members]
             continue
-        hops = {p: sum(network.hops_to(b)[a] for a, b in ring_pairs(members, (p,)))
-                for p in distinct_rings(len(members)) if all(network.connected(a, b) for a, b in ring_pairs(members, (p,)))}
+        hops = {
+            p: sum(network.hops_to(b)[a] for a, b in ring_pairs(members, (p,)))
+            for p in distinct_rings(len(members))
+            if all(network.connected(a, b) for a, b in ring_pairs(members, (p,)))
+        }
         least = min(hops.values(), default=0)
         riding[members] = tuple(p for p, total in hops.items() if total == least)[:most] or (1,)
     return riding
 
 
-def routes_of_rings(demand: Demand, rings: Rings, riding: Rings, shortest: Callable[[int, int], tuple[Path, ...]]) -> Routes:
+def routes_of_rings(
+    demand: Demand, rings: Rings, riding: Rings, shortest: Callable[[int, int], tuple[Path, ...]]
+) -> Routes:
     """Return one route for each ring transfer: direct or by coin change on the group's own strides, else the shortest."""
     routes: Routes = {}
     for members, strides in riding.items():
@@ -79,16 +95,29 @@ def candidate_step(which: str, candidates: Sequence[int], about: Mapping[str, An
 def route_step(routes: Routes, rings: Mapping[int, tuple[int, ...]], rule: str) -> Step:
     """Return the record of routing: coin sequences by group size and what the routes amount to."""
     hops = [len(path) - 1 for paths in routes.values() for path in paths]
-    sequences = {size: [None if coins is None else list(coins) for coins in coin_sequences(size, strides)]
-                 for size, strides in rings.items() if strides and size <= MOST_SHOWN}
+    sequences = {
+        size: [None if coins is None else list(coins) for coins in coin_sequences(size, strides)]
+        for size, strides in rings.items()
+        if strides and size <= MOST_SHOWN
+    }
     mean = sum(hops) / len(hops) if hops else 0.0
     longest = max(hops, default=0)
     text = f"{len(routes):,} talking pairs are routed over {mean:.2f} hops on average, {longest} at most: {rule}."
-    return Step("route", text, {"pairs": len(routes), "paths": len(hops), "mean_hops": mean, "longest_hops": longest,
-                                "coin_sequences": sequences})
+    return Step(
+        "route",
+        text,
+        {
+            "pairs": len(routes),
+            "paths": len(hops),
+            "mean_hops": mean,
+            "longest_hops": longest,
+            "coin_sequences": sequences,
+        },
+    )
 
 
-# Coin sequences and members are listed in the record up to this group size; a page could not show more.
+# Coin sequences and members are listed in the record up to this group size; a page could not show
+# more.
 MOST_SHOWN = 256
 
 

@@ -18,10 +18,12 @@ class Layout:
     Attributes
     ----------
     circuits
-        Matrix servers x servers: parallel circuits from source (row) to destination (column); they add up.
+        Matrix servers x servers: parallel circuits from source (row) to destination (column); they
+        add up.
     routes
         For (source, destination) the servers a transfer passes, both ends included, one or more
-        equal-share paths: ``routes[(a, b)] == ((a, c, b),)``. A pair that never talks may be absent.
+        equal-share paths: ``routes[(a, b)] == ((a, c, b),)``. A pair that never talks may be
+        absent.
     name
         How it was made, in words.
     """
@@ -39,4 +41,8 @@ class Layout:
     def links(self) -> tuple[IntArray, IntArray, IntArray]:
         """Return (source, destination, parallel circuits) of every link, by source, then destination."""
         source, destination = np.nonzero(self.circuits)
-        return source.astype(np.int32), destination.astype(np.int32), self.circuits[source, destination].astype(np.int32)
+        return (
+            source.astype(np.int32),
+            destination.astype(np.int32),
+            self.circuits[source, destination].astype(np.int32),
+        )

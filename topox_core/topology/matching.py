@@ -34,8 +34,9 @@ class Round:
 def matching_rounds(model_parallel: FloatArray, free: NDArray[np.int64]) -> list[Round]:
     """Return rounds of maximum-weight matching until no two talking servers have a free port each.
 
-    A matched pair gets a circuit each way, so it uses one out-port and one in-port at both ends, and
-    its demand is halved for the rounds that follow (TopoOpt, NSDI 2023, Algorithm 1: diminishing return).
+    A matched pair gets a circuit each way, so it uses one out-port and one in-port at both ends,
+    and its demand is halved for the rounds that follow (TopoOpt, NSDI 2023, Algorithm 1:
+    diminishing return).
 
     Parameters
     ----------
@@ -68,5 +69,12 @@ def _maximum_weight(weight: FloatArray, allowed: NDArray[np.bool_]) -> tuple[tup
     # Relative weights: bytes of 1e18 would leave the algorithm's differences no digits.
     largest = float(weight[allowed].max())
     graph.add_weighted_edges_from(
-        (a, b, float(weight[a, b]) / largest) for a, b in zip(first.tolist(), second.tolist(), strict=True))
-    return tuple(sorted((min(a, b), max(a, b)) for a, b in networkx.max_weight_matching(graph, maxcardinality=True)))
+        (a, b, float(weight[a, b]) / largest)
+        for a, b in zip(first.tolist(), second.tolist(), strict=True)
+    )
+    return tuple(
+        sorted(
+            (min(a, b), max(a, b))
+            for a, b in networkx.max_weight_matching(graph, maxcardinality=True)
+        )
+    )

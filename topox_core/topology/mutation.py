@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from topox_core.errors import InputError
 from topox_core.graph.lowering import MAX_TRANSFERS
 from topox_core.graph.rings import Pattern, pattern
-from topox_core.graph.transfer_graph import TRANSFER, IntArray, LoweredTransfer, Lowering, TransferGraph
+from topox_core.graph.transfer_graph import (
+    TRANSFER,
+    IntArray,
+    LoweredTransfer,
+    Lowering,
+    TransferGraph,
+)
 from topox_core.topology.found import Found, ring_strides
 from topox_core.topology.traffic import Group, ring_collectives
 
@@ -32,8 +38,8 @@ def on_rings(graph: TransferGraph, found: Found) -> TransferGraph:
 
     The collectives move the same bytes as before; only who sends to whom changes. Groups may have
     different strides, which a ``Lowering`` cannot say. Strides are those of
-    :func:`~topox_core.topology.found.ring_strides`: one a circuit out of a member, so parallel circuits
-    carry parallel rings, and rings laid in both directions run both ways.
+    :func:`~topox_core.topology.found.ring_strides`: one a circuit out of a member, so parallel
+    circuits carry parallel rings, and rings laid in both directions run both ways.
 
     Raises
     ------
@@ -45,12 +51,16 @@ def on_rings(graph: TransferGraph, found: Found) -> TransferGraph:
         return graph
     count = np.ones(len(graph), np.int64)
     for block in blocks:
-        count[block.first:block.first + block.nodes] = 0
+        count[block.first : block.first + block.nodes] = 0
         count[block.first] = len(block.shape)
     transfers = int(count[graph.kind == TRANSFER].sum())
     if transfers > MAX_TRANSFERS:
-        raise InputError(f"the rings of this layout become {transfers:,} transfers, more than the limit of {MAX_TRANSFERS:,}: "
-                         "use a smaller degree", file="topology", field="degree")
+        raise InputError(
+            f"the rings of this layout become {transfers:,} transfers, more than the limit of {MAX_TRANSFERS:,}: "
+            "use a smaller degree",
+            file="topology",
+            field="degree",
+        )
     first = np.zeros(len(graph) + 1, np.int64)
     np.cumsum(count, out=first[1:])
     was = np.repeat(np.arange(len(graph)), count)  # of each new node the old one it comes from
@@ -71,12 +81,24 @@ def on_rings(graph: TransferGraph, found: Found) -> TransferGraph:
     strides = {block.members: ring_strides(found, block.members) for block in blocks}
     words = "".join(f"{members}{p}" for members, p in strides.items())
     return TransferGraph(
-        name=graph.name, ids=tuple(ids), kind=graph.kind[was], origin=graph.origin[was], server=graph.server[was],
-        device=graph.device[was], source=source, destination=destination, duration_ms=graph.duration_ms[was], size_bytes=size,
-        pred_ptr=ptr, pred_idx=waits, task_kind=tuple(_taken(graph.task_kind, was)),
-        parallelism=tuple(_taken(graph.parallelism, was)), lowered=_lowered(graph, changed),
+        name=graph.name,
+        ids=tuple(ids),
+        kind=graph.kind[was],
+        origin=graph.origin[was],
+        server=graph.server[was],
+        device=graph.device[was],
+        source=source,
+        destination=destination,
+        duration_ms=graph.duration_ms[was],
+        size_bytes=size,
+        pred_ptr=ptr,
+        pred_idx=waits,
+        task_kind=tuple(_taken(graph.task_kind, was)),
+        parallelism=tuple(_taken(graph.parallelism, was)),
+        lowered=_lowered(graph, changed),
         lowering=_lowering(graph, list(strides.values())),
-        digest=hashlib.sha256(f"{graph.digest} on rings {words}".encode()).hexdigest())
+        digest=hashlib.sha256(f"{graph.digest} on rings {words}".encode()).hexdigest(),
+    )
 
 
 def _blocks(graph: TransferGraph, found: Found) -> list[_Block]:
@@ -99,12 +121,22 @@ def _transfers(block: _Block, before: LoweredTransfer) -> list[LoweredTransfer]:
     waits = [before.dependencies] * len(ids)
     for k, earlier in enumerate(shape.after):
         waits[k] = before.dependencies + tuple(ids[e] for e in earlier)
-    return [LoweredTransfer(ids[k], before.collective, members[shape.source[k]], members[shape.destination[k]], block.size_bytes,
-                            waits[k]) for k in range(len(ids))]
+    return [
+        LoweredTransfer(
+            ids[k],
+            before.collective,
+            members[shape.source[k]],
+            members[shape.destination[k]],
+            block.size_bytes,
+            waits[k],
+        )
+        for k in range(len(ids))
+    ]
 
 
-def _predecessors(graph: TransferGraph, blocks: list[_Block], count: NDArray[np.int64],
-                  first: NDArray[np.int64]) -> tuple[IntArray, IntArray]:
+def _predecessors(
+    graph: TransferGraph, blocks: list[_Block], count: NDArray[np.int64], first: NDArray[np.int64]
+) -> tuple[IntArray, IntArray]:
     """Return predecessors of the new nodes in compressed rows; only a collective's closing barrier waits for its transfers."""
     old_ptr, old_idx, moved = graph.pred_ptr.tolist(), graph.pred_idx.tolist(), first.tolist()
     block_at = {block.first: block for block in blocks}
@@ -114,7 +146,7 @@ def _predecessors(graph: TransferGraph, blocks: list[_Block], count: NDArray[np.
     for i, copies in enumerate(count.tolist()):
         if not copies:
             continue
-        own = [moved[j] for j in old_idx[old_ptr[i]:old_ptr[i + 1]]]
+        own = [moved[j] for j in old_idx[old_ptr[i] : old_ptr[i + 1]]]
         if i in closing:
             start = moved[closing[i].first]
             own = [start + k for k in closing[i].shape.last]
@@ -136,7 +168,9 @@ def _taken(words: tuple[str, ...], where: NDArray[np.int64]) -> list[str]:
     return [words[i] for i in where.tolist()]
 
 
-def _lowered(graph: TransferGraph, changed: dict[str, list[LoweredTransfer]]) -> tuple[LoweredTransfer, ...]:
+def _lowered(
+    graph: TransferGraph, changed: dict[str, list[LoweredTransfer]]
+) -> tuple[LoweredTransfer, ...]:
     result: list[LoweredTransfer] = []
     for one in graph.lowered:
         if one.collective not in changed:

@@ -1,7 +1,8 @@
 """Which regular rings a group may use, and which few of them to lay: TotientPerms and SelectPermutations.
 
-A regular ring of stride p joins member i to member i + p (mod n) and visits everybody if p and n share no factor.
-TopoOpt, NSDI 2023, section 4.3; the released code chooses a little differently, so both are here.
+A regular ring of stride p joins member i to member i + p (mod n) and visits everybody if p and n
+share no factor. TopoOpt, NSDI 2023, section 4.3; the released code chooses a little differently, so
+both are here.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from itertools import islice
 
 from topox_core.graph.rings import distinct_rings
 
-# From this size on only prime strides are candidates (and 1): about n / ln n of them instead of phi(n).
+# From this size on only prime strides are candidates (and 1): about n / ln n of them instead of
+# phi(n).
 LARGE_GROUP = 256
 
 
@@ -27,16 +29,16 @@ def totient_strides(members: int) -> tuple[int, ...]:
         return strides
     composite = bytearray(members)
     for p in range(2, int(members**0.5) + 1):
-        composite[p * p::p] = b"\x01" * len(range(p * p, members, p))
+        composite[p * p :: p] = b"\x01" * len(range(p * p, members, p))
     return tuple(p for p in strides if not composite[p])
 
 
 def select_strides(members: int, rings: int, candidates: Sequence[int]) -> tuple[int, ...]:
     """Return ``rings`` strides near the geometric sequence 1, x, x^2, ... with x = members^(1/rings) (SelectPermutations).
 
-    Each target takes the nearest candidate that is still free, the smaller of two equally near. Where
-    there are more rings than candidates, all are taken and the rest are laid a second time in parallel.
-    The diameter of such circulants grows as rings * members^(1/rings).
+    Each target takes the nearest candidate that is still free, the smaller of two equally near.
+    Where there are more rings than candidates, all are taken and the rest are laid a second time in
+    parallel. The diameter of such circulants grows as rings * members^(1/rings).
     """
     if not candidates or rings < 1:
         return ()

@@ -43,8 +43,19 @@ class _Plan:
 
     def wiring(self) -> Wiring:
         """Return the circuits: connecting rings, all-reduce rings, then matched pairs both ways."""
-        matched = [ends for one in self.rounds for a, b in one.pairs for ends in ((a, b, False), (b, a, False))]
-        return wired([*ring_circuits(dict.fromkeys(self.backbones, (1,))), *ring_circuits(self.rings), *matched])
+        matched = [
+            ends
+            for one in self.rounds
+            for a, b in one.pairs
+            for ends in ((a, b, False), (b, a, False))
+        ]
+        return wired(
+            [
+                *ring_circuits(dict.fromkeys(self.backbones, (1,))),
+                *ring_circuits(self.rings),
+                *matched,
+            ]
+        )
 
 
 def find_published(demand: Demand, degree: int, paths: int, longer: int) -> Found:
@@ -62,12 +73,25 @@ def find_published(demand: Demand, degree: int, paths: int, longer: int) -> Foun
     routes: Routes = routes_of_rings(demand, plan.rings, riding, network.shortest_paths)
     for pair in sorted(demand.pairs):
         routes[pair] = network.shortest_paths(*pair, paths, longer)
-    rule = f"rings by coin change, model-parallel transfers over up to {paths} shortest paths" if paths > 1 else \
-        "rings by coin change, model-parallel transfers over one shortest path"
+    rule = (
+        f"rings by coin change, model-parallel transfers over up to {paths} shortest paths"
+        if paths > 1
+        else "rings by coin change, model-parallel transfers over one shortest path"
+    )
     steps = (split, *plan.steps, route_step(routes, plan.strides, rule))
     layout = Layout(circuits, routes, f"TopologyFinder as published, degree {degree}")
-    return Found(layout, steps, "published", degree, degree_rings, degree - degree_rings, plan.rings, riding, plan.strides,
-                 wiring)
+    return Found(
+        layout,
+        steps,
+        "published",
+        degree,
+        degree_rings,
+        degree - degree_rings,
+        plan.rings,
+        riding,
+        plan.strides,
+        wiring,
+    )
 
 
 def _split(demand: Demand, degree: int) -> tuple[int, Step]:
@@ -76,8 +100,17 @@ def _split(demand: Demand, degree: int) -> tuple[int, Step]:
     share = rings / (rings + others) if rings + others > 0 else float(bool(demand.all_reduce))
     for_rings = min(degree, max(1, ceil(degree * share - 1e-9)))
     text = f"All-reduce is {share:.1%} of the bytes: {for_rings} of {degree} ports for rings, {degree - for_rings} for matchings."
-    return for_rings, Step("split", text, {"all_reduce_bytes": rings, "model_parallel_bytes": others, "degree": degree,
-                                           "degree_all_reduce": for_rings, "degree_model_parallel": degree - for_rings})
+    return for_rings, Step(
+        "split",
+        text,
+        {
+            "all_reduce_bytes": rings,
+            "model_parallel_bytes": others,
+            "degree": degree,
+            "degree_all_reduce": for_rings,
+            "degree_model_parallel": degree - for_rings,
+        },
+    )
 
 
 def _plan(demand: Demand, degree: int, degree_rings: int, backbones: tuple[Group, ...]) -> _Plan:
@@ -99,29 +132,44 @@ def _plan(demand: Demand, degree: int, degree_rings: int, backbones: tuple[Group
 
 def _connect_step(members: Group, own: bool) -> Step:
     what = "the group's own ring" if own else "a ring"
-    return Step("connect", f"One port of each of {len(members)} talking servers goes to {what} through all of them: "
-                "without it some could not reach each other.", {"members": list(members[:MOST_SHOWN]), "size": len(members)})
+    return Step(
+        "connect",
+        f"One port of each of {len(members)} talking servers goes to {what} through all of them: "
+        "without it some could not reach each other.",
+        {"members": list(members[:MOST_SHOWN]), "size": len(members)},
+    )
 
 
-def _lay_rings(demand: Demand, degree_rings: int, left: Ports, used: Ports, plan: _Plan, backbones: tuple[Group, ...]) -> None:
+def _lay_rings(
+    demand: Demand,
+    degree_rings: int,
+    left: Ports,
+    used: Ports,
+    plan: _Plan,
+    backbones: tuple[Group, ...],
+) -> None:
     """Give each group, most traffic first, its share of the ports its members still have.
 
     The paper shares ports out by group size, every server being in one group of each size. Here a
-    group's share is its part of its own members' ring traffic: the same thing there, and right where
-    groups overlap or shards of several jobs differ.
+    group's share is its part of its own members' ring traffic: the same thing there, and right
+    where groups overlap or shards of several jobs differ.
     """
     ring_bytes = np.zeros(demand.servers)
     for members, sent in demand.all_reduce.items():
         ring_bytes[list(members)] += sent
     laid: dict[tuple[int, int], list[Group]] = {}
-    for members, sent in sorted(demand.all_reduce.items(), key=lambda item: (-item[1] * len(item[0]), item[0])):
+    for members, sent in sorted(
+        demand.all_reduce.items(), key=lambda item: (-item[1] * len(item[0]), item[0])
+    ):
         servers = list(members)
         total = float(ring_bytes[servers].sum())
         share = sent * len(members) / total if total > 0 else 1.0
         rings = min(int(left[servers].min()), ceil(degree_rings * share - 1e-9) or 1)
         left[servers] -= rings
         used[servers] += rings
-        rings += members in backbones  # whose one port is counted already, and stride 1 is always chosen
+        rings += (
+            members in backbones
+        )  # whose one port is counted already, and stride 1 is always chosen
         laid.setdefault((len(members), rings), []).append(members)
         if rings:
             plan.rings[members] = select_strides(len(members), rings, totient_strides(len(members)))
@@ -135,22 +183,43 @@ def _ring_steps(size: int, rings: int, groups: list[Group], ring_bytes: float) -
     candidates = totient_strides(size)
     chosen = select_strides(size, rings, candidates)
     which = f"{counted(len(groups), 'group', 'groups')} of {size}"
-    about = {"size": size, "groups": [list(members) for members in groups[:MOST_SHOWN]], "group_count": len(groups)}
+    about = {
+        "size": size,
+        "groups": [list(members) for members in groups[:MOST_SHOWN]],
+        "group_count": len(groups),
+    }
     if not rings:
-        return [Step("choose", f"No port is left for {which}: their rings ride on other circuits.",
-                     {**about, "bytes": ring_bytes, "ports": 0, "ratio": None, "chosen": []})]
+        return [
+            Step(
+                "choose",
+                f"No port is left for {which}: their rings ride on other circuits.",
+                {**about, "bytes": ring_bytes, "ports": 0, "ratio": None, "chosen": []},
+            )
+        ]
     ratio = size ** (1 / rings)
     return [
         candidate_step(which, candidates, about),
-        Step("choose", f"{which}, {counted(rings, 'port', 'ports')} a server: {named(chosen)}, near a geometric sequence of "
-             f"ratio {ratio:.3g}.",
-             {**about, "bytes": ring_bytes, "ports": rings, "ratio": ratio, "chosen": list(chosen)})]
+        Step(
+            "choose",
+            f"{which}, {counted(rings, 'port', 'ports')} a server: {named(chosen)}, near a geometric sequence of "
+            f"ratio {ratio:.3g}.",
+            {**about, "bytes": ring_bytes, "ports": rings, "ratio": ratio, "chosen": list(chosen)},
+        ),
+    ]
 
 
 def _matching_step(number: int, one: Round) -> Step:
-    return Step("matching", f"Matching {number}: {len(one.pairs)} pairs get a circuit each way; their demand counts half from "
-                "now on.", {"round": number, "pairs": [[a, b, w] for (a, b), w in zip(one.pairs, one.weights, strict=True)],
-                 "before": one.before, "after": one.after})
+    return Step(
+        "matching",
+        f"Matching {number}: {len(one.pairs)} pairs get a circuit each way; their demand counts half from "
+        "now on.",
+        {
+            "round": number,
+            "pairs": [[a, b, w] for (a, b), w in zip(one.pairs, one.weights, strict=True)],
+            "before": one.before,
+            "after": one.after,
+        },
+    )
 
 
 def _talking(demand: Demand) -> tuple[Group, ...]:
@@ -169,5 +238,9 @@ def _cut_off(demand: Demand, plan: _Plan) -> tuple[Group, ...]:
     network = Network(plan.wiring().circuits(demand.servers))
     lost: set[int] = {a for a, b in demand.pairs if not network.connected(a, b)}
     for members in demand.all_reduce:
-        lost |= {a for a, b in zip(members, (*members[1:], members[0]), strict=True) if not network.connected(a, b)}
+        lost |= {
+            a
+            for a, b in zip(members, (*members[1:], members[0]), strict=True)
+            if not network.connected(a, b)
+        }
     return tuple(part for part in _talking(demand) if lost & set(part)) if lost else ()

@@ -1,7 +1,8 @@
 """TopologyFinder as released: every port to rings laid in both directions, everything else forwarded by hosts.
 
-Kept apart from the published algorithm because the released code's figures can only be met this way: no degree
-split, a ring budget that favours the largest group size, another selection of strides, one path a pair.
+Kept apart from the published algorithm because the released code's figures can only be met this
+way: no degree split, a ring budget that favours the largest group size, another selection of
+strides, one path a pair.
 """
 
 from __future__ import annotations
@@ -37,8 +38,11 @@ def find_released(demand: Demand, degree: int, seed: int) -> Found:
     rings: dict[Group, tuple[int, ...]] = {}
     strides: dict[int, tuple[int, ...]] = {}
     jumps: list[int] = []
-    for size, ports in _ring_budget({size: sent for size, sent in buckets.items() if n % size == 0}, n, degree).items():
-        # Any stride that shares no factor with the size: composites and 1 are candidates at every size.
+    for size, ports in _ring_budget(
+        {size: sent for size, sent in buckets.items() if n % size == 0}, n, degree
+    ).items():
+        # Any stride that shares no factor with the size: composites and 1 are candidates at every
+        # size.
         chosen = released_strides(distinct_rings(size), ports // 2)
         both_ways = tuple(p for stride in chosen for p in (stride, size - stride))
         spacing = n // size
@@ -51,9 +55,17 @@ def find_released(demand: Demand, degree: int, seed: int) -> Found:
     network = Network(circuits)
     riding = riding_strides(demand, rings, network, degree)
     routes = _routes(demand, riding, jumps, network, random.Random(seed))
-    steps.append(route_step(routes, {n: tuple(dict.fromkeys(jumps))}, "rings by coin change, all others over one shortest path"))
+    steps.append(
+        route_step(
+            routes,
+            {n: tuple(dict.fromkeys(jumps))},
+            "rings by coin change, all others over one shortest path",
+        )
+    )
     layout = Layout(circuits, routes, f"TopologyFinder as released, degree {degree}")
-    return Found(layout, tuple(steps), "released", degree, degree, 0, rings, riding, strides, wiring)
+    return Found(
+        layout, tuple(steps), "released", degree, degree, 0, rings, riding, strides, wiring
+    )
 
 
 def _buckets(demand: Demand) -> dict[int, float]:
@@ -68,8 +80,9 @@ def _buckets(demand: Demand) -> dict[int, float]:
 def _ring_budget(buckets: dict[int, float], servers: int, degree: int) -> dict[int, int]:
     """Return ports by group size.
 
-    The ratio is upside down in the released code (all bytes over the bucket's), so the largest bucket
-    takes everything; then one ring through all servers is taken back from the last if none has it.
+    The ratio is upside down in the released code (all bytes over the bucket's), so the largest
+    bucket takes everything; then one ring through all servers is taken back from the last if none
+    has it.
     """
     if servers < 2:
         return {}
@@ -91,7 +104,9 @@ def _ring_budget(buckets: dict[int, float], servers: int, degree: int) -> dict[i
     return {size: count for size, count in ports.items() if count}
 
 
-def _routes(demand: Demand, riding: Rings, jumps: list[int], network: Network, rng: random.Random) -> Routes:
+def _routes(
+    demand: Demand, riding: Rings, jumps: list[int], network: Network, rng: random.Random
+) -> Routes:
     """Return one route a pair: rings by coin change over all jumps laid, the others over one random shortest path."""
     n = demand.servers
     sequences = coin_sequences(n, jumps, rng)
@@ -112,17 +127,33 @@ def _split_step(demand: Demand, degree: int, buckets: dict[int, float]) -> Step:
     if uneven:
         sizes = ", ".join(map(str, uneven))
         text += f" Groups of {sizes} get no rings of their own: they do not divide the {demand.servers} servers."
-    return Step("split", text, {"all_reduce_bytes": demand.all_reduce_bytes, "model_parallel_bytes": demand.model_parallel_bytes,
-                                "degree": degree, "degree_all_reduce": degree, "degree_model_parallel": 0,
-                                "bytes_by_size": dict(buckets)})
+    return Step(
+        "split",
+        text,
+        {
+            "all_reduce_bytes": demand.all_reduce_bytes,
+            "model_parallel_bytes": demand.model_parallel_bytes,
+            "degree": degree,
+            "degree_all_reduce": degree,
+            "degree_model_parallel": 0,
+            "bytes_by_size": dict(buckets),
+        },
+    )
 
 
-def _ring_steps(size: int, spacing: int, ports: int, chosen: tuple[int, ...], sent: float) -> list[Step]:
+def _ring_steps(
+    size: int, spacing: int, ports: int, chosen: tuple[int, ...], sent: float
+) -> list[Step]:
     candidates = distinct_rings(size)
     ratio = (candidates[-1] / candidates[0]) ** (2 / ports)
     which = f"Groups of {size}" + (f", every {spacing} servers" if spacing > 1 else "")
     about = {"size": size, "spacing": spacing, "group_count": spacing}
-    return [candidate_step(which, candidates, about),
-            Step("choose", f"{which}, {ports} ports a server: {named(chosen)} both ways, "
-                 f"the first not below a geometric sequence of ratio {ratio:.3g}.",
-                 {**about, "bytes": sent, "ports": ports, "ratio": ratio, "chosen": list(chosen)})]
+    return [
+        candidate_step(which, candidates, about),
+        Step(
+            "choose",
+            f"{which}, {ports} ports a server: {named(chosen)} both ways, "
+            f"the first not below a geometric sequence of ratio {ratio:.3g}.",
+            {**about, "bytes": sent, "ports": ports, "ratio": ratio, "chosen": list(chosen)},
+        ),
+    ]

@@ -64,7 +64,10 @@ def moved_routes(routes: Routes, failure: Failure) -> Routes:
     for a, b in routes:
         if failure.server in (a, b):
             substitute = failure.stand_in()
-            pair = (substitute if a == failure.server else a, substitute if b == failure.server else b)
+            pair = (
+                substitute if a == failure.server else a,
+                substitute if b == failure.server else b,
+            )
             if pair[0] != pair[1]:
                 result.setdefault(pair, ())
     return result
@@ -74,7 +77,12 @@ def bypassed(routes: Routes, server: int, network: Network) -> Routes:
     """Return routes that close rings over a server that is gone: from whoever sent to it to whomever it sent to."""
     before = [a for a, b in routes if b == server]
     after = [b for a, b in routes if a == server]
-    return {(a, b): network.shortest_paths(a, b) for a in before for b in after if a != b and network.connected(a, b)}
+    return {
+        (a, b): network.shortest_paths(a, b)
+        for a in before
+        for b in after
+        if a != b and network.connected(a, b)
+    }
 
 
 def find_without(found: Found, failure: Failure, demand: Demand) -> Found:
@@ -82,31 +90,55 @@ def find_without(found: Found, failure: Failure, demand: Demand) -> Found:
     demand = moved_demand(demand, failure)
     if found.variant == "published":
         return _named(find_layout(demand, found.degree, found.variant), failure)
-    # The released variant lays rings through all servers, so it is asked about the others only, numbered anew.
+    # The released variant lays rings through all servers, so it is asked about the others only,
+    # numbered anew.
     there = [s for s in range(demand.servers) if s != failure.server]
     place = {s: i for i, s in enumerate(there)}
     fewer = Demand(
-        len(there), {tuple(place[m] for m in members): sent for members, sent in demand.all_reduce.items()},
-        {tuple(place[m] for m in members): strides for members, strides in demand.lowered_strides.items()},
-        demand.model_parallel[np.ix_(there, there)], frozenset((place[a], place[b]) for a, b in demand.pairs))
-    return _named(_numbered_back(find_layout(fewer, found.degree, found.variant), there, demand.servers), failure)
+        len(there),
+        {tuple(place[m] for m in members): sent for members, sent in demand.all_reduce.items()},
+        {
+            tuple(place[m] for m in members): strides
+            for members, strides in demand.lowered_strides.items()
+        },
+        demand.model_parallel[np.ix_(there, there)],
+        frozenset((place[a], place[b]) for a, b in demand.pairs),
+    )
+    return _named(
+        _numbered_back(find_layout(fewer, found.degree, found.variant), there, demand.servers),
+        failure,
+    )
 
 
 def _numbered_back(found: Found, there: list[int], servers: int) -> Found:
     number = np.array(there, np.int32)
-    wiring = replace(found.wiring, source=number[found.wiring.source], destination=number[found.wiring.destination])
-    routes: Routes = {(there[a], there[b]): tuple(tuple(there[s] for s in path) for path in paths)
-                      for (a, b), paths in found.layout.routes.items()}
+    wiring = replace(
+        found.wiring,
+        source=number[found.wiring.source],
+        destination=number[found.wiring.destination],
+    )
+    routes: Routes = {
+        (there[a], there[b]): tuple(tuple(there[s] for s in path) for path in paths)
+        for (a, b), paths in found.layout.routes.items()
+    }
 
     def groups(strides: dict[Group, tuple[int, ...]]) -> dict[Group, tuple[int, ...]]:
         return {tuple(there[m] for m in members): chosen for members, chosen in strides.items()}
 
-    return replace(found, layout=Layout(wiring.circuits(servers), routes, found.layout.name), rings=groups(dict(found.rings)),
-                   riding=groups(dict(found.riding)), wiring=wiring)
+    return replace(
+        found,
+        layout=Layout(wiring.circuits(servers), routes, found.layout.name),
+        rings=groups(dict(found.rings)),
+        riding=groups(dict(found.riding)),
+        wiring=wiring,
+    )
 
 
 def _named(found: Found, failure: Failure) -> Found:
     name = f"{found.layout.name}, without {failure}"
-    step = Step("repair", f"Without {failure}, whose tasks server {failure.substitute} takes over.",
-                {"server": failure.server, "substitute": failure.substitute})
+    step = Step(
+        "repair",
+        f"Without {failure}, whose tasks server {failure.substitute} takes over.",
+        {"server": failure.server, "substitute": failure.substitute},
+    )
     return replace(found, layout=replace(found.layout, name=name), steps=(step, *found.steps))

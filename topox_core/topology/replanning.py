@@ -11,7 +11,13 @@ import numpy as np
 from topox_core.cluster import Cluster
 from topox_core.errors import InputError
 from topox_core.execution import Execution
-from topox_core.graph.task_graph import COLLECTIVE_KINDS, COMPUTE_KINDS, TRANSFER_KINDS, Task, TaskGraph
+from topox_core.graph.task_graph import (
+    COLLECTIVE_KINDS,
+    COMPUTE_KINDS,
+    TRANSFER_KINDS,
+    Task,
+    TaskGraph,
+)
 from topox_core.graph.transfer_graph import TRANSFER
 from topox_core.graph.validation import validated
 from topox_core.topology.failed_element import Failure
@@ -21,7 +27,8 @@ from topox_core.topology.relocation import moved_members
 def fail_cluster(cluster: Cluster, failure: Failure, *, conservative: bool = False) -> Cluster:
     """Return what is left of the cluster: a failed switch takes one switch and its ports from every server.
 
-    After a failed server the cluster is the same; its tasks are elsewhere (:func:`remaining_graph`).
+    After a failed server the cluster is the same; its tasks are elsewhere
+    (:func:`remaining_graph`).
 
     Parameters
     ----------
@@ -32,56 +39,73 @@ def fail_cluster(cluster: Cluster, failure: Failure, *, conservative: bool = Fal
     Raises
     ------
     InputError
-        If no switch would be left, there is no such element, or a cluster cannot express what remains.
+        If no switch would be left, there is no such element, or a cluster cannot express what
+        remains.
     """
     failure.check(cluster.servers)
     if failure.kind == "server":
         return cluster
     if cluster.ports_per_server % cluster.switches:
-        raise failure.error(f"a cluster cannot express what remains: {cluster.ports_per_server} ports are not spread evenly over "
-                            f"{cluster.switches} switches", "ports_per_server")
+        raise failure.error(
+            f"a cluster cannot express what remains: {cluster.ports_per_server} ports are not spread evenly over "
+            f"{cluster.switches} switches",
+            "ports_per_server",
+        )
     each = cluster.ports_per_server // cluster.switches
     if failure.kind == "switch" and not 0 <= failure.switch < cluster.switches:
         raise failure.error(f"there is no such switch (0 to {cluster.switches - 1})", "switch")
     if failure.kind == "port" and not 0 <= failure.port < cluster.ports_per_server:
         raise failure.error(f"there is no such port (0 to {cluster.ports_per_server - 1})", "port")
     if failure.kind in ("fibre", "port") and not conservative:
-        raise failure.error("a cluster cannot express what remains, because its servers are alike: plan without the whole switch "
-                            "of that port (conservative)", "ports_per_server")
+        raise failure.error(
+            "a cluster cannot express what remains, because its servers are alike: plan without the whole switch "
+            "of that port (conservative)",
+            "ports_per_server",
+        )
     if cluster.switches == 1:
         raise failure.error("no switch would be left", "switches")
-    return cluster.changed(switches=cluster.switches - 1, ports_per_server=cluster.ports_per_server - each)
+    return cluster.changed(
+        switches=cluster.switches - 1, ports_per_server=cluster.ports_per_server - each
+    )
 
 
-def remaining_graph(graph: TaskGraph, execution: Execution, at_ms: float, failure: Failure | None = None) -> TaskGraph:
+def remaining_graph(
+    graph: TaskGraph, execution: Execution, at_ms: float, failure: Failure | None = None
+) -> TaskGraph:
     """Return the tasks that have not ended when something fails, for a plan that begins at that moment.
 
     What ended is kept. A compute task goes on where it was, with the time it had left; so does a
     transfer, with its share of bytes, unless it used the failed element: then it starts again. A
-    collective in progress becomes those of its transfers that have not ended. Tasks of a failed server
-    move to its substitute and start again, as do the collectives it took part in; what the server had
-    finished is taken as known to the substitute.
+    collective in progress becomes those of its transfers that have not ended. Tasks of a failed
+    server move to its substitute and start again, as do the collectives it took part in; what the
+    server had finished is taken as known to the substitute.
 
     Parameters
     ----------
     graph
         The graph that ``execution`` ran.
     at_ms
-        Moment of the failure; the degraded iteration lasts ``at_ms`` plus the makespan of the new plan.
+        Moment of the failure; the degraded iteration lasts ``at_ms`` plus the makespan of the new
+        plan.
     failure
         None for a mere cut in time.
 
     Raises
     ------
     InputError
-        If nothing is left, the graph is another one, or a failed server with tasks has no substitute.
+        If nothing is left, the graph is another one, or a failed server with tasks has no
+        substitute.
     """
     if not math.isfinite(at_ms) or at_ms < 0:
-        raise InputError(f"must be a time of at least 0 ms (got {at_ms:g})", file="failure", field="at_ms")
+        raise InputError(
+            f"must be a time of at least 0 ms (got {at_ms:g})", file="failure", field="at_ms"
+        )
     if failure is not None:
         failure.check(execution.cluster.servers)
     nodes: list[list[int]] = [[] for _ in graph.tasks]
-    for i, (origin, name) in enumerate(zip(execution.graph.origin.tolist(), execution.graph.ids, strict=True)):
+    for i, (origin, name) in enumerate(
+        zip(execution.graph.origin.tolist(), execution.graph.ids, strict=True)
+    ):
         if origin >= len(nodes):
             raise InputError("is not the graph that was run", file=graph.name)
         if name:  # not the entry barrier of a collective
@@ -91,10 +115,19 @@ def remaining_graph(graph: TaskGraph, execution: Execution, at_ms: float, failur
     for task, own in zip(graph.tasks, nodes, strict=True):
         tasks += rest.of_task(task, own)
     if not tasks:
-        raise InputError(f"nothing is left to run at {at_ms:g} ms: the iteration ended at {execution.makespan_ms:g} ms",
-                         file="failure", field="at_ms")
+        raise InputError(
+            f"nothing is left to run at {at_ms:g} ms: the iteration ended at {execution.makespan_ms:g} ms",
+            file="failure",
+            field="at_ms",
+        )
     left = {task.id for task in tasks}
-    return validated(graph.name, [replace(task, dependencies=tuple(d for d in task.dependencies if d in left)) for task in tasks])
+    return validated(
+        graph.name,
+        [
+            replace(task, dependencies=tuple(d for d in task.dependencies if d in left))
+            for task in tasks
+        ],
+    )
 
 
 class _Rest:
@@ -111,7 +144,12 @@ class _Rest:
         """Yield what is left: nothing, the task, or the transfers of a collective and the barrier that closes it."""
         if all(self.end[i] <= self.at_ms for i in nodes):
             return
-        touched = self.gone >= 0 and self.gone in (task.server, task.source, task.destination, *(task.members or ()))
+        touched = self.gone >= 0 and self.gone in (
+            task.server,
+            task.source,
+            task.destination,
+            *(task.members or ()),
+        )
         if touched:
             yield self._moved(task)
         elif len(nodes) > 1 and any(self.start[i] < self.at_ms for i in nodes[:-1]):
@@ -126,23 +164,42 @@ class _Rest:
             return 1.0
         return float((end - self.at_ms) / (end - start))
 
-    def _shortened(self, task: Task, i: int, size_bytes: float | None, duration_ms: float | None) -> Task:
+    def _shortened(
+        self, task: Task, i: int, size_bytes: float | None, duration_ms: float | None
+    ) -> Task:
         left = self._left(i)
         if left == 1.0 or task.kind in COLLECTIVE_KINDS:
             return task
-        return replace(task, size_bytes=None if size_bytes is None else size_bytes * left,
-                       duration_ms=None if duration_ms is None else duration_ms * left)
+        return replace(
+            task,
+            size_bytes=None if size_bytes is None else size_bytes * left,
+            duration_ms=None if duration_ms is None else duration_ms * left,
+        )
 
     def _of_collective(self, task: Task, nodes: list[int]) -> Iterator[Task]:
         graph = self.execution.graph
         left = [i for i in nodes[:-1] if self.end[i] > self.at_ms]
         for i in left:
-            transfer = replace(task, id=graph.ids[i], kind="communication", members=None, root=None, source=int(graph.source[i]),
-                               destination=int(graph.destination[i]), size_bytes=float(graph.size_bytes[i]),
-                               dependencies=self.waits[graph.ids[i]])
+            transfer = replace(
+                task,
+                id=graph.ids[i],
+                kind="communication",
+                members=None,
+                root=None,
+                source=int(graph.source[i]),
+                destination=int(graph.destination[i]),
+                size_bytes=float(graph.size_bytes[i]),
+                dependencies=self.waits[graph.ids[i]],
+            )
             yield self._shortened(transfer, i, transfer.size_bytes, None)
-        yield replace(task, kind="barrier", members=None, root=None, size_bytes=None,
-                      dependencies=(*task.dependencies, *(graph.ids[i] for i in left)))
+        yield replace(
+            task,
+            kind="barrier",
+            members=None,
+            root=None,
+            size_bytes=None,
+            dependencies=(*task.dependencies, *(graph.ids[i] for i in left)),
+        )
 
     def _moved(self, task: Task) -> Task:
         assert self.failure is not None
@@ -150,12 +207,24 @@ class _Rest:
         if task.kind in COMPUTE_KINDS:
             return replace(task, server=substitute)
         if task.kind in TRANSFER_KINDS:
-            ends = tuple(substitute if s == self.gone else s for s in (task.source, task.destination))
+            ends = tuple(
+                substitute if s == self.gone else s for s in (task.source, task.destination)
+            )
             if ends[0] == ends[1]:  # both ends are now one server: nothing crosses the network
-                return replace(task, kind="barrier", source=None, destination=None, size_bytes=None, duration_ms=None)
+                return replace(
+                    task,
+                    kind="barrier",
+                    source=None,
+                    destination=None,
+                    size_bytes=None,
+                    duration_ms=None,
+                )
             return replace(task, source=ends[0], destination=ends[1])
-        return replace(task, members=moved_members(task.members or (), self.failure),
-                       root=substitute if task.root == self.gone else task.root)
+        return replace(
+            task,
+            members=moved_members(task.members or (), self.failure),
+            root=substitute if task.root == self.gone else task.root,
+        )
 
 
 def _transfers_on(execution: Execution, at_ms: float, failure: Failure) -> frozenset[int]:
@@ -175,8 +244,12 @@ def _transfers_on(execution: Execution, at_ms: float, failure: Failure) -> froze
     elif failure.kind == "switch":
         on = circuits.switch == failure.switch
     else:
-        switch, port = divmod(failure.port, max(1, execution.cluster.ports_per_server // execution.cluster.switches))
-        on = (circuits.switch == switch) & (((circuits.source == failure.server) & (circuits.source_port == port))
-                                            | ((circuits.destination == failure.server) & (circuits.destination_port == port)))
+        switch, port = divmod(
+            failure.port, max(1, execution.cluster.ports_per_server // execution.cluster.switches)
+        )
+        on = (circuits.switch == switch) & (
+            ((circuits.source == failure.server) & (circuits.source_port == port))
+            | ((circuits.destination == failure.server) & (circuits.destination_port == port))
+        )
     now = on & (circuits.start_ms <= at_ms) & (circuits.end_ms > at_ms)
     return frozenset(node for node in circuits.node[now].tolist() if flying[node])

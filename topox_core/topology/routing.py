@@ -41,8 +41,12 @@ class Network:
         self.out: list[list[int]] = [[] for _ in range(n)]
         self.into: list[list[int]] = [[] for _ in range(n)]
         source, destination = np.nonzero(circuits)
-        # By stride, not by number: on rings all servers then take the same turns and load their links alike.
-        for a, b in sorted(zip(source.tolist(), destination.tolist(), strict=True), key=lambda e: (e[0], (e[1] - e[0]) % n)):
+        # By stride, not by number: on rings all servers then take the same turns and load their
+        # links alike.
+        for a, b in sorted(
+            zip(source.tolist(), destination.tolist(), strict=True),
+            key=lambda e: (e[0], (e[1] - e[0]) % n),
+        ):
             self.out[a].append(b)
             self.into[b].append(a)
         self._hops_to: dict[int, list[int]] = {}
@@ -70,7 +74,9 @@ class Network:
         """Tell whether any path leads from ``source`` to ``destination``."""
         return self.hops_to(destination)[source] >= 0
 
-    def shortest_paths(self, source: int, destination: int, paths: int = 1, longer: int = 0) -> tuple[Path, ...]:
+    def shortest_paths(
+        self, source: int, destination: int, paths: int = 1, longer: int = 0
+    ) -> tuple[Path, ...]:
         """Return up to ``paths`` shortest loop-free paths, at most ``longer`` hops longer than the shortest.
 
         Raises
@@ -93,14 +99,19 @@ class Network:
         hops = self.hops_to(destination)
         path = [source]
         while path[-1] != destination:
-            path.append(rng.choice([b for b in self.out[path[-1]] if hops[b] == hops[path[-1]] - 1]))
+            path.append(
+                rng.choice([b for b in self.out[path[-1]] if hops[b] == hops[path[-1]] - 1])
+            )
         return tuple(path)
 
     def _least(self, source: int, destination: int) -> int:
         least = self.hops_to(destination)[source]
         if least < 0:
-            raise InputError(f"server {source} talks to server {destination}, but no circuits lead from one to the other",
-                             file="topology", field="circuits")
+            raise InputError(
+                f"server {source} talks to server {destination}, but no circuits lead from one to the other",
+                file="topology",
+                field="circuits",
+            )
         return least
 
     def _paths_of(self, source: int, destination: int, hops: int) -> Iterator[Path]:
@@ -141,7 +152,11 @@ def hop_counts(network: Network) -> Hops:
     n = network.servers
     if network.circulant:
         from_0 = [hops for hops in network.hops_to(0) if hops > 0]
-        return Hops(max(from_0, default=0), sum(from_0) / len(from_0) if from_0 else 0.0, n * (n - 1 - len(from_0)))
+        return Hops(
+            max(from_0, default=0),
+            sum(from_0) / len(from_0) if from_0 else 0.0,
+            n * (n - 1 - len(from_0)),
+        )
     reach = [1 << v for v in range(n)]
     reached, total, hops = n, 0, 0
     while True:

@@ -1,7 +1,8 @@
 """What a job sends: all-reduce bytes by group, whose rings may be chosen, and model-parallel bytes by pair, fixed.
 
-TopoOpt (NSDI 2023) lays circuits out for these two kinds of traffic apart: a ring all-reduce moves the same
-bytes on any ring over its members (it is *mutable*), a model-parallel transfer has a source and a destination.
+TopoOpt (NSDI 2023) lays circuits out for these two kinds of traffic apart: a ring all-reduce moves
+the same bytes on any ring over its members (it is *mutable*), a model-parallel transfer has a
+source and a destination.
 """
 
 from __future__ import annotations
@@ -34,16 +35,17 @@ class Demand:
     servers
         Number of servers.
     all_reduce
-        For each group of members, in ring order, the bytes that *each member* sends around its rings:
-        2(n-1)/n of the tensor in an all-reduce, (n-1)/n in an all-gather or a reduce-scatter.
+        For each group of members, in ring order, the bytes that *each member* sends around its
+        rings: 2(n-1)/n of the tensor in an all-reduce, (n-1)/n in an all-gather or a
+        reduce-scatter.
     lowered_strides
-        For each group the ring strides that the lowered graph uses, so that a graph that is not moved
-        onto the chosen rings still finds its routes.
+        For each group the ring strides that the lowered graph uses, so that a graph that is not
+        moved onto the chosen rings still finds its routes.
     model_parallel
         Matrix servers x servers of all other bytes.
     pairs
-        Every (source, destination) of those transfers, also of those that have no bytes of their own
-        (a time is given, or the size is zero).
+        Every (source, destination) of those transfers, also of those that have no bytes of their
+        own (a time is given, or the size is zero).
     """
 
     servers: int
@@ -86,20 +88,27 @@ def demand_of(graph: TransferGraph, servers: int) -> Demand:
     is_transfer = graph.kind == TRANSFER
     highest = int(max(graph.source.max(initial=-1), graph.destination.max(initial=-1)))
     if highest >= servers:
-        raise InputError(f"the graph names server {highest}, but there are {servers:,} (0 to {servers - 1:,})",
-                         file="topology", field="servers")
+        raise InputError(
+            f"the graph names server {highest}, but there are {servers:,} (0 to {servers - 1:,})",
+            file="topology",
+            field="servers",
+        )
     mutable = _mutable(graph)
     sized = np.nan_to_num(graph.size_bytes, nan=0.0)
     fixed = np.flatnonzero(is_transfer & ~mutable)
     matrix = np.zeros((servers, servers))
     np.add.at(matrix, (graph.source[fixed], graph.destination[fixed]), sized[fixed])
-    pairs = frozenset(zip(graph.source[fixed].tolist(), graph.destination[fixed].tolist(), strict=True))
+    pairs = frozenset(
+        zip(graph.source[fixed].tolist(), graph.destination[fixed].tolist(), strict=True)
+    )
     sent: dict[Group, float] = {}
     strides: dict[Group, dict[int, None]] = {}
     for members, nodes, found in ring_collectives(graph):
         sent[members] = sent.get(members, 0.0) + float(sized[nodes].sum()) / len(members)
         strides.setdefault(members, {}).update(found)
-    return Demand(servers, sent, {members: tuple(found) for members, found in strides.items()}, matrix, pairs)
+    return Demand(
+        servers, sent, {members: tuple(found) for members, found in strides.items()}, matrix, pairs
+    )
 
 
 def all_reduce_demand(servers: int, size_bytes: float = 1.0) -> Demand:
@@ -107,13 +116,19 @@ def all_reduce_demand(servers: int, size_bytes: float = 1.0) -> Demand:
     check_servers(servers)
     members = tuple(range(servers))
     sent = {members: 2 * (servers - 1) / servers * size_bytes} if servers > 1 else {}
-    return Demand(servers, sent, dict.fromkeys(sent, (1,)), np.zeros((servers, servers)), frozenset())
+    return Demand(
+        servers, sent, dict.fromkeys(sent, (1,)), np.zeros((servers, servers)), frozenset()
+    )
 
 
 def check_servers(servers: int) -> None:
     """Refuse a number of servers that no layout can have, with one line."""
     if isinstance(servers, bool) or not isinstance(servers, int) or not 1 <= servers <= MAX_SERVERS:
-        raise InputError(f"must be a whole number from 1 to {MAX_SERVERS:,} (got {servers!r})", file="topology", field="servers")
+        raise InputError(
+            f"must be a whole number from 1 to {MAX_SERVERS:,} (got {servers!r})",
+            file="topology",
+            field="servers",
+        )
 
 
 def _mutable(graph: TransferGraph) -> NDArray[np.bool_]:
@@ -135,6 +150,8 @@ def ring_collectives(graph: TransferGraph) -> list[tuple[Group, NDArray[np.intp]
         n = len(set(source))
         members = tuple(source[:n])  # the first n transfers leave the members in ring order
         place = {server: i for i, server in enumerate(members)}
-        strides = dict.fromkeys((place[destination[k]] - place[source[k]]) % n for k in range(0, len(source), n))
+        strides = dict.fromkeys(
+            (place[destination[k]] - place[source[k]]) % n for k in range(0, len(source), n)
+        )
         result.append((members, block, strides))
     return result

@@ -43,28 +43,40 @@ class Wiring:
 
     def without(self, lost: NDArray[np.bool_]) -> Wiring:
         """Return what is left when the marked circuits are gone; planes stay."""
-        return Wiring(self.source[~lost], self.destination[~lost], self.for_rings[~lost], self.plane[~lost])
+        return Wiring(
+            self.source[~lost], self.destination[~lost], self.for_rings[~lost], self.plane[~lost]
+        )
 
 
 def wired(circuits: Sequence[tuple[int, int, bool]]) -> Wiring:
     """Spread circuits (source, destination, for rings) over as many planes as the busiest server has ports.
 
-    That many always do (Koenig: a bipartite multigraph is coloured with as many colours as its degree).
-    Each circuit takes the first plane free at both ends, so a ring laid whole lies on one plane; where
-    none is, an alternating chain of two planes is turned over.
+    That many always do (Koenig: a bipartite multigraph is coloured with as many colours as its
+    degree). Each circuit takes the first plane free at both ends, so a ring laid whole lies on one
+    plane; where none is, an alternating chain of two planes is turned over.
     """
     ends = np.array([(a, b) for a, b, _ in circuits], np.int32).reshape(-1, 2)
-    planes = int(max(np.bincount(ends[:, 0]).max(), np.bincount(ends[:, 1]).max())) if len(ends) else 0
+    planes = (
+        int(max(np.bincount(ends[:, 0]).max(), np.bincount(ends[:, 1]).max())) if len(ends) else 0
+    )
     colouring = _Colouring(ends.tolist(), int(ends.max(initial=-1)) + 1)
     for k in range(len(circuits)):
         colouring.add(k, planes)
-    return Wiring(ends[:, 0].copy(), ends[:, 1].copy(), np.array([ring for *_, ring in circuits], np.bool_),
-                  np.array(colouring.plane, np.int32))
+    return Wiring(
+        ends[:, 0].copy(),
+        ends[:, 1].copy(),
+        np.array([ring for *_, ring in circuits], np.bool_),
+        np.array(colouring.plane, np.int32),
+    )
 
 
 def wiring_of(layout: Layout) -> Wiring:
     """Return a wiring of a layout that came without one; no circuit counts as laid for a ring."""
-    singles = [(a, b, False) for a, b, count in zip(*(ends.tolist() for ends in layout.links), strict=True) for _ in range(count)]
+    singles = [
+        (a, b, False)
+        for a, b, count in zip(*(ends.tolist() for ends in layout.links), strict=True)
+        for _ in range(count)
+    ]
     return wired(singles)
 
 
@@ -74,7 +86,10 @@ class _Colouring:
     def __init__(self, ends: list[list[int]], servers: int) -> None:
         self.ends = ends
         self.plane = [-1] * len(ends)
-        self.on: tuple[dict[tuple[int, int], int], ...] = ({}, {})  # (server, plane) -> circuit, out and in
+        self.on: tuple[dict[tuple[int, int], int], ...] = (
+            {},
+            {},
+        )  # (server, plane) -> circuit, out and in
         self.busy = ([0] * servers, [0] * servers)
 
     def add(self, k: int, planes: int) -> None:
@@ -102,7 +117,8 @@ class _Colouring:
     def _turn_over(self, server: int, p: int, q: int) -> None:
         """Swap planes p and q along the chain that enters ``server`` on p, which frees p there.
 
-        The chain enters receivers on p and leaves senders on q; the new sender has p free, so it is never reached.
+        The chain enters receivers on p and leaves senders on q; the new sender has p free, so it is
+        never reached.
         """
         chain: list[int] = []
         at, side, plane = server, 1, p

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-# Adam in mixed precision, bytes a parameter that an update moves: fp32 weight and two moments read and
-# written (24), a 2-byte gradient read, the 2-byte weight written (layout: ZeRO, SC 2020, section 3.1).
+# Adam in mixed precision, bytes a parameter that an update moves: fp32 weight and two moments read
+# and written (24), a 2-byte gradient read, the 2-byte weight written (layout: ZeRO, SC 2020,
+# section 3.1).
 UPDATE_BYTES = 28
 
 
@@ -34,13 +35,22 @@ class Transformer:
     @staticmethod
     def of(values: dict[str, Any]) -> Transformer:
         """Return the transformer that a workload's values describe."""
-        return Transformer(values["layers"], values["hidden"], values["vocabulary"], values["feed_forward"],
-                           values["feed_forward_matrices"], values["key_value"])
+        return Transformer(
+            values["layers"],
+            values["hidden"],
+            values["vocabulary"],
+            values["feed_forward"],
+            values["feed_forward_matrices"],
+            values["key_value"],
+        )
 
     @property
     def layer_matrix_parameters(self) -> int:
         """Weights of a layer's matrices: queries and output h*h, keys and values h*kv, feed-forward."""
-        return 2 * self.hidden * (self.hidden + self.key_value) + self.feed_forward_matrices * self.hidden * self.feed_forward
+        return (
+            2 * self.hidden * (self.hidden + self.key_value)
+            + self.feed_forward_matrices * self.hidden * self.feed_forward
+        )
 
     @property
     def layer_parameters(self) -> int:
@@ -70,8 +80,8 @@ class Transformer:
     def layer_forward_flop(self, tokens: int, sequence: int) -> float:
         """Forward operations of one layer: 2 a weight and token, and 4*s*h a token for scores and their use.
 
-        Source: Narayanan et al., Efficient Large-Scale Language Model Training, SC 2021, appendix; the
-        causal mask is not exploited there either.
+        Source: Narayanan et al., Efficient Large-Scale Language Model Training, SC 2021, appendix;
+        the causal mask is not exploited there either.
         """
         return tokens * (2.0 * self.layer_matrix_parameters + 4.0 * sequence * self.hidden)
 
@@ -93,7 +103,9 @@ def compute_ms(flop: float, values: dict[str, Any]) -> float:
 
 def update_ms(parameters: float, values: dict[str, Any]) -> float:
     """Return the time of an Adam step on ``parameters`` of one server, bound by its memory, in ms."""
-    return rounded_ms(parameters * UPDATE_BYTES / (values["gpus_per_server"] * values["memory_gb_per_s"] * 1e6))
+    return rounded_ms(
+        parameters * UPDATE_BYTES / (values["gpus_per_server"] * values["memory_gb_per_s"] * 1e6)
+    )
 
 
 def rounded_ms(ms: float) -> float:

@@ -22,7 +22,8 @@ __all__ = ["MAX_TASKS", "WORKLOADS", "Parameter", "Workload", "generate"]
 MAX_TASKS = 200_000
 
 WORKLOADS: dict[str, Workload] = {
-    w.name: w for w in (DLRM, GPT_SMALL, LLAMA3_8B, LLAMA3_70B, PIPELINE, FSDP, EXPERTS, RANDOM_LAYERED)
+    w.name: w
+    for w in (DLRM, GPT_SMALL, LLAMA3_8B, LLAMA3_70B, PIPELINE, FSDP, EXPERTS, RANDOM_LAYERED)
 }
 
 
@@ -43,24 +44,37 @@ def generate(name: str, overrides: Mapping[str, object] | None = None) -> tuple[
         would have more than ``MAX_TASKS`` tasks.
     """
     if name not in WORKLOADS:
-        raise InputError(f"must be one of {', '.join(WORKLOADS)} (got {name[:80]})", file="workload", field="name")
+        raise InputError(
+            f"must be one of {', '.join(WORKLOADS)} (got {name[:80]})",
+            file="workload",
+            field="name",
+        )
     workload = WORKLOADS[name]
     known = {p.key: p for p in workload.parameters}
     values = {p.key: p.default for p in workload.parameters}
     changes = []
     for key, given in (overrides or {}).items():
         if key not in known:
-            raise InputError(f"unknown parameter (expected one of {', '.join(known)})", file=f"workload {name}",
-                             field=str(key)[:80])
+            raise InputError(
+                f"unknown parameter (expected one of {', '.join(known)})",
+                file=f"workload {name}",
+                field=str(key)[:80],
+            )
         values[key] = known[key].value(given, name)
         if values[key] != known[key].default:
-            changes.append(f"{key}={values[key]:g}" if isinstance(values[key], float) else f"{key}={values[key]}")
+            changes.append(
+                f"{key}={values[key]:g}"
+                if isinstance(values[key], float)
+                else f"{key}={values[key]}"
+            )
     try:
         tasks: list[Task] = list(islice(workload.tasks(values), MAX_TASKS + 1))
     except InputError as error:
         raise error.in_file(f"workload {name}") from None
     if len(tasks) > MAX_TASKS:
-        raise InputError(f"would have more than {MAX_TASKS:,} tasks: ask for fewer servers, layers or microbatches",
-                         file=f"workload {name}")
+        raise InputError(
+            f"would have more than {MAX_TASKS:,} tasks: ask for fewer servers, layers or microbatches",
+            file=f"workload {name}",
+        )
     title = workload.title + (f" ({', '.join(changes)})" if changes else "")
     return validated(title, tasks, f"workload {name}"), workload.cluster(values)

@@ -1,6 +1,7 @@
 """A mixture-of-experts iteration: attention, tokens to their experts, experts, tokens home again; then the way back.
 
-Every server holds the attention of all layers (data parallel) and its share of each layer's experts.
+Every server holds the attention of all layers (data parallel) and its share of each layer's
+experts.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from topox_core.workloads.arithmetic import compute_ms
 from topox_core.workloads.parameter import Parameter, Workload
 from topox_core.workloads.pipeline import MACHINE_PARAMETERS
 
-SOURCE = ("layer as in GShard (ICLR 2021): an all-to-all before and one after the experts, both again in the backward pass; "
-          "operation counts of Narayanan et al. (SC 2021)")
+SOURCE = (
+    "layer as in GShard (ICLR 2021): an all-to-all before and one after the experts, both again in the backward pass; "
+    "operation counts of Narayanan et al. (SC 2021)"
+)
 
 Shares = list[list[float]]
 
@@ -37,11 +40,25 @@ def _tasks(values: dict[str, Any]) -> Iterator[Task]:
         for k, (step, layer) in enumerate(walk):
             for s in range(values["servers"]):
                 waits = _arrivals(values, walk[k - 1], m, s) if k else ()
-                yield Task(_name(step, m, layer, s), "forward" if step[0] == "f" else "backward", waits, server=s, device=0,
-                           duration_ms=_step_ms(values, step, shares[layer], s), microbatch=m, layer=layer)
+                yield Task(
+                    _name(step, m, layer, s),
+                    "forward" if step[0] == "f" else "backward",
+                    waits,
+                    server=s,
+                    device=0,
+                    duration_ms=_step_ms(values, step, shares[layer], s),
+                    microbatch=m,
+                    layer=layer,
+                )
             if k + 1 < len(walk):
                 to_experts = walk[k + 1][0].endswith("expert")
-                yield from _exchange(values, (step, layer), m, shares[walk[k + 1][1] if to_experts else layer], to_experts)
+                yield from _exchange(
+                    values,
+                    (step, layer),
+                    m,
+                    shares[walk[k + 1][1] if to_experts else layer],
+                    to_experts,
+                )
     yield from _gradients(values)
 
 
@@ -62,28 +79,61 @@ def _step_ms(values: dict[str, Any], step: str, share: Shares, server: int) -> f
         flop = tokens * (8.0 * hidden * hidden + 4.0 * values["sequence"] * hidden)
     else:
         received = sum(row[server] for row in share)
-        flop = received * tokens * values["top_k"] * 2.0 * values["feed_forward_matrices"] * hidden * values["feed_forward"]
+        flop = (
+            received
+            * tokens
+            * values["top_k"]
+            * 2.0
+            * values["feed_forward_matrices"]
+            * hidden
+            * values["feed_forward"]
+        )
     return compute_ms(flop * (2 if step[0] == "b" else 1), values)
 
 
-def _exchange(values: dict[str, Any], step: tuple[str, int], m: int, share: Shares, to_experts: bool) -> Iterator[Task]:
+def _exchange(
+    values: dict[str, Any], step: tuple[str, int], m: int, share: Shares, to_experts: bool
+) -> Iterator[Task]:
     """Yield the all-to-all after a step: one collective if all pairs move the same, else a transfer a pair."""
     n = values["servers"]
-    buffer = float(values["tokens"] * values["top_k"] * values["hidden"] * values["bytes_per_element"])
+    buffer = float(
+        values["tokens"] * values["top_k"] * values["hidden"] * values["bytes_per_element"]
+    )
     name, layer = step
     if not values["skew"]:
-        yield Task(f"{name}x.m{m}.l{layer}", "all_to_all", tuple(_name(name, m, layer, s) for s in range(n)),
-                   members=tuple(range(n)), size_bytes=buffer, parallelism="ep", group="ep", microbatch=m, layer=layer)
+        yield Task(
+            f"{name}x.m{m}.l{layer}",
+            "all_to_all",
+            tuple(_name(name, m, layer, s) for s in range(n)),
+            members=tuple(range(n)),
+            size_bytes=buffer,
+            parallelism="ep",
+            group="ep",
+            microbatch=m,
+            layer=layer,
+        )
         return
     for i in range(n):
         for j in range(n):
             if i != j:
                 size = float(round(buffer * (share[i][j] if to_experts else share[j][i])))
-                yield Task(f"{name}x.m{m}.l{layer}.{i}-{j}", "communication", (_name(name, m, layer, i),), source=i,
-                           destination=j, size_bytes=size, parallelism="ep", group="ep", microbatch=m, layer=layer)
+                yield Task(
+                    f"{name}x.m{m}.l{layer}.{i}-{j}",
+                    "communication",
+                    (_name(name, m, layer, i),),
+                    source=i,
+                    destination=j,
+                    size_bytes=size,
+                    parallelism="ep",
+                    group="ep",
+                    microbatch=m,
+                    layer=layer,
+                )
 
 
-def _arrivals(values: dict[str, Any], step: tuple[str, int], m: int, server: int) -> tuple[str, ...]:
+def _arrivals(
+    values: dict[str, Any], step: tuple[str, int], m: int, server: int
+) -> tuple[str, ...]:
     name, layer = step
     if not values["skew"]:
         return (f"{name}x.m{m}.l{layer}",)
@@ -95,9 +145,19 @@ def _gradients(values: dict[str, Any]) -> Iterator[Task]:
     """Yield the all-reduce of each layer's attention weights, once all microbatches are through it."""
     n = values["servers"]
     for layer in reversed(range(values["layers"])):
-        waits = tuple(_name("b.attend", m, layer, s) for m in range(values["microbatches"]) for s in range(n))
-        yield Task(f"sum.l{layer}", "all_reduce", waits, members=tuple(range(n)), parallelism="dp", group="dp", layer=layer,
-                   size_bytes=float(4 * values["hidden"] ** 2 * values["gradient_bytes"]))
+        waits = tuple(
+            _name("b.attend", m, layer, s) for m in range(values["microbatches"]) for s in range(n)
+        )
+        yield Task(
+            f"sum.l{layer}",
+            "all_reduce",
+            waits,
+            members=tuple(range(n)),
+            parallelism="dp",
+            group="dp",
+            layer=layer,
+            size_bytes=float(4 * values["hidden"] ** 2 * values["gradient_bytes"]),
+        )
 
 
 def _name(step: str, m: int, layer: int, server: int) -> str:
@@ -105,25 +165,47 @@ def _name(step: str, m: int, layer: int, server: int) -> str:
 
 
 def _cluster(values: dict[str, Any]) -> Cluster:
-    return Cluster(servers=values["servers"], ports_per_server=2, switches=2, ports_per_switch=values["servers"],
-                   port_gbps=values["port_gbps"], name=f"{values['servers']} servers, 2 OCS")
+    return Cluster(
+        servers=values["servers"],
+        ports_per_server=2,
+        switches=2,
+        ports_per_switch=values["servers"],
+        port_gbps=values["port_gbps"],
+        name=f"{values['servers']} servers, 2 OCS",
+    )
 
 
 EXPERTS = Workload(
-    "moe", "Mixture of experts",
+    "moe",
+    "Mixture of experts",
     "Four all-to-alls a layer and microbatch: every port wants another circuit for every transfer.",
     SOURCE,
-    (Parameter("servers", 8, "", "servers, each with its share of the experts", 2, 512),
-     Parameter("layers", 2, "", "mixture-of-experts layers", 1, 200),
-     Parameter("microbatches", 2, "", "microbatches: one computes while another communicates", 1, 256),
-     Parameter("tokens", 16384, "tokens", "tokens of one server in a microbatch", 1, 100_000_000),
-     Parameter("top_k", 2, "", "experts a token is sent to", 1, 64),
-     Parameter("skew", 0.0, "", "how unevenly tokens choose experts: 0 even (one collective), 1 strongly uneven", 0.0, 3.0),
-     Parameter("seed", 0, "", "of the uneven choice", 0, 2**31),
-     Parameter("hidden", 4096, "", "hidden size", 1, 1_000_000),
-     Parameter("feed_forward", 14336, "", "width of one expert", 1, 10_000_000),
-     Parameter("feed_forward_matrices", 3, "", "2 (GELU) or 3 (gated)", choices=(2, 3)),
-     Parameter("vocabulary", 32000, "", "entries of the vocabulary", 1, 10_000_000),
-     Parameter("sequence", 4096, "tokens", "sequence length", 1, 10_000_000),
-     *(p for p in MACHINE_PARAMETERS if p.key != "memory_gb_per_s")),
-    _tasks, _cluster)
+    (
+        Parameter("servers", 8, "", "servers, each with its share of the experts", 2, 512),
+        Parameter("layers", 2, "", "mixture-of-experts layers", 1, 200),
+        Parameter(
+            "microbatches", 2, "", "microbatches: one computes while another communicates", 1, 256
+        ),
+        Parameter(
+            "tokens", 16384, "tokens", "tokens of one server in a microbatch", 1, 100_000_000
+        ),
+        Parameter("top_k", 2, "", "experts a token is sent to", 1, 64),
+        Parameter(
+            "skew",
+            0.0,
+            "",
+            "how unevenly tokens choose experts: 0 even (one collective), 1 strongly uneven",
+            0.0,
+            3.0,
+        ),
+        Parameter("seed", 0, "", "of the uneven choice", 0, 2**31),
+        Parameter("hidden", 4096, "", "hidden size", 1, 1_000_000),
+        Parameter("feed_forward", 14336, "", "width of one expert", 1, 10_000_000),
+        Parameter("feed_forward_matrices", 3, "", "2 (GELU) or 3 (gated)", choices=(2, 3)),
+        Parameter("vocabulary", 32000, "", "entries of the vocabulary", 1, 10_000_000),
+        Parameter("sequence", 4096, "tokens", "sequence length", 1, 10_000_000),
+        *(p for p in MACHINE_PARAMETERS if p.key != "memory_gb_per_s"),
+    ),
+    _tasks,
+    _cluster,
+)

@@ -16,8 +16,8 @@ from topox_core.graph.task_graph import Task
 class Parameter:
     """One choice of a workload.
 
-    The type is that of ``default``: int, float or str. Numbers lie from ``least`` to ``most``; words
-    (and numbers, if given) are one of ``choices``.
+    The type is that of ``default``: int, float or str. Numbers lie from ``least`` to ``most``;
+    words (and numbers, if given) are one of ``choices``.
     """
 
     key: str
@@ -44,7 +44,11 @@ class Parameter:
         InputError
             If it has the wrong type or lies outside the range.
         """
-        expected = InputError(f"must be {self.range} (got {str(given)[:80]})", file=f"workload {workload}", field=self.key)
+        expected = InputError(
+            f"must be {self.range} (got {str(given)[:80]})",
+            file=f"workload {workload}",
+            field=self.key,
+        )
         if isinstance(self.default, str):
             if given not in self.choices:
                 raise expected
@@ -53,7 +57,11 @@ class Parameter:
             number = float(str(given).strip())
         except ValueError:
             raise expected from None
-        if isinstance(given, bool) or not math.isfinite(number) or not self.least <= number <= self.most:
+        if (
+            isinstance(given, bool)
+            or not math.isfinite(number)
+            or not self.least <= number <= self.most
+        ):
             raise expected
         if isinstance(self.default, float):
             return number
@@ -75,7 +83,8 @@ class Workload:
     parameters
         Its choices, in the order they are shown.
     tasks
-        Yields the tasks one by one, so that a graph beyond the limit is refused before memory is spent.
+        Yields the tasks one by one, so that a graph beyond the limit is refused before memory is
+        spent.
     cluster
         Suggests a cluster that fits.
     """
@@ -89,10 +98,14 @@ class Workload:
     cluster: Callable[[dict[str, Any]], Cluster]
 
 
-def preset(workload: Workload, name: str, title: str, meaning: str, defaults: dict[str, int | float | str]) -> Workload:
+def preset(
+    workload: Workload, name: str, title: str, meaning: str, defaults: dict[str, int | float | str]
+) -> Workload:
     """Return ``workload`` under another name with other defaults."""
     unknown = set(defaults) - {p.key for p in workload.parameters}
     if unknown:
         raise KeyError(f"{name}: unknown defaults {sorted(unknown)}")
-    parameters = tuple(replace(p, default=defaults.get(p.key, p.default)) for p in workload.parameters)
+    parameters = tuple(
+        replace(p, default=defaults.get(p.key, p.default)) for p in workload.parameters
+    )
     return replace(workload, name=name, title=title, meaning=meaning, parameters=parameters)

@@ -21,38 +21,71 @@ def _tasks(values: dict[str, Any]) -> Iterator[Task]:
             server = rng.randrange(n)
             name = f"c.{layer}.{k}"
             waits = []
-            for parent, at in rng.sample(above, min(len(above), rng.randint(1, values["fan_in"]))) if above else []:
+            for parent, at in (
+                rng.sample(above, min(len(above), rng.randint(1, values["fan_in"])))
+                if above
+                else []
+            ):
                 if at == server:
                     waits.append(parent)
                     continue
                 size = float(round(rng.uniform(0.2, 1.8) * values["mean_mb"] * 1e6))
                 transfer = f"x.{layer}.{k}.{parent[2:]}"
-                yield Task(transfer, "communication", (parent,), source=at, destination=server, size_bytes=size)
+                yield Task(
+                    transfer,
+                    "communication",
+                    (parent,),
+                    source=at,
+                    destination=server,
+                    size_bytes=size,
+                )
                 waits.append(transfer)
             kind = "forward" if 2 * layer < values["layers"] else "backward"
-            yield Task(name, kind, tuple(waits), server=server, device=0, layer=layer,
-                       duration_ms=round(rng.uniform(0.2, 1.8) * values["mean_ms"], 3))
+            yield Task(
+                name,
+                kind,
+                tuple(waits),
+                server=server,
+                device=0,
+                layer=layer,
+                duration_ms=round(rng.uniform(0.2, 1.8) * values["mean_ms"], 3),
+            )
             row.append((name, server))
         above = row
 
 
 def _cluster(values: dict[str, Any]) -> Cluster:
     n = values["servers"]
-    return Cluster(servers=n, ports_per_server=2, switches=2, ports_per_switch=n, port_gbps=values["port_gbps"],
-                   name=f"{n} servers, 2 OCS")
+    return Cluster(
+        servers=n,
+        ports_per_server=2,
+        switches=2,
+        ports_per_switch=n,
+        port_gbps=values["port_gbps"],
+        name=f"{n} servers, 2 OCS",
+    )
 
 
 RANDOM_LAYERED = Workload(
-    "random-layered", "Random layers",
+    "random-layered",
+    "Random layers",
     "Compute tasks in layers on random servers; each waits for a few tasks of the layer before, over the network "
     "where servers differ.",
     "our own construction; the seed fixes every byte",
-    (Parameter("layers", 20, "", "layers", 1, 100_000),
-     Parameter("width", 8, "", "compute tasks in a layer", 1, 10_000),
-     Parameter("servers", 8, "", "servers", 2, 100_000),
-     Parameter("fan_in", 2, "", "most tasks of the layer before that one waits for", 1, 64),
-     Parameter("mean_ms", 5.0, "ms", "mean compute time (uniform from 0.2 to 1.8 times it)", 0.001, 1e6),
-     Parameter("mean_mb", 20.0, "MB", "mean transfer (uniform from 0.2 to 1.8 times it)", 0.0, 1e6),
-     Parameter("port_gbps", 40.0, "Gbit/s", "port speed of the suggested cluster", 0.001, 1e6),
-     Parameter("seed", 0, "", "of all random choices", 0, 2**31)),
-    _tasks, _cluster)
+    (
+        Parameter("layers", 20, "", "layers", 1, 100_000),
+        Parameter("width", 8, "", "compute tasks in a layer", 1, 10_000),
+        Parameter("servers", 8, "", "servers", 2, 100_000),
+        Parameter("fan_in", 2, "", "most tasks of the layer before that one waits for", 1, 64),
+        Parameter(
+            "mean_ms", 5.0, "ms", "mean compute time (uniform from 0.2 to 1.8 times it)", 0.001, 1e6
+        ),
+        Parameter(
+            "mean_mb", 20.0, "MB", "mean transfer (uniform from 0.2 to 1.8 times it)", 0.0, 1e6
+        ),
+        Parameter("port_gbps", 40.0, "Gbit/s", "port speed of the suggested cluster", 0.001, 1e6),
+        Parameter("seed", 0, "", "of all random choices", 0, 2**31),
+    ),
+    _tasks,
+    _cluster,
+)

@@ -1,8 +1,8 @@
 """First come, first served on circuits that are switched on demand, and the same orders with the delay hidden.
 
-A request takes its place at both its ports the moment its transfer is ready. How long earlier holders
-of those ports stay is known by then, so its turn is known as well, and one sweep in the order of
-readiness decides everything.
+A request takes its place at both its ports the moment its transfer is ready. How long earlier
+holders of those ports stay is known by then, so its turn is known as well, and one sweep in the
+order of readiness decides everything.
 
 Ports are numbered ``(server * switches + switch) * k + port``, out-sides first, in-sides after them
 (full duplex) or the same ports (half duplex, one way at a time).
@@ -72,7 +72,9 @@ def first_free(free: FloatArray, base: int, k: int) -> int:
 
 
 @compiled
-def choose(x: int, y: int, ready: float, wiring: Wiring, ports: Ports) -> tuple[float, int, int, int, int, int]:
+def choose(
+    x: int, y: int, ready: float, wiring: Wiring, ports: Ports
+) -> tuple[float, int, int, int, int, int]:
     """Return (turn, state, switch, out-port, in-port, place) for a transfer x -> y that is ready.
 
     The earliest turn wins; then a circuit that stands, ports never used, ports that must change;
@@ -94,7 +96,10 @@ def choose(x: int, y: int, ready: float, wiring: Wiring, ports: Ports) -> tuple[
                     continue
                 state = UP
             else:
-                out_port, in_port = first_free(ports.free, out_base, k), first_free(ports.free, into_base, k)
+                out_port, in_port = (
+                    first_free(ports.free, out_base, k),
+                    first_free(ports.free, into_base, k),
+                )
                 fresh = ports.free[out_port] == NEVER and ports.free[in_port] == NEVER
                 state = FRESH if fresh else CHANGED
             idle = max(ports.free[out_port], ports.free[in_port])
@@ -128,22 +133,45 @@ class Requests(NamedTuple):
 
 @compiled
 def first_come_first_served(
-    pred_ptr: IntArray, succ_ptr: IntArray, succ_idx: IntArray, length: FloatArray, carried: NDArray[np.bool_],
-    device: IntArray, devices: int, source: IntArray, destination: IntArray, wiring: Wiring, dark: float,
+    pred_ptr: IntArray,
+    succ_ptr: IntArray,
+    succ_idx: IntArray,
+    length: FloatArray,
+    carried: NDArray[np.bool_],
+    device: IntArray,
+    devices: int,
+    source: IntArray,
+    destination: IntArray,
+    wiring: Wiring,
+    dark: float,
 ) -> Requests:
     """Serve tasks by readiness, then position; a transfer starts ``dark`` after its turn if a port must change."""
     n, k = len(length), wiring.k
     sides = 1 if wiring.half else 2
     total = sides * wiring.servers * wiring.switches * k
-    # A held circuit is 2 * the port at the other end, + 1 at the receiving end of a half-duplex circuit.
+    # A held circuit is 2 * the port at the other end, + 1 at the receiving end of a half-duplex
+    # circuit.
     way = 1 if wiring.half else 0
-    ports = Ports(np.full(total, NEVER), np.full(total, -1, np.int64), np.full(total, -1, np.int32),
-                  np.zeros(wiring.switches * wiring.limit), np.full(wiring.switches * wiring.limit, -1, np.int32))
+    ports = Ports(
+        np.full(total, NEVER),
+        np.full(total, -1, np.int64),
+        np.full(total, -1, np.int32),
+        np.zeros(wiring.switches * wiring.limit),
+        np.full(wiring.switches * wiring.limit, -1, np.int32),
+    )
     device_free, device_last = np.zeros(devices), np.full(devices, -1, np.int32)
     found = Requests(
-        np.empty(n, np.int32), np.zeros(n), np.full(n, -1, np.int32), np.full(n, -1, np.int32), np.full(n, -1, np.int32),
-        np.zeros(n, np.bool_), np.full(n, -1, np.int32), np.full(n, -1, np.int32), np.full(n, -1, np.int32),
-        np.full(n, -1, np.int32))
+        np.empty(n, np.int32),
+        np.zeros(n),
+        np.full(n, -1, np.int32),
+        np.full(n, -1, np.int32),
+        np.full(n, -1, np.int32),
+        np.zeros(n, np.bool_),
+        np.full(n, -1, np.int32),
+        np.full(n, -1, np.int32),
+        np.full(n, -1, np.int32),
+        np.full(n, -1, np.int32),
+    )
     ready = np.zeros(n)
     waiting = np.empty(n, np.int32)
     heap, stack, batch = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
@@ -154,7 +182,8 @@ def first_come_first_served(
             stack[stacked] = j
             stacked += 1
     while True:
-        # Who is ready now: a task of no length ends at once, everyone else waits for the choice by position.
+        # Who is ready now: a task of no length ends at once, everyone else waits for the choice by
+        # position.
         while stacked > 0:
             stacked -= 1
             j = stack[stacked]
@@ -184,7 +213,9 @@ def first_come_first_served(
             j = batch[i]
             start = ready[j]
             if carried[j]:
-                start, state, switch, out_port, in_port, place = choose(source[j], destination[j], start, wiring, ports)
+                start, state, switch, out_port, in_port, place = choose(
+                    source[j], destination[j], start, wiring, ports
+                )
                 if state == CHANGED:
                     start += dark
                 found.changed[j] = state == CHANGED
@@ -215,21 +246,28 @@ def first_come_first_served(
 
 
 @compiled
-def end_before(start: NDArray[np.float64], length: NDArray[np.float64], node: int, latest: float) -> float:
+def end_before(
+    start: NDArray[np.float64], length: NDArray[np.float64], node: int, latest: float
+) -> float:
     """Return the later of a time and a node's end (node -1: nobody)."""
     return latest if node < 0 else max(latest, start[node] + length[node])
 
 
 @compiled
 def in_known_order(
-    pred_ptr: IntArray, pred_idx: IntArray, length: NDArray[np.float64], known: Requests, dark: float, slot: float,
+    pred_ptr: IntArray,
+    pred_idx: IntArray,
+    length: NDArray[np.float64],
+    known: Requests,
+    dark: float,
+    slot: float,
     on_grid: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
     """Return the earliest starts under which everyone keeps ports, device and turn, each circuit asked for beforehand.
 
     A port that must change does so from the end of its last use on: the transfer starts when it is
-    ready, but not before that end plus ``dark``. With a ``slot`` above 0 tasks on the grid start on a
-    multiple of it. Times are whole ticks then, held as floats, which are exact up to 2**53.
+    ready, but not before that end plus ``dark``. With a ``slot`` above 0 tasks on the grid start on
+    a multiple of it. Times are whole ticks then, held as floats, which are exact up to 2**53.
     """
     start = np.zeros(len(length))
     for i in range(len(known.sequence)):

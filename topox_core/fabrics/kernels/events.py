@@ -21,7 +21,14 @@ from topox_core.fabrics.kernels.state import (
     Plan,
     State,
 )
-from topox_core.fabrics.kernels.water import bring_up, join_links, leave_links, note_change, refill, unschedule
+from topox_core.fabrics.kernels.water import (
+    bring_up,
+    join_links,
+    leave_links,
+    note_change,
+    refill,
+    unschedule,
+)
 from topox_core.graph.transfer_graph import COMPUTE, TRANSFER
 
 
@@ -71,7 +78,9 @@ def make_ready(plan: Plan, state: State, node: int) -> None:
     if plan.kind[node] == COMPUTE and device >= 0 and length > 0.0:
         # ``start`` holds the time at which it became ready until the device takes it.
         size = state.queue_size[device]
-        state.queue_size[device] = push(state.queue, plan.queue_ptr[device], size, state.start, node)
+        state.queue_size[device] = push(
+            state.queue, plan.queue_ptr[device], size, state.start, node
+        )
         touch(state, device)
     elif plan.kind[node] == TRANSFER and plan.part_ptr[node + 1] > plan.part_ptr[node]:
         for part in range(plan.part_ptr[node], plan.part_ptr[node + 1]):
@@ -87,7 +96,8 @@ def finish_parts(plan: Plan, state: State, c: int) -> None:
     now = state.clock[NOW]
     bring_up(state, c)
     base = plan.flow_ptr[c]
-    # The class was called because its first part is through, whatever the last bit of ``served`` says.
+    # The class was called because its first part is through, whatever the last bit of ``served``
+    # says.
     reached = max(state.served[c], state.target[state.flows[base]]) + state.rate[c] * TIE * now
     while state.active[c] > 0 and state.target[state.flows[base]] <= reached:
         part = pop(state.flows, base, state.active[c], state.target)

@@ -9,7 +9,9 @@ from topox_core.graph.transfer_graph import FloatArray, IntArray
 
 
 @compiled
-def heads(order: IntArray, pred_ptr: IntArray, pred_idx: IntArray, length: FloatArray) -> FloatArray:
+def heads(
+    order: IntArray, pred_ptr: IntArray, pred_idx: IntArray, length: FloatArray
+) -> FloatArray:
     """Return how early each node can start, if everything else takes ``length`` and waits for nothing shared."""
     earliest = np.zeros(len(order))
     for i in range(len(order)):
@@ -21,7 +23,9 @@ def heads(order: IntArray, pred_ptr: IntArray, pred_idx: IntArray, length: Float
 
 
 @compiled
-def tails(order: IntArray, succ_ptr: IntArray, succ_idx: IntArray, length: FloatArray) -> FloatArray:
+def tails(
+    order: IntArray, succ_ptr: IntArray, succ_idx: IntArray, length: FloatArray
+) -> FloatArray:
     """Return the least time between the end of each node and the end of the iteration."""
     after = np.zeros(len(order))
     for i in range(len(order) - 1, -1, -1):
@@ -33,7 +37,9 @@ def tails(order: IntArray, succ_ptr: IntArray, succ_idx: IntArray, length: Float
 
 
 @compiled
-def load_of(head: FloatArray, work: FloatArray, tail: FloatArray, limit: int) -> tuple[float, float, float]:
+def load_of(
+    head: FloatArray, work: FloatArray, tail: FloatArray, limit: int
+) -> tuple[float, float, float]:
     """Return the best of ``head + work + tail`` over head and tail thresholds, and these two.
 
     Whatever starts no earlier than a head and has at least a tail behind it must pass one after the
@@ -60,7 +66,11 @@ def load_of(head: FloatArray, work: FloatArray, tail: FloatArray, limit: int) ->
         for level in range(len(levels) - 1, -1, -1):
             total += load[level]
             if total > 0.0 and threshold + total + levels[level] > best:
-                best, best_head, best_tail = threshold + total + levels[level], threshold, levels[level]
+                best, best_head, best_tail = (
+                    threshold + total + levels[level],
+                    threshold,
+                    levels[level],
+                )
     return best, best_head, best_tail
 
 
@@ -81,7 +91,12 @@ def largest_load(
 
 @compiled
 def items_by_link(
-    part_node: IntArray, part_class: IntArray, part_bytes: FloatArray, class_ptr: IntArray, class_link: IntArray, links: int
+    part_node: IntArray,
+    part_class: IntArray,
+    part_bytes: FloatArray,
+    class_ptr: IntArray,
+    class_link: IntArray,
+    links: int,
 ) -> tuple[IntArray, IntArray, FloatArray]:
     """Return in compressed rows, link by link, the nodes that cross it and the bytes of each."""
     ptr = np.zeros(links + 1, np.int32)
@@ -102,5 +117,3 @@ def items_by_link(
             node[at] = part_node[part]
             size[at] = part_bytes[part]
     return ptr, node, size
-
-

@@ -6,8 +6,8 @@
 3. Nobody is interrupted, and nobody waits for somebody who is not ready yet.
 4. A task of no length needs no device: it ends when it is ready.
 
-Times that differ by less than ``TIE`` of their size are the same time: everything that ends then has
-ended before anybody is chosen, so that rounding of floats never decides who goes first.
+Times that differ by less than ``TIE`` of their size are the same time: everything that ends then
+has ended before anybody is chosen, so that rounding of floats never decides who goes first.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """What the compiled loops work on: a plan that never changes and a state that does, both as arrays.
 
 Transfers are cut into *parts*, one for each of their paths; parts that share a path form a *class*.
-All parts of a class always get the same rate, so a class keeps one clock, ``served``: the bytes that
-a part present all along would have got. A part that joins at ``served`` leaves at ``served + bytes``,
-and an event costs as much as there are classes whose rate changes, however many parts they have.
+All parts of a class always get the same rate, so a class keeps one clock, ``served``: the bytes
+that a part present all along would have got. A part that joins at ``served`` leaves at ``served +
+bytes``, and an event costs as much as there are classes whose rate changes, however many parts they
+have.
 """
 
 from __future__ import annotations
@@ -116,7 +117,12 @@ class State(NamedTuple):
 
 def fresh(plan: Plan, waiting: IntArray) -> State:
     """Return the state before the first event; ``waiting`` is the number of predecessors of each node."""
-    n, parts, classes, links = len(plan.kind), len(plan.part_class), len(plan.class_ptr) - 1, len(plan.capacity)
+    n, parts, classes, links = (
+        len(plan.kind),
+        len(plan.part_class),
+        len(plan.class_ptr) - 1,
+        len(plan.capacity),
+    )
     devices, hops = len(plan.queue_ptr) - 1, len(plan.class_link)
 
     def whole(size: int, value: int = 0) -> IntArray:
@@ -126,12 +132,41 @@ def fresh(plan: Plan, waiting: IntArray) -> State:
         return np.zeros(size)
 
     return State(
-        clock=real(2), counts=np.zeros(8, np.int64), waiting=waiting.astype(np.int32), open_parts=whole(n),
-        start=np.full(n, np.nan), end=np.full(n, np.nan), events=whole(n), stack=whole(n), busy=np.zeros(devices, np.bool_),
-        queue=whole(int(plan.queue_ptr[-1])), queue_size=whole(devices), touched=whole(2 * n), target=real(parts),
-        flows=whole(parts), active=whole(classes), rate=real(classes), served=real(classes), since=real(classes),
-        finish=real(classes), finishing=whole(classes), place=whole(classes, -1), changed=whole(classes),
-        change=np.zeros(classes, np.uint8), members=whole(hops), member_at=whole(hops), member_hop=whole(hops),
-        link_classes=whole(links), link_flows=whole(links), link_mark=whole(links), class_mark=whole(classes),
-        new_rate=real(classes), residual=real(links), unfilled=whole(links), region_links=whole(links),
-        region_classes=whole(classes), level=real(links), heap=whole(links))
+        clock=real(2),
+        counts=np.zeros(8, np.int64),
+        waiting=waiting.astype(np.int32),
+        open_parts=whole(n),
+        start=np.full(n, np.nan),
+        end=np.full(n, np.nan),
+        events=whole(n),
+        stack=whole(n),
+        busy=np.zeros(devices, np.bool_),
+        queue=whole(int(plan.queue_ptr[-1])),
+        queue_size=whole(devices),
+        touched=whole(2 * n),
+        target=real(parts),
+        flows=whole(parts),
+        active=whole(classes),
+        rate=real(classes),
+        served=real(classes),
+        since=real(classes),
+        finish=real(classes),
+        finishing=whole(classes),
+        place=whole(classes, -1),
+        changed=whole(classes),
+        change=np.zeros(classes, np.uint8),
+        members=whole(hops),
+        member_at=whole(hops),
+        member_hop=whole(hops),
+        link_classes=whole(links),
+        link_flows=whole(links),
+        link_mark=whole(links),
+        class_mark=whole(classes),
+        new_rate=real(classes),
+        residual=real(links),
+        unfilled=whole(links),
+        region_links=whole(links),
+        region_classes=whole(classes),
+        level=real(links),
+        heap=whole(links),
+    )

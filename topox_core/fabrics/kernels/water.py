@@ -1,9 +1,9 @@
 """Max-min fair rates by progressive filling, recomputed only where a change can be felt.
 
-Progressive filling (Bertsekas and Gallager, Data Networks, section 6.5.2) raises all rates together;
-whenever a link is full, everything that crosses it keeps the rate it has. Below the level at which
-the first change is felt the filling runs as it did before, so every class with a lower rate keeps
-it. Of the others only those matter that are joined to the change by links they share.
+Progressive filling (Bertsekas and Gallager, Data Networks, section 6.5.2) raises all rates
+together; whenever a link is full, everything that crosses it keeps the rate it has. Below the level
+at which the first change is felt the filling runs as it did before, so every class with a lower
+rate keeps it. Of the others only those matter that are joined to the change by links they share.
 """
 
 from __future__ import annotations
@@ -12,7 +12,17 @@ import numpy as np
 
 from topox_core.compiled import compiled
 from topox_core.fabrics.kernels.order import pop, push
-from topox_core.fabrics.kernels.state import CHANGED, EPOCH, FINISHING, FLOOR, GAINED, LOST, NOW, Plan, State
+from topox_core.fabrics.kernels.state import (
+    CHANGED,
+    EPOCH,
+    FINISHING,
+    FLOOR,
+    GAINED,
+    LOST,
+    NOW,
+    Plan,
+    State,
+)
 
 SAFE = 1.0 - 1e-9  # rates this close below the first change are filled again: floats only
 
@@ -187,7 +197,8 @@ def fill(plan: Plan, state: State, links: int, classes: int, floor: float, mark:
             continue
         share = state.residual[link] / state.unfilled[link]
         if share > state.level[link] * (1.0 + 1e-14):
-            # Others that cross it were held back elsewhere meanwhile, so it fills later than thought.
+            # Others that cross it were held back elsewhere meanwhile, so it fills later than
+            # thought.
             state.level[link] = share
             size = push(state.heap, 0, size, state.level, link)
             continue

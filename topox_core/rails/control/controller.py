@@ -14,14 +14,23 @@ from topox_core.rails.ports import SIDES, PortUse
 class Controller(Jobs):
     """Serves communications in the order in which their last rank has called them.
 
-    One that waits keeps its ports from all that come later. It starts once none of its ports carries another
-    group's traffic, after the dark time if its circuits are not in place.
+    One that waits keeps its ports from all that come later. It starts once none of its ports
+    carries another group's traffic, after the dark time if its circuits are not in place.
     """
 
-    def __init__(self, program: Program, use: PortUse, rail: Rail, log: Log | None, start: Callable[[int, float], None],
-                 standing: Standing) -> None:
+    def __init__(
+        self,
+        program: Program,
+        use: PortUse,
+        rail: Rail,
+        log: Log | None,
+        start: Callable[[int, float], None],
+        standing: Standing,
+    ) -> None:
         super().__init__(program, use, rail, log, start, standing, profiled=False)
-        self.served: list[tuple[int, int]] = []  # (communication, its session), in the order of service
+        self.served: list[
+            tuple[int, int]
+        ] = []  # (communication, its session), in the order of service
         self._mask = _masks(program, use)
         self._busy = 0
         self._in_flight = [0] * len(use.sides)
@@ -67,7 +76,12 @@ class Controller(Jobs):
 
     def _grant(self, at_ms: float, node: int, group: int) -> None:
         session = self.current[self.use.wiring[group]]
-        changed = bool(self._mask[group]) and session < 0 and self.rail.optical and not self.rail.static_split
+        changed = (
+            bool(self._mask[group])
+            and session < 0
+            and self.rail.optical
+            and not self.rail.static_split
+        )
         if changed:
             session = self.open(group, at_ms, at_ms + self.rail.dark_ms, changed=True)
         self._in_flight[group] += 1
@@ -82,4 +96,7 @@ class Controller(Jobs):
 def _masks(program: Program, use: PortUse) -> list[int]:
     """Return each group's sides as bits; groups of different planes have ports of their own."""
     width = SIDES * program.iteration.ranks
-    return [sum(1 << (side + width * plane) for side in sides) for sides, plane in zip(use.sides, use.plane, strict=True)]
+    return [
+        sum(1 << (side + width * plane) for side in sides)
+        for sides, plane in zip(use.sides, use.plane, strict=True)
+    ]

@@ -1,7 +1,7 @@
 """What a server asks the rail for: the shim's manager, which turns calls into as few requests as possible.
 
-All GPUs of a scale-up domain go through the same phases, so one request stands for all their rails; and calls
-that follow one another within a group need only the first request.
+All GPUs of a scale-up domain go through the same phases, so one request stands for all their rails;
+and calls that follow one another within a group need only the first request.
 """
 
 from __future__ import annotations

@@ -53,20 +53,36 @@ class Standing:
 class Jobs:
     """The job table of one rail and the calls of its shims.
 
-    A communication is *complete* when all its ranks have called it; then :meth:`complete` decides when it starts.
-    Without a log the shims keep silent: what they would say changes no decision of this rail's controller.
+    A communication is *complete* when all its ranks have called it; then :meth:`complete` decides
+    when it starts. Without a log the shims keep silent: what they would say changes no decision of
+    this rail's controller.
     """
 
-    def __init__(self, program: Program, use: PortUse, rail: Rail, log: Log | None, start: Callable[[int, float], None],
-                 standing: Standing, *, profiled: bool) -> None:
+    def __init__(
+        self,
+        program: Program,
+        use: PortUse,
+        rail: Rail,
+        log: Log | None,
+        start: Callable[[int, float], None],
+        standing: Standing,
+        *,
+        profiled: bool,
+    ) -> None:
         iteration = program.iteration
         self.program, self.use, self.rail, self.start = program, use, rail, start
         self.group: list[int] = iteration.group.tolist()
-        self.shims = [] if log is None else [Shim(rank, log, profiled) for rank in range(iteration.ranks)]
-        self.table = [Entry(group.name, _sides_by_rank(group.ranks, use.sides[g]), use.wiring[g])
-                      for g, group in enumerate(iteration.groups)]
+        self.shims = (
+            [] if log is None else [Shim(rank, log, profiled) for rank in range(iteration.ranks)]
+        )
+        self.table = [
+            Entry(group.name, _sides_by_rank(group.ranks, use.sides[g]), use.wiring[g])
+            for g, group in enumerate(iteration.groups)
+        ]
         self.sessions: list[Session] = []
-        self.current = [-1] * (max(use.wiring, default=-1) + 1)  # session of each wiring while it is in place
+        self.current = [-1] * (
+            max(use.wiring, default=-1) + 1
+        )  # session of each wiring while it is in place
         self._holder: dict[int, int] = {}  # session that last set up each side
         self.reconfigurations = 0
         self._called: dict[int, int] = {}
@@ -92,7 +108,9 @@ class Jobs:
     def _call(self, at_ms: float, node: int, rank: int) -> None:
         group = self.group[node]
         entry = self.table[group]
-        if self.shims[rank].call(at_ms, group, entry.name, entry.sides.get(rank, ()), self.program.iteration.label[node]):
+        if self.shims[rank].call(
+            at_ms, group, entry.name, entry.sides.get(rank, ()), self.program.iteration.label[node]
+        ):
             self.asked(node, rank)
 
     def open(self, group: int, setup_ms: float, start_ms: float, changed: bool) -> int:
@@ -112,13 +130,28 @@ class Jobs:
 
     def answer(self, rank: int, group: int, at_ms: float, changed: bool) -> None:
         """Tell a rank's shim that the circuits it asked for are switched, or that nothing had to change."""
-        self.shims[rank].configured(at_ms + (self.rail.reconfiguration_ms if changed else 0.0), self.table[group].name, changed)
+        self.shims[rank].configured(
+            at_ms + (self.rail.reconfiguration_ms if changed else 0.0),
+            self.table[group].name,
+            changed,
+        )
 
     def circuits(self, end_ms: float) -> tuple[RailCircuit, ...]:
         """Return the life of all circuits up to the end of the iteration, by set-up; those gone when it begins are left out."""
-        ordered = sorted((one for one in self.sessions if one.end_ms >= 0), key=lambda one: (one.setup_ms, one.group))
-        return tuple(RailCircuit(one.group, one.setup_ms, one.start_ms, min(one.end_ms, max(end_ms, one.start_ms)), one.changed)
-                     for one in ordered)
+        ordered = sorted(
+            (one for one in self.sessions if one.end_ms >= 0),
+            key=lambda one: (one.setup_ms, one.group),
+        )
+        return tuple(
+            RailCircuit(
+                one.group,
+                one.setup_ms,
+                one.start_ms,
+                min(one.end_ms, max(end_ms, one.start_ms)),
+                one.changed,
+            )
+            for one in ordered
+        )
 
     def asked(self, node: int, rank: int) -> None:
         """Note that a rank asked for circuits together with its call."""
@@ -137,4 +170,8 @@ class Jobs:
 
 
 def _sides_by_rank(ranks: tuple[int, ...], sides: tuple[int, ...]) -> dict[int, tuple[int, ...]]:
-    return {rank: tuple(side for side in sides if side // SIDES == rank) for rank in ranks} if sides else {}
+    return (
+        {rank: tuple(side for side in sides if side // SIDES == rank) for rank in ranks}
+        if sides
+        else {}
+    )

@@ -6,9 +6,11 @@ from collections import Counter
 
 from topox_core.rails.iteration import Message
 
-# A communication is announced; the answer names the network that carries it: the rail (0) or the scale-up domain (1).
+# A communication is announced; the answer names the network that carries it: the rail (0) or the
+# scale-up domain (1).
 COMM, CHECKIN_ACK = "COMM", "CHECKIN_ACK"
-# Circuits of a group are asked for; the answer is that they are switched, or that nothing had to change.
+# Circuits of a group are asked for; the answer is that they are switched, or that nothing had to
+# change.
 CONFIG_REQ, CONFIG_ACK, NACK = "CONFIG_REQ", "CONFIG_ACK", "NACK"
 _ANSWERS = "CONFIG_ACK or NACK"
 
@@ -16,7 +18,8 @@ _ANSWERS = "CONFIG_ACK or NACK"
 class Log:
     """Counts every message and keeps the first ones, so that the longest iteration has a log of bounded size.
 
-    Of announcements as many are kept as of requests, so that the many of the former do not push out the latter.
+    Of announcements as many are kept as of requests, so that the many of the former do not push out
+    the latter.
     """
 
     def __init__(self, keep: int) -> None:

@@ -26,8 +26,9 @@ class Edges(NamedTuple):
 class Program:
     """Plain lists for the event loop, made once for any number of runs.
 
-    A *gate* counts what a node as a whole waits for; a *slot* is one rank's part in one communication and
-    counts what that rank computes before it calls. Gates are numbered like nodes, slots follow them.
+    A *gate* counts what a node as a whole waits for; a *slot* is one rank's part in one
+    communication and counts what that rank computes before it calls. Gates are numbered like nodes,
+    slots follow them.
 
     Attributes
     ----------
@@ -36,12 +37,14 @@ class Program:
     waiting
         Of each gate and slot how many ends it waits for.
     slots_of
-        Of each communication its slots whose ranks compute something for it: they call it in their own time.
+        Of each communication its slots whose ranks compute something for it: they call it in their
+        own time.
     others
-        Of each communication the ranks that only wait for it; they call it together with the last of the former.
+        Of each communication the ranks that only wait for it; they call it together with the last
+        of the former.
     turn
-        Of each node its place in the program of the rank that sends it, or of its foremost rank: of two
-        communications that are ready at one instant, the one issued earlier goes first.
+        Of each node its place in the program of the rank that sends it, or of its foremost rank: of
+        two communications that are ready at one instant, the one issued earlier goes first.
     """
 
     iteration: RailIteration
@@ -70,7 +73,10 @@ class Program:
         key_of_slot, slot = _local(iteration, edges)
         target = np.where(slot >= 0, n + slot, edges.after)
         waiting = np.bincount(target, minlength=n + len(key_of_slot)).astype(np.int64)
-        slot_node, slot_rank = (key_of_slot // iteration.ranks).tolist(), (key_of_slot % iteration.ranks).tolist()
+        slot_node, slot_rank = (
+            (key_of_slot // iteration.ranks).tolist(),
+            (key_of_slot % iteration.ranks).tolist(),
+        )
         slots_of: dict[int, list[int]] = {c: [] for c in comms}
         for s, c in enumerate(slot_node):
             slots_of[c].append(s)
@@ -79,14 +85,25 @@ class Program:
         turn = np.full(n, np.iinfo(np.int64).max)
         decides = (sender[issued] < 0) | (sender[issued] == owner)
         np.minimum.at(turn, issued[decides], place[decides])
-        return cls(iteration, (kind == COMPUTE).tolist(), _grouped(edges.before, target, n), waiting.tolist(), slot_node,
-                   slot_rank, slots_of, others, turn.tolist())
+        return cls(
+            iteration,
+            (kind == COMPUTE).tolist(),
+            _grouped(edges.before, target, n),
+            waiting.tolist(),
+            slot_node,
+            slot_rank,
+            slots_of,
+            others,
+            turn.tolist(),
+        )
 
 
 class Progress:
     """One run of a program: ends are told to it, and it tells who calls what, and when."""
 
-    def __init__(self, program: Program, duration_ms: list[float], called: Callable[[float, int, int], None]) -> None:
+    def __init__(
+        self, program: Program, duration_ms: list[float], called: Callable[[float, int, int], None]
+    ) -> None:
         self.program = program
         self.duration_ms = duration_ms
         n = len(program.compute)
@@ -100,7 +117,7 @@ class Progress:
     def begin(self) -> None:
         """Start whatever waits for nothing."""
         program, roots = self.program, []
-        for node, waiting in enumerate(self._waiting[:len(program.compute)]):
+        for node, waiting in enumerate(self._waiting[: len(program.compute)]):
             if not waiting:
                 if program.compute[node]:
                     self.end_ms[node] = self.duration_ms[node]
@@ -122,7 +139,8 @@ class Progress:
         self._settle([node])
 
     def _settle(self, stack: list[int]) -> None:
-        # Computing has its rank to itself in program order, so its times are known as soon as those before it are.
+        # Computing has its rank to itself in program order, so its times are known as soon as those
+        # before it are.
         program, waiting, latest, end_ms = self.program, self._waiting, self._latest, self.end_ms
         n, compute, frees = len(program.compute), program.compute, program.frees
         while stack:
@@ -137,7 +155,9 @@ class Progress:
                 if cell >= n:
                     communication = program.slot_node[cell - n]
                     if not waiting[communication]:
-                        self._called(max(latest[cell], latest[communication]), communication, cell - n)
+                        self._called(
+                            max(latest[cell], latest[communication]), communication, cell - n
+                        )
                 elif compute[cell]:
                     self.start_ms[cell] = latest[cell]
                     end_ms[cell] = latest[cell] + self.duration_ms[cell]
@@ -157,8 +177,13 @@ class Progress:
     def unfinished(self) -> InputError:
         """Return what to say when nothing can go on before the end."""
         iteration = self.program.iteration
-        stuck = next(label for label, waiting in zip(iteration.label, self._waiting, strict=False) if waiting)
-        return InputError(f"the ranks wait for each other in a circle; {stuck!r} is never reached", file=iteration.name)
+        stuck = next(
+            label for label, waiting in zip(iteration.label, self._waiting, strict=False) if waiting
+        )
+        return InputError(
+            f"the ranks wait for each other in a circle; {stuck!r} is never reached",
+            file=iteration.name,
+        )
 
 
 def _senders(iteration: RailIteration) -> Ints:
@@ -172,7 +197,9 @@ def _senders(iteration: RailIteration) -> Ints:
         if iteration.kind[first] == COMPUTE:
             sender[node] = iteration.rank[first]
         else:  # what an exchange between experts ends is sent by the one rank that took part in it
-            both = set(iteration.groups[iteration.group[first]].ranks) & set(iteration.groups[iteration.group[node]].ranks)
+            both = set(iteration.groups[iteration.group[first]].ranks) & set(
+                iteration.groups[iteration.group[node]].ranks
+            )
             sender[node] = both.pop() if len(both) == 1 else -1
     return sender
 
@@ -183,7 +210,9 @@ def _edges(iteration: RailIteration, owner: Ints, issued: Ints, sender: Ints) ->
     after = np.repeat(np.arange(n, dtype=np.int64), np.diff(iteration.pred_ptr))
     codes = [iteration.pred_idx.astype(np.int64) * n + after]
     kind, group = iteration.kind[issued], iteration.group[issued].astype(np.int64)
-    stream = np.where(kind == COMPUTE, -1, np.where(kind == SEND, len(iteration.groups) + group, group))
+    stream = np.where(
+        kind == COMPUTE, -1, np.where(kind == SEND, len(iteration.groups) + group, group)
+    )
     ordered = (kind != SEND) | (sender[issued] == owner)
     stream, who, what = stream[ordered], owner[ordered], issued[ordered]
     order = np.lexsort((np.arange(len(what)), stream, who))
@@ -197,11 +226,17 @@ def _edges(iteration: RailIteration, owner: Ints, issued: Ints, sender: Ints) ->
 def _local(iteration: RailIteration, edges: Edges) -> tuple[Ints, Ints]:
     """Return (node * ranks + rank of every slot, slot of every edge or -1)."""
     before, after = edges
-    local = (iteration.kind[before] == COMPUTE) & (iteration.kind[after] != COMPUTE) & (iteration.rank[before] >= 0)
+    local = (
+        (iteration.kind[before] == COMPUTE)
+        & (iteration.kind[after] != COMPUTE)
+        & (iteration.rank[before] >= 0)
+    )
     key = after.astype(np.int64) * iteration.ranks + iteration.rank[before]
     slot = np.full(len(before), -1, np.int64)
     # A rank may wait for a communication that it takes no part in; that is no call of its own.
-    taking_part = np.repeat(np.arange(iteration.ranks, dtype=np.int64), np.diff(iteration.issue_ptr))
+    taking_part = np.repeat(
+        np.arange(iteration.ranks, dtype=np.int64), np.diff(iteration.issue_ptr)
+    )
     local &= np.isin(key, iteration.issue_idx.astype(np.int64) * iteration.ranks + taking_part)
     keys, slot[local] = np.unique(key[local], return_inverse=True)
     return keys, slot
@@ -215,7 +250,9 @@ def _grouped(owner: Ints, value: Ints, n: int) -> list[list[int]]:
     return [values[begin:end] for begin, end in zip(begins, ends, strict=True)]
 
 
-def _members(n: int, comms: list[int], owner: Ints, issued: Ints, kind: NDArray[np.int32]) -> dict[int, list[int]]:
+def _members(
+    n: int, comms: list[int], owner: Ints, issued: Ints, kind: NDArray[np.int32]
+) -> dict[int, list[int]]:
     taking_part = kind[issued] != COMPUTE
     ranks = _grouped(issued[taking_part], owner[taking_part], n)
     return {c: ranks[c] for c in comms}

@@ -1,8 +1,9 @@
 """The controller of one rail with a profile: circuits are switched as soon as the traffic before them has ended.
 
-The profile is the order of service of an iteration on demand. Each side of a NIC goes through its *stays*
-in that order: a stay is the side's traffic of one group until another group takes the side. A group's
-next *turn* opens when all its sides have left their stay before, and has circuits a dark time later.
+The profile is the order of service of an iteration on demand. Each side of a NIC goes through its
+*stays* in that order: a stay is the side's traffic of one group until another group takes the side.
+A group's next *turn* opens when all its sides have left their stay before, and has circuits a dark
+time later.
 """
 
 from __future__ import annotations
@@ -43,8 +44,16 @@ class Stay:
 class ProvisioningController(Jobs):
     """Replays the order of a profile, asking for circuits ahead of the calls."""
 
-    def __init__(self, program: Program, use: PortUse, rail: Rail, log: Log | None, start: Callable[[int, float], None],
-                 standing: Standing, served: list[tuple[int, int]]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        use: PortUse,
+        rail: Rail,
+        log: Log | None,
+        start: Callable[[int, float], None],
+        standing: Standing,
+        served: list[tuple[int, int]],
+    ) -> None:
         super().__init__(program, use, rail, log, start, standing, profiled=True)
         self._turn: dict[int, Turn] = {}
         self._stays: dict[int, list[Stay]] = {}
@@ -110,7 +119,11 @@ class ProvisioningController(Jobs):
         turn.left_of_rank[rank] -= 1
         turn.ready_ms = max(turn.ready_ms, at_ms)
         released = not turn.left_of_rank[rank]
-        if self.shims and released and self.shims[rank].foresee(at_ms, turn.group, entry.name, entry.sides[rank]):
+        if (
+            self.shims
+            and released
+            and self.shims[rank].foresee(at_ms, turn.group, entry.name, entry.sides[rank])
+        ):
             turn.asking.append(rank)
         if turn.sides_left:
             return

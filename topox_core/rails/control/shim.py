@@ -10,7 +10,8 @@ class Shim:
     """Speaks for one rank of the rail.
 
     While it has no profile, a call whose group differs from the traffic before it asks for circuits
-    (``CONFIG_REQ``) and any other is announced (``COMM``). With a profile requests go ahead of the calls.
+    (``CONFIG_REQ``) and any other is announced (``COMM``). With a profile requests go ahead of the
+    calls.
     """
 
     def __init__(self, rank: int, log: Log, profiled: bool) -> None:
@@ -25,7 +26,9 @@ class Shim:
             self._log.ask(at_ms, self.rank, CONFIG_REQ, name, label)
             return True
         self._log.ask(at_ms, self.rank, COMM, name, label)
-        self._log.answer(at_ms, self.rank, CHECKIN_ACK, name, "rail" if sides else "scale-up domain")
+        self._log.answer(
+            at_ms, self.rank, CHECKIN_ACK, name, "rail" if sides else "scale-up domain"
+        )
         return False
 
     def holds(self, group: int, sides: tuple[int, ...]) -> None:
@@ -41,4 +44,10 @@ class Shim:
 
     def configured(self, at_ms: float, name: str, changed: bool) -> None:
         """Take the controller's answer to a request."""
-        self._log.answer(at_ms, self.rank, CONFIG_ACK if changed else NACK, name, "" if changed else "nothing to change")
+        self._log.answer(
+            at_ms,
+            self.rank,
+            CONFIG_ACK if changed else NACK,
+            name,
+            "" if changed else "nothing to change",
+        )

@@ -23,21 +23,25 @@ MESSAGES = 500
 _END, _CALL = 0, 1
 
 
-def simulate(iteration: RailIteration, rail: Rail, profile: bool = True, messages: int = MESSAGES) -> RailRun:
+def simulate(
+    iteration: RailIteration, rail: Rail, profile: bool = True, messages: int = MESSAGES
+) -> RailRun:
     """Return the iteration as it runs on the rail.
 
     Parameters
     ----------
     profile
-        True: an iteration has been profiled, and this one begins with the circuits that the one before left; a
-        provisioned rail is then asked ahead of the calls. False: the very first iteration, on demand, no circuit in place.
+        True: an iteration has been profiled, and this one begins with the circuits that the one
+        before left; a provisioned rail is then asked ahead of the calls. False: the very first
+        iteration, on demand, no circuit in place.
     messages
         Messages of each word to keep (the two answers to a request count as one); all are counted.
 
     Raises
     ------
     InputError
-        If a setting of the rail is out of range, the iteration has no node, or its ranks wait for each other in a circle.
+        If a setting of the rail is out of range, the iteration has no node, or its ranks wait for
+        each other in a circle.
     """
     return Simulation(iteration, rail).run(profile=profile, messages=messages)
 
@@ -63,11 +67,15 @@ class Simulation:
         As :func:`simulate`.
     """
 
-    def __init__(self, iteration: RailIteration, rail: Rail, duration_ms: FloatArray | None = None) -> None:
+    def __init__(
+        self, iteration: RailIteration, rail: Rail, duration_ms: FloatArray | None = None
+    ) -> None:
         if not len(iteration):
             raise InputError("has no node", file=iteration.name)
         self.iteration, self.rail = iteration, rail
-        self._duration_ms: list[float] = (durations_ms(iteration, rail) if duration_ms is None else duration_ms).tolist()
+        self._duration_ms: list[float] = (
+            durations_ms(iteration, rail) if duration_ms is None else duration_ms
+        ).tolist()
         self._use = port_use(iteration, rail)
         self._program = Program.of(iteration)
         self._base = self._walk(self._with(0.0), Standing(), None)
@@ -103,9 +111,18 @@ class Simulation:
             walked = self._on_demand(self.rail, log)
         start, end = np.array(walked.progress.start_ms), np.array(walked.progress.end_ms)
         return RailRun(
-            iteration=self.iteration, rail=self.rail, start_ms=start, end_ms=end, iteration_ms=walked.iteration_ms,
-            undisturbed_ms=self.undisturbed_ms, reconfigurations=walked.jobs.reconfigurations, circuits=self._circuits(walked),
-            messages=log.messages(), windows=windows_of_run(self.iteration, start, end), messages_sent=log.sent)
+            iteration=self.iteration,
+            rail=self.rail,
+            start_ms=start,
+            end_ms=end,
+            iteration_ms=walked.iteration_ms,
+            undisturbed_ms=self.undisturbed_ms,
+            reconfigurations=walked.jobs.reconfigurations,
+            circuits=self._circuits(walked),
+            messages=log.messages(),
+            windows=windows_of_run(self.iteration, start, end),
+            messages_sent=log.sent,
+        )
 
     def _with(self, dark_ms: float) -> Rail:
         return replace(self.rail, reconfiguration_ms=dark_ms, link_up_ms=0.0)
@@ -130,10 +147,16 @@ class Simulation:
 
     def _circuits(self, walked: _Pass) -> tuple[RailCircuit, ...]:
         if self.rail.optical and self.rail.static_split:
-            return tuple(RailCircuit(g, 0.0, 0.0, walked.iteration_ms, False) for g, sides in enumerate(self._use.sides) if sides)
+            return tuple(
+                RailCircuit(g, 0.0, 0.0, walked.iteration_ms, False)
+                for g, sides in enumerate(self._use.sides)
+                if sides
+            )
         return walked.jobs.circuits(walked.iteration_ms) if self.switches else ()
 
-    def _walk(self, rail: Rail, standing: Standing, log: Log | None, profiled: _Pass | None = None) -> _Pass:
+    def _walk(
+        self, rail: Rail, standing: Standing, log: Log | None, profiled: _Pass | None = None
+    ) -> _Pass:
         """Go through the iteration event by event."""
         events: list[tuple[float, int, int, int]] = []
 
@@ -149,7 +172,9 @@ class Simulation:
             jobs = Controller(self._program, self._use, rail, log, start, standing)
         else:
             assert isinstance(profiled.jobs, Controller)
-            jobs = ProvisioningController(self._program, self._use, rail, log, start, standing, profiled.jobs.served)
+            jobs = ProvisioningController(
+                self._program, self._use, rail, log, start, standing, profiled.jobs.served
+            )
         progress.begin()
         while events:
             now = events[0][0]

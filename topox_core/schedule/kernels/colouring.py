@@ -1,7 +1,7 @@
 """Per-slot switch assignment: balanced edge colouring of each slot's circuits, keeping what can be kept.
 
-A slot's circuits are a bipartite multigraph, out-sides by in-sides, of degree at most C = N_OCS * k.
-Koenig: C colours suffice (a new edge finds a free colour at both ends, or an alternating path is
+A slot's circuits are a bipartite multigraph, out-sides by in-sides, of degree at most C = N_OCS *
+k. Koenig: C colours suffice (a new edge finds a free colour at both ends, or an alternating path is
 swapped). De Werra: colours can be balanced by swapping paths of two colours, so a total of at most
 N_OCS * d_OCS meets eq. 7. Colour c stands for port ``c % k`` on switch ``c // k``.
 """
@@ -15,7 +15,17 @@ from topox_core.schedule.problem import Int, Int32
 
 
 @compiled
-def swap_path(vertex: int, side: int, c: int, other: int, at: Int32, x_of: Int32, y_of: Int32, colour: Int32, apply: bool) -> int:
+def swap_path(
+    vertex: int,
+    side: int,
+    c: int,
+    other: int,
+    at: Int32,
+    x_of: Int32,
+    y_of: Int32,
+    colour: Int32,
+    apply: bool,
+) -> int:
     """Walk the path of colours ``c``, ``other``, ... that begins at a vertex with its ``c`` edge.
 
     Return the surplus of ``c`` edges over ``other`` edges on it; swap the two colours if ``apply``.
@@ -66,7 +76,17 @@ def swap_path(vertex: int, side: int, c: int, other: int, at: Int32, x_of: Int32
 
 
 @compiled
-def place(e: int, colours: int, k: int, at: Int32, x_of: Int32, y_of: Int32, colour: Int32, last: Int32, size: Int32) -> None:
+def place(
+    e: int,
+    colours: int,
+    k: int,
+    at: Int32,
+    x_of: Int32,
+    y_of: Int32,
+    colour: Int32,
+    last: Int32,
+    size: Int32,
+) -> None:
     """Colour one new edge: the circuit its ports held last if free, else a common free colour, else Koenig's swap."""
     x, y = x_of[e], y_of[e]
     free_x, free_y, common = -1, -1, -1
@@ -94,7 +114,9 @@ def place(e: int, colours: int, k: int, at: Int32, x_of: Int32, y_of: Int32, col
 
 
 @compiled
-def balance(colours: int, k: int, limit: int, at: Int32, x_of: Int32, y_of: Int32, colour: Int32) -> None:
+def balance(
+    colours: int, k: int, limit: int, at: Int32, x_of: Int32, y_of: Int32, colour: Int32
+) -> None:
     """Swap paths between colours until no switch carries more than ``limit`` circuits (eq. 7)."""
     vertices = at.shape[1]
     switches = colours // k
@@ -170,10 +192,18 @@ def colour_slots(
             last[1, y_of[e], c] = x_of[e]
             load[c // k] -= 1
             if pieces == room:
-                out_edge, out_colour = np.append(out_edge, out_edge), np.append(out_colour, out_colour)
+                out_edge, out_colour = (
+                    np.append(out_edge, out_edge),
+                    np.append(out_colour, out_colour),
+                )
                 out_first, out_end = np.append(out_first, out_first), np.append(out_end, out_end)
                 room *= 2
-            out_edge[pieces], out_colour[pieces], out_first[pieces], out_end[pieces] = e, c, since[e], t
+            out_edge[pieces], out_colour[pieces], out_first[pieces], out_end[pieces] = (
+                e,
+                c,
+                since[e],
+                t,
+            )
             pieces += 1
             active[where[e]] = active[count - 1]
             where[active[count - 1]] = where[e]
@@ -199,10 +229,21 @@ def colour_slots(
             load[colour[e] // k] += 1
             if shown[e] >= 0 and shown[e] != colour[e] and since[e] < t:
                 if pieces == room:
-                    out_edge, out_colour = np.append(out_edge, out_edge), np.append(out_colour, out_colour)
-                    out_first, out_end = np.append(out_first, out_first), np.append(out_end, out_end)
+                    out_edge, out_colour = (
+                        np.append(out_edge, out_edge),
+                        np.append(out_colour, out_colour),
+                    )
+                    out_first, out_end = (
+                        np.append(out_first, out_first),
+                        np.append(out_end, out_end),
+                    )
                     room *= 2
-                out_edge[pieces], out_colour[pieces], out_first[pieces], out_end[pieces] = e, shown[e], since[e], t
+                out_edge[pieces], out_colour[pieces], out_first[pieces], out_end[pieces] = (
+                    e,
+                    shown[e],
+                    since[e],
+                    t,
+                )
                 pieces += 1
                 last[0, x_of[e], shown[e]] = y_of[e]
                 last[1, y_of[e], shown[e]] = x_of[e]

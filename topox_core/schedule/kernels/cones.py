@@ -15,10 +15,21 @@ THRESHOLDS = 48  # head and tail thresholds tried for a resource of one cone
 
 
 @compiled
-def fluid_dark(head: Int, work: Int, tail: Int, pair: Int32, capacity: int, limit: int, dark: int, seen: Int32, mark: int) -> int:
+def fluid_dark(
+    head: Int,
+    work: Int,
+    tail: Int,
+    pair: Int32,
+    capacity: int,
+    limit: int,
+    dark: int,
+    seen: Int32,
+    mark: int,
+) -> int:
     """Return the load bound of a server's ports with ``dark`` ticks for every circuit beyond the first of each port.
 
-    ``seen`` has room for every pair and holds marks below ``mark``; one mark is used up a tail threshold.
+    ``seen`` has room for every pair and holds marks below ``mark``; one mark is used up a tail
+    threshold.
     """
     k = len(head)
     by_head = np.argsort(-head)
@@ -43,13 +54,30 @@ def fluid_dark(head: Int, work: Int, tail: Int, pair: Int32, capacity: int, limi
 
 
 @compiled
-def cone_head(j: int, reach: int, pred_ptr: Int32, pred_idx: Int32, duration: Int,
-              head: Int, use_ptr: Int32, use_resource: Int32, use_work: Int, use_pair: Int32, capacity: Int,
-              dark: int, seen: Int32, later: Int32, path: Int, inside: NDArray[np.bool_], heap: Int32, cone: Int32) -> int:
+def cone_head(
+    j: int,
+    reach: int,
+    pred_ptr: Int32,
+    pred_idx: Int32,
+    duration: Int,
+    head: Int,
+    use_ptr: Int32,
+    use_resource: Int32,
+    use_work: Int,
+    use_pair: Int32,
+    capacity: Int,
+    dark: int,
+    seen: Int32,
+    later: Int32,
+    path: Int,
+    inside: NDArray[np.bool_],
+    heap: Int32,
+    cone: Int32,
+) -> int:
     """Return a lower bound on the start of ``j`` from at most ``reach`` of its ancestors, the nearest first.
 
-    ``later`` is minus the topological place; ``path`` (all 0), ``inside`` (all False), ``heap`` and ``cone``
-    are room to work in, left as they were.
+    ``later`` is minus the topological place; ``path`` (all 0), ``inside`` (all False), ``heap`` and
+    ``cone`` are room to work in, left as they were.
     """
     size, found, uses = 0, 0, 0
     for e in range(pred_ptr[j], pred_ptr[j + 1]):
@@ -69,13 +97,22 @@ def cone_head(j: int, reach: int, pred_ptr: Int32, pred_idx: Int32, duration: In
             if not inside[p]:
                 inside[p] = True
                 size = push(heap, size, later, p)
-    resource, owner, pair = np.empty(uses, np.int32), np.empty(uses, np.int32), np.empty(uses, np.int32)
+    resource, owner, pair = (
+        np.empty(uses, np.int32),
+        np.empty(uses, np.int32),
+        np.empty(uses, np.int32),
+    )
     work = np.empty(uses, np.int64)
     count = 0
     for c in range(found):
         i = cone[c]
         for e in range(use_ptr[i], use_ptr[i + 1]):
-            resource[count], owner[count], work[count], pair[count] = use_resource[e], i, use_work[e], use_pair[e]
+            resource[count], owner[count], work[count], pair[count] = (
+                use_resource[e],
+                i,
+                use_work[e],
+                use_pair[e],
+            )
             count += 1
     best = head[j]
     order = np.argsort(resource)
@@ -90,11 +127,26 @@ def cone_head(j: int, reach: int, pred_ptr: Int32, pred_idx: Int32, duration: In
             own = owner[part]
             if dark > 0 and pair[part[0]] >= 0:
                 mark = seen[len(seen) - 1]
-                best = max(best, fluid_dark(head[own], work[part], path[own], pair[part], capacity[r], DARK_THRESHOLDS, dark,
-                                            seen, mark))
+                best = max(
+                    best,
+                    fluid_dark(
+                        head[own],
+                        work[part],
+                        path[own],
+                        pair[part],
+                        capacity[r],
+                        DARK_THRESHOLDS,
+                        dark,
+                        seen,
+                        mark,
+                    ),
+                )
                 seen[len(seen) - 1] = mark + DARK_THRESHOLDS + 2
             else:
-                best = max(best, load_bound(head[own], work[part], path[own], capacity[r], 1, THRESHOLDS)[0])
+                best = max(
+                    best,
+                    load_bound(head[own], work[part], path[own], capacity[r], 1, THRESHOLDS)[0],
+                )
         begin = stop
     for c in range(found):
         i = cone[c]
@@ -110,12 +162,27 @@ def cone_head(j: int, reach: int, pred_ptr: Int32, pred_idx: Int32, duration: In
 
 
 @compiled
-def cone_heads(order: Int32, near: int, place: Int32, pred_ptr: Int32, pred_idx: Int32, duration: Int,
-               clock: Int, head: Int, use_ptr: Int32, use_resource: Int32, use_work: Int, use_pair: Int32, capacity: Int,
-               dark: int, pairs: int) -> None:
+def cone_heads(
+    order: Int32,
+    near: int,
+    place: Int32,
+    pred_ptr: Int32,
+    pred_idx: Int32,
+    duration: Int,
+    clock: Int,
+    head: Int,
+    use_ptr: Int32,
+    use_resource: Int32,
+    use_work: Int,
+    use_pair: Int32,
+    capacity: Int,
+    dark: int,
+    pairs: int,
+) -> None:
     """Raise the heads of all tasks, in a topological order and in place, by their ``near`` nearest ancestors.
 
-    ``dark`` ticks for every circuit that a server's ports must set up, ``use_pair`` its pair of servers (-1: no circuit).
+    ``dark`` ticks for every circuit that a server's ports must set up, ``use_pair`` its pair of
+    servers (-1: no circuit).
     """
     seen = np.zeros(pairs + 1, np.int32)
     n = len(order)
@@ -129,6 +196,24 @@ def cone_heads(order: Int32, near: int, place: Int32, pred_ptr: Int32, pred_idx:
             p = pred_idx[e]
             t = max(t, head[p] + duration[p])
         head[j] = t
-        t = cone_head(j, near, pred_ptr, pred_idx, duration, head, use_ptr, use_resource, use_work, use_pair, capacity,
-                      dark, seen, later, path, inside, heap, cone)
+        t = cone_head(
+            j,
+            near,
+            pred_ptr,
+            pred_idx,
+            duration,
+            head,
+            use_ptr,
+            use_resource,
+            use_work,
+            use_pair,
+            capacity,
+            dark,
+            seen,
+            later,
+            path,
+            inside,
+            heap,
+            cone,
+        )
         head[j] = -(-t // clock[j]) * clock[j]

@@ -2,9 +2,9 @@
 
 Ports are numbered out-ports first: ``(server * switches + switch) * k + port``; in-ports follow
 (full duplex) or are the same ports (half duplex, one way at a time). Each port keeps its bookings
-sorted by start: first slot, end slot, and the circuit it holds (the port at the other end, and which
-way). Between bookings of different circuits lie at least ``dark`` slots; the first circuit of a port
-stands before the iteration begins.
+sorted by start: first slot, end slot, and the circuit it holds (the port at the other end, and
+which way). Between bookings of different circuits lie at least ``dark`` slots; the first circuit of
+a port stands before the iteration begins.
 """
 
 from __future__ import annotations
@@ -24,7 +24,15 @@ NOTHING = -2  # no circuit at all
 
 @compiled
 def earliest_on_port(
-    first: Int, end: Int, circuit: Int, base: int, count: int, start: int, slots: int, held: int, dark: int
+    first: Int,
+    end: Int,
+    circuit: Int,
+    base: int,
+    count: int,
+    start: int,
+    slots: int,
+    held: int,
+    dark: int,
 ) -> int:
     """Return the first slot at or after ``start`` where a port can hold circuit ``held`` for ``slots`` slots."""
     low, high = 0, count
@@ -48,7 +56,9 @@ def earliest_on_port(
 
 
 @compiled
-def book(first: Int, end: Int, circuit: Int, base: int, count: int, start: int, slots: int, held: int) -> None:
+def book(
+    first: Int, end: Int, circuit: Int, base: int, count: int, start: int, slots: int, held: int
+) -> None:
     """Insert a booking in a port's sorted list (the caller raises its count)."""
     i = count
     while i > 0 and first[base + i - 1] > start:
@@ -77,7 +87,9 @@ def held_before(end: Int, circuit: Int, base: int, count: int, start: int) -> tu
 
 
 @compiled
-def room_on_switch(carried: np.ndarray, switch: int, start: int, slots: int, dark: int, limit: int) -> int:
+def room_on_switch(
+    carried: np.ndarray, switch: int, start: int, slots: int, dark: int, limit: int
+) -> int:
     """Return ``start`` if eq. 7 leaves room for one more circuit from its set-up on, else the next slot to try."""
     if start + slots > carried.shape[1]:
         return start  # past the horizon: the caller asks for a longer one
@@ -92,8 +104,8 @@ def room_on_switch(carried: np.ndarray, switch: int, start: int, slots: int, dar
 class Ports(NamedTuple):
     """The ports of a network; the ends of transfers in the numbering of the talking servers.
 
-    ``port_ptr`` says where a port's bookings begin; ``limit`` circuits a switch carries at once (eq. 7),
-    dark ones included, 0 where it cannot bind.
+    ``port_ptr`` says where a port's bookings begin; ``limit`` circuits a switch carries at once
+    (eq. 7), dark ones included, 0 where it cannot bind.
     """
 
     source: Int32
@@ -109,8 +121,22 @@ class Ports(NamedTuple):
 
 @compiled
 def choose_ports(
-    x: int, y: int, start: int, slots: int, switches: int, k: int, in_base: int, half: bool, port_ptr: Int, port_count: Int32,
-    first: Int, end: Int, circuit: Int, dark: int, carried: Int32, limit: int,
+    x: int,
+    y: int,
+    start: int,
+    slots: int,
+    switches: int,
+    k: int,
+    in_base: int,
+    half: bool,
+    port_ptr: Int,
+    port_count: Int32,
+    first: Int,
+    end: Int,
+    circuit: Int,
+    dark: int,
+    carried: Int32,
+    limit: int,
 ) -> tuple[int, int, int, int]:
     """Return (slot, switch, out-port, in-port) of the earliest start of a transfer x -> y from slot ``start``.
 
@@ -127,8 +153,21 @@ def choose_ports(
                 if fresh_out:
                     continue
                 fresh_out = True
-            elif best < FAR and earliest_on_port(first, end, circuit, port_ptr[out_port], port_count[out_port], start, slots,
-                                                 NOTHING, 0) > best:
+            elif (
+                best < FAR
+                and earliest_on_port(
+                    first,
+                    end,
+                    circuit,
+                    port_ptr[out_port],
+                    port_count[out_port],
+                    start,
+                    slots,
+                    NOTHING,
+                    0,
+                )
+                > best
+            ):
                 continue
             fresh_in = False
             for b in range(k):
@@ -141,17 +180,47 @@ def choose_ports(
                 s = start
                 while True:
                     before = s
-                    s = earliest_on_port(first, end, circuit, port_ptr[out_port], port_count[out_port], s, slots, held_out, dark)
-                    s = earliest_on_port(first, end, circuit, port_ptr[in_port], port_count[in_port], s, slots, held_in, dark)
+                    s = earliest_on_port(
+                        first,
+                        end,
+                        circuit,
+                        port_ptr[out_port],
+                        port_count[out_port],
+                        s,
+                        slots,
+                        held_out,
+                        dark,
+                    )
+                    s = earliest_on_port(
+                        first,
+                        end,
+                        circuit,
+                        port_ptr[in_port],
+                        port_count[in_port],
+                        s,
+                        slots,
+                        held_in,
+                        dark,
+                    )
                     if limit > 0:
                         s = room_on_switch(carried, r, s, slots, dark, limit)
                     if s == before or s > best:
                         break
                 if s > best:
                     continue
-                was_out, free_out = held_before(end, circuit, port_ptr[out_port], port_count[out_port], s)
-                was_in, free_in = held_before(end, circuit, port_ptr[in_port], port_count[in_port], s)
-                change = 0 if was_out == held_out and was_in == held_in else 1 if was_out < 0 and was_in < 0 else 2
+                was_out, free_out = held_before(
+                    end, circuit, port_ptr[out_port], port_count[out_port], s
+                )
+                was_in, free_in = held_before(
+                    end, circuit, port_ptr[in_port], port_count[in_port], s
+                )
+                change = (
+                    0
+                    if was_out == held_out and was_in == held_in
+                    else 1
+                    if was_out < 0 and was_in < 0
+                    else 2
+                )
                 idle = 2 * s - free_out - free_in
                 if s < best or change < best_change or (change == best_change and idle < best_idle):
                     best, best_switch, best_out, best_in = s, r, out_port, in_port
@@ -170,7 +239,8 @@ def changes(port_ptr: Int, port_count: Int32, first: Int, circuit: Int) -> int:
             if held == circuit[i - 1]:
                 continue
             other = held >> 1
-            # The same booking at the other end: counted there already if that port changes as well and comes first.
+            # The same booking at the other end: counted there already if that port changes as well
+            # and comes first.
             low, high = port_ptr[other], port_ptr[other] + port_count[other]
             q = low + np.searchsorted(first[low:high], first[i])
             if other < p and q > low and circuit[q] != circuit[q - 1]:
@@ -180,22 +250,45 @@ def changes(port_ptr: Int, port_count: Int32, first: Int, circuit: Int) -> int:
 
 
 @compiled
-def serial_on_ports(sequence: Int32, tasks: Tasks, ports: Ports, horizon: int) -> tuple[Int, int, Int32, Int32, Int32, int]:
+def serial_on_ports(
+    sequence: Int32, tasks: Tasks, ports: Ports, horizon: int
+) -> tuple[Int, int, Int32, Int32, Int32, int]:
     """Return (start ticks, makespan, switch, out-port, in-port, changes) with every transfer on ports of its own.
 
     Makespan -1 if ``horizon`` slots do not suffice (used only where eq. 7 binds).
     """
-    # Taken apart here once: handing the records on to a function for every task would cost more than the work itself.
-    duration, slot, on_grid, device, device_ptr = tasks.duration, tasks.slot, tasks.on_grid, tasks.device, tasks.device_ptr
+    # Taken apart here once: handing the records on to a function for every task would cost more
+    # than the work itself.
+    duration, slot, on_grid, device, device_ptr = (
+        tasks.duration,
+        tasks.slot,
+        tasks.on_grid,
+        tasks.device,
+        tasks.device_ptr,
+    )
     pred_ptr, pred_idx = tasks.pred_ptr, tasks.pred_idx
-    source, destination, port_ptr, dark, limit = ports.source, ports.destination, ports.port_ptr, ports.dark, ports.limit
+    source, destination, port_ptr, dark, limit = (
+        ports.source,
+        ports.destination,
+        ports.port_ptr,
+        ports.dark,
+        ports.limit,
+    )
     switches, k, in_base, half = ports.switches, ports.k, ports.in_base, ports.half
     n = len(sequence)
     start = np.zeros(n, np.int64)
-    switch_of, out_of, in_of = np.full(n, -1, np.int32), np.full(n, -1, np.int32), np.full(n, -1, np.int32)
+    switch_of, out_of, in_of = (
+        np.full(n, -1, np.int32),
+        np.full(n, -1, np.int32),
+        np.full(n, -1, np.int32),
+    )
     begin, over = np.zeros(device_ptr[-1], np.int64), np.zeros(device_ptr[-1], np.int64)
     count = np.zeros(len(device_ptr) - 1, np.int32)
-    first, end, circuit = (np.zeros(port_ptr[-1], np.int64), np.zeros(port_ptr[-1], np.int64), np.zeros(port_ptr[-1], np.int64))
+    first, end, circuit = (
+        np.zeros(port_ptr[-1], np.int64),
+        np.zeros(port_ptr[-1], np.int64),
+        np.zeros(port_ptr[-1], np.int64),
+    )
     port_count = np.zeros(len(port_ptr) - 1, np.int32)
     carried = np.zeros((switches, horizon if limit > 0 else 0), np.int32)
     makespan = 0
@@ -205,8 +298,24 @@ def serial_on_ports(sequence: Int32, tasks: Tasks, ports: Ports, horizon: int) -
         if on_grid[j]:
             s, slots = -(-t // slot), duration[j] // slot
             if slots > 0:
-                s, r, a, b = choose_ports(source[j], destination[j], s, slots, switches, k, in_base, half, port_ptr, port_count,
-                                          first, end, circuit, dark, carried, limit)
+                s, r, a, b = choose_ports(
+                    source[j],
+                    destination[j],
+                    s,
+                    slots,
+                    switches,
+                    k,
+                    in_base,
+                    half,
+                    port_ptr,
+                    port_count,
+                    first,
+                    end,
+                    circuit,
+                    dark,
+                    carried,
+                    limit,
+                )
                 if limit > 0:
                     if s + slots > horizon:
                         return start, -1, switch_of, out_of, in_of, 0
@@ -214,7 +323,16 @@ def serial_on_ports(sequence: Int32, tasks: Tasks, ports: Ports, horizon: int) -
                         carried[r, u] += 1
                 book(first, end, circuit, port_ptr[a], port_count[a], s, slots, 2 * b)
                 port_count[a] += 1
-                book(first, end, circuit, port_ptr[b], port_count[b], s, slots, 2 * a + (1 if half else 0))
+                book(
+                    first,
+                    end,
+                    circuit,
+                    port_ptr[b],
+                    port_count[b],
+                    s,
+                    slots,
+                    2 * a + (1 if half else 0),
+                )
                 port_count[b] += 1
                 switch_of[j], out_of[j], in_of[j] = r, a, b
             t = s * slot

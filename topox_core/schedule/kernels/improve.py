@@ -16,7 +16,8 @@ from topox_core.schedule.problem import Int, Int32
 
 SEASON = 64  # candidates between two looks at which moves paid
 FADE = 0.9  # of what a season taught, a season later
-# What is chosen for every candidate, each by what it paid: the move, the direction of the first pass, and how far tasks move.
+# What is chosen for every candidate, each by what it paid: the move, the direction of the first
+# pass, and how far tasks move.
 FORWARDS, BACKWARDS, NEAR, FAR, CHOICES = MOVES, MOVES + 1, MOVES + 2, MOVES + 3, MOVES + 4
 KEYS_A_SLOT = 64  # finer differences between keys than this are none
 DOUBT = 16.0  # tries that count as average before a choice has a rate of its own
@@ -30,8 +31,9 @@ class State(NamedTuple):
     """A search that can be taken up again: the schedule it stands at, the best one, and how its moves fared.
 
     ``best`` is the sequence that gives the best schedule; ``number`` holds its makespan and circuit
-    changes, lateness and changes of ``now``, the candidates so far, the horizon in slots, the candidates since
-    the last gain and the move that led to the best; ``weight``, ``tried`` and ``paid`` have an entry a choice.
+    changes, lateness and changes of ``now``, the candidates so far, the horizon in slots, the
+    candidates since the last gain and the move that led to the best; ``weight``, ``tried`` and
+    ``paid`` have an entry a choice.
     """
 
     now: Int
@@ -52,7 +54,9 @@ def lateness(start: Int, duration: Int, tail: Int, enough: int) -> int:
 
 
 @compiled
-def generate(sequence: Int32, tasks: Tasks, ports: Ports, on_ports: bool, horizon: int) -> tuple[Int, int, int]:
+def generate(
+    sequence: Int32, tasks: Tasks, ports: Ports, on_ports: bool, horizon: int
+) -> tuple[Int, int, int]:
     """Return (start ticks, makespan, circuit changes); makespan -1 past the horizon."""
     if on_ports:
         start, makespan, _, _, _, changed = serial_on_ports(sequence, tasks, ports, horizon)
@@ -62,8 +66,16 @@ def generate(sequence: Int32, tasks: Tasks, ports: Ports, on_ports: bool, horizo
 
 
 @compiled
-def justified(start: Int, tasks: Tasks, back: Tasks, ports: Ports, on_ports: bool, order: Int32, place: Int32,
-              horizon: int) -> Int32:
+def justified(
+    start: Int,
+    tasks: Tasks,
+    back: Tasks,
+    ports: Ports,
+    on_ports: bool,
+    order: Int32,
+    place: Int32,
+    horizon: int,
+) -> Int32:
     """Return the sequence after one backward pass by latest end (Tormos and Lova 2001); empty past the horizon."""
     latest_first = by_time(-(start + tasks.duration), order, place, True)
     behind, length, _ = generate(latest_first, back, ports, on_ports, horizon)
@@ -73,8 +85,18 @@ def justified(start: Int, tasks: Tasks, back: Tasks, ports: Ports, on_ports: boo
 
 
 @compiled
-def forwards_first(key: Float, tasks: Tasks, back: Tasks, ports: Ports, on_ports: bool, order: Int32, place: Int32, tail: Int,
-                   enough: int, horizon: int) -> tuple[Int32, Int, int, int]:
+def forwards_first(
+    key: Float,
+    tasks: Tasks,
+    back: Tasks,
+    ports: Ports,
+    on_ports: bool,
+    order: Int32,
+    place: Int32,
+    tail: Int,
+    enough: int,
+    horizon: int,
+) -> tuple[Int32, Int, int, int]:
     """Return (sequence, start, makespan, changes) by these keys, or after a pass backwards and forwards where that is no later.
 
     Makespan -1 past the horizon.
@@ -89,22 +111,39 @@ def forwards_first(key: Float, tasks: Tasks, back: Tasks, ports: Ports, on_ports
     second, shorter, fewer = generate(again, tasks, ports, on_ports, horizon)
     if shorter < 0:
         return again, second, -1, 0
-    late, sooner = lateness(start, tasks.duration, tail, enough), lateness(second, tasks.duration, tail, enough)
+    late, sooner = (
+        lateness(start, tasks.duration, tail, enough),
+        lateness(second, tasks.duration, tail, enough),
+    )
     if sooner < late or (sooner == late and fewer <= changed):
         return again, second, shorter, fewer
     return sequence, start, makespan, changed
 
 
 @compiled
-def backwards_first(key: Float, tasks: Tasks, back: Tasks, ports: Ports, on_ports: bool, order: Int32, place: Int32,
-                    horizon: int) -> tuple[Int32, Int, int, int]:
+def backwards_first(
+    key: Float,
+    tasks: Tasks,
+    back: Tasks,
+    ports: Ports,
+    on_ports: bool,
+    order: Int32,
+    place: Int32,
+    horizon: int,
+) -> tuple[Int32, Int, int, int]:
     """Return (sequence, start, makespan, changes) of a pass backwards by the ends that the keys give, then forwards.
 
     Two passes where :func:`forwards_first` has three. Makespan -1 past the horizon.
     """
     last = len(order) - 1
-    latest_first = by_key(-(key + tasks.duration), tasks.slot / KEYS_A_SLOT, order[::-1], last - place, back.pred_ptr,
-                          back.pred_idx)
+    latest_first = by_key(
+        -(key + tasks.duration),
+        tasks.slot / KEYS_A_SLOT,
+        order[::-1],
+        last - place,
+        back.pred_ptr,
+        back.pred_idx,
+    )
     behind, length, _ = generate(latest_first, back, ports, on_ports, horizon)
     if length < 0:
         return latest_first, behind, -1, 0
@@ -131,17 +170,31 @@ def turn_season(state: State) -> None:
         mean = (state.paid[first:last].sum() + 1e-9) / (state.tried[first:last].sum() + 1e-6)
         total = 0.0
         for choice in range(first, last):
-            state.weight[choice] = (state.paid[choice] + DOUBT * mean) / (state.tried[choice] + DOUBT)
+            state.weight[choice] = (state.paid[choice] + DOUBT * mean) / (
+                state.tried[choice] + DOUBT
+            )
             total += state.weight[choice]
         for choice in range(first, last):
-            state.weight[choice] = EVENLY / (last - first) + (1 - EVENLY) * state.weight[choice] / total
+            state.weight[choice] = (
+                EVENLY / (last - first) + (1 - EVENLY) * state.weight[choice] / total
+            )
     state.tried[:] *= FADE
     state.paid[:] *= FADE
 
 
 @compiled
-def take(state: State, sequence: Int32, start: Int, makespan: int, changed: int, late: int, tail: Int, tasks: Tasks,
-         target: int, kind: int) -> bool:
+def take(
+    state: State,
+    sequence: Int32,
+    start: Int,
+    makespan: int,
+    changed: int,
+    late: int,
+    tail: Int,
+    tasks: Tasks,
+    target: int,
+    kind: int,
+) -> bool:
     """Stand at a candidate if it is no worse; return whether it is better."""
     number = state.number
     worse = late > number[LATENESS] or (late == number[LATENESS] and changed > number[NOW_CHANGES])
@@ -159,14 +212,26 @@ def take(state: State, sequence: Int32, start: Int, makespan: int, changed: int,
 
 
 @compiled
-def improve(state: State, tasks: Tasks, back: Tasks, ports: Ports, on_ports: bool, order: Int32, place: Int32, tail: Int,
-            rows: Neighbours, target: int, candidates: int, random: Random) -> bool:
+def improve(
+    state: State,
+    tasks: Tasks,
+    back: Tasks,
+    ports: Ports,
+    on_ports: bool,
+    order: Int32,
+    place: Int32,
+    tail: Int,
+    rows: Neighbours,
+    target: int,
+    candidates: int,
+    random: Random,
+) -> bool:
     """Try ``candidates`` moves; return False if the horizon in ``state`` was too short.
 
-    The aim is the least sum of lateness against an end one tick before the best makespan (not before
-    ``target``, a lower bound: there only circuit changes are left to save), then the fewest changes.
-    ``random`` goes on where it was, so the same seed and number of candidates give the same schedule, in
-    however many calls.
+    The aim is the least sum of lateness against an end one tick before the best makespan (not
+    before ``target``, a lower bound: there only circuit changes are left to save), then the fewest
+    changes. ``random`` goes on where it was, so the same seed and number of candidates give the
+    same schedule, in however many calls.
     """
     number = state.number
     moves = MOVES if on_ports else CIRCUIT
@@ -177,9 +242,13 @@ def improve(state: State, tasks: Tasks, back: Tasks, ports: Ports, on_ports: boo
         reach = drawn(random, state.weight, NEAR, CHOICES)
         key = moved(random, kind, reach == FAR, state.now, tail, enough, tasks, rows)
         if direction == BACKWARDS:
-            found = backwards_first(key, tasks, back, ports, on_ports, order, place, number[HORIZON])
+            found = backwards_first(
+                key, tasks, back, ports, on_ports, order, place, number[HORIZON]
+            )
         else:
-            found = forwards_first(key, tasks, back, ports, on_ports, order, place, tail, enough, number[HORIZON])
+            found = forwards_first(
+                key, tasks, back, ports, on_ports, order, place, tail, enough, number[HORIZON]
+            )
         sequence, start, makespan, changed = found
         if makespan < 0:
             return False

@@ -75,7 +75,9 @@ def a_late_task(random: Random, start: Int, duration: Int, tail: Int, enough: in
 
 
 @compiled
-def pull_chain(random: Random, key: Float, start: Int, tail: Int, enough: int, tasks: Tasks, far: float) -> None:
+def pull_chain(
+    random: Random, key: Float, start: Int, tail: Int, enough: int, tasks: Tasks, far: float
+) -> None:
     """Pull a task that ends too late, and those that it waited for, earlier."""
     j = a_late_task(random, start, tasks.duration, tail, enough)
     earlier = spread(random, tasks.slot, far)
@@ -92,7 +94,9 @@ def pull_chain(random: Random, key: Float, start: Int, tail: Int, enough: int, t
 
 
 @compiled
-def pull_tree(random: Random, key: Float, start: Int, tail: Int, enough: int, tasks: Tasks, far: float) -> None:
+def pull_tree(
+    random: Random, key: Float, start: Int, tail: Int, enough: int, tasks: Tasks, far: float
+) -> None:
     """Pull a task that ends too late earlier, and all ancestors that would be in its way."""
     j = a_late_task(random, start, tasks.duration, tail, enough)
     key[j] -= spread(random, tasks.slot, far)
@@ -128,7 +132,9 @@ def shuffle_resource(random: Random, key: Float, slot: int, rows: Neighbours, fa
 
 
 @compiled
-def fill_holes(random: Random, key: Float, start: Int, tail: Int, enough: int, tasks: Tasks, rows: Neighbours) -> None:
+def fill_holes(
+    random: Random, key: Float, start: Int, tail: Int, enough: int, tasks: Tasks, rows: Neighbours
+) -> None:
     """Pull tasks of one resource into slots in which it idles, on a resource that a late task needs."""
     j = a_late_task(random, start, tasks.duration, tail, enough)
     demands = tasks.demand_ptr[j + 1] - tasks.demand_ptr[j]
@@ -144,7 +150,9 @@ def fill_holes(random: Random, key: Float, start: Int, tail: Int, enough: int, t
     used = np.zeros(start[j] // slot + 1, np.int32)
     for e in range(first, last):
         i = rows.resource_task[e]
-        for u in range(start[i] // slot, min(len(used), -(-(start[i] + tasks.duration[i]) // slot))):
+        for u in range(
+            start[i] // slot, min(len(used), -(-(start[i] + tasks.duration[i]) // slot))
+        ):
             used[u] += 1
     for _ in range(random.integers(1, 5)):
         hole, seen = -1, 0
@@ -183,13 +191,25 @@ def join_circuits(random: Random, key: Float, slot: int, rows: Neighbours) -> No
     for _ in range(random.integers(1, 5)):
         e = random.integers(0, len(rows.pair_task))
         p = np.searchsorted(rows.pair_ptr, e, side="right") - 1
-        one, other = rows.pair_task[e], rows.pair_task[random.integers(rows.pair_ptr[p], rows.pair_ptr[p + 1])]
+        one, other = (
+            rows.pair_task[e],
+            rows.pair_task[random.integers(rows.pair_ptr[p], rows.pair_ptr[p + 1])],
+        )
         if one != other:
             key[one] = key[other] + 0.1 * slot
 
 
 @compiled
-def moved(random: Random, kind: int, afar: bool, start: Int, tail: Int, enough: int, tasks: Tasks, rows: Neighbours) -> Float:
+def moved(
+    random: Random,
+    kind: int,
+    afar: bool,
+    start: Int,
+    tail: Int,
+    enough: int,
+    tasks: Tasks,
+    rows: Neighbours,
+) -> Float:
     """Return the keys of a neighbour of a schedule; ``enough`` is the last end that is not late, ``afar`` allows long moves."""
     key = start.astype(np.float64)
     far = max(NEAR_SLOTS * tasks.slot, FAR_SHARE * enough) if afar else NEAR_SLOTS * tasks.slot

@@ -28,7 +28,9 @@ def merge_by_rank(waiting: Int32, old: int, new: int, rank: Int32) -> None:
 
 
 @compiled
-def release_successors(j: int, succ_ptr: Int32, succ_idx: Int32, need: Int32, ready: Int32, size: int) -> int:
+def release_successors(
+    j: int, succ_ptr: Int32, succ_idx: Int32, need: Int32, ready: Int32, size: int
+) -> int:
     """Count task ``j`` as done; put successors that became ready on the stack ``ready``; return its new size."""
     for e in range(succ_ptr[j], succ_ptr[j + 1]):
         k = succ_idx[e]
@@ -41,13 +43,26 @@ def release_successors(j: int, succ_ptr: Int32, succ_idx: Int32, need: Int32, re
 
 @compiled
 def parallel(
-    rank: Int32, pred_ptr: Int32, succ_ptr: Int32, succ_idx: Int32, duration: Int, on_grid: np.ndarray,
-    slot: int, device: Int32, device_ptr: Int32, demand_ptr: Int32, resource: Int32, amount: Int32, capacity: Int32,
-    pair: Int32, pairs: int,
+    rank: Int32,
+    pred_ptr: Int32,
+    succ_ptr: Int32,
+    succ_idx: Int32,
+    duration: Int,
+    on_grid: np.ndarray,
+    slot: int,
+    device: Int32,
+    device_ptr: Int32,
+    demand_ptr: Int32,
+    resource: Int32,
+    amount: Int32,
+    capacity: Int32,
+    pair: Int32,
+    pairs: int,
 ) -> tuple[Int, int]:
     """Return (start ticks, makespan) of the parallel scheme (Kolisch 1996, parallel method).
 
-    Transfers are tried only on slot boundaries; devices take the ready task of least rank when free.
+    Transfers are tried only on slot boundaries; devices take the ready task of least rank when
+    free.
     """
     n = len(rank)
     devices = len(device_ptr) - 1
@@ -89,7 +104,7 @@ def parallel(
                 stack = release_successors(j, succ_ptr, succ_idx, need, now_stack, stack)
             elif device[j] >= 0:
                 d = device[j]
-                queued[d] = push(queue[device_ptr[d]:device_ptr[d + 1]], queued[d], rank, j)
+                queued[d] = push(queue[device_ptr[d] : device_ptr[d + 1]], queued[d], rank, j)
                 if not is_touched[d]:
                     is_touched[d] = True
                     touched[touched_size] = d
@@ -102,7 +117,7 @@ def parallel(
             d = touched[i]
             is_touched[d] = False
             if not busy[d] and queued[d] > 0:
-                j = pop(queue[device_ptr[d]:device_ptr[d + 1]], queued[d], rank)
+                j = pop(queue[device_ptr[d] : device_ptr[d + 1]], queued[d], rank)
                 queued[d] -= 1
                 busy[d] = True
                 start[j] = t

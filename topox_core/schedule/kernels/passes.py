@@ -34,7 +34,9 @@ def topological_order(pred_ptr: Int32, succ_ptr: Int32, succ_idx: Int32) -> Int3
 
 
 @compiled
-def heads(order: Int32, pred_ptr: Int32, pred_idx: Int32, duration: Int, on_grid: np.ndarray, slot: int) -> Int:
+def heads(
+    order: Int32, pred_ptr: Int32, pred_idx: Int32, duration: Int, on_grid: np.ndarray, slot: int
+) -> Int:
     """Return earliest starts in ticks; a transfer waits for the next slot."""
     earliest = np.zeros(len(order), np.int64)
     for i in range(len(order)):
@@ -72,7 +74,9 @@ def successor_work(order: Int32, succ_ptr: Int32, succ_idx: Int32, duration: Int
 
 
 @compiled
-def load_bound(head: Int, work: Int, tail: Int, capacity: int, unit: int, limit: int) -> tuple[int, int, int]:
+def load_bound(
+    head: Int, work: Int, tail: Int, capacity: int, unit: int, limit: int
+) -> tuple[int, int, int]:
     """Return the best of ``head + ceil(work / capacity) + tail`` over head and tail thresholds.
 
     ``head`` and ``tail`` in ticks, ``work`` in units of ``unit`` ticks (slots for ports); at most
@@ -140,12 +144,20 @@ def shared_load_bound(
 
 @compiled
 def dark_load_bound(
-    head: Int, work: Int, tail: Int, pair: Int32, pairs: int, ports: int, unit: int, dark: int, limit: int
+    head: Int,
+    work: Int,
+    tail: Int,
+    pair: Int32,
+    pairs: int,
+    ports: int,
+    unit: int,
+    dark: int,
+    limit: int,
 ) -> tuple[int, int, int]:
     """Return :func:`load_bound` of a server's ports with ``dark`` slots for every circuit that they must set up.
 
-    Whatever transfers are looked at, P pairs of them on c ports take at least P - c changes between the
-    first start and the last end: only the first circuit of a port among them may stand already.
+    Whatever transfers are looked at, P pairs of them on c ports take at least P - c changes between
+    the first start and the last end: only the first circuit of a port among them may stand already.
     """
     k = len(head)
     by_head = np.argsort(-head)

@@ -1,7 +1,8 @@
 """Colour refinement of tasks, devices and ports together, and the parts that a colour must be cut into.
 
-Colours are 64-bit numbers. Equal neighbourhoods give equal colours; unequal ones give unequal colours up
-to a collision of the mixing function, which can only make a folding coarser than it should be.
+Colours are 64-bit numbers. Equal neighbourhoods give equal colours; unequal ones give unequal
+colours up to a collision of the mixing function, which can only make a folding coarser than it
+should be.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from topox_core.schedule.problem import Int32
 
 Colour = NDArray[np.uint64]
 
-# Odd constants of splitmix64 (Steele, Lea and Flood, OOPSLA 2014, figure 13, variant 13), and four words that
-# keep what comes before, what comes after, devices and ports apart.
+# Odd constants of splitmix64 (Steele, Lea and Flood, OOPSLA 2014, figure 13, variant 13), and four
+# words that keep what comes before, what comes after, devices and ports apart.
 FIRST, SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 BEFORE, AFTER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 DEVICE, PORT = np.uint64(0x165667B19E3779F9), np.uint64(0xD6E8FEB86659FD93)
@@ -45,7 +46,13 @@ def mixed(x: Any) -> Any:
 
 
 @compiled
-def sweep(order: Int32, around: Surroundings, colour: Colour, device_colour: Colour, resource_colour: Colour) -> None:
+def sweep(
+    order: Int32,
+    around: Surroundings,
+    colour: Colour,
+    device_colour: Colour,
+    resource_colour: Colour,
+) -> None:
     """Recolour the tasks one after the other, in place: by their own colour and the multisets of colours around them."""
     for i in range(len(order)):
         j = order[i]
@@ -68,7 +75,9 @@ def sweep(order: Int32, around: Surroundings, colour: Colour, device_colour: Col
 
 
 @compiled
-def gather(around: Surroundings, colour: Colour, device_colour: Colour, resource_colour: Colour) -> None:
+def gather(
+    around: Surroundings, colour: Colour, device_colour: Colour, resource_colour: Colour
+) -> None:
     """Recolour devices and resources, in place: by their own colour and the multiset of their tasks' colours."""
     on_device = np.zeros(len(device_colour), np.uint64)
     on_resource = np.zeros(len(resource_colour), np.uint64)
@@ -77,7 +86,9 @@ def gather(around: Surroundings, colour: Colour, device_colour: Colour, resource
         if around.device[j] >= 0:
             on_device[around.device[j]] += word
         for e in range(around.demand_ptr[j], around.demand_ptr[j + 1]):
-            on_resource[around.demand_resource[e]] += mixed(word + np.uint64(around.demand_amount[e]))
+            on_resource[around.demand_resource[e]] += mixed(
+                word + np.uint64(around.demand_amount[e])
+            )
     for d in range(len(device_colour)):
         device_colour[d] = mixed(mixed(device_colour[d]) + on_device[d])
     for r in range(len(resource_colour)):
@@ -85,11 +96,13 @@ def gather(around: Surroundings, colour: Colour, device_colour: Colour, resource
 
 
 @compiled
-def first_fit(orbit: Int32, orbits: int, around: Surroundings, capacity: Int32, devices: int, most: int) -> Int32:
+def first_fit(
+    orbit: Int32, orbits: int, around: Surroundings, capacity: Int32, devices: int, most: int
+) -> Int32:
     """Return the part of its orbit that each task goes to, so that all tasks of a part can run at once.
 
-    In the order of their numbers, each to the first part in which its device is free and its resources have
-    room; -1 for all if an orbit needs more than ``most`` parts.
+    In the order of their numbers, each to the first part in which its device is free and its
+    resources have room; -1 for all if an orbit needs more than ``most`` parts.
     """
     n = len(orbit)
     members_ptr = np.zeros(orbits + 1, np.int64)

@@ -11,7 +11,9 @@ from topox_core.schedule.problem import Int, Int32
 
 
 @compiled
-def device_slack(begin: Int, end: Int, base: int, count: int, earliest: int, length: int) -> tuple[int, int]:
+def device_slack(
+    begin: Int, end: Int, base: int, count: int, earliest: int, length: int
+) -> tuple[int, int]:
     """Return the earliest start of ``length`` ticks on a device, and where in its sorted intervals it goes."""
     low, high = 0, count
     while low < high:
@@ -29,7 +31,9 @@ def device_slack(begin: Int, end: Int, base: int, count: int, earliest: int, len
 
 
 @compiled
-def hold_device(begin: Int, end: Int, count: Int32, device: int, base: int, earliest: int, length: int) -> int:
+def hold_device(
+    begin: Int, end: Int, count: Int32, device: int, base: int, earliest: int, length: int
+) -> int:
     """Book a device for the first gap of ``length`` ticks from ``earliest`` on; return the start."""
     t, i = device_slack(begin, end, base, count[device], earliest, length)
     for e in range(base + count[device], base + i, -1):
@@ -43,13 +47,21 @@ def hold_device(begin: Int, end: Int, count: Int32, device: int, base: int, earl
 
 @compiled
 def fit_in_slots(
-    use: Int32, pair_use: Int32, first: int, slots: int, lo: int, hi: int, resource: Int32, amount: Int32, capacity: Int32,
+    use: Int32,
+    pair_use: Int32,
+    first: int,
+    slots: int,
+    lo: int,
+    hi: int,
+    resource: Int32,
+    amount: Int32,
+    capacity: Int32,
     pair: int,
 ) -> int:
     """Return the first slot at or after ``first`` where ``slots`` slots are free, or -1 past the horizon.
 
-    For demands of any amount and circuits that a pair may share. Scans a candidate window from its last
-    slot backwards and jumps past the last full slot found.
+    For demands of any amount and circuits that a pair may share. Scans a candidate window from its
+    last slot backwards and jumps past the last full slot found.
     """
     horizon = use.shape[1]
     s = first
@@ -86,13 +98,26 @@ def ready_at(j: int, start: Int, duration: Int, pred_ptr: Int32, pred_idx: Int32
 def serial(sequence: Int32, tasks: Tasks, horizon: int) -> tuple[Int, int]:
     """Return (start ticks, makespan) of the serial scheme, or makespan -1 if ``horizon`` slots do not suffice.
 
-    Kolisch (1996), serial method: the tasks of a ``sequence`` that keeps the precedence, one after the
-    other, each as early as possible. With the edges turned round it schedules backwards in time: the
-    slot grid is symmetric.
+    Kolisch (1996), serial method: the tasks of a ``sequence`` that keeps the precedence, one after
+    the other, each as early as possible. With the edges turned round it schedules backwards in
+    time: the slot grid is symmetric.
     """
-    # Taken apart here once: handing the record on to a function for every task costs ten times the work itself.
-    duration, slot, on_grid, device, device_ptr = tasks.duration, tasks.slot, tasks.on_grid, tasks.device, tasks.device_ptr
-    demand_ptr, resource, amount, capacity, pair = tasks.demand_ptr, tasks.resource, tasks.amount, tasks.capacity, tasks.pair
+    # Taken apart here once: handing the record on to a function for every task costs ten times the
+    # work itself.
+    duration, slot, on_grid, device, device_ptr = (
+        tasks.duration,
+        tasks.slot,
+        tasks.on_grid,
+        tasks.device,
+        tasks.device_ptr,
+    )
+    demand_ptr, resource, amount, capacity, pair = (
+        tasks.demand_ptr,
+        tasks.resource,
+        tasks.amount,
+        tasks.capacity,
+        tasks.pair,
+    )
     pred_ptr, pred_idx, plain = tasks.pred_ptr, tasks.pred_idx, tasks.plain
     use = np.zeros((len(capacity), horizon), np.int32)
     full = bit_rows(len(capacity), horizon)
@@ -118,7 +143,9 @@ def serial(sequence: Int32, tasks: Tasks, horizon: int) -> tuple[Int, int]:
                         if use[r, u] == capacity[r]:
                             set_bit(full, r, u)
             elif slots > 0 and hi > lo:
-                s = fit_in_slots(use, pair_use, s, slots, lo, hi, resource, amount, capacity, pair[j])
+                s = fit_in_slots(
+                    use, pair_use, s, slots, lo, hi, resource, amount, capacity, pair[j]
+                )
                 if s < 0:
                     return start, -1
                 for u in range(s, s + slots):

@@ -47,7 +47,9 @@ def full_words(bits: Bits, rows: Int32, lo: int, hi: int, word: int) -> Any:
 
 
 @compiled
-def first_free(bits: Bits, rows: Int32, lo: int, hi: int, first: int, slots: int, horizon: int) -> int:
+def first_free(
+    bits: Bits, rows: Int32, lo: int, hi: int, first: int, slots: int, horizon: int
+) -> int:
     """Return the first slot from ``first`` on with ``slots`` slots free in all rows ``rows[lo:hi]``, or -1 past the horizon."""
     s = first
     while True:

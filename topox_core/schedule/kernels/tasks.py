@@ -19,7 +19,8 @@ MOMENTS, MOMENTS_A_TASK = 2_000, 40  # counting sort up to so many
 class Tasks(NamedTuple):
     """Arrays of a :class:`~topox_core.schedule.problem.Problem`; ``device_ptr`` says where a device's bookings begin.
 
-    ``plain`` tells that every demand is for one circuit and no pair shares: then slots are full or free.
+    ``plain`` tells that every demand is for one circuit and no pair shares: then slots are full or
+    free.
     """
 
     pred_ptr: Int32
@@ -42,14 +43,20 @@ class Tasks(NamedTuple):
 
 def turned(tasks: Tasks) -> Tasks:
     """Return the tasks with the precedence turned round: scheduling them goes backwards in time."""
-    return tasks._replace(pred_ptr=tasks.succ_ptr, pred_idx=tasks.succ_idx, succ_ptr=tasks.pred_ptr, succ_idx=tasks.pred_idx)
+    return tasks._replace(
+        pred_ptr=tasks.succ_ptr,
+        pred_idx=tasks.succ_idx,
+        succ_ptr=tasks.pred_ptr,
+        succ_idx=tasks.pred_idx,
+    )
 
 
 @compiled
 def by_time(time: Int, order: Int32, place: Int32, backwards: bool) -> Int32:
     """Return the tasks by time, those of one moment as in ``order`` (a topological order), or against it.
 
-    ``place`` says where each task stands in ``order``. Counting sort, unless there are many more moments than tasks.
+    ``place`` says where each task stands in ``order``. Counting sort, unless there are many more
+    moments than tasks.
     """
     n = len(order)
     low = time.min() if n > 0 else 0
@@ -72,11 +79,18 @@ def by_time(time: Int, order: Int32, place: Int32, backwards: bool) -> Int32:
 
 
 @compiled
-def by_key(key: NDArray[np.float64], unit: float, order: Int32, place: Int32, pred_ptr: Int32, pred_idx: Int32) -> Int32:
+def by_key(
+    key: NDArray[np.float64],
+    unit: float,
+    order: Int32,
+    place: Int32,
+    pred_ptr: Int32,
+    pred_idx: Int32,
+) -> Int32:
     """Return the sequence of the serial scheme: always the eligible task of least ``key``, ties by ``place``.
 
-    Keys are told apart down to ``unit``. A task comes no earlier than its predecessors: raising its key to
-    theirs and sorting gives what a queue of eligible tasks would.
+    Keys are told apart down to ``unit``. A task comes no earlier than its predecessors: raising its
+    key to theirs and sorting gives what a queue of eligible tasks would.
     """
     n = len(order)
     raised = np.empty(n, np.int64)

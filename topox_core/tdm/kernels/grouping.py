@@ -64,32 +64,49 @@ class Switching(NamedTuple):
 
 
 @compiled
-def round_length_s(first_s: float, second_s: float, computing: Computing, switching: Switching, all_train: bool) -> float:
+def round_length_s(
+    first_s: float, second_s: float, computing: Computing, switching: Switching, all_train: bool
+) -> float:
     """Return the length of a round: four stages, or two halves with a phase in which all train."""
-    dark_s = (switching.dark_s if switching.first else 0.0) + (switching.dark_s if switching.second else 0.0)
+    dark_s = (switching.dark_s if switching.first else 0.0) + (
+        switching.dark_s if switching.second else 0.0
+    )
     if switching.inside:
         first_s += switching.dark_s if switching.first else 0.0
         second_s += switching.dark_s if switching.second else 0.0
         dark_s = 0.0
     if all_train:
         both = first_s + second_s
-        length = (max(both, max(first_s + computing.train_first_s, second_s + computing.train_second_s))
-                  + max(both, max(first_s + computing.between_first_s, second_s + computing.between_second_s)))
+        length = max(
+            both, max(first_s + computing.train_first_s, second_s + computing.train_second_s)
+        ) + max(
+            both, max(first_s + computing.between_first_s, second_s + computing.between_second_s)
+        )
     else:
-        length = (max(first_s, computing.train_second_s) + max(first_s, computing.between_second_s)
-                  + max(second_s, computing.train_first_s) + max(second_s, computing.between_first_s))
+        length = (
+            max(first_s, computing.train_second_s)
+            + max(first_s, computing.between_second_s)
+            + max(second_s, computing.train_first_s)
+            + max(second_s, computing.between_first_s)
+        )
     return length + 2.0 * dark_s
 
 
 @compiled
-def subset_stages(load: GroupLoad, fabric: Fabric, item: IntArray, items: int) -> tuple[FloatArray, NDArray[np.int16]]:
+def subset_stages(
+    load: GroupLoad, fabric: Fabric, item: IntArray, items: int
+) -> tuple[FloatArray, NDArray[np.int16]]:
     """Return communication time and links of every subset of items.
 
     ``item`` says to which of them a job belongs; a job of item -1 is in no subset.
     """
     jobs, pods = load.units.shape
     chosen = np.empty(jobs, np.bool_)
-    demand, links, rings = np.empty((pods, pods)), np.empty((pods, pods), np.int64), np.empty((jobs, pods), np.int64)
+    demand, links, rings = (
+        np.empty((pods, pods)),
+        np.empty((pods, pods), np.int64),
+        np.empty((jobs, pods), np.int64),
+    )
     seconds = np.empty(1 << items)
     kept = np.empty((1 << items, pods, pods), np.int16)
     for subset in range(1 << items):
@@ -126,19 +143,25 @@ def undominated(kind: IntArray, second_s: FloatArray) -> BoolArray:
 
 @compiled
 def _allowed(points: Points, at: int, caps: Computing, switching: Switching) -> bool:
-    return ((switching.first or not points.turn_first[at]) and (switching.second or not points.turn_second[at])
-            and points.train_first_s[at] <= caps.train_first_s and points.train_second_s[at] <= caps.train_second_s
-            and points.between_first_s[at] <= caps.between_first_s and points.between_second_s[at] <= caps.between_second_s)
+    return (
+        (switching.first or not points.turn_first[at])
+        and (switching.second or not points.turn_second[at])
+        and points.train_first_s[at] <= caps.train_first_s
+        and points.train_second_s[at] <= caps.train_second_s
+        and points.between_first_s[at] <= caps.between_first_s
+        and points.between_second_s[at] <= caps.between_second_s
+    )
 
 
 @compiled
-def cheapest(points: Points, caps: Computing, floors: Computing, switching: Switching,
-             all_train: bool) -> tuple[float, IntArray]:
+def cheapest(
+    points: Points, caps: Computing, floors: Computing, switching: Switching, all_train: bool
+) -> tuple[float, IntArray]:
     """Return the shortest round whose computing keeps to the caps and is charged as the floors, with a point of each pod group.
 
-    The pod groups meet only in the two longest communications. From the largest first one downwards, each
-    pod group has to leave a point of its front now and then, and the second one grows: one pass sees all pairs.
-    Infinite if some pod group has no point within the caps.
+    The pod groups meet only in the two longest communications. From the largest first one
+    downwards, each pod group has to leave a point of its front now and then, and the second one
+    grows: one pass sees all pairs. Infinite if some pod group has no point within the caps.
     """
     groups = len(points.start) - 1
     total = points.start[groups]
@@ -171,7 +194,11 @@ def cheapest(points: Points, caps: Computing, floors: Computing, switching: Swit
         return INFINITE, chosen
     for g in range(groups):
         for at in range(points.start[g], points.start[g + 1]):
-            if points.first_s[at] <= first_cap and points.second_s[at] <= second_cap and _allowed(points, at, caps, switching):
+            if (
+                points.first_s[at] <= first_cap
+                and points.second_s[at] <= second_cap
+                and _allowed(points, at, caps, switching)
+            ):
                 chosen[g] = at
                 break
     return shortest, chosen
@@ -180,26 +207,38 @@ def cheapest(points: Points, caps: Computing, floors: Computing, switching: Swit
 @compiled
 def computing_at(points: Points, at: int) -> Computing:
     """Return the longest computing of one point."""
-    return Computing(points.train_first_s[at], points.train_second_s[at], points.between_first_s[at], points.between_second_s[at])
+    return Computing(
+        points.train_first_s[at],
+        points.train_second_s[at],
+        points.between_first_s[at],
+        points.between_second_s[at],
+    )
 
 
 @compiled
-def best_alone(points: Points, g: int, dark_s: float, inside: bool, all_train: bool) -> tuple[float, int]:
+def best_alone(
+    points: Points, g: int, dark_s: float, inside: bool, all_train: bool
+) -> tuple[float, int]:
     """Return the shortest round of one pod group behind a barrier of its own, and its point."""
     shortest, chosen = INFINITE, -1
     for at in range(points.start[g], points.start[g + 1]):
         switching = Switching(points.turn_first[at], points.turn_second[at], dark_s, inside)
-        length = round_length_s(points.first_s[at], points.second_s[at], computing_at(points, at), switching, all_train)
+        length = round_length_s(
+            points.first_s[at], points.second_s[at], computing_at(points, at), switching, all_train
+        )
         if length < shortest:
             shortest, chosen = length, at
     return shortest, chosen
 
 
 @compiled
-def three_windows(seconds: FloatArray, train_s: FloatArray, between_s: FloatArray) -> tuple[float, int, int]:
+def three_windows(
+    seconds: FloatArray, train_s: FloatArray, between_s: FloatArray
+) -> tuple[float, int, int]:
     """Return the shortest round of one pod group with three windows, and the subsets of the first and second one.
 
-    All arrays are over subsets of its jobs. Job 0 is in the first window, the first job left in the second.
+    All arrays are over subsets of its jobs. Job 0 is in the first window, the first job left in the
+    second.
     """
     full = len(seconds) - 1
     best, best_first, best_second = INFINITE, full, 0
@@ -212,8 +251,12 @@ def three_windows(seconds: FloatArray, train_s: FloatArray, between_s: FloatArra
                 third = rest & ~second
                 a, b, c = seconds[first], seconds[second], seconds[third]
                 both = a + b + c
-                length = (max(both, max(a + train_s[first], max(b + train_s[second], c + train_s[third])))
-                          + max(both, max(a + between_s[first], max(b + between_s[second], c + between_s[third]))))
+                length = max(
+                    both, max(a + train_s[first], max(b + train_s[second], c + train_s[third]))
+                ) + max(
+                    both,
+                    max(a + between_s[first], max(b + between_s[second], c + between_s[third])),
+                )
                 if length < best:
                     best, best_first, best_second = length, first, second
             if second == 0:
@@ -224,8 +267,15 @@ def three_windows(seconds: FloatArray, train_s: FloatArray, between_s: FloatArra
 
 @compiled
 def _part(load: GroupLoad, low: int, high: int) -> GroupLoad:
-    return GroupLoad(load.kind[low:high], load.units[low:high], load.volume_gbit[low:high], load.arc_gbit[low:high],
-                     load.local_gbit[low:high], load.server[low:high], load.ring[low:high])
+    return GroupLoad(
+        load.kind[low:high],
+        load.units[low:high],
+        load.volume_gbit[low:high],
+        load.arc_gbit[low:high],
+        load.local_gbit[low:high],
+        load.server[low:high],
+        load.ring[low:high],
+    )
 
 
 @compiled
@@ -239,22 +289,47 @@ def _computing(train_s: FloatArray, between_s: FloatArray, second: BoolArray) ->
 
 
 @compiled
-def _cost(seconds: FloatArray, switching: Switching, train_s: FloatArray, between_s: FloatArray, second: BoolArray,
-          push: float) -> tuple[float, float]:
+def _cost(
+    seconds: FloatArray,
+    switching: Switching,
+    train_s: FloatArray,
+    between_s: FloatArray,
+    second: BoolArray,
+    push: float,
+) -> tuple[float, float]:
     """Return the length of the round, and the same with a little of every pod group's own communication on top."""
-    length = round_length_s(seconds[:, 0].max(), seconds[:, 1].max(), _computing(train_s, between_s, second), switching, False)
-    return length, length + push * ((seconds[:, 0] ** 2).mean() ** 0.5 + (seconds[:, 1] ** 2).mean() ** 0.5)
+    length = round_length_s(
+        seconds[:, 0].max(),
+        seconds[:, 1].max(),
+        _computing(train_s, between_s, second),
+        switching,
+        False,
+    )
+    return length, length + push * (
+        (seconds[:, 0] ** 2).mean() ** 0.5 + (seconds[:, 1] ** 2).mean() ** 0.5
+    )
 
 
 @compiled
-def anneal(load: GroupLoad, start: IntArray, fabric: Fabric, switching: Switching, train_s: FloatArray, between_s: FloatArray,
-           second: BoolArray, steps: int, rng: np.random.Generator, hot: float, cold: float,
-           push: float) -> tuple[float, BoolArray]:
+def anneal(
+    load: GroupLoad,
+    start: IntArray,
+    fabric: Fabric,
+    switching: Switching,
+    train_s: FloatArray,
+    between_s: FloatArray,
+    second: BoolArray,
+    steps: int,
+    rng: np.random.Generator,
+    hot: float,
+    cold: float,
+    push: float,
+) -> tuple[float, BoolArray]:
     """Return the shortest round found by simulated annealing from a grouping, and its grouping.
 
-    A step flips one job, or lets two of a pod group change places; every other one looks at the pod group that is
-    longest in one of the stages. A pod group counts a little even where it is not the longest (``push``), so that
-    improving it is no plateau.
+    A step flips one job, or lets two of a pod group change places; every other one looks at the pod
+    group that is longest in one of the stages. A pod group counts a little even where it is not the
+    longest (``push``), so that improving it is no plateau.
 
     Parameters
     ----------
@@ -264,11 +339,15 @@ def anneal(load: GroupLoad, start: IntArray, fabric: Fabric, switching: Switchin
         First and last temperature, as shares of the round at the start.
     """
     groups, jobs, pods = len(start) - 1, len(second), load.units.shape[1]
-    demand, links, rings = np.empty((pods, pods)), np.empty((pods, pods), np.int64), np.empty((jobs, pods), np.int64)
+    demand, links, rings = (
+        np.empty((pods, pods)),
+        np.empty((pods, pods), np.int64),
+        np.empty((jobs, pods), np.int64),
+    )
     second = second.copy()
     seconds = np.zeros((groups, 2))
     for g in range(groups):
-        part, inside = _part(load, start[g], start[g + 1]), second[start[g]:start[g + 1]]
+        part, inside = _part(load, start[g], start[g + 1]), second[start[g] : start[g + 1]]
         seconds[g, 0] = stage_s(part, ~inside, fabric, demand, links, rings)
         seconds[g, 1] = stage_s(part, inside, fabric, demand, links, rings)
     best_s, now = _cost(seconds, switching, train_s, between_s, second, push)
@@ -276,7 +355,7 @@ def anneal(load: GroupLoad, start: IntArray, fabric: Fabric, switching: Switchin
     scale = best_s if best_s < INFINITE else 1.0
     owner = np.empty(jobs, np.int64)
     for g in range(groups):
-        owner[start[g]:start[g + 1]] = g
+        owner[start[g] : start[g + 1]] = g
     for step in range(steps):
         heat = scale * hot * (cold / hot) ** (step / steps)
         g = owner[rng.integers(0, jobs)]

@@ -1,9 +1,10 @@
 """Least communication time of a set of jobs over every choice of rings, and the groupings that it allows.
 
-Volumes are in seconds of one link. A ring sends its volume once from each of its pods and once to each, whichever
-way it goes, and over one pair each time. At every pod, way out and way in, links are therefore counted twice over:
-all links carry all that passes; and each pair that talks anyway has links for its own, to which a ring of m link
-times adds at least floor(m) wherever it goes, and one ring what it adds to the pair where it adds least.
+Volumes are in seconds of one link. A ring sends its volume once from each of its pods and once to
+each, whichever way it goes, and over one pair each time. At every pod, way out and way in, links
+are therefore counted twice over: all links carry all that passes; and each pair that talks anyway
+has links for its own, to which a ring of m link times adds at least floor(m) wherever it goes, and
+one ring what it adds to the pair where it adds least.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ class Loads(NamedTuple):
 @compiled
 def nothing(jobs: int, pods: int) -> Loads:
     """Return the loads of no jobs, with room for ``jobs`` rings."""
-    return Loads(np.zeros((pods, pods)), np.zeros(pods), np.zeros(jobs, np.int64), np.zeros(1, np.int64))
+    return Loads(
+        np.zeros((pods, pods)), np.zeros(pods), np.zeros(jobs, np.int64), np.zeros(1, np.int64)
+    )
 
 
 @compiled
@@ -76,7 +79,9 @@ def add(loads: Loads, demand: Demand, n: int, sign: float) -> None:
 
 
 @compiled
-def one_way(loads: Loads, demand: Demand, pod: int, outwards: bool, within: float) -> tuple[int, float]:
+def one_way(
+    loads: Loads, demand: Demand, pod: int, outwards: bool, within: float
+) -> tuple[int, float]:
     """Return the links that leave (or reach) a pod at least within a time, and the next longer time that needs fewer."""
     pods = len(loads.local)
     links, total, step = 0, 0.0, np.inf
@@ -159,8 +164,16 @@ class Box(NamedTuple):
 
 
 @compiled
-def front(demand: Demand, ports: int, side: Ints, start: Floats, box: Box, slack_s: float, most_nodes: int, one_will_do: bool
-          ) -> tuple[Floats, bool]:
+def front(
+    demand: Demand,
+    ports: int,
+    side: Ints,
+    start: Floats,
+    box: Box,
+    slack_s: float,
+    most_nodes: int,
+    one_will_do: bool,
+) -> tuple[Floats, bool]:
     """Return the pairs (time of group 0, time of group 1) that no division of the jobs undercuts by more than a slack.
 
     Parameters
@@ -168,7 +181,8 @@ def front(demand: Demand, ports: int, side: Ints, start: Floats, box: Box, slack
     side
         The group that each job is bound to, or ``EITHER``.
     start
-        Pairs to begin with: what does not undercut them is of no interest. They are among the result.
+        Pairs to begin with: what does not undercut them is of no interest. They are among the
+        result.
     one_will_do
         Stop at the first division inside the box.
 
@@ -220,10 +234,16 @@ def front(demand: Demand, ports: int, side: Ints, start: Floats, box: Box, slack
                     child[depth, k] = np.inf
                     if side[depth] == EITHER or side[depth] == k:
                         add(loads[k], demand, depth, 1.0)
-                        child[depth, k] = least_s(loads[k], demand, ports, seconds[depth, k], box.most[k])
+                        child[depth, k] = least_s(
+                            loads[k], demand, ports, seconds[depth, k], box.most[k]
+                        )
                         add(loads[k], demand, depth, -1.0)
                 # First where the job costs least: good divisions found early cut the rest short.
-                first[depth] = 0 if child[depth, 0] - seconds[depth, 0] <= child[depth, 1] - seconds[depth, 1] else 1
+                first[depth] = (
+                    0
+                    if child[depth, 0] - seconds[depth, 0] <= child[depth, 1] - seconds[depth, 1]
+                    else 1
+                )
         if tried[depth] == 2:
             depth -= 1
             if depth >= 0:
@@ -242,7 +262,9 @@ def front(demand: Demand, ports: int, side: Ints, start: Floats, box: Box, slack
 
 
 @compiled
-def within_reach(demand: Demand, ports: int, side: Ints, corners: Floats, most_nodes: int) -> NDArray[np.bool_]:
+def within_reach(
+    demand: Demand, ports: int, side: Ints, corners: Floats, most_nodes: int
+) -> NDArray[np.bool_]:
     """Return which pairs of times some division keeps to; True also where a search became too long to say."""
     reached = np.ones(len(corners), np.bool_)
     for c in range(len(corners)):
@@ -273,8 +295,15 @@ def round_s(seconds: Floats, after_push: Floats, after_pull: Floats, windows: bo
 
 
 @compiled
-def least_round_s(demand: Demand, after_push: Floats, after_pull: Floats, ports: int, groups: int, windows: bool,
-                  most_nodes: int) -> float:
+def least_round_s(
+    demand: Demand,
+    after_push: Floats,
+    after_pull: Floats,
+    ports: int,
+    groups: int,
+    windows: bool,
+    most_nodes: int,
+) -> float:
     """Return a round that no division of one pod group's jobs undercuts: best first, so that what is open is a bound.
 
     Jobs should come heaviest first. Infinity where no division has ports enough.

@@ -5,10 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from topox_core.compiled import compiled
-from topox_core.tdm.kernels.stage import NO_POD, RING, BoolArray, Fabric, FloatArray, GroupLoad, IntArray, allocate, stage_s
+from topox_core.tdm.kernels.stage import (
+    NO_POD,
+    RING,
+    BoolArray,
+    Fabric,
+    FloatArray,
+    GroupLoad,
+    IntArray,
+    allocate,
+    stage_s,
+)
 
 INFINITE = np.inf
-# What rounding may leave, of all that rings carry; and what a stage has to gain, or it counts as equally long.
+# What rounding may leave, of all that rings carry; and what a stage has to gain, or it counts as
+# equally long.
 ROUNDING = 1e-12
 SHORTER = 1 - 1e-9
 # Times that all rings, and all changes of one ring, are gone through at most.
@@ -26,12 +37,20 @@ def _lay(demand: FloatArray, lap: IntArray, many: int, gbit: float, rest_gbit: f
 
 
 @compiled
-def _better_lap(demand: FloatArray, lap: IntArray, many: int, gbit: float, switch_s: float, fabric: Fabric,
-                links: IntArray, rest_gbit: float) -> tuple[float, int]:
+def _better_lap(
+    demand: FloatArray,
+    lap: IntArray,
+    many: int,
+    gbit: float,
+    switch_s: float,
+    fabric: Fabric,
+    links: IntArray,
+    rest_gbit: float,
+) -> tuple[float, int]:
     """Change one ring, which is not part of ``demand``, while that helps; return the stage's time and its pairs of pods.
 
-    One pod takes another's place, or moves along the ring. A stage is better if it is shorter, or equally long with
-    fewer pairs to link.
+    One pod takes another's place, or moves along the ring. A stage is better if it is shorter, or
+    equally long with fewer pairs to link.
     """
     trial = np.empty(many, np.int64)
     best, pairs = INFINITE, 0
@@ -69,8 +88,8 @@ def _better_lap(demand: FloatArray, lap: IntArray, many: int, gbit: float, switc
 def better_rings(load: GroupLoad, chosen: BoolArray, fabric: Fabric) -> tuple[float, IntArray]:
     """Return a stage's time with rings that know the load, and the rings; never longer than with Algorithm 3's.
 
-    Two starts: Algorithm 3's rings, and no rings at all; in the second one rings are laid one by one, the heaviest
-    first. Then each ring in turn is changed while that helps.
+    Two starts: Algorithm 3's rings, and no rings at all; in the second one rings are laid one by
+    one, the heaviest first. Then each ring in turn is changed while that helps.
     """
     jobs, pods = load.units.shape
     links, rings = np.empty((pods, pods), np.int64), np.empty((jobs, pods), np.int64)
@@ -91,7 +110,7 @@ def better_rings(load: GroupLoad, chosen: BoolArray, fabric: Fabric) -> tuple[fl
             for n in range(jobs):
                 if many[n] > 2:
                     _lay(demand, rings[n], many[n], -load.arc_gbit[n], rest_gbit)
-                    rings[n, :many[n]] = np.sort(rings[n, :many[n]])
+                    rings[n, : many[n]] = np.sort(rings[n, : many[n]])
         best, pairs = INFINITE, 0
         for sweep in range(SWEEPS):
             before, before_pairs = best, pairs
@@ -99,8 +118,16 @@ def better_rings(load: GroupLoad, chosen: BoolArray, fabric: Fabric) -> tuple[fl
                 if many[n] > 2:
                     if anew == 0 or sweep > 0:
                         _lay(demand, rings[n], many[n], -load.arc_gbit[n], rest_gbit)
-                    best, pairs = _better_lap(demand, rings[n], many[n], load.arc_gbit[n], switch_s, fabric, links,
-                                              rest_gbit)
+                    best, pairs = _better_lap(
+                        demand,
+                        rings[n],
+                        many[n],
+                        load.arc_gbit[n],
+                        switch_s,
+                        fabric,
+                        links,
+                        rest_gbit,
+                    )
                     _lay(demand, rings[n], many[n], load.arc_gbit[n], rest_gbit)
             if sweep > 0 and best >= before * SHORTER and pairs >= before_pairs:
                 break

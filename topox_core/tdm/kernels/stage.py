@@ -38,7 +38,8 @@ class GroupLoad(NamedTuple):
     server
         Pod of the parameter server, or ``NO_POD``.
     ring
-        ``[job, pod]`` a ring given from outside, ending in ``NO_POD``; the first entry is ``NO_POD`` where Algorithm 3 decides.
+        ``[job, pod]`` a ring given from outside, ending in ``NO_POD``; the first entry is
+        ``NO_POD`` where Algorithm 3 decides.
     """
 
     kind: IntArray
@@ -79,8 +80,8 @@ def add_fixed(load: GroupLoad, n: int, demand: FloatArray) -> None:
 def prune(arcs: BoolArray) -> None:
     """Delete arcs until nobody has two in or two out (Algorithm 3, lines 4-12).
 
-    Node by node, arcs in before arcs out; the one to the neighbour of highest degree goes, the lowest
-    index among equals.
+    Node by node, arcs in before arcs out; the one to the neighbour of highest degree goes, the
+    lowest index among equals.
     """
     m = len(arcs)
     into = np.zeros(m, np.int64)
@@ -186,7 +187,9 @@ def add_ring(load: GroupLoad, n: int, demand: FloatArray) -> IntArray:
 
 
 @compiled
-def worst_of_row(demand: FloatArray, links: IntArray, port_gbps: float, i: int) -> tuple[float, int]:
+def worst_of_row(
+    demand: FloatArray, links: IntArray, port_gbps: float, i: int
+) -> tuple[float, int]:
     """Return the longest time of a pair i -> j in seconds, and its j."""
     longest, at = 0.0, -1
     for j in range(len(demand)):
@@ -198,11 +201,14 @@ def worst_of_row(demand: FloatArray, links: IntArray, port_gbps: float, i: int) 
 
 
 @compiled
-def allocate(demand: FloatArray, tor_s: float, fabric: Fabric, both_ways: bool, links: IntArray) -> float:
+def allocate(
+    demand: FloatArray, tor_s: float, fabric: Fabric, both_ways: bool, links: IntArray
+) -> float:
     """Give every pair with demand a link, then the slowest pair another while that helps (Algorithm 2, lines 9-17).
 
-    Fills ``links`` and returns the time of the stage, or infinity where the ports do not even suffice for one
-    link each. ``both_ways`` lays i -> j and j -> i together, for a symmetric demand and one topology.
+    Fills ``links`` and returns the time of the stage, or infinity where the ports do not even
+    suffice for one link each. ``both_ways`` lays i -> j and j -> i together, for a symmetric demand
+    and one topology.
     """
     pods = len(demand)
     free = np.full(pods, fabric.ports, np.int64)
@@ -237,10 +243,13 @@ def allocate(demand: FloatArray, tor_s: float, fabric: Fabric, both_ways: bool, 
 
 
 @compiled
-def stage_demand(load: GroupLoad, chosen: BoolArray, demand: FloatArray, rings: IntArray) -> FloatArray:
+def stage_demand(
+    load: GroupLoad, chosen: BoolArray, demand: FloatArray, rings: IntArray
+) -> FloatArray:
     """Fill demand and rings of the chosen jobs; return what each pod's servers exchange with their switch, in Gbit.
 
-    Parameter servers and all-to-alls come first, then rings by index, each seeing the pairs of those before.
+    Parameter servers and all-to-alls come first, then rings by index, each seeing the pairs of
+    those before.
     """
     jobs, pods = load.units.shape
     demand[:, :] = 0.0
@@ -259,7 +268,14 @@ def stage_demand(load: GroupLoad, chosen: BoolArray, demand: FloatArray, rings: 
 
 
 @compiled
-def stage_s(load: GroupLoad, chosen: BoolArray, fabric: Fabric, demand: FloatArray, links: IntArray, rings: IntArray) -> float:
+def stage_s(
+    load: GroupLoad,
+    chosen: BoolArray,
+    fabric: Fabric,
+    demand: FloatArray,
+    links: IntArray,
+    rings: IntArray,
+) -> float:
     """Return the communication time of the chosen jobs in seconds (infinity: too few ports); fill demand, links, rings."""
     local = stage_demand(load, chosen, demand, rings)
     return allocate(demand, local.max() / fabric.tor_gbps, fabric, False, links)

@@ -14,11 +14,13 @@ NOBODY_FLIPS = -1
 def turns(first: IntArray, second: IntArray) -> tuple[bool, bool]:
     """Say whether circuits change when the first group's stages begin, and when the second's do.
 
-    ``first`` and ``second`` are the links of the two pushes. A stage without links leaves the circuits as they
-    are. Push to pull of the other group and back are each other's transposes, so two answers cover four stages.
+    ``first`` and ``second`` are the links of the two pushes. A stage without links leaves the
+    circuits as they are. Push to pull of the other group and back are each other's transposes, so
+    two answers cover four stages.
     """
     any_first, any_second = bool(first.any()), bool(second.any())
-    # Before the first group's push stands the second's pull, or its own where the second has no links.
+    # Before the first group's push stands the second's pull, or its own where the second has no
+    # links.
     before = second.T if any_second else first.T
     to_first = any_first and not np.array_equal(first, before)
     to_second = any_second and not np.array_equal(second, first if any_first else second.T)
