@@ -12,7 +12,7 @@ RUN_STAMP := $(VENV)/stamp-run
 DEV_STAMP := $(VENV)/stamp-dev
 WARM_STAMP := $(VENV)/stamp-warm
 JOBS_STAMP := $(VENV)/stamp-jobs
-KERNELS := $(wildcard topox_core/schedule/*.py topox_core/*/kernels/*.py topox_core/strategy/kernel.py)
+KERNELS := $(wildcard topox_core/*/kernels/*.py topox_core/strategy/kernel.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test lint bench clean

@@ -2,9 +2,8 @@
 
 import streamlit as st
 
-from topox_core.figures.numbers import plural, time
-from topox_ui.frame import escape, frame, headline, size_switch
-from topox_ui.home import (
+from topox_core.text.numbers import plural, time
+from topox_ui.home.sections import (
     cards,
     fact_charts,
     facts_of,
@@ -14,8 +13,9 @@ from topox_ui.home import (
     welcome,
     workloads,
 )
-from topox_ui.loading import cluster_words, loaded
-from topox_ui.session import scenario
+from topox_ui.shell.page import escape, frame, headline, size_switch
+from topox_ui.state.loading import cluster_words, loaded
+from topox_ui.state.session import scenario
 
 look = frame("Home")
 size_switch()

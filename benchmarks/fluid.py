@@ -14,13 +14,13 @@ import sys
 import time
 from pathlib import Path
 
-from topox_core.cluster import Cluster
 from topox_core.fabrics.packet import run_fat_tree, run_ideal
 from topox_core.fabrics.run import FabricOptions, Order
 from topox_core.fabrics.static import run_static
-from topox_core.graph.files import load_graph
-from topox_core.graph.lowering import lower
-from topox_core.graph.transfer_graph import TRANSFER, Lowering
+from topox_core.io.task_graph_file import load_graph
+from topox_core.model.cluster import Cluster
+from topox_core.model.lowering import lower
+from topox_core.model.transfer_graph import TRANSFER, Lowering
 from topox_core.schedule.settings import Settings
 from topox_core.topology.finder import find_layout
 from topox_core.topology.mutation import on_rings

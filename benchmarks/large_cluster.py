@@ -17,10 +17,10 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from topox_core.check.checker import check
-from topox_core.cluster import Cluster
-from topox_core.graph.lowering import lower
-from topox_core.graph.task_graph import TaskGraph
-from topox_core.schedule.folding import fold
+from topox_core.model.cluster import Cluster
+from topox_core.model.lowering import lower
+from topox_core.model.task_graph import TaskGraph
+from topox_core.schedule.folding.fold import fold
 from topox_core.schedule.reduction import reduce
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings

@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 
 from topox_core.check.checker import check
-from topox_core.cluster_file import load_cluster
-from topox_core.graph.files import load_graph
+from topox_core.io.cluster_file import load_cluster
+from topox_core.io.task_graph_file import load_graph
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import quick

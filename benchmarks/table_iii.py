@@ -15,7 +15,7 @@ import time
 from topox_core.papers.card import Answer, Row
 from topox_core.papers.catalogue import card_named
 from topox_core.papers.table_iii_runs import TABLE, topoopt_ms
-from topox_core.schedule.answer import never
+from topox_core.runs.stopping import never
 
 LIMIT_S = 120
 

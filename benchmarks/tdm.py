@@ -13,10 +13,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from topox_core.fabrics.child_processes import ChildProcesses
-from topox_core.tdm.deployment import SetUp, deploy
-from topox_core.tdm.jobs import Jobs
-from topox_core.tdm.round import Round, TdmSettings
+from topox_core.runs.child_processes import ChildProcesses
+from topox_core.tdm.model.deployment import SetUp, deploy
+from topox_core.tdm.model.jobs import Jobs
+from topox_core.tdm.model.round import Round, TdmSettings
 from topox_core.tdm.solve import solve
 from topox_core.tdm.study import BASELINE, Study, StudyAxes, StudyCellResult, StudyRow, StudyRun
 

@@ -5,19 +5,19 @@ import streamlit as st
 from topox_core.figures.gantt import gantt
 from topox_core.figures.overview import overview
 from topox_core.figures.ports import port_use
-from topox_ui.certificate import certificate
-from topox_ui.delays import delay_panel
-from topox_ui.downloads import result_files
-from topox_ui.frame import frame, headline, nothing_loaded, size_switch
-from topox_ui.loading import cluster_words, loaded
-from topox_ui.proving import prove_button, search_panel
-from topox_ui.race import race_section
-from topox_ui.schedule import schedule_headline, schedule_kpis
-from topox_ui.session import scenario
-from topox_ui.show import told
-from topox_ui.solving import best, case_of, drawn, token
-from topox_ui.timeline import timeline
-from topox_ui.what_if import what_ifs
+from topox_ui.schedule.certificate import certificate
+from topox_ui.schedule.delays import delay_panel
+from topox_ui.schedule.headline import schedule_headline, schedule_kpis
+from topox_ui.schedule.proving import prove_button, search_panel
+from topox_ui.schedule.race import race_section
+from topox_ui.schedule.solving import best, case_of, drawn, token
+from topox_ui.schedule.timeline import timeline
+from topox_ui.shell.charts import told
+from topox_ui.shell.downloads import result_files
+from topox_ui.shell.page import frame, headline, nothing_loaded, size_switch
+from topox_ui.state.loading import cluster_words, loaded
+from topox_ui.state.session import scenario
+from topox_ui.state.what_ifs import what_ifs
 
 look = frame("Schedule")
 found = loaded()

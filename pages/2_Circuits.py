@@ -3,14 +3,14 @@
 import streamlit as st
 
 from topox_core.figures.circuits import SlotState, changes, matrix, ports_over_time, slot_state
-from topox_ui.circuits import slot_in_view, slot_view
-from topox_ui.downloads import result_files
-from topox_ui.frame import frame, headline, nothing_loaded, size_switch
-from topox_ui.loading import cluster_words, loaded
-from topox_ui.session import scenario
-from topox_ui.show import told
-from topox_ui.solving import best, case_of, drawn, token
-from topox_ui.what_if import what_ifs
+from topox_ui.circuits.slot_view import slot_in_view, slot_view
+from topox_ui.schedule.solving import best, case_of, drawn, token
+from topox_ui.shell.charts import told
+from topox_ui.shell.downloads import result_files
+from topox_ui.shell.page import frame, headline, nothing_loaded, size_switch
+from topox_ui.state.loading import cluster_words, loaded
+from topox_ui.state.session import scenario
+from topox_ui.state.what_ifs import what_ifs
 
 look = frame("Circuits")
 found = loaded()

@@ -2,18 +2,18 @@
 
 import streamlit as st
 
-from topox_ui.compare import cannot_run, compare_headline, contest_of, main_figures, run_all
-from topox_ui.compare_controls import controls
-from topox_ui.compare_failures import failures
-from topox_ui.compare_lanes import lanes
-from topox_ui.compare_map import crossover, turn
-from topox_ui.cost_choices import choices, read_link
-from topox_ui.downloads import link
-from topox_ui.frame import frame, nothing_loaded, size_switch
-from topox_ui.loading import loaded
-from topox_ui.session import scenario
-from topox_ui.show import told
-from topox_ui.solving import case_of
+from topox_ui.compare.contest import cannot_run, compare_headline, contest_of, main_figures, run_all
+from topox_ui.compare.controls import controls
+from topox_ui.compare.failures import failures
+from topox_ui.compare.lanes import lanes
+from topox_ui.compare.map import crossover, turn
+from topox_ui.schedule.solving import case_of
+from topox_ui.shell.charts import told
+from topox_ui.shell.downloads import link
+from topox_ui.shell.page import frame, nothing_loaded, size_switch
+from topox_ui.state.loading import loaded
+from topox_ui.state.prices import choices, read_link
+from topox_ui.state.session import scenario
 
 look = frame("Compare")
 read_link()

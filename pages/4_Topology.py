@@ -2,13 +2,20 @@
 
 import streamlit as st
 
-from topox_ui.downloads import link
-from topox_ui.frame import frame, nothing_loaded, size_switch
-from topox_ui.loading import loaded
-from topox_ui.session import scenario
-from topox_ui.show import told
-from topox_ui.solving import case_of
-from topox_ui.topology import controls, lay, link_table, load_words, player, topology_headline
+from topox_ui.schedule.solving import case_of
+from topox_ui.shell.charts import told
+from topox_ui.shell.downloads import link
+from topox_ui.shell.page import frame, nothing_loaded, size_switch
+from topox_ui.state.loading import loaded
+from topox_ui.state.session import scenario
+from topox_ui.topology.player import (
+    controls,
+    lay,
+    link_table,
+    load_words,
+    player,
+    topology_headline,
+)
 
 look = frame("Topology")
 found = loaded()

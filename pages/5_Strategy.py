@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from topox_ui.frame import frame, size_switch
-from topox_ui.show import told
-from topox_ui.strategy import search_view
-from topox_ui.strategy_controls import pick_model, pick_request
-from topox_ui.strategy_plans import pick_cluster, plans_view
+from topox_ui.shell.charts import told
+from topox_ui.shell.page import frame, size_switch
+from topox_ui.strategy.controls import pick_model, pick_request
+from topox_ui.strategy.plans import pick_cluster, plans_view
+from topox_ui.strategy.search_view import search_view
 
 look = frame("Strategy")
 model, way, servers = pick_model()

@@ -2,15 +2,15 @@
 
 import streamlit as st
 
-from topox_ui.frame import frame, headline, size_switch
-from topox_ui.jobs import certificate, clock, first_lines, no_round_yet, searching
-from topox_ui.jobs_choices import restore
-from topox_ui.jobs_controls import pick_source, reset, what_ifs
-from topox_ui.jobs_loading import changed, loaded_jobs
-from topox_ui.jobs_pods import pods
-from topox_ui.jobs_solving import Case, rounds_of, told_here
-from topox_ui.jobs_study import study
-from topox_ui.jobs_views import files, how_found, job_table, links, pod_groups, waits
+from topox_ui.jobs.choices import restore
+from topox_ui.jobs.controls import pick_source, reset, what_ifs
+from topox_ui.jobs.first_screen import certificate, clock, first_lines, no_round_yet, searching
+from topox_ui.jobs.loading import changed, loaded_jobs
+from topox_ui.jobs.pods import pods
+from topox_ui.jobs.solving import Case, rounds_of, told_here
+from topox_ui.jobs.study import study
+from topox_ui.jobs.views import files, how_found, job_table, links, pod_groups, waits
+from topox_ui.shell.page import frame, headline, size_switch
 
 look = frame("Jobs")
 now = restore()

@@ -3,13 +3,13 @@
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_ui.frame import frame, size_switch
-from topox_ui.rails import first_screen, nothing_yet, pattern_of, refused, simulating
-from topox_ui.rails_choices import restore
-from topox_ui.rails_controls import controls
-from topox_ui.rails_reference import take_away
-from topox_ui.rails_sections import closer, figures_of
-from topox_ui.rails_subject import Simulated, subject
+from topox_ui.rails.choices import restore
+from topox_ui.rails.controls import controls
+from topox_ui.rails.first_screen import first_screen, nothing_yet, pattern_of, refused, simulating
+from topox_ui.rails.reference import take_away
+from topox_ui.rails.sections import closer, figures_of
+from topox_ui.rails.subject import Simulated, subject
+from topox_ui.shell.page import frame, size_switch
 
 look = frame("Rails")
 restore()

@@ -2,13 +2,13 @@
 
 import streamlit as st
 
-from topox_ui.cost import asked, cost_headline, hangs_on, main_figures, notes, warnings
-from topox_ui.cost_choices import restore
-from topox_ui.cost_controls import controls
-from topox_ui.cost_more import for_a_dollar, materials, size_and_year
-from topox_ui.cost_parts import parts_table
-from topox_ui.frame import frame, size_switch
-from topox_ui.show import told
+from topox_ui.cost.controls import controls
+from topox_ui.cost.curves import for_a_dollar, materials, size_and_year
+from topox_ui.cost.headline import asked, cost_headline, hangs_on, main_figures, notes, warnings
+from topox_ui.cost.parts import parts_table
+from topox_ui.shell.charts import told
+from topox_ui.shell.page import frame, size_switch
+from topox_ui.state.prices import restore
 
 look = frame("Cost")
 restore()

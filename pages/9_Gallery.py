@@ -2,9 +2,9 @@
 
 import streamlit as st
 
-from topox_ui.frame import frame, headline, size_switch
-from topox_ui.gallery import card_desk, chosen_card, kicker, run_controls, switches
-from topox_ui.gallery_story import finding, story
+from topox_ui.gallery.card_run import card_desk, chosen_card, kicker, run_controls, switches
+from topox_ui.gallery.card_view import finding, story
+from topox_ui.shell.page import frame, headline, size_switch
 
 look = frame("Gallery")
 card = chosen_card()

@@ -12,19 +12,19 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from topox_core.cluster import Cluster  # noqa: E402
-from topox_core.cluster_file import dump_cluster  # noqa: E402
-from topox_core.graph.facts import facts  # noqa: E402
-from topox_core.graph.files import dump_graph_json  # noqa: E402
-from topox_core.graph.task_graph import Task, TaskGraph  # noqa: E402
-from topox_core.graph.validation import validated  # noqa: E402
-from topox_core.schedule.answer import never  # noqa: E402
-from topox_core.tdm import jobs_file  # noqa: E402
-from topox_core.tdm.baselines import non_tdm  # noqa: E402
-from topox_core.tdm.deployment import SetUp, deploy  # noqa: E402
-from topox_core.tdm.hill_climbing import hill_climb  # noqa: E402
-from topox_core.tdm.jobs import Job, Jobs, Network  # noqa: E402
-from topox_core.tdm.round import TdmSettings  # noqa: E402
+from topox_core.io.cluster_file import dump_cluster  # noqa: E402
+from topox_core.io.task_graph_file import dump_graph_json  # noqa: E402
+from topox_core.io.task_graph_rules import validated  # noqa: E402
+from topox_core.model.cluster import Cluster  # noqa: E402
+from topox_core.model.facts import facts  # noqa: E402
+from topox_core.model.task_graph import Task, TaskGraph  # noqa: E402
+from topox_core.runs.stopping import never  # noqa: E402
+from topox_core.tdm.algorithms.baselines import non_tdm  # noqa: E402
+from topox_core.tdm.algorithms.hill_climbing import hill_climb  # noqa: E402
+from topox_core.tdm.model import jobs_file  # noqa: E402
+from topox_core.tdm.model.deployment import SetUp, deploy  # noqa: E402
+from topox_core.tdm.model.jobs import Job, Jobs, Network  # noqa: E402
+from topox_core.tdm.model.round import TdmSettings  # noqa: E402
 from topox_core.workloads.catalogue import generate  # noqa: E402
 
 # Files above this are gzipped.

@@ -11,19 +11,19 @@ import math
 import sys
 import time
 
-from topox_core.cluster import Cluster
 from topox_core.compiled import forget_old_code
-from topox_core.graph.task_graph import Task, TaskGraph
-from topox_core.graph.validation import validated
-from topox_core.schedule.answer import never
-from topox_core.schedule.cones import cones
-from topox_core.schedule.folding import fold
+from topox_core.io.task_graph_rules import validated
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.runs.stopping import never
+from topox_core.schedule.bounds.ancestor_bounds import cones
+from topox_core.schedule.bounds.propagation import Propagator, raised_bound
+from topox_core.schedule.bounds.windows import clocks, topological_order
+from topox_core.schedule.folding.fold import fold
 from topox_core.schedule.planner import prepare
-from topox_core.schedule.propagation import Propagator, raised_bound
-from topox_core.schedule.search import LocalSearch
+from topox_core.schedule.search.local_search import LocalSearch
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import quick
-from topox_core.schedule.windows import clocks, topological_order
 
 SERVERS = 3
 
@@ -61,10 +61,10 @@ def warm_up_fabrics() -> float:
 
 def warm_up_jobs() -> float:
     """Share a small fabric among a few jobs by every method that is compiled, and bound it; return the seconds it took."""
-    from topox_core.tdm.algorithms import ALGORITHMS
-    from topox_core.tdm.bounds import bounded
-    from topox_core.tdm.deployment import SetUp, deploy
-    from topox_core.tdm.round import TdmSettings
+    from topox_core.tdm.algorithms.catalogue import ALGORITHMS
+    from topox_core.tdm.bounds.round_bounds import bounded
+    from topox_core.tdm.model.deployment import SetUp, deploy
+    from topox_core.tdm.model.round import TdmSettings
     from topox_core.tdm.solve import solve
 
     began = time.perf_counter()

@@ -15,8 +15,8 @@ import threading
 import time
 from typing import BinaryIO
 
-from topox_core.schedule import wire
-from topox_core.schedule.answer import Engine, Progress
+from topox_core.schedule.engines import wire
+from topox_core.schedule.engines.engine import Engine, Progress
 from topox_core.schedule.problem import Int
 
 # HiGHS may be deep in a phase that does not ask whether to stop; after this long the process simply
@@ -35,15 +35,15 @@ def engine(name: str) -> Engine:
         If there is no such engine.
     """
     if name == "highs":
-        from topox_core.schedule.highs import solve_highs
+        from topox_core.schedule.engines.highs import solve_highs
 
         return solve_highs
     if name == "cpsat":
-        from topox_core.schedule.cpsat import solve_cpsat
+        from topox_core.schedule.engines.cpsat import solve_cpsat
 
         return solve_cpsat
     if name == "printed":
-        from topox_core.schedule.printed import solve_printed
+        from topox_core.schedule.engines.printed import solve_printed
 
         return solve_printed
     raise ValueError(f"unknown engine {name!r} (expected highs, cpsat or printed)")

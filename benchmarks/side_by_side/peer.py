@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from topox_core.cluster_file import load_cluster
-from topox_core.graph.files import load_graph
-from topox_core.graph.lowering import lower
+from topox_core.io.cluster_file import load_cluster
+from topox_core.io.task_graph_file import load_graph
+from topox_core.model.lowering import lower
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.reduction import reduce
@@ -115,8 +115,8 @@ def pyjobshop(problem: Problem, seconds: float, cores: int, _tell: Tell) -> tupl
 
 def printed(problem: Problem, seconds: float, cores: int, tell: Tell) -> tuple[Any, float, bool]:
     """Solve the model as printed, x[j,t] and a[r,x,y,t], with HiGHS."""
-    from topox_core.schedule.answer import Limits
-    from topox_core.schedule.printed import solve_printed
+    from topox_core.schedule.engines.engine import Limits
+    from topox_core.schedule.engines.printed import solve_printed
 
     answer = solve_printed(
         problem,
@@ -130,7 +130,7 @@ PEERS = {"plain-cpsat": plain_cpsat, "pyjobshop": pyjobshop, "printed": printed}
 IMPORTS = {
     "plain-cpsat": "ortools.sat.python.cp_model",
     "pyjobshop": "pyjobshop",
-    "printed": "topox_core.schedule.printed",
+    "printed": "topox_core.schedule.engines.printed",
 }
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import sys
 
 from topox_core.cli.main import main
-from topox_core.samples import load_sample
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
 from topox_core.warm_up import warm_up
+from topox_core.workloads.samples import load_sample
 
 
 def load_code() -> None:

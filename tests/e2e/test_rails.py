@@ -10,10 +10,10 @@ from playwright.sync_api import expect
 
 from tests.e2e.conftest import NewTab
 from tests.e2e.tab import Tab
-from topox_core.figures.numbers import time
 from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import PRESETS
 from topox_core.rails.questions import BOTH, Question, answer
+from topox_core.text.numbers import time
 
 pytestmark = pytest.mark.browser
 JOB = PRESETS["llama3-8b-perlmutter"]

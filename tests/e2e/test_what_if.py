@@ -11,9 +11,9 @@ from playwright.sync_api import expect
 from tests.e2e.conftest import NewTab
 from tests.e2e.tab import Tab
 from topox_core.fabrics.scheduled import planned
-from topox_core.figures.numbers import time
-from topox_core.samples import SAMPLES, load_sample
 from topox_core.schedule.settings import Settings
+from topox_core.text.numbers import time
+from topox_core.workloads.samples import SAMPLES, load_sample
 
 pytestmark = pytest.mark.browser
 

@@ -30,9 +30,9 @@ from topox_core.check.report import CheckReport, ConstraintReport, Finding, Viol
 from topox_core.check.rules import Rules, changed_cluster
 from topox_core.check.schedule_file import columns_of, read_schedule
 from topox_core.check.times import duration, on_the_clock, one_start, one_task_a_device, precedence
-from topox_core.cluster import Cluster
 from topox_core.errors import InputError
-from topox_core.graph.task_graph import TaskGraph
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import TaskGraph
 
 __all__ = ["CheckReport", "ConstraintReport", "Violation", "check", "read_schedule"]
 

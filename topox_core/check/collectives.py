@@ -11,7 +11,7 @@ import numpy as np
 
 from topox_core.check.plan import COLLECTIVE_CODE, Plan
 from topox_core.check.report import Finding
-from topox_core.graph.task_graph import Task
+from topox_core.model.task_graph import Task
 
 # Shares of a tensor are quotients; a file may keep nine of their digits.
 BYTES_TOLERANCE = 1e-6

@@ -13,9 +13,9 @@ import numpy as np
 from topox_core.check.intervals import Bool, Float, Int
 from topox_core.check.rules import Rules
 from topox_core.check.schedule_file import Schedule
-from topox_core.cluster import Cluster
-from topox_core.graph.files import check_fits
-from topox_core.graph.task_graph import (
+from topox_core.io.task_graph_file import check_fits
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
     COMPUTE_KINDS,
     KINDS,

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from topox_core.check.report import CheckReport, Finding
 from topox_core.check.round_phases import RELATIVE, check_phases, same
-from topox_core.tdm.jobs import Job, Reading
-from topox_core.tdm.round import Round
+from topox_core.tdm.model.jobs import Job, Reading
+from topox_core.tdm.model.round import Round
 
 Float = NDArray[np.float64]
 Int = NDArray[np.int64]

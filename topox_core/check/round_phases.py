@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.check.report import Finding
-from topox_core.tdm.jobs import Job, Reading
-from topox_core.tdm.round import NOBODY, PULL, PUSH, Cycle, Phase, Round
+from topox_core.tdm.model.jobs import Job, Reading
+from topox_core.tdm.model.round import NOBODY, PULL, PUSH, Cycle, Phase, Round
 
 Float = NDArray[np.float64]
 RELATIVE, ABSOLUTE_S = 1e-8, 1e-9

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from topox_core.border import shown
 from topox_core.check.schedule_file import is_finite
-from topox_core.cluster import Cluster
 from topox_core.errors import InputError
+from topox_core.io.errors import shown
+from topox_core.model.cluster import Cluster
 
 MODELS = ("physical", "paper")
 CIRCUIT_RULES = ("continuous", "per-slot")

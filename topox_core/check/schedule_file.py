@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from topox_core.border import check_header, json_object, shown, unpacked
 from topox_core.check.intervals import Float, Int
 from topox_core.errors import InputError
+from topox_core.io.errors import shown
+from topox_core.io.json import check_header, json_object
+from topox_core.io.limits import unpacked
 
 FORMAT, VERSION = "topox-schedule", 1
 STATUSES = ("optimal", "feasible", "infeasible", "unknown")

@@ -11,7 +11,7 @@ from topox_core.cli.printing import as_json, note, table
 
 if TYPE_CHECKING:
     from topox_core.check.report import CheckReport
-    from topox_core.cluster import Cluster
+    from topox_core.model.cluster import Cluster
 
 SHOWN_VIOLATIONS = 20
 

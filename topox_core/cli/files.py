@@ -7,12 +7,13 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from topox_core.border import MAX_FILE_BYTES, as_mb
 from topox_core.errors import InputError
+from topox_core.io.errors import as_mb
+from topox_core.io.limits import MAX_FILE_BYTES
 
 if TYPE_CHECKING:
-    from topox_core.cluster import Cluster
-    from topox_core.graph.task_graph import TaskGraph
+    from topox_core.model.cluster import Cluster
+    from topox_core.model.task_graph import TaskGraph
 
 
 def read(path: str) -> bytes:
@@ -90,8 +91,8 @@ def read_graph_and_cluster(
     graph_path: str, cluster_path: str, overrides: dict[str, object]
 ) -> tuple[TaskGraph, Cluster]:
     """Load both files, apply the cluster keys given on the command line, and see that they fit together."""
-    from topox_core.cluster_file import load_cluster
-    from topox_core.graph.files import check_fits, load_graph
+    from topox_core.io.cluster_file import load_cluster
+    from topox_core.io.task_graph_file import check_fits, load_graph
 
     cluster = load_cluster(read(cluster_path), cluster_path)
     if overrides:

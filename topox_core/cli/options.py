@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cluster import DUPLEXES, Cluster
+from topox_core.model.cluster import DUPLEXES, Cluster
 
 if TYPE_CHECKING:
     from topox_core.schedule.settings import Settings
@@ -208,7 +208,7 @@ def add_limits(command: argparse.ArgumentParser) -> None:
 
 def settings(options: argparse.Namespace) -> Settings:
     """Return the settings that the options describe: the model's preset with what was given on top."""
-    from topox_core.graph.transfer_graph import Lowering
+    from topox_core.model.transfer_graph import Lowering
     from topox_core.schedule.settings import Settings
 
     given = {key: value for key, value in vars(options).items() if value is not None}

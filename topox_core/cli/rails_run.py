@@ -6,14 +6,14 @@ import argparse
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
-from topox_core.border import printable, unknown
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, read, read_graph_and_cluster, write
 from topox_core.cli.printing import as_json, figure, note, percent, table
 from topox_core.errors import InputError
+from topox_core.io.errors import printable, unknown
 
 if TYPE_CHECKING:
-    from topox_core.execution import Execution
+    from topox_core.model.execution import Execution
     from topox_core.rails.iteration import Rail, RailRun, Window
     from topox_core.rails.presets import Preset
 
@@ -528,8 +528,8 @@ def _add_graph(parts: argparse._SubParsersAction[Any]) -> None:
 
 
 def _graph(options: argparse.Namespace) -> int:
-    from topox_core.cluster_file import dump_cluster
-    from topox_core.graph.files import dump_graph_json
+    from topox_core.io.cluster_file import dump_cluster
+    from topox_core.io.task_graph_file import dump_graph_json
     from topox_core.rails.task_graph import as_task_graph
 
     if options.listing:

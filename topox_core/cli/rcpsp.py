@@ -12,7 +12,7 @@ from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.printing import as_json, ended, figure, note, percent, table
 
 if TYPE_CHECKING:
-    from topox_core.schedule.answer import Answer, Progress
+    from topox_core.schedule.engines.engine import Answer, Progress
     from topox_core.schedule.problem import Problem
 
 ENGINES = ("auto", "list", "highs", "cpsat")
@@ -37,7 +37,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Solve the instance and print what was found; 1 without a schedule."""
-    from topox_core.schedule.answer import Limits
+    from topox_core.schedule.engines.engine import Limits
     from topox_core.schedule.psplib import read_psplib
     from topox_core.schedule.solve import solve_problem
 

@@ -12,7 +12,7 @@ from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.printing import as_json, ended, figure, note, percent, table
 
 if TYPE_CHECKING:
-    from topox_core.execution import Execution
+    from topox_core.model.execution import Execution
     from topox_core.schedule.result import StoryLine
 
 DETAILS = ("tasks", "transfers", "circuits")
@@ -90,7 +90,7 @@ def _tell(line: StoryLine) -> None:
 
 
 def _print(summary: dict[str, Any], execution: Execution | None) -> None:
-    from topox_core.measures import measures
+    from topox_core.model.measures import measures
 
     clock = f"slot {figure(summary['slot_ms'], 'ms')}; rounding raises the bound by {percent(summary['rounding'])}"
     rows: list[tuple[str, ...]] = [

@@ -13,7 +13,7 @@ from topox_core.cli.printing import as_json, figure, note, percent, table
 from topox_core.errors import InputError
 
 if TYPE_CHECKING:
-    from topox_core.graph.task_graph import TaskGraph
+    from topox_core.model.task_graph import TaskGraph
     from topox_core.strategy.alternation import Alternated
     from topox_core.strategy.models import Model
     from topox_core.strategy.moves import Move, Progress, SearchSettings
@@ -400,6 +400,6 @@ def _plan(one: RankedPlan) -> dict[str, Any]:
 
 
 def _write_graph(path: str, graph: TaskGraph) -> None:
-    from topox_core.graph.files import dump_graph_json
+    from topox_core.io.task_graph_file import dump_graph_json
 
     write(path, dump_graph_json(graph))

@@ -16,8 +16,8 @@ from topox_core.errors import InputError
 
 if TYPE_CHECKING:
     from topox_core.check.report import CheckReport
-    from topox_core.tdm.jobs import Jobs
-    from topox_core.tdm.round import Moment, Round, TdmSettings
+    from topox_core.tdm.model.jobs import Jobs
+    from topox_core.tdm.model.round import Moment, Round, TdmSettings
 
 TELL_EVERY_S = 1.0
 SHOWN_STAGES = 8
@@ -102,9 +102,9 @@ _NETWORK: tuple[tuple[str, Callable[[str], object], str], ...] = (
 def run(options: argparse.Namespace) -> int:
     """Solve and print; 1 if ports are too few for any round, or the checker disagrees."""
     from topox_core.check.round import check_round
-    from topox_core.tdm.algorithms import ALGORITHMS
-    from topox_core.tdm.bounds import bounded
-    from topox_core.tdm.links import no_round
+    from topox_core.tdm.algorithms.catalogue import ALGORITHMS
+    from topox_core.tdm.bounds.round_bounds import bounded
+    from topox_core.tdm.model.links import no_round
     from topox_core.tdm.solve import solve
 
     if options.listing:
@@ -146,8 +146,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _settings(options: argparse.Namespace) -> TdmSettings:
-    from topox_core.tdm.jobs import Reading
-    from topox_core.tdm.round import TdmSettings
+    from topox_core.tdm.model.jobs import Reading
+    from topox_core.tdm.model.round import TdmSettings
 
     if not options.time_limit_s > 0:
         raise InputError(
@@ -173,7 +173,7 @@ def _together(jobs: Jobs, settings: TdmSettings, stop: Callable[[], bool]) -> Ro
     """Return the round without turns; None where ports are too few for all jobs at once, while turns may still do."""
     from dataclasses import replace
 
-    from topox_core.tdm.links import no_round
+    from topox_core.tdm.model.links import no_round
     from topox_core.tdm.solve import solve
 
     try:
@@ -196,7 +196,7 @@ def _jobs(options: argparse.Namespace) -> Jobs:
     """Read the file and put the network's options on top."""
     from dataclasses import replace
 
-    from topox_core.tdm.jobs_file import load_jobs, validated
+    from topox_core.tdm.model.jobs_file import load_jobs, validated
 
     jobs = load_jobs(read(options.jobs), options.jobs)
     changes = {
@@ -243,7 +243,7 @@ def _record(
     answer: Round, together: Round | None, settings: TdmSettings, report: CheckReport | None = None
 ) -> dict[str, Any]:
     """Return the round as its file has it, with the checker's verdict where there is one."""
-    from topox_core.tdm.round_file import to_record
+    from topox_core.tdm.model.round_file import to_record
 
     record = to_record(
         answer, non_tdm_s=None if together is None else together.round_s, settings=settings
@@ -256,7 +256,7 @@ def _record(
 
 
 def _print(answer: Round, together: Round | None, report: CheckReport) -> None:
-    from topox_core.tdm.bottleneck import bottlenecks
+    from topox_core.tdm.model.bottleneck import bottlenecks
 
     sizes = ", ".join(
         f"{chr(65 + k)} {sum(g == k for g in answer.group):,}" for k in range(answer.groups)
@@ -297,7 +297,7 @@ def _print(answer: Round, together: Round | None, report: CheckReport) -> None:
 
 
 def _list(json_wanted: bool) -> None:
-    from topox_core.tdm.algorithms import ALGORITHMS
+    from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 
     if json_wanted:
         as_json(

@@ -66,9 +66,9 @@ def _mix(text: str) -> tuple[float, ...]:
 
 def run(options: argparse.Namespace) -> int:
     """Draw, deploy, write."""
-    from topox_core.tdm.deployment import SetUp, deploy
-    from topox_core.tdm.jobs import COLLECTIVES
-    from topox_core.tdm.jobs_file import dump_jobs
+    from topox_core.tdm.model.deployment import SetUp, deploy
+    from topox_core.tdm.model.jobs import COLLECTIVES
+    from topox_core.tdm.model.jobs_file import dump_jobs
 
     if options.output is None:
         raise InputError("must be given: the file to write", file="command line", field="--output")

@@ -11,7 +11,7 @@ from topox_core.cli.printing import as_json, figure, table
 from topox_core.errors import InputError
 
 if TYPE_CHECKING:
-    from topox_core.topology.found import Found
+    from topox_core.topology.result import Found
     from topox_core.topology.traffic import Demand
 
 SHOWN_LINKS = 16
@@ -84,7 +84,7 @@ def _demand(options: argparse.Namespace) -> Demand:
     check_servers(options.servers)  # before a large graph is read
     if options.graph is None:
         return all_reduce_demand(options.servers)
-    from topox_core.graph.files import load_graph
+    from topox_core.io.task_graph_file import load_graph
 
     return traffic_of(load_graph(read(options.graph), options.graph), options.servers)
 

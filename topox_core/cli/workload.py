@@ -11,7 +11,7 @@ from topox_core.cli.printing import as_json, table
 from topox_core.errors import InputError
 
 if TYPE_CHECKING:
-    from topox_core.graph.task_graph import TaskGraph
+    from topox_core.model.task_graph import TaskGraph
     from topox_core.workloads.catalogue import Workload
 
 # Endings of a task graph file, the longest first.
@@ -70,8 +70,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write(options: argparse.Namespace) -> int:
-    from topox_core.cluster_file import dump_cluster
-    from topox_core.graph.files import dump_graph_csv, dump_graph_json
+    from topox_core.io.cluster_file import dump_cluster
+    from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
     from topox_core.workloads.catalogue import generate
 
     ending = _ending(options.output)

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from topox_core.border import shown
-from topox_core.cluster import Cluster
 from topox_core.economics.networks import OPTICAL, Bill, Counting, Counts, priced
 from topox_core.economics.parts import Catalogue, Part
 from topox_core.errors import InputError
+from topox_core.io.errors import shown
+from topox_core.model.cluster import Cluster
 
 # Dollars of a transceiver, a NIC and a packet-switch port by speed: MixNet Table 4 and the
 # calculator that came with it; TopoOpt (NSDI 2023) prints the same transceivers and ports from 25G

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from topox_core.border import shown
 from topox_core.economics.networks import NETWORKS, Bill, Counting, bill, bills, saving
 from topox_core.economics.parts import Catalogue
 from topox_core.errors import InputError
+from topox_core.io.errors import shown
 
 HOURS_PER_YEAR = 8_760.0
 MEASURES = ("cost", "power")

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from topox_core.border import shown
 from topox_core.economics.parts import Catalogue
 from topox_core.errors import InputError
+from topox_core.io.errors import shown
 
 # The order and the words of every list, legend and table.
 NETWORKS = {

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-from topox_core.border import printable, shown, unknown
 from topox_core.errors import InputError
+from topox_core.io.errors import printable, shown, unknown
 
 PROVENANCES = ("published", "vendor list", "assumed")
 MOST_USD, MOST_W = 1e9, 1e9

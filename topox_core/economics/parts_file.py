@@ -8,19 +8,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from topox_core.border import (
-    Findings,
-    check_header,
-    json_object,
-    printable,
-    shown,
-    told,
-    unknown,
-    unpacked,
-)
 from topox_core.economics.parts import PARTS, Catalogue, as_records
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
 from topox_core.errors import InputError
+from topox_core.io.errors import Findings, printable, shown, unknown
+from topox_core.io.json import check_header, describe_error, json_object
+from topox_core.io.limits import unpacked
 
 FORMAT = "topox-parts"
 VERSION = 1
@@ -118,7 +111,9 @@ def _validated(body: dict[str, Any], file: str) -> _FileRecord:
                 else printable(str(place[0]))
             )
             findings.add(
-                told(entry, _PART_KEYS if len(place) > 2 else _KEYS), item=item, field=field
+                describe_error(entry, _PART_KEYS if len(place) > 2 else _KEYS),
+                item=item,
+                field=field,
             )
         raise findings.error() from None
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topox_core.cluster import Cluster
 from topox_core.fabrics.kernels import load
-from topox_core.graph.transfer_graph import COMPUTE, FloatArray, IntArray, TransferGraph
+from topox_core.model.cluster import Cluster
+from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray, TransferGraph
 from topox_core.schedule.kernels.passes import topological_order
 
 THRESHOLDS = 200  # head and tail thresholds tried for each device and link

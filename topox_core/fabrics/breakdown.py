@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.execution import Circuits, Execution
 from topox_core.fabrics.run import Breakdown
-from topox_core.graph.transfer_graph import BARRIER, COMPUTE, FloatArray
-from topox_core.measures import in_port, out_port
+from topox_core.model.execution import Circuits, Execution
+from topox_core.model.measures import in_port, out_port
+from topox_core.model.transfer_graph import BARRIER, COMPUTE, FloatArray
 
 EPS_MS = 1e-6
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.cluster import Cluster
 from topox_core.fabrics.bounds import THRESHOLDS, Bound, Loads, device_loads, lower_bound
 from topox_core.fabrics.kernels.load import heads, largest_load, tails
-from topox_core.graph.transfer_graph import TRANSFER, FloatArray, IntArray, TransferGraph
+from topox_core.model.cluster import Cluster
+from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray, TransferGraph
 from topox_core.schedule.kernels.passes import topological_order
 from topox_core.schedule.reduction import durations_ms
 

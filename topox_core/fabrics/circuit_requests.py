@@ -7,9 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.cluster import Cluster
 from topox_core.errors import InputError
-from topox_core.execution import Circuits
 from topox_core.fabrics.kernels.circuit_requests import (
     Requests,
     Wiring,
@@ -17,7 +15,9 @@ from topox_core.fabrics.kernels.circuit_requests import (
     in_known_order,
 )
 from topox_core.fabrics.run import Order
-from topox_core.graph.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntArray, TransferGraph
+from topox_core.model.cluster import Cluster
+from topox_core.model.execution import Circuits
+from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntArray, TransferGraph
 from topox_core.schedule.reduction import durations_ms
 
 MAX_PORTS = 50_000_000  # ports of all talking servers, about 30 bytes each

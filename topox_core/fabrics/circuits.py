@@ -9,14 +9,15 @@ later.
 
 from __future__ import annotations
 
-from topox_core.execution import Execution
 from topox_core.fabrics.breakdown import breakdown
 from topox_core.fabrics.circuit_bounds import circuit_bound
 from topox_core.fabrics.circuit_requests import Profile
 from topox_core.fabrics.circuit_traffic import circuit_traffic
 from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.run import FabricRun, Order, Stop
-from topox_core.graph.transfer_graph import FloatArray
+from topox_core.fabrics.run import FabricRun, Order
+from topox_core.model.execution import Execution
+from topox_core.model.transfer_graph import FloatArray
+from topox_core.runs.stopping import Stop
 
 
 def run_reactive(order: Order, stop: Stop) -> FabricRun:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from topox_core.cluster import Cluster
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.registry import REGISTRY
-from topox_core.fabrics.run import FABRICS, FabricOptions, FabricRun, Order, Stop
-from topox_core.graph.files import check_fits
-from topox_core.graph.lowering import lower
-from topox_core.graph.task_graph import TaskGraph
-from topox_core.graph.transfer_graph import TransferGraph
-from topox_core.schedule.answer import never
+from topox_core.fabrics.run import FABRICS, FabricOptions, FabricRun, Order
+from topox_core.io.task_graph_file import check_fits
+from topox_core.model.cluster import Cluster
+from topox_core.model.lowering import lower
+from topox_core.model.task_graph import TaskGraph
+from topox_core.model.transfer_graph import TransferGraph
+from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.settings import Settings
 from topox_core.topology.finder import find_layout
 from topox_core.topology.mutation import on_rings

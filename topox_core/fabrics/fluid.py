@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.cluster import Cluster
 from topox_core.errors import InputError
 from topox_core.fabrics.kernels.events import advance, begin
 from topox_core.fabrics.kernels.state import NOW, Plan, State, fresh
-from topox_core.fabrics.run import Stop
-from topox_core.graph.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntArray, TransferGraph
+from topox_core.model.cluster import Cluster
+from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntArray, TransferGraph
+from topox_core.runs.stopping import Stop
 
 BATCHES_BETWEEN_STOPS = 100
 

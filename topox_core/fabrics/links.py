@@ -7,15 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topox_core.cluster import Cluster
-from topox_core.execution import Circuits, Execution
 from topox_core.fabrics.bounds import Bound, Loads, device_loads, lower_bound
 from topox_core.fabrics.breakdown import breakdown
 from topox_core.fabrics.fluid import Network, Pairs, bytes_per_ms, latency_ms, plan_of, simulate
 from topox_core.fabrics.kernels.load import items_by_link
 from topox_core.fabrics.kernels.state import Plan
-from topox_core.fabrics.run import FabricRun, Order, Stop, Traffic
-from topox_core.graph.transfer_graph import IntArray, TransferGraph
+from topox_core.fabrics.run import FabricRun, Order, Traffic
+from topox_core.model.cluster import Cluster
+from topox_core.model.execution import Circuits, Execution
+from topox_core.model.transfer_graph import IntArray, TransferGraph
+from topox_core.runs.stopping import Stop
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,13 @@ import math
 
 import numpy as np
 
-from topox_core.cluster import Cluster
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Network, Pairs, bytes_per_ms
 from topox_core.fabrics.links import Wiring, run_on_links
-from topox_core.fabrics.run import FabricOptions, FabricRun, Order, Stop
-from topox_core.graph.transfer_graph import IntArray
+from topox_core.fabrics.run import FabricOptions, FabricRun, Order
+from topox_core.model.cluster import Cluster
+from topox_core.model.transfer_graph import IntArray
+from topox_core.runs.stopping import Stop
 
 
 def run_ideal(order: Order, stop: Stop) -> FabricRun:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from topox_core.cluster import Cluster
-from topox_core.execution import Execution
-from topox_core.graph.transfer_graph import FloatArray, IntArray, TransferGraph
+from topox_core.model.cluster import Cluster
+from topox_core.model.execution import Execution
+from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
+from topox_core.runs.stopping import Stop
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
 from topox_core.topology.layout import Layout
@@ -125,9 +126,6 @@ class FabricRun:
     def iteration_ms(self) -> float:
         """End of the last task."""
         return self.execution.makespan_ms
-
-
-Stop = Callable[[], bool]
 
 
 class Fabric(Protocol):

@@ -6,21 +6,22 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
-from topox_core.cluster import Cluster
 from topox_core.fabrics.breakdown import breakdown
 from topox_core.fabrics.circuit_bounds import circuit_bound
 from topox_core.fabrics.circuit_requests import Profile
 from topox_core.fabrics.circuit_traffic import circuit_traffic
 from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.run import FabricRun, Order, Stop
-from topox_core.graph.files import check_fits
-from topox_core.graph.lowering import lower
-from topox_core.graph.task_graph import TaskGraph
-from topox_core.schedule.answer import StoppedBy, never
-from topox_core.schedule.circuits import Booking, changed_rows
-from topox_core.schedule.folded_proof import started
+from topox_core.fabrics.run import FabricRun, Order
+from topox_core.io.task_graph_file import check_fits
+from topox_core.model.cluster import Cluster
+from topox_core.model.lowering import lower
+from topox_core.model.task_graph import TaskGraph
+from topox_core.runs.stopping import Stop, never
+from topox_core.schedule.circuits.assignment import Booking, changed_rows
+from topox_core.schedule.engines.engine import StoppedBy
+from topox_core.schedule.folding.folded_proof import started
+from topox_core.schedule.generation.port_scheduler import Booked
 from topox_core.schedule.planner import Plan, Planner, Prepared
-from topox_core.schedule.port_scheduler import Booked
 from topox_core.schedule.proof import Proof
 from topox_core.schedule.reduction import reduce
 from topox_core.schedule.report import story_line, to_result

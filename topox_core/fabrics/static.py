@@ -7,11 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from topox_core.cluster import Cluster
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Network, Pairs, bytes_per_ms
 from topox_core.fabrics.links import Wiring, run_on_links
-from topox_core.fabrics.run import FabricRun, Order, Stop
+from topox_core.fabrics.run import FabricRun, Order
+from topox_core.model.cluster import Cluster
+from topox_core.runs.stopping import Stop
 from topox_core.topology.finder import find_layout
 from topox_core.topology.layout import Layout
 from topox_core.topology.mutation import on_rings

@@ -14,15 +14,15 @@ from typing import Literal
 
 import numpy as np
 
-from topox_core.cluster import MAX_PORTS, Cluster
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL, MAX_DELAY_MS, chosen, run_one
 from topox_core.fabrics.registry import PAYS_DELAY
 from topox_core.fabrics.run import FABRICS, FabricOptions
-from topox_core.graph.files import check_fits
-from topox_core.graph.lowering import lower
-from topox_core.graph.task_graph import TaskGraph
-from topox_core.graph.transfer_graph import TransferGraph
+from topox_core.io.task_graph_file import check_fits
+from topox_core.model.cluster import MAX_PORTS, Cluster
+from topox_core.model.lowering import lower
+from topox_core.model.task_graph import TaskGraph
+from topox_core.model.transfer_graph import TransferGraph
 from topox_core.schedule.settings import Settings
 
 MAX_POINTS = 2_500

@@ -9,9 +9,9 @@ from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from functools import partial
 
-from topox_core.fabrics.child_processes import ChildProcesses
 from topox_core.fabrics.sweep import Cell, CellResult, Point, Sweep, run_cell
-from topox_core.schedule.answer import Stop, never
+from topox_core.runs.child_processes import ChildProcesses
+from topox_core.runs.stopping import Stop, never
 
 POLL_S = 0.05
 Cells = MutableMapping[str, CellResult]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from topox_core.fabrics.compare import fastest, gap, undecided
 from topox_core.fabrics.run import FABRICS, FabricRun
-from topox_core.graph.rings import RING_KINDS
+from topox_core.model.rings import RING_KINDS
 
 # The ideal switch is a yardstick that nobody can buy; it wins only where nothing else was run.
 YARDSTICK = "ideal"

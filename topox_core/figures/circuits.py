@@ -9,11 +9,11 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.execution import Circuits, Execution
 from topox_core.figures.overview import paint
 from topox_core.figures.palette import VERMILION, Theme, discrete_scale
 from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame
-from topox_core.measures import in_port, out_port, ports_in_use
+from topox_core.model.execution import Circuits, Execution
+from topox_core.model.measures import in_port, out_port, ports_in_use
 
 EPS_MS = 1e-9
 CELLS_PX = (

@@ -11,9 +11,9 @@ import plotly.graph_objects as go
 from topox_core.economics.comparison import Year
 from topox_core.economics.networks import NETWORKS, Bill
 from topox_core.figures.cost import amount, energy, money, part_colour, power, unit_of, value_ticks
-from topox_core.figures.numbers import short
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import axis, frame
+from topox_core.text.numbers import short
 
 HEIGHT = 290
 # Colour, dash and width of each network's line: greys for packets, blue for optics.

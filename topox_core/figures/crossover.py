@@ -13,9 +13,9 @@ import plotly.graph_objects as go
 from topox_core.fabrics.registry import PAYS_DELAY
 from topox_core.fabrics.run import FABRICS
 from topox_core.fabrics.sweep import Axes, Point
-from topox_core.figures.numbers import short, time
 from topox_core.figures.palette import FABRIC_DASH, Theme, discrete_scale
 from topox_core.figures.template import axis, frame
+from topox_core.text.numbers import short, time
 
 # Two fabrics closer than this, as a share of the faster, are called equal on the map.
 EQUAL = 0.02

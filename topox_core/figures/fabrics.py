@@ -9,9 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.execution import Execution
 from topox_core.fabrics.run import Breakdown, FabricRun
-from topox_core.figures.numbers import short, time
 from topox_core.figures.overview import paint
 from topox_core.figures.palette import (
     DARK,
@@ -23,7 +21,9 @@ from topox_core.figures.palette import (
     looks,
 )
 from topox_core.figures.template import axis, frame
-from topox_core.graph.transfer_graph import COMPUTE, TRANSFER, FloatArray
+from topox_core.model.execution import Execution
+from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray
+from topox_core.text.numbers import short, time
 
 COMPUTE_COLOUR, EXPOSED_COLOUR = "#0072B2", "#CC79A7"
 LABEL_LEFT = 124  # room for the names of fabrics

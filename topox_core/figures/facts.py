@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import plotly.graph_objects as go
 
-from topox_core.figures.numbers import count, size, time
 from topox_core.figures.palette import (
     BACKWARD,
     FORWARD,
@@ -17,6 +16,7 @@ from topox_core.figures.palette import (
     parallelism_word,
 )
 from topox_core.figures.template import axis, frame
+from topox_core.text.numbers import count, size, time
 
 KIND_COLOURS = {
     "forward": LOOK_COLOURS[FORWARD],

@@ -9,9 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.execution import Execution
 from topox_core.figures.lanes import DEVICE_LANE, GAP, PORT_LANE, Bars, Lanes
-from topox_core.figures.numbers import short
 from topox_core.figures.palette import (
     BACKWARD,
     DARK,
@@ -30,8 +28,10 @@ from topox_core.figures.palette import (
     traffic,
 )
 from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame
-from topox_core.graph.transfer_graph import FloatArray
-from topox_core.measures import CriticalChain
+from topox_core.model.execution import Execution
+from topox_core.model.measures import CriticalChain
+from topox_core.model.transfer_graph import FloatArray
+from topox_core.text.numbers import short
 
 MOST_BARS = 5_000
 PLOT_PX = 680.0  # width of the lanes on a laptop; decides which bars have room for text

@@ -11,12 +11,12 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.figures.numbers import short
 from topox_core.figures.palette import VERMILION, Theme
 from topox_core.figures.template import axis, frame
-from topox_core.tdm.links import ports_used
-from topox_core.tdm.round import PUSH, Round
-from topox_core.tdm.traffic import between_pods_gbit
+from topox_core.tdm.model.links import ports_used
+from topox_core.tdm.model.round import PUSH, Round
+from topox_core.tdm.model.traffic import between_pods_gbit
+from topox_core.text.numbers import short
 
 MOST_CELLS = 24  # pods a side for which cells carry numbers
 ARC_POINTS = 16

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from topox_core.figures.jobs import lasting
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import axis, frame
-from topox_core.tdm.round import Moment
+from topox_core.tdm.model.round import Moment
 
 # Algorithms of the study and of the comparison: colour and dash, so that neither must be told apart
 # by colour alone.

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.execution import Execution
 from topox_core.figures.palette import DARK, IDLE, looks
-from topox_core.graph.transfer_graph import COMPUTE, FloatArray, IntArray
+from topox_core.model.execution import Execution
+from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray
 
 DEVICE_LANE, PORT_LANE, GAP = 1.0, 0.8, 0.45
 PIXELS = 13.75  # a unit; makes a port lane 11 px, the least that reads

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.graph.transfer_graph import BARRIER, COMPUTE, TRANSFER, TransferGraph
+from topox_core.model.transfer_graph import BARRIER, COMPUTE, TRANSFER, TransferGraph
 
 ThemeName = Literal["light", "dark"]
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from topox_core.figures.numbers import NBSP, short
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import axis, frame
 from topox_core.papers.card import VERDICTS, Row
+from topox_core.text.numbers import NBSP, short
 
 ROW_PX = 29
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
-from topox_core.execution import Execution
 from topox_core.figures.palette import LOOK_COLOURS, VERMILION, Theme, look_words, looks, traffic
 from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame
-from topox_core.graph.transfer_graph import FloatArray
-from topox_core.measures import ports_in_use
+from topox_core.model.execution import Execution
+from topox_core.model.measures import ports_in_use
+from topox_core.model.transfer_graph import FloatArray
 
 MOST_STEPS = 420
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from topox_core.figures.numbers import apart, percent, seconds
 from topox_core.figures.palette import Theme
 from topox_core.figures.search import FIRST_S, LOG_ABOVE, time_axis
 from topox_core.figures.story import Event, events_of, last_better, proof_of
 from topox_core.figures.template import axis, frame
 from topox_core.schedule.result import Result, StoryLine
+from topox_core.text.numbers import apart, percent, seconds
 
 ENGINES = ("list", "highs", "cpsat", "auto")
 ENGINE_WORDS = {"list": "list", "highs": "HiGHS", "cpsat": "CP-SAT", "auto": "auto"}

@@ -12,11 +12,11 @@ import numpy as np
 import plotly.graph_objects as go
 
 from topox_core.figures.fabrics import round_step
-from topox_core.figures.numbers import count, percent, plural, short, time
 from topox_core.figures.palette import VERMILION, Theme, parallelism_colour, parallelism_word
 from topox_core.figures.template import axis, frame
 from topox_core.rails.iteration import Window
 from topox_core.rails.windows import Stretch
+from topox_core.text.numbers import count, percent, plural, short, time
 
 MIB = 2.0**20
 EPS_MS = 1e-9

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from topox_core.figures.fabrics import time_axis
-from topox_core.figures.numbers import count, percent, plural, time
 from topox_core.figures.palette import VERMILION, Theme, parallelism_word
 from topox_core.figures.rails import parallelism_look
 from topox_core.figures.template import axis, frame
 from topox_core.rails.iteration import RailRun
+from topox_core.text.numbers import count, percent, plural, time
 
 MOST_GROUPS = 48
 MOST_CIRCUITS = 4_000

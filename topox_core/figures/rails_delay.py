@@ -11,9 +11,9 @@ from typing import Any
 import plotly.graph_objects as go
 
 from topox_core.figures.crossover import delay_word
-from topox_core.figures.numbers import percent, time
 from topox_core.figures.palette import FABRIC_DASH, VERMILION, Theme
 from topox_core.figures.template import axis, frame
+from topox_core.text.numbers import percent, time
 
 # On demand and provisioned have the colours, dashes and marks of the circuit controllers on every
 # other page.

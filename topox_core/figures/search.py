@@ -8,11 +8,11 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from topox_core.figures.numbers import apart, short
 from topox_core.figures.palette import Theme
 from topox_core.figures.story import FAMILY_WORDS, Event, Family, events_of
 from topox_core.figures.template import axis, frame
 from topox_core.schedule.result import StoryLine
+from topox_core.text.numbers import apart, short
 
 GLYPHS: dict[Family, str] = {
     "rules": "●",

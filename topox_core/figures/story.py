@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from topox_core.figures.numbers import apart, seconds
 from topox_core.schedule.result import StoryLine
+from topox_core.text.numbers import apart, seconds
 
 Family = Literal["rules", "controllers", "search", "neighbourhoods", "exact", "bounds"]
 

@@ -9,12 +9,12 @@ import numpy as np
 import plotly.graph_objects as go
 
 from topox_core.figures.fabrics import round_step, time_axis
-from topox_core.figures.numbers import short, time
 from topox_core.figures.palette import Theme, discrete_scale
 from topox_core.figures.template import axis, frame
 from topox_core.strategy.moves import Move
 from topox_core.strategy.plan_search import RankedPlan
 from topox_core.strategy.strategy import Strategy
+from topox_core.text.numbers import short, time
 
 REASONS = {
     "better": ("faster", "circle"),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from topox_core.figures.palette import Theme, discrete_scale
 from topox_core.figures.template import axis, frame
-from topox_core.topology.found import Found, Step
+from topox_core.topology.result import Found, Step
 from topox_core.topology.routing import Network, Path
 from topox_core.topology.traffic import Demand
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from topox_core.errors import InputError
-from topox_core.fabrics.child_processes import ChildProcesses
-from topox_core.schedule.answer import Stop
+from topox_core.runs.child_processes import ChildProcesses
+from topox_core.runs.stopping import Stop
 
 POLL_S = 0.1
 CANCELLED = "cancelled"

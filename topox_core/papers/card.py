@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from topox_core.errors import InputError
-from topox_core.schedule.answer import Stop
+from topox_core.runs.stopping import Stop
 
 Verdict = Literal["match", "trend", "differs"]
 Value = str | int | float

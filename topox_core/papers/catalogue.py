@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from topox_core.border import shown, unknown
 from topox_core.errors import InputError
+from topox_core.io.errors import shown, unknown
 from topox_core.papers.card import Card
 from topox_core.papers.dedicated import CARD as DEDICATED
 from topox_core.papers.dlrm_batches import ALL_TO_ALL, TAX

@@ -19,7 +19,7 @@ from topox_core.papers.card import (
 )
 from topox_core.papers.dlrm_batches import SHARE, SPEED, VARIANT
 from topox_core.papers.topoopt_jobs import iteration_ms, network
-from topox_core.schedule.answer import Stop
+from topox_core.runs.stopping import Stop
 
 DEGREE = 4
 PRINTED_MOST = 3.4

@@ -19,7 +19,7 @@ from topox_core.papers.card import (
     judged,
 )
 from topox_core.papers.topoopt_jobs import bandwidth_tax, iteration_ms, network
-from topox_core.schedule.answer import Stop
+from topox_core.runs.stopping import Stop
 
 BATCHES = (64, 128, 256, 512, 1024, 2048)
 DEGREES = (4, 8)

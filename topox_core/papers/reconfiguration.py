@@ -15,7 +15,7 @@ from topox_core.papers.card import (
     drawn,
 )
 from topox_core.papers.topoopt_jobs import iteration_ms, network
-from topox_core.schedule.answer import Stop
+from topox_core.runs.stopping import Stop
 
 DELAYS_US = (1, 5, 20, 100, 1_000, 10_000)
 SERVERS, DEGREE, PORT_GBPS = 16, 8, 100.0

@@ -21,7 +21,7 @@ from topox_core.papers.card import (
 )
 from topox_core.papers.dlrm_batches import SHARE, VARIANT
 from topox_core.papers.topoopt_jobs import iteration_ms, network, shared_iterations_ms
-from topox_core.schedule.answer import Stop
+from topox_core.runs.stopping import Stop
 
 EACH, DEGREE, PORT_GBPS, RACK = 16, 8, 100.0, 16
 TAIL = 99.0  # percentile

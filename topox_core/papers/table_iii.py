@@ -26,7 +26,7 @@ from topox_core.papers.table_iii_words import (
     topoopt_reason,
     topox_reason,
 )
-from topox_core.schedule.answer import Stop
+from topox_core.runs.stopping import Stop
 
 NAME = "topox-table3"
 # A plan on 1 ms slots cannot be told closer than a few of them.

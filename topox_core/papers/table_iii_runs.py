@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from topox_core.cluster import Cluster
 from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.run import FabricOptions
-from topox_core.graph.lowering import lower
-from topox_core.graph.task_graph import TaskGraph
-from topox_core.graph.transfer_graph import Lowering, TransferGraph
+from topox_core.model.cluster import Cluster
+from topox_core.model.lowering import lower
+from topox_core.model.task_graph import TaskGraph
+from topox_core.model.transfer_graph import Lowering, TransferGraph
 from topox_core.papers.booked_links import booked_iteration_ms
 from topox_core.papers.card import Settings as Switches
 from topox_core.schedule.settings import Settings

@@ -7,13 +7,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from topox_core.cluster import Cluster
 from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.run import FabricOptions
-from topox_core.graph.lowering import lower
-from topox_core.graph.task_graph import Task, TaskGraph
-from topox_core.graph.transfer_graph import TRANSFER, Lowering, TransferGraph
-from topox_core.graph.validation import validated
+from topox_core.io.task_graph_rules import validated
+from topox_core.model.cluster import Cluster
+from topox_core.model.lowering import lower
+from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.model.transfer_graph import TRANSFER, Lowering, TransferGraph
 from topox_core.schedule.settings import Settings
 from topox_core.strategy.blueprint import Blueprint
 from topox_core.strategy.costs import A100

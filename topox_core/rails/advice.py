@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from topox_core.border import shown
 from topox_core.errors import InputError
+from topox_core.io.errors import shown
 from topox_core.rails.byte_classes import ByteClass, byte_classes
 from topox_core.rails.presets import Preset
 

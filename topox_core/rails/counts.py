@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from topox_core.border import unknown
 from topox_core.errors import InputError
+from topox_core.io.errors import unknown
 
 SCHEDULES = ("1f1b", "afab", "interleaved")
 MAX_PASSES = 1_000_000  # forward and backward passes walked for one answer

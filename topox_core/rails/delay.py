@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.execution import Execution
+from topox_core.model.execution import Execution
 from topox_core.rails.control.simulate import Simulation
 from topox_core.rails.iteration import Rail, RailIteration
 from topox_core.rails.recorded import recorded

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.graph.transfer_graph import IntArray
+from topox_core.model.transfer_graph import IntArray
 from topox_core.rails.iteration import RailGroup, RailIteration
 from topox_core.rails.presets import Preset
 

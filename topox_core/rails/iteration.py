@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from topox_core.graph.transfer_graph import FloatArray, IntArray
+from topox_core.model.transfer_graph import FloatArray, IntArray
 
 # Kinds of a node; the names are those of the task graph's collectives, ``send`` for a pipeline's
 # transfer.

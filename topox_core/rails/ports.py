@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.graph.transfer_graph import FloatArray
+from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.iteration import SEND, Rail, RailIteration
 
 SIDES = 2

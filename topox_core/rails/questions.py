@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from topox_core.execution import Execution
-from topox_core.graph.transfer_graph import FloatArray
+from topox_core.model.execution import Execution
+from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import Simulation
 from topox_core.rails.iteration import Rail, RailIteration, RailRun

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.execution import Execution
-from topox_core.graph.transfer_graph import COMPUTE as COMPUTE_NODE
-from topox_core.graph.transfer_graph import TRANSFER, FloatArray
+from topox_core.model.execution import Execution
+from topox_core.model.transfer_graph import COMPUTE as COMPUTE_NODE
+from topox_core.model.transfer_graph import TRANSFER, FloatArray
 from topox_core.rails.iteration import ALL_REDUCE, COMPUTE, KINDS, SEND, RailGroup, RailIteration
 
 Ints = NDArray[np.int64]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from topox_core.cluster import Cluster
 from topox_core.errors import InputError
-from topox_core.graph.task_graph import Task, TaskGraph
-from topox_core.graph.validation import MAX_DEPENDENCIES, MAX_MEMBERS, MAX_TASKS, validated
+from topox_core.io.task_graph_rules import MAX_DEPENDENCIES, MAX_MEMBERS, MAX_TASKS, validated
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.rails.builder import build
 from topox_core.rails.folding import unfolded_size
 from topox_core.rails.iteration import COMPUTE, KINDS, SEND, RailIteration

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.graph.transfer_graph import FloatArray
+from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.iteration import (
     ALL_GATHER,
     ALL_REDUCE,

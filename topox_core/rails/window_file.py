@@ -10,17 +10,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from topox_core.border import (
-    Findings,
-    check_header,
-    json_object,
-    printable,
-    shown,
-    text_of,
-    unknown,
-    unpacked,
-)
 from topox_core.errors import InputError
+from topox_core.io.errors import Findings, printable, shown, unknown
+from topox_core.io.json import check_header, json_object
+from topox_core.io.limits import text_of, unpacked
 from topox_core.rails.iteration import Window
 
 FORMAT, VERSION = "topox-windows", 1

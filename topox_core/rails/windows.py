@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.execution import Execution
-from topox_core.graph.transfer_graph import TRANSFER, FloatArray, IntArray
+from topox_core.model.execution import Execution
+from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray
 from topox_core.rails.iteration import COMPUTE, KINDS, RailIteration, Window
 
 MIB = float(1 << 20)

@@ -7,24 +7,24 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
-from topox_core.cluster import Cluster
 from topox_core.errors import InputError
-from topox_core.graph.files import check_fits
-from topox_core.graph.lowering import lower
-from topox_core.graph.task_graph import TaskGraph
-from topox_core.graph.transfer_graph import TransferGraph
-from topox_core.schedule.answer import Stop, never
-from topox_core.schedule.bounds import Bound
-from topox_core.schedule.circuits import Booking, changed_rows, per_slot
-from topox_core.schedule.cones import cone_bound, cones
+from topox_core.io.task_graph_file import check_fits
+from topox_core.model.cluster import Cluster
+from topox_core.model.lowering import lower
+from topox_core.model.task_graph import TaskGraph
+from topox_core.model.transfer_graph import TransferGraph
+from topox_core.runs.stopping import Stop, never
+from topox_core.schedule.bounds.ancestor_bounds import cone_bound, cones
+from topox_core.schedule.bounds.best_bound import Bound
+from topox_core.schedule.bounds.windows import clocks, topological_order
+from topox_core.schedule.circuits.assignment import Booking, changed_rows, per_slot
 from topox_core.schedule.feasibility import impossible
-from topox_core.schedule.folding import FOLD_ABOVE, Folding, fold
-from topox_core.schedule.list_scheduler import Generator, Listed, candidates, ranked
-from topox_core.schedule.port_scheduler import PortGenerator
+from topox_core.schedule.folding.fold import FOLD_ABOVE, Folding, fold
+from topox_core.schedule.generation.list_scheduler import Generator, Listed, candidates, ranked
+from topox_core.schedule.generation.port_scheduler import PortGenerator
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.reduction import Reduction, reduce
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.windows import clocks, topological_order
 
 # Above this many tasks the rules stop at the first schedule that meets the bound; below, the rest
 # are tried as well, since one of them may change fewer circuits.

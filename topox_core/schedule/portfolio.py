@@ -9,16 +9,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from topox_core.errors import InputError
-from topox_core.schedule.answer import Answer, Limits, Progress, StoppedBy
-from topox_core.schedule.best_known import opened
-from topox_core.schedule.bounds import Bound
-from topox_core.schedule.heats import Heats
-from topox_core.schedule.narrowing import CONES, raised
+from topox_core.runs.stopping import AfterSeconds, AnyOf, WhenSet
+from topox_core.schedule.bounds.best_bound import Bound
+from topox_core.schedule.bounds.root_bounds import CONES, raised
+from topox_core.schedule.engines.best_known import opened
+from topox_core.schedule.engines.engine import Answer, Limits, Progress, StoppedBy
+from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.planner import Plan, Planner
 from topox_core.schedule.problem import Problem
-from topox_core.schedule.search import LocalSearch, Pace
-from topox_core.schedule.solver_process import SolverProcess
-from topox_core.schedule.stopping import AfterSeconds, AnyOf, WhenSet
+from topox_core.schedule.search.local_search import LocalSearch, Pace
+from topox_core.schedule.search.successive_halving import Heats
 
 OVERTIME_S = 0.3  # what an engine may need to come to an end; then it is ended
 PUBLISH_S = 0.1  # how often the search turns its best schedule into a plan

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from topox_core.schedule.answer import Limits, Stop, never
+from topox_core.runs.stopping import Stop, never
+from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.planner import Plan, Prepared
 from topox_core.schedule.portfolio import Moment, Opening, Portfolio, opening
 from topox_core.schedule.report import story_line, to_result

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from topox_core.errors import InputError
+from topox_core.schedule.bounds.windows import topological_order
 from topox_core.schedule.problem import Problem
-from topox_core.schedule.windows import topological_order
 
 MAX_JOBS = 100_000
 MAX_BYTES = 20_000_000

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from topox_core.cluster import Cluster
 from topox_core.errors import InputError
-from topox_core.graph.transfer_graph import COMPUTE, TRANSFER, FloatArray, TransferGraph
-from topox_core.schedule.bounds import Bound, best_bound
+from topox_core.model.cluster import Cluster
+from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, TransferGraph
+from topox_core.schedule.bounds.best_bound import Bound, best_bound
 from topox_core.schedule.problem import Int, Int32, Network, Problem
 from topox_core.schedule.settings import Settings
 

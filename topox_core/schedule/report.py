@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from topox_core.execution import Circuits, Execution
-from topox_core.schedule.answer import StoppedBy
-from topox_core.schedule.circuits import to_circuits
+from topox_core.model.execution import Circuits, Execution
+from topox_core.schedule.circuits.assignment import to_circuits
+from topox_core.schedule.engines.engine import StoppedBy
 from topox_core.schedule.planner import Plan, Prepared
 from topox_core.schedule.result import Result, StoryLine
 

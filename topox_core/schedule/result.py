@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from topox_core.execution import Execution
-from topox_core.schedule.answer import Status, StoppedBy
+from topox_core.model.execution import Execution
+from topox_core.schedule.engines.engine import Status, StoppedBy
 from topox_core.schedule.settings import Settings
 
 

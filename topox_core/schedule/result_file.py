@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from topox_core.cluster import Cluster
-from topox_core.execution import Execution
-from topox_core.graph.transfer_graph import TRANSFER
+from topox_core.model.cluster import Cluster
+from topox_core.model.execution import Execution
+from topox_core.model.transfer_graph import TRANSFER
 from topox_core.schedule.result import Result
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from topox_core.errors import InputError
-from topox_core.graph.transfer_graph import Lowering
+from topox_core.model.transfer_graph import Lowering
 
 Model = Literal["physical", "paper"]
 CircuitRule = Literal["continuous", "per-slot"]

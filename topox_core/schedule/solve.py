@@ -6,13 +6,14 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from topox_core.cluster import Cluster
 from topox_core.errors import InputError
-from topox_core.graph.task_graph import TaskGraph
-from topox_core.schedule.answer import Answer, Limits, OnProgress, Progress, Stop, never, silent
-from topox_core.schedule.bounds import best_bound
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import TaskGraph
+from topox_core.runs.stopping import Stop, never
+from topox_core.schedule.bounds.best_bound import best_bound
+from topox_core.schedule.engines.engine import Answer, Limits, OnProgress, Progress, silent
 from topox_core.schedule.feasibility import impossible
-from topox_core.schedule.folded_proof import started
+from topox_core.schedule.folding.folded_proof import started
 from topox_core.schedule.planner import Plan, Planner, Prepared, prepare
 from topox_core.schedule.portfolio import Portfolio, opening
 from topox_core.schedule.problem import Problem

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from topox_core.border import shown
 from topox_core.errors import InputError
-from topox_core.graph.task_graph import TaskGraph
+from topox_core.io.errors import shown
+from topox_core.model.task_graph import TaskGraph
+from topox_core.runs.stopping import never
 from topox_core.strategy.chain import Chain
 from topox_core.strategy.evaluator import Evaluator
 from topox_core.strategy.moves import Move, Progress, SearchSettings
 from topox_core.strategy.operators import OperatorGraph
-from topox_core.strategy.search import first_strategy, ignore, never
+from topox_core.strategy.search import first_strategy, ignore
 from topox_core.strategy.strategy import Placement, Strategy, check_placement
 from topox_core.strategy.task_graph import task_graph
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from topox_core.border import shown
 from topox_core.errors import InputError
+from topox_core.io.errors import shown
 from topox_core.strategy.costs import Machine, Work, roofline, table
 from topox_core.strategy.operators import Cost, Edge, Operator, OperatorGraph, Weight
 

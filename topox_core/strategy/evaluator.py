@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.graph.task_graph import TaskGraph
-from topox_core.graph.transfer_graph import IntArray
+from topox_core.model.task_graph import TaskGraph
+from topox_core.model.transfer_graph import IntArray
 from topox_core.strategy.kernel import iteration_ms
 from topox_core.strategy.network import Network
 from topox_core.strategy.operators import OperatorGraph

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from topox_core.compiled import compiled
-from topox_core.graph.transfer_graph import FloatArray, IntArray
+from topox_core.model.transfer_graph import FloatArray, IntArray
 
 
 @compiled

@@ -6,8 +6,8 @@ import math
 import random
 from dataclasses import dataclass
 
-from topox_core.border import shown
 from topox_core.errors import InputError
+from topox_core.io.errors import shown
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Placement, Strategy
 

@@ -9,9 +9,9 @@ from math import gcd
 
 import numpy as np
 
-from topox_core.border import shown
 from topox_core.errors import InputError
-from topox_core.graph.transfer_graph import FloatArray, IntArray
+from topox_core.io.errors import shown
+from topox_core.model.transfer_graph import FloatArray, IntArray
 from topox_core.strategy.strategy import check_servers
 from topox_core.topology.layout import Layout
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 
-from topox_core.border import printable, shown
 from topox_core.errors import InputError
+from topox_core.io.errors import printable, shown
 
 SOURCES = ("measured", "roofline")
 MAX_NAME = 80

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from itertools import islice
 
 from topox_core.errors import InputError
-from topox_core.graph.task_graph import Task, TaskGraph
-from topox_core.graph.validation import validated
+from topox_core.io.task_graph_rules import validated
+from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.strategy.plan_memory import GRADIENT_BYTES, stage_parameters, tokens
 from topox_core.strategy.plan_time import pass_ms, update_ms
 from topox_core.strategy.plans import GpuCluster, Plan, check_plan

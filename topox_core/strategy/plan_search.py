@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from topox_core.border import shown
 from topox_core.errors import InputError
+from topox_core.io.errors import shown
 from topox_core.strategy.blueprint import divisors
 from topox_core.strategy.plan_memory import Memory, memory
 from topox_core.strategy.plan_time import PlanTime, plan_time

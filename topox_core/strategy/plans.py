@@ -6,8 +6,8 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from topox_core.border import shown
 from topox_core.errors import InputError
+from topox_core.io.errors import shown
 from topox_core.strategy.transformers import Shape
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from topox_core.errors import InputError
+from topox_core.runs.stopping import never
 from topox_core.strategy import exhaustive
 from topox_core.strategy.blueprint import divisors
 from topox_core.strategy.chain import Chain
@@ -63,11 +64,6 @@ class Found:
     def speed_up(self) -> float:
         """How many times faster than the start."""
         return self.start_ms / self.iteration_ms if self.iteration_ms > 0 else 1.0
-
-
-def never() -> bool:
-    """Do not stop."""
-    return False
 
 
 def ignore(_progress: Progress) -> None:

@@ -7,8 +7,10 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from topox_core.border import Findings, check_header, json_object, printable, told, unpacked
 from topox_core.errors import InputError
+from topox_core.io.errors import Findings, printable
+from topox_core.io.json import check_header, describe_error, json_object
+from topox_core.io.limits import unpacked
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.plans import Plan
 from topox_core.strategy.strategy import Placement, Strategy, check_placement
@@ -150,7 +152,7 @@ def _read(data: bytes, file: str) -> StrategyRecord:
         findings = Findings(file)
         for entry in error.errors(include_url=False):
             findings.add(
-                told(entry, _known(entry["loc"])),
+                describe_error(entry, _known(entry["loc"])),
                 item=_item(body, entry["loc"]),
                 field=printable(str(entry["loc"][-1])),
             )

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from itertools import islice
 
 from topox_core.errors import InputError
-from topox_core.graph.task_graph import Task, TaskGraph
-from topox_core.graph.validation import validated
+from topox_core.io.task_graph_rules import validated
+from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.strategy.operators import Edge, OperatorGraph
 from topox_core.strategy.strategy import Strategy, check_strategy
 

@@ -7,10 +7,11 @@ import time
 from dataclasses import replace
 
 from topox_core.errors import InputError
-from topox_core.tdm.algorithms import ALGORITHMS
-from topox_core.tdm.extended import ignore, never
-from topox_core.tdm.jobs import Jobs
-from topox_core.tdm.round import OnMoment, Round, Stop, TdmSettings
+from topox_core.runs.stopping import Stop, never
+from topox_core.tdm.algorithms.catalogue import ALGORITHMS
+from topox_core.tdm.algorithms.extended import ignore
+from topox_core.tdm.model.jobs import Jobs
+from topox_core.tdm.model.round import OnMoment, Round, TdmSettings
 
 # What each setting may be, both ends in.
 LIMITS: dict[str, tuple[float, float]] = {

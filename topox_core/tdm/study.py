@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.tdm.algorithms import ALGORITHMS
-from topox_core.tdm.deployment import SetUp, deploy
-from topox_core.tdm.round import Moment, Stop, TdmSettings
+from topox_core.runs.stopping import Stop, never
+from topox_core.tdm.algorithms.catalogue import ALGORITHMS
+from topox_core.tdm.model.deployment import SetUp, deploy
+from topox_core.tdm.model.round import Moment, TdmSettings
 from topox_core.tdm.solve import check, solve
 
 BASELINE = "non-tdm"
@@ -286,7 +287,7 @@ def run_cell(
     for name in algorithms:
         try:
             answer = solve(
-                jobs, replace(settings, algorithm=name, seed=cell.seed), stop or _never, _unheard
+                jobs, replace(settings, algorithm=name, seed=cell.seed), stop or never, _unheard
             )
         except InputError as error:
             failed[name] = str(error)
@@ -412,10 +413,6 @@ def run_study(
         if on_progress is not None:
             on_progress((count + 1) / len(cells))
     return study.rows(results)
-
-
-def _never() -> bool:
-    return False
 
 
 def _unheard(_moment: Moment) -> None:

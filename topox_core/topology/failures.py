@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.topology.failed_element import FAILURES, Failure
-from topox_core.topology.found import Found
-from topox_core.topology.laying import Routes
 from topox_core.topology.layout import Layout
-from topox_core.topology.lending import lend, whole_rings
-from topox_core.topology.relocation import bypassed, find_without, moved_routes
+from topox_core.topology.result import Found
+from topox_core.topology.ring_circuits import Routes
+from topox_core.topology.ring_repair import lend, whole_rings
 from topox_core.topology.routing import Network
+from topox_core.topology.server_failure import bypassed, find_without, moved_routes
 from topox_core.topology.traffic import Demand
 from topox_core.topology.wiring import Wiring, wiring_of
 

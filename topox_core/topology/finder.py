@@ -7,11 +7,11 @@ hosts).
 
 from __future__ import annotations
 
-from topox_core.cluster import MAX_PORTS
 from topox_core.errors import InputError
-from topox_core.topology.found import Found, Step, ring_strides
+from topox_core.model.cluster import MAX_PORTS
 from topox_core.topology.published import find_published
 from topox_core.topology.released import find_released
+from topox_core.topology.result import Found, Step, ring_strides
 from topox_core.topology.traffic import Demand, check_servers, demand_of, traffic_of
 
 __all__ = [

@@ -8,7 +8,7 @@ import networkx
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.graph.transfer_graph import FloatArray
+from topox_core.model.transfer_graph import FloatArray
 
 
 @dataclass(frozen=True)

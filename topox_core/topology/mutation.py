@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.graph.lowering import MAX_TRANSFERS
-from topox_core.graph.rings import Pattern, pattern
-from topox_core.graph.transfer_graph import (
+from topox_core.model.lowering import MAX_TRANSFERS
+from topox_core.model.rings import Pattern, pattern
+from topox_core.model.transfer_graph import (
     TRANSFER,
     IntArray,
     LoweredTransfer,
     Lowering,
     TransferGraph,
 )
-from topox_core.topology.found import Found, ring_strides
+from topox_core.topology.result import Found, ring_strides
 from topox_core.topology.traffic import Group, ring_collectives
 
 
@@ -38,7 +38,7 @@ def on_rings(graph: TransferGraph, found: Found) -> TransferGraph:
 
     The collectives move the same bytes as before; only who sends to whom changes. Groups may have
     different strides, which a ``Lowering`` cannot say. Strides are those of
-    :func:`~topox_core.topology.found.ring_strides`: one a circuit out of a member, so parallel
+    :func:`~topox_core.topology.result.ring_strides`: one a circuit out of a member, so parallel
     circuits carry parallel rings, and rings laid in both directions run both ways.
 
     Raises

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice
 
-from topox_core.graph.rings import distinct_rings
+from topox_core.model.rings import distinct_rings
 
 # From this size on only prime strides are candidates (and 1): about n / ln n of them instead of
 # phi(n).

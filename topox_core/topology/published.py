@@ -9,8 +9,11 @@ import networkx
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.topology.found import Found, Step
-from topox_core.topology.laying import (
+from topox_core.topology.layout import Layout
+from topox_core.topology.matching import Round, matching_rounds
+from topox_core.topology.permutations import select_strides, totient_strides
+from topox_core.topology.result import Found, Step
+from topox_core.topology.ring_circuits import (
     MOST_SHOWN,
     Routes,
     candidate_step,
@@ -21,9 +24,6 @@ from topox_core.topology.laying import (
     route_step,
     routes_of_rings,
 )
-from topox_core.topology.layout import Layout
-from topox_core.topology.matching import Round, matching_rounds
-from topox_core.topology.permutations import select_strides, totient_strides
 from topox_core.topology.routing import Network
 from topox_core.topology.traffic import Demand, Group
 from topox_core.topology.wiring import Wiring, wired

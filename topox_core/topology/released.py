@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import random
 
-from topox_core.graph.rings import distinct_rings
+from topox_core.model.rings import distinct_rings
 from topox_core.topology.coin_change import coin_sequences
-from topox_core.topology.found import Found, Step
-from topox_core.topology.laying import (
+from topox_core.topology.layout import Layout
+from topox_core.topology.permutations import released_strides
+from topox_core.topology.result import Found, Step
+from topox_core.topology.ring_circuits import (
     Rings,
     Routes,
     candidate_step,
@@ -23,8 +25,6 @@ from topox_core.topology.laying import (
     route_step,
     walk,
 )
-from topox_core.topology.layout import Layout
-from topox_core.topology.permutations import released_strides
 from topox_core.topology.routing import Network
 from topox_core.topology.traffic import Demand, Group
 from topox_core.topology.wiring import wired

@@ -8,20 +8,20 @@ from dataclasses import replace
 
 import numpy as np
 
-from topox_core.cluster import Cluster
 from topox_core.errors import InputError
-from topox_core.execution import Execution
-from topox_core.graph.task_graph import (
+from topox_core.io.task_graph_rules import validated
+from topox_core.model.cluster import Cluster
+from topox_core.model.execution import Execution
+from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
     COMPUTE_KINDS,
     TRANSFER_KINDS,
     Task,
     TaskGraph,
 )
-from topox_core.graph.transfer_graph import TRANSFER
-from topox_core.graph.validation import validated
+from topox_core.model.transfer_graph import TRANSFER
 from topox_core.topology.failed_element import Failure
-from topox_core.topology.relocation import moved_members
+from topox_core.topology.server_failure import moved_members
 
 
 def fail_cluster(cluster: Cluster, failure: Failure, *, conservative: bool = False) -> Cluster:

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.graph.lowering import lower
-from topox_core.graph.rings import RING_KINDS
-from topox_core.graph.task_graph import TaskGraph
-from topox_core.graph.transfer_graph import TRANSFER, FloatArray, Lowering, TransferGraph
+from topox_core.model.lowering import lower
+from topox_core.model.rings import RING_KINDS
+from topox_core.model.task_graph import TaskGraph
+from topox_core.model.transfer_graph import TRANSFER, FloatArray, Lowering, TransferGraph
 
 Group = tuple[int, ...]
 Pair = tuple[int, int]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.graph.transfer_graph import IntArray
+from topox_core.model.transfer_graph import IntArray
 from topox_core.topology.layout import Layout
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 
-from topox_core.cluster import Cluster
 from topox_core.errors import InputError
-from topox_core.graph.task_graph import Task, TaskGraph
-from topox_core.graph.validation import validated
+from topox_core.io.task_graph_rules import validated
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.workloads.dlrm import DLRM
 from topox_core.workloads.experts import EXPERTS
 from topox_core.workloads.parameter import Parameter, Workload

@@ -11,8 +11,8 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from topox_core.cluster import Cluster
-from topox_core.graph.task_graph import Task
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import Task
 from topox_core.workloads.arithmetic import compute_ms
 from topox_core.workloads.parameter import Parameter, Workload
 from topox_core.workloads.pipeline import MACHINE_PARAMETERS

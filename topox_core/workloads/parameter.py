@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from topox_core.cluster import Cluster
 from topox_core.errors import InputError
-from topox_core.graph.task_graph import Task
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import Task
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from topox_core.compiled import compiled
 from topox_core.fabrics.kernels.order import TIE, pop, push
-from topox_core.graph.transfer_graph import FloatArray, IntArray
+from topox_core.model.transfer_graph import FloatArray, IntArray
 
 NEVER = -1.0  # a port that was not used yet
 UP, FRESH, CHANGED = 0, 1, 2  # the very circuit stands; both ports unused; a port must change

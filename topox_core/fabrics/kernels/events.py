@@ -5,6 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from topox_core.compiled import compiled
+from topox_core.fabrics.kernels.max_min import (
+    bring_up,
+    join_links,
+    leave_links,
+    note_change,
+    refill,
+    unschedule,
+)
 from topox_core.fabrics.kernels.order import TIE, pop, push
 from topox_core.fabrics.kernels.state import (
     BATCHES,
@@ -21,15 +29,7 @@ from topox_core.fabrics.kernels.state import (
     Plan,
     State,
 )
-from topox_core.fabrics.kernels.water import (
-    bring_up,
-    join_links,
-    leave_links,
-    note_change,
-    refill,
-    unschedule,
-)
-from topox_core.graph.transfer_graph import COMPUTE, TRANSFER
+from topox_core.model.transfer_graph import COMPUTE, TRANSFER
 
 
 @compiled

@@ -13,7 +13,7 @@ has ended before anybody is chosen, so that rounding of floats never decides who
 from __future__ import annotations
 
 from topox_core.compiled import compiled
-from topox_core.graph.transfer_graph import FloatArray, IntArray
+from topox_core.model.transfer_graph import FloatArray, IntArray
 
 TIE = 1e-12
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.graph.transfer_graph import FloatArray, IntArray
+from topox_core.model.transfer_graph import FloatArray, IntArray
 
 Int64Array = NDArray[np.int64]
 

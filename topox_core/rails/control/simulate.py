@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.graph.transfer_graph import FloatArray
+from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.control.controller import Controller
 from topox_core.rails.control.jobs import Jobs, Standing
 from topox_core.rails.control.messages import Log

@@ -1,0 +1,236 @@
+"""The house stays a house: imports go one way, files stay small, names say what is inside."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+CODE = ("topox_core", "topox_ui", "pages")
+# What every room stands on; it looks at nobody outside itself (docs/architecture.md says what each
+# room is for).
+GROUND = {"compiled", "errors", "text", "runs", "model", "io"}
+MAY_USE = {
+    "schedule": GROUND,
+    "workloads": GROUND,
+    "check": {
+        "errors",
+        "io",
+        "model.cluster",
+        "model.task_graph",
+        "tdm.model.jobs",
+        "tdm.model.round",
+    },
+    "tdm": GROUND | {"schedule"},
+    "worker": GROUND | {"schedule"},
+    "figures": GROUND
+    | {
+        "schedule.result",
+        "check.report",
+        "fabrics",
+        "topology",
+        "strategy",
+        "papers",
+        "tdm",
+        "rails",
+        "economics",
+    },
+    "warm_up": GROUND | {"schedule", "fabrics", "strategy", "tdm"},
+    "topology": GROUND,
+    "fabrics": GROUND | {"schedule", "topology"},
+    "strategy": GROUND | {"fabrics", "topology", "workloads"},
+    "rails": GROUND | {"fabrics", "strategy", "topology", "workloads"},
+    "economics": GROUND,
+    "papers": GROUND | {"fabrics", "topology", "strategy", "workloads", "schedule"},
+}
+VAGUE = {"utils", "util", "helpers", "helper", "manager", "misc", "common"}
+
+
+def python_files(*folders: str) -> list[Path]:
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(path: Path) -> set[str]:
+    """Every module that a file imports, with ``from a import b`` told as ``a`` and, if b is a module, ``a.b``."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            assert node.module
+            folder = ROOT / node.module.replace(".", "/")
+            parts = [
+                alias.name
+                for alias in node.names
+                if (folder / f"{alias.name}.py").exists()
+                or (folder / alias.name / "__init__.py").exists()
+            ]
+            names |= {f"{node.module}.{part}" for part in parts}
+            if len(parts) < len(node.names):
+                names.add(node.module)
+    return names
+
+
+def room(module: str) -> str:
+    """The room of a core module: ``schedule`` for ``topox_core.schedule.solve``."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def test_no_core_module_loads_streamlit() -> None:
+    modules = [
+        module_name(path) for path in python_files("topox_core") if path.name != "__main__.py"
+    ]
+    program = f"import importlib, sys\nfor name in {modules!r}: importlib.import_module(name)\nprint('streamlit' in sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == "False"
+
+
+def test_the_core_imports_neither_the_glue_nor_the_pages() -> None:
+    wrong = [
+        (module_name(path), name)
+        for path in python_files("topox_core")
+        for name in imported(path)
+        if name.split(".")[0] in {"streamlit", "topox_ui", "pages", "app"}
+    ]
+    assert wrong == []
+
+
+def test_the_glue_does_not_import_pages() -> None:
+    wrong = [
+        (module_name(path), name)
+        for path in python_files("topox_ui")
+        for name in imported(path)
+        if name.split(".")[0] in {"pages", "app"}
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", sorted(GROUND))
+def test_the_ground_floor_looks_at_nobody_above(name: str) -> None:
+    wrong = [
+        (module_name(path), other)
+        for path in python_files("topox_core")
+        if room(module_name(path)) == name
+        for other in imported(path)
+        if other.startswith("topox_core.") and room(other) not in GROUND
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", sorted(MAY_USE))
+def test_each_room_uses_only_the_rooms_below_it(name: str) -> None:
+    allowed = {f"topox_core.{other}" for other in MAY_USE[name] | {name}}
+    wrong = [
+        (module_name(path), other)
+        for path in python_files("topox_core")
+        if room(module_name(path)) == name
+        for other in imported(path)
+        if other.startswith("topox_core.")
+        and not any(other == one or other.startswith(f"{one}.") for one in allowed)
+    ]
+    assert wrong == []
+
+
+def test_every_room_has_its_rule() -> None:
+    rooms = {room(module_name(path)) for path in python_files("topox_core")} - {""}
+    assert rooms == GROUND | set(MAY_USE) | {"cli", "__main__"}
+
+
+def test_the_checker_shares_no_code_with_the_engines() -> None:
+    used = {name for path in python_files("topox_core/check") for name in imported(path)}
+    assert not {
+        name
+        for name in used
+        if name.startswith(
+            ("topox_core.schedule", "topox_core.model.lowering", "topox_core.model.rings")
+        )
+    }
+
+
+def test_the_checker_knows_rounds_but_not_how_they_are_found() -> None:
+    used = {
+        name
+        for path in python_files("topox_core/check")
+        for name in imported(path)
+        if name.startswith("topox_core.tdm")
+    }
+    assert used == {"topox_core.tdm.model.jobs", "topox_core.tdm.model.round"}
+    beyond = {
+        name
+        for part in ("jobs", "round")
+        for name in imported(ROOT / f"topox_core/tdm/model/{part}.py")
+        if name.startswith("topox_core.")
+    }
+    assert beyond <= {"topox_core.tdm.model.jobs", "topox_core.runs.stopping"}
+
+
+def test_rooms_do_not_go_round_in_circles() -> None:
+    uses: defaultdict[str, set[str]] = defaultdict(set)
+    for path in python_files("topox_core"):
+        here = room(module_name(path))
+        # The ground floor is one room: a task graph is checked against a cluster, an execution
+        # holds both.
+        here = "ground" if here in GROUND else here
+        for name in imported(path):
+            there = room(name) if name.startswith("topox_core.") else ""
+            there = "ground" if there in GROUND else there
+            if there and there != here:
+                uses[here].add(there)
+    try:
+        order = list(TopologicalSorter(uses).static_order())
+    except CycleError as circle:
+        pytest.fail(f"rooms in a circle: {circle.args[1]}")
+    assert order.index("ground") < order.index("schedule") < order.index("cli")
+
+
+def test_files_can_be_read_in_one_sitting() -> None:
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in python_files("topox_core", "topox_ui")
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 650
+    }
+    assert long == {}
+
+
+def test_pages_are_thin() -> None:
+    pages = [*python_files("pages"), *ROOT.glob("app.py")]
+    long = {
+        path.name: lines
+        for path in pages
+        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 120
+    }
+    assert long == {}
+
+
+def test_names_say_what_is_inside() -> None:
+    vague = [
+        str(path.relative_to(ROOT))
+        for path in python_files(*CODE)
+        if VAGUE
+        & (
+            set(path.stem.lower().split("_"))
+            | {part.lower() for part in path.relative_to(ROOT).parts[:-1]}
+        )
+    ]
+    assert vague == []

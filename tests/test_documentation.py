@@ -1,0 +1,78 @@
+"""What the documentation shows works: its examples load, its commands run, its links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from topox_core.cli.main import main
+from topox_core.io.cluster_file import load_cluster
+from topox_core.io.task_graph_file import check_fits, load_graph
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+def test_the_readme_s_example_files_load_and_fit_together() -> None:
+    graph_text, cluster_text = blocks("json")
+    graph = load_graph(graph_text.encode(), "README.json")
+    cluster = load_cluster(cluster_text.encode(), "README.json")
+    check_fits(graph, cluster)
+    assert len(graph.tasks) == graph_text.count('"id"')
+
+
+def test_the_readme_s_commands_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    commands = [
+        shlex.split(line)[3:]
+        for block in blocks("sh")
+        for line in block.splitlines()
+        if line.startswith(".venv/bin/python -m topox_core")
+    ]
+    assert [command[0] for command in commands] == [
+        "workload",
+        "schedule",
+        "schedule",
+        "compare",
+        "tdm-jobs",
+        "tdm",
+        "check",
+        "rails",
+        "rails",
+        "rails",
+        "rcpsp",
+    ]
+    for command in commands:
+        if command[0] == "rcpsp":  # its file is not ours to ship
+            continue
+        short = ["--time-limit", "0.5"] if command[0] == "schedule" else []
+        assert main([*command, *short]) == 0, capsys.readouterr().err
+
+
+@pytest.mark.parametrize("document", PAGES, ids=[path.name for path in PAGES])
+def test_links_between_pages_lead_somewhere(document: Path) -> None:
+    text = document.read_text(encoding="utf-8")
+    links = [
+        link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if "://" not in link
+    ]
+    assert [link for link in links if link and not (document.parent / link).exists()] == []
+
+
+def test_the_make_targets_that_pages_name_exist() -> None:
+    targets = set(
+        re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    )
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    named = set(re.findall(r"(?:^|`)make ([a-z]+)\b", text, re.MULTILINE))
+    assert {"run", "test"} <= named
+    assert named <= targets

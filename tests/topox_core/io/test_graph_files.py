@@ -1,0 +1,349 @@
+"""Task graphs survive their files: what is written is read back, whatever the dialect."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topox_core.economics.parts_file import load_parts
+from topox_core.errors import InputError
+from topox_core.io.cluster_file import load_cluster
+from topox_core.io.task_graph_file import (
+    SUFFIXES,
+    check_fits,
+    dump_graph_csv,
+    dump_graph_json,
+    load_graph,
+)
+from topox_core.io.task_graph_rules import FIELDS_OF, MAX_DEPENDENCIES, MAX_TASKS, validated
+from topox_core.model.cluster import MAX_PORTS, MAX_SERVERS, Cluster
+from topox_core.model.task_graph import (
+    COLLECTIVE_KINDS,
+    COMPUTE_KINDS,
+    KINDS,
+    PARALLELISMS,
+    TRANSFER_KINDS,
+    Task,
+    TaskGraph,
+)
+from topox_core.rails.window_file import load_windows
+from topox_core.tdm.model.jobs_file import load_jobs
+
+PIPELINE = validated(
+    "two servers",
+    [
+        Task("f0", "forward", server=0, duration_ms=3.0),
+        Task(
+            "act",
+            "communication",
+            ("f0",),
+            source=0,
+            destination=1,
+            size_bytes=67108864,
+            parallelism="pp",
+            group="pp 0",
+            microbatch=0,
+        ),
+        Task("f1", "forward", ("act",), server=1, duration_ms=3.25, stage=1, layer=2),
+        Task(
+            "g", "all_reduce", ("f1", "f0"), members=(1, 0), size_bytes=306340000, parallelism="dp"
+        ),
+        Task("end", "barrier", ("g",), job="j0"),
+    ],
+)
+
+plain_text = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8).filter(
+    lambda s: s.isprintable() and s == s.strip()
+)
+ids = plain_text.filter(lambda s: " " not in s)
+servers = st.integers(0, 99_999)
+sizes = st.one_of(st.integers(0, 10**15), st.floats(0, 1e15))
+indices = st.none() | st.integers(0, 1000)
+
+
+def fields_of(kind: str) -> st.SearchStrategy[dict[str, Any]]:
+    times = st.floats(0, 1e9) | st.integers(0, 1000)
+    if kind in COMPUTE_KINDS:
+        return st.fixed_dictionaries(
+            {"server": servers, "device": st.none() | st.integers(0, 7), "duration_ms": times}
+        )
+    if kind in TRANSFER_KINDS:
+        ends = st.lists(servers, min_size=2, max_size=2, unique=True)
+        load = st.one_of(
+            sizes.map(lambda s: {"size_bytes": s}), times.map(lambda t: {"duration_ms": t})
+        )
+        return st.tuples(ends, load).map(
+            lambda p: {"source": p[0][0], "destination": p[0][1], **p[1]}
+        )
+    if kind in COLLECTIVE_KINDS:
+        members = st.lists(servers, min_size=1, max_size=5, unique=True).map(tuple)
+        return st.tuples(members, sizes).map(
+            lambda p: {
+                "members": p[0],
+                "size_bytes": p[1],
+                **({"root": p[0][-1]} if kind == "broadcast" else {}),
+            }
+        )
+    return st.just({})
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> TaskGraph:
+    names = draw(st.lists(ids, min_size=1, max_size=8, unique=True))
+    tasks = []
+    for i, name in enumerate(names):
+        kind = draw(st.sampled_from(KINDS))
+        dependencies = tuple(draw(st.lists(st.sampled_from(names[:i]), unique=True))) if i else ()
+        notes = {
+            "parallelism": draw(st.none() | st.sampled_from(PARALLELISMS)),
+            "group": draw(st.none() | plain_text),
+            "microbatch": draw(indices),
+            "stage": draw(indices),
+            "layer": draw(indices),
+            "job": draw(st.none() | plain_text),
+        }
+        tasks.append(Task(name, kind, dependencies, **draw(fields_of(kind)), **notes))
+    return validated(draw(plain_text), draw(st.permutations(tasks)))
+
+
+@settings(max_examples=80, deadline=None)
+@given(graphs())
+def test_any_graph_survives_json_and_gzip(graph: TaskGraph) -> None:
+    written = dump_graph_json(graph)
+    for data, file in (
+        (written, "a.taskgraph.json"),
+        (gzip.compress(written), "a.taskgraph.json.gz"),
+    ):
+        again = load_graph(data, file)
+        assert again == graph
+        assert again.digest == graph.digest
+
+
+@settings(max_examples=80, deadline=None)
+@given(graphs())
+def test_any_graph_survives_a_table(graph: TaskGraph) -> None:
+    again = load_graph(dump_graph_csv(graph), "a.csv")
+    assert again.tasks == graph.tasks
+    assert again.digest == graph.digest
+
+
+def test_a_graph_file_is_json_with_one_task_a_line() -> None:
+    written = dump_graph_json(PIPELINE)
+    record = json.loads(written)
+    assert (record["format"], record["version"], record["name"]) == (
+        "topox-taskgraph",
+        1,
+        "two servers",
+    )
+    lines = written.decode().splitlines()
+    assert [json.loads(line.strip().rstrip(","))["id"] for line in lines[2:-1]] == [
+        "f0",
+        "act",
+        "f1",
+        "g",
+        "end",
+    ]
+    assert (
+        lines[2]
+        == '  {"id": "f0", "kind": "forward", "server": 0, "device": 0, "duration_ms": 3.0, "dependencies": []},'
+    )
+
+
+def test_a_table_has_only_the_columns_it_needs() -> None:
+    graph = validated("g", [Task("a", "barrier"), Task("b", "barrier", ("a",))])
+    assert dump_graph_csv(graph) == b"id,kind,dependencies\na,barrier,\nb,barrier,a\n"
+
+
+@pytest.mark.parametrize(
+    "suffix", [suffix for suffix in SUFFIXES if not suffix.startswith(".fbuf")]
+)
+def test_the_ending_says_how_to_read_and_names_a_table(suffix: str) -> None:
+    data = dump_graph_json(PIPELINE) if ".json" in suffix else dump_graph_csv(PIPELINE)
+    graph = load_graph(
+        gzip.compress(data) if suffix.endswith(".gz") else data, f"folder/Iteration{suffix.upper()}"
+    )
+    assert graph.tasks == PIPELINE.tasks
+    assert graph.name == ("two servers" if ".json" in suffix else "Iteration")
+
+
+def test_gzip_is_seen_in_the_bytes_whatever_the_name_says() -> None:
+    assert load_graph(gzip.compress(dump_graph_json(PIPELINE)), "a.json") == PIPELINE
+
+
+def test_a_json_file_without_a_json_ending_is_recognised() -> None:
+    assert load_graph(dump_graph_json(PIPELINE), "download") == PIPELINE
+
+
+def test_a_graph_without_a_name_takes_that_of_its_file() -> None:
+    data = b'{"format": "topox-taskgraph", "version": 1, "tasks": [{"id": "a", "kind": "barrier"}]}'
+    assert load_graph(data, "iteration.taskgraph.json").name == "iteration"
+
+
+def test_keys_given_as_null_count_as_absent() -> None:
+    entry = {
+        "id": "a",
+        "kind": "barrier",
+        "server": None,
+        "duration_ms": None,
+        "members": None,
+        "dependencies": None,
+        "group": None,
+    }
+    record = {"format": "topox-taskgraph", "version": 1, "tasks": [entry]}
+    assert load_graph(json.dumps(record).encode(), "a.json").tasks == (Task("a", "barrier"),)
+
+
+def test_equal_graphs_have_equal_digests_however_numbers_are_written() -> None:
+    def digest(duration: str, device: str) -> str:
+        task = f'{{"id": "a", "kind": "forward", "server": 0, "duration_ms": {duration}{device}}}'
+        return load_graph(
+            f'{{"format": "topox-taskgraph", "version": 1, "tasks": [{task}]}}'.encode(), "a.json"
+        ).digest
+
+    assert len({digest("3", ""), digest("3.0", ', "device": 0'), digest("30e-1", "")}) == 1
+    assert digest("0", "") == digest("-0.0", "")
+
+
+def table(delimiter: str, *rows: str) -> bytes:
+    return "\n".join(row.replace("|", delimiter) for row in rows).encode()
+
+
+ROWS = (
+    "id|kind|server|source|destination|size_bytes|duration_ms|members|dependencies",
+    "f0|forward|0||||3.5||",
+    "c|communication||0|1|1000|||f0",
+    "g|all_reduce||||8||2 0|f0 c",
+)
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_comma_semicolon_and_tab_tables_are_told_apart(delimiter: str) -> None:
+    graph = load_graph(table(delimiter, *ROWS), "a.csv")
+    assert graph.tasks == (
+        Task("f0", "forward", (), server=0, device=0, duration_ms=3.5),
+        Task("c", "communication", ("f0",), source=0, destination=1, size_bytes=1000.0),
+        Task("g", "all_reduce", ("f0", "c"), members=(2, 0), size_bytes=8.0),
+    )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: b"\xef\xbb\xbf" + data,
+        lambda data: data.replace(b"\n", b"\r\n"),
+        lambda data: b"sep=;\r\n" + data,
+        lambda data: data + b"\n;;;;;;;;\n\n",
+        lambda data: data.replace(b"dependencies", b"dependencies;"),
+        lambda data: data.replace(b"3.5", b"3,5"),
+        lambda data: data.replace(b"f0;forward;0", b'"f0"; forward ; 0.0 '),
+    ],
+    ids=[
+        "byte order mark",
+        "line ends of Windows",
+        "sep line",
+        "blank rows",
+        "nameless column",
+        "decimal comma",
+        "quotes and gaps",
+    ],
+)
+def test_what_spreadsheets_do_to_a_table_is_understood(change: Any) -> None:
+    data = table(";", *ROWS)
+    assert load_graph(change(data), "a.csv").tasks == load_graph(data, "a.csv").tasks
+
+
+def test_a_join_of_many_tasks_fits_into_one_cell() -> None:
+    many = [Task(f"task-number-{i}", "barrier") for i in range(12_000)]
+    graph = validated("wide", [*many, Task("join", "barrier", tuple(task.id for task in many))])
+    assert load_graph(dump_graph_csv(graph), "wide.csv").tasks == graph.tasks
+
+
+def test_every_kind_has_its_fields_listed() -> None:
+    assert set(FIELDS_OF) == set(KINDS)
+
+
+def test_a_generator_gets_the_same_checks_as_a_file() -> None:
+    with pytest.raises(InputError, match="task a, field server: must be a whole number"):
+        validated("g", [Task("a", "forward", server=1.5, duration_ms=1.0)])  # type: ignore[arg-type]
+    with pytest.raises(
+        InputError, match=r"^task b, field dependencies: names 'c', which is not the id of a task$"
+    ):
+        validated("g", [Task("a", "barrier"), Task("b", "barrier", ("c",))])
+
+
+SMALL = Cluster(servers=2, ports_per_server=1, switches=1, ports_per_switch=2, port_gbps=100.0)
+
+
+def test_a_graph_fits_a_cluster_with_all_its_servers() -> None:
+    check_fits(PIPELINE, SMALL)
+
+
+@pytest.mark.parametrize(
+    ("task", "line"),
+    [
+        (
+            Task("x", "forward", server=2, duration_ms=1.0),
+            "a.json, task x, field server: names server 2, which the cluster lacks (it has 2 servers: 0 to 1)",
+        ),
+        (
+            Task("x", "forward", server=1, device=1, duration_ms=1.0),
+            "a.json, task x, field device: names device 1, which the cluster's servers lack (each: it has 1 device: 0)",
+        ),
+        (
+            Task("x", "communication", source=7, destination=0, size_bytes=1.0),
+            "a.json, task x, field source: names server 7, which the cluster lacks (it has 2 servers: 0 to 1)",
+        ),
+        (
+            Task("x", "nominal_communication", source=0, destination=2, size_bytes=1.0),
+            "a.json, task x, field destination: names server 2, which the cluster lacks (it has 2 servers: 0 to 1)",
+        ),
+        (
+            Task("x", "all_to_all", members=(0, 5, 1), size_bytes=1.0),
+            "a.json, task x, field members: names server 5, which the cluster lacks (it has 2 servers: 0 to 1)",
+        ),
+    ],
+)
+def test_a_server_or_device_that_is_not_there_is_named(task: Task, line: str) -> None:
+    with pytest.raises(InputError) as caught:
+        check_fits(validated("g", [task]), SMALL, "a.json")
+    assert str(caught.value) == line
+
+
+def test_every_instance_of_the_suite_loads_and_fits_its_cluster(shared: Path) -> None:
+    found = sorted((shared / "bench" / "instances").glob("*.taskgraph.json*"))
+    assert len(found) == 31
+    for path in found:
+        graph = load_graph(path.read_bytes(), path.name)
+        cluster = path.with_name(path.name.split(".")[0] + ".cluster.json")
+        check_fits(graph, load_cluster(cluster.read_bytes(), cluster.name), path.name)
+
+
+def examples(language: str) -> list[str]:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "files.md").read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+
+
+def test_the_examples_of_the_documentation_are_valid_files() -> None:
+    graph, cluster, jobs, parts, windows = examples("json")
+    (rows,) = examples("csv")
+    loaded = load_graph(graph.encode(), "example.json")
+    check_fits(loaded, load_cluster(cluster.encode(), "example.cluster.json"))
+    assert len(load_jobs(jobs.encode(), "example.jobs.json")) == 2
+    assert load_parts(parts.encode(), "example.parts.json").name == "our quote"
+    assert len(load_windows(windows.encode(), "example.windows.json").windows) == 2
+    assert {task.id for task in load_graph(rows.encode(), "example.csv").tasks} < {
+        task.id for task in loaded.tasks
+    }
+
+
+@pytest.mark.parametrize("limit", [MAX_TASKS, MAX_DEPENDENCIES, MAX_SERVERS - 1, MAX_PORTS - 1])
+def test_the_limits_of_the_documentation_are_those_of_the_code(limit: int) -> None:
+    page = (Path(__file__).resolve().parents[3] / "docs" / "files.md").read_text(encoding="utf-8")
+    assert f"| {limit:,} |" in page.split("## Limits")[1]

@@ -1,0 +1,338 @@
+"""Collectives become the transfers that move what the collective must, in the order it must."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from topox_core.errors import InputError
+from topox_core.io.task_graph_rules import validated
+from topox_core.model.lowering import MAX_TRANSFERS, distinct_rings, lower
+from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.model.transfer_graph import BARRIER, TRANSFER, Lowering, TransferGraph
+
+SIZE = 1_000_003.0
+
+
+def collective(kind: str, members: int, size: float = SIZE, **keys: object) -> TaskGraph:
+    """One collective between a compute task on every member and one after it."""
+    tasks = [Task(f"in{s}", "forward", (), server=s, duration_ms=1.0) for s in range(members)]
+    if kind == "broadcast":
+        keys.setdefault("root", 0)
+    tasks.append(
+        Task(
+            "c",
+            kind,
+            tuple(f"in{s}" for s in range(members)),
+            members=tuple(range(members)),
+            size_bytes=size,
+            **keys,
+        )
+    )
+    tasks += [Task(f"out{s}", "forward", ("c",), server=s, duration_ms=1.0) for s in range(members)]
+    return validated("one collective", tasks)
+
+
+def ancestors(graph: TransferGraph) -> list[set[int]]:
+    found: list[set[int] | None] = [None] * len(graph)
+
+    def of(i: int) -> set[int]:
+        if found[i] is None:
+            direct = graph.pred_idx[graph.pred_ptr[i] : graph.pred_ptr[i + 1]].tolist()
+            found[i] = set(direct).union(*(of(p) for p in direct)) if direct else set()
+        return found[i]  # type: ignore[return-value]
+
+    return [of(i) for i in range(len(graph))]
+
+
+def bytes_between(graph: TransferGraph) -> dict[tuple[int, int], float]:
+    moved: dict[tuple[int, int], float] = defaultdict(float)
+    for t in graph.lowered:
+        moved[t.source, t.destination] += t.size_bytes
+    return moved
+
+
+def test_a_group_has_as_many_rings_as_numbers_coprime_to_its_size() -> None:
+    assert distinct_rings(1) == ()
+    assert distinct_rings(2) == (1,)
+    assert distinct_rings(12) == (1, 5, 7, 11)
+    assert distinct_rings(7) == (1, 2, 3, 4, 5, 6)
+
+
+@given(
+    n=st.integers(2, 20),
+    rings=st.integers(1, 25),
+    kind=st.sampled_from(["all_reduce", "all_gather", "reduce_scatter"]),
+    steps=st.sampled_from(["fluid", "stepwise"]),
+)
+def test_every_member_of_a_ring_collective_sends_and_receives_its_share(
+    n: int, rings: int, kind: str, steps: str
+) -> None:
+    graph = lower(collective(kind, n), Lowering(rings=rings, steps=steps))
+    sent, received = Counter(), Counter()
+    for (source, destination), size in bytes_between(graph).items():
+        sent[source] += size
+        received[destination] += size
+    passes = 2 if kind == "all_reduce" else 1
+    for server in range(n):
+        assert sent[server] == pytest.approx(passes * (n - 1) / n * SIZE, rel=1e-12)
+        assert received[server] == pytest.approx(passes * (n - 1) / n * SIZE, rel=1e-12)
+    strides = {(t.destination - t.source) % n for t in graph.lowered}
+    assert strides == set(distinct_rings(n)[:rings])
+
+
+@given(n=st.integers(2, 12))
+def test_each_ring_passes_through_all_members_before_it_closes(n: int) -> None:
+    graph = lower(collective("all_reduce", n), Lowering(rings=n))
+    by_ring = defaultdict(dict)
+    for t in graph.lowered:
+        by_ring[t.id.split("/")[1]][t.source] = t.destination
+    assert len(by_ring) == len(distinct_rings(n))
+    for following in by_ring.values():
+        at, seen = 0, []
+        for _ in range(n):
+            at = following[at]
+            seen.append(at)
+        assert sorted(seen) == list(range(n))
+
+
+def test_ring_transfers_follow_the_members_order_not_the_servers() -> None:
+    task = Task("c", "all_reduce", (), members=(7, 2, 5), size_bytes=3e6)
+    graph = lower(TaskGraph("order", (task,)))
+    assert [(t.id, t.source, t.destination) for t in graph.lowered] == [
+        ("c/r0/0", 7, 2),
+        ("c/r0/1", 2, 5),
+        ("c/r0/2", 5, 7),
+    ]
+    assert {t.size_bytes for t in graph.lowered} == {2 * 2 / 3 * 3e6}
+
+
+def test_given_strides_are_used_in_their_order_and_cut_to_the_number_of_rings() -> None:
+    graph = lower(collective("all_reduce", 16), Lowering(rings=2, strides=(5, 1, 7)))
+    assert [t.destination for t in graph.lowered if t.source == 0] == [5, 1]
+
+
+def test_strides_that_are_the_same_ring_count_once() -> None:
+    graph = lower(collective("all_reduce", 3), Lowering(rings=4, strides=(1, 4, 7, 2)))
+    assert [t.destination for t in graph.lowered if t.source == 0] == [1, 2]
+
+
+def test_a_stride_that_closes_too_early_is_named_with_its_group() -> None:
+    with pytest.raises(
+        InputError,
+        match=r"all_reduce c \(group dp3\), field strides: stride 4 makes no ring of 6 members",
+    ):
+        lower(collective("all_reduce", 6, group="dp3"), Lowering(rings=1, strides=(1, 4)))
+
+
+def test_an_all_to_all_moves_an_equal_share_between_every_ordered_pair() -> None:
+    graph = lower(collective("all_to_all", 5), Lowering(rings=3))
+    assert bytes_between(graph) == {(i, j): SIZE / 5 for i in range(5) for j in range(5) if i != j}
+    assert "c/3-1" in graph.ids
+
+
+@given(n=st.integers(2, 14), root=st.integers(0, 13), rings=st.integers(1, 6))
+def test_a_broadcast_chain_starts_at_the_root_and_brings_everyone_the_whole_tensor(
+    n: int, root: int, rings: int
+) -> None:
+    root %= n
+    graph = lower(collective("broadcast", n, root=root), Lowering(rings=rings))
+    received = Counter()
+    for (_, destination), size in bytes_between(graph).items():
+        received[destination] += size
+    assert root not in received
+    assert all(received[s] == pytest.approx(SIZE) for s in range(n) if s != root)
+    assert len(received) == n - 1
+
+
+@given(n=st.integers(2, 20), root=st.integers(0, 19))
+def test_a_broadcast_tree_forwards_only_what_has_arrived_in_logarithmic_depth(
+    n: int, root: int
+) -> None:
+    root %= n
+    graph = lower(collective("broadcast", n, root=root), Lowering(broadcast="tree"))
+    has = {root: 0}
+    for t in graph.lowered:
+        own = [d for d in t.dependencies if d.startswith("c/")]
+        assert own == ([] if t.source == root else [f"c/r0/{t.source}"])
+        has[t.destination] = has[t.source] + 1
+        assert t.size_bytes == SIZE
+    assert sorted(has) == list(range(n))
+    assert max(has.values()) <= math.ceil(math.log2(n))
+
+
+@pytest.mark.parametrize(
+    "kind", ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"]
+)
+def test_a_collective_of_one_member_is_nothing_but_a_join(kind: str) -> None:
+    graph = lower(collective(kind, 1))
+    assert graph.lowered == ()
+    assert graph.ids == ("in0", "c", "out0")
+    assert graph.kind.tolist()[1] == BARRIER
+
+
+def test_all_reduces_off_the_network_are_joins_and_other_collectives_stay() -> None:
+    tasks = [
+        *collective("all_reduce", 4).tasks,
+        Task("x", "all_to_all", ("c",), members=(0, 1), size_bytes=2.0),
+    ]
+    graph = lower(TaskGraph("off", tuple(tasks)), Lowering(all_reduce_on_network=False))
+    assert {t.collective for t in graph.lowered} == {"x"}
+    assert np.count_nonzero(graph.kind == TRANSFER) == 2
+
+
+@given(
+    kind=st.sampled_from(["all_reduce", "all_gather", "all_to_all", "broadcast"]),
+    n=st.integers(1, 6),
+    rings=st.integers(1, 3),
+    steps=st.sampled_from(["fluid", "stepwise"]),
+    broadcast=st.sampled_from(["chain", "tree"]),
+)
+@settings(deadline=None)
+def test_all_transfers_come_after_what_the_collective_waits_for_and_before_what_waits_for_it(
+    kind: str, n: int, rings: int, steps: str, broadcast: str
+) -> None:
+    graph = lower(collective(kind, n), Lowering(rings=rings, steps=steps, broadcast=broadcast))
+    before = ancestors(graph)
+    at = {name: i for i, name in enumerate(graph.ids) if name}
+    inputs = {at[f"in{s}"] for s in range(n)}
+    transfers = {at[t.id] for t in graph.lowered}
+    for i in transfers:
+        assert inputs <= before[i]
+        assert graph.kind[i] == TRANSFER
+    for s in range(n):
+        assert inputs | transfers | {at["c"]} <= before[at[f"out{s}"]]
+
+
+def test_the_edges_around_a_collective_are_linear_in_its_neighbours() -> None:
+    n = 40
+    graph = lower(collective("all_to_all", n))
+    assert len(graph.pred_idx) == n + n * (n - 1) + n * (n - 1) + n
+    assert graph.ids.count("") == 1
+
+
+def test_a_single_dependency_needs_no_entry_barrier() -> None:
+    graph = lower(
+        TaskGraph(
+            "one",
+            (
+                Task("a", "forward", (), server=0, duration_ms=1.0),
+                Task("c", "all_gather", ("a",), members=(0, 1), size_bytes=8.0),
+            ),
+        )
+    )
+    assert graph.ids == ("a", "c/r0/0", "c/r0/1", "c")
+
+
+def test_lock_steps_wait_for_the_data_of_the_predecessor_and_for_the_own_link() -> None:
+    n, stride = 5, 2
+    graph = lower(collective("all_reduce", n), Lowering(strides=(stride,), steps="stepwise"))
+    at = {t.id: t for t in graph.lowered}
+    assert len(at) == n * 2 * (n - 1)
+    for step in range(1, 2 * (n - 1)):
+        for i in range(n):
+            waits = [d for d in at[f"c/r0/s{step}/{i}"].dependencies if d in at]
+            assert set(waits) == {f"c/r0/s{step - 1}/{(i - stride) % n}", f"c/r0/s{step - 1}/{i}"}
+            assert at[f"c/r0/s{step - 1}/{(i - stride) % n}"].destination == i
+
+
+def test_lock_steps_spread_every_members_contribution_to_everyone() -> None:
+    n = 6
+    graph = lower(collective("all_reduce", n), Lowering(steps="stepwise"))
+    # What member i has seen of each chunk: at step q it passes on chunk i - q.
+    seen = [{chunk: {i} for chunk in range(n)} for i in range(n)]
+    for step in range(2 * (n - 1)):
+        sent = [
+            (t.destination, (t.source - step) % n, set(seen[t.source][(t.source - step) % n]))
+            for t in graph.lowered
+            if t.id.split("/")[2] == f"s{step}"
+        ]
+        for destination, chunk, who in sent:
+            seen[destination][chunk] |= who
+    assert all(seen[i][chunk] == set(range(n)) for i in range(n) for chunk in range(n))
+
+
+def test_lowered_transfers_list_the_dependencies_as_the_user_wrote_them() -> None:
+    tasks = (
+        Task("a", "forward", (), server=0, duration_ms=1.0),
+        Task("b", "forward", (), server=1, duration_ms=1.0),
+        Task("c", "all_reduce", ("a", "b"), members=(0, 1), size_bytes=8.0),
+        Task("d", "all_gather", ("c", "a"), members=(0, 1), size_bytes=8.0),
+    )
+    graph = lower(TaskGraph("two", tasks))
+    by_id = {t.id: t for t in graph.lowered}
+    assert by_id["d/r0/1"].dependencies is tasks[3].dependencies
+    assert by_id["c/r0/0"].dependencies is by_id["c/r0/1"].dependencies
+
+
+def test_plain_tasks_keep_their_place_times_and_sizes() -> None:
+    tasks = (
+        Task(
+            "t", "communication", ("f",), source=0, destination=1, size_bytes=12.5, parallelism="pp"
+        ),
+        Task("n", "nominal_communication", (), source=1, destination=2, duration_ms=4.0),
+        Task("f", "update", (), server=3, device=1, duration_ms=2.0),
+        Task("j", "barrier", ("t", "n")),
+    )
+    graph = lower(TaskGraph("plain", tasks))
+    assert graph.ids == ("t", "n", "f", "j")
+    assert graph.size_bytes[0] == 12.5
+    assert math.isnan(graph.duration_ms[0])
+    assert graph.duration_ms[1] == 4.0
+    assert math.isnan(graph.size_bytes[1])
+    assert (graph.server[2], graph.device[2], graph.source[2]) == (3, 1, -1)
+    assert graph.pred_idx[graph.pred_ptr[0] : graph.pred_ptr[1]].tolist() == [2]
+    assert graph.task_kind == ("communication", "nominal_communication", "update", "barrier")
+    assert graph.parallelism == ("pp", "", "", "")
+
+
+def test_a_lowered_id_that_a_task_already_has_is_an_error() -> None:
+    tasks = (Task("c", "all_gather", (), members=(0, 1), size_bytes=8.0), Task("c/r0/1", "barrier"))
+    with pytest.raises(InputError, match="task c/r0/1, field id"):
+        lower(TaskGraph("clash", tasks))
+
+
+def test_more_transfers_than_the_limit_are_refused_with_their_number() -> None:
+    n = 400
+    graph = collective("all_reduce", n)
+    assert 2 * n * (n - 1) > MAX_TRANSFERS
+    with pytest.raises(
+        InputError, match=f"{2 * n * (n - 1):,} transfers, more than the limit of {MAX_TRANSFERS:,}"
+    ):
+        lower(graph, Lowering(steps="stepwise"))
+    assert len(lower(graph).lowered) == n
+
+
+@pytest.mark.parametrize(
+    ("lowering", "field"),
+    [
+        (Lowering(rings=0), "rings"),
+        (Lowering(rings=True), "rings"),
+        (Lowering(strides=(0,)), "strides"),
+        (Lowering(steps="step"), "steps"),
+        (Lowering(broadcast="star"), "broadcast"),
+    ],
+)
+def test_choices_out_of_range_name_their_field(lowering: Lowering, field: str) -> None:
+    with pytest.raises(InputError, match=f"settings, field {field}"):
+        lower(collective("all_reduce", 3), lowering)
+
+
+def test_the_digest_knows_the_graph_and_every_choice() -> None:
+    graph, other = collective("all_reduce", 4), collective("all_reduce", 5)
+    choices = [
+        Lowering(),
+        Lowering(rings=2),
+        Lowering(strides=(3,)),
+        Lowering(steps="stepwise"),
+        Lowering(broadcast="tree"),
+        Lowering(all_reduce_on_network=False),
+    ]
+    digests = {lower(g, c).digest for g in (graph, other) for c in choices}
+    assert len(digests) == 12
+    assert lower(graph, Lowering(rings=2)).digest in digests

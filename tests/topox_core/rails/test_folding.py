@@ -1,0 +1,135 @@
+"""Folding symmetric replicas changes what is stored, not what happens."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from tests.topox_core.rails.test_traffic import PAPER, SMALL, jobs
+from topox_core.rails.builder import build
+from topox_core.rails.control.simulate import simulate
+from topox_core.rails.folding import SPREADS, instance_of, unfolded_size
+from topox_core.rails.iteration import COMPUTE, SEND, Rail, RailIteration
+from topox_core.rails.presets import PRESETS, Preset
+
+
+def issued(iteration: RailIteration, rank: int) -> list[int]:
+    return iteration.issue_idx[iteration.issue_ptr[rank] : iteration.issue_ptr[rank + 1]].tolist()
+
+
+def waits(iteration: RailIteration, node: int) -> list[int]:
+    return iteration.pred_idx[iteration.pred_ptr[node] : iteration.pred_ptr[node + 1]].tolist()
+
+
+@settings(max_examples=40, deadline=None)
+@given(jobs())
+def test_every_rank_does_what_its_representative_does(job: Preset) -> None:
+    folded, whole = build(job, fold=True), build(job)
+    assert folded.ranks == job.pipeline
+    assert whole.ranks == job.ranks == folded.stands_for.sum()
+    assert (whole.stands_for == 1).all()
+    for rank in range(whole.ranks):
+        stage = rank // job.replicas
+        assert (whole.stage[rank], whole.replica[rank]) == (stage, rank % job.replicas)
+        mine, its = issued(whole, rank), issued(folded, stage)
+        assert [whole.label[node] for node in mine] == [folded.label[node] for node in its]
+        for column in ("kind", "duration_ms", "size_bytes", "microbatch", "layer"):
+            assert (getattr(whole, column)[mine] == getattr(folded, column)[its]).all()
+        for node, other in zip(mine, its, strict=True):
+            if whole.kind[node] != COMPUTE:
+                group, one = whole.groups[whole.group[node]], folded.groups[folded.group[other]]
+                assert (group.parallelism, len(group.ranks)) == (one.parallelism, one.size)
+        # What a rank's node waits for of its own is what its representative's node waits for of its
+        # own.
+        place, its_place = (
+            {node: i for i, node in enumerate(mine)},
+            {node: i for i, node in enumerate(its)},
+        )
+        for node, other in zip(mine, its, strict=True):
+            own = {place[one] for one in waits(whole, node) if one in place}
+            assert own == {its_place[one] for one in waits(folded, other) if one in its_place}
+
+
+@settings(max_examples=40, deadline=None)
+@given(jobs())
+def test_a_collective_waits_for_all_of_its_ranks_and_for_nobody_else(job: Preset) -> None:
+    whole = build(job)
+    for node in np.flatnonzero((whole.kind != COMPUTE) & (whole.kind != SEND)):
+        members = set(whole.groups[whole.group[node]].ranks)
+        computed = [
+            int(whole.rank[one]) for one in waits(whole, int(node)) if whole.kind[one] == COMPUTE
+        ]
+        assert set(computed) in (members, set())
+
+
+@settings(max_examples=40, deadline=None)
+@given(jobs())
+def test_groups_of_one_kind_split_a_stage(job: Preset) -> None:
+    whole = build(job)
+    for kind in {group.name.split(".")[0] for group in whole.groups} - {"pp"}:
+        ranks = [
+            rank
+            for group in whole.groups
+            if group.name.split(".")[0] == kind
+            for rank in group.ranks
+        ]
+        assert sorted(ranks) == list(range(whole.ranks))
+    for group in whole.groups:
+        assert list(group.ranks) == sorted(set(group.ranks))
+        if group.parallelism == "pp":
+            one, other = group.ranks
+            assert one % job.replicas == other % job.replicas
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        PAPER,
+        PRESETS["toy"],
+        SMALL.changed(gpus=64, context=2),
+        SMALL.changed(microbatches=4, schedule="interleaved", virtual_stages=2),
+        PRESETS["mixtral-8x7b"].changed(gpus=64, pipeline=2, data=4, expert=2, microbatches=2),
+    ],
+    ids=lambda job: job.words,
+)
+@pytest.mark.parametrize("provisioned", [False, True])
+def test_a_folded_iteration_runs_as_long_as_the_whole(job: Preset, provisioned: bool) -> None:
+    rail = Rail(nic_gbps=job.nic_gbps, reconfiguration_ms=15.0, provisioned=provisioned)
+    folded, whole = (
+        simulate(build(job, fold=fold, by_layer=False), rail) for fold in (True, False)
+    )
+    assert folded.iteration_ms == pytest.approx(whole.iteration_ms, rel=1e-12)
+    assert folded.undisturbed_ms == pytest.approx(whole.undisturbed_ms, rel=1e-12)
+
+
+def test_groups_by_hand() -> None:
+    """Two replicas of context, four of data, experts shared by two: ranks are numbered context first."""
+    job = PRESETS["mixtral-8x7b"].changed(gpus=64, pipeline=1, data=4, context=2, expert=2)
+    found = {spread: instance_of(job, spread).tolist() for spread in SPREADS}
+    assert found == {
+        "replica": [0, 1, 2, 3, 4, 5, 6, 7],
+        "weights": [0] * 8,
+        "cp": [0, 0, 1, 1, 2, 2, 3, 3],
+        "ep": [0, 1, 0, 1, 2, 3, 2, 3],
+        "experts": [0, 0, 1, 1, 0, 0, 1, 1],
+    }
+    ranks = {group.name: group.ranks for group in build(job).groups}
+    assert ranks["ep.s0.3"] == (5, 7)
+    assert ranks["experts.s0.1"] == (2, 3, 6, 7)
+
+
+def test_sizes_are_known_before_unfolding() -> None:
+    for job in (SMALL, PRESETS["mixtral-8x7b"], PRESETS["llama3.1-405b-2048"]):
+        whole = build(job)
+        assert unfolded_size(build(job, fold=True), job) == (len(whole), len(whole.pred_idx))
+
+
+def test_16384_gpus_fold_to_one_rank_a_stage() -> None:
+    job = PRESETS["llama3.1-405b-16384"]
+    folded = build(job, fold=True)
+    assert folded.ranks == 16
+    assert folded.stands_for.sum() == 2048
+    smaller = build(PRESETS["llama3.1-405b-2048"], fold=True)
+    assert folded.label == smaller.label
+    assert (folded.pred_idx == smaller.pred_idx).all()

@@ -1,0 +1,445 @@
+"""The traffic of an iteration on a rail: byte classes, order, dependencies, limits."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import groupby
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.topox_core.rails.rail_iterations import issued_phases
+from topox_core.errors import InputError
+from topox_core.fabrics.compare import compare
+from topox_core.fabrics.run import FABRICS
+from topox_core.rails.builder import build
+from topox_core.rails.byte_classes import byte_classes, enumerated
+from topox_core.rails.chunks import chunk_layers
+from topox_core.rails.control.simulate import simulate
+from topox_core.rails.iteration import (
+    ALL_GATHER,
+    ALL_REDUCE,
+    COMPUTE,
+    REDUCE_SCATTER,
+    SEND,
+    Rail,
+    RailIteration,
+)
+from topox_core.rails.passes import program
+from topox_core.rails.presets import PRESETS, Preset, preset
+from topox_core.rails.task_graph import as_task_graph
+from topox_core.rails.timing import wire_bytes
+from topox_core.schedule.settings import Settings
+
+PAPER = PRESETS["llama3-8b-perlmutter"]
+SMALL = PRESETS["llama3-70b"].changed(gpus=32, pipeline=2, data=2, microbatches=4)
+
+
+@st.composite
+def jobs(draw: st.DrawFn) -> Preset:
+    """Any small job: degrees, schedules and FSDP's choices at random."""
+    model = draw(st.sampled_from(["llama3-70b", "mixtral-8x7b"]))
+    pipeline, context = draw(st.sampled_from([1, 2, 3, 4])), draw(st.sampled_from([1, 2]))
+    data = draw(st.sampled_from([1, 2, 4]))
+    schedule = draw(
+        st.sampled_from(["1f1b", "afab", "interleaved"] if pipeline > 1 else ["1f1b", "afab"])
+    )
+    virtual = draw(st.sampled_from([2, 3])) if schedule == "interleaved" else 1
+    microbatches = draw(st.integers(1, 3)) * (pipeline if schedule == "interleaved" else 1)
+    expert = (
+        draw(st.sampled_from([one for one in (1, 2, 4) if data % one == 0]))
+        if model == "mixtral-8x7b"
+        else 1
+    )
+    return PRESETS[model].changed(
+        gpus=8 * context * pipeline * data,
+        pipeline=pipeline,
+        context=context,
+        data=data,
+        expert=expert,
+        schedule=schedule,
+        virtual_stages=virtual,
+        microbatches=microbatches,
+        fsdp=draw(st.booleans()),
+        recompute=draw(st.booleans()),
+        reshard=draw(st.booleans()),
+        regather=draw(st.booleans()),
+        reduce=draw(st.sampled_from(["layer", "pass", "last"])),
+        split_sends=draw(st.booleans()),
+        host_ms=draw(st.sampled_from([0.0, 1.0])),
+    )
+
+
+def formula(job: Preset, stage: int) -> dict[tuple[str, str], tuple[int, float]]:
+    found: dict[tuple[str, str], tuple[int, float]] = {}
+    for one in byte_classes(job, stage):
+        calls, size = found.get((one.parallelism, one.operation), (0, 0.0))
+        found[one.parallelism, one.operation] = (
+            calls + one.calls * one.times,
+            size + one.size_bytes * one.times,
+        )
+    return found
+
+
+def test_the_papers_preset_has_the_papers_byte_classes() -> None:
+    classes = {one.operation: one for one in byte_classes(PAPER)}
+    assert 3829.0 <= classes["reduce_scatter"].counted_mib <= 3829.5
+    assert 957.25 <= classes["all_gather"].counted_mib <= 957.4
+    assert classes["send"].counted_mib == 64
+    assert classes["all_reduce"].counted_mib < 1
+    # 16 layers and the table, in one pass (the published traces show 17 calls).
+    assert classes["all_gather"].calls == classes["reduce_scatter"].calls == 17
+    # Around a ring of two: everybody sends its half.
+    assert classes["all_gather"].wire_bytes == classes["all_gather"].counted_bytes
+    assert classes["reduce_scatter"].wire_bytes == classes["reduce_scatter"].size_bytes / 2
+
+
+def test_the_papers_preset_has_the_pattern_of_figure_3a() -> None:
+    iteration = build(PAPER)
+    first, last = issued_phases(iteration, 0), issued_phases(iteration, 2)
+    mib = [
+        (name, {kind: round(size / 2**20, 2) for kind, size in bytes_of.items()})
+        for name, bytes_of in first
+    ]
+    assert mib == [
+        ("fsdp", {"all_gather": 957.28}),
+        ("pp", {"send": 64}),
+        ("fsdp", {"all_gather": 957.28}),
+        ("pp", {"send": 128}),
+        ("fsdp", {"reduce_scatter": 3829.12}),
+        ("pp", {"send": 64}),
+        ("fsdp", {"reduce_scatter": 3829.12}),
+        ("dp", {"all_reduce": 0}),
+    ]
+    assert [(name, sorted(bytes_of)) for name, bytes_of in last] == [
+        ("pp", ["send"]),
+        ("fsdp", ["all_gather", "reduce_scatter"]),
+        ("pp", ["send"]),
+        ("fsdp", ["all_gather", "reduce_scatter"]),
+        ("pp", ["send"]),
+        ("dp", ["all_reduce"]),
+    ]
+
+
+@pytest.mark.parametrize("reduce", ["layer", "last"])
+def test_gathering_again_for_the_backward_pass_keeps_the_phases_of_figure_3a(reduce: str) -> None:
+    iteration = build(PAPER.changed(regather=True, reduce=reduce), fold=True)
+    assert [name for name, _ in issued_phases(iteration, 0)] == [
+        "fsdp",
+        "pp",
+        "fsdp",
+        "pp",
+        "fsdp",
+        "pp",
+        "fsdp",
+        "dp",
+    ]
+    assert [name for name, _ in issued_phases(iteration, 1)] == [
+        "pp",
+        "fsdp",
+        "pp",
+        "fsdp",
+        "pp",
+        "dp",
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(jobs())
+def test_the_formula_is_what_a_built_iteration_counts(job: Preset) -> None:
+    iteration = build(job)
+    for stage in range(job.pipeline):
+        counted, expected = enumerated(iteration, stage * job.replicas), formula(job, stage)
+        assert {key: calls for key, (calls, _) in counted.items()} == {
+            key: calls for key, (calls, _) in expected.items()
+        }
+        for key, (_, size) in counted.items():
+            assert size == pytest.approx(expected[key][1], rel=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(jobs())
+def test_numbers_are_an_order_that_every_rank_and_every_wait_agrees_with(job: Preset) -> None:
+    iteration = build(job)
+    waiting = np.repeat(np.arange(len(iteration)), np.diff(iteration.pred_ptr))
+    assert (iteration.pred_idx < waiting).all()
+    seen = np.zeros(len(iteration), int)
+    for rank in range(iteration.ranks):
+        own = iteration.issue_idx[iteration.issue_ptr[rank] : iteration.issue_ptr[rank + 1]]
+        assert (np.diff(own) > 0).all()
+        np.add.at(seen, own, 1)
+        for node in own[iteration.kind[own] != COMPUTE]:
+            assert rank in iteration.groups[iteration.group[node]].ranks
+        assert (iteration.rank[own[iteration.kind[own] == COMPUTE]] == rank).all()
+    # Computing is issued by one rank, a communication by all of its group.
+    sizes = np.array([len(group.ranks) for group in iteration.groups] + [1])
+    assert (seen == sizes[iteration.group]).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(jobs())
+def test_every_pass_runs_once_on_its_chunk(job: Preset) -> None:
+    runs = [one for stage in range(job.pipeline) for one in program(job, stage)]
+    assert len(runs) == len(set(runs)) == 2 * job.microbatches * job.chunks
+    for stage in range(job.pipeline):
+        place = {one: i for i, one in enumerate(program(job, stage))}
+        assert all(
+            place[type(one)("f", one.microbatch, one.chunk)] < i
+            for one, i in place.items()
+            if one.way == "b"
+        )
+
+
+@pytest.mark.parametrize("reduce", ["layer", "pass", "last"])
+def test_weights_on_the_rail_are_the_model(reduce: str) -> None:
+    """All stages together gather every parameter once a gathering pass, and reduce every gradient."""
+    job = SMALL.changed(reduce=reduce, regather=False)
+    iteration = build(job, fold=True)
+    share = job.shape.parameters / job.tensor
+    gathered = iteration.size_bytes[iteration.kind == ALL_GATHER].sum()
+    reduced = iteration.size_bytes[iteration.kind == REDUCE_SCATTER].sum()
+    assert gathered == pytest.approx(2 * share * job.microbatches)
+    assert reduced == pytest.approx(4 * share * (1 if reduce == "last" else job.microbatches))
+
+
+@settings(max_examples=30, deadline=None)
+@given(jobs())
+def test_merging_the_layers_keeps_bytes_and_computing(job: Preset) -> None:
+    apart, merged = build(job, fold=True), build(job, fold=True, by_layer=False)
+    assert len(merged) < len(apart)
+
+    def bytes_by_kind(iteration: RailIteration) -> dict[tuple[str, int], float]:
+        found: defaultdict[tuple[str, int], float] = defaultdict(float)
+        for kind, group, size in zip(
+            iteration.kind, iteration.group, iteration.size_bytes, strict=True
+        ):
+            if group >= 0:
+                found[iteration.groups[group].name, int(kind)] += size
+        return dict(found)
+
+    one, other = bytes_by_kind(apart), bytes_by_kind(merged)
+    assert one.keys() == other.keys()
+    for key in one:
+        assert one[key] == pytest.approx(other[key])
+    assert apart.duration_ms.sum() == pytest.approx(merged.duration_ms.sum())
+
+
+def test_computing_of_an_iteration_is_the_models_operations() -> None:
+    """6 operations a parameter and token (8 with recomputing), and the attention scores' 12 (16) s h a layer and token."""
+    for recompute, passes in ((False, 3), (True, 4)):
+        job = SMALL.changed(recompute=recompute)
+        base, tokens = job.shape.base, job.microbatches * job.microbatch_size * job.sequence
+        matrices = base.layers * base.layer_matrix_parameters + base.embedding_parameters
+        flop = passes * tokens * (2 * matrices + 4 * base.layers * job.sequence * base.hidden)
+        iteration = build(job, fold=True)
+        computed = iteration.duration_ms[
+            (iteration.kind == COMPUTE) & (iteration.microbatch >= 0)
+        ].sum()
+        assert computed == pytest.approx(flop / (job.tflops * job.efficiency * 1e9 * job.tensor))
+
+
+def test_a_gather_runs_at_most_one_layer_ahead() -> None:
+    iteration = build(SMALL, fold=True)
+    names = dict(enumerate(iteration.label))
+    own = iteration.issue_idx[: iteration.issue_ptr[1]].tolist()
+    gather = next(node for node in own if names[node] == "gather layer 5")
+    layer = next(node for node in own if names[node] == "forward 0 layer 5")
+    waited = [
+        {
+            names[i]
+            for i in iteration.pred_idx[iteration.pred_ptr[node] : iteration.pred_ptr[node + 1]]
+        }
+        for node in (gather, layer)
+    ]
+    assert waited == [{"forward 0 layer 3"}, {"forward 0 layer 4", "gather layer 5"}]
+
+
+def test_126_layers_over_16_stages_leave_one_out_at_both_ends() -> None:
+    sizes = [len(layers) for layers in chunk_layers(PRESETS["llama3.1-405b-2048"])]
+    assert sizes == [7, *[8] * 14, 7]
+    assert [
+        layer for layers in chunk_layers(SMALL.changed(gpus=48, pipeline=3)) for layer in layers
+    ] == list(range(80))
+
+
+def test_a_transfer_waits_for_its_sender_first_and_for_the_receivers_pass_before() -> None:
+    iteration = build(PAPER, fold=True)
+    names = iteration.label
+    for node in np.flatnonzero(iteration.kind == SEND):
+        waits = iteration.pred_idx[iteration.pred_ptr[node] : iteration.pred_ptr[node + 1]]
+        receiver = int(names[node].rsplit(" ", 1)[1])
+        assert iteration.rank[waits[0]] == 1 - receiver
+    crossing = next(i for i, name in enumerate(names) if name == "send activation 1 to stage 1")
+    waited = {
+        names[i]
+        for i in iteration.pred_idx[iteration.pred_ptr[crossing] : iteration.pred_ptr[crossing + 1]]
+    }
+    # Stage 1 posts its second receive when its first backward pass is over, gradients scattered.
+    assert waited == {"forward 1 layer 15", "backward 0 layer 16", "scatter layer 16"}
+
+
+def test_the_calibrated_iteration_lasts_what_was_measured() -> None:
+    run = simulate(build(PAPER, fold=True), Rail(nic_gbps=PAPER.nic_gbps, optical=False))
+    assert run.iteration_ms == pytest.approx(10_200, rel=1e-6)
+    with pytest.raises(
+        InputError,
+        match=r"iteration_ms: must be more than the .* ms that everything but the passes' computing",
+    ):
+        build(PAPER.changed(iteration_ms=10.0))
+
+
+def test_bytes_sent_are_bytes_received() -> None:
+    """Of every collective the members together send (n - 1) tensors (an all-reduce twice that), and each takes its part."""
+    iteration = build(SMALL)
+    sent = wire_bytes(iteration)
+    for kind, group, size, wire in zip(
+        iteration.kind, iteration.group, iteration.size_bytes, sent, strict=True
+    ):
+        if kind in (ALL_GATHER, REDUCE_SCATTER):
+            n = len(iteration.groups[group].ranks)
+            assert n * wire == pytest.approx((n - 1) * size)
+    by_formula = {(one.parallelism, one.operation): one for one in byte_classes(SMALL)}
+    own = iteration.issue_idx[: iteration.issue_ptr[1]]
+    gathers = own[iteration.kind[own] == ALL_GATHER]
+    expected = by_formula["fsdp", "all_gather"]
+    assert sent[gathers].sum() == pytest.approx(expected.wire_bytes * expected.times)
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        (
+            {"data": 4},
+            "preset llama3-8b-perlmutter, field gpus: must be tensor x context x pipeline x data = 4 x 1 x 2 x 4 = 32 "
+            r"\(got 16\)",
+        ),
+        (
+            {"pipeline": 64, "gpus": 512},
+            "field pipeline: the pipeline's stages must be at most the number of layers, 32 .got 64.",
+        ),
+        ({"tensor": 2, "data": 4}, "field tensor: must be gpus_per_server, 4 .got 2."),
+        ({"expert": 2}, "field expert: must divide the number of experts of a layer, 1 .got 2."),
+        (
+            {"context": 3, "gpus": 48},
+            "field context: must divide the number of tokens, 8,192 .got 3.",
+        ),
+        (
+            {"schedule": "interleaved"},
+            "field virtual_stages: must be at least 2 when the schedule is interleaved",
+        ),
+        (
+            {"schedule": "interleaved", "virtual_stages": 2, "microbatches": 3},
+            "must be a multiple of the pipeline's stages, 2",
+        ),
+        (
+            {"virtual_stages": 2},
+            "field virtual_stages: must be 1 unless the schedule is interleaved",
+        ),
+        (
+            {"schedule": "gpipe"},
+            "field schedule: must be one of 1f1b, afab, interleaved .got 'gpipe'.",
+        ),
+        ({"reduce": "never"}, "field reduce: must be one of layer, pass, last"),
+        ({"microbatches": 0}, "field microbatches: must be a whole number from 1 to 4,096 .got 0."),
+        ({"microbatches": 2.5}, "field microbatches: must be a whole number"),
+        ({"nic_gbps": -1.0}, "field nic_gbps: must be a number from 0.001 to 1e.09 .got -1."),
+        ({"tflops": float("nan")}, "field tflops: must be a number from 0.001"),
+        ({"efficiency": 1.5}, "field efficiency: must be a number from 0.001 to 1 .got 1.5."),
+        ({"host_ms": -1.0}, "field host_ms: must be a number from 0 to"),
+        (
+            {"iteration_ms": 1e300},
+            "field iteration_ms: must be a number from 0.001 to 1e.09 .got 1e.300.",
+        ),
+        ({"fsdp": "yes"}, "field fsdp: must be true or false"),
+        ({"dta": 2}, "field dta: unknown key .did you mean 'data'.."),
+    ],
+)
+def test_a_job_that_does_not_fit_is_refused_in_one_line(
+    changes: dict[str, object], line: str
+) -> None:
+    with pytest.raises(InputError, match=line) as error:
+        PAPER.changed(**changes)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"fsdp": False}, ALL_REDUCE),
+        ({"reduce": "last"}, REDUCE_SCATTER),
+        ({"reduce": "pass"}, REDUCE_SCATTER),
+    ],
+)
+def test_a_burst_goes_over_one_ring_after_the_other(changes: dict[str, object], kind: int) -> None:
+    """Weights lie on the ring of all 64 ranks, experts on rings of 8: each is set up once a burst, not once a layer."""
+    job = PRESETS["deepseek-16b"].changed(microbatches=1, **changes)
+    iteration = build(job, fold=True)
+    run = simulate(iteration, Rail())
+    layers = (iteration.kind == kind) & (iteration.layer >= 0)
+    burst = [node for node in np.argsort(run.start_ms, kind="stable") if layers[node]]
+    rings = [iteration.groups[iteration.group[node]].name.split(".")[0] for node in burst]
+    assert len(rings) == 2 * job.shape.base.layers + 1  # and the input table
+    assert [ring for ring, _ in groupby(rings)] == ["fsdp" if job.fsdp else "dp", "experts"]
+
+
+def test_an_unknown_preset_names_the_nearest() -> None:
+    assert preset("toy") is PRESETS["toy"]
+    with pytest.raises(InputError, match="did you mean 'llama3-70b'"):
+        preset("llama3-70")
+
+
+def test_sizes_are_named_before_memory_is_spent() -> None:
+    huge = PRESETS["llama3.1-405b-16384"].changed(
+        gpus=1_000_000 // 1024 * 1024, data=1_000_000 // 1024 * 8, microbatches=64
+    )
+    with pytest.raises(
+        InputError,
+        match=r"would have .* nodes on .* ranks, more than the limit of 4,000,000: fold its replicas",
+    ):
+        build(huge)
+    with pytest.raises(InputError, match="more than the limit of 1,000,000 for one rank a stage"):
+        build(SMALL.changed(microbatches=4096, context=2, gpus=64), fold=True)
+    with pytest.raises(InputError, match="tasks, more than the 500,000 a task graph may have"):
+        as_task_graph(PRESETS["llama3.1-405b-16384"], by_layer=True)
+    with pytest.raises(InputError, match="is folded"):
+        as_task_graph(build(PAPER, fold=True))
+
+
+def test_every_fabric_can_run_an_iteration() -> None:
+    job = PRESETS["mixtral-8x7b"].changed(gpus=32, pipeline=2, data=2, expert=2, microbatches=2)
+    graph, cluster = as_task_graph(job)
+    assert graph.servers == cluster.servers == job.ranks == 4
+    assert cluster.port_gbps == job.nic_gbps / 2
+    assert {task.kind for task in graph.tasks} == {
+        "forward",
+        "backward",
+        "update",
+        "communication",
+        "all_gather",
+        "reduce_scatter",
+        "all_reduce",
+        "all_to_all",
+    }
+    assert {task.parallelism for task in graph.tasks if task.parallelism} == {
+        "fsdp",
+        "pp",
+        "ep",
+        "dp",
+    }
+    messages = [task for task in graph.tasks if task.kind == "communication"]
+    assert {(task.source, task.destination) for task in messages} == {
+        (0, 2),
+        (1, 3),
+        (2, 0),
+        (3, 1),
+    }
+    runs = compare(graph, cluster, Settings.of(engine="list"))
+    assert list(runs) == list(FABRICS)
+    undisturbed = simulate(
+        build(job, by_layer=False), Rail(nic_gbps=job.nic_gbps, optical=False)
+    ).iteration_ms
+    assert all(run.iteration_ms >= run.bound_ms > 0.9 * undisturbed for run in runs.values())
+    # An ideal switch is an electrical rail: what both call the undisturbed iteration is the same.
+    assert runs["ideal"].iteration_ms == pytest.approx(undisturbed, rel=0.01)

@@ -1,0 +1,121 @@
+"""Children that play a solver's part, and CP-SAT in a child: its library cannot share a process with HiGHS."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from topox_core.schedule.engines import wire
+from topox_core.schedule.engines.engine import Answer, Limits, Progress
+from topox_core.schedule.problem import Problem
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def saying(*lines: str, then: str = "") -> tuple[str, ...]:
+    """A child that reads its request, says the lines and then does something else."""
+    code = f"import sys, os, time\nsys.stdin.readline()\nfor line in {list(lines)!r}:\n    print(line, flush=True)\n{then}"
+    return (sys.executable, "-c", code)
+
+
+def progress(bound: int, start: np.ndarray | None = None) -> str:
+    """The line that tells a schedule, a bound or both."""
+    return wire.progress_event(Progress(0.1, None, bound, "child", start)).decode().strip()
+
+
+def done(
+    bound: int, start: np.ndarray | None = None, stopped_by: str = "proof", infeasible: bool = False
+) -> str:
+    """The line that ends a solve."""
+    return (
+        wire.done_event(Answer(start, bound, "the child", stopped_by, infeasible)).decode().strip()
+    )  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Modelled:
+    """What CP-SAT says of one model: how it ended, the start ticks (or None) and the bound in ticks."""
+
+    ended: str
+    start: np.ndarray | None
+    bound: int
+
+
+MODELS = """
+import json, sys
+from topox_core.schedule import wire
+from topox_core.schedule.engines.cpsat_model import Model, Run
+from topox_core.schedule.bounds.windows import critical_path, windows
+for line in sys.stdin.buffer:
+    kind, problem, limits = wire.read_request(line)
+    horizon = limits.bound
+    given = windows(problem, horizon)
+    if (given.earliest > given.latest).any():
+        print(json.dumps(["infeasible", None, 0]), flush=True)
+        continue
+    model = Model(problem, given, critical_path(problem), horizon, minimise=kind == "shortest")
+    outcome = model.solve(Run(60.0), lambda: False)
+    start = None if outcome.start is None else outcome.start.tolist()
+    print(json.dumps([outcome.ended, start, outcome.bound]), flush=True)
+"""
+
+ENGINE = """
+import sys
+from topox_core.schedule import wire
+from topox_core.schedule.engines.cpsat import solve_cpsat
+for line in sys.stdin.buffer:
+    _, problem, limits = wire.read_request(line)
+    try:
+        event = wire.done_event(solve_cpsat(problem, limits))
+    except Exception as error:
+        event = wire.failed_event(error)
+    sys.stdout.buffer.write(event)
+    sys.stdout.buffer.flush()
+"""
+
+
+def modelled(asked: Iterable[tuple[str, Problem, int]]) -> list[Modelled]:
+    """Solve CP-SAT's bare model of each (``shortest`` or ``any``, problem, horizon) in plain critical-path windows."""
+    lines = _said(
+        MODELS,
+        [wire.request(kind, problem, Limits(bound=horizon)) for kind, problem, horizon in asked],
+    )
+    found = [json.loads(line) for line in lines]
+    return [
+        Modelled(ended, None if start is None else np.array(start, np.int64), bound)
+        for ended, start, bound in found
+    ]
+
+
+def solved_by_cpsat(problems: Sequence[Problem], limits: Limits) -> list[Answer]:
+    """Solve each problem with the whole engine."""
+    return [wire.as_answer(event) for event in events_of_cpsat(problems, limits)]
+
+
+def events_of_cpsat(problems: Sequence[Problem], limits: Limits) -> list[dict[str, object]]:
+    """Return the event with which the engine ends on each problem: ``done`` or ``failed``."""
+    return [
+        wire.read_event(line)
+        for line in _said(ENGINE, [wire.request("cpsat", problem, limits) for problem in problems])
+    ]
+
+
+def _said(program: str, requests: list[bytes]) -> list[bytes]:
+    ran = subprocess.run(
+        [sys.executable, "-c", program],
+        input=b"".join(requests),
+        capture_output=True,
+        cwd=ROOT,
+        timeout=300,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr.decode()
+    lines = ran.stdout.splitlines()
+    assert len(lines) == len(requests)
+    return lines

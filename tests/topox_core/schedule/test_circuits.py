@@ -1,0 +1,169 @@
+"""Switch assignment: per slot it meets eqs 7, 9 and 10 for any allowed set of circuits; continuous it books real ports."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.topox_core.schedule.problem_builder import Fabric, build
+from tests.topox_core.small_graphs import cluster, graph, random_graph, transfer
+from topox_core.check.checker import check
+from topox_core.schedule.circuits.assignment import changed_rows, per_slot
+from topox_core.schedule.planner import prepare
+from topox_core.schedule.result_file import to_record
+from topox_core.schedule.settings import Settings
+from topox_core.schedule.solve import quick
+
+
+@st.composite
+def allowed_schedules(draw):
+    """Draw transfers with start slots that respect out, in and total, on one to three switches with one or two ports."""
+    servers, switches, k = draw(st.integers(2, 5)), draw(st.integers(1, 3)), draw(st.integers(1, 2))
+    d_s, d_ocs = switches * k, draw(st.integers(1, 6))
+    accepted = []
+    for x, y, first, slots in draw(
+        st.lists(
+            st.tuples(
+                st.integers(0, servers - 1),
+                st.integers(0, servers - 1),
+                st.integers(0, 6),
+                st.integers(1, 4),
+            ),
+            max_size=25,
+        )
+    ):
+        trial = [*accepted, (x, y, first, slots)]
+        fits = x != y and all(
+            sum(f <= t < f + n and a == x for a, _, f, n in trial) <= d_s
+            and sum(f <= t < f + n and b == y for _, b, f, n in trial) <= d_s
+            and sum(f <= t < f + n for _, _, f, n in trial) <= switches * d_ocs
+            for t in range(first, first + slots)
+        )
+        if fits:
+            accepted = trial
+    fabric = Fabric(
+        servers=servers,
+        switches=switches,
+        circuits_per_switch=d_ocs,
+        ports_per_server=d_s,
+        ports_on_switch=k,
+    )
+    return accepted, fabric
+
+
+@settings(max_examples=400, deadline=None)
+@given(allowed_schedules())
+def test_any_allowed_set_of_circuits_splits_into_switches(drawn):
+    accepted, fabric = drawn
+    problem = build(
+        [n for *_, n in accepted],
+        {j: (x, y) for j, (x, y, _, _) in enumerate(accepted)},
+        (),
+        fabric,
+    )
+    booking = per_slot(problem, np.array([f for *_, f, _ in accepted], np.int64))
+    carried = {j: [] for j in range(len(accepted))}
+    for t in range(12):
+        here = np.flatnonzero((booking.first_slot <= t) & (t < booking.end_slot))
+        for r in range(fabric.switches):
+            on = here[booking.switch[here] == r]
+            assert len(on) <= fabric.circuits_per_switch  # eq. 7
+            out = [(accepted[booking.node[i]][0], booking.source_port[i]) for i in on]
+            into = [(accepted[booking.node[i]][1], booking.destination_port[i]) for i in on]
+            assert len(set(out)) == len(out)  # eq. 10: a port sends to one peer
+            assert len(set(into)) == len(into)  # eq. 9: a port hears one peer
+        for i in here:
+            carried[int(booking.node[i])].append(t)
+    for j, (_, _, first, slots) in enumerate(accepted):
+        assert carried[j] == list(range(first, first + slots))  # eq. 6, exactly once a slot
+
+
+def test_a_circuit_that_goes_on_keeps_its_switch():
+    fabric = Fabric(servers=4, switches=2, ports_per_server=2)
+    problem = build([6, 2, 2, 2], {0: (0, 1), 1: (0, 2), 2: (3, 1), 3: (0, 2)}, (), fabric)
+    booking = per_slot(problem, np.array([0, 0, 2, 4], np.int64))
+    assert (booking.node == 0).sum() == 1
+    assert changed_rows(booking, problem.network).sum() <= 1
+
+
+def test_repeating_a_circuit_is_no_change_and_alternating_is():
+    again = graph(
+        transfer("a", 0, 1, 2.0), transfer("b", 0, 1, 2.0, "a"), transfer("c", 0, 1, 2.0, "b")
+    )
+    other = graph(
+        transfer("a", 0, 1, 2.0), transfer("b", 0, 2, 2.0, "a"), transfer("c", 0, 1, 2.0, "b")
+    )
+    slow = cluster(reconfiguration_ms=3.0)
+    assert quick(again, slow, Settings.of()).makespan_ms == 6.0
+    result = quick(other, slow, Settings.of())
+    assert result.makespan_ms == 6.0 + 2 * 3.0
+    assert result.execution.circuits.changed.tolist() == [False, True, True]
+    assert (result.execution.circuits.start_ms - result.execution.circuits.setup_ms).tolist() == [
+        0.0,
+        3.0,
+        3.0,
+    ]
+
+
+def test_a_second_switch_hides_the_reconfiguration():
+    g = graph(
+        transfer("a", 0, 1, 2.0), transfer("b", 0, 2, 2.0, "a"), transfer("c", 0, 1, 2.0, "b")
+    )
+    two = cluster(reconfiguration_ms=3.0, switches=2, ports_per_server=2)
+    assert quick(g, two, Settings.of()).makespan_ms == 6.0
+
+
+CASES = [
+    ("continuous", {}, {}),
+    ("continuous", {"reconfiguration_ms": 1.4}, {}),
+    ("continuous", {"duplex": "half"}, {}),
+    ("continuous", {"duplex": "half", "reconfiguration_ms": 2.0, "ports_per_server": 4}, {}),
+    ("continuous", {"ports_per_server": 4, "reconfiguration_ms": 0.5}, {}),
+    ("continuous", {"ports_per_switch": 2}, {}),
+    ("continuous", {"ports_per_switch": 1, "reconfiguration_ms": 1.0}, {}),
+    ("per-slot", {}, {}),
+    ("per-slot", {"ports_per_switch": 2}, {}),
+    ("per-slot", {"ports_per_server": 4}, {}),
+    ("per-slot", {"duplex": "half"}, {}),
+    ("per-slot", {}, {"model": "paper"}),
+    ("per-slot", {"ports_per_server": 3, "duplex": "half"}, {"model": "paper"}),
+    ("per-slot", {"ports_per_server": 1}, {"model": "paper"}),
+    ("per-slot", {}, {"share_circuits": True}),
+    ("per-slot", {}, {"exclusive_devices": False}),
+]
+
+
+@pytest.mark.parametrize(("circuits", "keys", "switches"), CASES, ids=str)
+def test_the_independent_checker_accepts_every_list_schedule(circuits, keys, switches):
+    for seed in range(12):
+        g = random_graph(seed, tasks=40)
+        c = cluster(4, **({"switches": 2, "ports_per_server": 2} | keys))
+        choices = dict(switches)
+        made = Settings.of(choices.pop("model", "physical"), circuits=circuits, tick=0.2, **choices)
+        result = quick(g, c, made)
+        report = check(g, c, to_record(result))
+        assert report.ok, (seed, [str(v) for v in report.violations][:3])
+
+
+def test_more_ports_than_the_longest_queue_leave_nothing_to_bound():
+    prepared = prepare(random_graph(3), cluster(4, switches=40, ports_per_server=40), Settings.of())
+    assert len(prepared.reduction.problem.capacity) == 0
+
+
+def test_more_circuits_at_once_than_a_short_number_holds_still_respect_the_switch():
+    g = graph(*(transfer(f"x{i}", i % 2, 2 + i % 2, 2.0) for i in range(40_000)))
+    c = cluster(4, ports_per_server=4_096, ports_per_switch=3_000)
+    result = quick(g, c, Settings.of(circuits="per-slot"))
+    assert (result.bound_ms, result.makespan_ms) == (
+        27.0,
+        28.0,
+    )  # 80,000 circuit-slots, 3,000 at once, two slots each
+    assert check(g, c, to_record(result)).ok
+
+
+def test_thousands_of_ports_cost_no_more_than_those_in_use():
+    g = graph(*(transfer(f"x{i}", 0, 1, 1.0) for i in range(60)))
+    huge = cluster(100_000, ports_per_server=4_096, ports_per_switch=100_000)
+    for circuits in ("continuous", "per-slot"):
+        result = quick(g, huge, Settings.of(circuits=circuits))
+        assert (result.status, result.makespan_ms) == ("optimal", 1.0)

@@ -1,0 +1,351 @@
+"""Equal replicas are folded: what unfolds is a schedule, bounds by path and load stay, and nothing symmetric is proved."""
+
+import random
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.topox_core.schedule.problem_builder import Fabric, brute_force, build, random_problem
+from tests.topox_core.small_graphs import cluster, compute, graph, transfer
+from topox_core.check.checker import check
+from topox_core.io.task_graph_rules import validated
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.schedule import planner as planning
+from topox_core.schedule.bounds.best_bound import best_bound
+from topox_core.schedule.feasibility import violation
+from topox_core.schedule.folding.fold import fold
+from topox_core.schedule.folding.folded_proof import FoldedProof
+from topox_core.schedule.planner import Planner, prepare
+from topox_core.schedule.problem import Problem
+from topox_core.schedule.report import to_result
+from topox_core.schedule.result_file import to_record
+from topox_core.schedule.settings import Settings
+from topox_core.schedule.solve import prove, quick, solve
+from topox_core.workloads.catalogue import generate
+
+ANY = 0.1  # the least ratio of a folding that is wanted however little it folds
+
+
+@pytest.fixture
+def folded_always(monkeypatch):
+    monkeypatch.setattr(planning, "FOLD_ABOVE", 0)
+    monkeypatch.setattr(planning, "fold", partial(fold, least=1.2))
+
+
+def replicated(seed: int, replicas: int, fabric: Fabric, tasks: int = 7) -> Problem:
+    """Make a random problem and copies of it: edges within copies, to the next copy or to all, transfers within and round."""
+    rng = random.Random(seed)
+    durations, transfers, devices, edges = [], {}, {}, []
+    for j in range(tasks):
+        kind, x, round_the_copies = rng.random(), rng.randrange(fabric.servers), rng.random() < 0.4
+        length = rng.randint(1, 3) * 2 if kind < 0.6 else rng.randint(0, 5)
+        y = rng.randrange(fabric.servers)
+        for r in range(replicas):
+            durations.append(length)
+            here, other = r * fabric.servers + x, (r + 1) % replicas * fabric.servers + y
+            if kind < 0.6:
+                inside = r * fabric.servers + (y if y != x else (x + 1) % fabric.servers)
+                transfers[j * replicas + r] = (here, other if round_the_copies else inside)
+            elif kind < 0.9:
+                devices[j * replicas + r] = here
+        for i in range(j):
+            if rng.random() < 0.25:
+                way = rng.choice(("own", "own", "next", "all"))
+                for r in range(replicas):
+                    waited = range(replicas) if way == "all" else [(r + (way == "next")) % replicas]
+                    edges += [(i * replicas + q, j * replicas + r) for q in waited]
+    return build(
+        durations,
+        transfers,
+        edges,
+        replace(fabric, servers=fabric.servers * replicas),
+        devices,
+        ticks_per_slot=2,
+    )
+
+
+def copies(original: TaskGraph, count: int) -> TaskGraph:
+    """Put copies of a graph side by side, each on servers of its own."""
+    n = original.servers
+    tasks = [
+        replace(
+            t,
+            id=f"{t.id}.{r}",
+            dependencies=tuple(f"{d}.{r}" for d in t.dependencies),
+            server=None if t.server is None else t.server + r * n,
+            source=None if t.source is None else t.source + r * n,
+            destination=None if t.destination is None else t.destination + r * n,
+        )
+        for r in range(count)
+        for t in original.tasks
+    ]
+    return validated("copies", tasks, "test")
+
+
+FABRICS = st.sampled_from(
+    [
+        Fabric(servers=2),
+        Fabric(servers=2, switches=2, ports_per_server=2),
+        Fabric(servers=2, circuits_per_switch=2),
+        Fabric(servers=2, switches=2, ports_per_server=3, half_duplex=True),
+        Fabric(servers=2, switches=2, half_duplex=True),
+    ]
+)
+
+
+@given(st.integers(0, 10**6), st.integers(2, 5), FABRICS)
+@settings(max_examples=150, deadline=None)
+def test_every_schedule_of_the_quotient_unfolds_to_a_schedule_of_the_whole(seed, replicas, fabric):
+    problem = replicated(seed, replicas, fabric)
+    folding = fold(problem, ANY)
+    assert folding is not None
+    quotient = folding.problem
+    plan = Planner.of(quotient, 0, continuous=False, dark_slots=0).best_plan()
+    assert violation(quotient, plan.start) is None
+    start = folding.unfolded(plan.start)
+    assert violation(problem, start) is None
+    assert int((start + problem.duration).max()) == plan.makespan
+
+
+@given(st.integers(0, 10**6), st.integers(2, 5), FABRICS)
+@settings(max_examples=100, deadline=None)
+def test_critical_path_and_loads_bound_both_alike(seed, replicas, fabric):
+    problem = replicated(seed, replicas, fabric)
+    folding = fold(problem, ANY)
+    assert folding is not None
+    assert best_bound(folding.problem, 0).ticks == best_bound(problem, 0).ticks
+
+
+@given(st.integers(0, 10**6), FABRICS, st.integers(1, 3))
+@settings(max_examples=60, deadline=None)
+def test_what_has_no_replicas_unfolds_just_as_well(seed, fabric, coarse):
+    problem = random_problem(seed, fabric, tasks=6)
+    folding = fold(problem, coarse / 3)
+    if folding is None:
+        return
+    plan = Planner.of(folding.problem, 0, continuous=False, dark_slots=0).best_plan()
+    assert violation(problem, folding.unfolded(plan.start)) is None
+    assert plan.makespan >= brute_force(problem)
+
+
+def test_two_pipelines_are_one():
+    # Two copies of f -> x -> b: three orbits, two devices (those of senders and of receivers), no
+    # port that could bind.
+    problem = build(
+        [3, 2, 4, 3, 2, 4],
+        {1: (0, 1), 4: (2, 3)},
+        [(0, 1), (1, 2), (3, 4), (4, 5)],
+        Fabric(servers=4),
+        {0: 0, 2: 1, 3: 2, 5: 3},
+    )
+    folding = fold(problem, 2)
+    assert folding is not None
+    assert folding.problem.n == 3
+    assert folding.problem.devices == 2
+    assert len(folding.problem.capacity) == 0
+    assert folding.orbit.tolist() == [0, 1, 2, 0, 1, 2]
+    assert folding.replicas == 2
+    assert folding.words == "2 equal replicas, 3 tasks instead of 6"
+    assert folding.problem.device_names == (
+        "the device of server 0 and 1 alike",
+        "the device of server 1 and 1 alike",
+    )
+
+
+def test_a_copy_that_is_a_tick_longer_is_told_apart():
+    problem = build(
+        [3, 2, 4, 3, 2, 5],
+        {1: (0, 1), 4: (2, 3)},
+        [(0, 1), (1, 2), (3, 4), (4, 5)],
+        Fabric(servers=4),
+    )
+    folding = fold(problem, ANY)
+    assert folding is not None
+    assert folding.problem.n == 6
+    assert fold(problem, 2) is None
+
+
+def test_equal_tasks_of_one_device_run_one_after_the_other():
+    problem = build([2] * 6, devices={j: j % 2 for j in range(6)})
+    folding = fold(problem, 2)
+    assert folding is not None
+    assert folding.orbit.tolist() == [0, 0, 1, 1, 2, 2]
+    assert best_bound(folding.problem, 0).ticks == 6
+
+
+def test_an_all_to_all_becomes_as_many_exchanges_as_a_server_has_peers():
+    n = 5
+    pairs = [(x, y) for x in range(n) for y in range(n) if x != y]
+    problem = build([1] * len(pairs), dict(enumerate(pairs)), fabric=Fabric(servers=n))
+    folding = fold(problem, 4)
+    assert folding is not None
+    assert folding.problem.n == n - 1
+    assert np.bincount(folding.orbit).tolist() == [n] * (n - 1)
+    assert len(folding.problem.capacity) == 1  # every in-port and every out-port is used alike
+    assert (
+        Planner.of(folding.problem, 0, continuous=False, dark_slots=0).best_plan().makespan == n - 1
+    )
+
+
+def staggered() -> Problem:
+    """Three kinds of two unit transfers each, told apart by what follows them, with room for three circuits at once."""
+    transfers = {j: (2 * j, 2 * j + 1) for j in range(6)}
+    edges = [(2, 6), (3, 7), (4, 8), (4, 9), (5, 10), (5, 11)]
+    return build([1] * 6 + [0] * 6, transfers, edges, Fabric(servers=12, circuits_per_switch=3))
+
+
+def test_the_best_symmetric_schedule_may_be_longer_than_the_best():
+    # Orbits of two fill two of three circuits, so that three orbits need three slots; six transfers
+    # need two.
+    problem = staggered()
+    folding = fold(problem, 2)
+    assert folding is not None
+    assert folding.problem.n == 5
+    assert Planner.of(folding.problem, 0, continuous=False, dark_slots=0).best_plan().makespan == 3
+    assert brute_force(problem) == 2
+
+
+def test_the_whole_is_scheduled_as_well_and_the_better_plan_kept(folded_always):
+    problem = staggered()
+    planner = Planner.of(problem, best_bound(problem, 0).ticks, continuous=False, dark_slots=0)
+    assert planner.folded is not None
+    found = list(planner.plans())
+    assert [plan.makespan for plan in found] == [3, 2]
+    assert found[0].source.startswith("folded: 2 equal replicas, 5 tasks instead of 12")
+
+
+def test_shared_circuits_and_plain_projects_are_not_folded():
+    fabric = Fabric(servers=2, shares=True)
+    assert fold(build([1] * 4, dict.fromkeys(range(4), (0, 1)), fabric=fabric), ANY) is None
+    assert fold(replace(build([1] * 4), network=None), ANY) is None
+
+
+def test_ports_fold_where_a_circuit_of_the_quotient_is_one_of_the_whole():
+    ring = {j: (j, (j + 1) % 4) for j in range(4)}
+    twice = build(
+        [1] * 8,
+        ring | {4 + j: pair for j, pair in ring.items()},
+        [(j, 4 + j) for j in range(4)],
+        Fabric(servers=4),
+    )
+    other = build(
+        [1] * 8,
+        ring | {4 + j: (j, (j + 3) % 4) for j in range(4)},
+        [(j, 4 + j) for j in range(4)],
+        Fabric(servers=4),
+    )
+    for problem, delay, folds in (
+        (twice, 0, True),
+        (twice, 2, True),
+        (other, 0, True),
+        (other, 2, False),
+    ):
+        folding = fold(problem, 2, dark_slots=delay)
+        assert folding is not None
+        assert (folding.problem.network is not None) == folds
+    half = fold(replace(twice, network=replace(twice.network, half_duplex=True)), ANY, dark_slots=0)
+    assert half is not None
+    assert half.problem.network is None
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {},
+        {"reconfiguration_ms": 2.0},
+        {"duplex": "half"},
+        {"ports_per_switch": 2},
+        {"ports_per_server": 2, "switches": 2},
+        {"ports_per_server": 2},
+    ],
+    ids=str,
+)
+def test_the_checker_finds_nothing_wrong_with_what_unfolds(folded_always, keys):
+    for seed in range(6):
+        g = copies(random_transfers(seed), 4)
+        c = cluster(g.servers, **keys)
+        for circuits in ("continuous", "per-slot"):
+            if circuits == "per-slot" and c.reconfiguration_ms:
+                continue
+            prepared = prepare(g, c, Settings.of(circuits=circuits))
+            bound, folded = prepared.reduction.bound, prepared.planner.folded
+            assert folded is not None
+            for plan in folded.planner.plans():
+                whole = prepared.planner.unfolded(plan)
+                result = to_result(prepared, whole, bound.ticks, bound.text, "heuristic", (), 0.0)
+                assert check(g, c, to_record(result)).ok
+                if folded.faithful:
+                    assert whole.makespan == plan.makespan
+
+
+def random_transfers(seed: int, tasks: int = 12) -> TaskGraph:
+    rng = random.Random(seed)
+    made: list[Task] = []
+    for j in range(tasks):
+        after = [t.id for t in made if rng.random() < 1.5 / (len(made) + 1)]
+        x, y = rng.sample(range(3), 2)
+        made.append(
+            transfer(f"t{j}", x, y, rng.choice((0.3, 1.0, 2.2)), *after)
+            if rng.random() < 0.6
+            else compute(f"t{j}", x, rng.choice((0.4, 1.0, 2.6)), *after)
+        )
+    # One task that only one order of the numbers has, so that no two tasks of a copy are alike.
+    made += [compute(f"last{j}", 2, 0.1 * (j + 1), t.id) for j, t in enumerate(made) if j < 6]
+    return graph(*made)
+
+
+def test_folded_plans_are_the_same_every_time(folded_always):
+    g, c = copies(random_transfers(3), 5), cluster(15)
+    one, two = (quick(g, c, Settings.of()) for _ in range(2))
+    assert one.execution is not None
+    assert two.execution is not None
+    assert one.execution.start_ms.tolist() == two.execution.start_ms.tolist()
+
+
+def three_copies() -> tuple[TaskGraph, Cluster, Settings]:
+    """Three copies that every rule schedules in 22 ms, and that 21 ms suffice for."""
+    return (
+        copies(random_transfers(3, 30), 3),
+        cluster(9),
+        Settings.of(circuits="per-slot", tick=0.5, time_limit_s=30),
+    )
+
+
+def test_engines_find_on_the_quotient_what_no_rule_does(folded_always):
+    g, c, chosen = three_copies()
+    listed, result = quick(g, c, chosen), solve(g, c, replace(chosen, engine="highs"))
+    assert result.makespan_ms == 21.0 < (listed.makespan_ms or 0.0)
+    assert listed.bound_ms <= result.bound_ms <= 21.0
+    assert next(line for line in result.story if line.incumbent_ms == 21.0).source.startswith(
+        "folded, "
+    )
+    assert check(g, c, to_record(result)).ok
+
+
+def test_a_folded_solve_is_cancelled_with_the_best_so_far(folded_always):
+    g, c, chosen = three_copies()
+    proof = prove(g, c, chosen)
+    assert isinstance(proof, FoldedProof)
+    assert proof.running
+    proof.cancel()
+    result = proof.finish()
+    assert result.stopped_by in ("cancelled", "proof")
+    assert result.makespan_ms is not None
+    assert result.bound_ms == quick(g, c, chosen).bound_ms
+    assert check(g, c, to_record(result)).ok
+
+
+def test_eight_replicas_of_a_pipeline_are_solved_as_one():
+    g, c = generate("llama3-70b", {"replicas": 8, "microbatches": 16})
+    for circuits in ("continuous", "per-slot"):
+        result = quick(g, c, Settings.of(circuits=circuits))
+        assert result.status == "optimal"
+        assert result.story[0].source.startswith(
+            "folded: 8 equal replicas, 1,056 tasks instead of 8,224"
+        )
+        assert check(g, c, to_record(result)).ok

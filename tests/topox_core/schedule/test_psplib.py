@@ -1,0 +1,208 @@
+"""PSPLIB instances: published optima are proved, bad files get one clear line."""
+
+from __future__ import annotations
+
+import pytest
+
+from topox_core.errors import InputError
+from topox_core.schedule.bounds.best_bound import best_bound
+from topox_core.schedule.engines.engine import Limits
+from topox_core.schedule.engines.highs import solve_highs
+from topox_core.schedule.feasibility import violation
+from topox_core.schedule.planner import Planner
+from topox_core.schedule.psplib import read_psplib
+from topox_core.schedule.search.local_search import LocalSearch
+from topox_core.schedule.solve import solve_problem
+
+# Written for this test in PSPLIB's layout: two jobs compete for R1, optimum 3 + 4 + 2.
+SMALL = """************************************************************************
+file with basedata            : ours.bas
+************************************************************************
+projects                      :  1
+jobs (incl. supersource/sink ):  5
+horizon                       :  9
+RESOURCES
+  - renewable                 :  2   R
+  - nonrenewable              :  0   N
+  - doubly constrained        :  0   D
+************************************************************************
+PRECEDENCE RELATIONS:
+jobnr.    #modes  #successors   successors
+   1        1          2           2   3
+   2        1          1           4
+   3        1          1           4
+   4        1          1           5
+   5        1          0
+************************************************************************
+REQUESTS/DURATIONS:
+jobnr. mode duration  R 1  R 2
+------------------------------------------------------------------------
+  1      1     0       0    0
+  2      1     3       2    0
+  3      1     4       2    1
+  4      1     2       0    1
+  5      1     0       0    0
+************************************************************************
+RESOURCEAVAILABILITIES:
+  R 1  R 2
+    3    1
+************************************************************************
+"""
+
+
+def broken(old: str, new: str) -> str:
+    assert old in SMALL
+    with pytest.raises(InputError) as refusal:
+        read_psplib(SMALL.replace(old, new).encode(), "ours.sm")
+    text = str(refusal.value)
+    assert text.startswith("ours.sm")
+    assert "\n" not in text
+    return text
+
+
+def test_a_small_instance_is_read_and_solved():
+    problem = read_psplib(SMALL.encode(), "ours.sm")
+    assert problem.task_names == ("1", "2", "3", "4", "5")
+    assert problem.duration.tolist() == [0, 3, 4, 2, 0]
+    assert problem.capacity.tolist() == [3, 1]
+    assert problem.succ_idx.tolist() == [1, 2, 3, 3, 4]
+    answer = solve_highs(problem, Limits(time_limit_s=20))
+    assert (answer.bound, answer.makespan(problem), answer.stopped_by) == (9, 9, "proof")
+
+
+@pytest.mark.parametrize(("name", "optimum"), [("j301_1", 43), ("j302_1", 38), ("j305_1", 53)])
+def test_published_optima_are_proved(shared, name, optimum):
+    problem = read_psplib((shared / "data" / "psplib" / f"{name}.sm").read_bytes(), f"{name}.sm")
+    answer = solve_highs(problem, Limits(time_limit_s=120))
+    assert violation(problem, answer.start) is None
+    assert (answer.makespan(problem), answer.bound, answer.stopped_by) == (
+        optimum,
+        optimum,
+        "proof",
+    )
+
+
+PUBLISHED = pytest.mark.parametrize(
+    ("name", "optimum"),
+    [("j3013_1", 58), ("j301_1", 43), ("j302_1", 38), ("j305_1", 53), ("j3037_1", 79)],
+)
+
+
+@PUBLISHED
+def test_the_local_search_finds_every_published_optimum(shared, name, optimum):
+    problem = read_psplib((shared / "data" / "psplib" / f"{name}.sm").read_bytes(), f"{name}.sm")
+    planner = Planner.of(problem, best_bound(problem, 0).ticks, continuous=False, dark_slots=0)
+    search = LocalSearch(planner, planner.best_plan())
+    while search.makespan > optimum and search.steps < 150_000:  # some seconds of one core
+        search.go_on(500)
+    assert search.best_plan().makespan == optimum
+    assert violation(problem, search.best_plan().start) is None
+
+
+@PUBLISHED
+def test_five_seconds_of_all_engines_leave_a_bound_below_and_a_schedule_near_the_published_optimum(
+    shared, name, optimum
+):
+    problem = read_psplib((shared / "data" / "psplib" / f"{name}.sm").read_bytes(), f"{name}.sm")
+    answer = solve_problem(problem, "auto", Limits(time_limit_s=5, threads=2))
+    assert violation(problem, answer.start) is None
+    assert answer.bound <= optimum <= answer.makespan(problem) <= 1.06 * optimum
+    assert (answer.stopped_by == "proof") == (answer.bound == answer.makespan(problem))
+
+
+def test_a_hard_instance_stops_at_the_limit_with_its_gap_shown(shared):
+    problem = read_psplib((shared / "data" / "psplib" / "j3037_1.sm").read_bytes(), "j3037_1.sm")
+    answer = solve_highs(problem, Limits(time_limit_s=1))
+    assert violation(problem, answer.start) is None
+    assert answer.bound <= 79 <= answer.makespan(problem)
+
+
+def test_an_overdemanding_job_is_infeasible_by_name():
+    problem = read_psplib(SMALL.replace("    3    1\n", "    1    1\n").encode(), "ours.sm")
+    answer = solve_highs(problem, Limits())
+    assert answer.infeasible
+    assert answer.message == "task 2 needs 2 of resource R1, which has 1"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (
+            "   2        1          1           4",
+            "   2        1          2           4",
+            "line 15: announces 2 successors",
+        ),
+        (
+            "   2        1          1           4",
+            "   2        1          1           9",
+            "line 15: names job 9, expected 1 to 5",
+        ),
+        (
+            "   2        1          1           4",
+            "   2        1          1           2",
+            "line 15: makes job 2 its own successor",
+        ),
+        (
+            "   2        1          1           4",
+            "   2        2          1           4",
+            "line 15: must have 1 mode",
+        ),
+        (
+            "   2        1          1           4",
+            "   1        1          1           4",
+            "line 15: repeats job 1",
+        ),
+        (
+            "   2        1          1           4",
+            "   2        1          x           4",
+            "line 15: must hold whole numbers",
+        ),
+        (
+            "   5        1          0",
+            "   5        1          1           2",
+            "the precedence has a cycle",
+        ),
+        ("   5        1          0\n", "", "line 18: PRECEDENCE RELATIONS ends without job 5"),
+        (
+            "  3      1     4       2    1",
+            "  3      1     4       2",
+            "line 25: must hold job number, mode, duration and 2 requests",
+        ),
+        (
+            "  3      1     4       2    1",
+            "  3      1    -4       2    1",
+            "line 25: must hold durations and requests from 0",
+        ),
+        (
+            "  3      1     4       2    1",
+            "  3      1  2000000    2    1",
+            "line 25: must hold durations and requests from 0",
+        ),
+        ("    3    1\n", "    3\n", "ends with 1 of 2 capacities"),
+        ("    3    1\n", "    3   -1\n", "line 31: must hold 2 capacities of at least 0"),
+        (
+            "nonrenewable              :  0",
+            "nonrenewable              :  2",
+            "line 9: must be 0: only renewable resources",
+        ),
+        (
+            "jobs (incl. supersource/sink ):  5",
+            "jobs (incl. supersource/sink ):  999999",
+            "line 5: must name 1 to 100,000 jobs",
+        ),
+        ("PRECEDENCE RELATIONS:", "", "has no line 'PRECEDENCE RELATIONS:'"),
+        ("RESOURCEAVAILABILITIES:", "", "has no line 'RESOURCEAVAILABILITIES:'"),
+    ],
+)
+def test_a_bad_file_is_told_by_line(old, new, says):
+    assert says in broken(old, new)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\n \n", b"\xff\xfe\x00", b"hello", b"{}" * 50, SMALL[:900].encode()]
+)
+def test_what_is_no_psplib_file_is_refused_in_one_line(data):
+    with pytest.raises(InputError) as refusal:
+        read_psplib(data, "ours.sm")
+    assert str(refusal.value).startswith("ours.sm")
+    assert "\n" not in str(refusal.value)

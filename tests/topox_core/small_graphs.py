@@ -1,0 +1,72 @@
+"""Small task graphs and clusters for tests, made by hand or at random."""
+
+from __future__ import annotations
+
+import random
+
+from topox_core.io.task_graph_rules import validated
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import Task, TaskGraph
+
+GBIT_MS = 12_500_000  # bytes that take 1 ms at 100 Gbit/s
+
+
+def compute(task: str, server: int, duration_ms: float, *after: str) -> Task:
+    return Task(task, "forward", tuple(after), server=server, device=0, duration_ms=duration_ms)
+
+
+def transfer(task: str, source: int, destination: int, ms: float, *after: str) -> Task:
+    return Task(
+        task,
+        "communication",
+        tuple(after),
+        source=source,
+        destination=destination,
+        size_bytes=ms * GBIT_MS,
+    )
+
+
+def graph(*tasks: Task) -> TaskGraph:
+    return validated("test", tasks, "test")
+
+
+def cluster(servers: int = 3, **keys) -> Cluster:
+    settings = {
+        "ports_per_server": 1,
+        "switches": 1,
+        "ports_per_switch": servers,
+        "port_gbps": 100.0,
+    } | keys
+    return Cluster(servers=servers, **settings)
+
+
+def random_graph(
+    seed: int, tasks: int = 25, servers: int = 4, collectives: bool = True
+) -> TaskGraph:
+    """Make a random acyclic graph of compute, transfers and now and then a collective; times off the grid."""
+    rng = random.Random(seed)
+    made: list[Task] = []
+    for j in range(tasks):
+        after = tuple(t.id for t in made if rng.random() < 2.0 / (len(made) + 1))
+        kind = rng.random()
+        if collectives and kind < 0.08:
+            members = tuple(sorted(rng.sample(range(servers), rng.randint(1, servers))))
+            made.append(
+                Task(
+                    f"t{j}",
+                    rng.choice(("all_reduce", "all_gather", "all_to_all")),
+                    after,
+                    members=members,
+                    size_bytes=rng.random() * 4 * GBIT_MS,
+                )
+            )
+        elif kind < 0.6:
+            x, y = rng.sample(range(servers), 2)
+            made.append(transfer(f"t{j}", x, y, rng.choice((0.3, 1.0, 2.2, 3.7)), *after))
+        elif kind < 0.66:
+            made.append(Task(f"t{j}", "barrier", after))
+        else:
+            made.append(
+                compute(f"t{j}", rng.randrange(servers), rng.choice((0.0, 0.4, 1.0, 2.6)), *after)
+            )
+    return graph(*made)

@@ -1,0 +1,268 @@
+"""Models are the ones that were published: parameters, operators, measured times, memory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import geometric_mean
+
+import pytest
+
+from topox_core.errors import InputError
+from topox_core.strategy.convolutional import vgg16_measured
+from topox_core.strategy.costs import A100, Work, roofline, table
+from topox_core.strategy.models import ALIASES, MODELS, named
+from topox_core.strategy.operators import Cost, Edge, Operator, OperatorGraph, Weight
+from topox_core.strategy.recommenders import candle, dlrm
+from topox_core.strategy.strategy import data_parallel
+from topox_core.strategy.transformers import SHAPES
+from topox_core.workloads.dlrm import CONFIGURATIONS, layers
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("vgg16", 138_357_544),
+        ("resnet50", 25_557_032),
+        ("llama3-8b", 8_030_261_248),
+        ("llama3-70b", 70_553_706_496),
+        ("llama3-405b", 405_853_388_800),
+        ("mixtral-8x7b", 46_702_792_704),
+    ],
+)
+def test_a_model_has_its_published_number_of_parameters(name: str, parameters: int) -> None:
+    assert named(name).build(16).parameters == parameters
+
+
+@pytest.mark.parametrize("name", sorted(SHAPES))
+def test_a_language_model_s_operators_hold_the_parameters_of_its_shape(name: str) -> None:
+    assert named(name).build(8).parameters == SHAPES[name].parameters
+
+
+def test_bert_holds_four_square_matrices_of_attention_and_two_dense_ones_a_layer() -> None:
+    assert named("bert-16").build(16).parameters == 6 * 6 * 768**2 + 768
+    assert named("bert-128").build(128).parameters == 12 * 6 * 1024**2 + 1024
+
+
+def test_ncf_has_64_tables_for_each_branch_and_eight_wide_layers() -> None:
+    graph = named("ncf").build(128)
+    tables = [operator for operator in graph.operators if operator.kind == "embedding"]
+    assert len(tables) == 128
+    assert sum(operator.parameters for operator in tables) == 64 * 10**6 * (64 + 128)
+    assert sum(operator.name.startswith("dense") for operator in graph.operators) == 8
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_every_model_can_be_built_for_any_servers_and_has_a_cost_for_every_split(name: str) -> None:
+    for servers in (1, 6, 16):
+        graph = MODELS[name].build(servers)
+        for operator in graph.operators:
+            divisors = tuple(p for p in range(1, servers + 1) if servers % p == 0)
+            assert graph.choices(operator, servers) == (
+                (1,) if operator.kind == "embedding" else divisors
+            )
+            assert all(
+                cost.forward_ms > 0 and cost.backward_ms > 0 for cost in operator.costs.values()
+            )
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_dlrm_has_the_layers_and_measured_times_of_the_dlrm_workload(number: int) -> None:
+    configuration = CONFIGURATIONS[number]
+    n = configuration.servers
+    graph = dlrm(n, number)
+    for name, inputs, outputs in layers(configuration):
+        cost = graph.operator(name).costs[n]
+        assert (cost.forward_ms, cost.backward_ms) == configuration.dense_ms[inputs, outputs]
+        assert [weight.elements for weight in graph.operator(name).weights] == [
+            inputs * outputs,
+            outputs,
+        ]
+    lookup = graph.operator("table3").costs[1]
+    assert (lookup.forward_ms, lookup.backward_ms) == configuration.embedding_ms
+    assert {cost.source for operator in graph.operators for cost in operator.costs.values()} == {
+        "measured"
+    }
+
+
+def test_dlrm_moves_half_as_much_with_four_byte_elements() -> None:
+    sizes = [
+        {
+            edge.bytes_per_sample
+            for edge in dlrm(16, 2, element).edges
+            if edge.producer.startswith("table")
+        }
+        for element in (8, 4)
+    ]
+    assert sizes == [{2048.0}, {1024.0}]
+
+
+def test_a_server_s_share_keeps_its_measured_time_when_there_are_fewer_servers() -> None:
+    few, many = dlrm(4, 2), dlrm(16, 2)
+    assert few.samples * 4 == many.samples
+    assert few.operator("top3").costs[4] == many.operator("top3").costs[16]
+    assert few.operator("top3").costs[1] == many.operator("top3").costs[4]
+
+
+def test_measured_tables_are_those_that_were_published(shared: Path) -> None:
+    for file in (shared / "data" / "flexnet" / "measures").glob("*.json"):
+        record = json.loads(file.read_text())
+        known = table(file.stem)
+        for row in record["measurements"]:
+            samples = record["batch_size"] // int(row["pc_str"].split("-")[-1])
+            assert known[row["name"]][samples] == Cost(
+                row["fw_time"], row["bw_time"], row["mem_req"], "measured"
+            )
+        assert sum(map(len, known.values())) == len(record["measurements"])
+
+
+def test_candle_s_layers_are_those_of_the_published_task_graph(shared: Path) -> None:
+    from topox_core.io.task_graph_file import load_graph
+
+    file = shared / "data" / "flexnet" / "100candle_16.fbuf"
+    theirs = load_graph(file.read_bytes(), file.name)
+    ours = candle(16)
+    reduced = sorted(task.size_bytes for task in theirs.tasks if task.kind == "all_reduce")
+    assert (
+        sorted(weight.size_bytes for operator in ours.operators for weight in operator.weights)
+        == reduced
+    )
+
+
+def test_vgg16_as_measured_computes_for_the_published_hundred_milliseconds() -> None:
+    graph = vgg16_measured(16)
+    costs = [operator.costs[16] for operator in graph.operators]
+    assert {cost.source for cost in costs} == {"measured"}
+    assert sum(cost.forward_ms + cost.backward_ms for cost in costs) == pytest.approx(
+        100.6, abs=0.2
+    )
+
+
+def test_the_memory_formula_is_the_measured_one_for_dense_layers_and_lookups_to_the_byte() -> None:
+    from topox_core.strategy.blueprint import Blueprint
+
+    for name, servers, share, keys in (
+        ("dlrm16", 16, 1024, [(1024, 1024), (5120, 2048), (2048, 2048), (2048, 1)]),
+        ("dlrm128", 128, 512, [(2048, 2048), (10_240, 4096), (4096, 1)]),
+    ):
+        plan = Blueprint("test", "", "", servers, share, A100)
+        for inputs, outputs in keys:
+            plan.dense(f"d{inputs}.{outputs}", inputs, outputs)
+        plan.embedding("table", 10_000_000, 256 if servers == 16 else 128, 100, 8)
+        graph = plan.graph()
+        for inputs, outputs in keys:
+            measured = table(name)[f"Dense_{inputs}_{outputs}"]
+            for partitions, cost in graph.operator(f"d{inputs}.{outputs}").costs.items():
+                assert cost.memory_bytes == measured[servers * share // partitions].memory_bytes
+        (only,) = next(
+            rows for key, rows in table(name).items() if key.startswith("Embed")
+        ).values()
+        assert graph.operator("table").costs[1].memory_bytes == only.memory_bytes
+
+
+def test_the_roofline_lies_near_the_measured_dense_layers() -> None:
+    ratios = []
+    for name in ("dlrm16", "dlrm128", "candle16"):
+        for key, rows in table(name).items():
+            kind, *sizes = key.split("_")
+            if kind != "Dense" or int(sizes[0]) < 512 or int(sizes[1]) < 512:
+                continue
+            inputs, outputs = int(sizes[0]), int(sizes[1])
+            for samples, cost in rows.items():
+                work = Work(
+                    2.0 * inputs * outputs, 4.0 * (inputs + outputs), 4.0 * inputs * outputs
+                )
+                ratios.append(
+                    (cost.forward_ms, roofline(work, samples, A100, 4).forward_ms / cost.forward_ms)
+                )
+    assert len(ratios) == 64
+    assert geometric_mean(ratio for _, ratio in ratios) == pytest.approx(1.0, abs=0.15)
+    # A roofline knows nothing of a GPU that is not full: right for large layers, too fast for small
+    # ones.
+    assert all(0.8 < ratio < 1.2 for measured_ms, ratio in ratios if measured_ms > 5)
+    assert all(0.25 < ratio < 1.2 for _, ratio in ratios)
+
+
+def test_the_roofline_is_the_slower_of_arithmetic_and_memory_shared_by_the_gpus() -> None:
+    arithmetic = roofline(Work(flop=1e9, moved_bytes=8.0), 400, A100, 4)
+    assert arithmetic.forward_ms == pytest.approx(100 * 1e9 / (19.5e12 * 0.85) * 1e3, rel=1e-6)
+    memory = roofline(Work(flop=8.0, moved_bytes=1e8), 400, A100, 4)
+    assert memory.forward_ms == pytest.approx(100 * 1e8 / (2039e9 * 0.5) * 1e3, rel=1e-6)
+    assert memory.backward_ms == 2 * memory.forward_ms
+    assert memory.source == "roofline"
+    assert roofline(Work(flop=1.0, moved_bytes=1.0), 1, A100, 4).forward_ms == A100.launch_ms
+
+
+def test_data_parallel_of_the_measured_dlrm_needs_the_time_and_memory_of_the_published_graph() -> (
+    None
+):
+    graph = dlrm(16, 2)
+    total = sum(
+        cost.forward_ms + cost.backward_ms
+        for placement in data_parallel(graph, 16).placements
+        for cost in [graph.operator(placement.operator).costs[placement.partitions]]
+        if placement.start == 0
+    )
+    assert total == pytest.approx(14.543, abs=5e-4)
+
+
+def test_short_names_lead_to_models_and_an_unknown_one_is_told() -> None:
+    assert [named(alias).name for alias in ALIASES] == list(ALIASES.values())
+    with pytest.raises(
+        InputError, match="'resnet5' is an unknown model \\(did you mean 'resnet50'"
+    ):
+        named("resnet5")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"operators": (Operator("a", "dense", {}),)}, "operator a, field costs: has no cost"),
+        (
+            {"operators": (Operator("a", "dense", {1: Cost(float("nan"), 1.0, 0.0, "measured")}),)},
+            "field forward_ms: must be a number",
+        ),
+        (
+            {"operators": (Operator("a", "dense", {1: Cost(1.0, -1.0, 0.0, "measured")}),)},
+            "field backward_ms: must be a number",
+        ),
+        (
+            {"operators": (Operator("a", "dense", {0: Cost(1.0, 1.0, 0.0, "measured")}),)},
+            "partitions must be whole numbers",
+        ),
+        (
+            {"operators": (Operator("a", "dense", {1: Cost(1.0, 1.0, 0.0, "guessed")}),)},
+            "field source: must be one of measured, roofline",
+        ),
+        (
+            {"operators": (Operator("a b", "dense", {1: Cost(1.0, 1.0, 0.0, "measured")}),)},
+            "without spaces (got 'a b')",
+        ),
+        ({"operators": ()}, "must hold at least one operator"),
+        ({"samples": 0}, "field samples: must be a whole number of at least 1 (got 0)"),
+        ({"edges": (Edge("a", "c", 1.0),)}, "an edge names 'c', which is not an operator"),
+        ({"edges": (Edge("a", "b", 1.0), Edge("b", "a", 1.0))}, "edges go round in a circle"),
+        ({"edges": (Edge("a", "b", 1.0), Edge("a", "b", 1.0))}, "has two edges from a"),
+        (
+            {"edges": (Edge("a", "b", float("inf")),)},
+            "field bytes_per_sample: must be a number of at least 0 (got inf)",
+        ),
+    ],
+)
+def test_a_wrong_model_gets_one_line_that_names_it(changes: dict, words: str) -> None:
+    one = Cost(1.0, 2.0, 0.0, "measured")
+    operators = (
+        Operator("a", "dense", {1: one}, (Weight("w", 3),)),
+        Operator("b", "dense", {1: one}),
+    )
+    whole = {"name": "m", "samples": 4, "operators": operators}
+    with pytest.raises(InputError) as caught:
+        OperatorGraph(**{**whole, **changes})
+    assert words in str(caught.value)
+    assert str(caught.value).startswith("model m")
+
+
+@pytest.mark.parametrize("servers", [0, -1, 2.0, True, 10**6])
+def test_a_number_of_servers_that_is_none_is_refused(servers: object) -> None:
+    with pytest.raises(InputError, match="field servers: must be a whole number from 1 to 4,096"):
+        named("dlrm").build(servers)  # type: ignore[arg-type]

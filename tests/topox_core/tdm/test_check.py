@@ -1,0 +1,419 @@
+"""The checker of rounds: right rounds hold, and whatever is changed in one is named with its equation."""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from topox_core.check.report import CheckReport
+from topox_core.check.round import check_round, demands
+from topox_core.errors import InputError
+from topox_core.tdm.model.jobs import Collective, Job, Jobs, Network, Reading
+from topox_core.tdm.model.jobs_file import validated
+from topox_core.tdm.model.round import PULL, PUSH, Cycle, Round, TdmSettings
+from topox_core.tdm.model.rounds import Barrier, round_of
+from topox_core.tdm.model.stage_table import StageTable
+from topox_core.tdm.solve import solve
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def golden() -> Jobs:
+    """Return the four-pod instance of docs/tdm.md: two small rings, two large ones, a parameter server."""
+    ring = "ring_all_reduce"
+    return Jobs(
+        "golden",
+        Network(1, 4, 8, 150.0, 1200.0, 0.5),
+        (
+            Job("b1", ring, 0, (2, 2, 2, 2), 78.72, 31.0036),
+            Job("b1-again", ring, 0, (2, 2, 2, 2), 78.72, 31.0036),
+            Job("b3", ring, 0, (0, 2, 2, 1), 205.44, 40.4559),
+            Job("b90", ring, 0, (0, 1, 0, 1), 5683.2, 34.9735),
+            Job(
+                "b8",
+                "parameter_server",
+                0,
+                (0, 1, 1, 1),
+                678.4,
+                33.3982,
+                server_pod=0,
+                aggregate_s=0.25,
+            ),
+        ),
+    )
+
+
+_EACH: tuple[Collective, ...] = ("parameter_server", "ring_all_reduce", "all_to_all")
+
+
+def mixed(seed: int, pod_groups: int = 2, delay_ms: float = 500.0) -> Jobs:
+    """Return a random mix with every collective; ports enough for a link between any two pods."""
+    rnd = random.Random(seed)
+    jobs = []
+    for n in range(rnd.randint(3, 7)):
+        collective: Collective = _EACH[n % 3]
+        units = (*(rnd.randint(0, 2) for _ in range(3)), 1)
+        where = n if n < pod_groups else rnd.randrange(pod_groups)
+        serves = collective == "parameter_server"
+        jobs.append(
+            Job(
+                f"j{n}",
+                collective,
+                where,
+                units,
+                rnd.uniform(10, 500),
+                rnd.uniform(1, 30),
+                rnd.randrange(4) if serves else None,
+                rnd.uniform(0.1, 2) if serves else 0.0,
+            )
+        )
+    return Jobs(f"mix {seed}", Network(pod_groups, 4, 7, 25.0, 100.0, delay_ms), tuple(jobs))
+
+
+FORMS: dict[str, tuple[int, bool, Barrier, bool]] = {
+    "the drafts' four phases": (2, False, "one", False),
+    "all-train phases": (2, True, "one", False),
+    "a barrier for each pod group": (2, False, "pod_group", False),
+    "both": (2, True, "pod_group", False),
+    "three groups": (3, True, "pod_group", False),
+    "one group": (1, True, "one", False),
+    "static": (2, False, "one", True),
+}
+
+
+def made(jobs: Jobs, form: str, reading: Reading | None = None, seed: int = 0) -> Round:
+    groups, all_train, barrier, static = FORMS[form]
+    group = [random.Random(seed + n).randrange(groups) for n in range(len(jobs))]
+    return round_of(
+        StageTable(jobs, reading or Reading()),
+        group,
+        algorithm="test",
+        groups=groups,
+        all_train=all_train,
+        barrier=barrier,
+        static=static,
+    )
+
+
+def broken(report: CheckReport) -> set[str]:
+    return {constraint.name for constraint in report.constraints if not constraint.ok}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "reading",
+    [
+        Reading(),
+        Reading(eq3_literal=True),
+        Reading(physical_ring=True),
+        Reading(delay_inside=True),
+    ],
+    ids=["default", "eq. 3 as printed", "physical ring", "delay inside"],
+)
+def test_a_right_round_holds(form: str, reading: Reading) -> None:
+    for seed in range(8):
+        answer = made(mixed(seed), form, reading, seed)
+        assert check_round(answer).lines() == ()
+        assert answer.round_s > 0
+
+
+def test_every_equation_of_the_draft_is_looked_at() -> None:
+    report = check_round(made(golden(), "the drafts' four phases"))
+    assert report.ok
+    assert {"1", "2", "3", "6", "7", "reconfiguration", "bound"} <= set(report.equations)
+    assert all(constraint.checked for constraint in report.constraints)
+
+
+def test_the_pull_runs_on_the_links_of_the_push_turned_round() -> None:
+    """Between a push and the same group's pull circuits change unless the links are their own transpose."""
+    jobs = replace(golden(), jobs=golden().jobs[-1:])
+    answer = round_of(StageTable(jobs, Reading()), [0], algorithm="test")
+    dark = {(phase.group, phase.way): phase.dark_s for phase in answer.cycles[0].phases}
+    assert dark == {(0, PUSH): 0.0005, (1, PUSH): 0.0, (0, PULL): 0.0005, (1, PULL): 0.0}
+    assert check_round(answer).ok
+
+
+def changed(values: np.ndarray, position: tuple[int, ...], by: float) -> np.ndarray:
+    copy = values.copy()
+    copy[position] += by
+    return copy
+
+
+def in_phase(answer: Round, position: int, **changes: float) -> Round:
+    first, *rest = answer.cycles
+    phases = list(first.phases)
+    phases[position] = replace(phases[position], **changes)
+    return replace(answer, cycles=(Cycle(first.pod_groups, tuple(phases)), *rest))
+
+
+def busiest(answer: Round) -> tuple[int, ...]:
+    """Return the pod group, group and pair that take the longest, so that a link less there is felt."""
+    inter, _ = demands(answer)
+    seconds = np.divide(inter, answer.links, out=np.zeros_like(inter), where=answer.links > 0)
+    return tuple(int(n) for n in np.unravel_index(int(seconds.argmax()), seconds.shape))
+
+
+def ring_of_three(answer: Round) -> int:
+    return next(n for n, ring in enumerate(answer.rings) if len(ring) > 2)
+
+
+def with_ring(answer: Round, change: Callable[[tuple[int, ...]], tuple[int, ...]]) -> Round:
+    n = ring_of_three(answer)
+    return replace(
+        answer, rings=(*answer.rings[:n], change(answer.rings[n]), *answer.rings[n + 1 :])
+    )
+
+
+def moved_job(answer: Round) -> Round:
+    return replace(answer, group=(1 - answer.group[0], *answer.group[1:]))
+
+
+MUTATIONS: dict[str, tuple[Callable[[Round], Round], str]] = {
+    "a job in the other group": (moved_job, "demand is served in the time claimed"),
+    "a job in no group": (
+        lambda a: replace(a, group=(7, *a.group[1:])),
+        "every job is in one group",
+    ),
+    "a job forgotten": (lambda a: replace(a, group=a.group[1:]), "everything is there"),
+    "a ring that misses a pod": (
+        lambda a: with_ring(a, lambda ring: ring[1:]),
+        "a ring is one ring",
+    ),
+    "a ring with a subtour": (
+        lambda a: with_ring(a, lambda ring: (ring[0], ring[1], *ring[:-2])),
+        "a ring is one ring",
+    ),
+    "a ring elsewhere": (
+        lambda a: with_ring(a, lambda ring: (*ring[:-1], 9)),
+        "a ring is one ring",
+    ),
+    "a ring for an all-to-all": (
+        lambda a: replace(a, rings=tuple(ring or (0, 1) for ring in a.rings)),
+        "a ring is one ring",
+    ),
+    "a link less on the slowest pair": (
+        lambda a: replace(a, links=changed(a.links, busiest(a), -1)),
+        "demand is served in the time claimed",
+    ),
+    "more links than ports": (
+        lambda a: replace(a, links=changed(a.links, (0, 0, 0, 1), 9)),
+        "ports of a pod",
+    ),
+    "a negative link": (
+        lambda a: replace(a, links=changed(a.links, (0, 0, 0, 1), -9)),
+        "links are whole numbers between two pods",
+    ),
+    "a link to itself": (
+        lambda a: replace(a, links=changed(a.links, (0, 0, 2, 2), 1)),
+        "links are whole numbers between two pods",
+    ),
+    "half a link": (
+        lambda a: replace(a, links=changed(a.links.astype(float), busiest(a), 0.5)),
+        "links are whole numbers between two pods",
+    ),
+    "links of another fabric": (
+        lambda a: replace(a, links=a.links[:, :, 1:, 1:]),
+        "everything is there",
+    ),
+    "a push claimed faster": (
+        lambda a: replace(a, communication_s=a.communication_s * 0.999),
+        "demand is served in the time claimed",
+    ),
+    "a push claimed slower": (
+        lambda a: replace(a, communication_s=a.communication_s + 1e-4),
+        "demand is served in the time claimed",
+    ),
+    "a phase that starts late": (
+        lambda a: in_phase(a, 1, start_s=a.cycles[0].phases[1].start_s + 0.1),
+        "phases follow one another",
+    ),
+    "a phase that ends early": (
+        lambda a: in_phase(a, 0, end_s=a.cycles[0].phases[0].end_s - 0.1),
+        "length of a phase",
+    ),
+    "a last phase cut short": (
+        lambda a: in_phase(a, 3, end_s=a.cycles[0].phases[3].end_s - 1e-3),
+        "length of a phase",
+    ),
+    "a last phase drawn out": (
+        lambda a: in_phase(a, 3, end_s=a.cycles[0].phases[3].end_s + 1e-3),
+        "length of a phase",
+    ),
+    "no reconfiguration": (
+        lambda a: in_phase(a, 1, dark_s=0.0),
+        "reconfiguration where links change",
+    ),
+    "another reconfiguration": (
+        lambda a: in_phase(a, 0, dark_s=0.75),
+        "reconfiguration where links change",
+    ),
+    "a phase claimed to communicate less": (
+        lambda a: in_phase(a, 2, communication_s=0.0),
+        "length of a phase",
+    ),
+    "a phase claimed to hold less computing": (
+        lambda a: in_phase(a, 2, computing_s=a.cycles[0].phases[2].computing_s * 0.5),
+        "length of a phase",
+    ),
+    "a phase of nobody": (
+        lambda a: in_phase(a, 0, group=-1),
+        "every group pushes once, then pulls once",
+    ),
+    "a phase of a third group": (
+        lambda a: in_phase(a, 0, group=2),
+        "every group pushes once, then pulls once",
+    ),
+    "two pushes": (lambda a: in_phase(a, 2, way=PUSH), "every group pushes once, then pulls once"),
+    "a way that is none": (
+        lambda a: in_phase(a, 2, way=2),
+        "every group pushes once, then pulls once",
+    ),
+    "no cycle": (lambda a: replace(a, cycles=()), "everything is there"),
+    "a pod group without a barrier": (
+        lambda a: replace(a, cycles=(Cycle((0,), a.cycles[0].phases),)),
+        "every pod group follows one barrier",
+    ),
+    "a pod group with two barriers": (
+        lambda a: replace(a, cycles=a.cycles * 2),
+        "every pod group follows one barrier",
+    ),
+    "a bound above the round": (lambda a: replace(a, bound_s=a.round_s * 1.01), "bound"),
+    "an optimum above its bound": (
+        lambda a: replace(a, bound_s=a.round_s * 0.9, status="optimal"),
+        "bound",
+    ),
+    "no answer, and a round": (lambda a: replace(a, status="infeasible"), "bound"),
+    "a static round with two topologies": (
+        lambda a: replace(a, static=True),
+        "a static topology stays",
+    ),
+    "one group too few": (
+        lambda a: replace(
+            a, groups=1, links=a.links[:, :1], communication_s=a.communication_s[:, :1]
+        ),
+        "every job is in one group",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_round_that_was_changed_is_caught_by_its_constraint(name: str) -> None:
+    change, constraint = MUTATIONS[name]
+    caught = 0
+    for seed in range(12):
+        answer = made(mixed(seed), "the drafts' four phases", seed=seed)
+        if not any(len(ring) > 2 for ring in answer.rings) or len(set(answer.group)) < 2:
+            continue
+        assert check_round(answer).ok
+        wrong = change(answer)
+        assert constraint in broken(check_round(wrong)), (
+            f"seed {seed}: {broken(check_round(wrong))}"
+        )
+        caught += 1
+    assert caught > 2
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_time_taken_off_any_phase_is_caught(form: str) -> None:
+    for seed in range(4):
+        answer = made(mixed(seed), form, seed=seed)
+        for c, cycle in enumerate(answer.cycles):
+            for position, phase in enumerate(cycle.phases):
+                if phase.end_s - phase.start_s < 1e-6:
+                    continue
+                # This phase shorter and all later ones earlier: contiguous, and yet too short.
+                cut = 0.01 * (phase.end_s - phase.start_s)
+                phases = tuple(
+                    replace(
+                        other,
+                        start_s=other.start_s - cut * (p > position),
+                        end_s=other.end_s - cut * (p >= position),
+                    )
+                    for p, other in enumerate(cycle.phases)
+                )
+                cycles = (
+                    *answer.cycles[:c],
+                    Cycle(cycle.pod_groups, phases),
+                    *answer.cycles[c + 1 :],
+                )
+                assert "length of a phase" in broken(check_round(replace(answer, cycles=cycles)))
+
+
+def test_a_parameter_server_trains_only_between_pull_and_push() -> None:
+    """Eq. 3 as printed makes it train twice a round; the default round is too short for that, and the checker says so."""
+    jobs = Jobs(
+        "one",
+        Network(1, 2, 2, 10.0, 100.0, 0.0),
+        (Job("ps", "parameter_server", 0, (1, 1), 10.0, 7.0, server_pod=0),),
+    )
+    answer = round_of(StageTable(jobs, Reading()), [0], algorithm="test")
+    assert answer.round_s == pytest.approx(0.5 + 0.5 + 7.0)
+    assert check_round(answer).ok
+    literal = check_round(replace(answer, reading=Reading(eq3_literal=True)))
+    assert "time to compute" in broken(literal)
+    assert "computes 7 s after its push, and has 0 s" in " ".join(literal.lines())
+
+
+def test_the_hand_solved_round() -> None:
+    """Two pods, one port each way: A moves 30 Gbit and trains 4 s, B moves 10 Gbit and trains 1 s, at 10 Gbit/s."""
+    jobs = Jobs(
+        "two",
+        Network(1, 2, 2, 10.0, 1e6, 0.0),
+        (
+            Job("a", "ring_all_reduce", 0, (1, 1), 30.0, 4.0),
+            Job("b", "ring_all_reduce", 0, (1, 1), 10.0, 1.0),
+        ),
+    )
+    answer = round_of(StageTable(jobs, Reading()), [0, 1], algorithm="test")
+    assert answer.communication_s[0].tolist() == [3.0, 1.0]
+    # A pushes 3 s while B trains 1 s; B pushes 1 s while A trains 4 s; both again for the pull.
+    assert answer.round_s == 2 * (3.0 + 4.0)
+    assert check_round(answer).ok
+
+
+def test_no_round_to_check() -> None:
+    answer = replace(made(golden(), "static"), cycles=(), status="infeasible")
+    assert "there is none to check (status infeasible)" in check_round(answer).lines()[0]
+
+
+def test_too_few_ports_are_no_round() -> None:
+    with pytest.raises(InputError):
+        made(
+            replace(golden(), network=replace(golden().network, ports_per_pod=1)),
+            "the drafts' four phases",
+        )
+
+
+def test_the_checker_shares_no_code_with_the_algorithms() -> None:
+    used = {
+        node.module
+        for path in (ROOT / "topox_core/check").glob("round*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom)
+    }
+    assert {name for name in used if name and "tdm" in name} == {
+        "topox_core.tdm.model.jobs",
+        "topox_core.tdm.model.round",
+    }
+
+
+def test_a_right_round_of_many_years_holds() -> None:
+    """A second of training beside stages of thirty years: the clock has no more digits for it, and that is no mistake."""
+    network = Network(1, 2, 2, 1.0, 1e3, 0.5)
+    jobs = validated(
+        "slow",
+        network,
+        [
+            Job("slow", "ring_all_reduce", 0, (1, 1), 4.999e8, 7.3, None),
+            Job("quick", "ring_all_reduce", 0, (1, 1), 1.0, 0.1, None),
+        ],
+        "test",
+    )
+    for form in ("hill-climbing", "all-train", "three-groups"):
+        assert check_round(solve(jobs, TdmSettings(form))).ok

@@ -1,0 +1,291 @@
+"""Jobs that share a fabric come back from their file as they went, and a mistake is one line that names its place."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.topox_core.tdm.tdm_cases import golden, never, random_jobs, unheard
+from topox_core.errors import InputError
+from topox_core.tdm.algorithms.baselines import non_tdm
+from topox_core.tdm.algorithms.decomposition import best_grouping, with_all_train
+from topox_core.tdm.algorithms.hill_climbing import hill_climb
+from topox_core.tdm.model import jobs_file
+from topox_core.tdm.model.jobs import Job, Network
+from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs, validated
+from topox_core.tdm.model.round import TdmSettings
+from topox_core.tdm.model.samples import JOB_SAMPLES, load_job_sample
+
+NETWORK: dict[str, Any] = {
+    "pod_groups": 2,
+    "pods_per_group": 4,
+    "ports_per_pod": 8,
+    "port_gbps": 150.0,
+    "tor_gbps": 1200.0,
+}
+
+
+def ring(**changes: Any) -> dict[str, Any]:
+    entry = {
+        "id": "r",
+        "collective": "ring_all_reduce",
+        "pod_group": 0,
+        "units_per_pod": [1, 1, 0, 2],
+        "volume_gbit": 10.0,
+        "train_s": 2.0,
+        **changes,
+    }
+    return {key: value for key, value in entry.items() if value != "drop"}
+
+
+def server(**changes: Any) -> dict[str, Any]:
+    return ring(**{"id": "p", "collective": "parameter_server", "server_pod": 2, **changes})
+
+
+def file_of(*jobs: Any, **changes: Any) -> bytes:
+    record = {
+        "format": "topox-jobs",
+        "version": 1,
+        "name": "n",
+        "network": NETWORK,
+        "jobs": list(jobs),
+        **changes,
+    }
+    return json.dumps({key: value for key, value in record.items() if value != "drop"}).encode()
+
+
+def line_of(data: bytes) -> str:
+    with pytest.raises(InputError) as caught:
+        load_jobs(data, "x.jobs.json")
+    line = str(caught.value)
+    assert line.isprintable(), "an error is one line"
+    assert line.startswith("x.jobs.json"), "an error names its file"
+    return line.removeprefix("x.jobs.json").removeprefix(", ").removeprefix(": ")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_jobs_come_back_from_their_file_as_they_went(seed: int) -> None:
+    jobs = random_jobs(seed)
+    assert (
+        load_jobs(dump_jobs(jobs), "a") == load_jobs(gzip.compress(dump_jobs(jobs)), "a.gz") == jobs
+    )
+    assert load_jobs(dump_jobs(jobs), "a").digest == jobs.digest
+
+
+def test_what_may_be_left_out_has_a_value() -> None:
+    jobs = load_jobs(file_of(ring(), server()), "x")
+    assert jobs.network.reconfiguration_ms == 0.5
+    assert [job.server_pod for job in jobs.jobs] == [None, 2]
+    assert [job.aggregate_s for job in jobs.jobs] == [0.0, 0.0]
+    assert load_jobs(file_of(server(aggregate_s=1.5)), "x").jobs[0].aggregate_s == 1.5
+
+
+@pytest.mark.parametrize(
+    ("jobs", "line"),
+    [
+        ([], "field jobs: must hold at least one job"),
+        ([ring(), ring()], "job r, field id: is used by an earlier job as well"),
+        (
+            [ring(id=" ")],
+            "job 1, field id: must be printable text of 1 to 200 characters (got ' ')",
+        ),
+        ([ring(id="drop")], "job 1, field id: is missing"),
+        (
+            [ring(collective="broadcast")],
+            "job r, field collective: must be one of parameter_server, ring_all_reduce, all_to_all (got "
+            "'broadcast')",
+        ),
+        ([ring(volume_gbit="drop")], "job r, field volume_gbit: is missing"),
+        (
+            [ring(volume_gbit=-1.0)],
+            "job r, field volume_gbit: must be greater than 0 and at most 1e+15 (got -1)",
+        ),
+        (
+            [ring(volume_gbit=0.0)],
+            "job r, field volume_gbit: must be greater than 0 and at most 1e+15 (got 0)",
+        ),
+        (
+            [ring(volume_gbit=float("nan"))],
+            "job r, field volume_gbit: must be a finite number (got nan)",
+        ),
+        (
+            [ring(volume_gbit=1e300)],
+            "job r, field volume_gbit: must be greater than 0 and at most 1e+15 (got 1e+300)",
+        ),
+        ([ring(volume_gbit="10")], "job r, field volume_gbit: must be a number (got '10')"),
+        (
+            [ring(train_s=-0.1)],
+            "job r, field train_s: must be at least 0 and at most 1e+09 (got -0.1)",
+        ),
+        (
+            [ring(train_s=1e10)],
+            "job r, field train_s: must be at least 0 and at most 1e+09 (got 10000000000)",
+        ),
+        (
+            [ring(volume_gbit=1e13)],
+            "job r, field volume_gbit: makes 4e+13 Gbit in all, more than 1e+09 s at 150 Gbit/s carry",
+        ),
+        ([ring(pod_group=2)], "job r, field pod_group: must be from 0 to 1 (got 2)"),
+        ([ring(pod_group=True)], "job r, field pod_group: must be a whole number (got True)"),
+        (
+            [ring(units_per_pod=[1, 1, 1, 0, 1])],
+            "job r, field units_per_pod: must have one entry for each of the 4 pods of a group "
+            "(got 5)",
+        ),
+        (
+            [ring(units_per_pod=[1, -1, 1, 0])],
+            "job r, field units_per_pod[1]: must be from 0 to 1,000,000 (got -1)",
+        ),
+        (
+            [ring(units_per_pod=[1, 0.5, 1, 0])],
+            "job r, field units_per_pod[1]: must be a whole number (got 0.5)",
+        ),
+        (
+            [ring(units_per_pod=[0, 0, 0, 0])],
+            "job r, field units_per_pod: must place at least one unit (got none)",
+        ),
+        (
+            [server(server_pod="drop")],
+            "job p, field server_pod: is missing: a parameter server has a pod",
+        ),
+        (
+            [server(server_pod=4)],
+            "job p, field server_pod: must be a pod of the job's own group, 0 to 3 (got 4)",
+        ),
+        (
+            [server(server_pod=-1)],
+            "job p, field server_pod: must be a pod of the job's own group, 0 to 3 (got -1)",
+        ),
+        (
+            [ring(server_pod=0)],
+            "job r, field server_pod: belongs to a parameter server only (got 0 on ring_all_reduce)",
+        ),
+        (
+            [ring(aggregate_s=1.0)],
+            "job r, field aggregate_s: belongs to a parameter server only (got 1 on ring_all_reduce)",
+        ),
+        (
+            [ring(voluem_gbit=1)],
+            "job r, field voluem_gbit: unknown key (did you mean 'volume_gbit'?)",
+        ),
+        ([ring(), 5], "job 2: must be an object in braces (got 5)"),
+        (
+            [ring(train_s=None, volume_gbit=None)],
+            "job r, field volume_gbit: must be a number (got None) (and 1 more)",
+        ),
+    ],
+)
+def test_a_mistake_in_a_job_is_named(jobs: list[Any], line: str) -> None:
+    assert line_of(file_of(*jobs)) == line
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"network": "drop"}, "field network: must be an object in braces (is missing)"),
+        ({"jobs": {}}, "field jobs: must be a list of jobs in brackets (got an object)"),
+        (
+            {"network": NETWORK | {"pods_per_group": 0}},
+            "network, field pods_per_group: must be from 1 to 64 (got 0)",
+        ),
+        (
+            {"network": NETWORK | {"pod_groups": 5_000}},
+            "network, field pod_groups: makes 20,000 pods, more than the 16,384 there may be",
+        ),
+        (
+            {"network": NETWORK | {"ports_per_pod": 0}},
+            "network, field ports_per_pod: must be from 1 to 1,024 (got 0)",
+        ),
+        (
+            {"network": NETWORK | {"port_gbps": 0}},
+            "network, field port_gbps: must be greater than 0 and at most 1e+15 (got 0)",
+        ),
+        (
+            {"network": NETWORK | {"reconfiguration_ms": -1}},
+            "network, field reconfiguration_ms: must be at least 0 and at most 1e+12 (got -1)",
+        ),
+        ({"network": {"pods_per_group": 4}}, "network, field pod_groups: is missing (and 3 more)"),
+        (
+            {"format": "topox-cluster"},
+            "field format: must be 'topox-jobs' (got 'topox-cluster': this is a cluster file)",
+        ),
+        (
+            {"version": 2},
+            "field version: 2 is newer than this program, which reads up to version 1; update the program",
+        ),
+        ({"job": []}, "field job: unknown key (did you mean 'jobs'?)"),
+        ({"name": 7}, "field name: must be printable text of at most 200 characters (got 7)"),
+    ],
+)
+def test_a_mistake_in_the_file_is_named(changes: dict[str, Any], line: str) -> None:
+    assert line_of(file_of(ring(), **changes)) == line
+
+
+def test_a_hundred_thousand_jobs_are_refused_with_the_limit() -> None:
+    line = line_of(file_of(*[{}] * 100_000))
+    assert (
+        line
+        == f"field jobs: holds 100,000 jobs, more than the {jobs_file.MAX_JOBS:,} that can share a fabric here"
+    )
+
+
+def test_jobs_made_in_a_program_are_checked_like_those_of_a_file() -> None:
+    job = Job("j", "parameter_server", 0, (1, 1), 1.0, 1.0, server_pod=5)
+    with pytest.raises(
+        InputError, match=r"here, job j, field server_pod: must be a pod .*, 0 to 1 \(got 5\)"
+    ):
+        validated("n", Network(1, 2, 2, 1.0, 1.0), [job], "here")
+
+
+def test_four_thousand_and_ninety_six_pods_fit_in_a_file() -> None:
+    network = Network(512, 8, 16, 150.0, 2400.0)
+    jobs = validated(
+        "large",
+        network,
+        [Job(f"j{n}", "all_to_all", n, (1,) * 8, 1.0, 1.0) for n in range(512)],
+        "here",
+    )
+    assert load_jobs(dump_jobs(jobs), "x") == jobs
+
+
+@pytest.mark.parametrize("name", JOB_SAMPLES)
+def test_a_sample_is_what_its_index_says(name: str) -> None:
+    sample, jobs = JOB_SAMPLES[name], load_job_sample(name)
+    assert (len(jobs), jobs.network.pod_groups * jobs.network.pods_per_group) == (
+        sample.jobs,
+        sample.pods,
+    )
+    assert 20 < len(sample.see) < 160
+    assert non_tdm(jobs, TdmSettings(), never, unheard).round_s == pytest.approx(
+        sample.non_tdm_s, abs=1e-4
+    )
+    assert hill_climb(jobs, TdmSettings(), never, unheard).round_s == pytest.approx(
+        sample.hill_climbing_s, abs=1e-4
+    )
+    assert sample.optimum_s is None or sample.optimum_s <= sample.hill_climbing_s
+
+
+def test_what_the_samples_promise_to_show_is_there_to_see() -> None:
+    assert replace(load_job_sample("four-pods"), name="").network == golden().network
+    assert best_grouping(
+        load_job_sample("overlap"), TdmSettings(), never, unheard
+    ).round_s == pytest.approx(40.0)
+    assert with_all_train(
+        load_job_sample("long-training"), TdmSettings(), never, unheard
+    ).round_s == pytest.approx(100.0)
+    assert (
+        126
+        <= best_grouping(load_job_sample("mix-32-pods"), TdmSettings(), never, unheard).round_s
+        < 127
+    )
+
+
+def test_an_unknown_sample_is_named_with_those_there_are() -> None:
+    with pytest.raises(
+        InputError, match=r"sample, field name: must be one of overlap, .* \(got nonsense\)"
+    ):
+        load_job_sample("nonsense")

@@ -1,0 +1,163 @@
+"""The study of gain: paired seeds, spread, and cells that run anywhere and are kept."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from topox_core.errors import InputError
+from topox_core.tdm.model.deployment import SetUp
+from topox_core.tdm.model.round import TdmSettings
+from topox_core.tdm.study import (
+    BASELINE,
+    Spread,
+    Study,
+    StudyAxes,
+    StudyCellResult,
+    StudyRun,
+    run_cell,
+    run_study,
+)
+
+SMALL = SetUp(pod_groups=2, pods_per_group=4, ports_per_pod=8, degree_max=6)
+
+
+def study(**changes: object) -> Study:
+    chosen = {
+        "axes": StudyAxes((4, 8), (8192, 131072)),
+        "seeds": (0, 1, 2),
+        "algorithms": ("hill-climbing", "all-train"),
+        "setup": SMALL,
+    }
+    return Study(**{**chosen, **changes})  # type: ignore[arg-type]
+
+
+def test_every_point_has_a_row_for_every_algorithm_and_the_baseline() -> None:
+    rows = run_study(study())
+    assert len(rows) == 4 * 3
+    assert {row.algorithm for row in rows} == {BASELINE, "hill-climbing", "all-train"}
+    assert all(row.seeds == 3 for row in rows)
+    assert all(
+        row.reduction == Spread(0, 0, 0, 0, 0, 0) for row in rows if row.algorithm == BASELINE
+    )
+
+
+def test_reductions_are_taken_seed_by_seed() -> None:
+    """Their mean is the mean of ratios of the same jobs, never the ratio of means."""
+    whole = study(axes=StudyAxes((8,)), seeds=(3, 4))
+    results = [
+        run_cell(whole.setup, whole.settings, whole.algorithms, cell) for cell in whole.cells()
+    ]
+    by_hand = [
+        1 - one.outcomes["all-train"].round_s / one.outcomes[BASELINE].round_s for one in results
+    ]
+    row = next(row for row in run_study(whole) if row.algorithm == "all-train")
+    assert row.reduction.mean == pytest.approx(sum(by_hand) / 2)
+    assert (row.reduction.least, row.reduction.most) == pytest.approx((min(by_hand), max(by_hand)))
+
+
+def test_time_division_never_loses_and_bounds_hold() -> None:
+    for row in run_study(study()):
+        assert row.reduction.least >= -1e-9
+        assert 0 <= row.gap.least <= row.gap.most < 1
+
+
+def test_a_cell_knows_how_the_round_without_time_division_spends_its_time() -> None:
+    """Twice communicating and twice computing: with no time to reconfigure they add up to the round."""
+    whole = study(setup=replace(SMALL, reconfiguration_ms=0.0), axes=StudyAxes((8,)), seeds=(3,))
+    result = run_cell(whole.setup, whole.settings, whole.algorithms, whole.cells()[0])
+    assert result.communicating_s + result.computing_s == pytest.approx(
+        result.outcomes[BASELINE].round_s
+    )
+    assert result.ratio == pytest.approx(result.communicating_s / result.computing_s)
+    assert (
+        result.reduction("all-train")
+        == 1 - result.outcomes["all-train"].round_s / result.outcomes[BASELINE].round_s
+    )
+    assert (StudyCellResult({}, {}).ratio, StudyCellResult({}, {}).reduction("all-train")) == (
+        None,
+        None,
+    )
+
+
+def test_spread_of_known_numbers() -> None:
+    assert Spread.of([4.0, 0.0, 2.0, 1.0, 3.0]) == Spread(2.0, 0.0, 1.0, 2.0, 3.0, 4.0)
+
+
+def test_cells_that_are_known_are_not_run_again() -> None:
+    kept: dict[str, StudyCellResult] = {}
+    first = run_study(study(), known=kept)
+    assert len(kept) == 4 * 3
+    marked = {key: StudyCellResult({}, {}) for key in kept}
+    assert run_study(study(), known=marked) == []
+    more = study(seeds=(0, 1, 2, 3))
+    assert len({more.key(cell) for cell in more.cells()} - set(kept)) == 4
+    assert [row.round_s for row in run_study(study(), known=kept)] == [row.round_s for row in first]
+
+
+def test_a_study_stops_between_cells_and_keeps_them() -> None:
+    told: list[float] = []
+    kept: dict[str, StudyCellResult] = {}
+    rows = run_study(study(), stop=lambda: len(told) >= 5, on_progress=told.append, known=kept)
+    assert len(kept) == 5
+    assert told == pytest.approx([n / 12 for n in range(1, 6)])
+    assert {row.seeds for row in rows} == {1, 2}  # four points of the first seed, one of the second
+
+
+def test_an_executor_runs_the_same_cells() -> None:
+    assert pickle.loads(pickle.dumps(run_cell)) is run_cell
+    whole = study(seeds=(0, 1))
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        run = StudyRun(whole, pool)
+    assert not run.running
+    assert (run.progress, run.cancelled, run.lost) == (1.0, False, ())
+    assert [(row.algorithm, row.round_s) for row in run.rows()] == [
+        (row.algorithm, row.round_s) for row in run_study(whole)
+    ]
+
+
+def test_a_cancelled_run_keeps_what_is_there() -> None:
+    class Never(concurrent.futures.Executor):
+        def submit(self, fn, /, *args, **kwargs):  # type: ignore[no-untyped-def]
+            return concurrent.futures.Future()
+
+    run = StudyRun(study(), Never())
+    assert (run.running, run.progress) == (True, 0.0)
+    run.cancel()
+    assert (run.running, run.cancelled, run.rows()) == (False, True, [])
+
+
+def test_what_cannot_run_is_told() -> None:
+    crowded = study(
+        axes=StudyAxes((4,)),
+        seeds=(0,),
+        setup=SetUp(pod_groups=1, pods_per_group=4, ports_per_pod=1, degree_max=6),
+    )
+    result = run_cell(crowded.setup, crowded.settings, crowded.algorithms, crowded.cells()[0])
+    assert result.outcomes == {}
+    assert set(result.failed) == set(crowded.algorithms)
+    assert run_study(crowded) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"seeds": ()}, "seeds"),
+        ({"seeds": (1, 1)}, "seeds"),
+        ({"algorithms": ("magic",)}, "algorithms"),
+        ({"settings": TdmSettings(starts=-1)}, "starts"),
+        ({"seeds": tuple(range(600))}, "2,400 points"),
+    ],
+)
+def test_bad_studies(changes: dict[str, object], field: str) -> None:
+    with pytest.raises(InputError, match=field):
+        study(**changes)
+
+
+@pytest.mark.parametrize("axes", [((), (1,)), ((4, 4), (1,)), ((4,), ())])
+def test_bad_axes(axes: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    with pytest.raises(InputError, match=r"field (jobs|context)"):
+        StudyAxes(*axes)

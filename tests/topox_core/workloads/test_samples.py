@@ -1,0 +1,196 @@
+"""The samples are what their index says, are made by our own generators, and their optima hold."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+from topox_core.errors import InputError
+from topox_core.model.cluster import Cluster
+from topox_core.model.facts import facts
+from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.model.transfer_graph import Lowering
+from topox_core.schedule.settings import Settings
+from topox_core.schedule.solve import quick, solve
+from topox_core.workloads.samples import FOLDER, SAMPLES, load_sample
+
+PROVED = [name for name, sample in SAMPLES.items() if sample.optimum_ms is not None]
+
+
+def whole_ms(task: Task, cluster: Cluster) -> int:
+    """Running time; the hand-made samples use whole slots of 1 ms only."""
+    ms = (
+        task.duration_ms
+        if task.duration_ms is not None
+        else cluster.transfer_ms(task.size_bytes or 0)
+    )
+    assert ms == int(ms)
+    assert cluster.slot_ms == 1
+    return int(ms)
+
+
+def places(task: Task) -> list[tuple[str, int | None]]:
+    """What a task holds alone: its device, or one out-port and one in-port (one port a server)."""
+    if task.server is not None:
+        return [("device", task.server)]
+    return [("out", task.source), ("in", task.destination)]
+
+
+def placed(order: tuple[Task, ...], cluster: Cluster) -> int | None:
+    """Place tasks one by one at their earliest; None if the order puts a task before one it waits for."""
+    end: dict[str, int] = {}
+    held: dict[tuple[str, int | None], set[int]] = {}
+    for task in order:
+        if any(d not in end for d in task.dependencies):
+            return None
+        start, length = max((end[d] for d in task.dependencies), default=0), whole_ms(task, cluster)
+        taken = set().union(*(held.setdefault(p, set()) for p in places(task)))
+        while taken & set(range(start, start + length)):
+            start += 1
+        for p in places(task):
+            held[p] |= set(range(start, start + length))
+        end[task.id] = start + length
+    return max(end.values())
+
+
+def all_orders(graph: TaskGraph, cluster: Cluster) -> list[int]:
+    """Makespans of all orders of placing: one of them is optimal (every active schedule comes from one)."""
+    return [ms for order in permutations(graph.tasks) if (ms := placed(order, cluster)) is not None]
+
+
+def first_come(graph: TaskGraph, cluster: Cluster) -> int:
+    """Makespan if nothing that could start ever waits; ties in the order of the file."""
+    end: dict[str, int] = {}
+    free: dict[tuple[str, int | None], int] = {}
+    now, left = 0, list(graph.tasks)
+    while left:
+        for task in list(left):
+            ready = all(end.get(d, now + 1) <= now for d in task.dependencies)
+            if ready and all(free.get(p, 0) <= now for p in places(task)):
+                end[task.id] = now + whole_ms(task, cluster)
+                free.update(dict.fromkeys(places(task), end[task.id]))
+                left.remove(task)
+        now += 1
+    return max(end.values())
+
+
+def test_there_are_samples_from_six_tasks_to_ten_thousand_and_two_have_a_proved_optimum() -> None:
+    tasks = sorted(sample.tasks for sample in SAMPLES.values())
+    assert len(tasks) >= 6
+    assert tasks[0] == 6
+    assert 9_000 <= tasks[-1] <= 12_000
+    assert len(PROVED) == 2
+    assert sum(file.stat().st_size for file in FOLDER.iterdir()) < 2_000_000
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_is_as_large_as_its_index_says(name: str) -> None:
+    graph, cluster = load_sample(name)
+    sample, found = SAMPLES[name], facts(graph, cluster)
+    assert (found.tasks, found.transfers, cluster.servers) == (
+        sample.tasks,
+        sample.transfers,
+        sample.servers,
+    )
+    assert found.servers <= cluster.servers
+    assert graph.name == name
+    assert sample.title
+    assert "\n" not in sample.see
+    assert 20 < len(sample.see) < 160
+
+
+@pytest.mark.parametrize("name", PROVED)
+def test_no_order_of_a_hand_made_sample_beats_its_optimum(name: str) -> None:
+    graph, cluster = load_sample(name)
+    assert cluster.ports_per_server == cluster.switches == 1
+    found = all_orders(graph, cluster)
+    assert min(found) == SAMPLES[name].optimum_ms
+    assert max(found) > min(found)
+
+
+@pytest.mark.parametrize("name", PROVED)
+@pytest.mark.parametrize("engine", ["highs", "auto"])
+def test_the_solver_proves_the_optimum_of_a_hand_made_sample(name: str, engine: str) -> None:
+    sample = SAMPLES[name]
+    result = solve(*load_sample(name), Settings.of(**sample.optimum_settings, engine=engine))
+    assert result.status == "optimal"
+    assert result.makespan_ms == result.bound_ms == sample.optimum_ms
+
+
+def test_never_waiting_costs_three_milliseconds_in_patience() -> None:
+    graph, cluster = load_sample("patience")
+    assert first_come(graph, cluster) == SAMPLES["patience"].first_come_ms == 17
+    assert SAMPLES["patience"].optimum_ms == 14
+    assert facts(graph, cluster).critical_path_ms == 12
+
+
+def test_the_wrong_transfer_first_costs_two_milliseconds_on_the_blackboard() -> None:
+    graph, cluster = load_sample("blackboard")
+    at = {t.id: t for t in graph.tasks}
+    assert placed(tuple(at[i] for i in "ayxbcz"), cluster) == 12
+    assert placed(tuple(at[i] for i in "axybcz"), cluster) == 10
+
+
+def test_two_rings_save_the_sharded_sample_more_than_a_fifth() -> None:
+    graph, cluster = load_sample("fsdp")
+    one, two = (quick(graph, cluster, Settings(lowering=Lowering(rings=k))) for k in (1, 2))
+    assert two.makespan_ms is not None
+    assert two.makespan_ms < 0.8 * one.bound_ms
+
+
+def test_a_reconfiguration_delay_stretches_the_mixture_of_experts() -> None:
+    graph, cluster = load_sample("moe")
+    found = [
+        quick(graph, cluster.changed(reconfiguration_ms=ms), Settings()).makespan_ms or 0
+        for ms in (0.0, 2.0, 10.0)
+    ]
+    assert found[0] < found[1] < found[2]
+    assert found[2] > 2 * found[0]
+
+
+def test_the_dlrm_sample_is_bound_by_its_all_reduce() -> None:
+    graph, cluster = load_sample("dlrm-16")
+    off = quick(graph, cluster, Settings(lowering=Lowering(all_reduce_on_network=False)))
+    assert quick(graph, cluster, Settings()).unrounded_bound_ms > 2 * 14.543
+    assert off.makespan_ms == pytest.approx(21.2, abs=3.5)
+
+
+def test_the_list_schedule_of_the_large_sample_meets_its_bound_and_rings_shorten_it() -> None:
+    graph, cluster = load_sample("llama3-70b")
+    one, four = (quick(graph, cluster, Settings(lowering=Lowering(rings=k))) for k in (1, 4))
+    assert one.status == four.status == "optimal"
+    assert (four.makespan_ms or 0) < 0.9 * (one.makespan_ms or 0)
+
+
+def test_the_race_starts_with_a_gap() -> None:
+    result = quick(*load_sample("race"), Settings())
+    assert result.status == "feasible"
+    assert (result.gap or 0) > 0.05
+
+
+def test_every_file_comes_out_of_the_generator_byte_for_byte(tmp_path: Path) -> None:
+    script = FOLDER.parent / "tools" / "make_samples.py"
+    spec = importlib.util.spec_from_file_location("make_samples", script)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.main(tmp_path)
+    assert sorted(f.name for f in tmp_path.iterdir()) == sorted(f.name for f in FOLDER.iterdir())
+    for made in tmp_path.iterdir():
+        kept = (FOLDER / made.name).read_bytes()
+        # Another zlib may pack differently: what is inside must be the same.
+        unpack = gzip.decompress if made.suffix == ".gz" else bytes
+        assert unpack(made.read_bytes()) == unpack(kept), made.name
+
+
+def test_an_unknown_sample_is_named_with_those_there_are() -> None:
+    with pytest.raises(
+        InputError,
+        match=r"sample, field name: must be one of blackboard, patience, .* \(got nonsense\)",
+    ):
+        load_sample("nonsense")

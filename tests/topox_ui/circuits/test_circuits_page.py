@@ -1,0 +1,65 @@
+"""Circuits: one slot at a time, the same result as on Schedule."""
+
+import numpy as np
+
+from tests.topox_ui.conftest import CIRCUITS, address, chart, words
+from topox_core.fabrics.scheduled import planned
+from topox_core.figures.circuits import slot_state
+from topox_core.schedule.settings import Settings
+from topox_core.workloads.samples import load_sample
+
+
+def test_without_a_graph_the_page_says_what_to_do(visit):
+    at = visit(CIRCUITS)
+    assert not at.exception
+    assert "Nothing is loaded yet" in words(at)
+
+
+def test_the_headline_counts_the_ports_of_the_slot(visit):
+    graph, cluster = load_sample("moe")
+    run = planned(graph, cluster, Settings.of()).execution
+    state = slot_state(run, 24)
+    at = visit(CIRCUITS, sample="moe", slot="24")
+    assert not at.exception and not at.error
+    assert f"{len(state.carrying)} of 16 out-ports carry data in slot 24" in words(at)
+
+
+def test_the_slot_slider_moves_the_matrix_and_the_address(visit):
+    at = visit(CIRCUITS, sample="moe", slot="24")
+    before = chart(at, "matrix")
+    at.slider[0].set_value(30).run()
+    assert not at.exception
+    assert chart(at, "matrix") != before
+    assert address(at)["slot"] == "30"
+
+
+def test_a_slot_beyond_the_end_is_the_last_one(visit):
+    at = visit(CIRCUITS, sample="blackboard", slot="5000")
+    assert not at.exception
+    assert at.slider[0].value == 9
+
+
+def test_the_cross_connects_of_the_slot_are_a_table(visit):
+    at = visit(CIRCUITS, sample="moe", slot="24")
+    table = at.dataframe[0].value
+    assert list(table.columns) == ["Server", "Switch 0", "Switch 1"]
+    assert np.isin("–", table.to_numpy())
+
+
+def test_one_switch_alone_names_destinations(visit):
+    at = visit(CIRCUITS, sample="moe", slot="24")
+    at.session_state["w_switch_2"] = "1"
+    at.run()
+    assert not at.exception
+    assert chart(at, "over_time")["data"][0]["type"] == "bar"
+
+
+def test_circuits_drawn_afresh_each_slot_are_shown_too(visit):
+    at = visit(CIRCUITS, sample="moe", model="paper")
+    assert not at.exception and not at.error
+
+
+def test_a_contradiction_is_one_line(visit):
+    at = visit(CIRCUITS, sample="moe", ports_per_server="7")
+    assert not at.exception
+    assert len(at.error) == 1

@@ -1,0 +1,219 @@
+"""Compare: every fabric on one clock, who wins, the map beside the page, and what breaks."""
+
+import time
+
+import pytest
+
+from tests.topox_ui.conftest import address, chart, words
+from topox_core.fabrics.compare import compare
+from topox_core.fabrics.run import FABRICS
+from topox_core.schedule.settings import Settings
+from topox_core.text.numbers import time as words_of
+from topox_core.workloads.samples import load_sample
+
+COMPARE = "pages/3_Compare.py"
+
+
+def plain(text: str) -> str:
+    return text.replace("\u00a0", " ")
+
+
+@pytest.fixture(scope="module")
+def moe():
+    return compare(*load_sample("moe"), Settings.of(engine="list"))
+
+
+def test_without_a_graph_the_page_says_what_to_do(visit):
+    at = visit(COMPARE)
+    assert not at.exception
+    assert "Nothing is loaded yet" in words(at)
+
+
+def test_bars_and_table_have_every_fabric_in_the_one_order(visit, moe):
+    at = visit(COMPARE, sample="moe", fat_tree="full")
+    assert not at.exception and not at.error
+    labels = [*FABRICS.values()]
+    labels[1] = "Fat-tree, full"
+    assert chart(at, "iterations")["layout"]["yaxis"]["ticktext"] == labels
+    table = at.dataframe[0].value
+    assert list(table["Fabric"]) == labels
+    assert [plain(t) for t in table["Iteration"]] == [
+        plain(words_of(run.iteration_ms)) for run in moe.values()
+    ]
+
+
+def test_the_headline_names_the_winner(visit, moe):
+    best = min(
+        (run for name, run in moe.items() if name != "ideal"), key=lambda run: run.iteration_ms
+    )
+    assert best.fabric == "scheduled"
+    assert f"Scheduled is fastest at {best.iteration_ms:.4g} ms" in words(
+        visit(COMPARE, sample="moe")
+    )
+
+
+def test_the_parts_of_a_bar_add_up_to_the_iteration(visit, moe):
+    at = visit(COMPARE, sample="moe", fat_tree="full")
+    bars = [trace for trace in chart(at, "iterations")["data"] if trace["type"] == "bar"]
+    for k, run in enumerate(moe.values()):
+        assert sum(float(bar["customdata"][k][2]) for bar in bars) == pytest.approx(
+            run.iteration_ms, rel=1e-4
+        )
+
+
+def test_a_fat_tree_of_the_same_cost_is_no_faster_than_a_full_one(visit):
+    def fat_tree(**query):
+        at = visit(COMPARE, sample="moe", fabrics="fat_tree", **query)
+        assert not at.exception and not at.error
+        return sum(
+            float(t["customdata"][0][2])
+            for t in chart(at, "iterations")["data"]
+            if t["type"] == "bar"
+        )
+
+    assert fat_tree(fat_tree="cost") > fat_tree(fat_tree="full")
+    assert fat_tree(fat_tree="cost", cost_ratio="1") == pytest.approx(fat_tree(fat_tree="full"))
+
+
+def test_the_delay_slider_moves_the_schedule_and_not_the_static_circuits(visit):
+    at = visit(COMPARE, sample="moe", fabrics="static,scheduled")
+    before = list(at.dataframe[0].value["Iteration"])
+    at.select_slider(key="w_reconfiguration_ms").set_value(5.0).run()
+    assert not at.exception
+    after = list(at.dataframe[0].value["Iteration"])
+    assert before[0] == after[0] and before[1] != after[1]
+    assert address(at)["reconfiguration_ms"] == "5"
+
+
+def test_a_microsecond_is_a_delay_one_can_choose(visit):
+    at = visit(COMPARE, sample="race")
+    at.select_slider(key="w_reconfiguration_ms").set_value(0.001).run()
+    assert not at.exception and not at.error
+    assert "0.001" in address(at)["reconfiguration_ms"]
+
+
+def test_fabrics_that_are_taken_out_leave_every_figure(visit):
+    at = visit(COMPARE, sample="moe")
+    at.button_group(key="w_fabrics").set_value(["static", "scheduled"]).run()
+    assert not at.exception
+    assert address(at)["fabrics"] == "static,scheduled"
+    assert chart(at, "strips")["layout"]["yaxis"]["ticktext"] == ["Static circuits", "Scheduled"]
+
+
+def test_a_bad_choice_in_a_link_is_named_and_the_page_goes_on(visit):
+    at = visit(COMPARE, sample="moe", fabrics="token_ring")
+    assert not at.exception
+    assert "fabrics=token_ring" in at.warning[0].value
+    assert len(at.dataframe[0].value) == 6
+
+
+@pytest.mark.parametrize("query", [{"reconfiguration_ms": "1e12"}, {"ports_per_server": "7"}])
+def test_a_setting_that_cannot_be_is_one_line(visit, query):
+    at = visit(COMPARE, sample="moe", **query)
+    assert not at.exception
+    assert len(at.error) == 1 and "\n" not in at.error[0].value
+
+
+def test_a_fabric_that_cannot_run_is_a_line_and_the_others_are_compared(visit):
+    at = visit(COMPARE, sample="moe", reconfiguration_ms="1000000")
+    assert not at.exception
+    assert len(at.error) == 1 and at.error[0].value.startswith(
+        "Scheduled cannot run: cluster, field reconfiguration_ms"
+    )
+    assert len(at.dataframe[0].value) == 5
+
+
+def test_schedule_shows_the_plan_that_compare_found(visit):
+    at = visit(COMPARE, sample="moe")
+    found = plain(at.dataframe[0].value["Iteration"].iloc[-1])
+    at.switch_page("pages/1_Schedule.py").run()
+    assert plain(at.metric[0].value) == found
+
+
+def test_one_fabric_can_be_seen_lane_by_lane(visit):
+    at = visit(COMPARE, sample="race")
+    for name in ("static", "scheduled"):
+        at.button_group(key="w_lanes").set_value(name).run()
+        assert not at.exception
+        assert any(trace["type"] == "bar" for trace in chart(at, "lanes_gantt")["data"])
+
+
+def computed(at, seconds=120):
+    end = time.monotonic() + seconds
+    while any(b.key == "cancel_map" for b in at.button) and time.monotonic() < end:
+        time.sleep(0.3)
+        at.run()
+    return at
+
+
+def test_the_map_is_computed_beside_the_page_and_marks_the_setting(visit):
+    at = visit(COMPARE, sample="race", fabrics="static,provisioned")
+    at.button(key="compute_map").click().run()
+    computed(at)
+    assert not at.exception and not at.error and not at.warning
+    figure = chart(at, "map")
+    clicks = next(t for t in figure["data"] if t["type"] == "scatter" and t.get("customdata"))
+    assert len(clicks["customdata"]) == 54
+    assert len(figure["layout"]["shapes"]) == 1
+    assert chart(at, "cut")["layout"]["yaxis"]["type"] == "log"
+
+
+def test_a_map_that_is_cancelled_keeps_its_points_and_goes_on_from_there(visit):
+    at = visit(COMPARE, sample="moe", fabrics="reactive,provisioned")
+    at.button(key="compute_map").click().run()
+    assert any(b.key == "cancel_map" for b in at.button)
+    at.button(key="cancel_map").click().run()
+    assert not at.exception
+    assert "kept" in at.warning[0].value
+    assert any(b.key == "compute_map" for b in at.button)
+
+
+def test_a_failure_is_repaired_and_told(visit):
+    at = visit(COMPARE, sample="moe", fabrics="static,scheduled")
+    at.session_state["failures"] = True
+    at.run()
+    assert not at.exception
+    for kind in ("fibre", "port", "switch", "server"):
+        at.button_group(key="w_fail_kind").set_value(kind).run()
+        assert not at.exception and not at.error
+        bars = [t for t in chart(at, "failure")["data"] if t["type"] == "bar"]
+        assert {t["name"].split()[1] for t in bars} == {"undisturbed", "degraded"}
+
+
+def test_a_failure_that_leaves_nothing_is_told_in_a_line(visit):
+    at = visit(COMPARE, sample="race", fabrics="static,scheduled")
+    at.session_state["failures"] = True
+    at.run()
+    at.button_group(key="w_fail_kind").set_value("switch").run()
+    assert not at.exception
+    assert "no switch would be left" in words(at)
+
+
+def test_on_the_map_a_fat_tree_of_the_same_cost_follows_speed_and_ports():
+    from topox_core.fabrics.run import FabricOptions
+    from topox_core.fabrics.sweep import Cell, run_cell
+    from topox_ui.compare.contest import Contest
+    from topox_ui.compare.map import sweep_of
+    from topox_ui.schedule.solving import Case
+
+    graph, cluster = load_sample("race")
+    full = cluster.ports_per_server * cluster.port_gbps
+    contest = Contest(("fat_tree",), FabricOptions(equivalent_gbps=full / 4), FABRICS)
+    case = Case(graph, cluster, Settings.of())
+    for by, value, faster in (
+        ("port_gbps", cluster.port_gbps, cluster.port_gbps * 4),
+        ("degree", 1.0, 4.0),
+    ):
+        sweep = sweep_of(case, contest, by)
+        cells = [run_cell(sweep.job_digest, sweep.job, Cell(v, None)) for v in (value, faster)]
+        slow, fast = (cell.outcomes["fat_tree"].iteration_ms for cell in cells)
+        alone = compare(graph, cluster, Settings.of(engine="list"), ("fat_tree",), contest.options)[
+            "fat_tree"
+        ].iteration_ms
+        four_times = FabricOptions(equivalent_gbps=full)
+        assert slow == pytest.approx(alone)
+        assert fast == pytest.approx(
+            compare(graph, cluster, Settings.of(engine="list"), ("fat_tree",), four_times)[
+                "fat_tree"
+            ].iteration_ms
+        )

@@ -1,0 +1,228 @@
+"""Gallery: a card runs beside the page, can be cancelled, and its answer is told in words, a figure and a table."""
+
+import threading
+import time
+
+import pytest
+
+from tests.topox_ui.conftest import chart, metric, words
+from topox_core.figures.palette import LIGHT
+from topox_core.figures.papers import paired
+from topox_core.papers.card import Answer, Card, Choice, Row
+from topox_core.papers.catalogue import CARDS
+from topox_ui.gallery import card_run as gallery_page
+
+GALLERY = "pages/9_Gallery.py"
+FACTOR = Choice("factor", "Factor", "Scales ours.", ((1, "one"), (2, "two")), 1)
+
+
+def row(
+    item: str,
+    theirs: float | None,
+    ours: float,
+    verdict: str,
+    series: str = "a",
+    bound: float | None = None,
+) -> Row:
+    return Row(series, item, "16 servers", theirs, ours, "ms", verdict, f"because of {item}", bound)
+
+
+ROWS = (
+    row("1", 10.0, 10.5, "match", bound=9.0),
+    row("2", 20.0, 24.0, "trend"),
+    row("3", 30.0, 90.0, "differs"),
+    row("4", None, 7.0, "trend", series="b"),
+)
+
+
+def card(play) -> Card:
+    return Card(
+        "toy",
+        "A toy <table>",
+        "Toy (2026), Table I",
+        "Three numbers & a fourth.",
+        (FACTOR,),
+        {"a": "First", "b": "Second"},
+        4,
+        play,
+        logarithmic=True,
+    )
+
+
+@pytest.fixture
+def toy(monkeypatch):
+    """The gallery with one card, which waits at a gate after its first row."""
+    gate = threading.Event()
+
+    def play(settings, stop, on_row) -> Answer:
+        on_row(ROWS[0])
+        while not gate.is_set() and not stop():
+            time.sleep(0.01)
+        kept = ROWS[:1] if stop() else ROWS
+        return Answer(
+            "toy",
+            settings,
+            kept,
+            f"Ours is <odd> by {settings['factor']}.",
+            (("Mean", "2.5×", "of 4"),),
+            ("A remark.",),
+            ("cancelled",) if stop() else (),
+        )
+
+    for name in list(CARDS):
+        monkeypatch.delitem(CARDS, name)
+    monkeypatch.setitem(CARDS, "toy", card(play))
+    yield gate
+    gate.set()
+
+
+def finished(at, seconds: float = 20):
+    """Run the page until the card has ended, as its fragment does twice a second."""
+    until = time.monotonic() + seconds
+    while any(button.key == "gallery_cancel" for button in at.button):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+        at.run()
+    return at
+
+
+def test_before_it_is_run_a_card_says_what_the_original_shows(visit, toy):
+    at = visit(GALLERY)
+    assert not at.exception
+    assert "Gallery · Toy (2026), Table I" in words(at)
+    assert "Three numbers &amp; a fourth." in words(at)
+    assert "computed on this machine" in words(at)
+    assert at.button(key="gallery_run").label == "Run it here"
+
+
+def test_a_run_shows_progress_and_then_the_story(visit, toy):
+    at = visit(GALLERY)
+    at.button(key="gallery_run").click().run()
+    assert "number" in at.get("progress")[0].proto.text
+    assert not any(button.key == "gallery_run" for button in at.button)
+    toy.set()
+    finished(at)
+    assert not at.exception
+    told = words(at)
+    assert "Ours is &lt;odd&gt; by 1." in told
+    assert "✓ 1 match, ≈ 1 trend, ✗ 1 differ" in told
+    assert "because of 3" in told and "because of 1" not in told
+    assert "A remark." in told
+    assert metric(at, "Mean") == "2.5×"
+    table = at.dataframe[0].value
+    assert list(table["verdict"]) == ["✓ match", "≈ trend", "✗ differs"]
+    assert list(table["deviation"]) == ["+5.0%", "+20.0%", "+200.0%"]
+    assert not any(button.key == "gallery_run" for button in at.button)
+
+
+def test_the_other_series_is_one_click_away(visit, toy):
+    toy.set()
+    at = visit(GALLERY)
+    at.button(key="gallery_run").click().run()
+    finished(at)
+    at.get("button_group")[0].set_value("b").run()
+    assert not at.exception
+    assert list(at.dataframe[0].value["row"]) == ["4"]
+
+
+def test_cancel_keeps_the_rows_that_are_there(visit, toy):
+    at = visit(GALLERY)
+    at.button(key="gallery_run").click().run()
+    at.button(key="gallery_cancel").click().run()
+    finished(at)
+    assert [warning.value for warning in at.warning] == ["Rows are missing: cancelled"]
+    assert list(at.dataframe[0].value["row"]) == ["1"]
+    assert at.button(key="gallery_run").label == "Run it again"
+
+
+def test_another_position_of_a_switch_is_another_run_and_both_are_kept(visit, toy):
+    toy.set()
+    at = visit(GALLERY)
+    at.button(key="gallery_run").click().run()
+    finished(at)
+    at.selectbox(key="gallery_toy_factor").set_value(2).run()
+    assert at.button(key="gallery_run").label == "Run it here"
+    at.button(key="gallery_run").click().run()
+    finished(at)
+    assert "by 2." in words(at)
+    at.selectbox(key="gallery_toy_factor").set_value(1).run()
+    assert "by 1." in words(at)
+
+
+def test_a_second_visitor_finds_what_the_first_has_run(visit, toy):
+    toy.set()
+    at = visit(GALLERY)
+    at.button(key="gallery_run").click().run()
+    finished(at)
+    assert "by 1." in words(visit(GALLERY))
+
+
+def test_a_card_that_fails_is_one_line(visit, monkeypatch, toy):
+    def broken(settings, stop, on_row):
+        raise RuntimeError("out of ink")
+
+    monkeypatch.setitem(CARDS, "toy", card(broken))
+    at = visit(GALLERY)
+    at.button(key="gallery_run").click().run()
+    finished(at)
+    assert not at.exception
+    assert [warning.value for warning in at.warning] == ["the card failed: out of ink"]
+    assert at.button(key="gallery_run").label == "Run it here"
+
+
+def test_closing_the_tab_ends_the_run_and_frees_its_place(toy):
+    desk = gallery_page.CardDesk(threading.BoundedSemaphore(1), {})
+    desk.start(CARDS["toy"], {"factor": 1})
+    run = desk.run
+    assert run is not None
+    assert not desk.places.acquire(blocking=False)
+    desk.close()
+    run._thread.join(10)
+    assert not run.running
+    assert desk.places.acquire(blocking=False)
+
+
+def test_a_full_machine_says_so(toy):
+    desk = gallery_page.CardDesk(threading.BoundedSemaphore(1), {})
+    desk.places.acquire()
+    desk.start(CARDS["toy"], {"factor": 1})
+    assert desk.run is None
+    assert "places of this machine are in use" in desk.note
+
+
+def test_every_card_opens_before_it_is_run(visit):
+    at = visit(GALLERY)
+    for name, shown in CARDS.items():
+        at.selectbox(key="gallery_card").set_value(name).run()
+        assert not at.exception
+        assert shown.source in words(at)
+        assert len(at.selectbox) == 1 + len(shown.choices)
+
+
+def test_the_figure_pairs_theirs_with_ours_and_writes_the_verdict():
+    figure = paired(ROWS[:3], LIGHT, logarithmic=True)
+    by_name = {trace.name: trace for trace in figure.data if trace.name}
+    assert list(by_name["theirs (printed)"].x) == [10, 20, 30]
+    assert list(by_name["ours (computed)"].x) == [10.5, 24, 90]
+    assert list(by_name["lower bound"].x) == [9]
+    texts = [note.text.replace("\u00a0", " ") for note in figure.layout.annotations]
+    assert texts == ["<b>✓</b> match +5 %", "<b>≈</b> trend +20 %", "<b>✗</b> differs +200 %"]
+    assert "logarithmic" in figure.layout.xaxis.title.text
+    low, high = figure.layout.xaxis.range
+    assert 10**low < 9 < 90 < 10**high
+
+
+def test_rows_without_a_printed_number_have_no_hollow_dot():
+    figure = paired(ROWS[3:], LIGHT)
+    by_name = {trace.name: trace for trace in figure.data if trace.name}
+    assert list(by_name["theirs (printed)"].x) == []
+    assert figure.layout.xaxis.range[0] == 0
+    assert figure.layout.annotations[0].text.endswith("trend")
+
+
+def test_the_chart_is_on_the_page(visit, toy):
+    toy.set()
+    at = visit(GALLERY)
+    at.button(key="gallery_run").click().run()
+    finished(at)
+    assert "16 servers" in str(chart(at, "gallery_toy"))

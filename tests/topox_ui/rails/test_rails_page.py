@@ -1,0 +1,263 @@
+"""Photonic rails: the finding, what-ifs, sources and sections, one-line refusals, the iteration for the other pages."""
+
+import time
+
+import pytest
+
+from tests.topox_ui.conftest import address, chart, metric, words
+from topox_core.rails.iteration import Rail
+from topox_core.rails.measured import WINDOWS
+from topox_core.rails.presets import PRESETS
+from topox_core.rails.questions import BOTH, Question, answer
+from topox_core.text.numbers import percent
+
+RAILS = "pages/7_Rails.py"
+JOB = PRESETS["llama3-8b-perlmutter"]
+
+
+@pytest.fixture
+def page(visit):
+    """Open the page with choices of a link; nothing may break."""
+
+    def opened(**choices):
+        at = visit(
+            RAILS,
+            **{
+                key if key in ("sample",) else f"rails.{key}": value
+                for key, value in choices.items()
+            },
+        )
+        assert not at.exception
+        return at
+
+    return opened
+
+
+def overheads(dark_ms: float) -> tuple[str, str]:
+    rail = Rail(nic_gbps=JOB.nic_gbps)
+    both, base = (answer(Question(BOTH, JOB, rail, dark)) for dark in (dark_ms, 0.0))
+    return tuple(percent(value / base[0] - 1).replace("\u00a0", " ") for value in both)
+
+
+def menu(at, label: str):
+    return next(box for box in at.selectbox if box.label == label)
+
+
+def test_the_page_opens_with_the_paper_s_job_and_the_core_s_numbers(page):
+    at = page()
+    on_demand, provisioned = overheads(25.0)
+    assert f"by {provisioned} provisioned, {on_demand} on demand" in words(at)
+    assert "5 of 12 windows hide a switch of 25 ms, so most of its turns are felt" in words(at)
+    assert metric(at, "Windows per iteration") == "7"
+    assert {"strip", "cdf", "delay", "breakdown", "counts"} <= {
+        e.proto.id.rpartition("-")[2] for e in at.get("plotly_chart")
+    }
+
+
+def test_the_match_with_the_paper_stands_beside_it_and_is_called_selected(page):
+    at = page()
+    on_demand, provisioned = overheads(100.0)
+    assert f"100 ms, on demand{on_demand}6.5 %" in words(at)
+    assert f"100 ms, provisioned{provisioned}3.5 %" in words(at)
+    assert "A selected match" in words(at) and "1.7 ms that the host takes" in words(at)
+    assert "selected match" not in words(page(data="4"))
+
+
+def test_a_rail_wider_than_any_fast_switch_is_called_unbuildable(page):
+    assert "cannot be built" not in words(page())
+    assert (
+        "600 servers takes 1,200 ports; no switch that turns within a second has more than 576 (piezo)"
+        in words(page(data="300"))
+    )
+
+
+def test_a_slower_switch_is_one_move_and_goes_into_the_address(page):
+    at = page()
+    slider = next(s for s in at.select_slider if s.label == "Reconfiguration delay")
+    slider.set_value(100.0).run()
+    assert not at.exception
+    on_demand, provisioned = overheads(100.0)
+    assert f"by {provisioned} provisioned, {on_demand} on demand" in words(at)
+    assert address(at) == {"rails.delay_ms": "100"}
+    assert "33.3 %" in metric(at, "Long enough")
+
+
+def test_a_link_restores_every_choice_and_names_what_it_cannot_read(page):
+    at = page(
+        delay_ms="50", link_up_ms="100", control="on_demand", limit="1", see="control", colour="red"
+    )
+    assert "colour=red" in at.warning[0].value
+    assert "hide a switch of 50 ms and a link start-up of 100 ms" in words(at)
+    assert "more than the 1 % you accept" in words(at)
+    assert "dark 150 ms a change" in words(at)
+    assert address(at) == {
+        "rails.delay_ms": "50",
+        "rails.link_up_ms": "100",
+        "rails.control": "on_demand",
+        "rails.limit": "1",
+        "rails.see": "control",
+    }
+
+
+def test_choices_survive_a_visit_to_another_page(page):
+    at = page(delay_ms="50", see="bytes")
+    at.switch_page("app.py").run()
+    at.switch_page(RAILS).run()
+    assert "hide a switch of 50 ms" in words(at)
+
+
+def test_a_switch_brings_its_delay_and_a_delay_of_one_s_own_lets_go_of_it(page):
+    at = page()
+    menu(at, "Switch (ports)").set_value("lc").run()
+    assert "hide a switch of 100 ms" in words(at)
+    assert address(at)["rails.switch"] == "lc"
+    next(s for s in at.select_slider if s.label == "Reconfiguration delay").set_value(10.0).run()
+    assert "rails.switch" not in address(at)
+
+
+def test_degrees_move_the_gpus_with_them_and_gpus_of_one_s_own_must_be_their_product(page):
+    at = page(data="4")
+    assert "32 GPUs: TP 4, PP 2, FSDP 4" in words(at)
+    at = page(data="4", gpus="16")
+    assert len(at.error) == 1 and "= 32 (got 16)" in at.error[0].value
+    next(b for b in at.button if b.key == "rails_reset_here").click().run()
+    assert not at.exception and not at.error
+    assert "16 GPUs" in words(at)
+
+
+@pytest.mark.parametrize(
+    ("choices", "says"),
+    [
+        (
+            {"source": "llama3.1-405b-8192", "switch": "sip"},
+            "at most 16 servers a switch, or split the rail",
+        ),
+        ({"pipeline": "40"}, "at most the number of layers, 32"),
+        ({"microbatches": "0"}, "microbatches"),
+        ({"microbatches": "3", "schedule": "interleaved"}, "multiple of the pipeline's stages"),
+    ],
+)
+def test_choices_that_do_not_go_together_are_one_line(page, choices, says):
+    at = page(**choices)
+    assert len(at.error) == 1 and says in at.error[0].value and "\n" not in at.error[0].value
+
+
+def test_the_measured_list_stalls_by_the_formula(page):
+    at = page(source="measured")
+    stall = sum(max(0.0, 25 - one.length_ms) for one in WINDOWS)
+    assert metric(at, "Stall, provisioned") == f"{stall:.0f} ms"
+    assert metric(at, "Stall, on demand") == "350 ms"
+    assert "8 of 14 windows" in words(at)
+    assert "drawn evenly" in words(at)
+
+
+def test_an_uploaded_list_is_read_and_a_bad_one_costs_a_line(page):
+    at = page(source="upload")
+    assert "Bring a list of windows" in words(at)
+    at.file_uploader[0].upload("mine.csv", b"length_ms\nfast\n").run()
+    assert not at.exception
+    assert "mine.csv, row 2, field length_ms" in at.error[0].value
+    at.file_uploader[0].upload("mine.csv", b"length_ms\n10\n30\n60\n").run()
+    assert not at.exception and not at.error
+    assert "2 of 3 windows hide a switch of 25 ms, so most of its turns are hidden" in words(at)
+    assert metric(at, "Stall, provisioned") == "15 ms"
+
+
+def test_a_table_has_no_iteration_so_the_page_asks_how_long_it_lasts(page):
+    at = page(source="upload")
+    at.file_uploader[0].upload("mine.csv", b"length_ms\n10\n30\n60\n").run()
+    assert "taken to end the iteration" in words(at) and "by 15 % provisioned" in words(at)
+    asked = next(box for box in at.number_input if box.label == "Iteration, ms")
+    asked.set_value(1500.0).run()
+    assert not at.exception and "by 1 % provisioned" in words(at) and "iteration 1.5 s" in words(at)
+    assert address(at) == {}
+    next(box for box in at.number_input if box.label == "Iteration, ms").set_value(50.0).run()
+    assert (
+        len(at.error) == 1
+        and "at least 100, where the last window ends (got 50)" in at.error[0].value
+    )
+
+
+def test_without_a_task_graph_the_page_says_where_to_get_one(page):
+    assert "No task graph is loaded" in words(page(source="scenario"))
+
+
+def test_one_kind_of_traffic_has_no_window_but_its_circuits_change_all_the_same(page):
+    at = page(source="scenario", sample="race", delay_ms="1")
+    assert metric(at, "Windows per iteration") == "0" and metric(at, "Stall, on demand") != "0 ms"
+    assert "no window between kinds of traffic, but circuits change within one" in words(at)
+    assert "nothing to switch" not in words(at)
+
+
+def test_a_loaded_sample_is_looked_at_as_a_fabric_ran_it(page):
+    at = page(source="scenario", sample="blackboard", delay_ms="1")
+    assert "blackboard" in words(at)
+    assert "as run on: scheduled" in words(at)
+    menu(at, "As run on").set_value("ideal").run()
+    assert not at.exception
+    assert "as run on: ideal" in words(at)
+
+
+@pytest.mark.parametrize(
+    ("section", "says"),
+    [
+        ("control", "12 reconfigurations of a group"),
+        ("rivals", "C3 bites"),
+        ("bytes", "3,829 MiB reduce-scatter"),
+        ("advice", "Table 2 of the paper"),
+        ("experts", "forwarded from neighbour to neighbour|too short to hide a slow switch"),
+    ],
+)
+def test_every_section_opens(page, section, says):
+    at = page(see=section)
+    assert any(one in words(at) for one in says.split("|"))
+
+
+def test_bytes_are_the_published_ones(page):
+    at = page(see="bytes")
+    table = next(
+        frame.value for frame in at.dataframe if "as the paper counts" in frame.value.columns
+    )
+    assert {"957 MiB", "3,829 MiB", "64 MiB"} <= set(table["as the paper counts"])
+
+
+def test_the_message_log_tells_who_asked_for_what(page):
+    at = page(see="control")
+    log = next(frame.value for frame in at.dataframe if "message" in frame.value.columns)
+    assert {"COMM", "CONFIG_REQ", "CONFIG_ACK"} <= set(log["message"])
+    assert list(log["at (ms)"]) == sorted(log["at (ms)"])
+
+
+def test_the_strip_shows_the_rank_that_was_picked(page):
+    at = page()
+    first = chart(at, "strip")["data"][1]["name"]
+    menu(at, "Rank").set_value(1).run()
+    assert address(at)["rails.lane"] == "1"
+    assert metric(at, "Windows per iteration") == "5"
+    assert chart(at, "strip")["data"][1]["name"] != first
+
+
+def test_a_large_job_is_simulated_beside_the_page_and_can_be_stopped(page, monkeypatch):
+    monkeypatch.setattr("topox_ui.rails.runs.RUN_AT_ONCE", 10)
+    at = page(source="llama3-70b")
+    assert "is simulated beside this page" in words(at)
+    at.button(key="cancel_rails").click().run()
+    assert not at.exception
+    assert "Stopped" in at.warning[0].value
+    at.button(key="rails_simulate").click().run()
+    end = time.monotonic() + 60
+    while not at.metric and time.monotonic() < end:
+        time.sleep(0.3)
+        at.run()
+    assert not at.exception
+    assert metric(at, "Windows per iteration") == "47"
+
+
+def test_the_iteration_is_what_the_other_pages_show(page):
+    at = page()
+    at.button(key="use_rail").click().run()
+    assert not at.exception
+    loaded = at.session_state["loaded"]
+    assert loaded.cluster.servers == JOB.ranks and loaded.cluster.reconfiguration_ms == 25
+    at.switch_page("pages/1_Schedule.py").run()
+    assert not at.exception and not at.error

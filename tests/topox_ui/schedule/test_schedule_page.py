@@ -1,0 +1,209 @@
+"""Schedule: sliders answer, links restore, contradictions are told, a proof replaces the list schedule."""
+
+import time
+
+import pytest
+
+from tests.topox_ui.conftest import CIRCUITS, SCHEDULE, address, chart, metric, words
+from topox_core.fabrics.scheduled import planned
+from topox_core.schedule.settings import Settings
+from topox_core.workloads.samples import load_sample
+from topox_ui.state import what_ifs as what_if
+
+
+def test_without_a_graph_the_page_says_what_to_do(visit):
+    at = visit(SCHEDULE)
+    assert not at.exception
+    assert "Nothing is loaded yet" in words(at)
+    assert not at.metric
+
+
+def test_a_cold_link_shows_the_sample_scheduled_and_checked(visit):
+    at = visit(SCHEDULE, sample="blackboard")
+    assert not at.exception and not at.error
+    assert metric(at, "Iteration") == "10 ms"
+    assert metric(at, "Gap to bound") == "0 %"
+    assert "Proved optimal" in words(at)
+    assert "no schedule can be faster" in words(at)
+    assert "✗" not in words(at)
+
+
+def test_the_page_shows_what_the_scheduler_says(visit):
+    graph, cluster = load_sample("patience")
+    expected = planned(graph, cluster, Settings.of())
+    at = visit(SCHEDULE, sample="patience")
+    assert metric(at, "Iteration") == f"{expected.makespan_ms:g} ms"
+    assert "Feasible" in words(at)
+
+
+def test_a_slider_changes_the_answer_the_gantt_chart_and_the_address(visit):
+    at = visit(SCHEDULE, sample="blackboard")
+    before = chart(at, "gantt")
+    at.select_slider(key="w_port_gbps").set_value(100.0).run()
+    assert not at.exception
+    assert metric(at, "Iteration") != "10 ms"
+    assert chart(at, "gantt") != before
+    assert address(at)["port_gbps"] == "100"
+    assert "against before" in next(m.delta for m in at.metric if m.label == "Iteration")
+
+
+def test_a_link_restores_sliders_and_window(visit):
+    at = visit(SCHEDULE, sample="blackboard", port_gbps="100", from_ms="1", to_ms="4")
+    assert at.select_slider(key="w_port_gbps").value == 100.0
+    low, high = chart(at, "gantt")["layout"]["xaxis"]["range"]
+    assert (low, high) == (1.0, 4.0)
+
+
+def test_garbage_in_the_link_is_one_line(visit):
+    at = visit(SCHEDULE, sample="blackboard", port_gbps="abc", nonsense="1")
+    assert not at.exception
+    assert [w.value for w in at.warning] == ["Ignored in the link: port_gbps=abc, nonsense=1"]
+    assert metric(at, "Iteration") == "10 ms"
+
+
+def test_a_contradiction_is_one_line_and_reset_mends_it(visit):
+    at = visit(SCHEDULE, sample="moe", ports_per_server="7")
+    assert not at.exception
+    assert len(at.error) == 1 and "must be a multiple of switches" in at.error[0].value
+    at.button(key="reset_here").click().run()
+    assert not at.error
+    assert metric(at, "Iteration")
+
+
+def test_reset_goes_back_to_the_files_values(visit):
+    at = visit(SCHEDULE, sample="blackboard", port_gbps="100", reconfiguration_ms="2")
+    next(b for b in at.button if b.label == "Reset what-ifs").click().run()
+    assert metric(at, "Iteration") == "10 ms"
+    assert address(at) == {"sample": "blackboard"}
+
+
+SLIDERS = {
+    "reconfiguration_ms": what_if.DELAYS_MS,
+    "port_gbps": what_if.SPEEDS_GBPS,
+    "switches": what_if.SWITCHES,
+    "slot_ms": what_if.SLOTS_MS[3:],
+    "rings": what_if.RINGS,
+}
+
+
+@pytest.mark.parametrize("key", SLIDERS)
+def test_both_ends_of_every_slider_give_a_schedule(visit, key):
+    at = visit(SCHEDULE, sample="patience")
+    for end in (-1, 0):
+        at.select_slider(key=f"w_{key}").set_value(SLIDERS[key][end]).run()
+        assert not at.exception and not at.error
+        assert metric(at, "Iteration")
+    assert address(at).get(key) in (f"{SLIDERS[key][0]:g}", None)
+
+
+def choice(at, key):
+    return next(group for group in at.get("segmented_control") if group.key == f"w_{key}")
+
+
+def test_the_printed_model_and_back(visit):
+    at = visit(SCHEDULE, sample="patience", reconfiguration_ms="1")
+    choice(at, "model").set_value("paper").run()
+    assert not at.exception and not at.error
+    assert address(at)["model"] == "paper"
+    assert at.select_slider(key="w_reconfiguration_ms").disabled
+    for toggle in ("exclusive_devices", "share_circuits", "any_port"):
+        at.toggle(key=f"w_{toggle}").set_value(not at.toggle(key=f"w_{toggle}").value).run()
+        assert not at.exception and not at.error
+    choice(at, "circuits").set_value("continuous").run()
+    assert not at.exception and not at.error
+    assert at.toggle(key="w_any_port").disabled
+    choice(at, "model").set_value("physical").run()
+    assert address(at) == {"sample": "patience"}
+
+
+def test_half_duplex_and_all_reduces_off_the_network(visit):
+    at = visit(SCHEDULE, sample="fsdp")
+    choice(at, "duplex").set_value("half").run()
+    at.toggle(key="w_all_reduce_on_network").set_value(False).run()
+    assert not at.exception and not at.error
+    assert address(at) == {"sample": "fsdp", "duplex": "half", "all_reduce_on_network": "no"}
+
+
+def test_a_proof_replaces_the_list_schedule_on_every_page(visit):
+    at = visit(SCHEDULE, sample="patience")
+    assert "Feasible" in words(at)
+    at.button(key="prove").click().run()
+    assert not at.exception
+    deadline = time.monotonic() + 30
+    while "Proved optimal" not in words(at) and time.monotonic() < deadline:
+        time.sleep(0.3)
+        at.run()
+    assert "Proved optimal" in words(at)
+    assert metric(at, "Iteration") == "14 ms"
+    at.switch_page(CIRCUITS).run()
+    at.switch_page(SCHEDULE).run()
+    assert "Proved optimal" in words(at)
+
+
+def test_a_graph_too_large_for_an_engine_is_refused_in_one_line_and_stays_scheduled(visit):
+    at = visit(SCHEDULE, sample="moe", engine="printed")
+    at.button(key="prove").click().run()
+    deadline = time.monotonic() + 30
+    while "No exact solve" not in words(at) and time.monotonic() < deadline:
+        time.sleep(0.3)
+        at.run()
+    assert not at.exception
+    assert "No exact solve: the printed model would have" in words(at)
+    assert metric(at, "Iteration")
+
+
+def test_the_list_schedules_story_is_a_sentence_with_a_table_and_no_chart(visit):
+    at = visit(SCHEDULE, sample="blackboard")
+    assert "How this answer came about" in words(at)
+    assert "List scheduling met the bound, 10 ms" in words(at)
+    assert not any(element.proto.id.endswith("-search") for element in at.get("plotly_chart"))
+
+
+def test_every_engine_can_be_chosen_and_so_can_the_cores(visit):
+    at = visit(SCHEDULE, sample="patience", engine="cpsat", threads="1")
+    assert not at.exception and not at.warning
+    assert at.selectbox(key="w_engine").value == "cpsat"
+    assert at.select_slider(key="w_threads").value == 1
+    at.select_slider(key="w_threads").set_value(2).run()
+    at.selectbox(key="w_engine").set_value("auto").run()
+    assert address(at) == {"sample": "patience"}
+
+
+def test_more_cores_than_the_machine_has_are_refused_in_one_line(visit):
+    at = visit(SCHEDULE, sample="blackboard", threads="100000")
+    assert [w.value for w in at.warning] == ["Ignored in the link: threads=100000"]
+
+
+def test_the_race_is_offered_with_its_limit_from_the_link(visit):
+    at = visit(SCHEDULE, sample="patience", race_s="2")
+    assert not at.exception
+    assert "Who finds the shortest schedule of this graph" in words(at)
+    assert "At most 6 s on 2 cores" in words(at)
+    assert at.select_slider(key="w_race_s").value == 2.0
+    at.select_slider(key="w_race_s").set_value(5.0).run()
+    assert "race_s" not in address(at)
+
+
+def test_a_race_ends_in_a_finding_that_the_headline_agrees_with(visit):
+    at = visit(SCHEDULE, sample="patience")
+    at.button(key="race").click().run()
+    assert not at.exception
+    assert next(b for b in at.button if b.key == "prove").disabled
+    deadline = time.monotonic() + 60
+    while "Solid: the best schedule" not in words(at) or any(
+        b.key == "cancel_race" for b in at.button
+    ):
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+        at.run()
+    assert not at.exception
+    assert "prove 14 ms" in words(at)
+    assert metric(at, "Iteration") == "14 ms"
+    assert "Proved optimal" in words(at)
+    assert [b for b in at.button if b.key == "race"] == []
+    assert chart(at, "race_chart")["data"]
+    # Another limit is another race; the first is there again when one comes back.
+    at.select_slider(key="w_race_s").set_value(2.0).run()
+    assert "Who finds the shortest schedule" in words(at)
+    at.select_slider(key="w_race_s").set_value(5.0).run()
+    assert "prove 14 ms" in words(at)

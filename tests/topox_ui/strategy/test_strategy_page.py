@@ -1,0 +1,191 @@
+"""Strategy: a search beside the page, plans of a transformer, files in and out, and the graph for the other pages."""
+
+import time
+
+import pytest
+
+from tests.topox_ui.conftest import chart, metric, words
+from topox_core.strategy.evaluator import FastEvaluator
+from topox_core.strategy.models import MODELS
+from topox_core.strategy.moves import SearchSettings
+from topox_core.strategy.network import non_blocking
+from topox_core.strategy.plan_search import best_plans
+from topox_core.strategy.plans import GpuCluster
+from topox_core.strategy.search import search
+from topox_core.strategy.strategy_file import dump_strategy
+
+STRATEGY = "pages/5_Strategy.py"
+
+
+@pytest.fixture
+def page(visit):
+    """Open the page on a model with a small budget."""
+
+    def opened(model: str = "bert-16", servers: int = 4, budget: int = 100):
+        at = visit(STRATEGY)
+        at.selectbox(key="w_strategy_model").set_value(model).run()
+        at.select_slider(key=f"w_strategy_servers_of_{model}").set_value(servers).run()
+        if MODELS[model].shape is None:
+            at.select_slider(key="w_strategy_budget").set_value(budget).run()
+        assert not at.exception
+        return at
+
+    return opened
+
+
+def searched(at, seconds: float = 90):
+    at.button(key="search").click().run()
+    end = time.monotonic() + seconds
+    while (
+        not any(m.label == "Iteration" for m in at.metric)
+        and not at.error
+        and time.monotonic() < end
+    ):
+        time.sleep(0.2)
+        at.run()
+    assert not at.exception
+    return at
+
+
+def table(at, column: str):
+    return next(frame.value for frame in at.dataframe if column in frame.value.columns)
+
+
+def test_before_a_search_the_costs_are_there_and_name_their_source(page):
+    at = page()
+    assert "25 operators be split over 4 servers" in words(at)
+    costs = table(at, "cost from")
+    assert set(costs["cost from"]) <= {"measured", "roofline", "measured and roofline"}
+    assert list(costs.columns)[-3:] == ["in 1", "in 2", "in 4"]
+
+
+def test_a_search_ends_with_what_the_core_finds(page):
+    at = searched(page())
+    graph = MODELS["bert-16"].build(4)
+    found = search(
+        graph,
+        4,
+        FastEvaluator(graph, non_blocking(4)),
+        SearchSettings(100, memory_gb=graph.memory_gb),
+    )
+    assert metric(at, "Proposals") == "100"
+    rows = table(at, "first server").set_index("operator")
+    assert {p.operator: p.partitions for p in found.strategy.placements} == rows[
+        "partitions"
+    ].to_dict()
+    assert (
+        chart(at, "placements")["layout"]["yaxis"]["ticktext"][0]
+        == found.strategy.placements[0].operator[:18]
+    )
+
+
+def test_an_answer_is_kept_when_a_choice_is_taken_back(page):
+    at = searched(page())
+    at.select_slider(key="w_strategy_budget").set_value(300).run()
+    assert not any(m.label == "Iteration" for m in at.metric)
+    at.select_slider(key="w_strategy_budget").set_value(100).run()
+    assert any(m.label == "Iteration" for m in at.metric)
+
+
+def test_choices_survive_a_visit_to_another_page(page):
+    at = page()
+    at.switch_page("app.py").run()
+    at.switch_page(STRATEGY).run()
+    assert at.selectbox(key="w_strategy_model").value == "bert-16"
+    assert at.select_slider(key="w_strategy_budget").value == 100
+
+
+def test_a_search_that_is_cancelled_keeps_its_best(page):
+    at = page("candle-16", 16, 30_000)
+    at.button(key="search").click().run()
+    at.button(key="cancel_search").click().run()
+    end = time.monotonic() + 30
+    while not any(m.label == "Iteration" for m in at.metric) and time.monotonic() < end:
+        time.sleep(0.2)
+        at.run()
+    assert not at.exception
+    assert any(m.delta == "stopped by you" for m in at.metric)
+
+
+def test_a_memory_that_nothing_fits_is_one_line(page):
+    at = page()
+    at.number_input(key="w_strategy_memory_bert-16").set_value(0.001).run()
+    at = searched(at)
+    assert len(at.error) == 1 and "memory" in at.error[0].value and "\n" not in at.error[0].value
+
+
+def test_no_memory_at_all_is_one_line(page):
+    at = page()
+    at.number_input(key="w_strategy_memory_bert-16").set_value(0.0).run()
+    assert not at.exception
+    at = searched(at)
+    assert len(at.error) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"not json", "mine.strategy.json"),
+        (
+            b'{"format": "topox-strategy", "version": 1, "model": "other", "servers": 4, '
+            b'"operators": []}',
+            "must be bert-16",
+        ),
+    ],
+)
+def test_a_bad_strategy_file_is_one_line(page, content, says):
+    at = page()
+    at.file_uploader[0].upload("mine.strategy.json", content).run()
+    assert not at.exception
+    assert len(at.error) == 1 and says in at.error[0].value
+
+
+def test_a_good_strategy_file_leaves_nothing_to_choose(page):
+    at = page()
+    graph = MODELS["bert-16"].build(4)
+    best = search(graph, 4, FastEvaluator(graph, non_blocking(4)), SearchSettings(0)).strategy
+    at.file_uploader[0].upload("mine.strategy.json", dump_strategy(best)).run()
+    assert not at.exception and not at.error
+    at = searched(at)
+    assert any(m.delta == "nothing left to choose" for m in at.metric)
+
+
+def test_the_graph_of_a_strategy_is_what_the_other_pages_show(page):
+    at = searched(page())
+    at.button(key="use_graph").click().run()
+    assert not at.exception
+    assert "is loaded" in at.info[0].value
+    loaded = at.session_state["loaded"]
+    assert loaded.cluster.servers == 4 and loaded.cluster.ports_per_server == 4
+    at.switch_page("pages/3_Compare.py").run()
+    assert not at.exception and not at.error
+    assert len(at.dataframe[0].value) == 6
+
+
+def test_plans_are_ranked_and_the_best_is_the_headline(page):
+    at = page("llama3-8b", 4)
+    found = best_plans(MODELS["llama3-8b"].shape, GpuCluster(4))
+    assert found.best.plan.words in words(at)
+    assert metric(at, "Too large") == f"{found.too_large:,}"
+    assert len(table(at, "TP")) == min(300, len(found.ranked))
+
+
+def test_a_memory_limit_that_no_plan_fits_is_one_line(page):
+    at = page("llama3-8b", 2)
+    at.number_input(key="w_strategy_gpu_memory").set_value(1.0).run()
+    assert not at.exception
+    assert len(at.error) == 1 and "none of" in at.error[0].value
+
+
+def test_zero_memory_of_a_gpu_is_one_line(page):
+    at = page("llama3-8b", 2)
+    at.number_input(key="w_strategy_gpu_memory").set_value(0.0).run()
+    assert not at.exception
+    assert len(at.error) == 1 and "must be a number above 0" in at.error[0].value
+
+
+def test_the_graph_of_a_plan_is_what_the_other_pages_show(page):
+    at = page("llama3-8b", 2)
+    at.button(key="use_plan").click().run()
+    assert not at.exception
+    assert at.session_state["loaded"].cluster.servers == 2

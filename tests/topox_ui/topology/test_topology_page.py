@@ -1,0 +1,97 @@
+"""Topology: the record of TopologyFinder step by step."""
+
+import pytest
+
+from tests.topox_ui.conftest import address, chart, metric, words
+from topox_core.topology.finder import find_layout, traffic_of
+from topox_core.workloads.samples import load_sample
+
+TOPOLOGY = "pages/4_Topology.py"
+
+
+def test_without_a_graph_the_page_says_what_to_do(visit):
+    at = visit(TOPOLOGY)
+    assert not at.exception
+    assert "Nothing is loaded yet" in words(at)
+
+
+def test_the_measures_are_those_of_the_layout(visit):
+    graph, cluster = load_sample("dlrm-16")
+    found = find_layout(traffic_of(graph, cluster.servers), 4)
+    at = visit(TOPOLOGY, sample="dlrm-16")
+    assert not at.exception and not at.error
+    assert metric(at, "Diameter") == f"{found.hops.diameter} hops"
+    assert metric(at, "Links") == "64"
+    assert f"at most {found.hops.diameter} hops" in words(at)
+
+
+def test_stepping_back_takes_circuits_away_and_is_in_the_address(visit):
+    at = visit(TOPOLOGY, sample="dlrm-16")
+    drawn = {t["name"] for t in chart(at, "ring")["data"]}
+    at.button(key="step_back").click().run()
+    at.button(key="step_back").click().run()
+    assert not at.exception
+    assert address(at)["step"] == "4"
+    before = {t["name"] for t in chart(at, "ring")["data"]}
+    assert "stride 7 (16)" in drawn and "stride 7 (16)" not in before
+
+
+def test_the_first_step_has_no_circuit_and_no_way(visit):
+    at = visit(TOPOLOGY, sample="moe", step="0")
+    assert not at.exception
+    assert [t["name"] for t in chart(at, "ring")["data"]] == ["servers"]
+    assert "no path: 56 pairs" in words(at)
+
+
+def test_the_released_variant_lays_rings_both_ways(visit):
+    at = visit(TOPOLOGY, sample="dlrm-16", variant="released")
+    assert not at.exception
+    assert "stride 5 both ways (32)" in {t["name"] for t in chart(at, "ring")["data"]}
+
+
+def test_play_begins_at_the_first_step_and_stop_keeps_the_place(visit):
+    at = visit(TOPOLOGY, sample="moe")
+    at.button(key="play").click().run()
+    assert not at.exception
+    assert at.button(key="play").label == "Stop"
+    at.button(key="play").click().run()
+    assert at.button(key="play").label == "Play"
+
+
+def test_a_route_is_drawn_and_told(visit):
+    at = visit(TOPOLOGY, sample="dlrm-16")
+    at.selectbox(key="w_route_from").set_value(0)
+    at.selectbox(key="w_route_to").set_value(2).run()
+    assert not at.exception
+    graph, cluster = load_sample("dlrm-16")
+    routes = find_layout(traffic_of(graph, cluster.servers), 4).layout.routes[0, 2]
+    assert {" → ".join(f"S{s}" for s in path) for path in routes} <= {
+        t["name"] for t in chart(at, "ring")["data"]
+    }
+
+
+def test_one_all_reduce_is_the_textbook_case(visit):
+    at = visit(TOPOLOGY, sample="dlrm-16", traffic="ring", variant="released")
+    assert not at.exception
+    assert metric(at, "Bandwidth tax") == "1"
+    assert metric(at, "Rings carry") == "everything"
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ({"degree": "0"}, "must be a whole number from 1"),
+        ({"degree": "3", "variant": "released"}, "must be even"),
+        ({"degree": "99999"}, "must be a whole number from 1 to 4,096"),
+    ],
+)
+def test_a_degree_that_cannot_be_is_one_line(visit, query, says):
+    at = visit(TOPOLOGY, sample="moe", **query)
+    assert not at.exception
+    assert len(at.error) == 1 and says in at.error[0].value
+
+
+def test_a_hundred_and_twenty_eight_servers_are_drawn(visit):
+    at = visit(TOPOLOGY, sample="llama3-70b")
+    assert not at.exception and not at.error
+    assert len(chart(at, "hops")["data"]) == 1

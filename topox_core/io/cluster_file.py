@@ -1,0 +1,77 @@
+"""Clusters from and to files: ``*.cluster.json``, format ``topox-cluster`` version 1."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from topox_core.errors import InputError
+from topox_core.io.errors import Findings, printable, shown
+from topox_core.io.json import check_header, describe_error, json_object
+from topox_core.io.limits import unpacked
+from topox_core.model.cluster import Cluster
+
+FORMAT = "topox-cluster"
+VERSION = 1
+_MAX_NAME = 200
+_KEYS = ("name", *(field.name for field in fields(Cluster) if field.name != "name"))
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class ClusterRecord(BaseModel):
+    """A cluster as the file has it: types only; :class:`Cluster` knows the ranges."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    servers: int
+    ports_per_server: int
+    switches: int
+    ports_per_switch: int
+    port_gbps: _Number
+    slot_ms: _Number = 1.0
+    reconfiguration_ms: _Number = 0.0
+    duplex: str = "full"
+    latency_us: _Number = 0.0
+    devices_per_server: int = 1
+    name: str = ""
+
+
+def load_cluster(data: bytes, file: str) -> Cluster:
+    """Read a cluster, gunzipping it if needed.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be used; one line names file and field.
+    """
+    file = printable(file, _MAX_NAME) if file else "cluster"
+    record = json_object(unpacked(data, file), file)
+    check_header(record, FORMAT, VERSION, file)
+    body = {key: value for key, value in record.items() if key not in ("format", "version")}
+    try:
+        values = ClusterRecord.model_validate(body)
+    except ValidationError as error:
+        findings = Findings(file)
+        for entry in error.errors(include_url=False):
+            findings.add(describe_error(entry, _KEYS), field=printable(str(entry["loc"][0])))
+        raise findings.error() from None
+    if len(values.name) > _MAX_NAME or not values.name.isprintable():
+        raise InputError(
+            f"must be printable text of at most {_MAX_NAME} characters (got {shown(values.name)})",
+            file=file,
+            field="name",
+        )
+    try:
+        return Cluster(**values.model_dump())
+    except InputError as error:
+        raise error.in_file(file) from None
+
+
+def dump_cluster(cluster: Cluster) -> bytes:
+    """Write a cluster; reading it back gives an equal one."""
+    values = asdict(cluster)
+    record = {"format": FORMAT, "version": VERSION, **{key: values[key] for key in _KEYS}}
+    return (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode()

@@ -1,0 +1,95 @@
+"""Task graphs from and to files: JSON, CSV and FlexNet, each with or without gzip."""
+
+from __future__ import annotations
+
+from topox_core.errors import InputError
+from topox_core.io.errors import Findings, printable
+from topox_core.io.limits import unpacked
+from topox_core.io.task_graph_csv import dump_graph_csv, read_graph_csv
+from topox_core.io.task_graph_flexnet import read_graph_flexnet
+from topox_core.io.task_graph_json import dump_graph_json, read_graph_json
+from topox_core.io.task_graph_rules import MAX_TEXT
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import TaskGraph
+
+__all__ = ["SUFFIXES", "check_fits", "dump_graph_csv", "dump_graph_json", "load_graph"]
+
+_READERS = {
+    ".json": read_graph_json,
+    ".csv": read_graph_csv,
+    ".tsv": read_graph_csv,
+    ".txt": read_graph_csv,
+    ".fbuf": read_graph_flexnet,
+}
+SUFFIXES = tuple(suffix + packed for suffix in _READERS for packed in ("", ".gz"))
+
+
+def load_graph(data: bytes, file: str) -> TaskGraph:
+    """Read a task graph; the ending of ``file`` says how (``.gz`` may follow), gzip is seen in the bytes.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be used; one line names file, item and field.
+    """
+    file = printable(file, MAX_TEXT) if file else "task graph"
+    stem, ending = _ending(file)
+    reader = _READERS.get(ending)
+    content = unpacked(data, file)
+    if reader is None:
+        if content[:1024].lstrip(b"\xef\xbb\xbf \t\r\n")[:1] != b"{":
+            raise InputError(
+                "is of no type we read (expected .json, .csv or .fbuf, each also with .gz; "
+                "save a spreadsheet as CSV)",
+                file=file,
+            )
+        reader = read_graph_json
+    return reader(content, file, stem.removesuffix(".taskgraph")[:MAX_TEXT])
+
+
+def _ending(file: str) -> tuple[str, str]:
+    """Return the file's bare name and its ending, folders and ``.gz`` taken off."""
+    name = file.replace("\\", "/").rpartition("/")[2]
+    if name.lower().endswith(".gz"):
+        name = name[:-3]
+    stem, dot, ending = name.rpartition(".")
+    return (stem, dot + ending.lower()) if dot else (ending, "")
+
+
+def check_fits(graph: TaskGraph, cluster: Cluster, file: str = "") -> None:
+    """Check that the cluster has every server and device that the tasks name.
+
+    Raises
+    ------
+    InputError
+        For the first task that names one it lacks; ``(and N more)`` counts the others.
+    """
+    findings = Findings(file)
+    devices = _numbered(cluster.devices_per_server, "device")
+    for task in graph.tasks:
+        places = [
+            ("server", task.server),
+            ("source", task.source),
+            ("destination", task.destination),
+            ("root", task.root),
+        ]
+        if task.members:
+            places.append(("members", max(task.members)))
+        for field, server in places:
+            if server is not None and server >= cluster.servers:
+                findings.add(
+                    f"names server {server}, which the cluster lacks ({_numbered(cluster.servers, 'server')})",
+                    item=f"task {task.id}",
+                    field=field,
+                )
+        if task.device is not None and task.device >= cluster.devices_per_server:
+            findings.add(
+                f"names device {task.device}, which the cluster's servers lack (each: {devices})",
+                item=f"task {task.id}",
+                field="device",
+            )
+    findings.stop()
+
+
+def _numbered(count: int, what: str) -> str:
+    return f"it has 1 {what}: 0" if count == 1 else f"it has {count:,} {what}s: 0 to {count - 1}"

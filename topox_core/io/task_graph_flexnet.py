@@ -1,0 +1,285 @@
+"""Task graphs of the FlexNet simulator (TopoOpt's), FlatBuffers files ``*.fbuf``.
+
+Fields are found by their slot in each table's vtable, every offset is checked against the file.
+Schema (TopoOpt, ``taskgraph.fbs``), by slot: TaskGraph 0 ngpupernode, 1 nnode, 2 nswitch, 6 conn,
+7 ops, 8 tasks, 9 devices; Task 0 type, 1 taskid, 2 deviceid, 3 runtime (ms), 4 xfersize (bytes),
+5 nexttasks; Device 0 type, 1 deviceid, 2 nodeid, 3 deviceproperty.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from topox_core.errors import InputError
+from topox_core.io.errors import shown
+from topox_core.io.task_graph_rules import MAX_DEPENDENCIES, MAX_TASKS, validated
+from topox_core.model.task_graph import Task, TaskGraph
+
+FORWARD, BACKWARD, UPDATE, BARRIER, NOMINAL, ALL_REDUCE = 0, 1, 3, 4, 5, 6
+_LETTER = {FORWARD: "f", BACKWARD: "b", UPDATE: "u", BARRIER: "j", NOMINAL: "c", ALL_REDUCE: "a"}
+_COMPUTE = {FORWARD: "forward", BACKWARD: "backward", UPDATE: "update"}
+_MAX_TABLES = 2_000_000
+_NO_NODE = 2**64 - 1
+_U16, _I32, _U32 = struct.Struct("<H"), struct.Struct("<i"), struct.Struct("<I")
+_I16, _U64, _F32 = struct.Struct("<h"), struct.Struct("<Q"), struct.Struct("<f")
+
+
+class _Damaged(Exception):
+    """An offset or a length points outside the file."""
+
+
+class _Buffer:
+    """A FlatBuffer whose every read stays inside its bytes."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        self._slots: dict[int, tuple[int, tuple[int, ...]]] = {}
+
+    def read(self, form: struct.Struct, at: int) -> int:
+        if at < 0 or at + form.size > len(self.content):
+            raise _Damaged(f"byte {at} is outside its {len(self.content)} bytes")
+        value: int = form.unpack_from(self.content, at)[0]
+        return value
+
+    def table(self, at: int) -> tuple[int, tuple[int, ...]]:
+        """Return (position, offset of each slot) of a table that lies wholly inside the file."""
+        where = at - self.read(_I32, at)
+        known = self._slots.get(where)
+        if known is None:
+            size = self.read(_U16, where)
+            length = self.read(_U16, where + 2)
+            if size < 4 or size % 2:
+                raise _Damaged(f"a table description of {size} bytes at byte {where}")
+            slots = tuple(self.read(_U16, k) for k in range(where + 4, where + size, 2))
+            known = self._slots[where] = length, slots
+        length, slots = known
+        if at + length > len(self.content):
+            raise _Damaged(f"a table at byte {at} ends outside its {len(self.content)} bytes")
+        return at, slots
+
+    def scalar(self, table: tuple[int, tuple[int, ...]], slot: int, form: struct.Struct) -> int:
+        at, slots = table
+        if slot >= len(slots) or not slots[slot]:
+            return 0
+        return self.read(form, at + slots[slot])
+
+    def vector(self, table: tuple[int, tuple[int, ...]], slot: int, size: int) -> tuple[int, int]:
+        """Return (position, length) of a vector of items of ``size`` bytes that fits into the file."""
+        at, slots = table
+        if slot >= len(slots) or not slots[slot]:
+            return 0, 0
+        where = at + slots[slot]
+        where += self.read(_U32, where)
+        length = self.read(_U32, where)
+        if where + 4 + length * size > len(self.content):
+            raise _Damaged(
+                f"a list of {length:,} entries at byte {where} ends outside its {len(self.content)} bytes"
+            )
+        return where + 4, length
+
+    def tables(
+        self, table: tuple[int, tuple[int, ...]], slot: int
+    ) -> list[tuple[int, tuple[int, ...]]]:
+        at, length = self.vector(table, slot, 4)
+        if length > _MAX_TABLES:
+            raise _Damaged(f"a list of {length:,} entries, more than the {_MAX_TABLES:,} we read")
+        return [self.table(k + self.read(_U32, k)) for k in range(at, at + 4 * length, 4)]
+
+
+@dataclass(slots=True)
+class _Raw:
+    """A task as FlexNet stores it."""
+
+    kind: int
+    number: int
+    device: int
+    runtime_ms: float
+    size_bytes: int
+    following: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Stored:
+    """What the file holds: nodes and switches, tasks, where compute devices are, endpoints of transfers."""
+
+    nodes: int = 0
+    ports: int = 0
+    tasks: list[_Raw] = field(default_factory=list)
+    place: dict[int, tuple[int, int]] = field(default_factory=dict)
+    pair: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+
+def read_graph_flexnet(data: bytes, file: str, name: str = "") -> TaskGraph:
+    """Read a FlexNet task graph.
+
+    Forward and backward tasks keep their server; a logical transfer becomes
+    ``nominal_communication`` (``mp``), or a ``barrier`` where both ends are one server; an
+    all-reduce (``dp``) keeps its members, even a single one. The stored run time of transfers
+    includes queueing in FlexNet's own network and is not used. Ids are a letter for the kind and
+    the position in the file: f0, b1, c7, a12.
+
+    Raises
+    ------
+    InputError
+        If the file is cut short, damaged, or holds something that a task graph cannot.
+    """
+    try:
+        stored = _stored(_Buffer(data), file)
+    except _Damaged as problem:
+        raise InputError(
+            f"is not a FlexNet task graph, or is damaged or cut short ({problem})", file=file
+        ) from None
+    return validated(name, _mapped(stored, file), file)
+
+
+def _stored(buffer: _Buffer, file: str) -> _Stored:
+    root = buffer.table(buffer.read(_U32, 0))
+    stored = _Stored(nodes=buffer.scalar(root, 1, _U32))
+    stored.ports = stored.nodes + buffer.scalar(root, 2, _U32)
+    _, count = buffer.vector(root, 8, 4)
+    if count > MAX_TASKS:
+        raise InputError(
+            f"holds {count:,} tasks, more than the {MAX_TASKS:,} a graph may have", file=file
+        )
+    # Links and operators are not used, but writers put them last: walking them notices a file cut
+    # short.
+    buffer.tables(root, 6)
+    for operator in buffer.tables(root, 7):
+        buffer.vector(operator, 2, 1)
+    for device in buffer.tables(root, 9):
+        number, node = buffer.scalar(device, 1, _U64), buffer.scalar(device, 2, _U64)
+        if node != _NO_NODE:
+            stored.place[number] = (node, 0)
+        elif stored.ports:
+            source, destination = divmod(buffer.scalar(device, 3, _U64), stored.ports)
+            stored.pair[number] = (source, destination)
+    _number_devices(stored.place)
+    _read_tasks(buffer, root, stored, file)
+    return stored
+
+
+def _number_devices(place: dict[int, tuple[int, int]]) -> None:
+    """Give the devices of each node numbers from 0, in the order of FlexNet's own numbers."""
+    taken: dict[int, int] = {}
+    for number in sorted(place):
+        node = place[number][0]
+        place[number] = (node, taken.get(node, 0))
+        taken[node] = taken.get(node, 0) + 1
+
+
+def _read_tasks(
+    buffer: _Buffer, root: tuple[int, tuple[int, ...]], stored: _Stored, file: str
+) -> None:
+    total = 0
+    for table in buffer.tables(root, 8):
+        at, length = buffer.vector(table, 5, 8)
+        # Many tasks may point at one long list, so the sum is checked before anything is unpacked.
+        total += length
+        if total > MAX_DEPENDENCIES:
+            raise InputError(
+                f"holds more than the {MAX_DEPENDENCIES:,} dependencies a graph may have", file=file
+            )
+        following = struct.unpack_from(f"<{length}Q", buffer.content, at) if length else ()
+        stored.tasks.append(
+            _Raw(
+                buffer.scalar(table, 0, _I16),
+                buffer.scalar(table, 1, _U64),
+                buffer.scalar(table, 2, _U64),
+                buffer.scalar(table, 3, _F32),
+                buffer.scalar(table, 4, _U64),
+                following,
+            )
+        )
+
+
+def _mapped(stored: _Stored, file: str) -> list[Task]:
+    position: dict[int, int] = {}
+    for i, raw in enumerate(stored.tasks):
+        if raw.kind not in _LETTER:
+            raise InputError(
+                f"must be one of {', '.join(map(str, sorted(_LETTER)))} (got {raw.kind})",
+                file=file,
+                item=f"task {raw.number} (entry {i + 1})",
+                field="type",
+            )
+        if position.setdefault(raw.number, i) != i:
+            raise InputError(
+                f"is used twice (the first time by entry {position[raw.number] + 1})",
+                file=file,
+                item=f"task {raw.number} (entry {i + 1})",
+                field="taskid",
+            )
+    ids = [f"{_LETTER[raw.kind]}{i}" for i, raw in enumerate(stored.tasks)]
+    waits: list[dict[str, None]] = [{} for _ in ids]
+    for i, raw in enumerate(stored.tasks):
+        if raw.kind == ALL_REDUCE:
+            continue  # its list names servers, not tasks
+        for number in raw.following:
+            after = position.get(number)
+            if after is None:
+                raise InputError(
+                    f"names {number}, which is not the id of a task",
+                    file=file,
+                    item=f"task {raw.number} ({ids[i]})",
+                    field="nexttasks",
+                )
+            waits[after][ids[i]] = None
+    return [_task(raw, ids[i], tuple(waits[i]), stored, file) for i, raw in enumerate(stored.tasks)]
+
+
+def _task(raw: _Raw, name: str, waits: tuple[str, ...], stored: _Stored, file: str) -> Task:
+    if raw.kind in _COMPUTE:
+        place = stored.place.get(raw.device)
+        if place is None or place[0] >= stored.nodes:
+            raise InputError(
+                f"must be a device on one of the {stored.nodes} nodes (got {raw.device})",
+                file=file,
+                item=f"task {name}",
+                field="deviceid",
+            )
+        return Task(
+            name,
+            _COMPUTE[raw.kind],
+            waits,
+            server=place[0],
+            device=place[1],
+            duration_ms=_measured(raw.runtime_ms),
+        )
+    if raw.kind == ALL_REDUCE:
+        return Task(
+            name,
+            "all_reduce",
+            waits,
+            members=raw.following,
+            size_bytes=float(raw.size_bytes),
+            parallelism="dp",
+        )
+    if raw.kind == BARRIER:
+        return Task(name, "barrier", waits)
+    source, destination = stored.pair.get(raw.device, (-1, -1))
+    if not (0 <= source < stored.nodes and 0 <= destination < stored.nodes):
+        raise InputError(
+            f"must be a device between two of the {stored.nodes} nodes (got {shown(raw.device)})",
+            file=file,
+            item=f"task {name}",
+            field="deviceid",
+        )
+    if source == destination:
+        return Task(name, "barrier", waits)
+    return Task(
+        name,
+        "nominal_communication",
+        waits,
+        source=source,
+        destination=destination,
+        size_bytes=float(raw.size_bytes),
+        parallelism="mp",
+    )
+
+
+def _measured(value: float) -> float:
+    """Return the shortest decimal that is this 32-bit number: 0.109363, not 0.10936299711465836."""
+    return float(str(np.float32(value)))

@@ -1,0 +1,351 @@
+"""What makes a task graph valid: fields by kind, ranges, ids, dependencies, no cycle."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from topox_core.errors import InputError
+from topox_core.io.errors import Findings, printable, shown
+from topox_core.model.cluster import MAX_PORTS, MAX_SERVERS
+from topox_core.model.task_graph import (
+    COLLECTIVE_KINDS,
+    COMPUTE_KINDS,
+    KINDS,
+    PARALLELISMS,
+    TRANSFER_KINDS,
+    Task,
+    TaskGraph,
+)
+
+MAX_TASKS = 500_000
+MAX_DEPENDENCIES = 2_000_000
+MAX_MEMBERS = 2_000_000
+MAX_DURATION_MS = 1e12
+MAX_SIZE_BYTES = 1e18
+MAX_TEXT = 200
+MAX_INDEX = 1_000_000_000
+
+# For each kind: the keys it must have, the keys it may have.
+FIELDS_OF: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    **dict.fromkeys(COMPUTE_KINDS, (("server", "duration_ms"), ("device",))),
+    "barrier": ((), ()),
+    **dict.fromkeys(TRANSFER_KINDS, (("source", "destination"), ("size_bytes", "duration_ms"))),
+    **dict.fromkeys(COLLECTIVE_KINDS, (("members", "size_bytes"), ())),
+    "broadcast": (("members", "size_bytes", "root"), ()),
+}
+_ALLOWED = {kind: frozenset(must + may) for kind, (must, may) in FIELDS_OF.items()}
+_REQUIRED = {kind: frozenset(must) for kind, (must, _) in FIELDS_OF.items()}
+
+
+def validated(
+    name: str, tasks: Iterable[Task], file: str = "", *, rows: Sequence[int] | None = None
+) -> TaskGraph:
+    """Check tasks and return their graph.
+
+    ``device`` defaults to 0, and times and sizes become floats, so that equal graphs have equal
+    digests.
+
+    Parameters
+    ----------
+    name
+        Name of the graph; any printable text of at most 200 characters.
+    file
+        File that errors name.
+    rows
+        Row of each task in a table, for errors to name.
+
+    Raises
+    ------
+    InputError
+        For the first thing that is wrong; ``(and N more)`` counts others of the same pass.
+    """
+    entries = tuple(tasks)
+    _check_counts(name, entries, file)
+    findings = Findings(file)
+    for i, task in enumerate(entries):
+        for field, problem in _wrong_fields(task):
+            findings.add(problem, item=_item(i, task.id, rows), field=field)
+    findings.stop()
+    predecessors = _predecessors(entries, file, rows)
+    cycle = _cycle(predecessors)
+    if cycle:
+        raise InputError(
+            _cycle_line([entries[i].id for i in cycle]),
+            file=file,
+            item=_item(cycle[0], entries[cycle[0]].id, rows),
+            field="dependencies",
+        )
+    return TaskGraph(name, tuple(map(_normal, entries)))
+
+
+def _item(i: int, task_id: object, rows: Sequence[int] | None) -> str:
+    named = (
+        f"task {printable(task_id)}" if isinstance(task_id, str) and not _wrong_id(task_id) else ""
+    )
+    if rows is not None:
+        return f"row {rows[i]}" + (f" ({named})" if named else "")
+    return named or f"entry {i + 1}"
+
+
+def _check_counts(name: str, tasks: Sequence[Task], file: str) -> None:
+    if not isinstance(name, str) or len(name) > MAX_TEXT or not name.isprintable():
+        raise InputError(
+            f"must be printable text of at most {MAX_TEXT} characters (got {shown(name)})",
+            file=file,
+            field="name",
+        )
+    if not tasks:
+        raise InputError("must hold at least one task", file=file, field="tasks")
+    for what, count, most in (
+        ("tasks", len(tasks), MAX_TASKS),
+        ("dependencies", sum(len(t.dependencies) for t in tasks), MAX_DEPENDENCIES),
+        ("members", sum(len(t.members or ()) for t in tasks), MAX_MEMBERS),
+    ):
+        if count > most:
+            raise InputError(
+                f"holds {count:,} {what}, more than the {most:,} a graph may have", file=file
+            )
+
+
+def _wrong_fields(task: Task) -> Iterator[tuple[str, str]]:
+    """Yield (field, problem) for what is wrong with one task on its own."""
+    if problem := _wrong_id(task.id):
+        yield "id", problem
+    if task.kind not in FIELDS_OF:
+        yield "kind", f"must be one of {', '.join(KINDS)} (got {shown(task.kind)})"
+        return
+    allowed, required = _ALLOWED[task.kind], _REQUIRED[task.kind]
+    for field, wrong in _OWN_FIELDS:
+        value = getattr(task, field)
+        if value is None:
+            if field in required:
+                yield field, f"is missing ({task.kind} needs {', '.join(FIELDS_OF[task.kind][0])})"
+        elif field not in allowed:
+            yield field, f"is not a key of kind {task.kind} ({_keys_line(task.kind)})"
+        elif problem := wrong(value):
+            yield field, problem
+    if task.kind in TRANSFER_KINDS:
+        yield from _wrong_transfer(task)
+    elif (
+        task.root is not None
+        and task.kind == "broadcast"
+        and task.members
+        and task.root not in task.members
+    ):
+        yield "root", f"must be one of members (got {shown(task.root)})"
+    for field, wrong in _NOTES:
+        value = getattr(task, field)
+        if value is not None and (problem := wrong(value)):
+            yield field, problem
+
+
+def _wrong_transfer(task: Task) -> Iterator[tuple[str, str]]:
+    if task.source is not None and task.source == task.destination:
+        yield (
+            "destination",
+            f"must differ from source (both are server {shown(task.source)}); use a barrier for mere ordering",
+        )
+    if task.size_bytes is None and task.duration_ms is None:
+        yield "size_bytes", f"is missing ({task.kind} needs size_bytes or duration_ms)"
+    if task.size_bytes is not None and task.duration_ms is not None:
+        yield "duration_ms", "must not stand beside size_bytes: give one of the two"
+
+
+def _keys_line(kind: str) -> str:
+    must, may = FIELDS_OF[kind]
+    return f"it has {', '.join(must + may)}" if must else "it has none of its own"
+
+
+def _wrong_id(value: object) -> str:
+    if not isinstance(value, str):
+        return f"must be text in quotes (got {shown(value)})"
+    if not 0 < len(value) <= MAX_TEXT or " " in value or not value.isprintable():
+        return f"must be 1 to {MAX_TEXT} printable characters without spaces (got {shown(value)})"
+    return ""
+
+
+def _wrong_text(value: object) -> str:
+    if (
+        isinstance(value, str)
+        and 0 < len(value) <= MAX_TEXT
+        and value.isprintable()
+        and value == value.strip()
+    ):
+        return ""
+    return f"must be 1 to {MAX_TEXT} printable characters without outer spaces (got {shown(value)})"
+
+
+def _whole(most: int) -> Callable[[Any], str]:
+    def wrong(value: Any) -> str:
+        if type(value) is not int:
+            return f"must be a whole number (got {shown(value)})"
+        return "" if 0 <= value <= most else f"must be from 0 to {most:,} (got {shown(value)})"
+
+    return wrong
+
+
+def _amount(most: float) -> Callable[[Any], str]:
+    def wrong(value: Any) -> str:
+        if type(value) is not float and type(value) is not int:
+            return f"must be a number (got {shown(value)})"
+        if 0 <= value <= most:
+            return ""
+        if value != value or value in (math.inf, -math.inf):
+            return f"must be a finite number (got {value})"
+        return (
+            f"must be at least 0 (got {shown(value)})"
+            if value < 0
+            else f"must be at most {most:g} (got {shown(value)})"
+        )
+
+    return wrong
+
+
+_wrong_server = _whole(MAX_SERVERS - 1)
+
+
+def _wrong_members(value: Any) -> str:
+    if not isinstance(value, tuple):
+        return f"must be a list of servers (got {shown(value)})"
+    if not value:
+        return "must name at least one server"
+    for member in value:
+        if problem := _wrong_server(member):
+            return f"server {problem}"
+    if len(set(value)) < len(value):
+        return f"must name each server once (server {_twice(value)} is there twice)"
+    return ""
+
+
+def _twice(values: Sequence[Any]) -> Any:
+    """Return the first value that stood before."""
+    seen: set[Any] = set()
+    for value in values:
+        if value in seen:
+            return value
+        seen.add(value)
+    return None
+
+
+def _wrong_parallelism(value: object) -> str:
+    return (
+        ""
+        if value in PARALLELISMS
+        else f"must be one of {', '.join(PARALLELISMS)} (got {shown(value)})"
+    )
+
+
+_OWN_FIELDS: tuple[tuple[str, Callable[[Any], str]], ...] = (
+    ("server", _wrong_server),
+    ("device", _whole(MAX_PORTS - 1)),
+    ("source", _wrong_server),
+    ("destination", _wrong_server),
+    ("members", _wrong_members),
+    ("root", _wrong_server),
+    ("duration_ms", _amount(MAX_DURATION_MS)),
+    ("size_bytes", _amount(MAX_SIZE_BYTES)),
+)
+_NOTES: tuple[tuple[str, Callable[[Any], str]], ...] = (
+    ("parallelism", _wrong_parallelism),
+    ("group", _wrong_text),
+    ("job", _wrong_text),
+    ("microbatch", _whole(MAX_INDEX)),
+    ("stage", _whole(MAX_INDEX)),
+    ("layer", _whole(MAX_INDEX)),
+)
+
+
+def _predecessors(tasks: Sequence[Task], file: str, rows: Sequence[int] | None) -> list[list[int]]:
+    """Return the positions each task waits for; ids must be unique and known."""
+    findings = Findings(file)
+    position: dict[str, int] = {}
+    for i, task in enumerate(tasks):
+        first = position.setdefault(task.id, i)
+        if first != i:
+            place = f"row {rows[first]}" if rows is not None else f"entry {first + 1}"
+            findings.add(
+                f"is used twice (the first time by {place})",
+                item=f"{_item(i, task.id, rows)}"
+                + ("" if rows is not None else f" (entry {i + 1})"),
+                field="id",
+            )
+    findings.stop()
+    predecessors: list[list[int]] = []
+    for i, task in enumerate(tasks):
+        found = [position.get(d, -1) if isinstance(d, str) else -1 for d in task.dependencies]
+        predecessors.append(found)
+        if found and (-1 in found or i in found or len(set(found)) < len(found)):
+            findings.add(
+                _dependency_line(task, found, i, rows is not None),
+                item=_item(i, task.id, rows),
+                field="dependencies",
+            )
+    findings.stop()
+    return predecessors
+
+
+def _dependency_line(task: Task, found: list[int], own: int, table: bool) -> str:
+    if -1 in found:
+        name = task.dependencies[found.index(-1)]
+        hint = (
+            "; ids in a cell are separated by spaces"
+            if table and ("," in name or ";" in name)
+            else ""
+        )
+        return f"names {shown(name)}, which is not the id of a task{hint}"
+    if own in found:
+        return "names the task itself"
+    return f"names {printable(_twice(task.dependencies))} twice"
+
+
+def _cycle(predecessors: list[list[int]]) -> list[int]:
+    """Return the positions along one cycle, each waiting for the one before it; empty if there is none."""
+    waiting = [len(p) for p in predecessors]
+    successors: list[list[int]] = [[] for _ in predecessors]
+    for i, found in enumerate(predecessors):
+        for j in found:
+            successors[j].append(i)
+    ready = [i for i, count in enumerate(waiting) if count == 0]
+    done = 0
+    while ready:
+        j = ready.pop()
+        done += 1
+        for i in successors[j]:
+            waiting[i] -= 1
+            if waiting[i] == 0:
+                ready.append(i)
+    if done == len(predecessors):
+        return []
+    # Whatever still waits has a predecessor that still waits: walking back must come round.
+    at = next(i for i, count in enumerate(waiting) if count)
+    seen: dict[int, int] = {}
+    walk: list[int] = []
+    while at not in seen:
+        seen[at] = len(walk)
+        walk.append(at)
+        at = next(j for j in predecessors[at] if waiting[j])
+    cycle = walk[seen[at] :][::-1]
+    first = cycle.index(min(cycle))
+    return cycle[first:] + cycle[:first]
+
+
+def _cycle_line(ids: list[str], most: int = 8) -> str:
+    names = [printable(name, 40) for name in ids]
+    if len(names) > most:
+        names = [*names[: most - 2], f"... {len(names) - most + 1} more ...", names[-1]]
+    return f"is in a cycle of {len(ids)} tasks, each waiting for the one before: {' -> '.join([*names, names[0]])}"
+
+
+def _normal(task: Task) -> Task:
+    """Return the task with its default device, and times and sizes as floats (minus zero as zero)."""
+    changes: dict[str, Any] = {}
+    if task.device is None and task.kind in COMPUTE_KINDS:
+        changes["device"] = 0
+    for field in ("duration_ms", "size_bytes"):
+        value = getattr(task, field)
+        if value is not None and (type(value) is int or value == 0):
+            changes[field] = float(value) + 0.0
+    return replace(task, **changes) if changes else task

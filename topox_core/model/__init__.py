@@ -1,0 +1,1 @@
+"""What every part speaks of: task graphs, clusters, transfers, executions and what they amount to."""

@@ -1,0 +1,59 @@
+"""What every fabric returns: when each task ran, and which circuits carried the transfers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.model.cluster import Cluster
+from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
+
+
+@dataclass(frozen=True)
+class Circuits:
+    """Circuit intervals as arrays, ordered by start, then switch, source and port.
+
+    A circuit is dark from ``setup_ms`` to ``start_ms`` (equal where the ports already held it or
+    nothing is charged), carries until ``end_ms``. ``node`` is the transfer it carries. Ports are
+    numbered within (server, switch) from 0; they matter only with several ports a server and
+    switch. ``changed`` is true where one of the two ports held another circuit before; the first
+    circuit of a port stands before the iteration begins and is no change.
+    """
+
+    switch: IntArray
+    source: IntArray
+    destination: IntArray
+    source_port: IntArray
+    destination_port: IntArray
+    setup_ms: FloatArray
+    start_ms: FloatArray
+    end_ms: FloatArray
+    node: IntArray
+    changed: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.switch)
+
+    @staticmethod
+    def none() -> Circuits:
+        """Return no circuits at all."""
+        i, f = np.zeros(0, np.int32), np.zeros(0)
+        return Circuits(i, i, i, i, i, f, f, f, i, np.zeros(0, np.bool_))
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One training iteration as it ran: task intervals and circuit intervals on one clock, in ms."""
+
+    graph: TransferGraph
+    cluster: Cluster
+    start_ms: FloatArray
+    end_ms: FloatArray
+    circuits: Circuits
+
+    @property
+    def makespan_ms(self) -> float:
+        """End of the last task."""
+        return float(self.end_ms.max()) if len(self.end_ms) else 0.0

@@ -1,0 +1,177 @@
+"""What a task graph is, in numbers that need no solver: tasks, bytes, compute load, critical path."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+
+from topox_core.model.cluster import Cluster
+from topox_core.model.lowering import lower
+from topox_core.model.task_graph import KINDS, PARALLELISMS, TaskGraph
+from topox_core.model.transfer_graph import (
+    BARRIER,
+    COMPUTE,
+    TRANSFER,
+    FloatArray,
+    Lowering,
+    TransferGraph,
+)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts of a graph on a cluster; bytes and paths are those of the lowered graph.
+
+    Attributes
+    ----------
+    tasks, tasks_by_kind
+        Of the graph as given; only kinds that occur, in the order of the file format.
+    transfers, dependencies
+        Point-to-point transfers after lowering, and edges of the graph as given.
+    bytes_total, bytes_by_kind, bytes_by_parallelism
+        Bytes that cross the network; transfers given by a time instead of a size count nothing.
+        Without a parallelism the key is ``""``.
+    untold_transfers
+        How many transfers are given by a time and so have no bytes.
+    servers, devices
+        Servers the graph needs, and (server, device) pairs that compute.
+    compute_ms_max, compute_ms_mean
+        Compute time of the busiest device and the mean over the devices that compute.
+    busiest_server, busiest_out_bytes
+        The server that sends most (-1 if nothing is sent) and its bytes.
+    critical_path_ms, critical_path
+        Longest chain, every transfer alone at the speed of one circuit and nothing rounded, and the
+        ids of its compute tasks and transfers in order.
+    depth
+        Most compute tasks and transfers on one chain.
+    parallelism
+        Average parallelism: all running times added up, over the critical path.
+    """
+
+    tasks: int
+    tasks_by_kind: dict[str, int]
+    transfers: int
+    dependencies: int
+    bytes_total: float
+    bytes_by_kind: dict[str, float]
+    bytes_by_parallelism: dict[str, float]
+    untold_transfers: int
+    servers: int
+    devices: int
+    compute_ms_max: float
+    compute_ms_mean: float
+    busiest_server: int
+    busiest_out_bytes: float
+    critical_path_ms: float
+    critical_path: tuple[str, ...]
+    depth: int
+    parallelism: float
+
+
+def facts(graph: TaskGraph, cluster: Cluster, lowering: Lowering | None = None) -> Facts:
+    """Return the facts of ``graph`` on ``cluster``.
+
+    Raises
+    ------
+    InputError
+        If the graph cannot be lowered as asked.
+    """
+    lowered = lower(graph, lowering)
+    duration = running_ms(lowered, cluster)
+    path_ms, path, depth = _critical_path(lowered, duration)
+    counts = Counter(task.kind for task in graph.tasks)
+    is_transfer = lowered.kind == TRANSFER
+    size = np.nan_to_num(lowered.size_bytes[is_transfer], nan=0.0)
+    out = np.bincount(lowered.source[is_transfer], weights=size) if len(size) else np.zeros(0)
+    loads = _device_loads(lowered)
+    return Facts(
+        tasks=len(graph.tasks),
+        tasks_by_kind={kind: counts[kind] for kind in KINDS if counts[kind]},
+        transfers=int(is_transfer.sum()),
+        dependencies=sum(len(task.dependencies) for task in graph.tasks),
+        bytes_total=float(size.sum()),
+        bytes_by_kind=_added_up(lowered.task_kind, lowered, KINDS),
+        bytes_by_parallelism=_added_up(lowered.parallelism, lowered, (*PARALLELISMS, "")),
+        untold_transfers=int((is_transfer & np.isnan(lowered.size_bytes)).sum()),
+        servers=graph.servers,
+        devices=len(loads),
+        compute_ms_max=float(loads.max(initial=0.0)),
+        compute_ms_mean=float(loads.mean()) if len(loads) else 0.0,
+        busiest_server=int(out.argmax()) if out.any() else -1,
+        busiest_out_bytes=float(out.max(initial=0.0)),
+        critical_path_ms=path_ms,
+        critical_path=path,
+        depth=depth,
+        parallelism=float(duration.sum()) / path_ms if path_ms > 0 else 0.0,
+    )
+
+
+def running_ms(lowered: TransferGraph, cluster: Cluster) -> FloatArray:
+    """Return each node's running time in ms: a sized transfer alone on one circuit (file format, cluster), unrounded."""
+    sized = (lowered.kind == TRANSFER) & np.isnan(lowered.duration_ms)
+    per_byte_ms = 8 / (cluster.port_gbps * 1e6)
+    return np.where(
+        sized, cluster.latency_us / 1000 + lowered.size_bytes * per_byte_ms, lowered.duration_ms
+    )
+
+
+def _added_up(
+    words: tuple[str, ...], lowered: TransferGraph, order: tuple[str, ...]
+) -> dict[str, float]:
+    added: dict[str, float] = {}
+    sizes = np.nan_to_num(lowered.size_bytes, nan=0.0).tolist()
+    for word, size, kind in zip(words, sizes, lowered.kind.tolist(), strict=True):
+        if kind == TRANSFER:
+            added[word] = added.get(word, 0.0) + size
+    return {word: added[word] for word in order if word in added}
+
+
+def _device_loads(lowered: TransferGraph) -> FloatArray:
+    """Return the compute time of each (server, device) that computes."""
+    compute = lowered.kind == COMPUTE
+    if not compute.any():
+        return np.zeros(0)
+    device = lowered.device[compute].astype(np.int64)
+    _, index = np.unique(
+        lowered.server[compute] * (int(device.max()) + 1) + device, return_inverse=True
+    )
+    return np.bincount(index, weights=lowered.duration_ms[compute]).astype(np.float64)
+
+
+def _critical_path(
+    lowered: TransferGraph, duration: FloatArray
+) -> tuple[float, tuple[str, ...], int]:
+    """Return length, ids and depth in one topological pass (plain lists: chains are deep, so levels would be many)."""
+    n = len(lowered)
+    ptr, idx = (a.tolist() for a in lowered.successors)
+    missing = np.diff(lowered.pred_ptr).tolist()
+    length: list[float] = duration.tolist()
+    counts: list[int] = (lowered.kind != BARRIER).astype(int).tolist()
+    ready = [0.0] * n
+    before = [-1] * n
+    depth = [0] * n
+    stack = [i for i in range(n) if not missing[i]]
+    end, last = 0.0, -1
+    while stack:
+        i = stack.pop()
+        finish, deep = ready[i] + length[i], depth[i] + counts[i]
+        depth[i] = deep
+        if finish > end:
+            end, last = finish, i
+        for k in range(ptr[i], ptr[i + 1]):
+            j = idx[k]
+            if finish > ready[j]:
+                ready[j], before[j] = finish, i
+            if deep > depth[j]:
+                depth[j] = deep
+            missing[j] -= 1
+            if not missing[j]:
+                stack.append(j)
+    path = []
+    while last >= 0:
+        if counts[last]:
+            path.append(lowered.ids[last])
+        last = before[last]
+    return end, tuple(reversed(path)), max(depth, default=0)

@@ -1,0 +1,296 @@
+"""From the task graph to transfers: collectives become point-to-point transfers between barriers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, field
+
+import numpy as np
+
+from topox_core.errors import InputError
+from topox_core.model.rings import Pattern, distinct_rings, pattern, ring_strides, transfer_count
+from topox_core.model.task_graph import (
+    COLLECTIVE_KINDS,
+    COMPUTE_KINDS,
+    TRANSFER_KINDS,
+    Task,
+    TaskGraph,
+)
+from topox_core.model.transfer_graph import (
+    BARRIER,
+    COMPUTE,
+    TRANSFER,
+    LoweredTransfer,
+    Lowering,
+    TransferGraph,
+)
+
+__all__ = ["MAX_TRANSFERS", "distinct_rings", "lower"]
+
+# Named before memory is spent: a stepwise ring of n members has 2n(n-1) transfers, an all-to-all
+# n(n-1).
+MAX_TRANSFERS = 200_000
+_NAN = float("nan")
+
+
+def lower(graph: TaskGraph, lowering: Lowering | None = None) -> TransferGraph:
+    """Return the graph of compute tasks, transfers and barriers that ``graph`` becomes.
+
+    Each transfer of a collective waits for all that the collective waited for, and what waited for
+    the collective waits for all of its transfers: a closing barrier carries the collective's id,
+    and an entry barrier without an id keeps the edges linear where there are several dependencies.
+
+    Parameters
+    ----------
+    graph
+        A validated task graph.
+    lowering
+        The choices; the default is one fluid ring.
+
+    Raises
+    ------
+    InputError
+        If a choice is out of range, a stride makes no ring of a group, the collectives become more
+        than ``MAX_TRANSFERS`` transfers, or a transfer's id is also the id of one of the user's
+        tasks.
+    """
+    lowering = lowering or Lowering()
+    _check(lowering)
+    patterns = _patterns(graph, lowering)
+    first, own = _places(graph, patterns)
+    nodes = _Nodes()
+    for i, task in enumerate(graph.tasks):
+        waits = [own[graph.position[d]] for d in task.dependencies]
+        shape = patterns.get(i)
+        if shape is None:
+            nodes.add_task(i, task, waits)
+        else:
+            nodes.add_collective(i, task, shape, waits, first[i])
+    _check_ids(graph, nodes.lowered)
+    return nodes.transfer_graph(graph, lowering)
+
+
+def _check(lowering: Lowering) -> None:
+    if (
+        isinstance(lowering.rings, bool)
+        or not isinstance(lowering.rings, int)
+        or lowering.rings < 1
+    ):
+        raise InputError(
+            f"must be a whole number of at least 1 (got {lowering.rings!r})",
+            file="settings",
+            field="rings",
+        )
+    for stride in lowering.strides:
+        if isinstance(stride, bool) or not isinstance(stride, int) or stride < 1:
+            raise InputError(
+                f"must be whole numbers of at least 1 (got {stride!r})",
+                file="settings",
+                field="strides",
+            )
+    for name, words in (("steps", ("fluid", "stepwise")), ("broadcast", ("chain", "tree"))):
+        if getattr(lowering, name) not in words:
+            raise InputError(
+                f"must be '{words[0]}' or '{words[1]}' (got {getattr(lowering, name)!r})",
+                file="settings",
+                field=name,
+            )
+
+
+def _patterns(graph: TaskGraph, lowering: Lowering) -> dict[int, Pattern]:
+    """Return the pattern of each collective that uses the network, by position in the graph."""
+    active = [
+        (i, t)
+        for i, t in enumerate(graph.tasks)
+        if t.kind in COLLECTIVE_KINDS
+        and len(t.members or ()) > 1
+        and (lowering.all_reduce_on_network or t.kind != "all_reduce")
+    ]
+    strides: dict[int, tuple[int, ...]] = {}
+    total = 0
+    for _, task in active:
+        n = len(task.members or ())
+        if task.kind != "all_to_all" and n not in strides:
+            strides[n] = ring_strides(
+                n,
+                lowering,
+                f"{task.kind} {task.id}" + (f" (group {task.group})" if task.group else ""),
+            )
+        total += transfer_count(task.kind, n, len(strides.get(n, ())), lowering)
+    if total > MAX_TRANSFERS:
+        raise InputError(
+            f"the collectives become {total:,} transfers, more than the limit of {MAX_TRANSFERS:,}: "
+            "use fewer rings, the fluid lowering or smaller groups",
+            file="settings",
+            field="rings",
+        )
+    built: dict[tuple[str, int, int], Pattern] = {}
+    result: dict[int, Pattern] = {}
+    for i, task in active:
+        members = task.members or ()
+        root = members.index(task.root) if task.kind == "broadcast" and task.root is not None else 0
+        key = (task.kind, len(members), root)
+        if key not in built:
+            built[key] = pattern(*key, strides.get(len(members), ()), lowering)
+        result[i] = built[key]
+    return result
+
+
+def _places(graph: TaskGraph, patterns: dict[int, Pattern]) -> tuple[list[int], list[int]]:
+    """Return of each task its first node and the node that carries its id (a collective's closing barrier)."""
+    first, own = [], []
+    node = 0
+    for i, task in enumerate(graph.tasks):
+        first.append(node)
+        shape = patterns.get(i)
+        if shape is not None:
+            node += len(shape) + (len(task.dependencies) > 1)
+        own.append(node)
+        node += 1
+    return first, own
+
+
+def _check_ids(graph: TaskGraph, lowered: list[LoweredTransfer]) -> None:
+    known = graph.position
+    for transfer in lowered:
+        if transfer.id in known:
+            raise InputError(
+                f"its id is also that of a transfer that {transfer.collective} is lowered to: rename it",
+                item=f"task {transfer.id}",
+                field="id",
+            )
+
+
+@dataclass
+class _Nodes:
+    """Columns of the nodes, filled task by task."""
+
+    ids: list[str] = field(default_factory=list)
+    kind: list[int] = field(default_factory=list)
+    origin: list[int] = field(default_factory=list)
+    server: list[int] = field(default_factory=list)
+    device: list[int] = field(default_factory=list)
+    source: list[int] = field(default_factory=list)
+    destination: list[int] = field(default_factory=list)
+    duration_ms: list[float] = field(default_factory=list)
+    size_bytes: list[float] = field(default_factory=list)
+    waits: list[int] = field(default_factory=list)
+    wait_counts: list[int] = field(default_factory=list)
+    lowered: list[LoweredTransfer] = field(default_factory=list)
+
+    def add_task(self, position: int, task: Task, waits: list[int]) -> None:
+        """Add a task that stays one node; a collective that moves nothing is a barrier."""
+        if task.kind in COMPUTE_KINDS:
+            self._add(
+                position,
+                task.id,
+                COMPUTE,
+                waits,
+                server=task.server or 0,
+                device=task.device or 0,
+                duration_ms=task.duration_ms or 0.0,
+            )
+        elif task.kind in TRANSFER_KINDS:
+            given = task.duration_ms is not None
+            self._add(
+                position,
+                task.id,
+                TRANSFER,
+                waits,
+                source=task.source or 0,
+                destination=task.destination or 0,
+                duration_ms=_NAN if task.duration_ms is None else task.duration_ms,
+                size_bytes=_NAN if given else task.size_bytes or 0.0,
+            )
+        else:
+            self._add(position, task.id, BARRIER, waits, duration_ms=0.0)
+
+    def add_collective(
+        self, position: int, task: Task, shape: Pattern, waits: list[int], first: int
+    ) -> None:
+        """Add the entry barrier (where there are several dependencies), the transfers and the closing barrier."""
+        if len(waits) > 1:
+            self._add(position, "", BARRIER, waits, duration_ms=0.0)
+            waits, first = [first], first + 1
+        n, members = len(shape), task.members or ()
+        size = (task.size_bytes or 0.0) * shape.numerator / shape.denominator
+        ids = [task.id + suffix for suffix in shape.suffix]
+        source = [members[i] for i in shape.source]
+        destination = [members[i] for i in shape.destination]
+        self.ids += ids
+        self.kind += [TRANSFER] * n
+        self.origin += [position] * n
+        self.server += [-1] * n
+        self.device += [-1] * n
+        self.source += source
+        self.destination += destination
+        self.duration_ms += [_NAN] * n
+        self.size_bytes += [size] * n
+        dependencies = [task.dependencies] * n
+        if not shape.after:
+            self.waits += waits * n
+            self.wait_counts += [len(waits)] * n
+        for k, earlier in enumerate(shape.after):
+            self.waits += [first + e for e in earlier] or waits
+            self.wait_counts.append(len(earlier) or len(waits))
+            dependencies[k] = (
+                task.dependencies + tuple(ids[e] for e in earlier) if earlier else task.dependencies
+            )
+        self.lowered += [
+            LoweredTransfer(i, task.id, s, d, size, waited)
+            for i, s, d, waited in zip(ids, source, destination, dependencies, strict=True)
+        ]
+        self._add(position, task.id, BARRIER, [first + k for k in shape.last], duration_ms=0.0)
+
+    def _add(
+        self,
+        position: int,
+        name: str,
+        kind: int,
+        waits: list[int],
+        *,
+        server: int = -1,
+        device: int = -1,
+        source: int = -1,
+        destination: int = -1,
+        duration_ms: float = _NAN,
+        size_bytes: float = _NAN,
+    ) -> None:
+        self.ids.append(name)
+        self.kind.append(kind)
+        self.origin.append(position)
+        self.server.append(server)
+        self.device.append(device)
+        self.source.append(source)
+        self.destination.append(destination)
+        self.duration_ms.append(duration_ms)
+        self.size_bytes.append(size_bytes)
+        self.waits += waits
+        self.wait_counts.append(len(waits))
+
+    def transfer_graph(self, graph: TaskGraph, lowering: Lowering) -> TransferGraph:
+        """Return the columns as arrays."""
+        ptr = np.zeros(len(self.ids) + 1, np.int32)
+        np.cumsum(self.wait_counts, out=ptr[1:])
+        choices = json.dumps(asdict(lowering), sort_keys=True)
+        tasks = graph.tasks
+        return TransferGraph(
+            name=graph.name,
+            ids=tuple(self.ids),
+            kind=np.array(self.kind, np.uint8),
+            origin=np.array(self.origin, np.int32),
+            server=np.array(self.server, np.int32),
+            device=np.array(self.device, np.int32),
+            source=np.array(self.source, np.int32),
+            destination=np.array(self.destination, np.int32),
+            duration_ms=np.array(self.duration_ms, np.float64),
+            size_bytes=np.array(self.size_bytes, np.float64),
+            pred_ptr=ptr,
+            pred_idx=np.array(self.waits, np.int32),
+            task_kind=tuple([tasks[i].kind for i in self.origin]),
+            parallelism=tuple([tasks[i].parallelism or "" for i in self.origin]),
+            lowered=tuple(self.lowered),
+            lowering=lowering,
+            digest=hashlib.sha256(f"{graph.digest} {choices}".encode()).hexdigest(),
+        )

@@ -1,0 +1,1 @@
+"""Work that takes longer than a blink: stop criteria, child processes, cells."""

@@ -1,0 +1,1 @@
+"""Lower bounds on the makespan, without a search tree."""

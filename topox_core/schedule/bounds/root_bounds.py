@@ -1,0 +1,90 @@
+"""What every exact engine does first: raise the bound without search, and narrow the windows of what is left."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from topox_core.runs.stopping import Stop
+from topox_core.schedule.bounds.ancestor_bounds import cone_bound, cones
+from topox_core.schedule.bounds.propagation import Propagator, raised_bound
+from topox_core.schedule.bounds.windows import Windows, clocks, topological_order, windows
+from topox_core.schedule.engines.best_known import BestKnown
+from topox_core.schedule.problem import Int, Problem
+
+PROPAGATION, CONES, ELSEWHERE = "propagation", "heads and tails", "elsewhere"
+PROPAGATION_BY = "propagation: no shorter schedule fits its time windows"
+# Shares of the time left: to raise the bound by propagation, and to narrow the windows of one
+# model.
+BOUND_SHARE = 0.25
+WINDOWS_SHARE = 0.1
+CONES_SHARE = 0.5
+# Ancestors counted at first, by how much more next, and how much longer that takes.
+FIRST_NEAR, GROWTH, LONGER = 100, 4, 3
+
+
+def step_of(coarse: Problem, given: Windows) -> int:
+    """Return the ticks between two makespans that can occur: slots if every last task keeps to them."""
+    last = given.clock[np.diff(coarse.succ_ptr) == 0]
+    return int(last.min()) if len(last) else 1
+
+
+def raised(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> int:
+    """Raise the bound by cones of ancestors, then by propagation; return the ticks between two makespans that can occur.
+
+    ``tick`` is the coarse problem's in the problem's own, in which ``known`` counts.
+    """
+    given = windows(coarse, known.makespan // tick)
+    step = step_of(coarse, given)
+    if known.close_enough:
+        return step
+    counted = _by_cones(coarse, tick, known, stop)
+    propagator, horizon = Propagator(coarse), known.makespan // tick
+    if not known.close_enough and propagator.worthwhile(horizon):
+        raised_bound(
+            propagator,
+            -(-known.bound // tick // step) * step,
+            horizon,
+            step,
+            BOUND_SHARE * known.left_s,
+            stop,
+            lambda bound: known.raise_bound(bound * tick, PROPAGATION, PROPAGATION_BY),
+            counted,
+        )
+    return step
+
+
+def _by_cones(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> tuple[Int, Int] | None:
+    """Count more and more ancestors while that takes a fair share of the time; return the heads and tails, if there was any."""
+    clock = clocks(coarse, topological_order(coarse))
+    near, found = FIRST_NEAR, None
+    while not stop() and not known.close_enough:
+        began = time.monotonic()
+        found = cones(coarse, clock, near, known=found)
+        bound = cone_bound(coarse, *found, -(-known.bound // tick))
+        if bound is not None:
+            known.raise_bound(bound.ticks * tick, CONES, bound.text)
+        took = time.monotonic() - began
+        if near >= coarse.n or LONGER * took > CONES_SHARE * known.left_s:
+            break
+        near *= GROWTH
+    return found
+
+
+def narrowed(
+    coarse: Problem, horizon: int, known: BestKnown, stop: Stop, thorough: bool = True
+) -> Windows | None:
+    """Return windows of schedules that end by the horizon (coarse ticks), as narrow as is cheap; None if there are none.
+
+    ``thorough`` tries single starts as well (shaving).
+    """
+    given, propagator = windows(coarse, horizon), Propagator(coarse)
+    if (given.earliest > given.latest).any():
+        return None
+    if not propagator.worthwhile(horizon):
+        return given
+    if not thorough:
+        return propagator.propagated(given, horizon)
+    deadline = time.monotonic() + WINDOWS_SHARE * known.left_s
+    return propagator.shaved(given, horizon, True, lambda: stop() or time.monotonic() >= deadline)

@@ -1,0 +1,1 @@
+"""From start times to circuits: switches and ports."""

@@ -1,0 +1,162 @@
+"""From start times to circuits: which switch and ports carry each transfer, and which of them changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.model.execution import Circuits
+from topox_core.schedule.kernels.colouring import colour_slots
+from topox_core.schedule.problem import Int, Int32, Network, Problem
+
+
+@dataclass(frozen=True)
+class Booking:
+    """Transfers on switches and ports, in slots; one row a transfer (several where it moves)."""
+
+    node: Int32
+    switch: Int32
+    source_port: Int32
+    destination_port: Int32
+    first_slot: Int
+    end_slot: Int
+
+
+def per_slot(problem: Problem, start: Int) -> Booking:
+    """Return circuits drawn slot by slot for given start times (balanced edge colouring, eqs 7, 9, 10).
+
+    With shared circuits the edges are a pair's circuit, up while any of its transfers is active.
+    """
+    network = _network(problem)
+    carried = np.flatnonzero(problem.on_grid & (problem.duration > 0)).astype(np.int32)
+    first = start[carried] // problem.ticks_per_slot
+    end = first + problem.duration[carried] // problem.ticks_per_slot
+    edge_first, edge_end = first, end
+    edge_of: NDArray[np.intp] = np.arange(len(carried))
+    x, y = network.source[carried], network.destination[carried]
+    if network.shares:
+        edge_first, edge_end, edge_of, example = _shared_runs(
+            x.astype(np.int64) * network.servers + y, first, end
+        )
+        x, y = x[example], y[example]
+    k = network.ports_on_switch
+    # Only servers that talk count, however large the cluster.
+    talking, ends = np.unique(np.concatenate([x, y]), return_inverse=True)
+    x, y = ends[: len(x)].astype(np.int32), ends[len(x) :].astype(np.int32)
+    edge, colour, since, until, pieces = colour_slots(
+        x,
+        y,
+        edge_first,
+        edge_end,
+        len(talking),
+        k * network.switches,
+        k,
+        network.circuits_per_switch,
+    )
+    edge, colour, since, until = edge[:pieces], colour[:pieces], since[:pieces], until[:pieces]
+    if network.shares:
+        rows, piece = _cut(edge_of, first, end, edge, since, until, len(edge_first))
+        since, until = np.maximum(since[piece], first[rows]), np.minimum(until[piece], end[rows])
+        colour = colour[piece]
+    else:
+        rows = edge.astype(np.intp)
+    port = (colour % k).astype(np.int32)
+    return Booking(carried[rows], (colour // k).astype(np.int32), port, port, since, until)
+
+
+def _shared_runs(
+    pair: Int, first: Int, end: Int
+) -> tuple[Int, Int, NDArray[np.intp], NDArray[np.intp]]:
+    """Merge overlapping transfers of a pair into runs: (first, end) of each run, run of each transfer, an example."""
+    order = np.lexsort((first, pair))
+    run_of = np.empty(len(pair), np.intp)
+    runs: list[list[int]] = []
+    example: list[int] = []
+    previous, reach = -1, -1
+    for i in order.tolist():
+        if pair[i] != previous or first[i] >= reach:
+            runs.append([int(first[i]), int(end[i])])
+            example.append(i)
+            reach = int(end[i])
+        else:
+            reach = max(reach, int(end[i]))
+            runs[-1][1] = reach
+        previous = int(pair[i])
+        run_of[i] = len(runs) - 1
+    bounds = np.array(runs, np.int64).reshape(-1, 2)
+    return bounds[:, 0].copy(), bounds[:, 1].copy(), run_of, np.array(example, np.intp)
+
+
+def _cut(
+    run_of: NDArray[np.intp], first: Int, end: Int, edge: Int32, since: Int, until: Int, runs: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Pair every transfer with the pieces of its run's circuit that it lives through."""
+    order = np.argsort(edge, kind="stable")
+    edges = np.searchsorted(edge[order], np.arange(runs + 1))
+    rows: list[int] = []
+    pieces: list[int] = []
+    for i, run in enumerate(run_of.tolist()):
+        for p in order[edges[run] : edges[run + 1]].tolist():
+            if since[p] < end[i] and until[p] > first[i]:
+                rows.append(i)
+                pieces.append(p)
+    return np.array(rows, np.intp), np.array(pieces, np.intp)
+
+
+def _network(problem: Problem) -> Network:
+    if problem.network is None:
+        raise ValueError("a plain RCPSP has no circuits")
+    return problem.network
+
+
+def changed_rows(booking: Booking, network: Network) -> NDArray[np.bool_]:
+    """Return which rows change a circuit: one of the two ports held another one before.
+
+    The first circuit of a port is no change: it stands before the iteration begins.
+    """
+    rows = len(booking.node)
+    if not rows:
+        return np.zeros(0, np.bool_)
+    k, source, destination = (
+        network.ports_on_switch,
+        network.source[booking.node],
+        network.destination[booking.node],
+    )
+    out_port = (source * network.switches + booking.switch) * k + booking.source_port
+    in_port = (destination * network.switches + booking.switch) * k + booking.destination_port
+    way = 1 if network.half_duplex else 0
+    in_base = 0 if network.half_duplex else int(out_port.max()) + 1
+    port = np.concatenate([out_port, in_port + in_base])
+    circuit = np.concatenate([2 * in_port, 2 * out_port + way])
+    start = np.concatenate([booking.first_slot, booking.first_slot])
+    row = np.concatenate([np.arange(rows), np.arange(rows)])
+    order = np.lexsort((start, port))
+    other = np.zeros(2 * rows, np.bool_)
+    other[1:] = (port[order][1:] == port[order][:-1]) & (circuit[order][1:] != circuit[order][:-1])
+    changed = np.zeros(rows, np.bool_)
+    changed[row[order[other]]] = True
+    return changed
+
+
+def to_circuits(problem: Problem, booking: Booking, reconfiguration_ms: float) -> Circuits:
+    """Return the circuits of an execution, in ms, ordered by start, switch, source and port."""
+    network = _network(problem)
+    source, destination = network.source[booking.node], network.destination[booking.node]
+    order = np.lexsort((booking.source_port, source, booking.switch, booking.first_slot))
+    changed = changed_rows(booking, network)[order]
+    slot_ms = problem.tick_ms * problem.ticks_per_slot
+    start = np.round(booking.first_slot[order] * slot_ms, 9)
+    return Circuits(
+        switch=booking.switch[order],
+        source=source[order],
+        destination=destination[order],
+        source_port=booking.source_port[order],
+        destination_port=booking.destination_port[order],
+        setup_ms=np.where(changed, np.round(start - reconfiguration_ms, 9), start),
+        start_ms=start,
+        end_ms=np.round(booking.end_slot[order] * slot_ms, 9),
+        node=booking.node[order],
+        changed=changed,
+    )

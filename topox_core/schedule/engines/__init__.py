@@ -1,0 +1,1 @@
+"""Exact engines behind one protocol, and the child process that runs them."""

@@ -1,0 +1,111 @@
+"""What an exact solve knows at any moment: the best schedule, the best bound and where they came from."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from topox_core.schedule.bounds.windows import critical_path, serial_schedule
+from topox_core.schedule.engines.engine import Answer, Limits, OnProgress, Progress, StoppedBy
+from topox_core.schedule.feasibility import violation
+from topox_core.schedule.problem import Int, Problem
+
+# A dual bound this little above a whole number is that number, rounding errors apart.
+TOLERANCE = 1e-6
+
+
+@dataclass
+class BestKnown:
+    """The best schedule and bound of one solve (makespan and bound in ticks), and whom to tell.
+
+    ``bound_by`` says in words what raised the bound last; empty if nothing did.
+    """
+
+    problem: Problem
+    limits: Limits
+    on_progress: OnProgress
+    began: float = field(default_factory=time.monotonic)
+    start: Int = field(default_factory=lambda: np.zeros(0, np.int64))
+    makespan: int = -1
+    bound: int = 0
+    bound_by: str = ""
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the solve began."""
+        return time.monotonic() - self.began
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the time limit."""
+        return self.limits.time_limit_s - self.elapsed_s
+
+    @property
+    def close_enough(self) -> bool:
+        """Whether the relative gap is within the limit."""
+        return self.makespan - self.bound <= self.limits.gap * self.makespan
+
+    def offer(self, start: Int, source: str, *, tell: bool = True) -> None:
+        """Take a schedule if it is better, after checking every rule of the problem on it.
+
+        Raises
+        ------
+        RuntimeError
+            If it breaks a rule: then the model or the solver is wrong, and nothing it says is
+            believed.
+        """
+        wrong = violation(self.problem, start)
+        if wrong is not None:
+            raise RuntimeError(f"{source} gave a schedule that is none: {wrong}")
+        makespan = int((start + self.problem.duration).max(initial=0))
+        if self.makespan < 0 or makespan < self.makespan:
+            self.start, self.makespan = start, makespan
+            if tell:
+                self.on_progress(Progress(self.elapsed_s, makespan, self.bound, source, start))
+
+    def raise_bound(self, bound: int, source: str, words: str) -> None:
+        """Take a lower bound in ticks if it is better."""
+        bound = min(bound, self.makespan)
+        if bound > self.bound:
+            self.bound, self.bound_by = bound, words
+            self.on_progress(Progress(self.elapsed_s, self.makespan, bound, source, None, words))
+
+    def raise_dual(self, dual: float, unit: int, source: str, words: str) -> None:
+        """Take a solver's dual bound, rounded up to the steps of ``unit`` ticks in which makespans come."""
+        if math.isfinite(dual):
+            self.raise_bound(math.ceil(dual - TOLERANCE) * unit, source, words)
+
+    def answer(self, otherwise: StoppedBy) -> Answer:
+        """Return what is known as the answer; a closed gap tells why it stopped better than ``otherwise``."""
+        stopped_by: StoppedBy = (
+            "proof" if self.bound >= self.makespan else "gap" if self.close_enough else otherwise
+        )
+        return Answer(self.start, self.bound, self.bound_by, stopped_by)
+
+
+def opened(problem: Problem, limits: Limits, on_progress: OnProgress) -> BestKnown:
+    """Return what is known before a solve: the schedule given or a plain serial one, and the better bound.
+
+    Raises
+    ------
+    ValueError
+        If the schedule in ``limits`` breaks a rule of the problem.
+    """
+    known = BestKnown(problem, limits, on_progress)
+    chain = critical_path(problem)
+    known.bound, known.bound_by = (
+        max(limits.bound, chain),
+        "critical path" if chain > limits.bound else "",
+    )
+    if limits.start is None:
+        known.offer(serial_schedule(problem), "serial schedule")
+        return known
+    start = np.asarray(limits.start, np.int64)
+    wrong = violation(problem, start)
+    if wrong is not None:
+        raise ValueError(f"the schedule to start from is none: {wrong}")
+    known.offer(start, "given", tell=False)
+    return known

@@ -1,0 +1,150 @@
+"""Exact solves with CP-SAT (OR-Tools): the whole problem where it is small, large neighbourhoods where it is not."""
+
+from __future__ import annotations
+
+from topox_core.runs.stopping import Stop, never
+from topox_core.schedule.bounds.root_bounds import (
+    ELSEWHERE,
+    PROPAGATION,
+    PROPAGATION_BY,
+    narrowed,
+    raised,
+    step_of,
+)
+from topox_core.schedule.bounds.windows import Windows, coarsened, windows
+from topox_core.schedule.engines.best_known import BestKnown, opened
+from topox_core.schedule.engines.cpsat_model import Model, Run, refuse
+from topox_core.schedule.engines.engine import (
+    Answer,
+    Limits,
+    News,
+    OnProgress,
+    StoppedBy,
+    no_news,
+    silent,
+)
+from topox_core.schedule.feasibility import impossible
+from topox_core.schedule.problem import Int, Problem
+from topox_core.schedule.search.large_neighbourhood import (
+    SubSolve,
+    Undecided,
+    search_neighbourhoods,
+)
+
+SOURCE, NEIGHBOURHOODS = "CP-SAT", "CP-SAT neighbourhoods"
+BOUND_BY = "constraint search (CP-SAT)"
+WHOLE_TASKS = 600  # up to here the whole problem is one model
+CLOSE = 0.005  # relative gap below which a larger one is tried as a whole, once
+WHOLE_SHARE = 0.3
+FIRST_SHARE = 0.3  # of the time, for a small problem as it is
+FREE_TASKS = 300  # of the first neighbourhood
+
+
+def solve_cpsat(
+    problem: Problem,
+    limits: Limits,
+    stop: Stop = never,
+    on_progress: OnProgress = silent,
+    news: News = no_news,
+) -> Answer:
+    """Solve the reduced problem with CP-SAT.
+
+    Up to 600 tasks are one model of all schedules shorter than the best known, first in the windows
+    of plain propagation, then in those that bounds and shaving leave
+    (:mod:`topox_core.schedule.bounds.root_bounds`), and anew whenever a schedule is found elsewhere. For
+    more, bounds and then large neighbourhoods.
+
+    Raises
+    ------
+    InputError
+        If there are too many tasks, or transfers that share circuits.
+    """
+    refuse(problem)
+    reason = impossible(problem)
+    if reason is not None:
+        return Answer(None, limits.bound, "", "proof", infeasible=True, message=reason)
+    known = opened(problem, limits, on_progress)
+    coarse, tick = coarsened(problem)
+    ended: StoppedBy = "time_limit"
+    small = coarse.n <= WHOLE_TASKS
+    if small:  # most are decided at once, sooner than shaving would be through
+        step = step_of(coarse, windows(coarse, known.makespan // tick))
+        _whole(
+            coarse,
+            tick,
+            step,
+            known,
+            known.elapsed_s + FIRST_SHARE * known.left_s,
+            stop,
+            news,
+            thorough=False,
+        )
+    step = raised(coarse, tick, known, stop)
+    if small:
+        _whole(coarse, tick, step, known, limits.time_limit_s, stop, news)
+    elif known.makespan - known.bound <= CLOSE * known.makespan:
+        _whole(coarse, tick, step, known, known.elapsed_s + WHOLE_SHARE * known.left_s, stop, news)
+    if not known.close_enough and not stop() and known.left_s > 0 and not small:
+        search_neighbourhoods(
+            coarse, tick, step, known, _sub_solve(limits), stop, news, NEIGHBOURHOODS, FREE_TASKS
+        )
+    return known.answer("cancelled" if stop() else ended)
+
+
+def _whole(
+    coarse: Problem,
+    tick: int,
+    step: int,
+    known: BestKnown,
+    until_s: float,
+    stop: Stop,
+    news: News,
+    thorough: bool = True,
+) -> None:
+    """Search the whole problem until nothing shorter is left; ``until_s`` seconds after the solve began at the latest.
+
+    ``thorough`` narrows the windows by shaving first.
+    """
+    while not known.close_enough and known.elapsed_s < until_s and not stop():
+        horizon = known.makespan // tick - step
+        given = narrowed(coarse, horizon, known, stop, thorough)
+        if given is None:
+            known.raise_bound((horizon + step) * tick, PROPAGATION, PROPAGATION_BY)
+            return
+        model = Model(coarse, given, -(-known.bound // tick), horizon, minimise=True)
+        shortest = known.makespan
+
+        def better_elsewhere() -> bool:
+            start = news()
+            if start is not None:
+                known.offer(start, ELSEWHERE, tell=False)
+            return stop() or known.close_enough or known.makespan < shortest  # noqa: B023 - called within this round only
+
+        run = Run(until_s - known.elapsed_s, known.limits.threads, known.limits.seed)
+        outcome = model.solve(
+            run,
+            better_elsewhere,
+            lambda start: known.offer(start * tick, SOURCE),
+            lambda bound: known.raise_bound(bound * tick, SOURCE, BOUND_BY),
+        )
+        if outcome.ended == "infeasible":
+            known.raise_bound((horizon + step) * tick, SOURCE, BOUND_BY)
+        elif outcome.start is not None:
+            known.offer(outcome.start * tick, SOURCE)
+            known.raise_bound(outcome.bound * tick, SOURCE, BOUND_BY)
+
+
+def _sub_solve(limits: Limits) -> SubSolve:
+    """Return what finds any schedule of a problem in windows."""
+
+    def solve(
+        problem: Problem, given: Windows, horizon: int, seconds: float, stop: Stop
+    ) -> Int | Undecided:
+        outcome = Model(problem, given, 0, horizon, minimise=False).solve(
+            Run(seconds, limits.threads, limits.seed), stop
+        )
+        if outcome.start is not None:
+            return outcome.start
+        return "none" if outcome.ended == "infeasible" else "undecided"
+
+    return solve

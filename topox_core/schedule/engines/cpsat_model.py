@@ -1,0 +1,207 @@
+"""Constraint models for CP-SAT (OR-Tools): a fixed-length interval a task, inside its time window.
+
+This is the only file that knows OR-Tools; nothing of it leaves.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from topox_core.errors import InputError
+from topox_core.runs.stopping import Stop
+from topox_core.schedule.bounds.windows import Windows
+from topox_core.schedule.problem import Int, Problem
+
+MAX_INTERVALS = 120_000
+ASKING_S = 0.05  # how often a running solve is asked whether to stop
+
+Ended = Literal["optimal", "infeasible", "stopped"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """How long a solve may take, and what makes it repeatable."""
+
+    time_limit_s: float
+    workers: int = 1
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a solve ended, the best start ticks (None without a schedule) and a bound on the makespan in ticks."""
+
+    ended: Ended
+    start: Int | None
+    bound: int
+
+
+def refuse(problem: Problem) -> None:
+    """Name the limits before memory is spent.
+
+    Raises
+    ------
+    InputError
+        If the problem has too many tasks, or transfers that share circuits.
+    """
+    if problem.n > MAX_INTERVALS:
+        raise InputError(
+            f"CP-SAT takes at most {MAX_INTERVALS:,} tasks and lowered transfers (got {problem.n:,}): use the list "
+            "engine",
+            file="settings",
+            field="engine",
+        )
+    if problem.shares:
+        raise InputError(
+            "CP-SAT has no model of shared circuits (eq. 6 as printed): use highs, or give every transfer its own "
+            "circuit",
+            file="settings",
+            field="engine",
+        )
+
+
+class Model:
+    """A model of all schedules within windows; makespans from ``bound`` to ``horizon`` ticks.
+
+    Parameters
+    ----------
+    minimise
+        Look for the shortest; False: for any.
+    """
+
+    def __init__(
+        self, problem: Problem, given: Windows, bound: int, horizon: int, minimise: bool
+    ) -> None:
+        refuse(problem)
+        self._problem, self._clock = problem, given.clock
+        self._model = model = cp_model.CpModel()
+        self._start = [
+            model.new_int_var(low // step, high // step, "")
+            for low, high, step in zip(
+                given.earliest.tolist(), given.latest.tolist(), given.clock.tolist(), strict=True
+            )
+        ]
+        self._at = [
+            var if step == 1 else var * step
+            for var, step in zip(self._start, given.clock.tolist(), strict=True)
+        ]
+        self._add_precedence()
+        self._add_resources()
+        self._makespan: cp_model.IntVar | None = None
+        if minimise:
+            self._makespan = model.new_int_var(bound, horizon, "makespan")
+            last = np.flatnonzero(np.diff(problem.succ_ptr) == 0)
+            for j in last.tolist():
+                model.add(self._makespan >= self._at[j] + int(problem.duration[j]))
+            model.minimize(self._makespan)
+
+    def _add_precedence(self) -> None:
+        p = self._problem
+        duration = p.duration.tolist()
+        after = np.repeat(np.arange(p.n), np.diff(p.pred_ptr)).tolist()
+        for j, i in zip(after, p.pred_idx.tolist(), strict=True):
+            self._model.add(self._at[j] >= self._at[i] + duration[i])
+
+    def _add_resources(self) -> None:
+        p, model = self._problem, self._model
+        interval: dict[int, cp_model.IntervalVar] = {}
+
+        def of(j: int) -> cp_model.IntervalVar:
+            if j not in interval:
+                interval[j] = model.new_fixed_size_interval_var(self._at[j], int(p.duration[j]), "")
+            return interval[j]
+
+        held = np.flatnonzero((p.device >= 0) & (p.duration > 0))
+        order = held[np.argsort(p.device[held], kind="stable")]
+        edges = np.searchsorted(p.device[order], np.arange(p.devices + 1))
+        for d in range(p.devices):
+            tasks = order[edges[d] : edges[d + 1]].tolist()
+            if len(tasks) > 1:
+                model.add_no_overlap([of(j) for j in tasks])
+        owner = np.repeat(np.arange(p.n), np.diff(p.demand_ptr))
+        used = np.flatnonzero(p.duration[owner] > 0)
+        order = used[np.argsort(p.demand_resource[used], kind="stable")]
+        edges = np.searchsorted(p.demand_resource[order], np.arange(len(p.capacity) + 1))
+        for r in range(len(p.capacity)):
+            entries = order[edges[r] : edges[r + 1]]
+            if int(p.demand_amount[entries].sum()) <= p.capacity[r]:
+                continue
+            intervals = [of(j) for j in owner[entries].tolist()]
+            if p.capacity[r] == 1:
+                model.add_no_overlap(intervals)
+            else:
+                model.add_cumulative(
+                    intervals, p.demand_amount[entries].tolist(), int(p.capacity[r])
+                )
+
+    def hint(self, start: Int) -> None:
+        """Tell a schedule to start from."""
+        for var, value in zip(self._start, (start // self._clock).tolist(), strict=True):
+            self._model.add_hint(var, value)
+
+    def solve(
+        self,
+        run: Run,
+        stop: Stop,
+        on_start: Callable[[Int], None] | None = None,
+        on_bound: Callable[[int], None] | None = None,
+    ) -> Outcome:
+        """Solve within the time limit or until ``stop()``; tell schedules and bounds as they come."""
+        solver = cp_model.CpSolver()
+        solver.parameters.max_time_in_seconds = max(0.01, run.time_limit_s)
+        solver.parameters.num_workers = run.workers
+        solver.parameters.random_seed = run.seed
+        solver.parameters.symmetry_level = 1
+        if on_bound is not None and self._makespan is not None:
+            tell = on_bound
+            solver.best_bound_callback = lambda bound: tell(round(bound))
+        over = threading.Event()
+        watch = threading.Thread(target=self._watch, args=(solver, stop, over), daemon=True)
+        watch.start()
+        try:
+            status = solver.solve(
+                self._model, _Listener(self, on_start) if on_start is not None else None
+            )
+        finally:
+            over.set()
+            watch.join()
+        if status == cp_model.MODEL_INVALID:
+            raise RuntimeError(f"CP-SAT calls the model invalid: {self._model.validate()}")
+        bound = (
+            round(solver.best_objective_bound)
+            if self._makespan is not None and status != cp_model.UNKNOWN
+            else 0
+        )
+        if status == cp_model.INFEASIBLE:
+            return Outcome("infeasible", None, 0)
+        start = (
+            self.values(solver.value) if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
+        )
+        return Outcome("optimal" if status == cp_model.OPTIMAL else "stopped", start, bound)
+
+    def values(self, value: Callable[[cp_model.IntVar], int]) -> Int:
+        """Return the start ticks that a solution says."""
+        return np.array([value(var) for var in self._start], np.int64) * self._clock
+
+    @staticmethod
+    def _watch(solver: cp_model.CpSolver, stop: Stop, over: threading.Event) -> None:
+        while not over.wait(ASKING_S):
+            if stop():
+                solver.stop_search()
+
+
+class _Listener(cp_model.CpSolverSolutionCallback):
+    """Passes every schedule on."""
+
+    def __init__(self, model: Model, on_start: Callable[[Int], None]) -> None:
+        super().__init__()
+        self._of, self._tell = model, on_start
+
+    def on_solution_callback(self) -> None:
+        self._tell(self._of.values(self.value))

@@ -1,0 +1,98 @@
+"""The solver boundary: what an engine is given, says on the way, and returns.
+
+Every engine is ``solve(problem, limits, stop, on_progress) -> Answer``; no solver object leaves its
+file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.errors import InputError
+from topox_core.runs.stopping import Stop, never
+from topox_core.schedule.problem import Int, Problem
+
+Status = Literal["optimal", "feasible", "infeasible", "unknown"]
+StoppedBy = Literal["proof", "time_limit", "gap", "cancelled", "heuristic", "failed"]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One line of a solve's story: at ``elapsed_s``, best makespan and bound so far, in ticks; ``words`` say what binds."""
+
+    elapsed_s: float
+    incumbent: int | None
+    bound: int
+    source: str
+    start: NDArray[np.int64] | None = None
+    words: str = ""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to stop, and what is known before: a schedule to start from and a valid lower bound (ticks)."""
+
+    time_limit_s: float = 60.0
+    gap: float = 0.0
+    seed: int = 0
+    threads: int = 1
+    bound: int = 0
+    start: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise InputError(f"must be at least 0 (got {self.seed})", file="settings", field="seed")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What an engine found: start ticks (or None), the bound in ticks, and why it stopped.
+
+    ``bound_by`` is empty if the engine did not raise the bound it was given.
+    """
+
+    start: NDArray[np.int64] | None
+    bound: int
+    bound_by: str
+    stopped_by: StoppedBy
+    infeasible: bool = False
+    message: str = ""
+
+    def makespan(self, problem: Problem) -> int | None:
+        """Last end in ticks, or None without a schedule."""
+        if self.start is None:
+            return None
+        return int((self.start + problem.duration).max(initial=0))
+
+
+News = Callable[[], Int | None]
+OnProgress = Callable[[Progress], None]
+
+
+def no_news() -> Int | None:
+    """Return None: nobody else looks for schedules."""
+    return None
+
+
+def silent(progress: Progress) -> None:
+    """Take no notice of progress."""
+
+
+class Engine(Protocol):
+    """One way of solving the reduced problem."""
+
+    def __call__(
+        self,
+        problem: Problem,
+        limits: Limits,
+        stop: Stop = never,
+        on_progress: OnProgress = silent,
+        news: News = no_news,
+    ) -> Answer:
+        """Return the best answer found before a limit or ``stop``; ``news`` gives a better schedule found elsewhere, once."""
+        ...

@@ -1,0 +1,247 @@
+"""Exact solves: propagation narrows the start windows, HiGHS searches the step formulation inside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from topox_core.runs.stopping import Stop, never
+from topox_core.schedule.bounds.root_bounds import (
+    ELSEWHERE,
+    PROPAGATION,
+    PROPAGATION_BY,
+    narrowed,
+    raised,
+)
+from topox_core.schedule.bounds.windows import Windows, coarsened, windows
+from topox_core.schedule.engines import mip
+from topox_core.schedule.engines.best_known import BestKnown, opened
+from topox_core.schedule.engines.engine import (
+    Answer,
+    Limits,
+    News,
+    OnProgress,
+    StoppedBy,
+    no_news,
+    silent,
+)
+from topox_core.schedule.engines.step_model import StepModel
+from topox_core.schedule.feasibility import impossible
+from topox_core.schedule.problem import Int, Problem
+from topox_core.schedule.search.large_neighbourhood import (
+    SubSolve,
+    Undecided,
+    search_neighbourhoods,
+)
+
+SOURCE, NEIGHBOURHOODS = "HiGHS", "HiGHS neighbourhoods"
+BOUND_BY = "branch and bound (HiGHS, step formulation)"
+REACH_SHARE = 0.4  # of the time left, to look for a schedule as short as the bound
+WHOLE_COLUMNS = 60_000  # larger models are left to neighbourhoods
+FREE_TASKS = 120  # of the first neighbourhood
+
+
+def solve_highs(
+    problem: Problem,
+    limits: Limits,
+    stop: Stop = never,
+    on_progress: OnProgress = silent,
+    news: News = no_news,
+) -> Answer:
+    """Solve the reduced problem with HiGHS.
+
+    Bounds first (:mod:`topox_core.schedule.bounds.root_bounds`). Then the model is built for schedules as
+    short as the bound, whose windows are narrow; if that decides nothing soon, for any shorter than
+    the best known, and anew with narrower windows whenever one is found. That none is left proves
+    the last one optimal. Where the model would be large, large neighbourhoods take its place.
+
+    Parameters
+    ----------
+    limits
+        ``bound`` must be valid; ``start`` gives the horizon of the time windows (without it a plain
+        serial schedule does, at the price of a larger model).
+    """
+    reason = impossible(problem)
+    if reason is not None:
+        return Answer(None, limits.bound, "", "proof", infeasible=True, message=reason)
+    known = opened(problem, limits, on_progress)
+    coarse, tick = coarsened(problem)
+    step = raised(coarse, tick, known, stop)
+    ended: StoppedBy = "time_limit"
+    if known.close_enough or stop():
+        return known.answer("cancelled" if stop() else ended)
+    if not _fits(coarse, tick, known):
+        search_neighbourhoods(
+            coarse, tick, step, known, _sub_solve(limits), stop, news, NEIGHBOURHOODS, FREE_TASKS
+        )
+        return known.answer("cancelled" if stop() else ended)
+    reaching_s = known.elapsed_s + REACH_SHARE * known.left_s
+    while _open(known, stop) and known.elapsed_s < reaching_s:
+        before = known.bound
+        last_length = -(-known.bound // tick) >= known.makespan // tick - step
+        until = known.limits.time_limit_s if last_length else reaching_s
+        ended = _within(coarse, tick, -(-known.bound // tick), known, until, stop, news)
+        if known.bound == before:
+            break
+    while _open(known, stop):
+        shortest = known.makespan
+        ended = _within(
+            coarse, tick, known.makespan // tick - 1, known, known.limits.time_limit_s, stop, news
+        )
+        if known.makespan == shortest:
+            break
+    return known.answer("cancelled" if stop() else ended)
+
+
+def _open(known: BestKnown, stop: Stop) -> bool:
+    return not known.close_enough and known.left_s > 0 and not stop()
+
+
+def _fits(coarse: Problem, tick: int, known: BestKnown) -> bool:
+    """Whether the whole problem is worth one model."""
+    horizon = known.makespan // tick
+    return (
+        int(_model(coarse, tick, known, horizon, windows(coarse, horizon)).width.sum())
+        <= WHOLE_COLUMNS
+    )
+
+
+def _model(coarse: Problem, tick: int, known: BestKnown, horizon: int, given: Windows) -> StepModel:
+    """Return the model of schedules that end by the horizon; ``tick`` is the coarse problem's in the problem's own."""
+    return StepModel(coarse, given, -(-known.bound // tick), horizon)
+
+
+def _sub_solve(limits: Limits) -> SubSolve:
+    """Return what finds any schedule of a problem in windows."""
+
+    def solve(
+        problem: Problem, given: Windows, horizon: int, seconds: float, stop: Stop
+    ) -> Int | Undecided:
+        model = StepModel(problem, given, horizon, horizon)
+        if model.empty:
+            return "none"
+        if int(model.width.sum()) > WHOLE_COLUMNS:
+            return "too large"
+        outcome = mip.solve(
+            model.build(),
+            mip.Run(seconds, 0.0, 1.0, limits.threads, limits.seed),
+            None,
+            stop,
+            _unheard,
+            _no_end,
+        )
+        if outcome.values is not None:
+            return model.start(outcome.values)
+        return "none" if outcome.ended == "infeasible" else "undecided"
+
+    return solve
+
+
+def _within(
+    coarse: Problem,
+    tick: int,
+    horizon: int,
+    known: BestKnown,
+    until_s: float,
+    stop: Stop,
+    news: News,
+) -> StoppedBy:
+    """Look for schedules that end by the horizon (coarse ticks), better than the best known.
+
+    Ends when there are none, which raises the bound, when the best of them is found, at the first
+    one that is better (narrower windows are worth a new model), at ``until_s``, or when asked to.
+    """
+    shortest = known.makespan
+    given = narrowed(coarse, horizon, known, stop)
+    if given is None:
+        known.raise_bound((horizon + 1) * tick, PROPAGATION, PROPAGATION_BY)
+        return "proof"
+    model = _model(coarse, tick, known, horizon, given)
+    if model.empty:
+        known.raise_bound(
+            -(-(horizon + 1) // model.step) * model.step * tick, PROPAGATION, PROPAGATION_BY
+        )
+        return "proof"
+
+    def enough() -> bool:
+        start = news()
+        if start is not None:
+            known.offer(start, ELSEWHERE, tell=False)
+        return known.makespan < shortest
+
+    return branch_and_bound(
+        known,
+        model.build(),
+        None,
+        lambda values: model.start(values) * tick,
+        model.step * tick,
+        until_s,
+        stop,
+        enough,
+        SOURCE,
+        BOUND_BY,
+        (horizon + 1) * tick,
+    )
+
+
+def _unheard(_values: mip.Float) -> None:
+    """Take no notice: the values come back in the outcome."""
+
+
+def _no_end(_dual: float) -> bool:
+    """Never end early: there is no objective."""
+    return False
+
+
+def branch_and_bound(
+    known: BestKnown,
+    built: mip.Mip,
+    start: tuple[mip.Index, mip.Float] | None,
+    start_of: Callable[[mip.Float], Int],
+    unit: int,
+    until_s: float,
+    stop: Stop,
+    enough: Callable[[], bool],
+    source: str,
+    words: str,
+    beyond: int = 0,
+) -> StoppedBy:
+    """Run HiGHS on a model of what is still to be found, and take in what it says.
+
+    Parameters
+    ----------
+    start
+        Columns and values of the best known schedule; None if the model leaves it out.
+    start_of
+        Reads the start ticks from a solution.
+    unit
+        Ticks that one unit of the objective is worth.
+    until_s
+        When to end, in seconds since the solve began.
+    enough
+        Whether to end this run although nothing is proved.
+    beyond
+        A bound that holds if the model has no solution; 0 if it must have one.
+    """
+
+    def on_values(values: mip.Float) -> None:
+        known.offer(start_of(values), source)
+
+    def on_dual(dual: float) -> bool:
+        known.raise_dual(dual, unit, source, words)
+        return known.close_enough or enough()
+
+    run = mip.Run(
+        until_s - known.elapsed_s, known.limits.gap, 1.0, known.limits.threads, known.limits.seed
+    )
+    if run.time_limit_s <= 0:
+        return "time_limit"
+    outcome = mip.solve(built, run, start, stop, on_values, on_dual)
+    if outcome.ended == "infeasible":
+        if not beyond:
+            raise RuntimeError("HiGHS calls a model infeasible although a schedule for it is known")
+        known.raise_bound(-(-beyond // unit) * unit, source, words)
+        return "proof"
+    if outcome.values is not None:
+        on_values(outcome.values)
+    on_dual(outcome.dual)
+    return "time_limit"

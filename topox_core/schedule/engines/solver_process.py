@@ -1,0 +1,330 @@
+"""An exact solve in a child process, so that a page or a command never freezes and a dead solver loses nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+
+from topox_core.errors import InputError
+from topox_core.runs.stopping import Stop, never
+from topox_core.schedule.engines import wire
+from topox_core.schedule.engines.engine import (
+    Answer,
+    Limits,
+    OnProgress,
+    Progress,
+    StoppedBy,
+    silent,
+)
+from topox_core.schedule.feasibility import violation
+from topox_core.schedule.problem import Int, Problem
+
+WORKER = (sys.executable, "-m", "topox_core.worker")
+# Asked to stop, or past its time limit, a solver gets this long to end by itself; HiGHS often does
+# not listen for seconds, and killing it loses nothing, because all it found has been told.
+GRACE_S = 0.8
+# Starting Python and importing an engine takes 0.2 s, on a busy machine longer.
+START_S = 30.0
+
+
+class SolverProcess:
+    """One solve in a child process; nothing here blocks but :meth:`close`, and that briefly.
+
+    The best schedule so far, checked against the problem before it is believed, survives the
+    child's death.
+
+    Parameters
+    ----------
+    engine
+        ``highs``, ``cpsat`` or ``printed``.
+    command
+        What to run instead of the worker (tests).
+    """
+
+    def __init__(
+        self, engine: str, problem: Problem, limits: Limits, command: Sequence[str] = WORKER
+    ) -> None:
+        self._problem = problem
+        self._events: queue.SimpleQueue[Progress] = queue.SimpleQueue()
+        self._start: Int | None = None
+        self._makespan: int | None = None
+        self._bound, self._bound_raised, self._engine = limits.bound, False, engine
+        if limits.start is not None:
+            self._believe(limits.start)
+        self._answer: Answer | None = None
+        self._refusal: InputError | None = None
+        self._ended_by: StoppedBy | None = None
+        self._limits = limits
+        self._writing = threading.Lock()
+        self._process = subprocess.Popen(
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_environment(),
+        )
+        self._killers = [self._kill_after(START_S + limits.time_limit_s + GRACE_S, "time_limit")]
+        self._reader = threading.Thread(
+            target=self._serve, args=(wire.request(engine, problem, limits),), daemon=True
+        )
+        self._reader.start()
+
+    # -- for the caller --------------------------------------------------------------------------------
+
+    @property
+    def pid(self) -> int:
+        """Process id of the child."""
+        return self._process.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether the solve goes on."""
+        return self._answer is None and self._refusal is None
+
+    @property
+    def answer(self) -> Answer | None:
+        """The answer once the solve has ended, else None.
+
+        Raises
+        ------
+        InputError
+            If the engine refused the problem (too large for it).
+        """
+        if self._refusal is not None:
+            raise self._refusal
+        return self._answer
+
+    def poll(self) -> list[Progress]:
+        """Return what happened since the last poll; never waits."""
+        return self._drain()
+
+    def wait_for_news(self, seconds: float) -> list[Progress]:
+        """Return what happened since the last poll, waiting a little for the first piece or the end."""
+        deadline = time.monotonic() + seconds
+        while self.running and self._events.empty() and time.monotonic() < deadline:
+            self._reader.join(timeout=0.01)
+        return self._drain()
+
+    def offer(self, start: Int) -> None:
+        """Tell the child a better schedule; what it has no time to hear it does not need."""
+        if self.running and self._ended_by is None:
+            threading.Thread(target=self._tell, args=(wire.offer(start),), daemon=True).start()
+
+    def cancel(self) -> None:
+        """Ask the child to stop, and kill it if it has not within a second."""
+        if not self.running or self._ended_by is not None:
+            return
+        self._ended_by = "cancelled"
+        if not self._ask_to_stop():
+            self._process.kill()
+        self._killers.append(self._kill_after(GRACE_S, "cancelled"))
+
+    def close(self) -> None:
+        """End the child at once and free its pipes; the answer is what was known."""
+        if self._ended_by is None and self.running:
+            self._ended_by = "cancelled"
+        self._process.kill()
+        self._reader.join(timeout=GRACE_S)
+
+    def __enter__(self) -> SolverProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- in the background -----------------------------------------------------------------------------
+
+    def _drain(self) -> list[Progress]:
+        news: list[Progress] = []
+        while not self._events.empty():
+            news.append(self._events.get())
+        return news
+
+    def _ask_to_stop(self) -> bool:
+        """Send the child a line; False if the request is still on its way (the child hangs) or it is gone."""
+        if not self._writing.acquire(blocking=False):
+            return False
+        try:
+            assert self._process.stdin is not None
+            self._process.stdin.write(b"stop\n")
+            self._process.stdin.flush()
+        except (OSError, ValueError):
+            return False
+        finally:
+            self._writing.release()
+        return True
+
+    def _tell(self, line: bytes) -> None:
+        with contextlib.suppress(OSError, ValueError), self._writing:
+            assert self._process.stdin is not None
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
+
+    def _kill_after(self, seconds: float, why: StoppedBy) -> threading.Timer:
+        def kill() -> None:
+            if self.running:
+                self._ended_by = self._ended_by or why
+                self._process.kill()
+
+        timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), kill)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def _serve(self, request: bytes) -> None:
+        """Send the request, then take in events until the child ends; runs in a thread."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            with self._writing:
+                self._process.stdin.write(request)
+                self._process.stdin.flush()
+        except (OSError, ValueError):
+            pass  # The child is gone already; its silence below says so.
+        wrong = ""
+        try:
+            for data in self._process.stdout:
+                self._take(wire.read_event(data))
+        except ValueError as error:
+            wrong = str(error)
+        self._finish(wrong)
+
+    def _take(self, event: dict[str, object]) -> None:
+        """Take in one event; a schedule that breaks a rule, or nonsense, is a ValueError."""
+        kind = event["event"]
+        if kind == "ready":
+            self._killers[0].cancel()
+            self._killers.append(
+                self._kill_after(self._limits.time_limit_s + GRACE_S, "time_limit")
+            )
+        elif kind in ("incumbent", "bound"):
+            progress = wire.as_progress(event)
+            if progress.start is not None:
+                self._believe(progress.start)
+            self._raise_bound(progress.bound)
+            self._events.put(replace(progress, incumbent=self._makespan, bound=self._bound))
+        elif kind == "done":
+            answer = wire.as_answer(event)
+            if answer.start is not None:
+                self._believe(answer.start)
+            self._raise_bound(answer.bound)
+            self._answer = replace(answer, start=self._start, bound=self._bound)
+        elif kind == "failed":
+            self._fail(event)
+        else:
+            raise ValueError(f"unknown event {kind!r}")
+
+    def _fail(self, event: dict[str, object]) -> None:
+        place = event.get("input_error")
+        if isinstance(place, dict):
+            self._refusal = InputError(
+                str(place.get("problem")),
+                file=str(place.get("file", "")),
+                item=str(place.get("item", "")),
+                field=str(place.get("field", "")),
+            )
+        else:
+            self._answer = self._kept("failed", f"the solver failed ({event.get('message')})")
+
+    def _believe(self, start: Int) -> None:
+        wrong = violation(self._problem, start)
+        if wrong is not None:
+            raise ValueError(f"it gave a schedule that is none: {wrong}")
+        makespan = int((start + self._problem.duration).max(initial=0))
+        if self._makespan is None or makespan < self._makespan:
+            self._start, self._makespan = start, makespan
+
+    def _raise_bound(self, bound: int) -> None:
+        if self._makespan is not None and bound > self._makespan:
+            raise ValueError(
+                f"it gave a bound of {bound} ticks above a schedule of {self._makespan}"
+            )
+        if bound > self._bound:
+            self._bound, self._bound_raised = bound, True
+
+    def _kept(self, stopped_by: StoppedBy, message: str) -> Answer:
+        """Return what is known, however the child ended; a closed gap is a proof all the same."""
+        if self._start is not None and self._bound >= (self._makespan or 0):
+            stopped_by = "proof"
+        if stopped_by == "failed" and self._start is not None:
+            message += "; the last schedule is kept"
+        return Answer(
+            self._start,
+            self._bound,
+            f"branch and bound ({self._engine})" if self._bound_raised else "",
+            stopped_by,
+            message=message,
+        )
+
+    def _finish(self, wrong: str) -> None:
+        """Say how it ended, once the child's output has."""
+        if wrong:
+            self._process.kill()
+        code = self._process.wait()
+        for timer in self._killers:
+            timer.cancel()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                _close(pipe)
+        if not self.running:
+            return
+        if wrong:
+            self._answer = self._kept("failed", f"the solver process was stopped: {wrong}")
+        elif self._ended_by is not None:
+            self._answer = self._kept(self._ended_by, "")
+        else:
+            how = f"signal {-code}, {signal.strsignal(-code)}" if code < 0 else f"exit code {code}"
+            self._answer = self._kept(
+                "failed", f"the solver process ended ({how}) before it was done"
+            )
+
+
+def solve_in_process(
+    engine: str,
+    problem: Problem,
+    limits: Limits,
+    stop: Stop = never,
+    on_progress: OnProgress = silent,
+) -> Answer:
+    """Solve in a child process and wait for the answer, passing progress on; ``stop`` cancels.
+
+    Raises
+    ------
+    InputError
+        If the engine refuses the problem (too large for it).
+    """
+    with SolverProcess(engine, problem, limits) as process:
+        while True:
+            running = process.running
+            for progress in process.wait_for_news(0.05):
+                on_progress(progress)
+            if not running:
+                break
+            if stop():
+                process.cancel()
+        answer = process.answer
+    assert answer is not None
+    return answer
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment in which a child finds this package wherever the parent was started."""
+    package = str(Path(__file__).resolve().parents[3])
+    known = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": package if not known else package + os.pathsep + known}
+
+
+def _close(pipe: IO[bytes]) -> None:
+    # What was still to be written has no reader any more.
+    with contextlib.suppress(OSError):
+        pipe.close()

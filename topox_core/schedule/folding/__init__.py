@@ -1,0 +1,1 @@
+"""Equal replicas folded into one, solved, and unfolded."""

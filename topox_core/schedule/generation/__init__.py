@@ -1,0 +1,1 @@
+"""List scheduling: priority rules and schedule generation."""

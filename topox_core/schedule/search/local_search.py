@@ -1,0 +1,237 @@
+"""Seeded local search: the compiled loop of :mod:`topox_core.schedule.kernels.improve`, taken forward in short calls."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from topox_core.runs.stopping import Stop, never
+from topox_core.schedule.kernels import improve as number
+from topox_core.schedule.kernels.continuous import Ports
+from topox_core.schedule.kernels.improve import CHOICES, State, improve, lateness
+from topox_core.schedule.kernels.moves import Neighbours
+from topox_core.schedule.kernels.tasks import by_time
+from topox_core.schedule.planner import Plan, Planner
+from topox_core.schedule.problem import Int, Int32, Problem
+
+CALL_S = 0.04  # about how long one call of the compiled loop lasts
+SOURCE = "local search"
+
+
+def rows(owner: Int32, task: Int32, count: int) -> tuple[Int32, Int32]:
+    """Return (pointer, tasks) of the tasks of each owner, 0 to ``count`` - 1."""
+    pointer = np.zeros(count + 1, np.int32)
+    np.cumsum(np.bincount(owner, minlength=count), out=pointer[1:])
+    return pointer, task[np.argsort(owner, kind="stable")].astype(np.int32)
+
+
+def neighbours(problem: Problem) -> Neighbours:
+    """Return who shares a resource, a device or a pair of servers."""
+    uses = np.repeat(np.arange(problem.n, dtype=np.int32), np.diff(problem.demand_ptr))
+    held = np.flatnonzero(problem.device >= 0).astype(np.int32)
+    total = len(problem.capacity) + problem.devices
+    owner = np.concatenate(
+        [problem.demand_resource, problem.device[held] + len(problem.capacity)]
+    ).astype(np.int32)
+    resource_ptr, resource_task = rows(owner, np.concatenate([uses, held]), total)
+    if problem.network is None:
+        return Neighbours(resource_ptr, resource_task, np.zeros(1, np.int32), np.zeros(0, np.int32))
+    carried = np.flatnonzero(problem.on_grid & (problem.duration > 0)).astype(np.int32)
+    code = (
+        problem.network.source[carried].astype(np.int64) * problem.network.servers
+        + problem.network.destination[carried]
+    )
+    _, pair, many = np.unique(code, return_inverse=True, return_counts=True)
+    repeated = many[pair] > 1
+    _, pair = np.unique(pair[repeated], return_inverse=True)
+    pair_ptr, pair_task = rows(
+        pair.astype(np.int32), carried[repeated], int(pair.max(initial=-1)) + 1
+    )
+    return Neighbours(resource_ptr, resource_task, pair_ptr, pair_task)
+
+
+def no_ports() -> Ports:
+    """Return ports of nobody, for problems whose transfers hold none."""
+    empty = np.zeros(0, np.int32)
+    return Ports(empty, empty, 0, 0, False, np.zeros(1, np.int64), 0, 0, 0)
+
+
+@dataclass(eq=False)
+class LocalSearch:
+    """A search that is taken forward in calls of a few candidates each.
+
+    Parameters
+    ----------
+    planner
+        The problem, and what turns its schedules into plans.
+    plan
+        Where to begin.
+    seed
+        The same seed and number of candidates give the same plan.
+    """
+
+    planner: Planner
+    plan: Plan
+    seed: int = 0
+    _rows: Neighbours = field(init=False)
+    _state: State = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._rows = neighbours(self.planner.problem)
+        self._random = np.random.default_rng(self.seed)
+        on_ports = self.planner.ports is not None
+        start = self.plan.start if on_ports else self.plan.reduced_start
+        makespan = self.plan.makespan if on_ports else self.plan.reduced_makespan
+        self._state = State(
+            start.copy(),
+            self._sequence(start),
+            np.zeros(number.NUMBERS, np.int64),
+            np.ones(CHOICES),
+            np.zeros(CHOICES),
+            np.zeros(CHOICES),
+        )
+        self._aim(makespan, self.plan.changes if on_ports else 0)
+        self._state.number[number.HORIZON] = self._horizon(makespan)
+
+    @property
+    def steps(self) -> int:
+        """Candidates tried so far."""
+        return int(self._state.number[number.STEP])
+
+    @property
+    def idle(self) -> int:
+        """Candidates tried since one was better."""
+        return int(self._state.number[number.IDLE])
+
+    @property
+    def lateness(self) -> int:
+        """By how much all tasks together miss an end one tick before the best makespan."""
+        return int(self._state.number[number.LATENESS])
+
+    @property
+    def makespan(self) -> int:
+        """Makespan of the best schedule, in ticks."""
+        return int(self._state.number[number.MAKESPAN])
+
+    @property
+    def cost(self) -> tuple[int, int]:
+        """Makespan and circuit changes of the best schedule."""
+        return self.makespan, int(self._state.number[number.CHANGES])
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to gain: the bound is met and no circuit changes (or none are held)."""
+        return self.cost <= (self.planner.bound, 0)
+
+    def take_up(self, plan: Plan) -> None:
+        """Go on from a better plan that somebody else found."""
+        on_ports = self.planner.ports is not None
+        start, makespan = (
+            (plan.start, plan.makespan) if on_ports else (plan.reduced_start, plan.reduced_makespan)
+        )
+        changes = plan.changes if on_ports else 0
+        if (makespan, changes) < self.cost:
+            self._state.now[:] = start
+            self._state.best[:] = self._sequence(start)
+            self._state.number[number.IDLE] = 0
+            self._aim(makespan, changes)
+
+    def go_on(self, candidates: int) -> bool:
+        """Try so many candidates; return whether the best schedule became better."""
+        before = self.cost
+        generator, ports = self.planner.generator, self.planner.ports
+        until = self.steps + candidates
+        while self.steps < until and not self.finished:
+            if not improve(
+                self._state,
+                generator.tasks,
+                generator.back,
+                no_ports() if ports is None else ports.ports,
+                ports is not None,
+                generator.order,
+                generator.place,
+                generator.tail,
+                self._rows,
+                self.planner.bound,
+                until - self.steps,
+                self._random,
+            ):
+                self._state.number[number.HORIZON] *= 2
+        return self.cost < before
+
+    def best_plan(self) -> Plan:
+        """Return the best schedule as a plan."""
+        ports = self.planner.ports
+        if ports is not None:
+            booked = ports.in_sequence(self._state.best, SOURCE)
+            return Plan(
+                booked.start,
+                booked.makespan,
+                booked.booking,
+                booked.changes,
+                SOURCE,
+                booked.start,
+                booked.makespan,
+            )
+        start, makespan = self.planner.generator.in_sequence(self._state.best)
+        return self.planner.realised(start, makespan, SOURCE)
+
+    def _aim(self, makespan: int, changes: int) -> None:
+        """Note the schedule that the search stands at as the best."""
+        held, enough = self._state.number, max(self.planner.bound, makespan - 1)
+        late = lateness(
+            self._state.now, self.planner.problem.duration, self.planner.generator.tail, enough
+        )
+        held[number.MAKESPAN], held[number.CHANGES] = makespan, changes
+        held[number.LATENESS], held[number.NOW_CHANGES] = late, changes
+
+    def _sequence(self, start: Int) -> Int32:
+        generator = self.planner.generator
+        return by_time(start, generator.order, generator.place, False)
+
+    def _horizon(self, makespan: int) -> int:
+        dark = 0 if self.planner.ports is None else self.planner.ports.ports.dark
+        return int(1.3 * makespan) // self.planner.problem.ticks_per_slot + 20 + 4 * dark
+
+
+@dataclass
+class Pace:
+    """How many candidates a call tries, so that it lasts about as long as wanted."""
+
+    wanted_s: float = CALL_S
+    candidates: int = 1
+
+    def timed(self, go_on: Callable[[int], bool], at_most: int = 1 << 30) -> bool:
+        """Call with so many candidates and adapt their number; return what the call does."""
+        began = time.perf_counter()
+        better = go_on(min(self.candidates, at_most))
+        took = time.perf_counter() - began
+        if took < self.wanted_s / 2:
+            self.candidates *= 2
+        elif took > self.wanted_s:
+            self.candidates = max(1, self.candidates // 2)
+        return better
+
+
+def local_search(
+    planner: Planner,
+    plan: Plan,
+    seed: int,
+    candidates: int,
+    stop: Stop = never,
+    on_better: Callable[[Plan], None] | None = None,
+) -> Plan:
+    """Return the best plan found in ``candidates`` moves; the same seed and number give the same plan."""
+    search, pace = LocalSearch(planner, plan, seed), Pace()
+    best = plan
+    while search.steps < candidates and not search.finished and not stop():
+        if pace.timed(search.go_on, candidates - search.steps):
+            found = search.best_plan()
+            if found.cost < best.cost:
+                best = found
+                if on_better is not None:
+                    on_better(best)
+    return best

@@ -1,0 +1,195 @@
+"""Local searches from the schedules of all rules, in heats: those that get nowhere drop out, the best goes on alone.
+
+Which schedule a search ends at depends more on where it begins, and on chance, than on how long it
+lasts: a rule's schedule may be the worst of all and lead to the best. Successive halving (Jamieson
+and Talwalkar, AISTATS 2016) shares the candidates out; here a third stays in after each heat, and
+the next is twice as long. Once the last one has found nothing better for a good while, the whole
+contest begins anew with other random numbers and longer heats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from topox_core.schedule.generation.list_scheduler import Listed, candidates
+from topox_core.schedule.planner import Plan, Planner
+from topox_core.schedule.search.local_search import LocalSearch
+
+# Candidates of each search in the first heat: few where schedules take long to come to rest, many
+# where that is a blink.
+FIRST_HEAT, FEWEST, MOST = 20_000, 10, 2_000
+STAY = 3  # one in so many stays in
+PATIENCE, PATIENCE_A_TASK = 30_000, 10  # candidates without gain after which another contest begins
+
+
+@dataclass(eq=False)
+class Runner:
+    """One search of a heat, how many candidates it has left, and the makespan it began the heat at."""
+
+    search: LocalSearch
+    left: int
+    began_at: int
+
+    @property
+    def standing(self) -> tuple[int, int, int]:
+        """The lower the better: what it has come to, and how far it is from less."""
+        return *self.search.cost, self.search.lateness
+
+    @property
+    def promise(self) -> tuple[int, tuple[int, int, int]]:
+        """The lower the better: the makespan it would come to if it gained as much again, then its standing."""
+        return 2 * self.search.makespan - self.began_at, self.standing
+
+
+@dataclass(eq=False)
+class Heats:
+    """A search taken forward in calls of a few candidates each, as :class:`~topox_core.schedule.search.local_search.LocalSearch`.
+
+    Parameters
+    ----------
+    planner
+        The problem; its heads and tails steer the rules and the search.
+    plan
+        The best plan known; it takes part.
+    seed
+        The same seed and number of candidates give the same plan.
+    steps, contests, runners
+        Candidates tried and contests begun so far, and who is in this heat.
+    """
+
+    planner: Planner
+    plan: Plan
+    seed: int = 0
+    steps: int = 0
+    contests: int = 0
+    runners: list[Runner] = field(default_factory=list)
+    _searches: int = 0
+
+    def __post_init__(self) -> None:
+        self.best = self._search_from(self.plan)
+        self._begin()
+        self._enter(self.best)
+
+    @property
+    def makespan(self) -> int:
+        """Makespan of the best schedule, in ticks."""
+        return self.best.makespan
+
+    @property
+    def cost(self) -> tuple[int, int]:
+        """Makespan and circuit changes of the best schedule."""
+        return self.best.cost
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to gain."""
+        return self.best.finished
+
+    def take_up(self, plan: Plan) -> None:
+        """Go on from a better plan that somebody else found, too."""
+        if self._alone:
+            self.runners[0].search.take_up(plan)
+            self._rank(self.runners[0].search)
+        else:
+            search = self._search_from(plan)
+            self._enter(search)
+            self._rank(search)
+
+    def go_on(self, candidates: int) -> bool:
+        """Try so many candidates; return whether the best schedule became better."""
+        before, until = self.cost, self.steps + candidates
+        while self.steps < until and not self.finished:
+            if self._alone:
+                hope = (
+                    PATIENCE
+                    + PATIENCE_A_TASK * self.planner.problem.n
+                    - self.runners[0].search.idle
+                )
+                if hope > 0:
+                    self._try(self.runners[0], min(hope, until - self.steps))
+                else:
+                    self._begin()
+            elif self._at < len(self.runners):
+                self._run(self.runners[self._at], until - self.steps)
+            elif self._coming is not None:
+                self._meet()
+            else:
+                self._next_heat()
+        return self.cost < before
+
+    def best_plan(self) -> Plan:
+        """Return the best schedule as a plan."""
+        return self.best.best_plan()
+
+    @property
+    def _alone(self) -> bool:
+        """Whether the heats of this contest are over."""
+        return self._coming is None and len(self.runners) == 1
+
+    def _begin(self) -> None:
+        """Begin a contest."""
+        first = (FIRST_HEAT // max(1, self.planner.problem.n)) ** 2
+        self._heat = min(MOST, max(FEWEST, first)) << self.contests
+        self.contests += 1
+        self._at = 0
+        self.runners = []
+        self._met: set[bytes] = set()
+        self._coming: Iterator[Listed] | None = candidates(
+            self.planner.generator, self.planner.bound
+        )
+
+    def _search_from(self, plan: Plan) -> LocalSearch:
+        """Return a search with random numbers of its own."""
+        self._searches += 1
+        return LocalSearch(self.planner, plan, self.seed * 1_000_000 + self._searches - 1)
+
+    def _enter(self, search: LocalSearch) -> None:
+        self.runners.append(Runner(search, self._heat, search.makespan))
+
+    def _meet(self) -> None:
+        """Let the next rule's schedule take part, unless another rule has made the same."""
+        assert self._coming is not None
+        listed = next(self._coming, None)
+        if listed is None:
+            self._coming = None
+        elif listed.start.tobytes() not in self._met:
+            self._met.add(listed.start.tobytes())
+            self._enter(self._search_from(self._planned(listed)))
+
+    def _planned(self, listed: Listed) -> Plan:
+        """Return a plan to search from; circuits are looked for only where they decide the start times."""
+        if self.planner.ports is None:
+            return Plan(
+                listed.start, listed.makespan, None, 0, listed.source, listed.start, listed.makespan
+            )
+        return self.planner.realised(listed.start, listed.makespan, listed.source)
+
+    def _run(self, runner: Runner, at_most: int) -> None:
+        runner.left -= self._try(runner, min(at_most, runner.left))
+        if runner.left <= 0:
+            self._at += 1
+
+    def _try(self, runner: Runner, many: int) -> int:
+        """Try so many candidates, fewer if nothing is left to gain; return how many."""
+        before = runner.search.steps
+        runner.search.go_on(many)
+        self.steps += runner.search.steps - before
+        self._rank(runner.search)
+        return runner.search.steps - before
+
+    def _rank(self, search: LocalSearch) -> None:
+        if search.cost < self.best.cost:
+            self.best = search
+
+    def _next_heat(self) -> None:
+        """Keep some of the best standing and some that promise most."""
+        stay = -(-len(self.runners) // STAY)
+        kept = sorted(self.runners, key=lambda runner: runner.standing)[: -(-stay // 2)]
+        others = [runner for runner in self.runners if runner not in kept]
+        kept += sorted(others, key=lambda runner: runner.promise)[: stay // 2]
+        self._heat *= 2
+        self._at = 0
+        self.runners = [
+            Runner(runner.search, self._heat, runner.search.makespan) for runner in kept
+        ]

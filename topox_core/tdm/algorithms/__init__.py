@@ -1,0 +1,1 @@
+"""Ways to group jobs and to choose rings."""

@@ -1,0 +1,168 @@
+"""Every way to share the fabric, by name, with what a page says about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+from topox_core.tdm.algorithms.baselines import greedy, non_tdm, random_grouping, static_topology
+from topox_core.tdm.algorithms.decomposition import (
+    barrier_per_pod_group,
+    best_grouping,
+    three_groups,
+    with_all_train,
+)
+from topox_core.tdm.algorithms.hill_climbing import hill_climb
+from topox_core.tdm.algorithms.portfolio import best_of_all
+from topox_core.tdm.algorithms.restarts import annealing, multi_start
+from topox_core.tdm.algorithms.ring_search import load_aware_rings
+from topox_core.tdm.exact.milp import exact
+from topox_core.tdm.model.round import Algorithm
+
+Family = Literal["paper", "baseline", "exact", "beyond"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One algorithm as a user meets it.
+
+    Attributes
+    ----------
+    explanation
+        One paragraph.
+    extends
+        The algorithm whose round it never makes longer, or None.
+    """
+
+    title: str
+    explanation: str
+    family: Family
+    extends: str | None
+    run: Algorithm
+
+
+ALGORITHMS: Mapping[str, Entry] = MappingProxyType(
+    {
+        "non-tdm": Entry(
+            "No time division",
+            "All jobs push together, all compute, all pull, all compute. The network idles while jobs compute, and the links "
+            "of a stage must serve every job at once. What all other rounds are measured against.",
+            "baseline",
+            None,
+            non_tdm,
+        ),
+        "static": Entry(
+            "One topology",
+            "No time division, and circuits that never change: links are laid once for pushing and pulling alike. "
+            "What the fabric does if its switches are used as a patch panel.",
+            "baseline",
+            None,
+            static_topology,
+        ),
+        "random": Entry(
+            "Random groups",
+            "Every job's group is drawn by lot, from the seed. What time division brings without any thought.",
+            "baseline",
+            None,
+            random_grouping,
+        ),
+        "greedy": Entry(
+            "Even traffic",
+            "In each pod group jobs are dealt out by traffic, the largest first, each to the group with less. Even traffic is not "
+            "the same as an even round: ports and computing decide, and this split sees neither.",
+            "baseline",
+            None,
+            greedy,
+        ),
+        "hill-climbing": Entry(
+            "Hill climbing",
+            "The drafts' algorithm 1, its loop corrected. From all jobs in one group, the one job whose change of group shortens "
+            "the round most changes it, as long as one does. Links come from algorithm 2, rings from algorithm 3. "
+            "It stops on plateaus: a change in a pod group that no barrier waits for gains nothing at once.",
+            "paper",
+            "non-tdm",
+            hill_climb,
+        ),
+        "milp": Entry(
+            "Exact model",
+            "The drafts' integer program without approximation: groups, rings and links together, solved by HiGHS from the best "
+            "round of the other methods. The only one that proves its round the shortest over all rings; for some ten jobs a pod "
+            "group on few pods.",
+            "exact",
+            "best-grouping",
+            exact,
+        ),
+        "best-grouping": Entry(
+            "Best grouping",
+            "The shortest two-group round that the rings of algorithm 3 allow, not approached but found. No job crosses pod "
+            "groups, so they meet only at the barrier: of every pod group all splits are worked out, and the best combination "
+            "follows from their fronts in one pass. Above 14 jobs in a pod group the smallest ones are bundled.",
+            "beyond",
+            "hill-climbing",
+            best_grouping,
+        ),
+        "all-train": Entry(
+            "All-train phases",
+            "Each half of the round may end in a phase in which all train and nobody communicates. In the drafts' form a stage waits "
+            "for the other group's training, so that a round pays for both trainings; with the phases it pays for the "
+            "longer one. It helps where training outlasts communication.",
+            "beyond",
+            "best-grouping",
+            with_all_train,
+        ),
+        "barrier-per-pod-group": Entry(
+            "A barrier for each pod group",
+            "No job crosses pod groups, so none needs to wait for another one's: each pod group follows a round of its own, the "
+            "best one for its jobs. The longest of these rounds is no longer than with one barrier, and the mean over jobs "
+            "is much shorter.",
+            "beyond",
+            "best-grouping",
+            barrier_per_pod_group,
+        ),
+        "three-groups": Entry(
+            "Three groups",
+            "Three windows a half round, a phase in which all train, and a barrier for each pod group; all ways to deal "
+            "jobs to the windows are worked out. Smaller groups leave more ports to each pair, and a job computes during two windows "
+            "of others.",
+            "beyond",
+            "barrier-per-pod-group",
+            three_groups,
+        ),
+        "load-aware-rings": Entry(
+            "Load-aware rings",
+            "Algorithm 3 reuses links without asking how loaded they are. In the pod groups that the round waits for, rings "
+            "are changed pod by pod while the stage gets shorter, the likeliest splits are measured again with them, and all pod "
+            "groups are combined anew. Kept only where better.",
+            "beyond",
+            "best-grouping",
+            load_aware_rings,
+        ),
+        "multi-start": Entry(
+            "Hill climbing from many starts",
+            "Hill climbing again from random groupings, and the best of all. Cheap, and off most plateaus when jobs are few.",
+            "beyond",
+            "hill-climbing",
+            multi_start,
+        ),
+        "annealing": Entry(
+            "Annealing",
+            "From hill climbing's round, jobs change or swap groups at random, for the worse less and less often. Every pod group "
+            "counts a little, so that improving one that nobody waits for yet is no plateau. A fixed number of steps, "
+            "the same round for the same seed.",
+            "beyond",
+            "hill-climbing",
+            annealing,
+        ),
+        "best": Entry(
+            "Best of all",
+            "The shortest round with one barrier and two groups that any method here finds in the time given: hill climbing, best "
+            "grouping, all-train phases and load-aware rings together, and for small cases the exact model, which then proves "
+            "it. Barriers for each pod group and three groups change what the jobs must agree on: choose those by name.",
+            "beyond",
+            "all-train",
+            best_of_all,
+        ),
+    }
+)

@@ -1,0 +1,98 @@
+"""Ways off the plateaus on which hill climbing stops: many starts, and simulated annealing."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from topox_core.runs.stopping import Stop
+from topox_core.tdm.algorithms.extended import Search
+from topox_core.tdm.algorithms.hill_climbing import climb
+from topox_core.tdm.kernels.grouping import Switching, anneal
+from topox_core.tdm.model.jobs import Jobs
+from topox_core.tdm.model.round import OnMoment, Round, TdmSettings
+from topox_core.tdm.model.rounds import after_push_s
+from topox_core.tdm.model.traffic import load_of
+
+# First and last temperature, as shares of the round at the start, and the weight of what no barrier
+# waits for.
+HOT, COLD, PUSH = 0.1, 1e-4, 2.0
+# Annealing is asked to stop between pieces of this many steps times jobs.
+PIECE = 2_000_000
+
+
+def multi_start(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMoment) -> Round:
+    """Return the best of hill climbing from all jobs in one group and from ``settings.starts`` random groupings.
+
+    Raises
+    ------
+    InputError
+        If ports are too few for the pairs that must talk.
+    """
+    search = Search("multi-start", jobs, settings, stop, on_moment)
+    best = search.start() or search.too_few_ports()
+    random = np.random.default_rng(settings.seed)
+    for number in range(settings.starts):
+        drawn = random.integers(0, 2, len(jobs)).tolist()
+        if search.stop():
+            return search.answer(
+                best, message=f"Stopped after {number} of {settings.starts} random starts."
+            )
+        found = climb(search.table, drawn, search.stop)
+        if found.round_s < best.round_s:
+            best = search.round(found.group, source=f"start {number + 1}")
+    return search.answer(best)
+
+
+def annealing(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMoment) -> Round:
+    """Return the best round of simulated annealing from hill climbing's, climbed once more at its end.
+
+    ``settings.steps`` bounds it, so that a seed gives the same round on every machine.
+
+    Raises
+    ------
+    InputError
+        If ports are too few for the pairs that must talk.
+    """
+    search = Search("annealing", jobs, settings, stop, on_moment)
+    best = search.start() or search.too_few_ports()
+    if not len(jobs):
+        return search.answer(best)
+    order = np.array([n for members in search.table.members for n in members], np.int64)
+    load = load_of(jobs, order.tolist(), settings.reading)
+    start = np.cumsum([0, *map(len, search.table.members)]).astype(np.int64)
+    train_s = np.array([jobs.jobs[n].train_s for n in order])
+    between_s = np.array([after_push_s(jobs.jobs[n], settings.reading) for n in order])
+    switching = Switching(True, True, search.dark_s, settings.reading.delay_inside)
+    random = np.random.default_rng(settings.seed)
+    second = np.array(best.group, np.int64)[order] == 1
+    pieces = max(1, -(-settings.steps * len(jobs) // (len(search.table.members) * PIECE)))
+    heat = HOT * (COLD / HOT) ** np.linspace(0.0, 1.0, pieces + 1)
+    for number in range(pieces):
+        if search.stop():
+            return search.answer(
+                best, message=f"Stopped after {number / pieces:.0%} of {settings.steps:,} steps."
+            )
+        steps = settings.steps * (number + 1) // pieces - settings.steps * number // pieces
+        length, second = anneal(
+            load,
+            start,
+            search.table.fabric,
+            switching,
+            train_s,
+            between_s,
+            second,
+            steps,
+            random,
+            float(heat[number]),
+            float(heat[number + 1]),
+            PUSH,
+        )
+        if length < best.round_s:
+            group = np.zeros(len(jobs), np.int64)
+            group[order] = second
+            found = search.round(group.tolist(), source="annealing")
+            best = min(best, found, key=lambda one: one.round_s)
+    found_climb = climb(search.table, best.group, search.stop)
+    if found_climb.round_s < best.round_s:
+        best = search.round(found_climb.group, source="hill climbing at the end")
+    return search.answer(best)

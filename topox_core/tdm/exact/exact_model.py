@@ -1,0 +1,438 @@
+"""The exact model of the drafts' integer program, linear without approximation.
+
+The products of the printed program vanish: a ring that is switched off has degree zero (jobs times
+rings), the number of links of a pair is one of its possible values (links times time), and pull is
+push transposed (two communication problems, not four). Times are in units of the longest stage that
+can occur.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.schedule.engines.mip import Mip
+from topox_core.tdm.model.jobs import Jobs, Reading
+from topox_core.tdm.model.link_rules import LinkRule, Pair
+from topox_core.tdm.model.rounds import after_push_s
+from topox_core.tdm.model.traffic import arc_gbit, between_pods_gbit, inside_pods_gbit
+
+Float = NDArray[np.float64]
+# Up to this many pods every subset of a ring's pods has its cut; above, the pods of a ring are
+# numbered along it.
+CUT_PODS = 8
+TOLERANCE = 1e-9
+
+
+@dataclass
+class _Builder:
+    """Columns and rows as they come."""
+
+    cost: list[float] = field(default_factory=list)
+    lower: list[float] = field(default_factory=list)
+    upper: list[float] = field(default_factory=list)
+    integer: list[bool] = field(default_factory=list)
+    row_lower: list[float] = field(default_factory=list)
+    row_upper: list[float] = field(default_factory=list)
+    row_start: list[int] = field(default_factory=lambda: [0])
+    column: list[int] = field(default_factory=list)
+    value: list[float] = field(default_factory=list)
+
+    def new(self, upper: float, integer: bool = False, cost: float = 0.0) -> int:
+        self.cost.append(cost)
+        self.lower.append(0.0)
+        self.upper.append(upper)
+        self.integer.append(integer)
+        return len(self.cost) - 1
+
+    def row(self, terms: dict[int, float], lower: float, upper: float) -> None:
+        self.column += terms.keys()
+        self.value += terms.values()
+        self.row_start.append(len(self.column))
+        self.row_lower.append(lower)
+        self.row_upper.append(upper)
+
+    def built(self, offset: float) -> Mip:
+        return Mip(
+            np.array(self.cost),
+            np.array(self.lower),
+            np.array(self.upper),
+            np.array(self.integer, np.bool_),
+            np.array(self.row_lower),
+            np.array(self.row_upper),
+            np.array(self.row_start, np.int32),
+            np.array(self.column, np.int32),
+            np.array(self.value),
+            offset,
+        )
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What each job sends, in seconds of one link (between pods) or of the top-of-rack switch (inside them)."""
+
+    fixed: tuple[dict[Pair, float], ...]
+    arc: tuple[float, ...]
+    inside: tuple[Float, ...]
+
+    @staticmethod
+    def of(jobs: Jobs, reading: Reading) -> Traffic:
+        """Return the traffic of all jobs; a ring of two pods has no choice, its arcs are fixed."""
+        network, fixed, arc, inside = jobs.network, [], [], []
+        for job in jobs.jobs:
+            is_ring = job.collective == "ring_all_reduce"
+            between = between_pods_gbit(
+                job, reading, job.pods if is_ring and len(job.pods) == 2 else ()
+            )
+            fixed.append(
+                {
+                    (int(i), int(j)): float(between[i, j]) / network.port_gbps
+                    for i, j in np.argwhere(between > 0)
+                }
+            )
+            arc.append(
+                arc_gbit(job, reading) / network.port_gbps if is_ring and len(job.pods) > 2 else 0.0
+            )
+            inside.append(inside_pods_gbit(job) / network.tor_gbps)
+        return Traffic(tuple(fixed), tuple(arc), tuple(inside))
+
+    def longest_stage_s(self, jobs: Jobs) -> float:
+        """Return how long a stage can last when every pair has one link and every ring takes every arc."""
+        longest = 0.0
+        for g in range(jobs.network.pod_groups):
+            pairs: dict[Pair, float] = {}
+            inside = np.zeros(jobs.network.pods_per_group)
+            for n in jobs.of_group(g):
+                for pair, seconds in (
+                    *self.fixed[n].items(),
+                    *((arc, self.arc[n]) for arc in arcs(self, jobs, n)),
+                ):
+                    pairs[pair] = pairs.get(pair, 0.0) + seconds
+                inside += self.inside[n]
+            longest = (
+                max(longest, *pairs.values(), float(inside.max()))
+                if pairs
+                else max(longest, float(inside.max()))
+            )
+        return longest
+
+
+def arcs(traffic: Traffic, jobs: Jobs, n: int) -> tuple[Pair, ...]:
+    """Return the arcs among which a job's ring is chosen; none if it has no choice."""
+    pods = jobs.jobs[n].pods
+    return tuple((a, b) for a in pods for b in pods if a != b) if traffic.arc[n] > 0 else ()
+
+
+def columns_of(jobs: Jobs, traffic: Traffic) -> int:
+    """Return how many columns the model has at most, counted without building it."""
+    count = len(jobs) + 6
+    for g in range(jobs.network.pod_groups):
+        members = jobs.of_group(g)
+        choices = [arcs(traffic, jobs, n) for n in members]
+        pairs = {pair for n in members for pair in traffic.fixed[n]} | {
+            arc for chosen in choices for arc in chosen
+        }
+        count += 2 * sum(map(len, choices)) + 4 * len(pairs) * (jobs.network.ports_per_pod + 1)
+    return count
+
+
+class ExactModel:
+    """The model of one rule for links, with what reads groups and rings from its solutions.
+
+    Parameters
+    ----------
+    unit_s
+        No stage of interest communicates longer; times inside the model are multiples of it.
+    cutoff_s
+        Only rounds up to this long are of interest.
+    all_train
+        Model rounds with phases in which all train, instead of the drafts' four.
+    """
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        reading: Reading,
+        traffic: Traffic,
+        rule: LinkRule,
+        unit_s: float,
+        cutoff_s: float,
+        all_train: bool = False,
+    ) -> None:
+        self.jobs, self.reading, self.traffic, self.rule, self.unit_s = (
+            jobs,
+            reading,
+            traffic,
+            rule,
+            unit_s,
+        )
+        self._b = _Builder()
+        self.offset_s = 0.0 if reading.delay_inside else 2 * sum(rule.dark)
+        self.group = [self._b.new(1.0, integer=True) for _ in jobs.jobs]
+        self.communicating = [self._b.new(1.0) for _ in range(2)]
+        self.arc: dict[tuple[int, int], dict[Pair, int]] = {}
+        self.links: dict[tuple[int, int, int, int], list[int]] = {}
+        if all_train:
+            self._halves(cutoff_s)
+        else:
+            self._stages(cutoff_s)
+        self._rings()
+        for g in range(jobs.network.pod_groups):
+            self._pod_group(g)
+        # Swapping the names of the groups changes nothing, unless they differ in what switching
+        # costs them.
+        if jobs.jobs and (rule.dark[0] == rule.dark[1] or not reading.delay_inside):
+            self._b.upper[self.group[0]] = 0.0
+        self.mip = self._b.built(self.offset_s / unit_s)
+
+    def _in_group(self, n: int, k: int, weight: float) -> tuple[float, dict[int, float]]:
+        """Return weight times "job n communicates in stage k" as a constant and a term."""
+        return (weight, {self.group[n]: -weight}) if k == 0 else (0.0, {self.group[n]: weight})
+
+    def _dark(self, k: int) -> float:
+        """Return the dark time that lengthens the communication of a group's stages."""
+        return self.rule.dark[k] / self.unit_s if self.reading.delay_inside else 0.0
+
+    def _computing(self) -> Iterator[tuple[int, tuple[float, float]]]:
+        """Yield every job with its computing between pull and push, and between push and pull."""
+        for n, job in enumerate(self.jobs.jobs):
+            yield n, (job.train_s / self.unit_s, after_push_s(job, self.reading) / self.unit_s)
+
+    def _stages(self, cutoff_s: float) -> None:
+        """Eq. 3: a stage lasts as long as its communication and the other group's computing."""
+        b = self._b
+        columns = [[b.new(math.inf, cost=1.0) for _ in range(2)] for _ in range(2)]
+        for k in range(2):
+            for stage in columns[k]:
+                b.row({stage: 1.0, self.communicating[k]: -1.0}, self._dark(k), math.inf)
+        for n, computing in self._computing():
+            for k in range(2):
+                for stage, share in zip(columns[k], computing, strict=True):
+                    if share > 0:
+                        constant, terms = self._in_group(n, 1 - k, -share)
+                        b.row({stage: 1.0, **terms}, -constant, math.inf)
+        self._cut_off([*columns[0], *columns[1]], cutoff_s)
+
+    def _halves(self, cutoff_s: float) -> None:
+        """Keep each half as long as both communications, and as each group's own with the computing after it."""
+        b = self._b
+        columns = [b.new(math.inf, cost=1.0) for _ in range(2)]
+        for half in columns:
+            b.row(
+                {half: 1.0, self.communicating[0]: -1.0, self.communicating[1]: -1.0},
+                self._dark(0) + self._dark(1),
+                math.inf,
+            )
+        for n, computing in self._computing():
+            for half, share in zip(columns, computing, strict=True):
+                for k in range(2):
+                    constant, terms = self._in_group(n, k, -share)
+                    dark_constant, dark = self._in_group(n, k, -self._dark(k))
+                    both = {column: terms[column] + dark[column] for column in terms}
+                    # Only while the job is in the group: otherwise the row must not ask for more
+                    # than its communication.
+                    b.row(
+                        {half: 1.0, self.communicating[k]: -1.0, **both},
+                        -constant - dark_constant,
+                        math.inf,
+                    )
+        self._cut_off(columns, cutoff_s)
+
+    def _cut_off(self, columns: Sequence[int], cutoff_s: float) -> None:
+        if cutoff_s < math.inf:
+            self._b.row(dict.fromkeys(columns, 1.0), 0.0, (cutoff_s - self.offset_s) / self.unit_s)
+
+    def _rings(self) -> None:
+        """Eq. 7 with what it lacks: one ring through all pods of a job, in the stage of its group."""
+        b = self._b
+        for n in range(len(self.jobs)):
+            choices = arcs(self.traffic, self.jobs, n)
+            for k in range(2 if choices else 0):
+                arc = self.arc[n, k] = {pair: b.new(1.0, integer=True) for pair in choices}
+                pods = self.jobs.jobs[n].pods
+                for pod in pods:
+                    for end in range(2):
+                        constant, terms = self._in_group(n, k, -1.0)
+                        degree = {column: 1.0 for pair, column in arc.items() if pair[end] == pod}
+                        b.row({**degree, **terms}, -constant, -constant)
+                if len(pods) <= CUT_PODS:
+                    for cut in _cuts(pods):
+                        constant, terms = self._in_group(n, k, -(len(cut) - 1.0))
+                        inside = {
+                            column: 1.0 for (i, j), column in arc.items() if i in cut and j in cut
+                        }
+                        b.row({**inside, **terms}, -math.inf, -constant)
+                else:
+                    self._numbered(arc, pods)
+
+    def _numbered(self, arc: dict[Pair, int], pods: Sequence[int]) -> None:
+        """Let pods be numbered along the ring from the first one (Miller, Tucker & Zemlin 1960)."""
+        many = len(pods) - 1.0
+        place = {pod: self._b.new(many) for pod in pods[1:]}
+        for (i, j), column in arc.items():
+            if i in place and j in place:
+                self._b.row({place[j]: 1.0, place[i]: -1.0, column: -many}, 1.0 - many, math.inf)
+
+    def _pod_group(self, g: int) -> None:
+        """Eqs. 2 and 6: links of a pod group carry each stage's traffic in the stage's time."""
+        members = self.jobs.of_group(g)
+        pairs = sorted(
+            {pair for n in members for pair in self.traffic.fixed[n]}
+            | {arc for n in members for arc in arcs(self.traffic, self.jobs, n)}
+        )
+        b, ports = self._b, self.jobs.network.ports_per_pod
+        for k in range(2):
+            for pair in pairs:
+                place = (g, *self.rule.key(k, pair))
+                if place not in self.links:
+                    self.links[place] = [b.new(1.0, integer=True) for _ in range(ports + 1)]
+                    b.row(dict.fromkeys(self.links[place], 1.0), 1.0, 1.0)
+        self._ports(g)
+        for k in range(2):
+            busy: dict[Pair, list[int]] = {pair: self._pair(g, k, pair, members) for pair in pairs}
+            self._shared_ports(g, k, busy)
+            for pod in range(self.jobs.network.pods_per_group):
+                self._switch(k, pod, members)
+
+    def _switch(self, k: int, pod: int, members: Sequence[int]) -> None:
+        """Keep the traffic between a pod's servers and its top-of-rack switch within the stage."""
+        least, terms = 0.0, {self.communicating[k]: 1.0}
+        for n in members:
+            if self.traffic.inside[n][pod] > 0:
+                constant, term = self._in_group(
+                    n, k, -float(self.traffic.inside[n][pod]) / self.unit_s
+                )
+                least, terms = least - constant, terms | term
+        if len(terms) > 1:
+            self._b.row(terms, least, math.inf)
+
+    def _ports(self, g: int) -> None:
+        """Eq. 6: links that begin or end in a pod share its ports."""
+        ports = self.jobs.network.ports_per_pod
+        for matrix in {place[1] for place in self.links if place[0] == g}:
+            for pod in range(self.jobs.network.pods_per_group):
+                terms: dict[int, float] = {}
+                for (group, which, i, j), columns in self.links.items():
+                    if group == g and which == matrix and pod in (i, j):
+                        weight = 2.0 if self.rule.tie == "symmetric" else 1.0
+                        terms |= {
+                            column: weight * count for count, column in enumerate(columns) if count
+                        }
+                if terms:
+                    self._b.row(terms, 0.0, ports)
+
+    def _pair(self, g: int, k: int, pair: Pair, members: Sequence[int]) -> list[int]:
+        """Links times stage is at least the traffic: the stage's time is spread over the possible link counts."""
+        b, z = self._b, self.links[g, *self.rule.key(k, pair)]
+        w = [b.new(1.0) for _ in z]
+        for time, count in zip(w, z, strict=True):
+            b.row({time: 1.0, count: -1.0}, -math.inf, 0.0)
+        b.row({**dict.fromkeys(w, 1.0), self.communicating[k]: -1.0}, 0.0, 0.0)
+        least, terms = 0.0, {column: float(count) for count, column in enumerate(w) if count}
+        links = {column: float(count) for count, column in enumerate(z) if count}
+        for n in members:
+            if pair in self.traffic.fixed[n]:
+                seconds = self.traffic.fixed[n][pair] / self.unit_s
+                constant, term = self._in_group(n, k, -seconds)
+                least, terms = least - constant, terms | term
+                constant, term = self._in_group(n, k, -_links_for(seconds))
+                b.row({**links, **term}, -constant, math.inf)
+            elif pair in self.arc.get((n, k), {}):
+                seconds, column = self.traffic.arc[n] / self.unit_s, self.arc[n, k][pair]
+                terms[column] = -seconds
+                b.row({**links, column: -_links_for(seconds)}, 0.0, math.inf)
+        b.row(terms, least, math.inf)
+        return w
+
+    def _shared_ports(self, g: int, k: int, busy: dict[Pair, list[int]]) -> None:
+        """Multiply the port rows by the stage's time and by what it falls short of the longest: a tighter relaxation."""
+        ports, stage = float(self.jobs.network.ports_per_pod), self.communicating[k]
+        for pod in range(self.jobs.network.pods_per_group):
+            touching = [pair for pair in busy if pod in pair]
+            if not touching:
+                continue
+            times = {
+                column: float(count)
+                for pair in touching
+                for count, column in enumerate(busy[pair])
+                if count
+            }
+            self._b.row({**times, stage: -ports}, -math.inf, 0.0)
+            rest = {column: -weight for column, weight in times.items()}
+            for pair in touching:
+                for count, column in enumerate(self.links[g, *self.rule.key(k, pair)]):
+                    if count:
+                        rest[column] = rest.get(column, 0.0) + count
+            self._b.row({**rest, stage: ports}, -math.inf, ports)
+
+    # -- solutions -------------------------------------------------------------------------------------
+
+    def groups(self, values: Float) -> tuple[int, ...]:
+        """Return the group of each job."""
+        return tuple(int(values[column] > 0.5) for column in self.group)
+
+    def rings(self, values: Float) -> tuple[tuple[int, ...], ...]:
+        """Return the push ring of each job, from its first pod; empty for what is no ring."""
+        return tuple(self._ring(n, group, values) for n, group in enumerate(self.groups(values)))
+
+    def _ring(self, n: int, group: int, values: Float) -> tuple[int, ...]:
+        job = self.jobs.jobs[n]
+        if job.collective != "ring_all_reduce" or len(job.pods) < 2:
+            return ()
+        if (n, group) not in self.arc:
+            return job.pods
+        following = {i: j for (i, j), column in self.arc[n, group].items() if values[column] > 0.5}
+        ring = [job.pods[0]]
+        while following[ring[-1]] != ring[0]:
+            ring.append(following[ring[-1]])
+        return tuple(ring)
+
+    def chosen_links(self, values: Float) -> NDArray[np.int32]:
+        """Return the links of each pod group and group, ``[pod group, group, i, j]``."""
+        network = self.jobs.network
+        links = np.zeros(
+            (network.pod_groups, 2, network.pods_per_group, network.pods_per_group), np.int32
+        )
+        for g, k, i, j in np.ndindex(links.shape):
+            columns = self.links.get((g, *self.rule.key(k, (i, j))))
+            if columns:
+                links[g, k, i, j] = int(values[columns].argmax())
+        return links
+
+    def start(
+        self,
+        group: Sequence[int],
+        rings: Sequence[Sequence[int]],
+        links: Callable[[int, int, Pair], int] | None,
+    ) -> tuple[NDArray[np.int32], Float]:
+        """Return columns and values of a known round; without ``links`` the solver finds its links."""
+        known: dict[int, float] = dict(zip(self.group, map(float, group), strict=True))
+        for (n, k), arc in self.arc.items():
+            ring = rings[n]
+            taken = set(zip(ring, (*ring[1:], *ring[:1]), strict=True)) if group[n] == k else set()
+            known |= {column: float(pair in taken) for pair, column in arc.items()}
+        if links is not None:
+            for (g, k, i, j), columns in self.links.items():
+                known |= {
+                    column: float(count == links(g, k, (i, j)))
+                    for count, column in enumerate(columns)
+                }
+        return np.array(list(known), np.int32), np.array(list(known.values()))
+
+
+def _links_for(share: float) -> float:
+    """Return the fewest links that carry a share of the longest stage's volume within it."""
+    return max(1.0, math.ceil(share - TOLERANCE))
+
+
+def _cuts(pods: Sequence[int]) -> Iterator[frozenset[int]]:
+    """Yield the subsets in which a ring must not close; of a subset and its complement one is enough."""
+    for size in range(2, len(pods) // 2 + 1):
+        for cut in combinations(pods, size):
+            if 2 * size < len(pods) or pods[0] in cut:
+                yield frozenset(cut)

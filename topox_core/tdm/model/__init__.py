@@ -1,0 +1,1 @@
+"""Jobs, rounds, links and their files."""

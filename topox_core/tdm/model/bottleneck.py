@@ -1,0 +1,220 @@
+"""What every stage of a round waits for, as data and in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.tdm.model.round import NOBODY, PULL, PUSH, Cycle, Phase, Round
+from topox_core.tdm.model.rounds import after_push_s
+from topox_core.tdm.model.traffic import between_pods_gbit, inside_pods_gbit
+
+Floats = NDArray[np.float64]
+Cause = Literal["link", "tor", "training", "aggregation", "nothing"]
+_SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a stage lasts as long as.
+
+    Attributes
+    ----------
+    stage
+        1 for the first phase of its cycle.
+    seconds
+        Of the stage, dark time included.
+    cause
+        ``link``: a pair of pods; ``tor``: the switch of one pod; else computing, or nothing at all.
+    job
+        Index of the job that computes, or sends most there.
+    jobs
+        How many jobs send there.
+    pods
+        From and to, in the direction of the stage; the one pod of a ``tor``.
+    gbit, links
+        What passes there, and over how many links.
+    full_pods
+        The pods of the pair that have no free port.
+    """
+
+    stage: int
+    phase: Phase
+    seconds: float
+    cause: Cause
+    pod_group: int | None = None
+    job: int | None = None
+    jobs: int = 0
+    pods: tuple[int, ...] = ()
+    gbit: float = 0.0
+    links: int = 0
+    full_pods: tuple[int, ...] = ()
+
+    def words(self, answer: Round) -> str:
+        """Return the sentence, e.g. ``stage 2 lasts 41.2 s: job 17, pods 3 to 5, ...``."""
+        return f"stage {self.stage} lasts {_seconds(self.seconds)}: {self._because(answer)}"
+
+    def _because(self, answer: Round) -> str:
+        if self.cause == "nothing":
+            return "nothing to wait for"
+        name = "" if self.job is None else answer.jobs.jobs[self.job].id
+        if self.cause in ("training", "aggregation"):
+            return f"{self.cause} of job {name}"
+        name = f"job {name}" + (f" and {self.jobs - 1} more" if self.jobs > 1 else "")
+        where = f" of pod group {self.pod_group}" if answer.jobs.network.pod_groups > 1 else ""
+        if self.cause == "tor":
+            return f"{name}, servers of pod {self.pods[0]}{where}, {self.gbit:,.4g} Gbit through its top-of-rack switch"
+        over = "one link" if self.links == 1 else f"{self.links} links"
+        line = f"{name}, pods {self.pods[0]} to {self.pods[1]}{where}, {_gbit(self.gbit)} Gbit over {over}"
+        if self.full_pods:
+            has = "pods {} and {} have" if len(self.full_pods) == 2 else "pod {} has"
+            line += f", {has.format(*self.full_pods)} no free port"
+        return line
+
+    def as_record(self, answer: Round) -> dict[str, Any]:
+        """Return it as files write it."""
+        return {
+            "stage": self.stage,
+            "seconds": self.seconds,
+            "cause": self.cause,
+            "pod_group": self.pod_group,
+            "job": None if self.job is None else answer.jobs.jobs[self.job].id,
+            "jobs": self.jobs,
+            "pods": list(self.pods),
+            "gbit": self.gbit,
+            "links": self.links,
+            "full_pods": list(self.full_pods),
+            "words": self.words(answer),
+        }
+
+
+def bottlenecks(answer: Round, cycle: Cycle | None = None) -> tuple[Limit, ...]:
+    """Return what each stage of a cycle waits for; the longest cycle's, if none is named."""
+    if cycle is None:
+        cycle = max(answer.cycles, key=lambda one: one.round_s, default=None)
+    return (
+        ()
+        if cycle is None
+        else tuple(_limit(answer, cycle, position) for position in range(len(cycle.phases)))
+    )
+
+
+def _limit(answer: Round, cycle: Cycle, position: int) -> Limit:
+    phase = cycle.phases[position]
+    seconds = phase.end_s - phase.start_s
+    talking = phase.communication_s + (phase.dark_s if answer.reading.delay_inside else 0.0)
+    if phase.computing_s > talking:
+        way, job = _computing(answer, cycle, position)
+        aggregates = (
+            job is not None
+            and way == PUSH
+            and answer.jobs.jobs[job].collective == "parameter_server"
+            and not answer.reading.eq3_literal
+        )
+        return Limit(
+            position + 1,
+            phase,
+            seconds,
+            "aggregation" if aggregates else "training",
+            job=job,
+            pod_group=None if job is None else answer.jobs.jobs[job].pod_group,
+        )
+    if phase.group == NOBODY or phase.communication_s <= 0:
+        return Limit(position + 1, phase, seconds, "nothing")
+    groups = list(cycle.pod_groups)
+    pod_group = groups[int(np.argmax(answer.communication_s[groups, phase.group]))]
+    return _communication(answer, position + 1, phase, pod_group)
+
+
+def _computing(answer: Round, cycle: Cycle, position: int) -> tuple[int, int | None]:
+    """Return after which turn the job computes that sets the computing of a phase, and the job."""
+    count = len(cycle.phases)
+    longest = -1.0
+    found: tuple[int, int | None] = (PULL, None)
+    for n, job in enumerate(answer.jobs.jobs):
+        group = answer.group[n]
+        if job.pod_group not in cycle.pod_groups or group == cycle.phases[position].group:
+            continue
+        back = next(
+            (p for p in range(1, count + 1) if cycle.phases[(position - p) % count].group == group),
+            None,
+        )
+        ahead = next(
+            (p for p in range(1, count + 1) if cycle.phases[(position + p) % count].group == group),
+            None,
+        )
+        if back is None or ahead is None:
+            continue
+        others = sum(
+            cycle.phases[(position + p) % count].end_s
+            - cycle.phases[(position + p) % count].start_s
+            for p in range(1 - back, ahead)
+            if p
+        )
+        way = cycle.phases[(position - back) % count].way
+        missing = (after_push_s(job, answer.reading) if way == PUSH else job.train_s) - others
+        if missing > longest:
+            longest, found = missing, (way, n)
+    return found
+
+
+def _communication(answer: Round, stage: int, phase: Phase, pod_group: int) -> Limit:
+    """Return the slowest pair of a pod group's stage, or the pod whose servers are slower still."""
+    network, links = answer.jobs.network, answer.links[pod_group, phase.group]
+    members = [n for n in answer.jobs.of_group(pod_group) if answer.group[n] == phase.group]
+    sent = np.array(
+        [between_pods_gbit(answer.jobs.jobs[n], answer.reading, answer.rings[n]) for n in members]
+    )
+    local = np.array([inside_pods_gbit(answer.jobs.jobs[n]) for n in members])
+    demand = sent.sum(0)
+    seconds = np.divide(
+        demand, links * network.port_gbps, out=np.zeros_like(demand), where=links > 0
+    )
+    i, j = (int(k) for k in np.unravel_index(int(seconds.argmax()), seconds.shape))
+    length = phase.end_s - phase.start_s
+    used = links.sum(0) + links.sum(1)
+    pods = (j, i) if phase.way == PULL else (i, j)
+    full = tuple(pod for pod in pods if used[pod] >= network.ports_per_pod)
+    # A pair that could have more links has no more than it needs: the servers are as slow.
+    tor_s = float(local.sum(0).max()) / network.tor_gbps * (1 - _SAME if full else 1 + _SAME)
+    if tor_s > seconds[i, j]:
+        pod = int(local.sum(0).argmax())
+        return Limit(
+            stage,
+            phase,
+            length,
+            "tor",
+            pod_group,
+            *_most(members, local[:, pod]),
+            (pod,),
+            float(local[:, pod].sum()),
+        )
+    return Limit(
+        stage,
+        phase,
+        length,
+        "link",
+        pod_group,
+        *_most(members, sent[:, i, j]),
+        pods,
+        float(demand[i, j]),
+        int(links[i, j]),
+        full,
+    )
+
+
+def _most(members: Sequence[int], gbit: Floats) -> tuple[int, int]:
+    """Return the job that sends most, and how many send."""
+    return members[int(gbit.argmax())], int((gbit > 0).sum())
+
+
+def _gbit(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.1f} s" if value >= 1 else f"{value * 1000:.3g} ms"

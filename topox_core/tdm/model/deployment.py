@@ -1,0 +1,211 @@
+"""The drafts' large set-up: Llama 3 jobs drawn at random and placed so that traffic is even (section IV)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from topox_core.errors import InputError
+from topox_core.tdm.model.jobs import Collective, Job, Jobs, Network
+from topox_core.tdm.model.jobs_file import MAX_JOBS, check_network, validated
+from topox_core.tdm.model.placement import Ground
+
+FLOP_PER_TOKEN_PARAMETER = 8
+SYNC_BYTES = 8
+GPU_MEMORY_GB = 80.0
+_STATE_BYTES = 32
+_ORDER: tuple[Collective, ...] = ("parameter_server", "ring_all_reduce", "all_to_all")
+
+
+@dataclass(frozen=True)
+class Model:
+    """A row of Table III.
+
+    Attributes
+    ----------
+    table_gb
+        As printed: the parameters in two bytes each.
+    hidden, layers
+        Width and depth, for the tokens that experts exchange.
+    """
+
+    name: str
+    table_gb: float
+    hidden: int
+    layers: int
+
+    @property
+    def parameters(self) -> float:
+        """Number of parameters (Phi)."""
+        return self.table_gb * 1e9 / 2
+
+    @property
+    def gpus_per_unit(self) -> int:
+        """GPUs of one unit (U): the least power of two whose memory holds 32 bytes a parameter."""
+        return 1 << max(
+            0, math.ceil(math.log2(_STATE_BYTES * self.parameters / (GPU_MEMORY_GB * 1e9)))
+        )
+
+    @property
+    def sync_gbit(self) -> float:
+        """What one replica synchronises (M): every parameter in FP64."""
+        return self.parameters * SYNC_BYTES * 8 / 1e9
+
+    def exchange_gbit(self, context: int, units: int) -> float:
+        """Return what one unit sends another in an all-to-all (v): tokens to and from experts, forward and backward."""
+        return context * self.hidden * SYNC_BYTES * self.layers * 4 / units * 8 / 1e9
+
+
+MODELS: dict[str, Model] = {
+    model.name: model
+    for model in (
+        Model("1B", 2.46, 2048, 16),
+        Model("3B", 6.42, 3072, 28),
+        Model("8B", 21.2, 4096, 40),
+        Model("90B", 177.6, 8192, 100),
+    )
+}
+
+
+@dataclass(frozen=True)
+class SetUp:
+    """What the generator may be asked for; the defaults are the drafts' (section IV.A).
+
+    Attributes
+    ----------
+    context
+        Tokens of one context, which each unit trains on in an iteration.
+    tor_gbps
+        Between the servers of a pod and its switch; ports times their speed (1:1) if None.
+    degree_min, degree_max
+        Parallel units of a job, drawn evenly.
+    efficiency, gpu_tflops
+        Share of the peak that training reaches, and the peak of a GPU.
+    literal_eq8
+        Train a whole replica on one GPU, as eq. 8 is printed, instead of on all GPUs of its unit.
+    mix
+        Weights of parameter server, ring and all-to-all.
+    """
+
+    jobs: int = 256
+    context: int = 8192
+    pod_groups: int = 32
+    pods_per_group: int = 8
+    ports_per_pod: int = 16
+    port_gbps: float = 150.0
+    tor_gbps: float | None = None
+    reconfiguration_ms: float = 0.5
+    degree_min: int = 2
+    degree_max: int = 16
+    seed: int = 0
+    efficiency: float = 0.4
+    gpu_tflops: float = 26.0
+    literal_eq8: bool = False
+    gpus_per_pod: int = 2048
+    mix: tuple[float, float, float] = (1.0, 1.0, 1.0)
+
+    def network(self) -> Network:
+        """Return the network of this set-up."""
+        tor_gbps = self.ports_per_pod * self.port_gbps if self.tor_gbps is None else self.tor_gbps
+        return Network(
+            self.pod_groups,
+            self.pods_per_group,
+            self.ports_per_pod,
+            self.port_gbps,
+            tor_gbps,
+            self.reconfiguration_ms,
+        )
+
+    def train_s(self, model: Model) -> float:
+        """Return the training time of one iteration (eq. 8), in seconds."""
+        gpus = 1 if self.literal_eq8 else model.gpus_per_unit
+        flop = FLOP_PER_TOKEN_PARAMETER * self.context * model.parameters
+        return flop / (gpus * self.gpu_tflops * 1e12 * self.efficiency)
+
+
+def deploy(setup: SetUp) -> Jobs:
+    """Draw the jobs of a set-up and place them (section IV.B); the same set-up gives the same jobs.
+
+    A seed's first jobs are the same whatever their number. Each job goes to the pod group with the
+    least traffic among those with room, its parameter server to the pod with the least, then its
+    units one by one likewise.
+
+    Raises
+    ------
+    InputError
+        If a value is out of range, or a job finds no pod group with enough free GPUs.
+    """
+    _check(setup)
+    network = setup.network()
+    check_network(network, "settings")
+    draws = np.random.default_rng(setup.seed).random((setup.jobs, 3))
+    shares = np.cumsum(setup.mix) / sum(setup.mix)
+    models = list(MODELS.values())
+    ground = Ground(network, setup.gpus_per_pod)
+    jobs = []
+    for n, (which, how, degree) in enumerate(draws):
+        model = models[int(which * len(models))]
+        collective = _ORDER[int(np.searchsorted(shares, how, side="right"))]
+        units = setup.degree_min + int(degree * (setup.degree_max - setup.degree_min + 1))
+        jobs.append(_placed(ground, f"j{n}-{model.name}", model, collective, units, setup))
+    name = f"{setup.jobs} jobs on {setup.pod_groups * setup.pods_per_group} pods, seed {setup.seed}"
+    return validated(name, network, jobs, "settings")
+
+
+def _placed(
+    ground: Ground, name: str, model: Model, collective: Collective, units: int, setup: SetUp
+) -> Job:
+    volume = (
+        model.exchange_gbit(setup.context, units) if collective == "all_to_all" else model.sync_gbit
+    )
+    found = ground.placed(collective, units, volume, model.gpus_per_unit)
+    if found is None:
+        raise InputError(
+            f"no pod group has room for {units} units of {model.gpus_per_unit} GPUs, each within one pod "
+            f"of {setup.gpus_per_pod}",
+            file="settings",
+            item=f"job {name}",
+            field="gpus_per_pod",
+        )
+    pod_group, per_pod, server = found
+    return Job(name, collective, pod_group, per_pod, volume, setup.train_s(model), server)
+
+
+def _check(setup: SetUp) -> None:
+    """Refuse what cannot be drawn; the network has a check of its own."""
+    whole = {
+        "jobs": (1, MAX_JOBS),
+        "context": (1, 100_000_000),
+        "degree_min": (1, setup.degree_max),
+        "degree_max": (1, 4096),
+        "gpus_per_pod": (1, 1_000_000_000),
+        "seed": (0, 2**63 - 1),
+    }
+    for field, (least, most) in whole.items():
+        value = getattr(setup, field)
+        if not least <= value <= most:
+            raise InputError(
+                f"must be from {least:,} to {most:,} (got {value:,})", file="settings", field=field
+            )
+    for field in ("efficiency", "gpu_tflops"):
+        value = getattr(setup, field)
+        if not 0 < value < math.inf:
+            raise InputError(
+                f"must be greater than 0 (got {value:g})", file="settings", field=field
+            )
+    if setup.efficiency > 1:
+        raise InputError(
+            f"must be at most 1 (got {setup.efficiency:g})", file="settings", field="efficiency"
+        )
+    if (
+        len(setup.mix) != 3
+        or not all(0 <= weight < math.inf for weight in setup.mix)
+        or not sum(setup.mix) > 0
+    ):
+        raise InputError(
+            "must be three weights of at least 0, not all 0: parameter server, ring, all-to-all",
+            file="settings",
+            field="mix",
+        )

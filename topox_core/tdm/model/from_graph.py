@@ -1,0 +1,245 @@
+"""Jobs from task graphs: what an iteration sends becomes one collective, what it computes becomes one training time.
+
+A graph's stages are those of the drafts: train, then communicate. Overlap within an iteration and
+the order of several collectives are given up; bytes and computing are kept. The rules, one by one,
+are those of :func:`derived`.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from topox_core.errors import InputError
+from topox_core.model.task_graph import (
+    COLLECTIVE_KINDS,
+    COMPUTE_KINDS,
+    TRANSFER_KINDS,
+    Task,
+    TaskGraph,
+)
+from topox_core.tdm.model.jobs import COLLECTIVES, Collective, Job, Jobs, Network
+from topox_core.tdm.model.jobs_file import MAX_JOBS, MAX_UNITS, check_network, validated
+from topox_core.tdm.model.placement import Ground
+
+_GBIT = 8 / 1e9  # of a byte
+_RING_KINDS = ("all_reduce", "all_gather", "reduce_scatter")
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What a task graph is as a job.
+
+    Attributes
+    ----------
+    collective
+        Whose pattern its traffic takes: the one that moves most of its bytes.
+    share
+        Of all bytes, those that really are of this collective.
+    total_gbit
+        What one iteration moves over the network.
+    units
+        Servers that take part; the parameter server is not one of them.
+    volume_gbit
+        Of one unit, or of one pair of units, such that an iteration of the job moves as much as the
+        graph.
+    train_s
+        Computing of one iteration.
+    """
+
+    collective: Collective
+    share: float
+    total_gbit: float
+    units: int
+    volume_gbit: float
+    train_s: float
+
+    @property
+    def words(self) -> str:
+        """The job in words."""
+        pattern = COLLECTIVES[self.collective].lower()
+        return (
+            f"{pattern} ({100 * self.share:.0f} % of {self.total_gbit:,.4g} Gbit), {self.units} units, "
+            f"trains {self.train_s:.4g} s"
+        )
+
+
+def derived(graph: TaskGraph) -> Derived:
+    """Return what a task graph is as a job.
+
+    All-reduce, all-gather and reduce-scatter count as ring all-reduce, point-to-point transfers and
+    broadcasts as a parameter server if one server is an end of all of them, and else, with
+    all-to-all, as all-to-all. The collective with the most bytes gives the pattern, its servers are
+    the units, and the bytes of all of them the volume:
+
+    - ring: M, the tensor whose all-reduce over all units moves as much, total / (2 (E - 1));
+    - parameter server: M, pushed and pulled by each unit, total / (2 E);
+    - all-to-all: v of an ordered pair, total / (E (E - 1)).
+
+    Training is the time of all compute tasks, in the order that their dependencies allow, one at a
+    time on a device, as if the network took no time.
+
+    Raises
+    ------
+    InputError
+        If nothing crosses the network, or only transfers whose bytes the graph does not tell.
+    """
+    traffic = _traffic(graph)
+    sums = {name: sum(total for total, _ in parts) for name, parts in traffic.items()}
+    total = sum(sums.values())
+    if total <= 0:
+        untold = any(
+            task.kind in TRANSFER_KINDS and task.size_bytes is None for task in graph.tasks
+        )
+        raise InputError(
+            "gives its transfers by their time: as a job it needs their bytes"
+            if untold
+            else "sends nothing over the network, so that it has no turn on a shared fabric",
+            item=f"graph {graph.name}",
+        )
+    # Ties go to the simpler pattern, in the order in which they are collected.
+    collective = max(sums, key=lambda name: sums[name])
+    servers = {server for _, ends in traffic[collective] for server in ends}
+    if collective == "parameter_server":
+        servers -= {_centre(traffic[collective])}
+    units = len(servers)
+    shares = {
+        "ring_all_reduce": 2 * (units - 1),
+        "parameter_server": 2 * units,
+        "all_to_all": units * (units - 1),
+    }
+    volume = total / shares[collective] * _GBIT
+    return Derived(
+        collective,
+        sums[collective] / total,
+        total * _GBIT,
+        units,
+        volume,
+        computing_ms(graph) / 1000,
+    )
+
+
+def jobs_from_graphs(
+    graphs: Sequence[tuple[TaskGraph, int | str]],
+    network: Network,
+    *,
+    name: str = "from task graphs",
+    units_per_pod: int | None = None,
+) -> Jobs:
+    """Return a mix of jobs made from task graphs and placed on a network.
+
+    Each job goes to the pod group with the least traffic among those with room, a parameter server
+    to the pod with the least, then the units one by one likewise, as in section IV.B of the drafts;
+    ties to the lowest index.
+
+    Parameters
+    ----------
+    graphs
+        A graph with how many jobs of it there are, or with the name of the one job.
+    units_per_pod
+        How many units a pod has room for, of all jobs together; as many as a file may have if None.
+
+    Raises
+    ------
+    InputError
+        If a graph does not communicate, a count is not positive, units find no room, or jobs and
+        network do not agree.
+    """
+    check_network(network, name)
+    ground = Ground(network, MAX_UNITS if units_per_pod is None else units_per_pod)
+    jobs: list[Job] = []
+    for graph, copies in graphs:
+        if isinstance(copies, int) and not 1 <= copies <= MAX_JOBS:
+            raise InputError(
+                f"must be from 1 to {MAX_JOBS:,} (got {copies:,})",
+                item=f"graph {graph.name}",
+                field="count",
+            )
+        shape = derived(graph)
+        if isinstance(copies, str):
+            names = [copies]
+        else:
+            names = [f"{graph.name}-{k}" if copies > 1 else graph.name for k in range(copies)]
+        jobs += [_placed(ground, one, shape) for one in names]
+    return validated(name, network, jobs, name)
+
+
+def computing_ms(graph: TaskGraph) -> float:
+    """Return how long the compute tasks take on their devices, one at a time, when transfers take no time.
+
+    A device takes, of the tasks that wait for it, the one that waited longest; ties in the order of
+    the graph.
+    """
+    position = graph.position
+    waiting = [len(task.dependencies) for task in graph.tasks]
+    following: list[list[int]] = [[] for _ in graph.tasks]
+    for i, task in enumerate(graph.tasks):
+        for dependency in task.dependencies:
+            following[position[dependency]].append(i)
+    free: dict[tuple[int, int], float] = {}
+    ready = [0.0] * len(graph.tasks)
+    heap = [(0.0, i) for i, count in enumerate(waiting) if not count]
+    heapq.heapify(heap)
+    last = 0.0
+    while heap:
+        since, i = heapq.heappop(heap)
+        end = since
+        task = graph.tasks[i]
+        if task.kind in COMPUTE_KINDS:
+            device = task.server or 0, task.device or 0
+            end = max(since, free.get(device, 0.0)) + (task.duration_ms or 0.0)
+            free[device] = end
+        last = max(last, end)
+        for j in following[i]:
+            ready[j] = max(ready[j], end)
+            waiting[j] -= 1
+            if not waiting[j]:
+                heapq.heappush(heap, (ready[j], j))
+    return last
+
+
+def _traffic(graph: TaskGraph) -> dict[Collective, list[tuple[float, tuple[int, ...]]]]:
+    """Return of each collective the bytes and the servers of its tasks."""
+    ring, exchange, direct = (
+        [_moved(task) for task in graph.tasks if task.kind in kinds]
+        for kinds in (_RING_KINDS, ("all_to_all",), (*TRANSFER_KINDS, "broadcast"))
+    )
+    found: dict[Collective, list[tuple[float, tuple[int, ...]]]] = {"ring_all_reduce": ring}
+    direct = [part for part in direct if part[0] > 0]
+    if direct and _centre(direct) >= 0:
+        found["parameter_server"] = direct
+    else:
+        exchange += direct
+    found["all_to_all"] = exchange
+    return {name: [part for part in parts if part[0] > 0] for name, parts in found.items()}
+
+
+def _moved(task: Task) -> tuple[float, tuple[int, ...]]:
+    """Return the bytes that a task moves over the network in all, and between which servers."""
+    size = task.size_bytes or 0.0
+    if task.kind not in COLLECTIVE_KINDS:
+        ends = (task.source or 0, task.destination or 0)
+        return (size if ends[0] != ends[1] else 0.0), ends
+    members = task.members or ()
+    return size * max(0, len(members) - 1) * (2 if task.kind == "all_reduce" else 1), members
+
+
+def _centre(parts: Sequence[tuple[float, tuple[int, ...]]]) -> int:
+    """Return the server that is an end of every transfer between more than two servers, or -1."""
+    ends = Counter(server for _, servers in parts for server in set(servers))
+    server, count = max(ends.items(), key=lambda item: (item[1], -item[0]))
+    return server if count == len(parts) and len(ends) > 2 else -1
+
+
+def _placed(ground: Ground, name: str, shape: Derived) -> Job:
+    found = ground.placed(shape.collective, shape.units, shape.volume_gbit)
+    if found is None:
+        raise InputError(
+            f"needs room for {shape.units:,} units, and no pod group has that much left",
+            item=f"job {name}",
+            field="units_per_pod",
+        )
+    pod_group, per_pod, server = found
+    return Job(name, shape.collective, pod_group, per_pod, shape.volume_gbit, shape.train_s, server)

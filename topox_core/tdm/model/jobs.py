@@ -1,0 +1,133 @@
+"""Jobs that share an optical fabric of pods, and how the drafts on time-division multiplexing are read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+Collective = Literal["parameter_server", "ring_all_reduce", "all_to_all"]
+COLLECTIVES: dict[str, str] = {
+    "parameter_server": "Parameter server",
+    "ring_all_reduce": "Ring all-reduce",
+    "all_to_all": "All-to-all",
+}
+
+
+@dataclass(frozen=True)
+class Network:
+    """Pods behind top-of-rack switches, joined by optical switches inside each pod group.
+
+    Attributes
+    ----------
+    pod_groups, pods_per_group
+        Circuits join pods of one group only.
+    ports_per_pod
+        Optical ports of a pod (N_link): a link i -> j takes one in each of the two pods, whichever
+        way it goes (eq. 6).
+    port_gbps
+        Speed of a link (B), gigabits a second.
+    tor_gbps
+        Speed between a pod's servers and its top-of-rack switch (B_tor).
+    reconfiguration_ms
+        Time in which all optical switches change at once.
+    """
+
+    pod_groups: int
+    pods_per_group: int
+    ports_per_pod: int
+    port_gbps: float
+    tor_gbps: float
+    reconfiguration_ms: float = 0.5
+
+
+@dataclass(frozen=True)
+class Job:
+    """One training job, placed inside one pod group.
+
+    Attributes
+    ----------
+    units_per_pod
+        Parallel units (replicas or expert shards) in each pod of its group.
+    volume_gbit
+        Of one unit (parameter server, ring: M), or of one ordered pair of units (all-to-all: v).
+    train_s, aggregate_s
+        Computing of one iteration; what a parameter server computes between push and pull.
+    server_pod
+        Pod of the parameter server; None for the other collectives.
+    """
+
+    id: str
+    collective: Collective
+    pod_group: int
+    units_per_pod: tuple[int, ...]
+    volume_gbit: float
+    train_s: float
+    server_pod: int | None = None
+    aggregate_s: float = 0.0
+
+    @property
+    def units(self) -> int:
+        """All its units (E_n)."""
+        return sum(self.units_per_pod)
+
+    @property
+    def pods(self) -> tuple[int, ...]:
+        """Pods that hold a unit, ascending: those whose masters talk (RM_i = 1)."""
+        return tuple(pod for pod, units in enumerate(self.units_per_pod) if units)
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """A network and the jobs on it, validated by :func:`topox_core.tdm.model.jobs_file.validated`."""
+
+    name: str
+    network: Network
+    jobs: tuple[Job, ...]
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    def of_group(self, pod_group: int) -> tuple[int, ...]:
+        """Return the indices of a pod group's jobs."""
+        return self._by_group.get(pod_group, ())
+
+    @cached_property
+    def _by_group(self) -> dict[int, tuple[int, ...]]:
+        found: dict[int, list[int]] = {}
+        for n, job in enumerate(self.jobs):
+            found.setdefault(job.pod_group, []).append(n)
+        return {pod_group: tuple(members) for pod_group, members in found.items()}
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of network and jobs; names of the whole do not count."""
+        record = [asdict(self.network), [asdict(job) for job in self.jobs]]
+        return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Choices where the drafts can be read in two ways; the defaults are what docs/tdm.md argues for.
+
+    Attributes
+    ----------
+    eq3_literal
+        A parameter-server job trains in both stages of the other group, as eq. 3 is printed.
+    physical_ring
+        A ring carries 2 (N - 1) / N times the volume on each arc (N pods), instead of the volume
+        once.
+    delay_inside
+        Reconfiguration counts as part of the communication (section II.C), instead of being added
+        to the stage (Algorithm 1).
+    """
+
+    eq3_literal: bool = False
+    physical_ring: bool = False
+    delay_inside: bool = False
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the choices as the result keeps them."""
+        return asdict(self)

@@ -1,0 +1,96 @@
+"""What a job sends: between pods, and between the servers of a pod and its top-of-rack switch (eq. 4 and 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.tdm.kernels.stage import (
+    ALL_TO_ALL,
+    NO_POD,
+    PARAMETER_SERVER,
+    RING,
+    Fabric,
+    GroupLoad,
+)
+from topox_core.tdm.model.jobs import Collective, Job, Jobs, Reading
+
+Floats = NDArray[np.float64]
+Ring = tuple[int, ...]
+_KIND: dict[Collective, int] = {
+    "parameter_server": PARAMETER_SERVER,
+    "ring_all_reduce": RING,
+    "all_to_all": ALL_TO_ALL,
+}
+
+
+def from_lowest(lap: Iterable[int]) -> Ring:
+    """Return the same ring, written from its lowest pod."""
+    ring = tuple(int(pod) for pod in lap)
+    at = ring.index(min(ring)) if ring else 0
+    return ring[at:] + ring[:at]
+
+
+def arc_gbit(job: Job, reading: Reading) -> float:
+    """Return what each arc of a job's ring carries: the volume, or 2 (N - 1) / N of it on N pods."""
+    pods = len(job.pods)
+    return job.volume_gbit * (2 * (pods - 1) / pods if reading.physical_ring else 1.0)
+
+
+def between_pods_gbit(job: Job, reading: Reading, ring: Sequence[int] = ()) -> Floats:
+    """Return what a job pushes from pod to pod, ``[from, to]`` (eq. 4); a ring job along ``ring``."""
+    units = np.array(job.units_per_pod, float)
+    demand = np.zeros((len(units), len(units)))
+    if job.collective == "parameter_server":
+        demand[:, job.server_pod] = units * job.volume_gbit
+    elif job.collective == "all_to_all":
+        demand[:] = np.outer(units, units) * job.volume_gbit
+    elif len(ring) > 1:
+        demand[list(ring), [*ring[1:], ring[0]]] = arc_gbit(job, reading)
+    np.fill_diagonal(demand, 0.0)
+    return demand
+
+
+def inside_pods_gbit(job: Job) -> Floats:
+    """Return what a job's servers exchange with the switch of each pod (eq. 5, with E_n - 1 for U_n - 1)."""
+    units = np.array(job.units_per_pod, float)
+    if job.collective == "parameter_server":
+        return units * job.volume_gbit
+    partners = job.units - 1 if job.collective == "all_to_all" else 1
+    return 2.0 * units * job.volume_gbit * partners
+
+
+def total_gbit(collective: Collective, units: int, volume_gbit: float) -> float:
+    """Return the traffic by which jobs are ranked: E M, or E (E - 1) v of an all-to-all."""
+    return units * volume_gbit * (units - 1 if collective == "all_to_all" else 1)
+
+
+def fabric_of(jobs: Jobs) -> Fabric:
+    """Return the numbers of the network that a stage needs."""
+    network = jobs.network
+    return Fabric(network.ports_per_pod, float(network.port_gbps), float(network.tor_gbps))
+
+
+def load_of(
+    jobs: Jobs, members: Sequence[int], reading: Reading, rings: Mapping[int, Ring] | None = None
+) -> GroupLoad:
+    """Return jobs of one pod group as arrays; ``rings`` (by index of the job) replace Algorithm 3 where given."""
+    chosen = [jobs.jobs[n] for n in members]
+    pods = jobs.network.pods_per_group
+    given = np.full((len(chosen), pods), NO_POD, np.int64)
+    for at, n in enumerate(members):
+        ring = (rings or {}).get(n, ())
+        given[at, : len(ring)] = ring
+    return GroupLoad(
+        kind=np.array([_KIND[job.collective] for job in chosen], np.int64),
+        units=np.array([job.units_per_pod for job in chosen], float).reshape(-1, pods),
+        volume_gbit=np.array([job.volume_gbit for job in chosen], float),
+        arc_gbit=np.array([arc_gbit(job, reading) for job in chosen], float),
+        local_gbit=np.array([inside_pods_gbit(job) for job in chosen], float).reshape(-1, pods),
+        server=np.array(
+            [NO_POD if job.server_pod is None else job.server_pod for job in chosen], np.int64
+        ),
+        ring=given,
+    )

@@ -1,0 +1,1 @@
+"""Numbers, units and sentences, written one way everywhere."""

@@ -1,0 +1,103 @@
+"""What TopologyFinder returns: the layout, the rings in it, and a record of every step that a page can play."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from topox_core.errors import InputError
+from topox_core.topology.layout import Layout
+from topox_core.topology.routing import Hops, Network
+from topox_core.topology.traffic import Group
+from topox_core.topology.wiring import Wiring
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the algorithm.
+
+    Attributes
+    ----------
+    kind
+        ``split``, ``candidates``, ``choose``, ``connect``, ``matching`` or ``route``.
+    text
+        What happened, in one sentence.
+    data
+        The numbers behind it, as JSON would hold them (docs/topology.md lists the keys by kind).
+    """
+
+    kind: str
+    text: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A layout that TopologyFinder computed.
+
+    Attributes
+    ----------
+    layout
+        Circuits and routes.
+    steps
+        How it came about.
+    variant, degree
+        As asked for.
+    degree_all_reduce, degree_model_parallel
+        d_A and d_MP, the split of a server's ports.
+    rings
+        Groups that have circuits of their own, with the directed strides laid for them: member i to
+        member i + p. A stride that stands twice has two parallel circuits a member.
+    riding
+        For every group of the demand the strides its rings should run on: its own, or the ones with
+        fewest hops over other circuits.
+    strides
+        By group size the strides chosen (of rings in both directions one of p and n - p).
+    wiring
+        The circuits one by one, with the switch plane each lies on.
+    """
+
+    layout: Layout
+    steps: tuple[Step, ...]
+    variant: str
+    degree: int
+    degree_all_reduce: int
+    degree_model_parallel: int
+    rings: Mapping[Group, tuple[int, ...]]
+    riding: Mapping[Group, tuple[int, ...]]
+    strides: Mapping[int, tuple[int, ...]]
+    wiring: Wiring
+
+    @cached_property
+    def network(self) -> Network:
+        """The circuits as a graph."""
+        return Network(self.layout.circuits)
+
+    @property
+    def hops(self) -> Hops:
+        """Diameter and mean hops over all ordered pairs of servers."""
+        return self.network.hops
+
+
+def ring_strides(found: Found, members: Iterable[int]) -> tuple[int, ...]:
+    """Return the strides on which the all-reduces of a group should run, one ring each with an equal share.
+
+    Strides are in places within the group, as :class:`~topox_core.model.transfer_graph.Lowering`
+    has them; one that stands twice has twice the circuits, so it gets two rings.
+
+    Raises
+    ------
+    InputError
+        If the group is none of the demand that the layout was found for.
+    """
+    group = tuple(members)
+    if group not in found.riding:
+        shown = ", ".join(map(str, group[:8])) + (", ..." if len(group) > 8 else "")
+        raise InputError(
+            f"the layout was found for other groups than ({shown})",
+            file="topology",
+            field="members",
+        )
+    return found.riding[group]

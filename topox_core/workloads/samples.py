@@ -1,0 +1,105 @@
+"""The samples in ``sample_data``: small inputs, each with a line on what to see in it; some with a proved optimum."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from topox_core.errors import InputError
+from topox_core.io.cluster_file import load_cluster
+from topox_core.io.task_graph_file import check_fits, load_graph
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import TaskGraph
+
+FOLDER = Path(__file__).resolve().parents[2] / "sample_data"
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One sample as ``sample_data/index.json`` describes it.
+
+    Attributes
+    ----------
+    name, title, see
+        Its key, a heading, and one line on what to see in it.
+    tasks, transfers, servers
+        Tasks in the file, point-to-point transfers once collectives are lowered, servers.
+    graph_file, cluster_file
+        File names within :data:`FOLDER`.
+    optimum_ms
+        The proved optimum, or None; it belongs to ``optimum_settings`` (keywords of
+        :meth:`topox_core.schedule.settings.Settings.of`), and ``proof`` says in a line why it
+        holds.
+    first_come_ms
+        What serving transfers as soon as they are ready and their ports idle gives, where that is
+        worse; or None.
+    made_by
+        Workload and parameters that made it; empty if written by hand.
+    """
+
+    name: str
+    title: str
+    see: str
+    tasks: int
+    transfers: int
+    servers: int
+    graph_file: str
+    cluster_file: str
+    optimum_ms: float | None = None
+    optimum_settings: dict[str, Any] = field(default_factory=dict)
+    first_come_ms: float | None = None
+    proof: str = ""
+    made_by: dict[str, Any] = field(default_factory=dict)
+
+    def graph_bytes(self) -> bytes:
+        """Return the task graph's file as it is."""
+        return (FOLDER / self.graph_file).read_bytes()
+
+    def cluster_bytes(self) -> bytes:
+        """Return the cluster's file as it is."""
+        return (FOLDER / self.cluster_file).read_bytes()
+
+
+@cache
+def _index() -> dict[str, Sample]:
+    record = json.loads((FOLDER / "index.json").read_text(encoding="utf-8"))
+    return {entry["name"]: Sample(**entry) for entry in record["samples"]}
+
+
+class _Samples(Mapping[str, Sample]):
+    """The index, read when it is first asked for."""
+
+    def __getitem__(self, name: str) -> Sample:
+        return _index()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_index())
+
+    def __len__(self) -> int:
+        return len(_index())
+
+
+SAMPLES: Mapping[str, Sample] = _Samples()
+
+
+def load_sample(name: str) -> tuple[TaskGraph, Cluster]:
+    """Return a sample's task graph and cluster.
+
+    Raises
+    ------
+    InputError
+        If there is no sample of that name.
+    """
+    if name not in SAMPLES:
+        raise InputError(
+            f"must be one of {', '.join(SAMPLES)} (got {name[:80]})", file="sample", field="name"
+        )
+    sample = SAMPLES[name]
+    graph = load_graph(sample.graph_bytes(), sample.graph_file)
+    cluster = load_cluster(sample.cluster_bytes(), sample.cluster_file)
+    check_fits(graph, cluster, sample.graph_file)
+    return graph, cluster

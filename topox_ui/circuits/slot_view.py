@@ -1,0 +1,246 @@
+"""The Circuits page's parts: the slot slider, who talks to whom, every out-port, cross-connects, changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.figures.circuits import (
+    SlotState,
+    changes,
+    changes_a_slot,
+    cross_connects_in,
+    matrix,
+    ports_busy,
+    ports_over_time,
+    slot_state,
+    slots,
+)
+from topox_core.io.exports import PROGRAM_COLUMNS, cross_connects
+from topox_core.schedule.result import Result
+from topox_core.text.numbers import plural, short, time
+from topox_ui.schedule.solving import Case, Drawn
+from topox_ui.shell.charts import chart, frame
+from topox_ui.shell.page import Look, chart_title, escape, headline
+from topox_ui.state.loading import Loaded, cluster_words
+from topox_ui.state.session import choose, keep_address, scenario
+
+MOST_COLUMNS = 16
+
+
+@st.fragment
+def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, look: Look) -> None:
+    """Draw everything that belongs to one slot; the slider redraws only this."""
+    execution = result.execution
+    assert execution is not None
+    title = st.container()
+    with st.container(key="slot_strip"):
+        heading = st.container()
+        state = _slot(result)
+        changed = parts.measures.circuits_changed
+        with heading:
+            chart_title(
+                "Circuits set up, slot by slot" if changed else "Circuits in use, slot by slot",
+                f"{plural(changed, 'change')} in all; a circuit's first use is none"
+                if changed
+                else "no circuit ever changes",
+            )
+        chart(
+            changes(execution, state, look.theme, look.scale),
+            "changes",
+            "Circuits set up in each slot; the slot is marked.",
+            lambda: {
+                "slot": list(range(slots(execution))),
+                "circuits set up": changes_a_slot(execution).tolist(),
+            },
+            "Changes by slot",
+        )
+    with title:
+        _headline(loaded, case, result, parts, state)
+    left, right = st.columns([1, 1.12], gap="medium")
+    with left:
+        chart_title(
+            f"Who talks to whom in slot {state.slot:,}",
+            "from server (down) to server (across); colour and number: the switch",
+            under=True,
+        )
+        carrying, dark = len(state.carrying), len(state.dark)
+        chart(
+            matrix(execution, state, look.theme, look.scale),
+            "matrix",
+            f"Circuits in slot {state.slot}: {carrying} carry data, {dark} are being set up. The table has the same facts.",
+            lambda: _circuit_rows(result, state),
+            "Circuits in this slot",
+        )
+    with right:
+        title = st.container()
+        switch = _switch(case)
+        note = (
+            "one row a port; number: destination"
+            if switch is not None
+            else "a row a switch; vermilion: dark; empty: free"
+        )
+        with title:
+            chart_title(
+                "Every out-port over the iteration"
+                if switch is None
+                else f"Switch {switch} over the iteration",
+                note,
+                under=True,
+            )
+        chart(
+            ports_over_time(execution, state, switch, look.theme, look.scale),
+            "over_time",
+            "Which circuit every out-port holds over the iteration; the slot is marked.",
+            lambda: _program(result, switch),
+            "Cross-connect program",
+        )
+        _cross_connects(case, result, state, look)
+    keep_address()
+
+
+def slot_in_view(result: Result) -> int:
+    """Return the slot that was chosen; without a choice the one where most happens, not an empty first one."""
+    execution = result.execution
+    assert execution is not None
+    last, value = slots(execution) - 1, scenario().value("slot")
+    if value is None:
+        value = (
+            int(changes_a_slot(execution).argmax())
+            if execution.circuits.changed.any()
+            else last // 2
+        )
+    return min(int(value), last)
+
+
+def _slot(result: Result) -> SlotState:
+    execution = result.execution
+    assert execution is not None
+    last, value = slots(execution) - 1, slot_in_view(result)
+    key = f"w_slot_{last}"
+    st.session_state["slot_drawn"] = (key, value)
+    if st.session_state.get(key) != value:
+        st.session_state[key] = value
+    if last == 0:
+        return slot_state(execution, 0)
+    with st.container(key="slot"):
+        st.slider(
+            "Slot",
+            0,
+            last,
+            key=key,
+            format="slot %d",
+            label_visibility="collapsed",
+            on_change=_slotted,
+            args=(key,),
+        )
+    return slot_state(execution, value)
+
+
+def _slotted(key: str) -> None:
+    drawn_key, drawn = st.session_state.get("slot_drawn", ("", None))
+    # A slider drawn anew reports its first value as a change; one that is gone may report its last
+    # value once more.
+    if key == drawn_key and st.session_state[key] != drawn:
+        choose("slot", st.session_state[key])
+
+
+def _headline(loaded: Loaded, case: Case, result: Result, parts: Drawn, state: SlotState) -> None:
+    execution, cluster = result.execution, case.cluster
+    assert execution is not None
+    every = cluster.servers * cluster.ports_per_server
+    carrying, held = (
+        ports_busy(execution.circuits, state.carrying),
+        ports_busy(execution.circuits, state.all),
+    )
+    turning = (
+        f", <b>{held - carrying:,}</b> {'is' if held - carrying == 1 else 'are'} turning"
+        if held > carrying
+        else ""
+    )
+    free = max(0, every - held)
+    life = parts.measures.mean_life_ms
+    lives = (
+        f" Over the iteration a circuit lives <b>{time(life)}</b> on average."
+        if life is not None
+        else ""
+    )
+    headline(
+        f"Circuits · {escape(loaded.title)} · {cluster_words(cluster)}, {short(cluster.slot_ms)}&nbsp;ms slots",
+        f"<b>{carrying:,}</b> of {plural(every, 'out-port')} carry data in slot <b>{state.slot:,}</b>{turning} "
+        f"and <b>{free:,}</b> {'is' if free == 1 else 'are'} free.{lives}",
+    )
+
+
+def _switch(case: Case) -> int | None:
+    switches = case.cluster.switches
+    if switches == 1:
+        return 0
+    options = ["all", *(str(r) for r in range(switches))]
+    if switches <= 8:
+        chosen = st.segmented_control(
+            "Switch",
+            options,
+            default="all",
+            key=f"w_switch_{switches}",
+            required=True,
+            format_func=lambda o: "All switches" if o == "all" else o,
+            label_visibility="collapsed",
+        )
+    else:
+        chosen = st.selectbox(
+            "Switch",
+            options,
+            key=f"w_switch_{switches}",
+            label_visibility="collapsed",
+            format_func=lambda o: "All switches" if o == "all" else f"Switch {o}",
+        )
+    return None if chosen in (None, "all") else int(chosen)
+
+
+def _cross_connects(case: Case, result: Result, state: SlotState, look: Look) -> None:
+    execution = result.execution
+    assert execution is not None
+    chart_title(
+        f"Cross-connects in slot {state.slot:,}",
+        "what to program: out-port of a server to in-port of a server, per switch",
+        under=True,
+    )
+    if case.cluster.switches > MOST_COLUMNS:
+        frame(_circuit_rows(result, state))
+        return
+    table = pd.DataFrame(cross_connects_in(execution, state))
+    if len(state.dark):
+        frame(
+            table.style.map(
+                lambda cell: f"color: {look.theme.bad}" if str(cell).startswith("dark") else ""
+            )
+        )
+    else:
+        frame(table)
+
+
+def _circuit_rows(result: Result, state: SlotState) -> dict[str, list[Any]]:
+    execution = result.execution
+    assert execution is not None
+    circuits, chosen = execution.circuits, state.all
+    words = ["carrying"] * len(state.carrying) + ["dark"] * len(state.dark)
+    return {
+        "source": circuits.source[chosen].tolist(),
+        "destination": circuits.destination[chosen].tolist(),
+        "switch": circuits.switch[chosen].tolist(),
+        "state": words,
+        "task": [execution.graph.ids[i] for i in circuits.node[chosen].tolist()],
+        "setup (ms)": circuits.setup_ms[chosen].tolist(),
+        "start (ms)": circuits.start_ms[chosen].tolist(),
+        "end (ms)": circuits.end_ms[chosen].tolist(),
+    }
+
+
+def _program(result: Result, switch: int | None) -> pd.DataFrame:
+    execution = result.execution
+    assert execution is not None
+    rows = pd.DataFrame(cross_connects(execution), columns=list(PROGRAM_COLUMNS))
+    return rows if switch is None else rows[rows["switch"] == switch]

@@ -1,0 +1,303 @@
+"""What if something breaks: one element taken out, the static circuits repaired, the schedule planned again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.fabrics.registry import REGISTRY
+from topox_core.fabrics.run import FabricOptions, FabricRun, Order
+from topox_core.figures.fabrics import before_after
+from topox_core.model.cluster import Cluster
+from topox_core.model.lowering import lower
+from topox_core.model.transfer_graph import TransferGraph
+from topox_core.runs.stopping import never
+from topox_core.text.numbers import percent, short, time
+from topox_core.topology.failures import Failure, fail_layout, repair
+from topox_core.topology.finder import Found, demand_of, find_layout
+from topox_core.topology.mutation import on_rings
+from topox_core.topology.replanning import fail_cluster, remaining_graph
+from topox_ui.compare.contest import Contest, Runs
+from topox_ui.schedule.solving import Case
+from topox_ui.shell.charts import chart
+from topox_ui.shell.page import Look, chart_title, escape
+
+KINDS = {"fibre": "a fibre", "port": "a port", "switch": "a switch", "server": "a server"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One way to go on after a failure: its label, its fabric, both times, and what was done; or why it cannot go on."""
+
+    label: str
+    fabric: str
+    before_ms: float
+    after_ms: float | None
+    done: tuple[str, ...]
+
+
+def failures(case: Case, contest: Contest, runs: Runs, look: Look) -> None:
+    """Offer an expander in which one element is taken out of the static and the scheduled fabric."""
+    box = st.expander(
+        "What if something breaks", key="failures", on_change="rerun", icon=":material/link_off:"
+    )
+    if not box.open:
+        return
+    with box:
+        if not {"static", "scheduled"} & set(runs):
+            st.html(
+                '<p class="quiet">Choose the static or the scheduled fabric: a failure is repaired there.</p>'
+            )
+            return
+        try:
+            failure, at_share = _element(case, contest)
+        except InputError as error:
+            st.error(str(error).replace("$", "\\$"), icon="⚠️")
+            return
+        with st.spinner("Repairing and running again"):
+            outcomes = _static(case, contest, runs, failure) + _scheduled(
+                case, runs, failure, at_share
+            )
+        _drawn(failure, outcomes, look)
+
+
+def _element(case: Case, contest: Contest) -> tuple[Failure, float]:
+    """Draw the controls and return what fails, and when, as a share of the scheduled iteration."""
+    cluster = case.cluster
+    columns = st.columns([1.5, 1, 1, 1.6], vertical_alignment="bottom")
+    kind = columns[0].segmented_control(
+        "What fails",
+        list(KINDS),
+        default="fibre",
+        key="w_fail_kind",
+        required=True,
+        format_func=lambda k: k,
+    )
+    servers = list(range(cluster.servers))
+    failure = Failure.of_switch(0)
+    if kind == "fibre":
+        links = _links(case, contest)
+        pair = columns[1].selectbox(
+            "Circuit",
+            links,
+            key="w_fail_link",
+            format_func=lambda p: f"S{p[0]} → S{p[1]}",
+            help="A circuit of the static layout.",
+        )
+        failure = Failure.fibre(*pair) if pair else Failure.fibre(-1, -1)
+    elif kind == "port":
+        server = columns[1].selectbox(
+            "Server", servers, key="w_fail_server", format_func=lambda s: f"S{s}"
+        )
+        port = columns[2].selectbox(
+            "Port", list(range(cluster.ports_per_server)), key="w_fail_port"
+        )
+        failure = Failure.of_port(int(server or 0), int(port or 0))
+    elif kind == "switch":
+        failure = Failure.of_switch(
+            int(
+                columns[1].selectbox("Switch", list(range(cluster.switches)), key="w_fail_switch")
+                or 0
+            )
+        )
+    else:
+        server = int(
+            columns[1].selectbox(
+                "Server", servers, key="w_fail_gone", format_func=lambda s: f"S{s}"
+            )
+            or 0
+        )
+        others = [s for s in servers if s != server]
+        if not others:
+            raise InputError(
+                "no other server could take the tasks over", file="failure", field="substitute"
+            )
+        other = columns[2].selectbox(
+            "Its tasks go to",
+            others,
+            key=f"w_fail_substitute_{server}",
+            format_func=lambda s: f"S{s}",
+        )
+        failure = Failure.of_server(server, int(other if other is not None else others[0]))
+    at = columns[3].slider(
+        "Moment, for the schedule",
+        0,
+        90,
+        50,
+        step=5,
+        format="%d %%",
+        key="w_fail_at",
+        help="When it fails, in parts of the scheduled iteration: the rest is planned again from there.",
+    )
+    return failure, at / 100
+
+
+@st.cache_resource(max_entries=12, show_spinner=False)
+def _laid(key: str, _case: Case, variant: str) -> tuple[Found, TransferGraph]:  # noqa: ARG001
+    """Return TopologyFinder's answer for a case, and the graph on its rings."""
+    graph = lower(_case.graph, _case.settings.lowering)
+    found = find_layout(
+        demand_of(graph, _case.cluster.servers), _case.cluster.ports_per_server, variant
+    )
+    return found, graph if graph.lowering.strides else on_rings(graph, found)
+
+
+def _links(case: Case, contest: Contest) -> list[tuple[int, int]]:
+    found, _ = _laid(case.key, case, contest.options.topology_variant)
+    source, destination, _ = found.layout.links
+    return list(zip(source.tolist(), destination.tolist(), strict=True))
+
+
+def _static(case: Case, contest: Contest, runs: Runs, failure: Failure) -> list[Outcome]:
+    if "static" not in runs:
+        return []
+    before = runs["static"].iteration_ms
+    each = max(1, case.cluster.ports_per_server // case.cluster.switches)
+    variant = contest.options.topology_variant
+    outcomes = []
+    for label, mended in (("Static, forwarded", False), ("Static, repaired", True)):
+        if failure.kind == "server" and not mended:
+            continue
+        try:
+            after, done = _broken(
+                f"{case.key}|{variant}|{failure!r}|{mended}", case, variant, failure, each, mended
+            )
+            outcomes.append(Outcome(label, "static", before, after, done))
+        except InputError as error:
+            outcomes.append(Outcome(label, "static", before, None, (str(error),)))
+    return outcomes
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _broken(
+    key: str,  # noqa: ARG001
+    _case: Case,
+    variant: str,
+    _failure: Failure,
+    each: int,
+    mended: bool,
+) -> tuple[float, tuple[str, ...]]:
+    """Return the iteration on static circuits after a failure, and what was done."""
+    cluster, settings = _case.cluster, _case.settings
+    found, graph = _laid(_case.key, _case, variant)
+    plain = lower(_case.graph, settings.lowering)
+    if not mended:
+        layout = fail_layout(found.layout, _failure, found.wiring, each)
+        done: tuple[str, ...] = ("What went over the lost circuits is forwarded by other servers.",)
+    else:
+        repaired = repair(found, _failure, demand_of(plain, cluster.servers), each)
+        if _failure.kind == "server":
+            whole = REGISTRY["static"](
+                Order(plain, cluster, settings, FabricOptions(topology_variant=variant)), never
+            )
+            moved = (
+                remaining_graph(_case.graph, whole.execution, 0.0, _failure)
+                if not plain.lowering.strides
+                else _case.graph
+            )
+            plain = lower(moved, settings.lowering)
+        graph = plain if plain.lowering.strides else on_rings(plain, repaired.found)
+        layout, done = repaired.layout, repaired.done
+    run = REGISTRY["static"](Order(graph, cluster, settings, FabricOptions(layout=layout)), never)
+    return run.iteration_ms, done
+
+
+def _scheduled(case: Case, runs: Runs, failure: Failure, at_share: float) -> list[Outcome]:
+    if "scheduled" not in runs:
+        return []
+    run = runs["scheduled"]
+    at_ms = at_share * run.iteration_ms
+    outcomes = []
+    for label, moment in (("Scheduled, this iteration", at_ms), ("Scheduled, the next ones", 0.0)):
+        try:
+            after, left = _planned_again(
+                f"{case.key}|{run.iteration_ms}|{failure!r}|{moment:.9g}",
+                case,
+                run,
+                failure,
+                moment,
+            )
+            what = f"planned again at {time(moment)}" if moment else "planned for what is left"
+            outcomes.append(
+                Outcome(
+                    label,
+                    "scheduled",
+                    run.iteration_ms,
+                    after,
+                    (f"{what}: {_left(case.cluster, left)}.",),
+                )
+            )
+        except InputError as error:
+            outcomes.append(Outcome(label, "scheduled", run.iteration_ms, None, (str(error),)))
+    return outcomes
+
+
+def _left(before: Cluster, left: Cluster) -> str:
+    if left.switches == before.switches:
+        return "all switches are left"
+    return (
+        f"{left.switches} of {before.switches} switches and {left.ports_per_server} of {before.ports_per_server} ports "
+        "are used, at every server alike"
+    )
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _planned_again(
+    key: str,  # noqa: ARG001
+    _case: Case,
+    _run: FabricRun,
+    _failure: Failure,
+    at_ms: float,
+) -> tuple[float, Cluster]:
+    """Return when the iteration ends if the rest is planned anew at ``at_ms``, and what is left of the cluster."""
+    left = fail_cluster(_case.cluster, _failure, conservative=True)
+    rest = remaining_graph(_case.graph, _run.execution, at_ms, _failure)
+    settings = replace(_case.settings, engine="list")
+    again = REGISTRY["scheduled"](Order(lower(rest, settings.lowering), left, settings), never)
+    return at_ms + again.iteration_ms, left
+
+
+def _drawn(failure: Failure, outcomes: list[Outcome], look: Look) -> None:
+    known = [one for one in outcomes if one.after_ms is not None]
+    chart_title(
+        f"Without {failure}",
+        "iteration before and after; filled: undisturbed, hatched: degraded",
+        under=True,
+    )
+    if known:
+        rows = [(one.label, one.fabric, one.before_ms, float(one.after_ms or 0.0)) for one in known]
+        chart(
+            before_after(rows, look.theme, look.scale),
+            "failure",
+            "Iteration before and after the failure: "
+            + "; ".join(
+                f"{label} {short(before)} ms to {short(after)} ms"
+                for label, _, before, after in rows
+            ),
+            lambda: {
+                "way": [one.label for one in outcomes],
+                "undisturbed (ms)": [one.before_ms for one in outcomes],
+                "degraded (ms)": [one.after_ms for one in outcomes],
+                "longer": [
+                    percent(one.after_ms / one.before_ms - 1)
+                    if one.after_ms is not None
+                    else "cannot go on"
+                    for one in outcomes
+                ],
+                "what was done": [" ".join(one.done) for one in outcomes],
+            },
+            "Before and after",
+        )
+    items = "".join(
+        f"<li>{'' if one.after_ms is not None else '<b class=bad>✗</b> '}<b>{escape(one.label)}</b>: "
+        f"{escape(_first(one.done))}</li>"
+        for one in outcomes
+    )
+    st.html(f'<ul class="quiet" style="padding-left:1.1rem">{items}</ul>')
+
+
+def _first(done: tuple[str, ...], most: int = 3) -> str:
+    more = f" And {len(done) - most} more, in the table." if len(done) > most else ""
+    return " ".join(done[:most]) + more

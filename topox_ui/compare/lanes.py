@@ -1,0 +1,240 @@
+"""Every fabric's iteration on one clock, or one of them lane by lane."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from topox_core.fabrics.run import FABRICS, FabricRun
+from topox_core.figures.fabrics import shown_until, strip_image, strips
+from topox_core.figures.gantt import gantt, in_view, window_words
+from topox_core.figures.lanes import Bars, Lanes, bars_of, first_window, lanes_of
+from topox_core.figures.palette import LOOK_COLOURS, LOOK_WORDS, Theme, look_words, traffic
+from topox_core.io.exports import TASK_COLUMNS, task_rows
+from topox_core.model.execution import Circuits, Execution
+from topox_core.model.measures import CriticalChain, critical_tasks
+from topox_core.model.transfer_graph import TRANSFER
+from topox_core.text.numbers import short
+from topox_ui.compare.contest import Contest, Runs
+from topox_ui.shell.charts import chart, table_under
+from topox_ui.shell.page import PLAIN, Look, chart_title, escape
+
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class SendLanes(Lanes):
+    """Lanes of a fabric whose ports hold no circuits: devices, and one lane for what a server sends."""
+
+    def names(self) -> list[str]:
+        """Return the short names: gpu, out."""
+        return [*(name for name in super().names() if name.startswith("gpu")), "out"]
+
+    def showing(self, first: int, last: int) -> SendLanes:
+        """Return the same lanes with other servers in view."""
+        plain = super().showing(first, last)
+        return SendLanes(plain.servers, plain.devices, plain.ports, plain.first, plain.last)
+
+
+def lanes(contest: Contest, runs: Runs, look: Look) -> None:
+    """Draw all fabrics as strips on one clock, or the lanes of the chosen one."""
+    title, choice = st.columns([1, 1.35], vertical_alignment="bottom")
+    names = [ALL, *runs]
+    if st.session_state.get("w_lanes") not in names:
+        st.session_state["w_lanes"] = ALL
+    picked = choice.segmented_control(
+        "Fabric in view",
+        names,
+        key="w_lanes",
+        required=True,
+        label_visibility="collapsed",
+        format_func=lambda name: "All" if name == ALL else FABRICS[name].split()[0],
+    )
+    if picked in (None, ALL):
+        with title:
+            chart_title(
+                "The iteration on every fabric, on one clock",
+                "a server: its compute, under it what it sends",
+                under=True,
+            )
+        _all(contest, runs, look)
+        return
+    with title:
+        chart_title(
+            f"The iteration on {escape(contest.labels[picked])}",
+            "outline and dotted line: critical path",
+            under=True,
+        )
+    _one(contest, picked, runs[picked], look)
+
+
+def _all(contest: Contest, runs: Runs, look: Look) -> None:
+    until = shown_until([run.iteration_ms for run in runs.values()])
+    images = {name: _image(_token(run), run.execution, until) for name, run in runs.items()}
+    st.html(_legend(next(iter(runs.values())).execution, look.theme))
+    chart(
+        strips(
+            images,
+            contest.labels,
+            {name: run.iteration_ms for name, run in runs.items()},
+            until,
+            look.theme,
+            look.scale,
+        ),
+        "strips",
+        "The iterations of all fabrics on one time axis: "
+        + "; ".join(
+            f"{contest.labels[name]} ends at {short(run.iteration_ms)} ms"
+            for name, run in runs.items()
+        ),
+        lambda: {
+            "fabric": [contest.labels[name] for name in runs],
+            "ends at (ms)": [run.iteration_ms for run in runs.values()],
+            "first transfer starts (ms)": [_first_transfer(run.execution) for run in runs.values()],
+            "last transfer ends (ms)": [_last_transfer(run.execution) for run in runs.values()],
+        },
+        "When they end",
+    )
+
+
+def _legend(execution: Execution, theme: Theme) -> str:
+    """Return a line of colour keys: the picture is an image and has none of its own."""
+    words = look_words(traffic(execution.graph))
+    transfers = {
+        look: words[look] for look in words if look not in LOOK_WORDS and words[look] != "transfer"
+    }
+    keys = {**LOOK_WORDS, **transfers}
+    items = "".join(
+        f'<span style="margin-right:1rem;white-space:nowrap;color:{theme.ink}"><span style="display:inline-block;'
+        f'width:.8em;height:.8em;margin-right:.35em;vertical-align:-.08em;background:{LOOK_COLOURS[look]}"></span>'
+        f"{escape(word)}</span>"
+        for look, word in sorted(keys.items())
+    )
+    return f'<p class="quiet">{items}</p>'
+
+
+def _first_transfer(execution: Execution) -> float | None:
+    moves = execution.graph.kind == TRANSFER
+    return float(execution.start_ms[moves].min()) if moves.any() else None
+
+
+def _last_transfer(execution: Execution) -> float | None:
+    moves = execution.graph.kind == TRANSFER
+    return float(execution.end_ms[moves].max()) if moves.any() else None
+
+
+def _token(run: FabricRun) -> str:
+    execution = run.execution
+    return f"{run.fabric}|{execution.graph.digest}|{execution.cluster.digest}|{run.iteration_ms}|{float(execution.start_ms.sum())}"
+
+
+@st.cache_resource(max_entries=48, show_spinner=False)
+def _image(key: str, _execution: Execution, until_ms: float) -> Any:  # noqa: ARG001
+    return strip_image(_execution, until_ms)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What the lanes of one fabric are drawn from."""
+
+    execution: Execution
+    lanes: Lanes
+    bars: Bars
+    chain: CriticalChain
+
+
+@st.cache_resource(max_entries=12, show_spinner=False)
+def _parts(key: str, _execution: Execution) -> Parts:  # noqa: ARG001
+    """Return lanes, bars and chain; without circuits a transfer is a bar in its sender's one out lane."""
+    lanes, drawn = lanes_of(_execution), _execution
+    if not len(_execution.circuits):
+        drawn = replace(_execution, circuits=_as_one_port(_execution))
+        lanes = SendLanes(lanes.servers, lanes.devices, ((0, 0),)).showing(0, 0)
+        lanes = lanes.showing(0, lanes.most_servers - 1)
+    return Parts(drawn, lanes, bars_of(drawn, lanes), critical_tasks(_execution))
+
+
+def _as_one_port(execution: Execution) -> Circuits:
+    """Return the transfers as if each server had one port that may send several at once: only to draw them."""
+    graph = execution.graph
+    moves = np.flatnonzero(
+        (graph.kind == TRANSFER) & (execution.end_ms > execution.start_ms)
+    ).astype(np.int32)
+    moves = moves[np.argsort(execution.start_ms[moves], kind="stable")]
+    zero, start = np.zeros(len(moves), np.int32), execution.start_ms[moves]
+    return Circuits(
+        zero,
+        graph.source[moves],
+        graph.destination[moves],
+        zero,
+        zero,
+        start,
+        start,
+        execution.end_ms[moves],
+        moves,
+        np.zeros(len(moves), np.bool_),
+    )
+
+
+@st.fragment
+def _one(contest: Contest, name: str, run: FabricRun, look: Look) -> None:
+    execution = run.execution
+    parts = _parts(_token(run), execution)
+    lanes, bars = parts.lanes, parts.bars
+    if lanes.most_servers < lanes.servers:
+        firsts = list(range(0, lanes.servers, lanes.most_servers))
+        first = st.selectbox(
+            "Servers in view",
+            firsts,
+            key=f"w_lanes_servers_{lanes.most_servers}",
+            label_visibility="collapsed",
+            format_func=lambda s: (
+                f"servers {s} to {min(s + lanes.most_servers, lanes.servers) - 1}"
+            ),
+        )
+        lanes = lanes.showing(first, first + lanes.most_servers - 1)
+    low, high = first_window(bars, lanes, execution.makespan_ms, execution.cluster.slot_ms)
+    whole = execution.makespan_ms
+    with st.container(key="w"):
+        window = st.slider(
+            "Time window",
+            0.0,
+            float(whole),
+            (float(low), float(high)),
+            step=float(whole) / 400 or None,
+            key=f"w_lanes_window_{name}_{whole:.9g}",
+            format="%.3g ms",
+            label_visibility="collapsed",
+        )
+    if window[1] - window[0] < whole * 1e-4:
+        window = (0.0, whole)
+    shown = in_view(bars, lanes, window)
+    st.plotly_chart(
+        _gantt(parts, lanes, window, look),
+        theme=None,
+        config=PLAIN,
+        key="lanes_gantt",
+        alt=f"Gantt chart of {contest.labels[name]} from {short(window[0])} to {short(window[1])} ms: {len(shown)} bars.",
+    )
+    if note := window_words(window, len(shown)):
+        st.caption(note)
+    table_under("lanes_gantt", lambda: _tasks(execution, window), "Tasks in this window")
+
+
+def _gantt(parts: Parts, lanes: Lanes, window: tuple[float, float], look: Look) -> go.Figure:
+    figure = gantt(parts.execution, parts.bars, lanes, window, parts.chain, look.theme, look.scale)
+    if isinstance(lanes, SendLanes):
+        for trace in figure.data:
+            for facts in trace.customdata if trace.customdata is not None else ():
+                facts[2] = str(facts[2]).removesuffix(" on switch 0")
+    return figure
+
+
+def _tasks(execution: Execution, window: tuple[float, float]) -> Any:
+    rows = pd.DataFrame(task_rows(execution, critical_tasks(execution)), columns=list(TASK_COLUMNS))
+    return rows[(rows["start_ms"] <= window[1]) & (rows["end_ms"] >= window[0])]

@@ -1,0 +1,282 @@
+"""The crossover map: computed beside the page in worker processes, watched, cancelled, kept cell by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.fabrics.run import FABRICS
+from topox_core.fabrics.sweep import Axes, CellResult, Point, Sweep
+from topox_core.fabrics.sweep_run import SweepRun
+from topox_core.fabrics.verdict import YARDSTICK
+from topox_core.figures.crossover import (
+    EQUAL,
+    cut,
+    delay_in_words,
+    turning_point,
+    winner,
+    winner_map,
+)
+from topox_core.text.numbers import percent, plural
+from topox_ui.compare.contest import Contest, scaled
+from topox_ui.runs.cells_desk import Cells, CellsDesk
+from topox_ui.schedule.solving import Case, places
+from topox_ui.shell.charts import chart, table_under
+from topox_ui.shell.page import PLAIN, Look, chart_title
+from topox_ui.state.loading import loaded
+from topox_ui.state.session import choose, scenario
+
+DELAYS_MS = (0.0, 0.01, 0.1, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)
+SPEEDS_GBPS = (25.0, 50.0, 100.0, 200.0, 400.0, 800.0)
+DEGREES = (1, 2, 3, 4, 6, 8)
+ACROSS = {"port_gbps": "Port speed", "degree": "Ports per server"}
+MOST_CELLS = 20_000
+MapDesk = CellsDesk[SweepRun, CellResult]
+
+
+def _lost(run: SweepRun) -> str:
+    lost = run.result().lost
+    return f"Points are missing. {lost[0]}. Compute again to fill them in." if lost else ""
+
+
+@st.cache_resource(scope="session", show_spinner=False, on_release=lambda desk: desk.close())
+def map_desk() -> MapDesk:
+    """Return this session's maps; closing the tab ends its sweep."""
+    return MapDesk(places(), Cells(MOST_CELLS), _lost)
+
+
+def sweep_of(case: Case, contest: Contest, by: str) -> Sweep:
+    """Return the map of a case: its own speed or degree and delay do not matter, so that sliders only move the ring.
+
+    Raises
+    ------
+    InputError
+        If a degree does not go with the cluster's switches.
+    """
+    cluster = case.cluster
+    fabrics = tuple(name for name in contest.fabrics if name != YARDSTICK)
+    options = scaled(contest.options, case)
+    values: tuple[float, ...]
+    if by == "degree":
+        each = 1 if cluster.ports_per_server == cluster.switches else cluster.switches
+        values = tuple(float(each * k) for k in DEGREES)
+    else:
+        values = SPEEDS_GBPS
+        if not SPEEDS_GBPS[0] <= cluster.port_gbps <= SPEEDS_GBPS[-1]:
+            low = min(cluster.port_gbps, SPEEDS_GBPS[0])
+            values = (
+                tuple(low * 2.0**k for k in range(6))
+                if low < SPEEDS_GBPS[0]
+                else (*SPEEDS_GBPS[1:], cluster.port_gbps)
+            )
+    settings = replace(case.settings, engine="list")
+    return Sweep(case.graph, cluster, settings, Axes(DELAYS_MS, values, by), fabrics, options)  # type: ignore[arg-type]
+
+
+def known_points(sweep: Sweep, cells: Mapping[str, CellResult]) -> tuple[Point, ...]:
+    """Return the points of a map that are there."""
+    known = {cell: cells[key] for cell in sweep.cells() if (key := sweep.key(cell)) in cells}
+    points = (sweep.point(value, delay, known) for value, delay in sweep.axes.points())
+    return tuple(point for point in points if point is not None and point.outcomes)
+
+
+def turn(case: Case, contest: Contest) -> str:
+    """Return beyond which delay circuits that change stop winning at today's port speed, in words; empty while unknown."""
+    try:
+        sweep = sweep_of(case, contest, "port_gbps")
+    except InputError:
+        return ""
+    points = known_points(sweep, map_desk().cells)
+    delay = turning_point(points, case.cluster.port_gbps)
+    return (
+        ""
+        if delay is None
+        else f"Circuits that change are worth it up to a delay of about <b>{delay_in_words(delay)}</b>."
+    )
+
+
+def crossover(case: Case, contest: Contest, look: Look) -> None:
+    """Draw the map with the cut beside it, or the button that computes it."""
+    if case.settings.circuits == "per-slot":
+        chart_title(
+            "Who wins where",
+            "Circuits that are drawn afresh each slot pay no delay: let circuits stay on Schedule.",
+        )
+        return
+    if len([name for name in contest.fabrics if name != YARDSTICK]) < 2:
+        chart_title("Who wins where", "Choose at least two fabrics that can be built.")
+        return
+    title, choice = st.columns([2.3, 1], vertical_alignment="bottom")
+    by = choice.segmented_control(
+        "Across",
+        list(ACROSS),
+        default="port_gbps",
+        key="w_across",
+        required=True,
+        format_func=ACROSS.__getitem__,
+        label_visibility="collapsed",
+    )
+    with title:
+        chart_title(
+            "Who wins where",
+            f"fastest fabric that can be built, and its lead over the next. Within {100 * EQUAL:.0f} % the simpler one "
+            "wins. Ring: your setting. Click a cell to go there",
+            under=True,
+        )
+    try:
+        sweep = sweep_of(case, contest, by or "port_gbps")
+    except InputError as error:
+        st.error(str(error).replace("$", "\\$"), icon="⚠️")
+        return
+    desk = map_desk()
+    if desk.run is not None and desk.run.sweep.digest == sweep.digest:
+        _live(case, contest, sweep, look)
+        return
+    points = known_points(sweep, desk.cells)
+    if desk.note:
+        st.warning(desk.note.replace("$", "\\$"))
+    if len(points) < len(sweep.axes):
+        _offer(sweep, points)
+    if points:
+        _drawn(case, contest, sweep, points, look, live=False)
+
+
+def _offer(sweep: Sweep, points: tuple[Point, ...]) -> None:
+    left = len(sweep.axes) - len(points)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button(
+            "Compute the map" if not points else f"Compute the other {left} points",
+            type="primary",
+            key="compute_map",
+            on_click=map_desk().start,
+            args=(partial(SweepRun, sweep),),
+            icon=":material/grid_on:",
+        )
+        st.html(
+            f'<p class="quiet">{plural(len(sweep.axes), "point")}: {plural(len(sweep.axes.delay_ms), "delay")} on '
+            f"{len(sweep.axes.values)} {'port speeds' if sweep.axes.by == 'port_gbps' else 'numbers of ports'}, "
+            f"{plural(len(sweep.fabrics), 'fabric')} each, beside this page; plans by list scheduling.</p>"
+        )
+
+
+@st.fragment(run_every=0.7)
+def _live(case: Case, contest: Contest, sweep: Sweep, look: Look) -> None:
+    """Watch the sweep; redraw the page when it has ended."""
+    desk = map_desk()
+    if desk.poll() or desk.run is None:
+        st.rerun()
+        return
+    points = known_points(sweep, desk.cells)
+    bar, stop = st.columns([5, 1], vertical_alignment="center")
+    bar.progress(
+        min(1.0, desk.run.progress), text=f"{len(points)} of {plural(len(sweep.axes), 'point')}"
+    )
+    stop.button(
+        "Cancel",
+        key="cancel_map",
+        on_click=desk.cancel,
+        width="stretch",
+        icon=":material/stop_circle:",
+        help="Stops at once; the points that are there are kept.",
+    )
+    if points:
+        _drawn(case, contest, sweep, points, look, live=True)
+
+
+def _drawn(
+    case: Case, contest: Contest, sweep: Sweep, points: tuple[Point, ...], look: Look, live: bool
+) -> None:
+    axes, cluster = sweep.axes, case.cluster
+    here = float(cluster.port_gbps if axes.by == "port_gbps" else cluster.ports_per_server)
+    left, right = st.columns([1.42, 1], gap="medium")
+    won = [winner(p) for p in points]
+    leaders = {name: sum(one.fabric == name for one in won) for name in FABRICS}
+    told = ", ".join(f"{contest.labels[name]} {n}" for name, n in leaders.items() if n) or "none"
+    with left:
+        figure = winner_map(
+            points, axes, contest.labels, (here, cluster.reconfiguration_ms), look.theme, look.scale
+        )
+        options: dict[str, Any] = {} if live else {"on_select": _picked, "selection_mode": "points"}
+        st.plotly_chart(
+            figure,
+            theme=None,
+            config=PLAIN,
+            key="map_live" if live else "map",
+            **options,
+            alt=f"Winner by delay and {ACROSS[axes.by].lower()}. Points won: {told}. The table has every point.",
+        )
+        if not live:
+            table_under("map", lambda: _table(contest, points), "Every point")
+    with right:
+        value = min(axes.values, key=lambda v: abs(v - here))
+        at = f"{value:g}G" if axes.by == "port_gbps" else plural(int(value), "port")
+        chart_title(
+            f"Cut at {at}", "iteration in ms, both axes logarithmic; dotted: your delay", under=True
+        )
+        if not any(p.value == value for p in points):
+            st.html('<p class="quiet">No point of this cut is there yet.</p>')
+            return
+        chart(
+            cut(
+                points,
+                value,
+                axes.delay_ms,
+                contest.labels,
+                cluster.reconfiguration_ms,
+                look.theme,
+                look.scale,
+            ),
+            "cut_live" if live else "cut",
+            f"Iteration against reconfiguration delay at {at}.",
+            None if live else lambda: _table(contest, tuple(p for p in points if p.value == value)),
+            "This cut",
+        )
+
+
+def _picked() -> None:
+    """Set the sliders to the point that was clicked."""
+    chosen: Any = st.session_state.get("map") or {}
+    points = chosen.get("selection", {}).get("points", [])
+    facts = points[0].get("customdata") if points else None
+    if facts:
+        value, found = float(facts[0]), loaded()
+        if st.session_state.get("w_across") == "degree" and found is not None:
+            now = scenario().changed(found.cluster)
+            if now.ports_per_server == now.switches:
+                choose(
+                    "switches", int(value)
+                )  # one port on each: on the map, too, the switches follow
+            choose("ports_per_server", int(value))
+        else:
+            choose("port_gbps", value)
+        choose("reconfiguration_ms", float(facts[1]))
+
+
+def _table(contest: Contest, points: tuple[Point, ...]) -> pd.DataFrame:
+    rows = []
+    for p in points:
+        one = winner(p)
+        rows.append(
+            {
+                "value": p.value,
+                "delay (ms)": p.delay_ms,
+                "winner": contest.labels.get(one.fabric, "equal"),
+                "lead": percent(one.lead) if one.fabric else "",
+                "equal": ", ".join(contest.labels[name] for name in one.equals)
+                if len(one.equals) > 1
+                else "",
+                **{
+                    f"{contest.labels[name]} (ms)": p.outcomes[name].iteration_ms
+                    for name in FABRICS
+                    if name in p.outcomes
+                },
+                **({"cannot run": "; ".join(p.failed.values())} if p.failed else {}),
+            }
+        )
+    return pd.DataFrame(rows)

@@ -1,0 +1,257 @@
+"""The Cost page's second half: by cluster size, by year, the bill of materials, and iterations for a dollar."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.economics.clusters import BUILT_AS, cluster_bill
+from topox_core.economics.comparison import Question, curves, per_dollar, sizes_up_to, year_of
+from topox_core.economics.findings import most_gpus
+from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
+from topox_core.figures.cost import SHORT_PARTS, energy, money, power
+from topox_core.figures.cost_curves import by_size, worth, yearly
+from topox_core.text.numbers import count, plural, short, time
+from topox_ui.compare.contest import contest_of, run_all
+from topox_ui.cost.controls import LARGEST
+from topox_ui.schedule.solving import case_of
+from topox_ui.shell.charts import chart, frame, told
+from topox_ui.shell.page import Look, chart_title, escape
+from topox_ui.state.loading import cluster_words, loaded
+from topox_ui.state.prices import choices, cluster_catalogue, radix
+from topox_ui.state.session import scenario
+
+MOST_TASKS = 2_500  # a larger graph waits for a button
+
+
+def size_and_year(found: Question, priced: dict[str, Bill], look: Look) -> None:
+    """Draw cost and power a GPU against cluster size, and a year's bill."""
+    each = found.counting.gpus_per_server
+    sizes = sizes_up_to(max(LARGEST, found.gpus), each, (found.gpus,))
+    lines = curves(found, sizes)
+    limit = most_gpus(found, radix()[0])
+    measure = choices()["measure"]
+    left, right = st.columns(2, gap="medium")
+    with left:
+        chart_title(
+            f"{'Cost' if measure == 'cost' else 'Power'} of a GPU's share, by cluster size",
+            f"logarithmic; photonic rails dotted beyond {count(limit)} GPUs: too few ports on a {escape(radix()[1])} switch",
+            under=True,
+        )
+        words = money if measure == "cost" else power
+        chart(
+            by_size(lines, measure, found.gpus, look.theme, look.scale, limit),
+            "by_size",
+            f"{measure.capitalize()} a GPU by cluster size. At {count(found.gpus)} GPUs: "
+            + "; ".join(
+                f"{NETWORKS[name]} {words((one.cost_usd if measure == 'cost' else one.power_w) / one.gpus)}"
+                for name, one in priced.items()
+            ),
+            lambda: pd.DataFrame(
+                [
+                    {
+                        "GPUs": int(one.gpus),
+                        "network": NETWORKS[name],
+                        "cost ($)": one.cost_usd,
+                        "power (W)": one.power_w,
+                    }
+                    for name, several in lines.items()
+                    for one in several
+                ]
+            ),
+            "In numbers",
+        )
+    with right:
+        running = choices().running
+        years = {name: year_of(one, running) for name, one in priced.items()}
+        chart_title(
+            "A year",
+            f"assumed: ${running.usd_per_kwh:.2f} a kWh, PUE {running.pue:g}, written off over "
+            f"{running.years:g} years; change them on the left",
+            under=True,
+        )
+        chart(
+            yearly(years, look.theme, look.scale),
+            "yearly",
+            "Dollars a year: "
+            + "; ".join(
+                f"{NETWORKS[name]} {money(year.total_usd)}, {energy(year.energy_kwh)}"
+                for name, year in years.items()
+            ),
+            lambda: pd.DataFrame(
+                [
+                    {
+                        "network": NETWORKS[name],
+                        "purchase ($ a year)": year.purchase_usd,
+                        "electricity ($ a year)": year.electricity_usd,
+                        "energy (kWh a year)": year.energy_kwh,
+                        "all ($ a year)": year.total_usd,
+                    }
+                    for name, year in years.items()
+                ]
+            ),
+            "In numbers",
+        )
+
+
+def materials(priced: dict[str, Bill]) -> None:
+    """Draw the bill of materials of one network, and what all of them count beside it."""
+    left, right = st.columns([1, 1.25], gap="medium")
+    with left:
+        title, pick = st.columns([1.5, 1], vertical_alignment="bottom")
+        with pick:
+            name = st.selectbox(
+                "Bill of",
+                list(NETWORKS),
+                index=len(NETWORKS) - 1,
+                key="w_cost_bill",
+                format_func=NETWORKS.__getitem__,
+                label_visibility="collapsed",
+            )
+        one = priced[name]
+        with title:
+            chart_title(
+                "Bill of materials",
+                f"{NETWORKS[name]}: {money(one.cost_usd)}, {power(one.power_w)}",
+                under=True,
+            )
+        frame(
+            pd.DataFrame(bill_rows(one)),
+            column_config={
+                "Count": st.column_config.NumberColumn(format="localized"),
+                "Each": st.column_config.NumberColumn(format="dollar"),
+                "Cost": st.column_config.NumberColumn(format="dollar"),
+                "Watt": st.column_config.NumberColumn(format="localized"),
+            },
+        )
+    with right:
+        chart_title("Counts of all networks", "what each needs of every part", under=True)
+        parts = [part for part in LINE_NAMES if any(bill.count(part) for bill in priced.values())]
+        # Parts down, networks across: there are always six of these, and each more part is a row,
+        # not a column.
+        rows = [
+            {
+                "Part": _row(part),
+                **{HEADS[name]: bill.count(part) or None for name, bill in priced.items()},
+            }
+            for part in parts
+        ]
+        frame(
+            pd.DataFrame(rows),
+            column_config={
+                HEADS[name]: st.column_config.NumberColumn(format="localized") for name in priced
+            },
+        )
+
+
+HEADS = {
+    "fat_tree": "Fat-tree",
+    "rail_optimized": "Rail-opt.",
+    "rail_only": "Rail only",
+    "topoopt_patch_panel": "T. panel",
+    "topoopt_ocs": "T. OCS",
+    "photonic_rails": "Photonic",
+}
+
+
+def _row(part: str) -> str:
+    words = {"fibre_m": "fibre (m)", "one_by_two_switch": "1 x 2 switches"}.get(
+        part
+    ) or SHORT_PARTS.get(part, LINE_NAMES[part])
+    return words[0].upper() + words[1:]
+
+
+def bill_rows(one: Bill) -> list[dict[str, object]]:
+    """Return a bill's lines and their sum."""
+    rows: list[dict[str, object]] = [
+        {
+            "Part": LINE_NAMES[line.part],
+            "Count": line.count,
+            "Each": line.unit_usd,
+            "Cost": line.cost_usd,
+            "Watt": line.power_w,
+        }
+        for line in one.lines
+    ]
+    return [
+        *rows,
+        {"Part": "all", "Count": None, "Each": None, "Cost": one.cost_usd, "Watt": one.power_w},
+    ]
+
+
+def for_a_dollar(look: Look) -> None:
+    """Draw iterations for a dollar of network, for what is loaded; say what to do where nothing is."""
+    found = loaded()
+    if found is None:
+        chart_title("Iterations for a dollar", "of network, on every fabric", under=True)
+        st.html(
+            '<p class="quiet">Load a task graph and a cluster, and this says how many iterations a dollar of network buys on '
+            "each fabric of the Compare page.</p>"
+        )
+        st.page_link("app.py", label="Go to the samples", icon="➡️")
+        return
+    chart_title(
+        "Iterations for a dollar",
+        f"{escape(found.title)}: the fabrics of the Compare page, dollars of network by the hour",
+        under=True,
+    )
+    if (
+        len(found.graph.tasks) > MOST_TASKS
+        and st.session_state.get("priced_for") != found.graph.digest
+    ):
+        st.button(
+            f"Run the fabrics on {plural(len(found.graph.tasks), 'task')}",
+            key="price_fabrics",
+            on_click=lambda: st.session_state.update(priced_for=found.graph.digest),
+        )
+        return
+    with told():
+        case = case_of(found, scenario())
+        contest = contest_of(case, scenario())
+        runs, failed = run_all(case, contest)
+        prices, running = cluster_catalogue(), choices().running
+        cut = 1.0 if contest.options.equivalent_gbps else contest.options.oversubscription
+        bought = {
+            name: cluster_bill(
+                name,
+                case.cluster,
+                prices,
+                equivalent_gbps=contest.options.equivalent_gbps,
+                oversubscription=cut,
+            )
+            for name in runs
+        }
+    for line in failed:
+        st.html(f'<p class="quiet">{escape(line)}</p>')
+    rows = [
+        (name, contest.labels[name], per_dollar(runs[name].iteration_ms, year_of(one, running)))
+        for name, one in bought.items()
+        if one is not None
+    ]
+    left, right = st.columns([1, 1.25], gap="medium")
+    with left:
+        chart(
+            worth(rows, look.theme, look.scale),
+            "worth",
+            "Iterations for a dollar of network: "
+            + "; ".join(f"{label} {short(value)}" for _, label, value in rows),
+        )
+    with right:
+        frame(
+            [
+                {
+                    "Fabric": contest.labels[name],
+                    "Built as": NETWORKS[BUILT_AS[name]] if one else "not for sale",
+                    "Iteration": time(runs[name].iteration_ms),
+                    "Network": money(one.cost_usd) if one else "–",
+                    "Power": power(one.power_w) if one else "–",
+                }
+                for name, one in bought.items()
+            ]
+        )
+        st.html(
+            f'<p class="quiet">{escape(cluster_words(case.cluster))}; NICs are counted. Prices: {escape(prices.name)}, other '
+            "speeds by MixNet's table; watts proportional to speed (assumed). A fat-tree has five switch ports and six "
+            "transceivers a link, as TopoOpt counts. Circuits that stay are built on a patch panel, those that change on optical "
+            "switches.</p>"
+        )

@@ -1,0 +1,224 @@
+"""The Cost page: the finding in a sentence, cost and power by part, what the saving hangs on, and what does not hold."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.economics.comparison import Question, tornado
+from topox_core.economics.findings import WARNING, Finding, findings, most_gpus
+from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill, bills, saving
+from topox_core.figures.cost import money, power, stacked
+from topox_core.figures.cost import tornado as tornado_figure
+from topox_core.text.numbers import count, percent
+from topox_ui.shell.charts import chart
+from topox_ui.shell.page import Look, chart_title, escape, headline
+from topox_ui.state.prices import choices, chosen, question, radix, widget
+
+MINE = "photonic_rails"
+# The networks as they stand in a sentence.
+SAID = {
+    "fat_tree": "a fat-tree",
+    "rail_optimized": "rail\u2011optimised switches",
+    "rail_only": "rails without a spine",
+    "topoopt_patch_panel": "TopoOpt's patch panel",
+    "topoopt_ocs": "TopoOpt's optical switches",
+}
+
+
+def asked() -> tuple[Question, dict[str, Bill], tuple[Finding, ...]]:
+    """Return the question, every network's bill, and what does not hold; raises InputError."""
+    found = question()
+    ports, switch = radix()
+    return (
+        found,
+        bills(found.gpus, found.catalogue, found.counting),
+        findings(found, ports, f"the largest of {switch}"),
+    )
+
+
+def cost_headline(found: Question, priced: dict[str, Bill], told: tuple[Finding, ...]) -> None:
+    """Write what photonic rails cost and save, and where that stops being true."""
+    against = choices()["against"]
+    mine, other, rails = priced[MINE], priced[against], priced["rail_only"]
+    words = (
+        f"Photonic rails cost <b>{money(mine.cost_usd)}</b> and draw <b>{power(mine.power_w)}</b>: "
+        f"{_less(saving(mine.cost_usd, other.cost_usd), saving(mine.power_w, other.power_w), SAID[against])}"
+    )
+    if against in ("rail_optimized", "fat_tree") and rails.cost_usd < other.cost_usd * 0.999:
+        share = saving(mine.cost_usd, rails.cost_usd)
+        words += f", but {'only ' if share > 0 else ''}{_one(share, 'cheaper', 'dearer')} than rails without a spine"
+    if any(one.name == "radix" for one in told):
+        ports, switch = radix()
+        words += f'. <span class="bad">✗ Above {count(most_gpus(found, ports))} GPUs no {escape(switch)} switch has the ports</span>'
+    if found.counting.method == "paper" and any(
+        one.name == "dearer-than-whole-switches" for one in told
+    ):
+        words += '. <span class="bad">✗ Against whole packet switches they are dearer</span>'
+    each = found.counting.gpus_per_server
+    headline(
+        f"Cost and power · {count(found.gpus)} GPUs, {each} a server, {found.catalogue.port_gbps:g}G · "
+        f"{escape(found.catalogue.name)}{', edited' if choices()['parts'] else ''}",
+        words.replace("\u00a0", "&nbsp;") + ".",
+    )
+
+
+def _less(cost: float, watts: float, other: str) -> str:
+    if cost >= 0 and watts >= 0:
+        return f"<b>{_share(cost)}</b> and <b>{_share(watts)}</b> less than {other}"
+    less = "less" if watts >= 0 else "more"
+    return f"{_one(cost, 'cheaper', 'dearer')} than {other}, at <b>{_share(abs(watts))}</b> {less} power"
+
+
+def _one(share: float, better: str, worse: str) -> str:
+    return f"<b>{_share(abs(share))}</b> {better if share >= 0 else worse}"
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.0f}&nbsp;%"
+
+
+def main_figures(
+    found: Question, priced: dict[str, Bill], told: tuple[Finding, ...], look: Look
+) -> None:
+    """Draw cost and power by part, side by side."""
+    infeasible = (MINE,) if any(one.name == "radix" for one in told) else ()
+    counting = found.counting
+    left_out = [
+        word
+        for word, on in (("NICs", counting.nics), ("servers", False), ("fibre", counting.fibre))
+        if not on
+    ]
+    same = f"{', '.join(left_out[:-1])} and {left_out[-1]}" if len(left_out) > 1 else left_out[0]
+    for column, measure, title, note, words in zip(
+        st.columns(2, gap="medium"),
+        ("cost", "power"),
+        ("Cost by part", "Power by part"),
+        (f"what is bought once; {same} are left out", "watts as listed, all parts busy"),
+        (money, power),
+        strict=True,
+    ):
+        with column:
+            chart_title(title, note, under=True)
+            alt = "; ".join(
+                f"{NETWORKS[name]} {words(one.cost_usd if measure == 'cost' else one.power_w)}"
+                for name, one in priced.items()
+            )
+            chart(
+                stacked(priced, measure, look.theme, look.scale, infeasible),
+                f"cost_{measure}",
+                f"{title}: {alt}",
+                lambda: savings_table(priced) if measure == "cost" else power_table(priced),  # noqa: B023 (built when opened, here)
+                "In numbers",
+            )
+
+
+def savings_table(priced: dict[str, Bill]) -> pd.DataFrame:
+    """Return each network's cost and power, a GPU's share, and what photonic rails save against it."""
+    mine = priced[MINE]
+    return pd.DataFrame(
+        [
+            {
+                "network": NETWORKS[name],
+                "cost ($)": one.cost_usd,
+                "cost a GPU ($)": one.cost_usd / one.gpus,
+                "photonic rails save": percent(saving(mine.cost_usd, one.cost_usd))
+                if name != MINE
+                else "",
+                "power (W)": one.power_w,
+                "they save power": percent(saving(mine.power_w, one.power_w))
+                if name != MINE
+                else "",
+            }
+            for name, one in priced.items()
+        ]
+    )
+
+
+def power_table(priced: dict[str, Bill]) -> pd.DataFrame:
+    """Return each network's watts by part."""
+    parts = [part for part in LINE_NAMES if any(one.count(part) for one in priced.values())]
+    return pd.DataFrame(
+        [
+            {
+                "network": NETWORKS[name],
+                "power (W)": one.power_w,
+                "a GPU (W)": one.power_w / one.gpus,
+                **{
+                    f"{LINE_NAMES[part]} (W)": sum(
+                        line.power_w for line in one.lines if line.part == part
+                    )
+                    for part in parts
+                },
+            }
+            for name, one in priced.items()
+        ]
+    )
+
+
+def hangs_on(found: Question, look: Look) -> None:
+    """Draw the tornado: what the saving hangs on."""
+    now = choices()
+    against, measure = now["against"], now["measure"]
+    base = found.saving(MINE, against, measure)
+    title, pick = st.columns([3, 1], vertical_alignment="bottom")
+    with title:
+        chart_title(
+            "What the saving hangs on",
+            f"saving against {SAID[against]} when one thing changes; now {_signed(base)}",
+            under=True,
+        )
+    with pick:
+        name = widget("measure", measure)
+        st.segmented_control(
+            "Saving of",
+            ["cost", "power"],
+            key=name,
+            required=True,
+            on_change=chosen,
+            args=("measure", name),
+            label_visibility="collapsed",
+        )
+    swings = tornado(found, MINE, against, measure)
+    chart(
+        tornado_figure(swings, base, look.theme, look.scale),
+        "tornado",
+        f"Saving in {measure} of photonic rails against {SAID[against]}, now {_signed(base)}: "
+        + "; ".join(
+            f"{one.name} "
+            + ", ".join(f"{end[0]} gives {percent(end[1])}" for end in (one.low, one.high) if end)
+            for one in swings
+        ),
+        lambda: pd.DataFrame(
+            [
+                {
+                    "what moves": one.name,
+                    "to": end[0],
+                    "saving (%)": 100 * end[1],
+                    "change (points)": 100 * (end[1] - base),
+                }
+                for one in swings
+                for end in (one.low, one.high)
+                if end
+            ]
+        ),
+        "In numbers",
+    )
+
+
+def warnings(told: tuple[Finding, ...]) -> None:
+    """Write in boxes where a headline does not hold."""
+    for one in told:
+        if one.kind == WARNING:
+            st.info(one.text.replace("$", "\\$"), icon=":material/info:")
+
+
+def notes(told: tuple[Finding, ...]) -> None:
+    """Write in quiet lines what else a reader should know."""
+    words = " ".join(one.text for one in told if one.kind != WARNING)
+    if words:
+        st.html(f'<p class="quiet">{words}</p>')
+
+
+def _signed(share: float) -> str:
+    return percent(share).replace("-", "−")

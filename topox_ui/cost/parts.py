@@ -1,0 +1,171 @@
+"""The parts table of the Cost page: edited in place, undone to the price set, saved and loaded as a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.economics.parts import PARTS, Catalogue, Part
+from topox_core.economics.parts_file import dump_parts, load_parts
+from topox_core.errors import InputError
+from topox_ui.shell.charts import table_under
+from topox_ui.shell.downloads import offer
+from topox_ui.shell.page import chart_title
+from topox_ui.state.prices import FILE, catalogue, choices, choose, edit
+from topox_ui.state.session import say, scenario
+
+FIELDS = {"Price": "price_usd", "Watt": "power_w"}
+MOST_MB = 5
+
+
+def parts_table() -> None:
+    """Draw the table, what to do with it, and where each figure comes from."""
+    now = catalogue()
+    chart_title("Parts", "edit a price or a watt; every number here follows", under=True)
+    shown = counted(now)
+    # A new table for every state of the parts: what was edited is in the choices, not in the
+    # widget.
+    key = f"parts_{now.digest[:12]}_{len(shown)}"
+    st.data_editor(
+        table_of(shown),
+        key=key,
+        hide_index=True,
+        height="content",
+        num_rows="fixed",
+        on_change=_edited,
+        args=(key,),
+        disabled=["Part", "From"],
+        column_config={
+            "Part": st.column_config.TextColumn(width=168),
+            "Price": st.column_config.NumberColumn(
+                format="dollar", min_value=0.0, step=0.01, width=92
+            ),
+            "Watt": st.column_config.NumberColumn(
+                format="%.4g", min_value=0.0, step=0.0001, width=68
+            ),
+            "From": st.column_config.TextColumn(
+                help="Where the price / the watts come from; below: who says so."
+            ),
+        },
+    )
+    with st.container(horizontal=True, key="parts_row"):
+        with st.popover("Parts file", icon=":material/folder_open:"):
+            _files(now)
+        if choices()["parts"]:
+            st.button(
+                "Undo edits",
+                key="undo_parts",
+                icon=":material/undo:",
+                on_click=choose,
+                args=("parts", None),
+                help="Back to the price set or the file as it was loaded.",
+            )
+        with st.popover("Link", icon=":material/link:"):
+            _link()
+    table_under("parts_sources", lambda: sources_of(now), "Where each figure comes from")
+
+
+def counted(now: Catalogue) -> list[Part]:
+    """Return the parts that count: network cards and fibre only where the reader has them counted."""
+    counting = choices().counting
+    left_out = {
+        name for name, on in (("nic", counting.nics), ("fibre_m", counting.fibre)) if not on
+    }
+    return [part for part in now.parts if part.id not in left_out]
+
+
+def table_of(parts: Sequence[Part]) -> pd.DataFrame:
+    """Return parts as the table shows them."""
+    return pd.DataFrame(
+        [
+            {"Part": part.name, "Price": part.price_usd, "Watt": part.power_w, "From": _from(part)}
+            for part in parts
+        ]
+    )
+
+
+def _from(part: Any) -> str:
+    return (
+        part.price_from
+        if part.price_from == part.power_from
+        else f"{part.price_from} / {part.power_from}"
+    )
+
+
+def sources_of(now: Catalogue) -> pd.DataFrame:
+    """Return who says what of each part."""
+    return pd.DataFrame(
+        [
+            {
+                "part": part.name,
+                "unit": PARTS[part.id],
+                "price ($)": part.price_usd,
+                "power (W)": part.power_w,
+                "a port ($)": part.port_usd,
+                "a port (W)": part.port_w,
+                "price from": part.price_from,
+                "watts from": part.power_from,
+                "source": part.source,
+            }
+            for part in now.parts
+        ]
+    )
+
+
+def _edited(key: str) -> None:
+    rows: dict[int, dict[str, Any]] = st.session_state[key]["edited_rows"]
+    parts = counted(catalogue())
+    edit(
+        {
+            parts[int(row)].id: {
+                FIELDS[column]: value
+                for column, value in values.items()
+                if column in FIELDS and value is not None
+            }
+            for row, values in rows.items()
+        }
+    )
+
+
+def _files(now: Catalogue) -> None:
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", now.name).strip("-.")[:60] or "topox"
+    offer("Parts (JSON)", lambda: dump_parts(now), f"{name}.parts.json", "application/json")
+    st.file_uploader(
+        "Load (.parts.json)",
+        type=["json", "gz"],
+        key="cost_file_in",
+        max_upload_size=MOST_MB,
+        on_change=_loaded,
+    )
+
+
+def _loaded() -> None:
+    file = st.session_state.get("cost_file_in")
+    if file is None:
+        return
+    try:
+        st.session_state["cost_file"] = load_parts(file.getvalue(), file.name)
+    except InputError as error:
+        say("error", str(error))
+        return
+    choose("prices", None)
+    choose("prices", FILE)
+
+
+def _link() -> None:
+    query = scenario().as_query() | choices().as_query()
+    base = (st.context.url or "").split("?")[0]
+    st.caption(
+        "Opens this very state: every choice here and every figure that was edited."
+        + (
+            " Prices of a file of your own stay on this machine: send the file."
+            if choices()["prices"] == FILE
+            else ""
+        )
+    )
+    st.code(f"{base}?{urlencode(query)}" if query else base, language=None, wrap_lines=True)

@@ -1,0 +1,359 @@
+"""The home page's parts: sample cards, uploads, generated workloads, facts of what is loaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.figures.facts import bytes_by_parallelism, tasks_by_kind, time_by_kind
+from topox_core.figures.palette import parallelism_colour, parallelism_word
+from topox_core.io.cluster_file import dump_cluster
+from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
+from topox_core.model.facts import Facts, facts
+from topox_core.model.task_graph import COMPUTE_KINDS, Task
+from topox_core.text.numbers import plural, size, time
+from topox_core.workloads.catalogue import WORKLOADS, Parameter
+from topox_core.workloads.samples import SAMPLES
+from topox_ui.shell.charts import chart, kpis
+from topox_ui.shell.downloads import offer, stem
+from topox_ui.shell.page import Look, chart_title, escape
+from topox_ui.state.loading import Loaded, cluster_words, fitting, loaded, read_upload
+from topox_ui.state.scenario import Scenario
+from topox_ui.state.session import adopt, open_source, say, scenario
+
+CARDS_A_ROW = 4
+
+
+def cards(look: Look) -> None:
+    """Draw the samples, the one in use marked."""
+    names = list(SAMPLES)
+    now = scenario()
+    for begin in range(0, len(names), CARDS_A_ROW):
+        for column, name in zip(
+            st.columns(CARDS_A_ROW), names[begin : begin + CARDS_A_ROW], strict=False
+        ):
+            sample = SAMPLES[name]
+            in_use = now.source == "sample" and now.name == name
+            with column.container(border=True, key=f"card_{name}", height="stretch"):
+                st.button(
+                    sample.title,
+                    key=f"open_{name}",
+                    on_click=open_source,
+                    args=(Scenario("sample", name),),
+                    type="tertiary",
+                )
+                proved = (
+                    ' · <span class="good">proved optimum</span>'
+                    if sample.optimum_ms is not None
+                    else ""
+                )
+                st.html(
+                    f'<p class="card"><span>{plural(sample.tasks, "task")} · {plural(sample.servers, "server")}{proved}</span>'
+                    f"{escape(sample.see)}</p>"
+                )
+            if in_use:
+                st.html(
+                    f"<style>.st-key-card_{name} {{ border-color: {look.theme.primary}; "
+                    f"box-shadow: inset 3px 0 0 {look.theme.primary}; }}</style>"
+                )
+
+
+def welcome() -> None:
+    """Say in three short paragraphs what the pages do, while nothing is loaded."""
+    texts = (
+        (
+            "Slide",
+            "Port speed, ports, switches, slot, reconfiguration delay: every move answers at once with a schedule, a lower bound "
+            "and what binds it.",
+        ),
+        (
+            "Prove",
+            "An exact engine works beside the page, from the schedule you see, until the gap is closed or you stop it. An "
+            "independent checker goes through the paper's equations.",
+        ),
+        (
+            "Look",
+            "Gantt chart and critical path, circuits slot by slot, and the cross-connects that each switch must make. "
+            "Everything downloads; a link restores what you see.",
+        ),
+    )
+    for column, (title, text) in zip(st.columns(3, gap="medium"), texts, strict=True):
+        column.html(
+            f'<p class="chart">{title}</p><p class="quiet" style="margin-top:.2rem;max-width:26rem">{text}</p>'
+        )
+
+
+def uploads() -> None:
+    """Draw the two uploaders; a file that cannot be used costs nothing but a line."""
+    left, right = st.columns(2)
+    left.file_uploader(
+        "**Task graph**: JSON, CSV or FlexNet .fbuf, each also gzipped",
+        key="up_graph",
+        on_change=_uploaded,
+        args=("graph",),
+    )
+    right.file_uploader(
+        "**Cluster**: a .cluster.json file",
+        key="up_cluster",
+        on_change=_uploaded,
+        args=("cluster",),
+    )
+    if "upload_error" in st.session_state:
+        st.error(st.session_state["upload_error"].replace("$", "\\$"), icon="⚠️")
+        if loaded() is not None:
+            st.caption(f"Still loaded: {loaded().title}.")  # type: ignore[union-attr]
+    misfit = st.session_state.get("misfit")
+    if misfit is not None:
+        now = loaded()
+        bigger = fitting(misfit, now.cluster if now else st.session_state.get("waiting_cluster"))
+        st.button(
+            f"Use a cluster that fits: {cluster_words(bigger)}",
+            key="use_fitting",
+            type="primary",
+            on_click=_use_fitting,
+        )
+    st.html(
+        '<p class="quiet">Files stay in this session\'s memory and are gone when the tab closes. A graph alone keeps the cluster '
+        "that is loaded, a cluster alone keeps the graph.</p>"
+    )
+
+
+def _uploaded(what: str) -> None:
+    file = st.session_state[f"up_{what}"]
+    for key in ("upload_error", "misfit"):
+        st.session_state.pop(key, None)
+    if file is None:
+        return
+    try:
+        found = read_upload(file.getvalue(), file.name, what)
+    except InputError as error:
+        st.session_state["upload_error"] = str(error)
+        return
+    if found is None:
+        say("info", f"{file.name} is kept: now add the task graph that should run on it.")
+        return
+    adopt(found, Scenario("upload", found.title))
+
+
+def _use_fitting() -> None:
+    graph, now = st.session_state.pop("misfit"), loaded()
+    st.session_state.pop("upload_error", None)
+    adopt(
+        Loaded(
+            graph,
+            fitting(graph, now.cluster if now else st.session_state.get("waiting_cluster")),
+            graph.name,
+        ),
+        Scenario("upload", graph.name),
+    )
+
+
+def workloads() -> None:
+    """Draw the generators with their parameters."""
+    left, right = st.columns([1, 2.2], gap="medium")
+    name = left.selectbox(
+        "Workload", list(WORKLOADS), format_func=lambda n: WORKLOADS[n].title, key="workload"
+    )
+    workload = WORKLOADS[name]
+    left.html(
+        f'<p class="quiet">{escape(workload.meaning)}<br><br>Numbers: {escape(workload.source)}</p>'
+    )
+    with right.form(f"form_{name}", border=False):
+        columns = st.columns(3)
+        for i, parameter in enumerate(workload.parameters):
+            with columns[i % 3]:
+                _parameter(name, parameter)
+        st.form_submit_button("Generate", type="primary", on_click=_generate, args=(name,))
+
+
+def _parameter(workload: str, parameter: Parameter) -> None:
+    key = f"p_{workload}_{parameter.key}"
+    bare = parameter.key
+    for suffix in ("_gbps", "_bytes", "_ms", "_mb", "_gb"):
+        bare = bare.removesuffix(suffix)
+    label = bare.replace("_", " ")
+    label = label[:1].upper() + label[1:] + (f" ({parameter.unit})" if parameter.unit else "")
+    if parameter.choices:
+        options = list(parameter.choices)
+        st.selectbox(
+            label, options, index=options.index(parameter.default), key=key, help=parameter.meaning
+        )  # type: ignore[arg-type]
+        return
+    whole = isinstance(parameter.default, int)
+    limits: dict[str, Any] = {"min_value": parameter.least, "step": 1.0}
+    if parameter.most != float("inf"):
+        limits["max_value"] = parameter.most
+    limits = {k: int(v) if whole else float(v) for k, v in limits.items()}
+    st.number_input(
+        label,
+        value=parameter.default,
+        key=key,
+        help=parameter.meaning,
+        format=None if whole else "%g",
+        **limits,
+    )
+
+
+def _generate(name: str) -> None:
+    changed = tuple(
+        (p.key, str(st.session_state[f"p_{name}_{p.key}"]))
+        for p in WORKLOADS[name].parameters
+        if st.session_state.get(f"p_{name}_{p.key}", p.default) != p.default
+    )
+    open_source(Scenario("workload", name, changed))
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _facts(key: str, _loaded: Loaded) -> Facts:  # noqa: ARG001 (the key is what the cache goes by)
+    return facts(_loaded.graph, _loaded.cluster)
+
+
+def facts_of(found: Loaded) -> Facts:
+    """Return the facts of what is loaded, computed once."""
+    return _facts(f"{found.graph.digest}|{found.cluster.digest}", found)
+
+
+def summary(found: Loaded) -> None:
+    """Draw what was loaded and checked as KPIs."""
+    known = facts_of(found)
+    collectives = known.tasks - sum(
+        n for kind, n in known.tasks_by_kind.items() if kind in (*COMPUTE_KINDS, "barrier")
+    )
+    kpis(
+        [
+            (
+                "Tasks",
+                f"{known.tasks:,}",
+                f"{plural(known.dependencies, 'dependency', 'dependencies')}, no cycle",
+                "off",
+                "off",
+            ),
+            (
+                "Transfers",
+                f"{known.transfers:,}",
+                f"from {plural(collectives, 'network task')}",
+                "off",
+                "off",
+            ),
+            (
+                "Bytes to move",
+                size(known.bytes_total) if known.bytes_total else "–",
+                f"most leave S{known.busiest_server}: {size(known.busiest_out_bytes)}"
+                if known.busiest_server >= 0
+                else "none by size",
+                "off",
+                "off",
+            ),
+            (
+                "Critical path",
+                time(known.critical_path_ms),
+                f"{plural(len(known.critical_path), 'task')} in line",
+                "off",
+                "off",
+            ),
+            (
+                "Busiest device",
+                time(known.compute_ms_max),
+                f"mean of {plural(known.devices, 'device')}: {time(known.compute_ms_mean)}",
+                "off",
+                "off",
+            ),
+        ]
+    )
+
+
+def fact_charts(found: Loaded, look: Look) -> None:
+    """Draw what the graph is made of."""
+    known = facts_of(found)
+    left, middle, right = st.columns(3, gap="medium")
+    with left:
+        chart_title("Tasks by kind", "as in the file", under=True)
+        chart(
+            tasks_by_kind(known.tasks_by_kind, look.theme, look.scale),
+            "kinds",
+            f"Tasks by kind: {known.tasks_by_kind}",
+            lambda: {
+                "kind": list(known.tasks_by_kind),
+                "tasks": list(known.tasks_by_kind.values()),
+            },
+        )
+    with middle:
+        chart_title(
+            "Bytes by parallelism", "over the network, collectives lowered to transfers", under=True
+        )
+        sizes = {use: value for use, value in known.bytes_by_parallelism.items() if value}
+        if sizes:
+            chart(
+                bytes_by_parallelism(sizes, look.theme, look.scale),
+                "bytes",
+                f"Bytes by parallelism: {sizes}",
+                lambda: {
+                    "parallelism": [parallelism_word(use) for use in sizes],
+                    "bytes": list(sizes.values()),
+                },
+            )
+        else:
+            st.html('<p class="quiet">No transfer is given by its size.</p>')
+    with right:
+        chart_title("Critical path", f"where its {time(known.critical_path_ms)} go", under=True)
+        spent = path_times(found, known, look)
+        if spent:
+            chart(
+                time_by_kind(spent, look.theme, look.scale),
+                "path",
+                f"Critical path by kind of work: {spent}",
+                lambda: {"task": list(known.critical_path)},
+                "Tasks on the path",
+            )
+
+
+def path_times(found: Loaded, known: Facts, look: Look) -> dict[str, tuple[float, str]]:
+    """Return what the critical path spends on each kind of compute, and on the network: words -> (ms, colour)."""
+    from topox_core.figures.facts import KIND_COLOURS
+
+    tasks, position = found.graph.tasks, found.graph.position
+    spent: dict[str, tuple[float, str]] = {}
+    rest = known.critical_path_ms
+    uses: list[str] = []
+    for name in known.critical_path:
+        # A transfer that a collective was lowered to is named after it: ring/r0/3.
+        while name not in position and "/" in name:
+            name = name.rpartition("/")[0]
+        task: Task | None = tasks[position[name]] if name in position else None
+        if task is not None and task.kind in COMPUTE_KINDS:
+            before = spent.get(task.kind, (0.0, ""))[0]
+            spent[task.kind] = (
+                before + (task.duration_ms or 0.0),
+                KIND_COLOURS.get(task.kind, look.theme.muted),
+            )
+            rest -= task.duration_ms or 0.0
+        elif task is not None:
+            uses.append(task.parallelism or "")
+    if rest > 1e-9:
+        use = max(set(uses), key=uses.count) if uses else ""
+        spent["on the network" if len(set(uses)) != 1 else parallelism_word(use)] = (
+            rest,
+            parallelism_colour(use),
+        )
+    return spent
+
+
+def take_away(found: Loaded) -> None:
+    """Offer the loaded files."""
+    name = stem(found)
+    with st.popover("Download", icon=":material/download:"):
+        offer(
+            "Task graph (JSON)",
+            lambda: dump_graph_json(found.graph),
+            f"{name}.taskgraph.json",
+            "application/json",
+        )
+        offer("Task graph (CSV)", lambda: dump_graph_csv(found.graph), f"{name}.csv", "text/csv")
+        offer(
+            "Cluster (JSON)",
+            lambda: dump_cluster(found.cluster),
+            f"{name}.cluster.json",
+            "application/json",
+        )

@@ -1,0 +1,491 @@
+"""The Jobs page's first screen: the finding, KPIs, rounds on one clock, the certificate, the search while it runs."""
+
+from __future__ import annotations
+
+import html
+import math
+import time
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from topox_core.check.report import CheckReport
+from topox_core.figures.jobs import group_name, lasting, numbered, stage_name, timeline
+from topox_core.figures.jobs_study import climb
+from topox_core.tdm.algorithms.catalogue import ALGORITHMS
+from topox_core.tdm.bounds.round_bounds import lower_bound
+from topox_core.tdm.model.jobs import COLLECTIVES, Jobs
+from topox_core.tdm.model.links import no_round
+from topox_core.tdm.model.round import Round
+from topox_core.tdm.model.rounds import iterations_per_s
+from topox_core.text.numbers import count, percent, plural, seconds, short
+from topox_ui.jobs.choices import Choices
+from topox_ui.jobs.solving import AT_ONCE, TIME_LIMIT_S, Case, Rounds, round_desk, soon, verdict
+from topox_ui.shell.charts import chart, frame, kpis
+from topox_ui.shell.page import Look, chart_title, escape, headline
+
+STOPPED = {
+    "proof": "proof",
+    "time_limit": "time limit",
+    "cancelled": "you",
+    "heuristic": "its own rule",
+}
+WORTH_A_CHART_S = 3.0
+SAME = 0.0005  # differences below this share are none
+
+
+def kicker(jobs: Jobs, title: str) -> str:
+    """Return the line above the headline: what shares what."""
+    network = jobs.network
+    kinds = [
+        f"{count(n)} {words.lower()}"
+        for kind, words in COLLECTIVES.items()
+        if (n := sum(job.collective == kind for job in jobs.jobs))
+    ]
+    pods = plural(network.pod_groups * network.pods_per_group, "pod")
+    return (
+        f"Jobs · {escape(title)} · {pods} in {plural(network.pod_groups, 'group')}, {network.ports_per_pod} ports of "
+        f"{network.port_gbps:g}G · {', '.join(kinds)}"
+    )
+
+
+def finding(rounds: Rounds) -> str:
+    """Return what sharing in time brings, as a sentence made of the numbers."""
+    together, paper, best = rounds.together, rounds.paper, rounds.best
+    jobs = plural(len(best.jobs), "job")
+    if together is None:
+        return (
+            f"All {jobs} at once need <b>more ports</b> than there are; taking turns they fit, and a round takes "
+            f"<b>{lasting(best.round_s)}</b>."
+        )
+    assert paper is not None  # hill climbing starts from all jobs at once
+    if together.round_s <= 0:
+        return f"<b>{jobs}</b> that neither compute nor communicate take <b>no time</b>."
+    paper_saves, saves = 1 - paper.round_s / together.round_s, rounds.saved
+    if ALGORITHMS[best.algorithm].family == "baseline" or saves < -SAME:
+        how = (
+            "as long as"
+            if abs(saves) <= SAME
+            else f"{percent(abs(saves))} {'shorter' if saves > 0 else 'longer'} than"
+        )
+        return (
+            f"{ALGORITHMS[best.algorithm].title}: a round of {jobs} takes <b>{lasting(best.round_s)}</b>, {how} with no time "
+            f"division; the draft’s hill climbing takes <b>{lasting(paper.round_s)}</b>."
+        )
+    if saves <= SAME:
+        return (
+            f"Taking turns gains <b>nothing</b> for these {jobs}: a round takes <b>{lasting(best.round_s)}</b> with all of "
+            "them at once, and nothing shorter was found."
+        )
+    begin = (
+        f"Taking turns on the circuits, {jobs} need <b>{lasting(best.round_s)}</b> a round in place of "
+        f"{lasting(together.round_s)}, <b>{percent(saves)}</b> less"
+    )
+    if abs(best.round_s - paper.round_s) <= SAME * paper.round_s:
+        return begin + (
+            "."
+            if rounds.chosen is None or rounds.algorithm in AT_ONCE
+            else "; the draft’s hill climbing already finds that."
+        )
+    if paper_saves <= SAME:
+        return begin + "; the draft’s hill climbing finds <b>no gain</b>."
+    return (
+        begin
+        + f"; the draft’s hill climbing stops at <b>{lasting(paper.round_s)}</b> ({percent(paper_saves)} less)."
+    )
+
+
+def first_lines(rounds: Rounds, title: str) -> None:
+    """Write headline and KPIs."""
+    together, paper, best = rounds.together, rounds.paper, rounds.best
+    headline(kicker(best.jobs, title), finding(rounds))
+    mean = f", mean {lasting(best.mean_round_s)}" if len(best.cycles) > 1 else ""
+    row = [
+        ("No time division", "none", "ports too few for all at once", "off", "off")
+        if together is None
+        else ("No time division", lasting(together.round_s), "all jobs at once", "off", "off"),
+        ("Hill climbing, the draft’s", "none", "found no groups that fit", "off", "off")
+        if paper is None
+        else ("Hill climbing, the draft’s", lasting(paper.round_s), *_against(paper, together)),
+    ]
+    if rounds.algorithm not in AT_ONCE:
+        name = ALGORITHMS[rounds.algorithm].title
+        row.append(
+            (name, "…", "not there yet", "off", "off")
+            if rounds.chosen is None
+            else (name, lasting(best.round_s), *_against(best, together, mean))
+        )
+    row += [
+        ("Lower bound", lasting(best.bound_s), _above(best), "off", "off"),
+        (
+            "Iterations per job and hour",
+            short(3600 * float(iterations_per_s(best).mean())),
+            *_faster(best, together),
+        ),
+    ]
+    kpis(row)
+    if together is None:
+        st.html(f'<p class="note">{escape(crowding(rounds))}</p>')
+
+
+def _above(round_: Round) -> str:
+    if round_.gap <= 1e-6:
+        return "proved"
+    return f"◐ {lasting(round_.round_s - round_.bound_s) if round_.gap <= SAME else percent(round_.gap)} below the round"
+
+
+def no_round_yet(rounds: Rounds, title: str, look: Look) -> None:
+    """Say what is known where there is no round: that all jobs at once do not fit, and whether turns may."""
+    case = rounds.case
+    refused = round_desk().refused.get(case.key(rounds.algorithm))
+    jobs = plural(len(case.jobs), "job")
+    if refused is None:
+        headline(
+            kicker(case.jobs, title),
+            f"All {jobs} at once need <b>more ports</b> than there are. Looking for turns in which they fit.",
+        )
+        st.html(f'<p class="note">{escape(crowding(rounds))}</p>')
+        searching(rounds, look)
+        return
+    if no_round(refused):
+        headline(
+            kicker(case.jobs, title),
+            f'<span class="bad">✗ <b>Infeasible</b></span>: no round of these {jobs}, ports are too few.',
+        )
+        st.error(f"{crowding(rounds)} {hopeless(case)}".replace("$", "\\$"), icon="⚠️")
+    else:
+        headline(
+            kicker(case.jobs, title), f"All {jobs} at once need <b>more ports</b> than there are."
+        )
+        st.error(
+            f"{crowding(rounds)} {ALGORITHMS[rounds.algorithm].title}: {refused}".replace(
+                "$", "\\$"
+            ),
+            icon="⚠️",
+        )
+
+
+def crowding(rounds: Rounds) -> str:
+    """Return why all jobs at once have no round: the pod, its ports, and how many it needs."""
+    error = rounds.crowded
+    if error is None:
+        return ""
+    return f"All jobs at once: in {error.item}, {error.problem.removeprefix('infeasible: ')}."
+
+
+def hopeless(case: Case) -> str:
+    """Return whether any grouping could help, in words."""
+    if not soon(case.jobs):
+        return "Give the pods more ports on the left, or let another algorithm look for turns that fit."
+    bound = lower_bound(case.jobs, case.reading)
+    if math.isinf(bound.round_s):
+        return f"No turns can help: {bound.words}. Give the pods more ports on the left, or take other jobs."
+    return "Other turns may fit: choose another algorithm on the left, or give the pods more ports."
+
+
+def _against(round_: Round, together: Round | None, more: str = "") -> tuple[str, str, str]:
+    """Return a round against the one without time division: words, arrow, colour."""
+    if together is None:
+        return "fits by taking turns" + more, "off", "off"
+    share = round_.round_s / together.round_s - 1 if together.round_s else 0.0
+    if abs(share) <= SAME:
+        return "no gain" + more, "off", "off"
+    return (
+        (f"{percent(-share)} shorter{more}", "down", "normal")
+        if share < 0
+        else (f"{percent(share)} longer{more}", "up", "inverse")
+    )
+
+
+def _faster(best: Round, together: Round | None) -> tuple[str, str, str]:
+    if together is None:
+        return "nothing to compare with", "off", "off"
+    rate, before = float(iterations_per_s(best).mean()), float(iterations_per_s(together).mean())
+    share = rate / before - 1 if before > 0 else 0.0
+    if abs(share) <= SAME:
+        return "as with no time division", "off", "off"
+    return (
+        (f"{percent(share)} more", "up", "normal")
+        if share > 0
+        else (f"{percent(-share)} fewer", "down", "inverse")
+    )
+
+
+def named(rounds: Rounds) -> list[tuple[str, Round]]:
+    """Return the rounds side by side, the best first, with their names."""
+    names = {"hill-climbing": "Hill climbing (the draft)", "non-tdm": "No time division"}
+    best = (
+        [(ALGORITHMS[rounds.best.algorithm].title, rounds.best)]
+        if rounds.best.algorithm not in AT_ONCE
+        else []
+    )
+    return best + [(names[round_.algorithm], round_) for round_ in rounds.beside]
+
+
+def clock(rounds: Rounds, now: Choices, look: Look) -> None:
+    """Draw the rounds on one clock."""
+    best = rounds.best
+    own = len(best.cycles) > 1
+    rows = named(rounds)
+    where = ""
+    if own:
+        where = f" Each pod group has a barrier of its own: shown is {'the slowest' if now.pod_group < 0 else 'the one below'}."
+    chart_title(
+        "One round on one clock",
+        "A lane a group: while one sends, the other trains. Dotted: all wait for each other; solid: "
+        "the round begins again." + where,
+        under=True,
+    )
+    pod_group = None if now.pod_group < 0 else now.pod_group
+    told = "; ".join(f"{name} {lasting(round_.round_s)}" for name, round_ in rows)
+    chart(
+        timeline(rows, look.theme, look.scale, pod_group),
+        "clock",
+        f"Rounds on one time axis: {told}. The table has every stage.",
+        lambda: stages(rows, pod_group),
+        "Every stage",
+    )
+
+
+def stages(rows: list[tuple[str, Round]], pod_group: int | None) -> pd.DataFrame:
+    """Return every stage of every round as a table."""
+    found = []
+    for name, round_ in rows:
+        cycle = (
+            max(round_.cycles, key=lambda c: c.round_s)
+            if pod_group is None
+            else round_.cycle_of(pod_group)
+        )
+        found += [
+            {
+                "round": name,
+                "stage": number,
+                "what": stage_name(phase.group, phase.way),
+                "begin (s)": phase.start_s,
+                "length (s)": phase.end_s - phase.start_s,
+                "communication (s)": phase.communication_s,
+                "computing beside it (s)": phase.computing_s,
+                "switching (ms)": 1000 * phase.dark_s,
+            }
+            for number, phase in numbered(cycle)
+        ]
+    return pd.DataFrame(found)
+
+
+def certificate(rounds: Rounds) -> None:
+    """Draw the card of the best round: status, bound, who stopped it, the checker's verdict."""
+    case, round_ = rounds.case, rounds.best
+    with st.container(border=True, key="certificate"):
+        words, colour = _seal(round_)
+        sizes = [sum(k == group for k in round_.group) for group in range(round_.groups)]
+        rows = [
+            ("Round", f"<b>{lasting(round_.round_s)}</b>"),
+            ("Lower bound", f"<b>{lasting(round_.bound_s)}</b>"),
+            ("Bound holds for", escape(round_.bound_for)),
+            ("Groups", ", ".join(f"{group_name(k)} {count(n)}" for k, n in enumerate(sizes))),
+            (
+                "Stopped by",
+                f"{STOPPED.get(round_.stopped_by, round_.stopped_by)}, {_spent(round_.wall_s)}",
+            ),
+        ]
+        if (
+            rounds.chosen is not None
+            and rounds.chosen.status == "optimal"
+            and round_.status != "optimal"
+        ):
+            rows.append(("Proved shortest for", escape(rounds.chosen.bound_for)))
+        listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
+        binds = (
+            f'<dt class="wide">What binds</dt><dd class="wide">{escape(round_.bound_by)}</dd>'
+            if round_.bound_by
+            else ""
+        )
+        st.html(
+            f'<p class="seal {colour}">{words}</p><p class="quiet" style="margin:-.3rem 0 .35rem">'
+            f'{escape(ALGORITHMS[round_.algorithm].title)}</p><dl class="facts">{listed}{binds}</dl>'
+        )
+        if round_.message:
+            st.html(f'<p class="note">{escape(round_.message)}</p>')
+        report = verdict(case, round_)
+        st.html(_checks(report))
+        if not report.ok:
+            box = st.expander("Violations", key="jobs_violations", type="compact", expanded=True)
+            for line in report.lines(8):
+                box.markdown(f":red[✗] {line}")
+        details = st.expander(
+            "What was checked", key="jobs_checked", on_change="rerun", type="compact"
+        )
+        if details.open:
+            with details:
+                frame(
+                    {
+                        "rule": [c.name for c in report.constraints],
+                        "equation": [c.label for c in report.constraints],
+                        "checked": [c.checked for c in report.constraints],
+                        "violated": [c.violated for c in report.constraints],
+                    }
+                )
+
+
+def _spent(wall_s: float) -> str:
+    return seconds(wall_s) if wall_s >= 1 else lasting(wall_s)
+
+
+def _seal(round_: Round) -> tuple[str, str]:
+    if round_.status == "optimal" or round_.gap <= 1e-6:
+        return "✓ Proved shortest", "good"
+    if round_.status == "feasible" and round_.gap <= SAME:
+        return f"◐ {lasting(round_.round_s - round_.bound_s)} above the bound", ""
+    if round_.status == "feasible":
+        return f"◐ Within {percent(round_.gap)} of the bound", ""
+    return (
+        ("✗ No round exists", "bad")
+        if round_.status == "infeasible"
+        else ("◌ Nothing found yet", "")
+    )
+
+
+def _checks(report: CheckReport) -> str:
+    """Return the verdicts, a line an equation."""
+    head = (
+        "Independent checker: equation (rules checked)"
+        if report.ok
+        else (f"The checker found {plural(report.violated, 'violation')}")
+    )
+    items = []
+    for label in dict.fromkeys(c.label for c in report.constraints):
+        of = [c for c in report.constraints if c.label == label]
+        mark = '<b class="good">✓</b>' if all(c.ok for c in of) else '<b class="bad">✗</b>'
+        items.append(f"<li>{mark} {html.escape(label)} <span>({len(of)})</span></li>")
+    return f'<p class="quiet" style="margin-top:.5rem">{head}</p><ul class="checks">{"".join(items)}</ul>'
+
+
+def searching(rounds: Rounds, look: Look) -> None:
+    """Say what the chosen algorithm is doing, where it has not ended: running, stopped, refused, or no place free."""
+    desk, case, algorithm = round_desk(), rounds.case, rounds.algorithm
+    if desk.running(case, algorithm):
+        _live(rounds, look)
+        return
+    refused = desk.refused.get(case.key(algorithm))
+    if refused is not None:
+        if rounds.known:
+            st.warning(
+                f"{ALGORITHMS[algorithm].title}: {refused}. What is shown is hill climbing.".replace(
+                    "$", "\\$"
+                )
+            )
+    elif rounds.chosen is not None and rounds.chosen.stopped_by in ("cancelled", "time_limit"):
+        who = (
+            "you"
+            if rounds.chosen.stopped_by == "cancelled"
+            else f"the time limit of {TIME_LIMIT_S:.0f} s"
+        )
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.button(
+                "Search again",
+                key="jobs_again",
+                icon=":material/replay:",
+                on_click=desk.again,
+                args=(case, algorithm),
+            )
+            st.html(
+                f'<p class="quiet">Stopped by {who}; this is the best that was found until then.</p>'
+            )
+    elif case.key(algorithm) in desk.unbounded:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.button(
+                "Work out the bound",
+                key="jobs_bound",
+                icon=":material/replay:",
+                on_click=desk.start,
+                args=(case, algorithm),
+            )
+            st.html(
+                '<p class="quiet">The bound over every ring was stopped; the one that is shown came with the round.</p>'
+            )
+    elif desk.note:
+        st.warning(desk.note)
+        st.button(
+            "Try again",
+            key="jobs_run",
+            icon=":material/play_arrow:",
+            on_click=desk.start,
+            args=(case, algorithm),
+        )
+
+
+@st.fragment(run_every=0.5)
+def _live(rounds: Rounds, look: Look) -> None:
+    """Watch the search, best against bound, with a way to stop; redraw the page when there is something new."""
+    desk, case, algorithm = round_desk(), rounds.case, rounds.algorithm
+    if not desk.running(case, algorithm) or (
+        rounds.chosen is None and case.key(algorithm) in desk.rounds
+    ):
+        desk.wait(0.0)
+        st.rerun()
+        return
+    told = list(desk.told)
+    spent = time.monotonic() - desk.began
+    found = [m.round_s for m in told if m.round_s is not None]
+    bound = max((m.bound_s for m in told), default=0.0)
+    words = f"{ALGORITHMS[algorithm].title}, {seconds(round(spent, 1))}"
+    if rounds.chosen is not None:
+        words += " · found; working out a bound over every ring"
+    elif found:
+        words += f" · best {lasting(min(found))}" + (
+            f" · bound {lasting(bound)}" if bound > 0 else ""
+        )
+    bar, stop = st.columns([5, 1], vertical_alignment="center")
+    bar.progress(min(1.0, spent / TIME_LIMIT_S), text=words)
+    stop.button(
+        "Cancel",
+        key="jobs_cancel",
+        on_click=desk.cancel,
+        width="stretch",
+        icon=":material/stop_circle:",
+        help="Stops within a second or two; the best round so far is kept."
+        if rounds.chosen is None
+        else "Stops at once; the round and its own bound are kept.",
+    )
+    if rounds.chosen is None and len(told) > 1 and spent > WORTH_A_CHART_S:
+        levels = [
+            (name, round_.round_s, dash)
+            for name, round_, dash in (
+                ("no time division", rounds.together, "dash"),
+                ("hill climbing", rounds.paper, "dot"),
+            )
+            if round_ is not None
+        ]
+        story = [*told, replace(told[-1], elapsed_s=spent)]
+        chart(
+            climb(story, levels, look.theme, look.scale, by_step=False),
+            "jobs_live",
+            f"Search as it runs: best {lasting(min(found, default=0.0))}, bound {lasting(bound)}.",
+        )
+
+
+def rates(rounds: Rounds) -> pd.DataFrame:
+    """Return every job with its group and its iterations an hour, before and after."""
+    best, jobs = rounds.best, rounds.best.jobs.jobs
+    after = 3600 * iterations_per_s(best)
+    columns: dict[str, Any] = {
+        "job": [job.id for job in jobs],
+        "collective": [COLLECTIVES[job.collective].lower() for job in jobs],
+        "pod group": [job.pod_group for job in jobs],
+        "units": [job.units for job in jobs],
+        "train (s)": [job.train_s for job in jobs],
+        "volume (Gbit)": [job.volume_gbit for job in jobs],
+        "group": [group_name(k) for k in best.group],
+        "iterations/h": after,
+    }
+    for words, round_ in (("hill climbing", rounds.paper), ("no time division", rounds.together)):
+        if round_ is not None:
+            columns[words] = 3600 * iterations_per_s(round_)
+    if rounds.together is not None:
+        before = columns["no time division"]
+        gain = np.divide(after, before, out=np.ones_like(after), where=before > 0) - 1
+        columns["change"] = [f"{100 * g:+.3g} %" for g in gain]
+    return pd.DataFrame(columns)

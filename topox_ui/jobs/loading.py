@@ -1,0 +1,99 @@
+"""The jobs that the page shares a fabric among: a sample, the paper's set-up, task graphs, or the reader's own file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.tdm.model.deployment import SetUp, deploy
+from topox_core.tdm.model.from_graph import jobs_from_graphs
+from topox_core.tdm.model.jobs import Jobs, Network
+from topox_core.tdm.model.jobs_file import load_jobs, validated
+from topox_core.tdm.model.samples import JOB_SAMPLES, load_job_sample
+from topox_core.workloads.samples import SAMPLES, load_sample
+from topox_ui.jobs.choices import Choices, choose
+from topox_ui.jobs.solving import with_network
+from topox_ui.state.session import say
+
+# What jobs made from task graphs share before any what-if: two groups of eight pods, every pod able
+# to reach all of its group.
+FOR_GRAPHS = Network(
+    pod_groups=2,
+    pods_per_group=8,
+    ports_per_pod=16,
+    port_gbps=100.0,
+    tor_gbps=1600.0,
+    reconfiguration_ms=0.5,
+)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _sample(name: str) -> Jobs:
+    return load_job_sample(name)
+
+
+@st.cache_resource(max_entries=48, show_spinner=False)
+def _deployed(jobs: int, context: int, seed: int) -> Jobs:
+    return deploy(SetUp(jobs=jobs, context=context, seed=seed))
+
+
+@st.cache_resource(max_entries=16, show_spinner="Deriving jobs from task graphs")
+def _from_graphs(names: tuple[str, ...], copies: int) -> Jobs:
+    return jobs_from_graphs([(load_sample(name)[0], copies) for name in names], FOR_GRAPHS)
+
+
+def take_upload() -> None:
+    """Read the file that the reader brought; what is wrong with it is one line, and what was there stays."""
+    file: Any = st.session_state.get("up_jobs")
+    if file is None:
+        return
+    try:
+        st.session_state["jobs_upload"] = load_jobs(file.getvalue(), file.name)
+    except InputError as error:
+        say("error", str(error))
+        return
+    choose(
+        source="upload",
+        ports=None,
+        port_gbps=None,
+        reconfiguration_ms=None,
+        pod_group=-1,
+        stage="",
+        ring="",
+    )
+
+
+def loaded_jobs(now: Choices) -> tuple[Jobs, str] | None:
+    """Return the jobs that are chosen, before any what-if, and their title; None where a file is still to come.
+
+    Raises
+    ------
+    InputError
+        If a link names no sample of ours, or a set-up cannot be deployed.
+    """
+    if now.source == "sample":
+        name = now.sample or next(iter(JOB_SAMPLES))
+        return _sample(name), JOB_SAMPLES[name].title
+    if now.source == "generator":
+        jobs = _deployed(now.jobs, now.context, now.seed)
+        return (
+            jobs,
+            f"the draft’s set-up, {now.jobs} jobs, {_context(now.context)} context, seed {now.seed}",
+        )
+    if now.source == "graphs":
+        names = tuple(name for name in now.graphs.split(",") if name in SAMPLES)
+        return (_from_graphs(names, now.copies), "jobs from " + ", ".join(names)) if names else None
+    upload: Jobs | None = st.session_state.get("jobs_upload")
+    return None if upload is None else (upload, upload.name or "your jobs")
+
+
+def _context(tokens: int) -> str:
+    return f"{tokens // 1024}k" if tokens % 1024 == 0 else f"{tokens:,}"
+
+
+def changed(jobs: Jobs, now: Choices) -> Jobs:
+    """Return the jobs on the network that the what-ifs make; raises InputError where a value is out of range."""
+    made = with_network(jobs, now.ports, now.port_gbps, now.reconfiguration_ms)
+    return jobs if made is jobs else validated(made.name, made.network, made.jobs, "what-ifs")

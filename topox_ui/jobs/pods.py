@@ -1,0 +1,101 @@
+"""One pod of a round on the common clock: its jobs and its ports, stage by stage or the whole round."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.figures.jobs import lasting, stage_name
+from topox_core.figures.jobs_links import link_view
+from topox_core.figures.jobs_pods import pod_gantt, pod_view
+from topox_core.io.exports import TASK_COLUMNS, task_rows
+from topox_core.model.execution import Execution
+from topox_core.tdm.model.as_execution import execution_of
+from topox_core.tdm.model.round import Cycle, Round
+from topox_core.text.numbers import plural
+from topox_ui.jobs.choices import Choices
+from topox_ui.jobs.solving import Rounds, token
+from topox_ui.jobs.views import view_of
+from topox_ui.shell.charts import chart
+from topox_ui.shell.page import Look, chart_title
+
+WHOLE = -1
+
+
+@st.cache_resource(max_entries=12, show_spinner=False)
+def _execution(key: str, _round: Round, pod_group: int) -> Execution:  # noqa: ARG001
+    return execution_of(_round, pod_group)
+
+
+def pods(rounds: Rounds, now: Choices, look: Look) -> None:
+    """Offer one pod of the pod group in view on the common clock; drawn only when it is opened."""
+    box = st.expander("One pod on the clock, port by port", key="jobs_pods", on_change="rerun")
+    if box.open:
+        with box:
+            _pod(rounds, now, look)
+
+
+@st.fragment
+def _pod(rounds: Rounds, now: Choices, look: Look) -> None:
+    """Draw the Gantt chart of one pod; its controls redraw nothing else."""
+    best = rounds.best
+    shown = view_of(best, now)
+    members = best.jobs.of_group(shown.pod_group)
+    cycle = best.cycle_of(shown.pod_group)
+    execution = _execution(token(rounds.case, best), best, shown.pod_group)
+    title, left, right = st.columns([2, 0.6, 2], vertical_alignment="bottom")
+    with title:
+        chart_title(
+            f"One pod of pod group {shown.pod_group}",
+            "Its jobs, then its ports; in a port’s bar: the pod at the other end. Dotted: all wait",
+            under=True,
+        )
+    everyone = list(range(best.jobs.network.pods_per_group))
+    key = f"w_jobs_pod_{shown.pod_group}"
+    if st.session_state.get(key) not in everyone:
+        st.session_state[key] = int(
+            link_view(best, shown.pod_group, shown.group, shown.way).ports.argmax()
+        )
+    pod = left.selectbox(
+        "Pod", everyone, key=key, format_func=lambda p: f"pod {p}", label_visibility="collapsed"
+    )
+    window = _window(cycle, right)
+    view = pod_view(execution, pod, [best.jobs.jobs[n].id for n in members])
+    if not len(view.bars):
+        st.html(f'<p class="quiet">No job of this pod group has anything in pod {pod}.</p>')
+        return
+    chart(
+        pod_gantt(view, window, look.theme, look.scale),
+        "pod_gantt",
+        f"Pod {pod} of pod group {shown.pod_group} in a round of {lasting(cycle.round_s)}: "
+        f"{plural(len(view.lanes.jobs), 'job')}, {plural(len(view.lanes.ports), 'port')} in use. The table has every task.",
+        lambda: _tasks(execution, pod),
+        "Every task of this pod",
+    )
+
+
+def _window(cycle: Cycle, place: st.delta_generator.DeltaGenerator) -> tuple[float, float]:
+    """Draw which stage fills the axis; return its begin and end in ms."""
+    stages = {n: phase for n, phase in enumerate(cycle.phases) if phase.end_s > phase.start_s}
+    if st.session_state.get("w_jobs_pod_stage") not in (WHOLE, *stages):
+        st.session_state["w_jobs_pod_stage"] = WHOLE
+    stage = place.segmented_control(
+        "Time",
+        [WHOLE, *stages],
+        key="w_jobs_pod_stage",
+        required=True,
+        label_visibility="collapsed",
+        format_func=lambda n: (
+            "whole round" if n == WHOLE else stage_name(stages[n].group, stages[n].way)
+        ),
+    )
+    if stage is None or stage == WHOLE:
+        return 0.0, 1000 * cycle.round_s
+    return 1000 * stages[stage].start_s, 1000 * stages[stage].end_s
+
+
+def _tasks(execution: Execution, pod: int) -> pd.DataFrame:
+    rows = pd.DataFrame(task_rows(execution), columns=list(TASK_COLUMNS))
+    return rows[
+        (rows["server"] == pod) | (rows["source"] == pod) | (rows["destination"] == pod)
+    ].drop(columns=["device", "switch", "critical"])

@@ -1,0 +1,285 @@
+"""What sharing in time gains over many seeds: computed beside the page in worker processes, kept cell by cell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.figures.jobs_gain import GainPoint, gain_map
+from topox_core.figures.jobs_study import gains
+from topox_core.tdm.algorithms.catalogue import ALGORITHMS
+from topox_core.tdm.model.deployment import SetUp
+from topox_core.tdm.model.round import TdmSettings
+from topox_core.tdm.study import (
+    BASELINE,
+    Study,
+    StudyAxes,
+    StudyCell,
+    StudyCellResult,
+    StudyRow,
+    StudyRun,
+)
+from topox_core.text.numbers import percent, plural
+from topox_ui.jobs.choices import Choices
+from topox_ui.runs.cells_desk import Cells, CellsDesk
+from topox_ui.schedule.solving import places
+from topox_ui.shell.charts import chart
+from topox_ui.shell.downloads import offer
+from topox_ui.shell.page import Look, chart_title
+
+JOBS = (32, 64, 128, 256, 512)
+CONTEXTS = (1024, 8192, 32768, 65536, 131072)
+ACROSS = {"jobs": "number of jobs", "context": "context length"}
+SEEDS = (10, 20, 30)
+MOST_CELLS = 5_000
+StudyDesk = CellsDesk[StudyRun, StudyCellResult]
+
+
+@st.cache_resource(scope="session", show_spinner=False, on_release=lambda desk: desk.close())
+def study_desk() -> StudyDesk:
+    """Return this session's studies; closing the tab ends the one that runs."""
+    return StudyDesk(places(), Cells(MOST_CELLS), lambda run: "; ".join(run.lost[:2]))
+
+
+def study_of(now: Choices, across: str, seeds: int) -> Study:
+    """Return the study along one axis, on the draft's set-up with the network and the reading of the page."""
+    changes = {
+        "ports_per_pod": now.ports,
+        "port_gbps": now.port_gbps,
+        "reconfiguration_ms": now.reconfiguration_ms,
+    }
+    setup = SetUp(**{key: value for key, value in changes.items() if value is not None})  # type: ignore[arg-type]
+    axes = StudyAxes(JOBS, (now.context,)) if across == "jobs" else StudyAxes((now.jobs,), CONTEXTS)
+    return Study(axes, tuple(range(seeds)), setup=setup, settings=TdmSettings(reading=now.reading))
+
+
+def known(study: Study, cells: Mapping[str, StudyCellResult]) -> dict[StudyCell, StudyCellResult]:
+    """Return the cells of a study that are there."""
+    return {cell: cells[key] for cell in study.cells() if (key := study.key(cell)) in cells}
+
+
+def everything(
+    now: Choices, cells: Mapping[str, StudyCellResult]
+) -> dict[StudyCell, StudyCellResult]:
+    """Return all cells that were computed for the network and the reading of the page, along whichever axis."""
+    one = study_of(now, "jobs", max(SEEDS))
+    axes = StudyAxes(tuple(sorted({*JOBS, now.jobs})), tuple(sorted({*CONTEXTS, now.context})))
+    return known(replace(one, axes=axes), cells)
+
+
+def reductions(
+    study: Study, found: Mapping[StudyCell, StudyCellResult], across: str
+) -> dict[str, dict[float, list[float]]]:
+    """Return each algorithm's reduction against the baseline, seed by seed, at each place along the axis."""
+    values: dict[str, dict[float, list[float]]] = {
+        name: {} for name in study.algorithms if name != BASELINE
+    }
+    for cell, result in found.items():
+        for name, of in values.items():
+            if (reduction := result.reduction(name)) is not None:
+                of.setdefault(float(getattr(cell, across)), []).append(reduction)
+    return values
+
+
+def gain_points(
+    found: Mapping[StudyCell, StudyCellResult], algorithms: Sequence[str], across: str
+) -> dict[str, list[GainPoint]]:
+    """Return each algorithm's sets of jobs for the map over C/T, marked by their place along the axis."""
+    return {
+        name: [
+            GainPoint(ratio, reduction, float(getattr(cell, across)), words_of(cell))
+            for cell, result in found.items()
+            if (ratio := result.ratio) and (reduction := result.reduction(name)) is not None
+        ]
+        for name in algorithms
+        if name != BASELINE
+    }
+
+
+def words_of(cell: StudyCell) -> str:
+    """Return which set of jobs a cell is, in words."""
+    return f"{plural(cell.jobs, 'job')}, {_value_words('context', cell.context)}, seed {cell.seed}"
+
+
+def _value_words(across: str, value: float) -> str:
+    if across == "jobs":
+        return plural(int(value), "job")
+    return f"{value / 1024:g}k context" if value % 1024 == 0 else f"{value:,g} tokens"
+
+
+def study(now: Choices, look: Look) -> None:
+    """Draw the study as far as it is known, with the button that computes the rest."""
+    title, left, right = st.columns([2.3, 1.1, 0.7], vertical_alignment="bottom")
+    across = str(
+        left.segmented_control(
+            "Across",
+            list(ACROSS),
+            default="jobs",
+            key="w_jobs_across",
+            required=True,
+            format_func=ACROSS.__getitem__,
+            label_visibility="collapsed",
+        )
+        or "jobs"
+    )
+    seeds = int(
+        right.selectbox(
+            "Seeds",
+            SEEDS,
+            key="w_jobs_seeds",
+            format_func=lambda n: f"{n} seeds",
+            label_visibility="collapsed",
+        )
+    )
+    fixed = f"{now.context // 1024}k context" if across == "jobs" else plural(now.jobs, "job")
+    with title:
+        chart_title(
+            "What sharing in time gains, seed by seed",
+            f"draft’s set-up, {fixed}: round against no time division on the same jobs. Line: mean; band: middle half; "
+            "dots: seeds",
+            under=True,
+        )
+    asked, desk = study_of(now, across, seeds), study_desk()
+    if desk.run is not None and desk.run.study.digest == asked.digest:
+        _live(asked, now, across, look)
+        return
+    found = known(asked, desk.cells)
+    if desk.note:
+        st.warning(desk.note.replace("$", "\\$"))
+    left_over = len(asked.cells()) - len(found)
+    if left_over:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.button(
+                "Compute the study" if not found else f"Compute the other {left_over}",
+                type="primary",
+                key="compute_study",
+                on_click=desk.start,
+                args=(partial(StudyRun, asked),),
+                icon=":material/query_stats:",
+            )
+            st.html(
+                f'<p class="quiet">{plural(len(asked.cells()), "set of jobs", "sets of jobs")}, '
+                f"{len(asked.algorithms)} algorithms each, beside this page; what is there can be looked at meanwhile.</p>"
+            )
+    if found:
+        _drawn(asked, found, now, across, look, live=False)
+
+
+@st.fragment(run_every=0.7)
+def _live(asked: Study, now: Choices, across: str, look: Look) -> None:
+    """Watch the study; redraw the page when it has ended."""
+    desk = study_desk()
+    if desk.poll() or desk.run is None:
+        st.rerun()
+        return
+    found = known(asked, desk.cells)
+    bar, stop = st.columns([5, 1], vertical_alignment="center")
+    bar.progress(
+        min(1.0, desk.run.progress),
+        text=f"{len(found)} of {plural(len(asked.cells()), 'set of jobs', 'sets of jobs')}",
+    )
+    stop.button(
+        "Cancel",
+        key="cancel_study",
+        on_click=desk.cancel,
+        width="stretch",
+        icon=":material/stop_circle:",
+        help="Stops at once; what was computed is kept.",
+    )
+    if found:
+        _drawn(asked, found, now, across, look, live=True)
+
+
+def _drawn(
+    asked: Study,
+    found: dict[StudyCell, StudyCellResult],
+    now: Choices,
+    across: str,
+    look: Look,
+    live: bool,
+) -> None:
+    values = reductions(asked, found, across)
+    titles = {name: ALGORITHMS[name].title for name in values}
+    here = float(getattr(now, across)) if now.source == "generator" else None
+    words = "jobs" if across == "jobs" else "context length, tokens"
+    figure = gains(values, titles, words, look.theme, look.scale, here)
+    rows = asked.rows(found)
+    told = "; ".join(
+        f"{titles[row.algorithm]} at {getattr(row, across):,}: {percent(row.reduction.mean)}"
+        for row in rows
+        if row.algorithm != BASELINE
+    )
+    chart(
+        figure,
+        "study_live" if live else "study",
+        f"Mean reduction of the round. {told}. The table has the spread.",
+        None if live else lambda: table(rows),
+        "Every point",
+    )
+    if not live:
+        _map(asked, now, across, look)
+        with st.columns([1, 4])[0]:
+            offer(
+                "Study (CSV)",
+                lambda: table(rows).to_csv(index=False).encode(),
+                "study.csv",
+                "text/csv",
+            )
+
+
+def _map(asked: Study, now: Choices, across: str, look: Look) -> None:
+    """Draw where the gain is: every set of jobs that was computed, over communicating to computing."""
+    cells = everything(now, study_desk().cells)
+    points = gain_points(cells, asked.algorithms, across)
+    titles = {name: ALGORITHMS[name].title for name in points}
+    words = {
+        value: _value_words(across, value)
+        for value in {float(getattr(cell, across)) for cell in cells}
+    }
+    chart_title(
+        "Where the gain is",
+        f"All {plural(len(cells), 'set of jobs', 'sets of jobs')} computed so far, along both axes. Dotted: what hiding "
+        "computing behind communicating saves; above it, smaller groups leave more links to each pair",
+        under=True,
+    )
+    least, most = (
+        f(p.ratio for of in points.values() for p in of) if cells else 0.0 for f in (min, max)
+    )
+    chart(
+        gain_map(points, titles, words, look.theme, look.scale),
+        "gain_map",
+        f"Reduction over C/T from {least:.2g} to {most:.2g}, an algorithm a panel. The table has every set of jobs.",
+        lambda: gain_table(cells),
+        "Every set of jobs",
+    )
+
+
+def gain_table(cells: Mapping[StudyCell, StudyCellResult]) -> pd.DataFrame:
+    """Return a row a set of jobs: where it is and what each algorithm takes off its round."""
+    return pd.DataFrame(
+        [
+            {
+                "jobs": cell.jobs,
+                "context": cell.context,
+                "seed": cell.seed,
+                "communicating (s)": result.communicating_s,
+                "computing (s)": result.computing_s,
+                "C/T": result.ratio,
+                **{
+                    f"{ALGORITHMS[name].title}, reduction": result.reduction(name)
+                    for name in result.outcomes
+                    if name != BASELINE
+                },
+            }
+            for cell, result in cells.items()
+        ]
+    )
+
+
+def table(rows: list[StudyRow]) -> pd.DataFrame:
+    """Return the rows of a study, flat."""
+    return pd.DataFrame([row.as_record() for row in rows])

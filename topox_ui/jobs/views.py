@@ -1,0 +1,439 @@
+"""The Jobs page below its first screen: links, rings, bottlenecks, how the search went, rates of the jobs, files."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.figures.jobs import (
+    cycle_in_view,
+    group_name,
+    lasting,
+    pod_group_bars,
+    stage_name,
+    timeline,
+)
+from topox_core.figures.jobs_links import LinkView, link_matrix, link_view, ring_drawing
+from topox_core.figures.jobs_study import climb
+from topox_core.figures.template import standalone
+from topox_core.io import exports
+from topox_core.tdm.algorithms.catalogue import ALGORITHMS
+from topox_core.tdm.model.as_execution import execution_of
+from topox_core.tdm.model.bottleneck import bottlenecks
+from topox_core.tdm.model.jobs_file import dump_jobs
+from topox_core.tdm.model.round import PUSH, Round
+from topox_core.tdm.model.round_file import to_json
+from topox_core.text.numbers import plural, short
+from topox_ui.jobs.choices import Choices, choices, chosen, widget
+from topox_ui.jobs.first_screen import named, rates, stages
+from topox_ui.jobs.solving import AT_ONCE, Rounds
+from topox_ui.shell.charts import chart, frame
+from topox_ui.shell.downloads import offer
+from topox_ui.shell.page import Look, chart_title, escape
+
+LABEL = 17  # letters that fit beside a chart
+
+
+@dataclass(frozen=True)
+class View:
+    """What the figures of one pod group show: the group that communicates, and which way."""
+
+    pod_group: int
+    group: int
+    way: int
+
+    @property
+    def words(self) -> str:
+        """In words: pod group 3, A pushes."""
+        return f"pod group {self.pod_group}, {stage_name(self.group, self.way)}"
+
+
+def slowest_of(round_: Round) -> int:
+    """Return the pod group that the others wait for."""
+    if len(round_.cycles) > 1:
+        return max(round_.cycles, key=lambda cycle: cycle.round_s).pod_groups[0]
+    return int(round_.communication_s.max(axis=1).argmax())
+
+
+def stage_options(round_: Round) -> dict[str, str]:
+    """Return the stages in which somebody communicates, as ``group.way`` with their words."""
+    groups = [k for k in range(round_.groups) if k in set(round_.group)] or [0]
+    return {f"{k}.{way}": stage_name(k, way) for way in (0, 1) for k in groups}
+
+
+def view_of(round_: Round, now: Choices) -> View:
+    """Return what is chosen, or else the slowest pod group in the stage of its slowest group."""
+    pod_group = (
+        now.pod_group if 0 <= now.pod_group < round_.jobs.network.pod_groups else slowest_of(round_)
+    )
+    options = stage_options(round_)
+    stage = (
+        now.stage
+        if now.stage in options
+        else f"{int(round_.communication_s[pod_group].argmax())}.0"
+    )
+    group, way = (
+        int(part) for part in (stage if stage in options else next(iter(options))).split(".")
+    )
+    return View(pod_group, group, way)
+
+
+def rings_of(round_: Round, view: View) -> list[int]:
+    """Return the jobs whose rings cross pods in a stage of a pod group."""
+    return [
+        n
+        for n in round_.jobs.of_group(view.pod_group)
+        if round_.group[n] == view.group and len(round_.rings[n]) > 1
+    ]
+
+
+def _controls(best: Round, now: Choices, view: View) -> int | None:
+    """Draw which pod group, stage and ring the link figures show; return the one job whose ring is drawn, or None for all."""
+    slowest, rings = slowest_of(best), rings_of(best, view)
+    left, middle, right = st.columns([1, 1.5, 1])
+    pods = list(range(-1, best.jobs.network.pod_groups))
+    key = widget("pod_group", now.pod_group if now.pod_group in pods else -1)
+    left.selectbox(
+        "Pod group",
+        pods,
+        key=key,
+        on_change=chosen,
+        args=("pod_group", key),
+        format_func=lambda g: (
+            f"slowest (pod group {slowest})"
+            if g < 0
+            else f"pod group {g}, {plural(len(best.jobs.of_group(g)), 'job')}"
+        ),
+    )
+    options = stage_options(best)
+    key = widget("stage", f"{view.group}.{view.way}")
+    middle.segmented_control(
+        "Stage",
+        list(options),
+        key=key,
+        on_change=chosen,
+        args=("stage", key),
+        required=True,
+        format_func=options.__getitem__,
+    )
+    names = {
+        "": {0: "no ring in this stage", 1: "the one ring"}.get(
+            len(rings), f"all {len(rings)} rings"
+        )
+    } | {best.jobs.jobs[n].id: best.jobs.jobs[n].id for n in rings}
+    key = widget("ring", now.ring if now.ring in names else "")
+    right.selectbox(
+        "Ring",
+        list(names),
+        key=key,
+        on_change=chosen,
+        args=("ring", key),
+        format_func=names.__getitem__,
+        disabled=not rings,
+    )
+    return next((n for n in rings if best.jobs.jobs[n].id == now.ring), None)
+
+
+def links(rounds: Rounds, now: Choices, look: Look) -> None:
+    """Draw the links of one pod group in one stage, and the rings on them."""
+    best = rounds.best
+    view = view_of(best, now)
+    only = _controls(best, now, view)
+    drawn = link_view(best, view.pod_group, view.group, view.way)
+    rings = rings_of(best, view)
+    left, right = st.columns(2, gap="medium")
+    with left:
+        chart_title(
+            "Links between pods",
+            "From (row) to (column): links, seconds below. Deeper: slower; outlined: the slowest",
+            under=True,
+        )
+        chart(
+            link_matrix(drawn, look.theme, look.scale),
+            "link_matrix",
+            _words(drawn, view.words),
+            lambda: _pairs(drawn),
+            "Every pair",
+        )
+    with right:
+        chart_title(
+            "Rings on these links",
+            "Width: number of links. Grey: wanted by other traffic anyway; on a pale band: an "
+            "arc that a ring added"
+            if rings
+            else "No ring all-reduce crosses pods in this stage",
+            under=True,
+        )
+        chart(
+            ring_drawing(best, view.pod_group, view.group, look.theme, look.scale, view.way, only),
+            "rings",
+            f"{plural(len(rings), 'ring')} in {view.words}. The table has each one’s pods in order.",
+            lambda: _rings(best, rings, view.way),
+            "Every ring",
+        )
+
+
+def _words(view: LinkView, where: str) -> str:
+    if view.worst is None:
+        return f"Links in {where}: nothing is sent."
+    i, j = view.worst
+    return (
+        f"Links in {where}. Slowest: pod {i} to pod {j}, {short(view.demand_gbit[i, j])} Gbit over "
+        f"{plural(int(view.links[i, j]), 'link')}, {lasting(float(view.time_s[i, j]))}. Most ports in use: "
+        f"{int(view.ports.max())} of {view.limit}."
+    )
+
+
+def _pairs(view: LinkView) -> pd.DataFrame:
+    rows = [
+        {
+            "from": i,
+            "to": j,
+            "links": int(view.links[i, j]),
+            "Gbit": float(view.demand_gbit[i, j]),
+            "seconds": float(view.time_s[i, j]),
+            "ports in use": f"{view.ports[i]} and {view.ports[j]} of {view.limit}",
+        }
+        for i in range(len(view.links))
+        for j in range(len(view.links))
+        if view.links[i, j]
+    ]
+    return pd.DataFrame(
+        rows, columns=["from", "to", "links", "Gbit", "seconds", "ports in use"]
+    ).sort_values("seconds", ascending=False)
+
+
+def _rings(round_: Round, rings: list[int], way: int) -> pd.DataFrame:
+    order = [round_.rings[n] if way == PUSH else round_.rings[n][::-1] for n in rings]
+    return pd.DataFrame(
+        {
+            "job": [round_.jobs.jobs[n].id for n in rings],
+            "pods in order": [" → ".join(str(pod) for pod in (*ring, ring[0])) for ring in order],
+            "volume (Gbit)": [round_.jobs.jobs[n].volume_gbit for n in rings],
+        }
+    )
+
+
+def waits(rounds: Rounds, now: Choices) -> None:
+    """Say what every stage of the round lasts as long as."""
+    best = rounds.best
+    cycle = cycle_in_view(best, None if now.pod_group < 0 else now.pod_group)
+    chart_title("What everybody waits for", ALGORITHMS[best.algorithm].title)
+    limits = [limit for limit in bottlenecks(best, cycle) if limit.seconds > 0]
+    lines = [
+        escape(replace(limit, stage=number).words(best)) for number, limit in enumerate(limits, 1)
+    ]
+    st.html("".join(f'<p class="card">{line[:1].upper()}{line[1:]}.</p>' for line in lines))
+
+
+def pod_groups(rounds: Rounds, look: Look) -> None:
+    """Show which pod group holds the others up."""
+    best, seconds = rounds.best, rounds.best.communication_s
+    together = (
+        [0.0] * len(seconds)
+        if rounds.together is None
+        else rounds.together.communication_s.max(axis=1).tolist()
+    )
+    told = "; ".join(
+        f"group {group_name(k)}: pod group {int(seconds[:, k].argmax())}, {lasting(float(seconds[:, k].max()))}"
+        for k in range(best.groups)
+    )
+    jobs = [len(best.jobs.of_group(g)) for g in range(len(seconds))]
+    chart_title(
+        "Communication by pod group",
+        "One stage of each group; the slowest in colour."
+        + (" Behind: all jobs at once" if any(together) else ""),
+        under=True,
+    )
+    chart(
+        pod_group_bars(best, together, look.theme, look.scale),
+        "pod_groups",
+        f"Slowest: {told}.",
+        lambda: pd.DataFrame(
+            {
+                "pod group": range(len(seconds)),
+                "jobs": jobs,
+                "together (s)": together,
+                **{f"{group_name(k)} (s)": seconds[:, k] for k in range(best.groups)},
+            }
+        ),
+        "Every pod group",
+    )
+
+
+def how_found(rounds: Rounds, look: Look) -> None:
+    """Draw hill climbing move by move against non-TDM, the best and the bound; without it, the search of the best."""
+    paper, best = rounds.paper, rounds.best
+    levels = (
+        [] if rounds.together is None else [("no time division", rounds.together.round_s, "dash")]
+    )
+    if paper is not None and best.algorithm not in AT_ONCE:
+        title = ALGORITHMS[best.algorithm].title.lower()
+        levels.append((title if len(title) <= LABEL else "chosen one", best.round_s, "dot"))
+    levels.append(("bound", best.bound_s, "2px,3px"))
+    if paper is None:
+        chart_title("How the search went", ALGORITHMS[best.algorithm].title, under=True)
+        chart(
+            climb(best.story, levels, look.theme, look.scale, by_step=False),
+            "climb",
+            f"From the first round found to {lasting(best.round_s)}.",
+            lambda: pd.DataFrame(
+                [
+                    {
+                        "after (s)": m.elapsed_s,
+                        "round (s)": m.round_s,
+                        "bound (s)": m.bound_s,
+                        "by": m.source,
+                    }
+                    for m in best.story
+                ]
+            ),
+            "Every step",
+        )
+        return
+    chart_title(
+        "How hill climbing got there",
+        "Each move puts one job into the other group; it stops when none helps",
+        under=True,
+    )
+    moves = max((moment.step for moment in paper.story), default=0)
+    begin = paper.story[0].round_s if paper.story else None
+    chart(
+        climb(paper.story, levels, look.theme, look.scale),
+        "climb",
+        f"{plural(moves, 'move')} from {lasting(paper.round_s if begin is None else begin)} to {lasting(paper.round_s)}.",
+        lambda: pd.DataFrame([{"move": m.step, "round (s)": m.round_s} for m in paper.story]),
+        "Every move",
+    )
+
+
+def job_table(rounds: Rounds) -> None:
+    """Draw the jobs with their group and their iterations a second."""
+    chart_title(
+        "Every job",
+        "A ring or an all-to-all trains twice a round, a parameter server once",
+        under=True,
+    )
+    numbers = ("iterations/h", "hill climbing", "no time division", "train (s)", "volume (Gbit)")
+    frame(
+        rates(rounds),
+        column_config={name: st.column_config.NumberColumn(format="%.4g") for name in numbers},
+    )
+
+
+def files(rounds: Rounds, now: Choices, title: str, look: Look) -> None:
+    """Draw the two menus: files built when they are asked for, and the link."""
+    best = rounds.best
+    pod_group = view_of(best, now).pod_group
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", title).strip("-.")[:60] or "jobs"
+    rows, together_s = named(rounds), None if rounds.together is None else rounds.together.round_s
+    with st.container(horizontal=True, key="take_away"):
+        with st.popover("Download", icon=":material/download:"):
+            offer(
+                "Jobs (JSON)", lambda: dump_jobs(best.jobs), f"{name}.jobs.json", "application/json"
+            )
+            offer(
+                "Round (JSON)",
+                lambda: to_json(
+                    best, non_tdm_s=together_s, settings=rounds.case.settings(best.algorithm)
+                ),
+                f"{name}.round.json",
+                "application/json",
+            )
+            offer(
+                "Iterations of every job (CSV)",
+                lambda: _csv(rates(rounds)),
+                f"{name}.iterations.csv",
+                "text/csv",
+            )
+            offer(
+                "Stages (CSV)", lambda: _csv(stages(rows, None)), f"{name}.stages.csv", "text/csv"
+            )
+            offer(
+                "Links of every stage (CSV)",
+                lambda: _csv(all_links(best)),
+                f"{name}.links.csv",
+                "text/csv",
+            )
+            offer(
+                "Timeline (HTML)",
+                lambda: standalone(timeline(rows, look.theme), look.theme),
+                f"{name}.timeline.html",
+                "text/html",
+            )
+            st.caption(
+                f"Pod group {pod_group} on the clock of the other pages: pods as servers, jobs as devices"
+            )
+            part = f"{name}.pod-group-{pod_group}"
+            offer(
+                "Tasks (CSV)",
+                lambda: exports.tasks_csv(execution_of(best, pod_group)),
+                f"{part}.tasks.csv",
+                "text/csv",
+            )
+            offer(
+                "Cross-connect program (JSON)",
+                lambda: exports.cross_connects_json(execution_of(best, pod_group)),
+                f"{part}.cross-connects.json",
+                "application/json",
+            )
+            offer(
+                "Cross-connect program (CSV)",
+                lambda: exports.cross_connects_csv(execution_of(best, pod_group)),
+                f"{part}.cross-connects.csv",
+                "text/csv",
+            )
+            offer(
+                "Trace for ui.perfetto.dev",
+                lambda: exports.perfetto_trace(execution_of(best, pod_group)),
+                f"{part}.perfetto.json",
+                "application/json",
+            )
+        with st.popover("Link", icon=":material/link:"):
+            _link()
+
+
+def all_links(round_: Round) -> pd.DataFrame:
+    """Return the links of every push as rows; a pull has them the other way round."""
+    rows = []
+    for g, of_group in enumerate(round_.links):
+        for k in range(round_.groups):
+            view = link_view(round_, g, k)
+            rows += [
+                {
+                    "pod group": g,
+                    "group": group_name(k),
+                    "from": i,
+                    "to": j,
+                    "links": int(of_group[k, i, j]),
+                    "Gbit": float(view.demand_gbit[i, j]),
+                    "seconds": float(view.time_s[i, j]),
+                }
+                for i, j in zip(*of_group[k].nonzero(), strict=True)
+            ]
+    return pd.DataFrame(rows)
+
+
+def _csv(table: pd.DataFrame) -> bytes:
+    text = io.StringIO()
+    table.to_csv(text, index=False)
+    return text.getvalue().encode()
+
+
+def _link() -> None:
+    now = choices()
+    if now.source == "upload":
+        st.caption(
+            "A link can carry a sample, the draft’s set-up or task graphs of the samples with every slider. "
+            "Your own file stays on this machine: send the file, or download the result."
+        )
+        return
+    base = (st.context.url or "").split("?")[0]
+    query = now.as_query()
+    st.caption("Opens this very state: where the jobs come from and every slider that was moved.")
+    st.code(f"{base}?{urlencode(query)}" if query else base, language=None, wrap_lines=True)

@@ -1,0 +1,383 @@
+"""The Rails page's sidebar: what runs, its degrees, the switch and its delay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.fabrics.run import FABRICS
+from topox_core.figures.crossover import delay_word
+from topox_core.rails.presets import PRESETS, Preset
+from topox_core.rails.technologies import TECHNOLOGIES
+from topox_core.rails.window_file import WindowList, load_windows
+from topox_core.text.numbers import time
+from topox_ui.rails.choices import (
+    CONTROLS,
+    DEGREES,
+    MEASURED,
+    SCENARIO,
+    SCHEDULES,
+    UPLOAD,
+    choices,
+    choose,
+    chosen,
+    reset,
+    widget,
+)
+from topox_ui.shell.page import escape
+from topox_ui.state.loading import loaded
+
+DELAYS_MS = (
+    0.0,
+    0.01,
+    0.1,
+    0.5,
+    1.0,
+    2.0,
+    5.0,
+    10.0,
+    15.0,
+    25.0,
+    50.0,
+    100.0,
+    200.0,
+    500.0,
+    1000.0,
+    2000.0,
+    3000.0,
+)
+LINK_UPS_MS = (0.0, 1.0, 10.0, 50.0, 100.0, 500.0, 1000.0, 3000.0, 6000.0)
+LIMITS = (0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)
+SPEEDS_GBPS = (50.0, 100.0, 200.0, 400.0, 800.0, 1600.0)
+# As the menu calls presets: a sidebar has room for about twenty letters; the whole title stands
+# above the finding.
+SHORT = {
+    "llama3-8b-perlmutter": "Llama 8B, 16 GPUs",
+    "llama3.1-405b-8192": "Llama 405B, 8,192",
+    "llama3.1-405b-16384": "Llama 405B, 16,384",
+    "llama3.1-405b-16384-cp": "Llama 405B, long text",
+    "llama3.1-405b-2048": "Llama 405B, 2,048",
+    "llama3-70b": "Llama 70B, 512 GPUs",
+    "mixtral-8x7b": "Mixtral 8x7B, 256",
+    "deepseek-16b": "DeepSeek 16B, 256",
+    "toy": "Toy, 8 GPUs",
+}
+WORDS = {
+    "gpus": "GPUs",
+    "tensor": "TP",
+    "pipeline": "PP",
+    "data": "DP",
+    "context": "CP",
+    "expert": "EP",
+    "microbatches": "Microbatches",
+    "virtual_stages": "Virtual stages",
+}
+ANY = "any"
+
+
+def source_words(source: str) -> str:
+    """Return how the menu calls a source."""
+    own = {SCENARIO: "Loaded task graph", MEASURED: "Measured windows", UPLOAD: "My own windows"}
+    return own.get(source) or SHORT.get(source) or PRESETS[source].title
+
+
+def controls() -> None:
+    """Draw the sidebar."""
+    now = choices()
+    with st.sidebar:
+        st.divider()
+        st.html('<p class="side">What runs</p>')
+        options = [*PRESETS, SCENARIO, MEASURED, UPLOAD]
+        key = widget("source", now["source"] if now["source"] in options else next(iter(PRESETS)))
+        st.selectbox(
+            "What runs",
+            options,
+            format_func=source_words,
+            key=key,
+            on_change=chosen,
+            args=("source", key),
+            label_visibility="collapsed",
+        )
+        if now["source"] == UPLOAD:
+            _upload()
+        if now["source"] == SCENARIO and loaded() is not None:
+            key = widget("fabric", now["fabric"])
+            st.selectbox(
+                "As run on",
+                list(FABRICS),
+                format_func=FABRICS.__getitem__,
+                key=key,
+                on_change=chosen,
+                args=("fabric", key),
+                help="The execution whose windows are looked at.",
+            )
+        if now["source"] in PRESETS:
+            with st.expander("Degrees and schedule", key="rails_degrees", type="compact"):
+                _degrees(PRESETS[now["source"]])
+        st.html('<p class="side">What if</p>')
+        _switch()
+        _slide(
+            "Reconfiguration delay",
+            "delay_ms",
+            now["delay_ms"],
+            DELAYS_MS,
+            delay_word,
+            on_change=_delay_moved,
+            help="Dark time of a circuit that changes; also the threshold of the windows.",
+        )
+        key = widget("control", now["control"])
+        st.segmented_control(
+            "Controller",
+            list(CONTROLS),
+            format_func=CONTROLS.__getitem__,
+            required=True,
+            key=key,
+            on_change=chosen,
+            args=("control", key),
+            help="on demand: circuits change when the traffic is ready. provisioned: as soon as the traffic "
+            "before has ended.",
+        )
+        # Two words beside each other in a narrow sidebar.
+        st.html("<style>.st-key-w_rails_control button { padding: .25rem .5rem; }</style>")
+        _slide(
+            "Link start-up",
+            "link_up_ms",
+            now["link_up_ms"],
+            LINK_UPS_MS,
+            lambda v: "0" if not v else time(v),
+            help="Until a NIC sees light again, on top of the switch: 3 to 6 s on the authors' testbed.",
+        )
+        _slide(
+            "Overhead you accept",
+            "limit",
+            now["limit"],
+            LIMITS,
+            lambda v: f"{v:g} %",
+            help="For the question: how slow may the switch be?",
+        )
+        if len(now.made) > ("source" in dict(now.made)):
+            st.button(
+                "Reset what-ifs",
+                key="rails_reset",
+                on_click=reset,
+                width="stretch",
+                help="Back to the preset.",
+            )
+
+
+def _slide(
+    label: str, key: str, value: float, steps: Sequence[float], words: Any, **options: Any
+) -> None:
+    name = widget(key, value)
+    st.select_slider(
+        label,
+        sorted({*steps, value}),
+        format_func=words,
+        key=name,
+        on_change=options.pop("on_change", chosen),
+        args=options.pop("args", (key, name)),
+        **options,
+    )
+
+
+def _delay_moved(key: str, name: str) -> None:
+    chosen(key, name)
+    if choices()["switch"] != ANY:
+        choose("switch", ANY)
+
+
+def _switch() -> None:
+    now = choices()
+    known = {one.key: one for one in TECHNOLOGIES}
+    key = widget("switch", now["switch"] if now["switch"] in known else ANY)
+    st.selectbox(
+        "Switch (ports)",
+        [ANY, *known],
+        key=key,
+        on_change=_switch_chosen,
+        args=(key,),
+        format_func=lambda name: (
+            f"{known[name].name} ({known[name].radix:,})" if name in known else "by its delay"
+        ),
+        help="Sets the delay, and refuses a rail with more ports than one such switch has.",
+    )
+    if now["switch"] != ANY:
+        key = widget("split", now["split"])
+        st.checkbox(
+            "Split wide rails",
+            key=key,
+            on_change=chosen,
+            args=("split", key),
+            help="A rail with more ports than the switch has takes several, side by side; fibres that join them are not "
+            "counted.",
+        )
+
+
+def _switch_chosen(key: str) -> None:
+    name = st.session_state[key]
+    choose("switch", name)
+    known = {one.key: one for one in TECHNOLOGIES}
+    if name in known:
+        choose("delay_ms", known[name].reconfiguration_ms)
+
+
+def _degrees(base: Preset) -> None:
+    """Draw the degrees; GPUs follow them until they are set, and then have to be their product."""
+    now = choices()
+    columns = st.columns(2)
+    shown = [
+        key
+        for key in DEGREES
+        if key != "virtual_stages" or (now["schedule"] or base.schedule) == "interleaved"
+    ]
+    for k, name in enumerate(shown):
+        value = (
+            now[name]
+            if now[name] is not None
+            else product(base)
+            if name == "gpus"
+            else shown_degree(base, name)
+        )
+        key = widget(name, int(value))
+        # A narrow sidebar has room for two short names beside each other.
+        place = columns[k % 2] if len(WORDS[name]) <= 4 else st
+        place.number_input(
+            WORDS[name],
+            min_value=0,
+            max_value=1_000_000,
+            step=1,
+            key=key,
+            on_change=chosen,
+            args=(name, key),
+            help=_HELP.get(name),
+        )
+    key = widget("schedule", now["schedule"] or base.schedule)
+    st.selectbox(
+        "Schedule",
+        list(SCHEDULES),
+        format_func=SCHEDULES.__getitem__,
+        key=key,
+        on_change=_schedule,
+        args=(key,),
+    )
+    nic = now["nic_gbps"] or base.nic_gbps
+    _slide("NIC of a GPU", "nic_gbps", nic, SPEEDS_GBPS, lambda v: f"{v:g}G")
+
+
+_HELP = {
+    "gpus": "TP x CP x PP x DP. Follows them until you set it.",
+    "tensor": "Inside a server; not on the rail.",
+    "data": "FSDP shards over DP x CP.",
+    "expert": "Taken out of DP.",
+    "microbatches": "Of one replica in an iteration.",
+}
+
+
+def _schedule(key: str) -> None:
+    choose("schedule", st.session_state[key])
+    choose("virtual_stages", None)
+
+
+def shown_degree(base: Preset, name: str) -> int:
+    """Return a degree of a preset as the sidebar begins with it."""
+    value = int(getattr(base, name))
+    if name == "virtual_stages" and choices()["schedule"] == "interleaved":
+        return max(2, value)
+    return value
+
+
+def product(base: Preset) -> int:
+    """Return the GPUs that the degrees chosen make."""
+    degrees = choices().degrees
+    total = 1
+    for name in ("tensor", "context", "pipeline", "data"):
+        total *= int(degrees.get(name, getattr(base, name)))
+    return total
+
+
+def preset_chosen() -> Preset:
+    """Return the preset with the reader's degrees.
+
+    Raises
+    ------
+    InputError
+        If they do not go together.
+    """
+    now = choices()
+    base = PRESETS[now["source"]]
+    changes: dict[str, Any] = dict(now.degrees)
+    if changes and "gpus" not in changes:
+        changes["gpus"] = product(base)
+    if "tensor" in changes:
+        changes["gpus_per_server"] = changes["tensor"]
+    if changes.get("schedule") == "interleaved":
+        changes.setdefault("virtual_stages", 2)
+    elif "schedule" in changes:
+        changes["virtual_stages"] = 1
+    if now["nic_gbps"]:
+        changes["nic_gbps"] = float(now["nic_gbps"])
+    # A given iteration time belongs to the degrees it was measured with.
+    if set(changes) & {*DEGREES, "schedule"} and base.iteration_ms is not None:
+        changes["iteration_ms"] = None
+    return base.changed(**changes) if changes else base
+
+
+def _upload() -> None:
+    """Offer to bring a list of windows; a bad one costs a line, the one before stays."""
+    st.file_uploader(
+        "Windows (.json, .csv)", key="up_windows", max_upload_size=50, on_change=_uploaded
+    )
+    if "rails_windows" not in st.session_state:
+        st.html('<p class="quiet">One row a window: length_ms, and what else you have.</p>')
+    else:
+        _iteration()
+    if "rails_upload_error" in st.session_state:
+        st.error(escape(st.session_state["rails_upload_error"]).replace("$", "\\$"), icon="⚠️")
+
+
+def _uploaded() -> None:
+    file = st.session_state["up_windows"]
+    st.session_state.pop("rails_upload_error", None)
+    if file is None:
+        return
+    try:
+        st.session_state["rails_windows"] = load_windows(file.getvalue(), file.name)
+        for key in ("lane", "from_ms", "to_ms", "iteration_ms"):
+            choose(key, None)
+    except InputError as error:
+        st.session_state["rails_upload_error"] = str(error)
+
+
+def _iteration() -> None:
+    """Ask how long the iteration lasts where the file does not say so: a table has no place for it."""
+    found = uploaded_windows()
+    assert found is not None
+    if found.iteration_ms > last_end_ms(found) + 1e-9:
+        return
+    key = widget("iteration_ms", choices()["iteration_ms"])
+    st.number_input(
+        "Iteration, ms",
+        min_value=0.0,
+        max_value=1e9,
+        step=100.0,
+        key=key,
+        on_change=chosen,
+        args=("iteration_ms", key),
+        placeholder=f"{found.iteration_ms:,.6g}",
+        help="The file does not say how long the iteration lasts; without it, it ends with its last window, and the "
+        "overhead comes out too large.",
+    )
+
+
+def last_end_ms(found: WindowList) -> float:
+    """Return where the last window of a list ends."""
+    return max(one.begin_ms + max(0.0, one.length_ms) for one in found.windows)
+
+
+def uploaded_windows() -> WindowList | None:
+    """Return the list that the reader brought."""
+    found: WindowList | None = st.session_state.get("rails_windows")
+    return found

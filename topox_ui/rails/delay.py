@@ -1,0 +1,277 @@
+"""The Rails page's delay study: overhead against the delay, technologies, the authors' measurements, the slowest switch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.figures.rails_delay import Curve, overhead_curves, switch_word
+from topox_core.rails.delay import slowest_switch
+from topox_core.rails.measured import SWEEPS, MeasuredSweep
+from topox_core.rails.presets import PRESETS
+from topox_core.rails.questions import Question
+from topox_core.rails.technologies import TECHNOLOGIES
+from topox_core.text.numbers import percent, plural, short, time
+from topox_ui.rails.choices import choices, chosen, widget
+from topox_ui.rails.runs import CURVE_AT_ONCE, answered, nodes_of, rail_desk, run_of, times_of
+from topox_ui.rails.subject import Lane, Listed, Simulated, Subject, measured_list
+from topox_ui.shell.charts import chart
+from topox_ui.shell.page import Look, chart_title
+
+DELAYS_MS = (0.0, 0.1, 0.5, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 3000.0)
+AUTHORS_PRESET = "llama3-8b-perlmutter"
+Curves = dict[str, Curve]
+
+
+def delay_chart(subject: Subject, lane: Lane, look: Look) -> None:
+    """Draw the study, or what is there of it, with the button that completes it."""
+    now = choices()
+    title, layer = st.columns([2.2, 1], vertical_alignment="bottom")
+    with title:
+        chart_title(
+            "What a slower switch costs",
+            "overhead over the same iteration with an instant switch",
+            under=True,
+        )
+    if authors_job(subject):
+        key = widget("authors", bool(now["authors"]))
+        layer.checkbox(
+            "Authors' measurements",
+            key=key,
+            on_change=chosen,
+            args=("authors", key),
+            help="Llama 3 8B on 16 GPUs of Perlmutter, delays emulated; against their run without a controller.",
+        )
+    if isinstance(subject, Listed) or answered(_questions(subject)):
+        _drawn(subject, lane, look)
+        return
+    desk = rail_desk()
+    wanted = {one.key for one in _questions(subject)}
+    if desk.running and wanted & set(desk.asked):
+        _live(subject, lane, look)
+        return
+    if desk.note:
+        st.warning(desk.note.replace("$", "\\$"))
+    left = sum(desk.known(one) is None for one in _questions(subject))
+    st.button(
+        f"Simulate {plural(left, 'delay')}",
+        key="rails_curve",
+        type="primary",
+        on_click=desk.start,
+        args=(_questions(subject),),
+        icon=":material/show_chart:",
+        help="Beside this page, in a process of its own; every delay is the whole iteration twice.",
+    )
+    _drawn(subject, lane, look)
+
+
+def authors_job(subject: Subject) -> bool:
+    """Return whether the authors' sweeps are of the same job."""
+    return (isinstance(subject, Listed) and subject.found == measured_list()) or (
+        isinstance(subject, Simulated) and subject.preset == PRESETS[AUTHORS_PRESET]
+    )
+
+
+def small(subject: Simulated) -> bool:
+    """Return whether a job is asked itself how slow a switch may be, dozens of times."""
+    return nodes_of(subject.job) <= CURVE_AT_ONCE
+
+
+def _questions(subject: Simulated) -> list[Question]:
+    link, now = float(choices()["link_up_ms"]), float(choices()["delay_ms"])
+    return [subject.at(delay + link) for delay in sorted({*DELAYS_MS, now})]
+
+
+@st.fragment(run_every=0.7)
+def _live(subject: Simulated, lane: Lane, look: Look) -> None:
+    desk = rail_desk()
+    if not desk.running:
+        st.rerun()
+        return
+    bar, stop = st.columns([4, 1.2], vertical_alignment="center")
+    bar.progress(
+        desk.done / max(1, len(desk.asked)),
+        text=f"{desk.done} of {plural(len(desk.asked), 'delay')}, {short(desk.elapsed_s)} s",
+    )
+    stop.button(
+        "Cancel",
+        key="cancel_curve",
+        on_click=desk.cancel,
+        width="stretch",
+        icon=":material/stop_circle:",
+        help="Stops at once; the delays that are there are kept.",
+    )
+    _drawn(subject, lane, look, live=True)
+
+
+def curves_of(subject: Subject, lane: Lane) -> Curves:
+    """Return the curves as far as they are known; the delay is the switch's, the link start-up comes on top."""
+    link, now = float(choices()["link_up_ms"]), float(choices()["delay_ms"])
+    delays = sorted({*DELAYS_MS, now})
+    if isinstance(subject, Listed):
+        source = subject.source(lane)
+        at = [(delay, source.both_ms(delay + link)) for delay in delays]
+        base = source.base_ms
+    else:
+        at = [
+            (delay, found)
+            for delay in delays
+            if (found := times_of(subject.at(delay + link))) is not None
+        ]
+        base = run_of(subject.undisturbed()).iteration_ms
+    made = {}
+    for k, control in enumerate(("on_demand", "provisioned")):
+        made[control] = Curve(
+            control, base, tuple(delay for delay, _ in at), tuple(both[k] for _, both in at)
+        )
+    return made
+
+
+def measured_curves() -> list[Curve]:
+    """Return the authors' sweeps on 16 GPUs, against their own run without a controller."""
+    return [_measured(one) for one in SWEEPS if one.gpus == 16]
+
+
+def _measured(one: MeasuredSweep) -> Curve:
+    return Curve(
+        "provisioned" if one.provisioned else "on_demand",
+        1000 * one.baseline_s,
+        tuple(d for d, _ in one.rows),
+        tuple(1000 * s for _, s in one.rows),
+        "measured",
+    )
+
+
+def _drawn(subject: Subject, lane: Lane, look: Look, live: bool = False) -> None:
+    now, curves = choices(), curves_of(subject, lane)
+    shown = [
+        *curves.values(),
+        *(measured_curves() if now["authors"] and authors_job(subject) else ()),
+    ]
+    figure = overhead_curves(
+        [one for one in shown if one.delay_ms],
+        float(now["delay_ms"]),
+        float(now["limit"]) / 100,
+        {one.name: one.reconfiguration_ms for one in TECHNOLOGIES},
+        look.theme,
+        look.scale,
+    )
+    points = "; ".join(
+        f"{time(d)}: {percent(o)}"
+        for d, o in zip(curves["provisioned"].delay_ms, curves["provisioned"].overhead, strict=True)
+    )
+    chart(
+        figure,
+        "delay_live" if live else "delay",
+        f"Overhead against the switching delay, provisioned: {points}.",
+        None if live else lambda: _table(curves),
+        "Every delay",
+    )
+    if not live:
+        st.html(f'<p class="quiet">{" ".join(_findings(subject, lane, curves))}</p>')
+
+
+def _table(curves: Curves) -> pd.DataFrame:
+    one, two = curves["on_demand"], curves["provisioned"]
+    return pd.DataFrame(
+        {
+            "delay (ms)": one.delay_ms,
+            "on demand (ms)": one.iteration_ms,
+            "provisioned (ms)": two.iteration_ms,
+            "on demand, more (%)": [100 * v for v in one.overhead],
+            "provisioned, more (%)": [100 * v for v in two.overhead],
+        }
+    )
+
+
+def _findings(subject: Subject, lane: Lane, curves: Curves) -> list[str]:
+    """Return the answer to the inverse question."""
+    now = choices()
+    limit = f"{now['limit']:g}&nbsp;%"
+    told: list[str] = []
+    whole = isinstance(subject, Listed) or set(DELAYS_MS) <= set(curves["provisioned"].delay_ms)
+    if isinstance(subject, Simulated) and not whole and not small(subject):
+        return ["How slow a switch may be is known when all delays are simulated."]
+    for control, words in (("provisioned", "provisioned"), ("on_demand", "on demand")):
+        try:
+            found, about = _slowest(subject, lane, curves, control)
+        except InputError:
+            told.append(f"{words}: <b>none</b>, even an instant switch costs more")
+            continue
+        told.append(
+            f"{words}: "
+            + ("<b>any</b>" if found is None else f"{about}<b>{time(found)}</b>{_makes(found)}")
+        )
+    lines = (
+        [f"<b>Slowest switch</b> that keeps the overhead under {limit}: {'; '.join(told)}."]
+        if told
+        else []
+    )
+    if isinstance(subject, Listed) and authors_job(subject) and now["authors"]:
+        lines.append(
+            "The measured curves are of another run of this model, whose iteration lasts 10.2&nbsp;s."
+        )
+    return lines
+
+
+def _makes(delay_ms: float) -> str:
+    """Return which technologies are fast enough, in words."""
+    slowest = max(
+        (one for one in TECHNOLOGIES if one.reconfiguration_ms <= delay_ms),
+        default=None,
+        key=lambda one: one.reconfiguration_ms,
+    )
+    return f" ({switch_word(slowest.name)} or faster)" if slowest else " (faster than any listed)"
+
+
+def _slowest(
+    subject: Subject, lane: Lane, curves: Curves, control: str
+) -> tuple[float | None, str]:
+    """Return the slowest switch and a word on how sure that is; None: any. The link start-up is taken off.
+
+    A small job is asked itself; of a large one the curve's points are joined by straight lines.
+    """
+    limit, link = float(choices()["limit"]), float(choices()["link_up_ms"])
+    if isinstance(subject, Listed) or small(subject):
+        key = (
+            control,
+            limit,
+            lane,
+            subject if isinstance(subject, Listed) else subject.at(0.0).key,
+        )
+        found = _searched(str(hash(key)), subject, lane, limit, control == "provisioned")
+        if isinstance(found, str):
+            raise InputError(found)
+        if found is not None and found < link:
+            raise InputError("the link start-up alone costs more")
+        return (None if found is None else found - link), ""
+    curve = curves[control]
+    over, delays = np.array(curve.overhead), np.array(curve.delay_ms)
+    if over[0] > limit / 100:
+        raise InputError("even an instant switch costs more")
+    above = np.flatnonzero(over > limit / 100)
+    if not len(above):
+        return float(delays[-1]), "at least "
+    k = int(above[0])
+    return float(
+        np.interp(limit / 100, [over[k - 1], over[k]], [delays[k - 1], delays[k]])
+    ), "about "
+
+
+@st.cache_resource(max_entries=128, show_spinner=False)
+def _searched(
+    key: str,  # noqa: ARG001
+    _subject: Any,
+    _lane: Lane,
+    limit: float,
+    provisioned: bool,
+) -> float | str | None:
+    source = _subject.source(_lane) if isinstance(_subject, Listed) else _subject.source()
+    try:
+        return slowest_switch(source, limit, provisioned)
+    except InputError as error:
+        return str(error)

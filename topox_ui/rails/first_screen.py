@@ -1,0 +1,428 @@
+"""The Rails page's first screen: the finding, the pattern and its windows, their distribution, what a slower switch costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.figures.palette import parallelism_word
+from topox_core.figures.rails import cdf, hides, strip
+from topox_core.figures.rails_delay import switch_word
+from topox_core.rails.iteration import RailRun, Window
+from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, TECHNOLOGIES
+from topox_core.rails.windows import Stretch
+from topox_core.text.numbers import count, percent, plural, short, time
+from topox_ui.rails.choices import UPLOAD, choices, choose, chosen, keep_address, reset, widget
+from topox_ui.rails.delay import delay_chart
+from topox_ui.rails.runs import answered, rail_desk, run_of, times_of
+from topox_ui.rails.sources import against_the_paper, chosen_of_the_match
+from topox_ui.rails.subject import (
+    Lane,
+    Listed,
+    Pattern,
+    Simulated,
+    Subject,
+    gaps_in_words,
+    lane_words,
+    pattern_of_list,
+    pattern_of_run,
+    switches_needed,
+)
+from topox_ui.shell.charts import chart, kpis
+from topox_ui.shell.page import Look, chart_title, escape, headline
+
+MOST_AT_ONCE = 48  # windows of a strip; beyond, a slider picks the stretch in view
+KICKER = "Photonic rails"
+EXAMPLE = """before,after,length_ms
+fsdp,pp,32.9
+pp,fsdp,55.2
+fsdp,pp,0.84
+pp,dp,1961.5
+"""
+
+
+def dark_ms() -> float:
+    """Return how long a changed circuit is dark: the switch, then the NIC's link."""
+    now = choices()
+    return float(now["delay_ms"]) + float(now["link_up_ms"])
+
+
+def refused(error: InputError) -> None:
+    """Say in one line why the choices do not go together, and offer the way back."""
+    headline(
+        KICKER,
+        "These choices <b>do not go together</b>. Change one on the left, or go back to where the page begins.",
+    )
+    st.error(str(error).replace("$", "\\$"), icon="⚠️")
+    st.button("Reset what-ifs", key="rails_reset_here", on_click=reset)
+
+
+def nothing_yet() -> None:
+    """Say what to do where there is nothing to look at."""
+    if choices()["source"] == UPLOAD:
+        headline(
+            KICKER,
+            "Bring <b>a list of windows</b> on the left, and this page says how slow a switch they can hide.",
+        )
+        left, right = st.columns([1, 1.6], gap="medium")
+        left.code(EXAMPLE, language=None)
+        left.download_button(
+            "This example",
+            EXAMPLE,
+            "example.windows.csv",
+            "text/csv",
+            on_click="ignore",
+            key="get_example",
+            icon=":material/download:",
+        )
+        right.html(
+            '<p class="quiet">A table (CSV) or JSON, one window a row. Only <b>length_ms</b> must be there: from the end '
+            "of one kind of traffic to the begin of the next; negative where they overlap. <b>before</b> and "
+            "<b>after</b> say which (dp, fsdp, pp, cp, ep), <b>begin_ms</b> when. <b>operation</b> and <b>size_bytes</b> "
+            "are of what follows, <b>rank</b> and <b>rail</b> say whose window it is. Windows of every job here "
+            "download in both forms.</p>"
+        )
+        return
+    headline(KICKER, "No task graph is loaded. <b>Load one on Home</b>, or pick a job on the left.")
+    st.page_link("app.py", label="Go to the samples", icon="➡️")
+
+
+def simulating(subject: Simulated) -> bool:
+    """Return whether the main simulations are there; if not, draw their progress (or the button that starts them)."""
+    desk, questions = rail_desk(), [subject.undisturbed(), subject.at(dark_ms())]
+    if answered(questions):
+        return True
+    headline(
+        f"{KICKER} · {escape(subject.words)}",
+        f"<b>{escape(subject.title)}</b> is large: it is simulated beside this page.",
+    )
+    keys = {one.key for one in questions}
+    if not desk.running and not desk.note:
+        desk.start(questions)
+    if desk.running and keys & set(desk.asked):
+        _watch()
+    else:
+        if desk.note:
+            st.warning(desk.note.replace("$", "\\$"))
+        st.button(
+            "Simulate",
+            type="primary",
+            key="rails_simulate",
+            on_click=desk.start,
+            args=(questions,),
+            icon=":material/play_arrow:",
+        )
+    return False
+
+
+@st.fragment(run_every=0.7)
+def _watch() -> None:
+    desk = rail_desk()
+    if not desk.running:
+        st.rerun()
+        return
+    bar, stop = st.columns([5, 1], vertical_alignment="center")
+    names = ("without switching", "with switching")
+    bar.progress(
+        min(0.95, (desk.done + 0.3) / max(1, len(desk.asked))),
+        text=f"Simulating {names[min(desk.done, 1)]}, {desk.done + 1} of {len(desk.asked)}; "
+        f"{short(desk.elapsed_s)} s so far",
+    )
+    stop.button(
+        "Cancel",
+        key="cancel_rails",
+        on_click=desk.cancel,
+        width="stretch",
+        icon=":material/stop_circle:",
+        help="Stops at once.",
+    )
+
+
+def pattern_of(subject: Subject) -> tuple[Pattern, RailRun | None]:
+    """Return windows and traffic of a subject, and the undisturbed run if it is simulated."""
+    if isinstance(subject, Listed):
+        return pattern_of_list(subject), None
+    run = run_of(subject.undisturbed())
+    return pattern_of_run(subject, run), run
+
+
+def lane_of(pattern: Pattern) -> Lane:
+    """Return the lane that was chosen, or the first."""
+    at = int(choices()["lane"])
+    return pattern.lanes[at if at < len(pattern.lanes) else 0]
+
+
+def both_of(subject: Subject, lane: Lane) -> tuple[float, float, float]:
+    """Return the iteration without switching, on demand and provisioned, in ms."""
+    if isinstance(subject, Listed):
+        source = subject.source(lane)
+        return (source.base_ms, *source.both_ms(dark_ms()))
+    found = times_of(subject.at(dark_ms()))
+    assert found is not None
+    return (run_of(subject.undisturbed()).iteration_ms, *found)
+
+
+def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, look: Look) -> None:
+    """Draw the headline, the KPIs, the strip, the distribution and the delay study."""
+    lane, dark = lane_of(pattern), dark_ms()
+    base, on_demand, provisioned = both_of(subject, lane)
+    _headline(subject, pattern, base, on_demand, provisioned)
+    _kpis(pattern, lane, base, on_demand, provisioned, isinstance(subject, Listed))
+    _strip(subject, pattern, run, lane, look)
+    left, right = st.columns([1, 1.42], gap="medium")
+    with right:  # first, because it knows what is beside the paper's figures on the left
+        delay_chart(subject, lane, look)
+        chosen_of_the_match(subject)
+    with left:
+        where = "all stages" if len(pattern.lanes) > 1 else "one rank"
+        chart_title(
+            "How long are the windows?", f"share no longer than x, {where}; logarithmic", under=True
+        )
+        if pattern.windows:
+            chart(
+                cdf(pattern.windows, dark, look.theme, look.scale),
+                "cdf",
+                f"Distribution of {len(pattern.windows)} windows; {percent(_long(pattern.windows, dark)[2])} are at least "
+                f"{time(dark)} long.",
+                lambda: windows_table(pattern.windows),
+                "Every window",
+            )
+        else:
+            st.html(
+                '<p class="quiet">There is no window: one kind of traffic has the rail to itself.</p>'
+            )
+        against_the_paper(subject, lane)
+
+
+def _long(windows: Sequence[Window], dark: float) -> tuple[int, int, float]:
+    """Return how many windows are long enough, of how many, as a share."""
+    enough = sum(hides(one, dark) for one in windows)
+    return enough, len(windows), enough / len(windows) if windows else 0.0
+
+
+def _headline(
+    subject: Subject, pattern: Pattern, base: float, on_demand: float, provisioned: float
+) -> None:
+    now, dark = choices(), dark_ms()
+    preset = subject.preset if isinstance(subject, Simulated) else None
+    lasts = f"set to {time(base)}" if preset is not None and preset.iteration_ms else time(base)
+    kicker = " · ".join(
+        (KICKER, escape(subject.title), escape(subject.words), f"iteration {lasts}")
+    )
+    enough, every, share = _long(pattern.windows, dark)
+    if not every and on_demand - base < 1e-6 * base:
+        headline(
+            kicker,
+            "There is <b>no window</b> and nothing to switch: one kind of traffic has the rail to itself.",
+        )
+        return
+    link = f" and a link start-up of {time(now['link_up_ms'])}" if now["link_up_ms"] else ""
+    grows = f"the iteration grows by <b>{_over(provisioned, base)}</b> provisioned, <b>{_over(on_demand, base)}</b> on demand"
+    chosen_ms = provisioned if now["control"] == "provisioned" else on_demand
+    limit = f"the {now['limit']:g}&nbsp;% you accept"
+    within = chosen_ms / base - 1 <= now["limit"] / 100
+    grows += (
+        f', <span class="good">✓ within {limit}</span>'
+        if within
+        else f', <span class="bad">✗ more than {limit}</span>'
+    )
+    if (
+        not every
+    ):  # between two circuits of one kind of traffic there is none either, but they change
+        headline(
+            kicker,
+            f"There is <b>no window</b> between kinds of traffic, but circuits change within one: {grows}.",
+        )
+        return
+    if not dark:
+        headline(
+            kicker,
+            f"<b>{count(every)}</b> windows, and a switch that takes no time: the iteration lasts "
+            f"<b>{time(base)}</b>.",
+        )
+        return
+    told = f"<b>{count(enough)} of {count(every)}</b> windows hide a switch of {time(now['delay_ms'])}{link}"
+    so = _felt(share, on_demand - base, provisioned - base, now["control"] == "provisioned")
+    headline(kicker, f"{told}{so}: {grows}.")
+
+
+def _felt(share: float, on_demand_ms: float, provisioned_ms: float, ahead: bool) -> str:
+    """Return how much of its switching a job feels: of what it stalls on demand, the part that provisioning leaves."""
+    if on_demand_ms < 1e-6:
+        return ""
+    if not ahead:
+        return ", but on demand every turn is felt"
+    felt = provisioned_ms / on_demand_ms
+    if felt < 1e-6:
+        return ", and none of its turns is felt"
+    word = "so" if (share < 0.5) == (felt > 0.5) else "yet"
+    return f", {word} most of its turns are {'felt' if felt > 0.5 else 'hidden'}"
+
+
+def _over(value: float, base: float) -> str:
+    over = value / base - 1 if base else 0.0
+    return percent(over) if over >= 5e-5 else "0\u00a0%" if over < 5e-7 else "<\u00a00.01\u00a0%"
+
+
+def _kpis(
+    pattern: Pattern, lane: Lane, base: float, on_demand: float, provisioned: float, listed: bool
+) -> None:
+    dark = dark_ms()
+    enough, every, share = _long(pattern.windows, dark)
+    mine = [one.length_ms for one in pattern.of(lane)[1]]
+    lengths = [max(0.0, one.length_ms) for one in pattern.windows]
+    overlaps = sum(one.length_ms <= 0 for one in pattern.windows)
+    how = "by formula" if listed else "simulated"
+    kpis(
+        [
+            (
+                "Windows per iteration",
+                count(len(mine)),
+                f"of this rank; {count(every)} in all",
+                "off",
+                "off",
+            ),
+            (
+                "Long enough",
+                percent(share),
+                f"{count(enough)} of {count(every)}"
+                + (f"; {count(overlaps)} are 0 or overlap" if overlaps else ""),
+                "off",
+                "off",
+            ),
+            (
+                "Median window",
+                time(float(np.median(lengths))) if lengths else "–",
+                f"longest {time(max(lengths, default=0.0))}",
+                "off",
+                "off",
+            ),
+            (
+                "Stall, provisioned",
+                time(max(0.0, provisioned - base)),
+                f"{_over(provisioned, base)}, {how}",
+                "off",
+                "off",
+            ),
+            (
+                "Stall, on demand",
+                time(max(0.0, on_demand - base)),
+                f"{_over(on_demand, base)}, {how}",
+                "off",
+                "off",
+            ),
+        ]
+    )
+
+
+def _strip(subject: Subject, pattern: Pattern, run: RailRun | None, lane: Lane, look: Look) -> None:
+    traffic, windows = pattern.of(lane)
+    title, pick = st.columns([2.6, 1], vertical_alignment="bottom")
+    with title:
+        note = "one iteration; width is time. Outlined: windows, with their length where it fits (ms unless it says s)"
+        if pattern.drawn_evenly:
+            note = "windows to scale; the list has no times, so the traffic between them is drawn evenly"
+        chart_title("What a rank sends, and the windows between", note, under=True)
+    rails = len({rail for _, rail in pattern.lanes})
+    if len(pattern.lanes) > 1:
+        key = widget("lane", pattern.lanes.index(lane))
+        pick.selectbox(
+            "Rank",
+            list(range(len(pattern.lanes))),
+            key=key,
+            on_change=chosen,
+            args=("lane", key),
+            label_visibility="collapsed",
+            format_func=lambda k: lane_words(subject, run, pattern.lanes[k], rails),
+        )
+    _strip_in_view(pattern, traffic, windows, look)
+    if run is not None:
+        _width(sum(run.iteration.stands_for.tolist()))
+
+
+def _width(servers: int) -> None:
+    """Say where a rail is wider than a switch: than the chosen one, or than any that turns within a second."""
+    needed, ports = switches_needed(servers), PORTS_PER_GPU * servers
+    widest = max(
+        (one for one in TECHNOLOGIES if one.reconfiguration_ms < 1000), key=lambda one: one.radix
+    )
+    if not needed and ports > widest.radix:
+        most = f"{count(widest.radix)} ({switch_word(widest.name)})"
+        st.html(
+            f'<p class="quiet"><span class="bad">✗</span> A rail of {plural(servers, "server")} takes {count(ports)} ports; '
+            f"no switch that turns within a second has more than {most}: as one rail this cannot be built. Choose a "
+            "switch on the left to see it refused, or split.</p>"
+        )
+    if needed > 1:
+        note = escape(SPLIT_NOTE.capitalize())
+        st.html(
+            f'<p class="quiet">This rail takes {plural(needed, "switch", "switches")}. {note}.</p>'
+        )
+
+
+@st.fragment
+def _strip_in_view(
+    pattern: Pattern, traffic: tuple[Stretch, ...], windows: tuple[Window, ...], look: Look
+) -> None:
+    """Draw the strip; with many windows a slider picks the stretch in view, and only this part of the page is drawn again."""
+    whole, now = max(pattern.iteration_ms, 1e-9), choices()
+    view = (0.0, whole)
+    if len(windows) > MOST_AT_ONCE:
+        low, high = (
+            float(now["from_ms"] or 0.0),
+            float(now["to_ms"] or whole * MOST_AT_ONCE / len(windows)),
+        )
+        step = whole / 200
+        view = (min(low, whole - step), min(max(high, low + step), whole))
+        name = "w_rails_view"
+        st.session_state[name] = view
+        st.slider(
+            "Stretch in view",
+            0.0,
+            whole,
+            key=name,
+            step=step,
+            format="%.0f ms",
+            on_change=_seen,
+            args=(name,),
+            label_visibility="collapsed",
+        )
+        keep_address()
+    chart(
+        strip(traffic, windows, dark_ms(), view, look.theme, look.scale),
+        "strip",
+        f"Traffic of one rank over {time(whole)} with {len(windows)} windows: {gaps_in_words(windows)}.",
+        lambda: windows_table(windows),
+        "Windows of this rank",
+    )
+
+
+def _seen(name: str) -> None:
+    low, high = st.session_state[name]
+    choose("from_ms", float(low))
+    choose("to_ms", float(high))
+
+
+def windows_table(windows: Sequence[Window]) -> pd.DataFrame:
+    """Return windows as a table, with all digits."""
+    dark = dark_ms()
+    return pd.DataFrame(
+        [
+            {
+                "rank": one.rank,
+                "rail": one.rail,
+                "before": parallelism_word(one.before),
+                "after": parallelism_word(one.after),
+                "first operation": one.operation.replace("_", " "),
+                "begins (ms)": one.begin_ms,
+                "length (ms)": one.length_ms,
+                "bytes after it": one.size_bytes,
+                "hides the delay": "✓" if hides(one, dark) else "✗",
+            }
+            for one in windows
+        ]
+    )

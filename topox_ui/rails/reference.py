@@ -1,0 +1,268 @@
+"""What a rank moves, class by class; which parallelism suits a model; files and the iteration for the other pages."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from urllib.parse import urlencode
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.figures.rails import mib
+from topox_core.figures.template import standalone
+from topox_core.io.task_graph_file import dump_graph_json
+from topox_core.rails.advice import TABLE_1, TABLE_2, advise, communications
+from topox_core.rails.byte_classes import byte_classes
+from topox_core.rails.iteration import RailRun
+from topox_core.rails.presets import Preset
+from topox_core.rails.task_graph import as_task_graph
+from topox_core.rails.window_file import dump_windows_csv, dump_windows_json
+from topox_core.text.numbers import plural
+from topox_ui.rails.choices import UPLOAD, choices, chosen, widget
+from topox_ui.rails.runs import rail_desk
+from topox_ui.rails.subject import Pattern, Simulated, Subject
+from topox_ui.shell.charts import frame
+from topox_ui.shell.downloads import Figures, offer
+from topox_ui.shell.page import Look, chart_title, escape
+from topox_ui.state.loading import Loaded
+from topox_ui.state.scenario import Scenario
+from topox_ui.state.session import adopt, say, scenario
+
+
+def bytes_section(preset: Preset) -> None:
+    """Draw the byte classes of every stage that differs."""
+    stages = (
+        [0]
+        if preset.pipeline == 1
+        else [0, preset.pipeline - 1]
+        if preset.pipeline == 2
+        else [0, 1, preset.pipeline - 1]
+    )
+    rows = []
+    for stage in stages:
+        rows += [
+            {
+                "stage": stage,
+                "traffic": one.parallelism,
+                "operation": one.operation.replace("_", " "),
+                "when": one.when,
+                "calls a pass": one.calls,
+                "passes": one.times,
+                "as the paper counts": mib(one.counted_bytes),
+                "counted (bytes)": one.counted_bytes,
+                "tensors (bytes)": one.size_bytes,
+                "on the wire (bytes)": one.wire_bytes,
+            }
+            for one in byte_classes(preset, stage)
+        ]
+    chart_title(
+        "What a rank moves on its rail",
+        "each kind of traffic of one pass, by formula. The paper's preset has "
+        "3,829 MiB reduce-scatter, 957 MiB all-gather, messages of 64 MiB",
+        under=True,
+    )
+    frame(
+        pd.DataFrame(rows),
+        column_config={
+            name: st.column_config.NumberColumn(format="localized")
+            for name in ("counted (bytes)", "tensors (bytes)", "on the wire (bytes)")
+        },
+    )
+    st.html(
+        '<p class="quiet">MiB are 2²⁰ bytes, which the paper writes as MB. It counts a gather by the shard a rank gives, '
+        "all else by the whole tensor. On the wire: what one rank sends on rings.</p>"
+    )
+
+
+def advice_section(preset: Preset | None) -> None:
+    """Draw Tables 1 and 2 of the paper as an adviser."""
+    left, right = st.columns([1, 1.5], gap="medium")
+    with left:
+        chart_title(
+            "Which parallelism for how many GPUs?",
+            "rules of thumb (Table 1 of the paper)",
+            under=True,
+        )
+        billions, gpus = st.columns(2)
+        size = float(
+            choices()["billions"] or (preset.shape.base.parameters / 1e9 if preset else 70.0)
+        )
+        key = widget("billions", size)
+        billions.number_input(
+            "Parameters, 10^9",
+            min_value=0.0,
+            max_value=1e6,
+            step=1.0,
+            key=key,
+            on_change=chosen,
+            args=("billions", key),
+            format="%.4g",
+        )
+        many = int(choices()["advice_gpus"] or (preset.gpus if preset else 1024))
+        key = widget("advice_gpus", many)
+        gpus.number_input(
+            "GPUs",
+            min_value=0,
+            max_value=10_000_000,
+            step=8,
+            key=key,
+            on_change=chosen,
+            args=("advice_gpus", key),
+        )
+        try:
+            found = advise(size * 1e9, many)
+            st.html(f'<p class="note">{escape(found.note[0].upper() + found.note[1:])}.</p>')
+        except InputError as error:
+            st.error(str(error).replace("$", "\\$"), icon="⚠️")
+        frame(
+            {
+                "model": [row.model for row in TABLE_1],
+                "GPUs": [row.gpus for row in TABLE_1],
+                "what is done": [" or ".join(row.strategies) for row in TABLE_1],
+            }
+        )
+    with right:
+        chart_title(
+            "What each parallelism communicates",
+            "Table 2 of the paper; tensor parallelism stays inside the server",
+            under=True,
+        )
+        frame(
+            {
+                "": [row.title for row in TABLE_2],
+                "splits the memory of": [row.memory for row in TABLE_2],
+                "operation": [row.collective for row in TABLE_2],
+                "how often": [row.frequency for row in TABLE_2],
+            }
+        )
+        if preset is not None:
+            mine: dict[str, float] = {}
+            for one in communications(preset):
+                mine[one.parallelism.title] = (
+                    mine.get(one.parallelism.title, 0.0) + one.iteration_bytes
+                )
+            words = "; ".join(f"{title} {mib(value)}" for title, value in mine.items())
+            st.html(
+                f'<p class="quiet">Here, rank 0 in an iteration: {words or "nothing on the rail"}.</p>'
+            )
+
+
+def take_away(subject: Subject, pattern: Pattern, figures: Figures, look: Look) -> None:
+    """Offer files, the link, and the iteration as the scenario of the other pages."""
+    name = "rails-" + "".join(c if c.isalnum() or c in "._-" else "-" for c in subject.title)[
+        :50
+    ].strip("-")
+    with st.container(horizontal=True, key="take_away"):
+        with st.popover("Download", icon=":material/download:"):
+            offer(
+                "Windows (JSON)",
+                lambda: dump_windows_json(subject.title, pattern.iteration_ms, pattern.windows),
+                f"{name}.windows.json",
+                "application/json",
+            )
+            offer(
+                "Windows (CSV)",
+                lambda: dump_windows_csv(pattern.windows),
+                f"{name}.windows.csv",
+                "text/csv",
+            )
+            known = (
+                rail_desk().known(subject.switched()) if isinstance(subject, Simulated) else None
+            )
+            if isinstance(known, RailRun):
+                offer(
+                    "Run with its control plane (JSON)",
+                    lambda run=known: _run_json(run),  # type: ignore[misc]
+                    f"{name}.rail-run.json",
+                    "application/json",
+                )
+            if isinstance(subject, Simulated) and subject.preset is not None:
+                offer(
+                    "Task graph (JSON)",
+                    lambda preset=subject.preset: dump_graph_json(as_task_graph(preset)[0]),  # type: ignore[misc]
+                    f"{name}.taskgraph.json",
+                    "application/json",
+                )
+            for title, build in figures.items():
+                offer(
+                    f"{title} (HTML)",
+                    lambda build=build: standalone(build(), look.theme),  # type: ignore[misc]
+                    f"{name}.{title.lower().replace(' ', '-')}.html",
+                    "text/html",
+                )
+        with st.popover("Link", icon=":material/link:"):
+            _link()
+        if isinstance(subject, Simulated) and subject.preset is not None:
+            st.button(
+                "Use this task graph",
+                key="use_rail",
+                icon=":material/arrow_forward:",
+                on_click=_use,
+                args=(subject.preset,),
+                help="Load one rail of this job: the other pages then show this iteration.",
+            )
+
+
+def _run_json(run: RailRun) -> bytes:
+    groups = run.iteration.groups
+    record = {
+        "iteration_ms": run.iteration_ms,
+        "undisturbed_ms": run.undisturbed_ms,
+        "stall_ms": run.stall_ms,
+        "reconfigurations": run.reconfigurations,
+        "messages_sent": run.messages_sent,
+        "circuits": [
+            {
+                "group": groups[one.group].name,
+                "setup_ms": one.setup_ms,
+                "start_ms": one.start_ms,
+                "end_ms": one.end_ms,
+                "changed": bool(one.changed),
+            }
+            for one in run.circuits
+        ],
+        "messages": [
+            {
+                "at_ms": one.at_ms,
+                "from": one.sender,
+                "to": one.receiver,
+                "word": one.word,
+                "group": one.group,
+                "note": one.note,
+            }
+            for one in run.messages
+        ],
+    }
+    return json.dumps(record, allow_nan=False).encode()
+
+
+def _link() -> None:
+    now = choices()
+    if now["source"] == UPLOAD:
+        st.caption(
+            "A link can carry a preset or a sample with every choice. Your own windows stay on this machine: send the "
+            "file."
+        )
+        return
+    query = scenario().as_query() | now.as_query()
+    base = (st.context.url or "").split("?")[0]
+    st.caption("Opens this very state: the job and every choice made here.")
+    st.code(f"{base}?{urlencode(query)}" if query else base, language=None, wrap_lines=True)
+
+
+def _use(preset: Preset) -> None:
+    try:
+        with st.spinner("Building the task graph"):
+            tasks, cluster = as_task_graph(preset)
+    except InputError as error:
+        say("error", str(error))
+        return
+    cluster = replace(cluster, reconfiguration_ms=float(choices()["delay_ms"]))
+    adopt(Loaded(tasks, cluster, tasks.name), Scenario("upload", tasks.name))
+    say(
+        "info",
+        f"{tasks.name} is loaded: {plural(len(tasks.tasks), 'task')} on one rail. Schedule, Circuits, Compare and "
+        "Topology show it.",
+    )

@@ -1,0 +1,251 @@
+"""Other ways to wire a rail (constraints C1 and C3), and expert parallelism, where switching fails."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.figures.crossover import delay_word
+from topox_core.figures.rails_control import rivals
+from topox_core.figures.rails_delay import expert_region
+from topox_core.rails.advice import constraints
+from topox_core.rails.iteration import Rail, RailRun
+from topox_core.rails.presets import PRESETS, Preset
+from topox_core.rails.questions import BOTH, UNDISTURBED, Question
+from topox_core.text.numbers import percent, plural, short, time
+from topox_ui.rails.choices import choices, chosen, widget
+from topox_ui.rails.first_screen import dark_ms
+from topox_ui.rails.runs import answered, rail_desk, run_of, times_of
+from topox_ui.rails.subject import Simulated
+from topox_ui.shell.charts import chart
+from topox_ui.shell.page import Look, chart_title, escape
+
+STATIC_PORTS = 4  # a 400G NIC as four ports of 100G, the paper's example of a split
+LATENCIES_US = (0.0, 1.0, 5.0, 10.0, 20.0, 50.0)
+EXPERT_DELAYS_MS = (0.01, 1.0, 10.0, 100.0)
+EXPERT_DEGREES = (1, 2, 4, 8, 16, 32, 64)
+EXPERT_PRESET = "deepseek-16b"
+# Photonic rails (arXiv 2602.12521), artifact of Fig. 14: 256 GPUs against an instant switch, at 10
+# ms.
+PUBLISHED_10_MS = {8: 0.030, 16: 0.061, 32: 0.134, 64: 0.225}
+
+
+@dataclass(frozen=True)
+class _Way:
+    name: str
+    changes: dict[str, object]
+    stalls: bool = False
+
+
+WAYS = (
+    _Way("Electrical switch", {"optical": False}),
+    _Way("Rings, instant switch", {"reconfiguration_ms": 0.0, "link_up_ms": 0.0}),
+    _Way("Rings, provisioned", {"provisioned": True}, True),
+    _Way("Rings, on demand", {"provisioned": False}, True),
+    _Way("Ports dealt out (C3)", {"static_split": True, "nic_ports": STATIC_PORTS}),
+)
+
+
+def rivals_section(subject: Simulated, look: Look) -> None:
+    """Draw the iteration under every way to wire the rail, and what each constraint does here."""
+    left, right = st.columns([1.42, 1], gap="medium")
+    with right:
+        key = widget("latency_us", float(choices()["latency_us"]))
+        st.select_slider(
+            "Latency of a step",
+            sorted({*LATENCIES_US, float(choices()["latency_us"])}),
+            key=key,
+            format_func=lambda v: f"{v:g} µs",
+            on_change=chosen,
+            args=("latency_us", key),
+            disabled=subject.preset is None,
+            help="A ring of n takes n - 1 steps where an electrical switch allows trees (constraint C1).",
+        )
+        if subject.preset is not None:
+            latency = float(choices()["latency_us"]) or 10.0
+            for one in constraints(subject.preset, 2, latency):
+                sign = (
+                    f'<b style="color:{look.theme.bad}">✗</b>'
+                    if one.bites
+                    else f'<b style="color:{look.theme.good}">✓</b>'
+                )
+                verdict = "bites" if one.bites else "does not bite"
+                why = escape(one.why[:1].upper() + one.why[1:])
+                st.html(
+                    f'<p class="card">{sign} <b>{one.name} {verdict}</b>: {escape(one.title)}.<span>{why}.</span></p>'
+                )
+    with left:
+        chart_title(
+            "Other ways to wire the rail",
+            f"the same iteration; changes cost {time(dark_ms())}. Ports dealt out: a NIC "
+            f"of {STATIC_PORTS} ports, split between the parallelisms for good",
+            under=True,
+        )
+        _bars(subject, look)
+
+
+def _bars(subject: Simulated, look: Look) -> None:
+    questions, failed = {}, {}
+    for way in WAYS:
+        questions[way.name] = subject.switched(**way.changes)
+    desk = rail_desk()
+    ready = True
+    for name, question in questions.items():
+        try:
+            ready = answered([question]) and ready
+        except InputError as error:
+            failed[name] = str(error)
+    if not ready:
+        left = [q for name, q in questions.items() if name not in failed and desk.known(q) is None]
+        if desk.running and {q.key for q in left} & set(desk.asked):
+            _progress("way", "cancel_rivals")
+        else:
+            st.button(
+                f"Simulate {plural(len(left), 'way')}",
+                key="rails_rivals",
+                on_click=desk.start,
+                args=(left,),
+                icon=":material/play_arrow:",
+            )
+        return
+    rows: list[tuple[str, float | None, float]] = []
+    for way in WAYS:
+        if way.name in failed:
+            rows.append((way.name, None, 0.0))
+            continue
+        run = run_of(questions[way.name])
+        rows.append((way.name, run.iteration_ms, run.stall_ms if way.stalls else 0.0))
+    chart(
+        rivals(rows, look.theme, look.scale),
+        "rivals",
+        "Iteration by wiring: "
+        + "; ".join(f"{n} {'impossible' if v is None else short(v) + ' ms'}" for n, v, _ in rows),
+        lambda: pd.DataFrame(rows, columns=["wiring", "iteration (ms)", "of which stall (ms)"]),
+    )
+    for name, why in failed.items():
+        st.html(f'<p class="quiet">{name}: {escape(why)}</p>')
+
+
+@st.fragment(run_every=0.7)
+def _progress(word: str, key: str) -> None:
+    desk = rail_desk()
+    if not desk.running:
+        st.rerun()
+        return
+    bar, stop = st.columns([4, 1.2], vertical_alignment="center")
+    bar.progress(
+        desk.done / max(1, len(desk.asked)),
+        text=f"{desk.done} of {plural(len(desk.asked), word)}, {short(desk.elapsed_s)} s",
+    )
+    stop.button(
+        "Cancel",
+        key=key,
+        on_click=desk.cancel,
+        width="stretch",
+        icon=":material/stop_circle:",
+        help="Stops at once; what is there is kept.",
+    )
+
+
+def experts_of(base: Preset) -> dict[int, Preset]:
+    """Return a preset with every degree of expert parallelism that its experts and replicas allow."""
+    found = {}
+    for degree in EXPERT_DEGREES:
+        try:
+            found[degree] = base.changed(expert=degree)
+        except InputError:
+            continue
+    return found
+
+
+def experts_section(subject: Simulated | None, look: Look) -> None:
+    """Draw overhead against the degree of expert parallelism: the region where switching in the job fails."""
+    preset = subject.preset if subject is not None else None
+    base = preset if preset is not None and preset.shape.experts > 1 else PRESETS[EXPERT_PRESET]
+    jobs = experts_of(base)
+    rail = subject.rail if subject is not None and base is preset else None
+    chart_title(
+        "Expert parallelism, where it fails",
+        f"{escape(base.title)}, provisioned: overhead over an electrical rail by "
+        f"degree and delay; squares: published for another 256-GPU job at {delay_word(10.0)}",
+        under=True,
+    )
+    questions = {
+        (delay, degree): _question(job, rail, delay)
+        for delay in EXPERT_DELAYS_MS
+        for degree, job in jobs.items()
+    }
+    instant = {
+        degree: Question(
+            UNDISTURBED, job, replace(questions[EXPERT_DELAYS_MS[0], degree].rail, optical=False)
+        )
+        for degree, job in jobs.items()
+    }
+    desk = rail_desk()
+    every = [*instant.values(), *questions.values()]
+    left = [one for one in every if desk.known(one) is None and one.key not in desk.failed]
+    if desk.running and {one.key for one in left} & set(desk.asked):
+        _progress("point", "cancel_experts")
+    elif left:
+        # Degree by degree, so that the child keeps each prepared iteration.
+        ordered = sorted(
+            left,
+            key=lambda one: (one.job.expert if isinstance(one.job, Preset) else 0, one.dark_ms),
+        )
+        st.button(
+            f"Simulate {plural(len(left), 'point')}",
+            key="rails_experts",
+            type="primary",
+            on_click=desk.start,
+            args=(ordered,),
+            icon=":material/play_arrow:",
+            help="Beside this page, in a process of its own.",
+        )
+    rows = {
+        delay: [_overhead(questions[delay, degree], instant[degree]) for degree in jobs]
+        for delay in EXPERT_DELAYS_MS
+    }
+    if not any(value is not None for row in rows.values() for value in row):
+        st.html(
+            '<p class="quiet">Every layer exchanges tokens among the experts twice each way, a few milliseconds apart: '
+            "windows too short to hide a slow switch, and far too many of them.</p>"
+        )
+        return
+    published = {10.0: PUBLISHED_10_MS}
+    degrees = list(jobs)
+    chart(
+        expert_region(
+            degrees, rows, published, float(choices()["limit"]) / 100, look.theme, look.scale
+        ),
+        "experts",
+        "Overhead by degree of expert parallelism: "
+        + "; ".join(
+            f"{delay_word(d)}: "
+            + ", ".join(
+                f"EP {e} {percent(v)}" for e, v in zip(degrees, row, strict=True) if v is not None
+            )
+            for d, row in rows.items()
+        ),
+        lambda: pd.DataFrame(
+            {"EP": degrees, **{f"{delay_word(d)}": row for d, row in rows.items()}}
+        ),
+    )
+    st.html(
+        '<p class="quiet">An all-to-all has no ring to run on: its pieces are forwarded from neighbour to neighbour, and '
+        "every layer asks for other circuits twice each way. Where EP spans all replicas, it shares FSDP's ring and nothing "
+        "is switched; the forwarding stays. The published job has more work between exchanges: compare the shape.</p>"
+    )
+
+
+def _question(job: Preset, rail: Rail | None, dark: float) -> Question:
+    return Question(BOTH, job, rail or Rail(nic_gbps=job.nic_gbps), dark)
+
+
+def _overhead(question: Question, electrical: Question) -> float | None:
+    found, base = times_of(question), rail_desk().known(electrical)
+    return (
+        None if found is None or not isinstance(base, RailRun) else found[1] / base.iteration_ms - 1
+    )

@@ -1,0 +1,82 @@
+"""The Rails page below its first screen: one section at a time, so that only what is looked at is computed."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.figures.rails import cdf, strip
+from topox_core.figures.rails_delay import overhead_curves
+from topox_core.rails.technologies import TECHNOLOGIES
+from topox_ui.rails.choices import SECTIONS, choices, chosen, widget
+from topox_ui.rails.delay import curves_of
+from topox_ui.rails.first_screen import dark_ms, lane_of
+from topox_ui.rails.reference import advice_section, bytes_section
+from topox_ui.rails.rivals import experts_section, rivals_section
+from topox_ui.rails.subject import Pattern, Simulated, Subject, subject_preset
+from topox_ui.rails.windows import control_section, windows_section
+from topox_ui.shell.downloads import Figures
+from topox_ui.shell.page import Look
+
+
+def sections_of(subject: Subject) -> list[str]:
+    """Return the sections that a subject has: a list of windows has no control plane, an execution no model."""
+    if not isinstance(subject, Simulated):
+        return ["windows", "experts", "advice"]
+    if subject.preset is None:
+        return ["windows", "control", "experts", "advice"]
+    return list(SECTIONS)
+
+
+def closer(subject: Subject, pattern: Pattern, look: Look) -> None:
+    """Draw the choice of a section, and that section."""
+    have = sections_of(subject)
+    see = choices()["see"] if choices()["see"] in have else have[0]
+    key = widget("see", see)
+    st.segmented_control(
+        "Look closer",
+        have,
+        format_func=SECTIONS.__getitem__,
+        key=key,
+        required=True,
+        on_change=chosen,
+        args=("see", key),
+        label_visibility="collapsed",
+    )
+    preset = subject_preset(subject)
+    try:
+        if see == "windows":
+            windows_section(pattern, preset, look)
+        elif see == "control" and isinstance(subject, Simulated):
+            control_section(subject, look)
+        elif see == "rivals" and isinstance(subject, Simulated):
+            rivals_section(subject, look)
+        elif see == "experts":
+            experts_section(subject if isinstance(subject, Simulated) else None, look)
+        elif see == "bytes" and preset is not None:
+            bytes_section(preset)
+        else:
+            advice_section(preset)
+    except InputError as error:
+        st.error(str(error).replace("$", "\\$"), icon="⚠️")
+
+
+def figures_of(subject: Subject, pattern: Pattern, look: Look) -> Figures:
+    """Return the first screen's figures for download, built when asked for."""
+    lane, now, dark = lane_of(pattern), choices(), dark_ms()
+    traffic, windows = pattern.of(lane)
+    figures: Figures = {
+        "Pattern": lambda: strip(
+            traffic, windows, dark, (0.0, max(pattern.iteration_ms, 1e-9)), look.theme
+        ),
+        "Delay study": lambda: overhead_curves(
+            [one for one in curves_of(subject, lane).values() if one.delay_ms],
+            float(now["delay_ms"]),
+            float(now["limit"]) / 100,
+            {one.name: one.reconfiguration_ms for one in TECHNOLOGIES},
+            look.theme,
+        ),
+    }
+    if pattern.windows:
+        figures["Windows"] = lambda: cdf(pattern.windows, dark, look.theme)
+    return figures

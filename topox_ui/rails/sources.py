@@ -1,0 +1,131 @@
+"""What the Rails page owes its reader: where figures come from, how they stand beside published ones, what was chosen."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.rails.iteration import Rail, RailRun
+from topox_core.rails.measured import WINDOWS
+from topox_core.rails.presets import PRESETS, REDUCTIONS, Preset
+from topox_core.rails.questions import BOTH, UNDISTURBED, Question, answer
+from topox_core.rails.windows import share_above
+from topox_core.text.numbers import percent, time
+from topox_ui.rails.delay import authors_job, curves_of, measured_curves
+from topox_ui.rails.runs import run_of
+from topox_ui.rails.subject import Lane, Listed, Simulated, Subject
+from topox_ui.shell.charts import table_under
+from topox_ui.shell.page import escape
+
+# What the paper's first version says of its own job: windows above 1 ms (Fig. 4a), and at 100 ms
+# (Fig. 8), as shares.
+ABOVE_1_MS, AT_MS = "> 75\u00a0%", 100.0
+PUBLISHED = {"on_demand": 0.065, "provisioned": 0.035}
+ORDERS = {"layer": "layer by layer", "pass": "after each pass", "last": "after the last"}
+WORDS = {"on_demand": "on demand", "provisioned": "provisioned"}
+
+
+def against_the_paper(subject: Subject, lane: Lane) -> None:
+    """Say where the job comes from; for the authors' own job, put their figures beside those here."""
+    if isinstance(subject, Listed):
+        if subject.note:
+            st.html(f'<p class="quiet">{escape(_sentence(subject.note))}</p>')
+        return
+    if subject.preset is None:
+        return
+    if authors_job(subject):
+        _beside(subject, lane)
+        return
+    known = PRESETS[subject.preset.name]
+    changed = "" if subject.preset == known else " Its degrees were changed here."
+    st.html(f'<p class="quiet">Job: {escape(known.source)}.{changed}</p>')
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:] + "."
+
+
+def chosen_of_the_match(subject: Subject) -> None:
+    """Say of the authors' own job that the match was selected, and what other choices would have given."""
+    if not isinstance(subject, Simulated) or subject.preset is None or not authors_job(subject):
+        return
+    preset, windows = subject.preset, run_of(subject.undisturbed()).windows
+    longest = max(windows, key=lambda one: one.length_ms)
+    st.html(
+        '<p class="quiet"><b>A selected match</b>: the paper does not print in which order FSDP sends; of six orders this '
+        "is the one of its Table 2. The share above 1\u00a0ms rests on an assumption, the "
+        f"{preset.host_ms:g}\u00a0ms that the host takes to launch a pass; computing is scaled until the iteration lasts the "
+        f"measured {time(preset.iteration_ms or 0.0)}. The longest window, {time(longest.length_ms)}, is before a "
+        f"{longest.operation.replace('_', ' ')}; only in the mean is it before the reduce-scatter, as published.</p>"
+    )
+    table_under("orders", lambda: _orders(preset), "What the other orders give")
+
+
+def _beside(subject: Simulated, lane: Lane) -> None:
+    """Draw here, paper and later measurement in three rows."""
+    windows = run_of(subject.undisturbed()).windows
+    measured = sum(one.length_ms > 1 for one in WINDOWS) / len(WINDOWS)
+    rows = [
+        (
+            "windows above 1\u00a0ms",
+            percent(share_above(windows, 1.0)),
+            ABOVE_1_MS,
+            percent(measured),
+        )
+    ]
+    curves = curves_of(subject, lane)
+    theirs = {one.control: one.overhead[one.delay_ms.index(AT_MS)] for one in measured_curves()}
+    for control, words in WORDS.items():
+        at = dict(zip(curves[control].delay_ms, curves[control].overhead, strict=True))
+        rows.append(
+            (
+                f"{time(AT_MS)}, {words}",
+                percent(at[AT_MS]) if AT_MS in at else "–",
+                percent(PUBLISHED[control]),
+                percent(theirs[control]),
+            )
+        )
+    cells = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
+    st.html(
+        "<style>.beside { font-size: .82rem; border-collapse: collapse; width: 100%; } .beside td, .beside th { text-align: "
+        "right; padding: .1rem 0 .1rem .5rem; border: 0; font-weight: 400; } .beside td:first-child { text-align: left; "
+        "padding-left: 0; } .beside td:nth-child(2) { font-weight: 650; } .beside th { opacity: .75; }</style>"
+        '<table class="beside"><tr><th></th><th>here</th><th>paper</th><th>measured later</th></tr>'
+        + cells
+        + "</table>"
+    )
+
+
+@st.cache_data(max_entries=4, show_spinner="Simulating six orders")
+def _orders_of(digest: str, _preset: Preset) -> list[dict[str, object]]:  # noqa: ARG001
+    rail, rows = Rail(nic_gbps=_preset.nic_gbps), []
+    for regather in (False, True):
+        for reduce in REDUCTIONS:
+            job = _preset.changed(regather=regather, reduce=reduce)
+            base, prompt = (
+                answer(Question(UNDISTURBED, job, rail)),
+                answer(Question(UNDISTURBED, job.changed(host_ms=0.0), rail)),
+            )
+            both = answer(Question(BOTH, job, rail, AT_MS))
+            assert (
+                isinstance(base, RailRun)
+                and isinstance(prompt, RailRun)
+                and not isinstance(both, RailRun)
+            )
+            on_demand, provisioned = (100 * (value / base.iteration_ms - 1) for value in both)
+            rows.append(
+                {
+                    "gathers again": "yes" if regather else "no",
+                    "scatters": ORDERS[reduce] + (" (here)" if job == _preset else ""),
+                    "above 1 ms (%)": 100 * share_above(base.windows, 1.0),
+                    "host 0 ms (%)": 100 * share_above(prompt.windows, 1.0),
+                    "on demand (%)": on_demand,
+                    "provisioned (%)": provisioned,
+                }
+            )
+    return rows
+
+
+def _orders(preset: Preset) -> pd.DataFrame:
+    """Return what every order of FSDP's traffic gives: windows above 1 ms, with and without the host, overhead at 100 ms."""
+    return pd.DataFrame(_orders_of(repr(preset), preset)).round(2)

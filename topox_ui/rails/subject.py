@@ -1,0 +1,282 @@
+"""What the Rails page is about: a preset's iteration, the loaded task graph as a fabric ran it, or a list of windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.fabrics.run import FABRICS
+from topox_core.figures.rails import traffic_between
+from topox_core.rails.delay import Source, windows_source
+from topox_core.rails.iteration import Rail, RailRun, Window
+from topox_core.rails.measured import WINDOWS, WINDOWS_ITERATION_MS, WINDOWS_PROVENANCE
+from topox_core.rails.presets import PRESETS, Preset
+from topox_core.rails.questions import BOTH, RUN, UNDISTURBED, Job, Question, Recorded, simulation
+from topox_core.rails.technologies import TECHNOLOGIES, fits
+from topox_core.rails.window_file import WindowList
+from topox_core.rails.windows import Stretch, strip
+from topox_core.text.numbers import plural, short
+from topox_ui.compare.contest import Contest, contest_of, run_all
+from topox_ui.rails.choices import MEASURED, SCENARIO, choices
+from topox_ui.rails.controls import last_end_ms, preset_chosen, uploaded_windows
+from topox_ui.schedule.solving import case_of
+from topox_ui.state.loading import loaded
+from topox_ui.state.session import scenario
+
+Lane = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A job with the rail it runs on; its numbers come from :mod:`topox_ui.rails.runs`."""
+
+    job: Job
+    rail: Rail
+    title: str
+    words: str
+
+    def undisturbed(self) -> Question:
+        """Return the question of the run when switching takes no time: where the windows come from."""
+        return Question(UNDISTURBED, self.job, self.rail)
+
+    def switched(self, **changes: object) -> Question:
+        """Return the question of the run on the rail as it is, or with some of it changed."""
+        return Question(RUN, self.job, replace(self.rail, **changes))  # type: ignore[arg-type]
+
+    def at(self, dark_ms: float) -> Question:
+        """Return the question of both controls with another dark time."""
+        return Question(BOTH, self.job, self.rail, dark_ms)
+
+    def source(self) -> Source:
+        """Return the job as what a delay study asks; raises InputError where it cannot be simulated."""
+        made = simulation(self.job, self.at(0.0).key.rail)
+        return Source(self.title, made.undisturbed_ms, made.both_ms)
+
+    @property
+    def preset(self) -> Preset | None:
+        """The preset, if it is one."""
+        return self.job if isinstance(self.job, Preset) else None
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A list of windows: its delay study is in closed form."""
+
+    found: WindowList
+    title: str
+    words: str
+    note: str = ""
+
+    def source(self, lane: Lane) -> Source:
+        """Return the windows of one lane, in series, as what a delay study asks."""
+        mine = [one.length_ms for one in self.found.windows if (one.rank, one.rail) == lane]
+        return windows_source(self.found.iteration_ms, mine, self.title)
+
+
+Subject = Simulated | Listed
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """Windows and traffic of every lane (rank and rail) of a subject, switching taking no time.
+
+    ``drawn_evenly``: a list gave no times, so that the traffic between its windows is drawn with
+    equal widths.
+    """
+
+    windows: tuple[Window, ...]
+    traffic: tuple[Stretch, ...]
+    iteration_ms: float
+    drawn_evenly: bool = False
+
+    @cached_property
+    def lanes(self) -> list[Lane]:
+        """Ranks and rails, in order."""
+        return sorted(
+            {(w.rank, w.rail) for w in self.windows} | {(s.rank, s.rail) for s in self.traffic}
+        )
+
+    def of(self, lane: Lane) -> tuple[tuple[Stretch, ...], tuple[Window, ...]]:
+        """Return traffic and windows of one lane."""
+        return (
+            tuple(one for one in self.traffic if (one.rank, one.rail) == lane),
+            tuple(one for one in self.windows if (one.rank, one.rail) == lane),
+        )
+
+
+def subject() -> Subject | None:
+    """Return what was chosen; None while there is nothing (no task graph loaded, no list brought).
+
+    Raises
+    ------
+    InputError
+        If the choices do not go together.
+    """
+    now = choices()
+    if now["source"] in PRESETS:
+        preset = preset_chosen()
+        rail = Rail(nic_gbps=preset.nic_gbps, latency_us=float(now["latency_us"]), **_control())
+        _check_switch(preset.ranks, preset.context * preset.expert)
+        return Simulated(preset, rail, preset.title, preset.words)
+    if now["source"] == SCENARIO:
+        return _of_scenario()
+    if now["source"] == MEASURED:
+        return Listed(
+            measured_list(), "Measured by the authors", "Llama 3 8B on 16 GPUs", WINDOWS_PROVENANCE
+        )
+    brought = uploaded_windows()
+    return None if brought is None else _of_file(brought)
+
+
+def _of_file(brought: WindowList) -> Listed:
+    """Return the reader's list, with the length of the iteration that the file or the reader gives."""
+    words, given, end = (
+        f"{plural(len(brought.windows), 'window')} of a file",
+        choices()["iteration_ms"],
+        last_end_ms(brought),
+    )
+    if given is None:
+        open_end = brought.iteration_ms <= end + 1e-9
+        return Listed(
+            brought, brought.name, words + (", taken to end the iteration" if open_end else "")
+        )
+    if given < end - 1e-6:
+        raise InputError(
+            f"must be at least {end:,.15g}, where the last window ends (got {given:,.15g})",
+            file="settings",
+            field="iteration_ms",
+        )
+    return Listed(replace(brought, iteration_ms=float(given)), brought.name, words)
+
+
+def _control() -> dict[str, Any]:
+    now = choices()
+    return {
+        "reconfiguration_ms": float(now["delay_ms"]),
+        "link_up_ms": float(now["link_up_ms"]),
+        "provisioned": now["control"] == "provisioned",
+    }
+
+
+def _check_switch(servers: int, together: int) -> None:
+    """Refuse a rail that is wider than the chosen switch, or whose rings do not fit a part of it."""
+    now = choices()
+    one = next((t for t in TECHNOLOGIES if t.key == now["switch"]), None)
+    if one is None:
+        return
+    parts = fits(one, servers, split=bool(now["split"]))
+    most = one.radix // 2
+    if parts > 1 and together > most:
+        raise InputError(
+            f"groups of {together} servers do not fit the {most} that one switch of {one.name} joins, so the rail "
+            "cannot be split",
+            file="settings",
+            field="switch",
+        )
+
+
+def switches_needed(servers: int) -> int:
+    """Return how many of the chosen switches the rail takes; 0 if none was chosen."""
+    one = next((t for t in TECHNOLOGIES if t.key == choices()["switch"]), None)
+    return 0 if one is None else fits(one, servers, split=True)
+
+
+def _of_scenario() -> Simulated | None:
+    found, now = loaded(), choices()
+    if found is None:
+        return None
+    fabric = now["fabric"] if now["fabric"] in FABRICS else "scheduled"
+    case = case_of(found, scenario())
+    contest = contest_of(case, scenario())
+    runs, _ = run_all(case, Contest((fabric,), contest.options, contest.labels))
+    run = runs[fabric]
+    key = f"{case.key}|{contest.options}|{fabric}|{run.iteration_ms!r}"
+    rail = Rail(nic_gbps=case.cluster.ports_per_server * case.cluster.port_gbps, **_control())
+    return Simulated(
+        Recorded(key, run.execution),
+        rail,
+        found.title,
+        f"{plural(case.cluster.servers, 'server')}, as run on: {contest.labels[fabric].lower()}",
+    )
+
+
+def measured_list() -> WindowList:
+    """Return the authors' window list; it has no times, so windows stand where equal traffic between them would put them."""
+    use = {"DP": "fsdp", "PP": "pp"}
+    return even(
+        WindowList(
+            "measured-by-the-authors",
+            WINDOWS_ITERATION_MS,
+            tuple(
+                Window(0, 0, use[before], use[after], "", 0.0, one.length_ms, 0.0)
+                for one in WINDOWS
+                for before, after in [one.transition.split(">")]
+            ),
+            False,
+        )
+    )
+
+
+def even(found: WindowList) -> WindowList:
+    """Return a list without times with its windows apart: the rest of the iteration in equal parts between them."""
+    rest = found.iteration_ms - sum(max(0.0, one.length_ms) for one in found.windows)
+    part, at, placed = max(0.0, rest) / (len(found.windows) + 1), 0.0, []
+    for one in found.windows:
+        at += part
+        placed.append(replace(one, begin_ms=at))
+        at += max(0.0, one.length_ms)
+    return replace(found, windows=tuple(placed))
+
+
+@st.cache_resource(max_entries=24, show_spinner=False)
+def _pattern(key: str, _run: RailRun) -> Pattern:  # noqa: ARG001
+    return Pattern(
+        _run.windows, strip(_run.iteration, _run.start_ms, _run.end_ms), _run.iteration_ms
+    )
+
+
+def pattern_of_run(job: Simulated, run: RailRun) -> Pattern:
+    """Return the pattern of an undisturbed run."""
+    return _pattern(str(hash(job.undisturbed().key)), run)
+
+
+def pattern_of_list(listed: Listed) -> Pattern:
+    """Return the pattern of a list, lane by lane."""
+    found = listed.found if listed.found.timed else even(listed.found)
+    lanes = sorted({(one.rank, one.rail) for one in found.windows})
+    traffic = [
+        stretch
+        for lane in lanes
+        for stretch in traffic_between(
+            [one for one in found.windows if (one.rank, one.rail) == lane], found.iteration_ms
+        )
+    ]
+    return Pattern(found.windows, tuple(traffic), found.iteration_ms, not found.timed)
+
+
+def lane_words(subject: Subject, run: RailRun | None, lane: Lane, rails: int) -> str:
+    """Return the name of a lane: server 0, stage 0."""
+    rank, rail = lane
+    words = f"Server {rank}" if isinstance(subject, Simulated) else f"Rank {rank}"
+    if run is not None and subject_preset(subject) is not None:
+        iteration = run.iteration
+        stands = int(iteration.stands_for[rank])
+        words = f"Stage {int(iteration.stage[rank])}" + (
+            f", {plural(stands, 'server')} alike" if stands > 1 else ""
+        )
+    return words + (f", rail {rail}" if rails > 1 else "")
+
+
+def subject_preset(subject: Subject) -> Preset | None:
+    """Return the preset of a subject, if it has one."""
+    return subject.preset if isinstance(subject, Simulated) else None
+
+
+def gaps_in_words(windows: Sequence[Window]) -> str:
+    """Return windows as alternative text."""
+    return ", ".join(f"{short(one.length_ms)} ms before {one.after}" for one in windows[:24])

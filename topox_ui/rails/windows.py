@@ -1,0 +1,222 @@
+"""A closer look at a rail's windows, and at the control plane that switches in them."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.figures.palette import parallelism_word
+from topox_core.figures.rails import breakdown, classes
+from topox_core.figures.rails_control import MOST_GROUPS, counts, timeline
+from topox_core.rails.counts import FORMULA_NOTE, windows_by_formula, windows_by_stage
+from topox_core.rails.iteration import RailRun
+from topox_core.rails.presets import Preset
+from topox_core.text.numbers import count, plural, short, time
+from topox_ui.rails.choices import SCHEDULES
+from topox_ui.rails.first_screen import dark_ms
+from topox_ui.rails.runs import answered, rail_desk, run_of
+from topox_ui.rails.subject import Pattern, Simulated
+from topox_ui.shell.charts import chart, frame
+from topox_ui.shell.page import Look, chart_title, escape
+
+MOST_MESSAGES = 500
+
+
+def windows_section(pattern: Pattern, preset: Preset | None, look: Look) -> None:
+    """Draw the windows by the traffic after them, and how many there are by formula and by counting."""
+    left, right = st.columns([1.42, 1], gap="medium") if preset else (st.container(), None)
+    with left:
+        chart_title(
+            "Which traffic waits behind which window?",
+            "every window as a dot, by the traffic up to the next one; tick: "
+            "mean; line: your delay",
+            under=True,
+        )
+        if not pattern.windows:
+            st.html('<p class="quiet">There is no window.</p>')
+        else:
+            groups = classes(pattern.windows)
+            chart(
+                breakdown(groups, dark_ms(), look.theme, look.scale),
+                "breakdown",
+                "Windows by traffic: "
+                + "; ".join(
+                    f"{g.words}: {len(g.windows)}, mean {short(g.mean_ms)} ms" for g in groups
+                ),
+                lambda: pd.DataFrame(
+                    [
+                        {
+                            "traffic": g.words,
+                            "parallelism": parallelism_word(g.parallelism),
+                            "windows": len(g.windows),
+                            "mean (ms)": g.mean_ms,
+                            "shortest (ms)": min(w.length_ms for w in g.windows),
+                            "longest (ms)": max(w.length_ms for w in g.windows),
+                            "bytes": g.size_bytes,
+                        }
+                        for g in groups
+                    ]
+                ),
+            )
+    if preset is not None and right is not None:
+        with right:
+            _counts(pattern, preset, look)
+
+
+def _counts(pattern: Pattern, preset: Preset, look: Look) -> None:
+    exact = windows_by_stage(
+        preset.pipeline, preset.microbatches, preset.schedule, preset.virtual_stages
+    )
+    formula = windows_by_formula(preset.microbatches)
+    seen = {rank: len(pattern.of((rank, rail))[1]) for rank, rail in pattern.lanes}
+    chart_title(
+        "How many windows?",
+        f"{SCHEDULES[preset.schedule]}, {preset.microbatches} microbatches; counted for every stage",
+        under=True,
+    )
+    chart(
+        counts(exact, formula, look.theme, look.scale),
+        "counts",
+        f"Windows by stage, counted: {', '.join(map(str, exact))}; by formula: {formula}.",
+        lambda: {
+            "stage": list(range(len(exact))),
+            "counted": exact,
+            "in this simulation": [seen.get(stage) for stage in range(len(exact))],
+            "formula": [formula] * len(exact),
+        },
+    )
+    more = (
+        ""
+        if preset.context == preset.expert == 1
+        else (
+            " The count knows FSDP and the pipeline alone; context and expert parallelism add windows layer by layer, as simulated "
+            "above."
+        )
+    )
+    st.html(f'<p class="quiet">Formula: {escape(FORMULA_NOTE)}.{more}</p>')
+
+
+def control_section(subject: Simulated, look: Look) -> None:
+    """Draw circuits in time and the messages that made them."""
+    question = subject.switched()
+    if not answered([question]):
+        desk = rail_desk()
+        if desk.running and question.key in desk.asked:
+            _wait()
+            return
+        st.button(
+            "Simulate the control plane",
+            key="rails_control_run",
+            on_click=desk.start,
+            args=([question],),
+            icon=":material/play_arrow:",
+        )
+        return
+    run = run_of(question)
+    kinds = pd.Series([one.word for one in run.messages], dtype=str).value_counts().to_dict()
+    facts = (
+        f"{plural(run.reconfigurations, 'reconfiguration')} of a group in an iteration, {count(run.messages_sent)} "
+        f"messages; dark {time(run.rail.dark_ms)} a change"
+    )
+    chart_title(
+        "Who holds the rail",
+        f"{facts}. Hatched: dark. A group keeps its circuits until another one asks",
+        under=True,
+    )
+    chart(
+        timeline(run, look.theme, look.scale),
+        "timeline",
+        f"Circuits of {min(MOST_GROUPS, len(run.iteration.groups))} groups over {time(run.iteration_ms)}: {facts}.",
+        lambda: _circuits(run),
+        "Every circuit",
+    )
+    shown = len({one.group for one in run.circuits})
+    if shown > MOST_GROUPS:
+        st.html(
+            f'<p class="quiet">The first {MOST_GROUPS} of {plural(shown, "group")}; the table has all of them.</p>'
+        )
+    left, right = st.columns([1.42, 1], gap="medium")
+    with left:
+        chart_title(
+            "What was said",
+            f"the first {count(len(run.messages))} of {count(run.messages_sent)} messages; before 0 ms: "
+            "asked for while the iteration before still ran",
+            under=True,
+        )
+        frame(_messages(run))
+    with right:
+        chart_title("In which words", "by the shims and the controller", under=True)
+        frame(
+            {
+                "word": list(MEANINGS),
+                "meaning": list(MEANINGS.values()),
+                "shown": [int(kinds.get(w, 0)) for w in MEANINGS],
+            }
+        )
+        st.html(
+            '<p class="quiet">A shim in every server sees its communications, the controller the whole rail. In the first '
+            "iteration circuits are asked for on demand and the order is profiled; afterwards, provisioned, each group asks "
+            "as soon as the traffic before it has ended. First come, first served; no circuit in use is torn down; all ranks "
+            "of a group have asked before it is switched.</p>"
+        )
+
+
+MEANINGS = {
+    "COMM": "a rank is ready to communicate",
+    "CHECKIN_ACK": "which network carries it: the rail",
+    "CONFIG_REQ": "a group asks for its circuits",
+    "CONFIG_ACK": "they are made",
+    "NACK": "they stand already",
+}
+
+
+@st.fragment(run_every=0.7)
+def _wait() -> None:
+    desk = rail_desk()
+    if not desk.running:
+        st.rerun()
+        return
+    bar, stop = st.columns([5, 1], vertical_alignment="center")
+    bar.progress(0.4, text=f"Simulating the control plane, {short(desk.elapsed_s)} s so far")
+    stop.button(
+        "Cancel",
+        key="cancel_control",
+        on_click=desk.cancel,
+        width="stretch",
+        icon=":material/stop_circle:",
+    )
+
+
+def _messages(run: RailRun) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "at (ms)": one.at_ms,
+                "from": one.sender,
+                "to": one.receiver,
+                "message": one.word,
+                "group": one.group,
+                "about": one.note,
+            }
+            for one in run.messages[:MOST_MESSAGES]
+        ],
+        columns=["at (ms)", "from", "to", "message", "group", "about"],
+    )
+
+
+def _circuits(run: RailRun) -> pd.DataFrame:
+    groups = run.iteration.groups
+    return pd.DataFrame(
+        [
+            {
+                "group": groups[one.group].name,
+                "traffic": parallelism_word(groups[one.group].parallelism),
+                "members": groups[one.group].size,
+                "asked (ms)": one.setup_ms,
+                "in place (ms)": one.start_ms,
+                "until (ms)": one.end_ms,
+                "changed": one.changed,
+            }
+            for one in run.circuits
+        ]
+    )

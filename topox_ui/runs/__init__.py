@@ -1,0 +1,1 @@
+"""Runs beside a page: one owner a session, one panel."""

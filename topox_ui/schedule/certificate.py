@@ -1,0 +1,111 @@
+"""The certificate: status in words, bound and what binds, who stopped it, the checker equation by equation."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from topox_core.check.report import CheckReport
+from topox_core.schedule.result import Result
+from topox_core.text.numbers import percent, plural, seconds, short, time
+from topox_ui.schedule.solving import Case, verdict
+from topox_ui.shell.charts import frame, told
+from topox_ui.shell.page import escape
+
+STOPPED = {
+    "proof": "proof",
+    "time_limit": "time limit",
+    "gap": "gap reached",
+    "cancelled": "cancelled",
+    "heuristic": "list schedule",
+    "failed": "solver failed",
+}
+MOST_CHECKED_AT_ONCE = 60_000
+
+
+def certificate(case: Case, result: Result, key: str) -> None:
+    """Draw the card of a result."""
+    with st.container(border=True, key="certificate"):
+        st.html(_card(result))
+        if result.message:
+            st.html(f'<p class="note">{escape(result.message)}</p>')
+        if result.execution is None:
+            return
+        with told():
+            report = verdict(key, case, result)
+        st.html(_checks(report))
+        if not report.ok:
+            box = st.expander("Violations", key="violations", type="compact", expanded=True)
+            for line in report.lines(8):
+                box.markdown(f":red[✗] {line}")
+        details = st.expander("What was checked", key="checked", on_change="rerun", type="compact")
+        if details.open:
+            with details:
+                frame(
+                    {
+                        "constraint": [c.name for c in report.constraints],
+                        "equation": [c.label for c in report.constraints],
+                        "checked": [c.checked for c in report.constraints],
+                        "violated": [c.violated for c in report.constraints],
+                    }
+                )
+
+
+def seal(result: Result) -> tuple[str, str]:
+    """Return the status in words, and the class of its colour."""
+    if result.status == "optimal":
+        return "✓ Proved optimal", "good"
+    if result.status == "feasible":
+        return f"◐ Feasible, within {percent(result.gap or 0.0)} of optimal", ""
+    return (
+        ("✗ No schedule exists", "bad")
+        if result.status == "infeasible"
+        else ("◌ Nothing found yet", "")
+    )
+
+
+def _card(result: Result) -> str:
+    words, colour = seal(result)
+    makespan = time(result.makespan_ms) if result.makespan_ms is not None else "–"
+    rows = [
+        ("Iteration", f"<b>{makespan}</b>"),
+        ("Lower bound", f"<b>{time(result.bound_ms)}</b>"),
+        ("Before rounding", time(result.unrounded_bound_ms)),
+        (
+            "Stopped by",
+            f"{STOPPED.get(result.stopped_by, result.stopped_by)}, {seconds(result.wall_s)}",
+        ),
+        ("Clock", f"{short(result.tick_ms)}&nbsp;ms tick, {short(result.slot_ms)}&nbsp;ms slot"),
+    ]
+    if result.rounding >= 0.0005:
+        rows.append(("Rounding adds", percent(result.rounding)))
+    listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
+    binds = escape(result.bound_by)
+    return (
+        f'<p class="seal {colour}">{words}</p><dl class="facts">{listed}'
+        f'<dt class="wide">What binds</dt><dd class="wide">{binds}</dd></dl>'
+    )
+
+
+BEYOND = {"p_j": "durations", "physical": "physical limits", "lowering": "collectives"}
+
+
+def _checks(report: CheckReport) -> str:
+    """Return the verdicts: the paper's constraints one by one, what goes beyond them by group."""
+    head = (
+        "Independent checker, equation by equation"
+        if report.ok
+        else f"The checker found {plural(report.violated, 'violation')}"
+    )
+    printed = sorted(
+        (c for c in report.constraints if c.equation.isdigit()), key=lambda c: int(c.equation)
+    )
+    rows = [(c.ok, c.name, c.equation) for c in printed]
+    for group in dict.fromkeys(c.equation for c in report.constraints if not c.equation.isdigit()):
+        members = [c for c in report.constraints if c.equation == group]
+        words = plural(len(members), "rule") if len(members) > 1 else members[0].label
+        rows.append((all(c.ok for c in members), BEYOND.get(group, group), words))
+    items = "".join(
+        f'<li><b class="{"good" if ok else "bad"}">{"✓" if ok else "✗"}</b> {escape(name)} <span>({escape(note)})</span></li>'
+        for ok, name, note in rows
+    )
+    return f'<p class="quiet" style="margin-top:.5rem">{head}</p><ul class="checks">{items}</ul>'

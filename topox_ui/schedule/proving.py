@@ -1,0 +1,143 @@
+"""Prove it: start an exact engine beside the page, watch it, stop it; then tell how the answer came about."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.figures.search import GLYPHS, families_of, search
+from topox_core.figures.story import FAMILY_WORDS, Event, events_of, proof_of, story_table, told
+from topox_core.schedule.result import Result
+from topox_core.text.numbers import percent, seconds, time
+from topox_ui.schedule.racing import race_desk
+from topox_ui.schedule.solving import Case, best, case_of, desk
+from topox_ui.shell.charts import chart, table_under
+from topox_ui.shell.page import Look, chart_title, escape
+from topox_ui.state import session
+from topox_ui.state.loading import loaded as loaded_now
+from topox_ui.state.what_ifs import engine_choice
+
+WORTH_A_CHART_S = 0.5
+
+
+def prove_button(result: Result) -> None:
+    """Draw the button in the sidebar, with the engine and its time limit behind a small menu."""
+    proved, running, racing = (
+        result.status == "optimal",
+        desk().proof is not None,
+        race_desk().heat is not None,
+    )
+    with st.sidebar:
+        st.button(
+            "Proved" if proved else "Proving …" if running else "Prove it",
+            type="secondary" if proved else "primary",
+            icon=":material/verified:",
+            disabled=proved or running or racing,
+            width="stretch",
+            key="prove",
+            on_click=_start,
+            help="The race has the cores: wait for its end or cancel it."
+            if racing
+            else "Start the exact engine in a process of its own; sliders stay live.",
+        )
+        with st.expander("Exact engine", key="engine_menu", type="compact"):
+            engine_choice()
+
+
+def _start() -> None:
+    found = loaded_now()
+    if found is None:
+        return
+    try:
+        desk().start(case_of(found, session.scenario()))
+    except InputError as error:
+        session.say("error", str(error))
+
+
+def search_panel(case: Case, result: Result, look: Look) -> None:
+    """Draw the running solve, or the story of the one that ended, or why none began."""
+    if desk().proof is not None:
+        _live(case, look)
+        return
+    if best(case) is not result:
+        # The solve ended while this page was being drawn.
+        st.rerun()
+    if desk().note:
+        st.warning(desk().note.replace("$", "\\$"))
+    events = events_of(result.story, result.bound_by)
+    if not events:
+        return
+    st.html(
+        f'<p class="chart">How this answer came about<span class="under">{escape(told(events))}</span></p>'
+    )
+    if _worth_a_chart(events, result):
+        _legend(events, look)
+        chart(
+            search(result.story, result.wall_s, look.theme, look.scale, result.bound_by),
+            "search",
+            f"Best schedule and bound over {seconds(result.wall_s)}. {told(events)}",
+            lambda: story_table(events),
+            "Every step",
+        )
+    else:
+        table_under("search", lambda: story_table(events), "Every step")
+
+
+def _worth_a_chart(events: tuple[Event, ...], result: Result) -> bool:
+    """Whether a solve took long enough for its steps to be worth a picture."""
+    proof = proof_of(events)
+    return (
+        result.engine != "list"
+        and len(events) > 2
+        and (proof.elapsed_s if proof else result.wall_s) >= WORTH_A_CHART_S
+    )
+
+
+def _legend(events: tuple[Event, ...], look: Look) -> None:
+    """Say what lines and marks mean, in a line that wraps in the narrow column."""
+    marks = [
+        f"{GLYPHS[family]}&nbsp;{FAMILY_WORDS[family].replace(' ', '&nbsp;')}"
+        for family in families_of(events)
+    ]
+    lines = [f'<b style="color:{look.theme.primary}">━</b>&nbsp;schedule', "┅&nbsp;bound"]
+    st.html(f'<p class="quiet">{"&ensp; ".join((*lines, *marks))}</p>')
+
+
+@st.fragment(run_every=0.5)
+def _live(case: Case, look: Look) -> None:
+    """Poll the solve twice a second; redraw the page when it has ended."""
+    proof = desk().proof
+    ended = desk().ended()
+    if ended or proof is None:
+        # The whole page is drawn next; what was asked for is answered before that.
+        chart_title("The search has ended", "the best schedule found is kept", under=True)
+        st.rerun()
+        return
+    gap = 1 - proof.bound_ms / proof.incumbent_ms if proof.incumbent_ms else 0.0
+    chart_title(
+        "Searching",
+        f"{seconds(round(proof.elapsed_s, 1))} of {seconds(proof.prepared.settings.time_limit_s)}, "
+        f"gap {percent(max(0.0, gap))}",
+        under=True,
+    )
+    if desk().proof_key != case.key:
+        st.html(
+            '<p class="quiet">For the setting before your last change; its result is kept for when you go back.</p>'
+        )
+    story = tuple(proof.story)
+    _legend(events_of(story), look)
+    chart(
+        search(story, proof.elapsed_s, look.theme, look.scale),
+        "search_live",
+        f"Best schedule {time(proof.incumbent_ms)}, bound {time(proof.bound_ms)}, so far.",
+    )
+    if proof.trouble:
+        st.warning(proof.trouble.replace("$", "\\$"))
+    st.button(
+        "Cancel",
+        key="cancel",
+        on_click=desk().cancel,
+        width="stretch",
+        icon=":material/stop_circle:",
+        help="Stops within a second; the best schedule so far is kept.",
+    )

@@ -1,0 +1,185 @@
+"""The timeline: the whole iteration as an image, a window slider on its axis, the Gantt chart and the port use below."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from topox_core.figures.gantt import gantt, in_view, window_words
+from topox_core.figures.lanes import Lanes, first_window
+from topox_core.figures.overview import overview
+from topox_core.figures.ports import port_use
+from topox_core.io.exports import TASK_COLUMNS, task_rows
+from topox_core.model.measures import port_table
+from topox_core.schedule.result import Result
+from topox_core.text.numbers import short
+from topox_ui.schedule.solving import Drawn
+from topox_ui.shell.charts import chart, table_under
+from topox_ui.shell.page import PLAIN, Look, chart_title, escape
+from topox_ui.state.session import choose, keep_address, scenario
+
+HINT = "Number in a port bar: destination server. Outline and dotted line: critical path. Click a bar for its task."
+
+
+@st.fragment
+def timeline(result: Result, parts: Drawn, look: Look) -> None:
+    """Draw the timeline of a result; its sliders redraw nothing else."""
+    execution = result.execution
+    assert execution is not None
+    with st.container(key="timeline"):
+        lanes = _lanes(parts, _picked(result) or HINT)
+        window = _window(parts, lanes, execution.makespan_ms, execution.cluster.slot_ms)
+        whole = overview(
+            parts.image,
+            parts.image_rows,
+            lanes,
+            execution.makespan_ms,
+            window,
+            look.theme,
+            look.scale,
+        )
+        st.plotly_chart(
+            whole,
+            theme=None,
+            config=PLAIN,
+            key="overview",
+            alt=f"The whole iteration of {short(execution.makespan_ms)} ms, server by server; the window is framed.",
+        )
+        figure = gantt(execution, parts.bars, lanes, window, parts.chain, look.theme, look.scale)
+        shown = in_view(parts.bars, lanes, window)
+        st.plotly_chart(
+            figure,
+            theme=None,
+            config=PLAIN,
+            key="gantt",
+            on_select="rerun",
+            selection_mode="points",
+            alt=f"Gantt chart of servers {lanes.first} to {lanes.last} from {short(window[0])} to {short(window[1])} ms: "
+            f"{len(shown)} bars. The table below has the same tasks.",
+        )
+        if note := window_words(window, len(shown)):
+            st.caption(note)
+        table_under("gantt", lambda: _table(result, parts, window), "Tasks in this window")
+        chart_title("Out-ports in use", "coloured by what they carry; hatched: dark")
+        chart(
+            port_use(execution, window, look.theme, look.scale),
+            "ports",
+            "Out-ports that carry data or are dark, over the same time window.",
+            lambda: port_table(execution),
+            "Every out-port",
+        )
+    keep_address()
+
+
+def _window(parts: Drawn, lanes: Lanes, makespan_ms: float, slot_ms: float) -> tuple[float, float]:
+    """Draw the slider that owns the time window; return the window."""
+    now = scenario()
+    low, high = now.value("from_ms"), now.value("to_ms")
+    if low is None and high is None:
+        low, high = first_window(parts.bars, lanes, makespan_ms, slot_ms)
+    low, high = (
+        min(low or 0.0, makespan_ms),
+        min(high if high is not None else makespan_ms, makespan_ms),
+    )
+    if high - low < makespan_ms * 1e-4:
+        low, high = 0.0, makespan_ms
+    step = _step(makespan_ms)
+    ends = np.unique(np.append(np.arange(0.0, makespan_ms, step), makespan_ms)).round(9).tolist()
+    low, high = (min(ends, key=lambda e: abs(e - value)) for value in (low, high))
+    if low >= high:
+        low, high = ends[0], ends[-1]
+    key = f"w_window_{makespan_ms:.9g}"
+    st.session_state["window_drawn"] = (key, low, high)
+    if tuple(st.session_state.get(key, ())) != (low, high):
+        st.session_state[key] = (low, high)
+    with st.container(key="w"):
+        st.select_slider(
+            "Time window",
+            ends,
+            value=(low, high),
+            format_func=lambda v: f"{v:,.9g} ms",
+            key=key,
+            on_change=_windowed,
+            args=(key,),
+            label_visibility="collapsed",
+        )
+    return low, high
+
+
+def _step(makespan_ms: float) -> float:
+    """Return a round step that gives the slider 200 to 500 stops."""
+    raw = makespan_ms / 400 if makespan_ms else 1.0
+    power = 10.0 ** np.floor(np.log10(raw))
+    return float(min((m * power for m in (1, 2, 5, 10)), key=lambda s: abs(np.log(s / raw))))
+
+
+def _windowed(key: str) -> None:
+    drawn_key, *drawn = st.session_state.get("window_drawn", ("",))
+    low, high = st.session_state[key]
+    # A slider drawn anew reports its first value as a change; one that is gone may report its last
+    # value once more.
+    if low < high and key == drawn_key and [low, high] != drawn:
+        choose("from_ms", low)
+        choose("to_ms", high)
+
+
+def _lanes(parts: Drawn, note: str) -> Lanes:
+    """Write the title, beside it which servers are in view where not all fit; return the lanes in view."""
+    lanes, most = parts.lanes, parts.lanes.most_servers
+    if most >= lanes.servers:
+        chart_title("Timeline", note)
+        return lanes.showing(0, lanes.servers - 1)
+    firsts = list(range(0, lanes.servers, most))
+    key = f"w_servers_{most}"
+    if st.session_state.get(key) not in firsts:
+        # Open where the critical path begins.
+        on_chain = parts.bars.server[np.isin(parts.bars.node, parts.chain.nodes)]
+        st.session_state[key] = int(on_chain[0]) // most * most if len(on_chain) else 0
+    title, choice = st.columns([3.2, 1], vertical_alignment="bottom")
+    with title:
+        chart_title("Timeline", note)
+    first = choice.selectbox(
+        "Servers in view",
+        firsts,
+        key=key,
+        label_visibility="collapsed",
+        format_func=lambda s: f"servers {s} to {min(s + most, lanes.servers) - 1}",
+    )
+    return lanes.showing(first, first + most - 1)
+
+
+def _picked(result: Result) -> str:
+    """Return the facts of the bar that was clicked, as HTML, or nothing."""
+    chosen: Any = st.session_state.get("gantt") or {}
+    points = chosen.get("selection", {}).get("points", [])
+    if not points or not points[0].get("customdata"):
+        return ""
+    task, what, place, start, end, lasts, critical = (str(v) for v in points[0]["customdata"])
+    execution = result.execution
+    assert execution is not None
+    graph = execution.graph
+    node = graph.ids.index(task) if task in graph.ids else -1
+    waits = ""
+    if node >= 0:
+        before = graph.pred_idx[graph.pred_ptr[node] : graph.pred_ptr[node + 1]]
+        names = [
+            graph.ids[i]
+            for i in before[np.argsort(-execution.end_ms[before])].tolist()
+            if graph.ids[i]
+        ]
+        if names:
+            waits = f" · after {', '.join(names[:2])}" + (
+                f" and {len(names) - 2} more" if len(names) > 2 else ""
+            )
+    words = f" · {what} · {place} · {start} to {end} ms ({lasts} ms){waits}{' · critical' if critical else ''}"
+    return f"<b>{escape(task)}</b>{escape(words)}"
+
+
+def _table(result: Result, parts: Drawn, window: tuple[float, float]) -> pd.DataFrame:
+    execution = result.execution
+    assert execution is not None
+    rows = pd.DataFrame(task_rows(execution, parts.chain), columns=list(TASK_COLUMNS))
+    return rows[(rows["start_ms"] <= window[1]) & (rows["end_ms"] >= window[0])]

@@ -1,0 +1,69 @@
+"""Drawing: charts with their alternative text and table, KPIs, errors in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_ui.shell.page import PLAIN, escape, headline
+from topox_ui.state.session import reset
+
+Table = Callable[[], Any]
+
+
+@contextmanager
+def told(kicker: str = "") -> Iterator[None]:
+    """Turn bad input into one line on the page, and stop there; everything else is a bug and stays loud."""
+    try:
+        yield
+    except InputError as error:
+        if kicker:
+            headline(
+                escape(kicker),
+                "This setting <b>cannot be scheduled</b>. Change a what-if on the left, or go back to the file's values.",
+            )
+        st.error(str(error).replace("$", "\\$"), icon="⚠️")
+        if kicker:
+            st.button("Reset what-ifs", key="reset_here", on_click=reset)
+        st.stop()
+
+
+def chart(
+    figure: go.Figure, key: str, alt: str, table: Table | None = None, table_name: str = "Table"
+) -> None:
+    """Draw a figure and, when it is opened, the table of what it shows."""
+    st.plotly_chart(figure, theme=None, config=PLAIN, key=key, alt=alt)
+    if table is not None:
+        table_under(key, table, table_name)
+
+
+def table_under(key: str, table: Table, name: str = "Table") -> None:
+    """Offer a table that is built only when it is opened."""
+    box = st.expander(name, key=f"table_{key}", on_change="rerun", type="compact")
+    if box.open:
+        with box:
+            frame(table())
+
+
+def frame(content: Any, **options: Any) -> None:
+    """Draw a table: at its own height while it is short."""
+    if isinstance(content, Mapping):
+        content = pd.DataFrame(content)
+    rows = len(content.data if hasattr(content, "data") else content)
+    st.dataframe(
+        content, hide_index=True, placeholder="", height="content" if rows <= 16 else 420, **options
+    )
+
+
+def kpis(values: Sequence[tuple[str, str, str, str, str]]) -> None:
+    """Draw a row of KPIs: name, value, line under it, its arrow (``up``, ``down``, ``off``), and colour (``normal`` ...)."""
+    for column, (name, value, line, arrow, colour) in zip(
+        st.columns(len(values)), values, strict=True
+    ):
+        column.metric(name, value, line, delta_arrow=arrow, delta_color=colour)  # type: ignore[arg-type]

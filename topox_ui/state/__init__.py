@@ -1,0 +1,1 @@
+"""What the user chose: the scenario, page states, the address, what is loaded."""

@@ -1,0 +1,223 @@
+"""All parallel plans of a transformer under a memory limit, ranked by their iteration time in closed form."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.figures.strategy import plan_bars, plan_word
+from topox_core.io.task_graph_file import dump_graph_json
+from topox_core.strategy.models import Model
+from topox_core.strategy.plan_graph import plan_graph
+from topox_core.strategy.plan_search import Plans, RankedPlan, best_plans
+from topox_core.strategy.plans import GpuCluster
+from topox_core.strategy.strategy_file import dump_plan
+from topox_core.strategy.transformers import Shape
+from topox_core.text.numbers import count, percent, plural, short, time
+from topox_ui.shell.charts import chart, frame, kpis
+from topox_ui.shell.downloads import offer
+from topox_ui.shell.page import Look, chart_title, escape, headline
+from topox_ui.state.session import say
+from topox_ui.strategy.controls import remember
+from topox_ui.strategy.search_view import use_graph
+
+SHOWN = 8
+LISTED = 300
+
+
+def pick_cluster(servers: int, shape: Shape) -> tuple[GpuCluster, int]:
+    """Draw the choices in the sidebar; return the GPUs and the sequences of an iteration."""
+    with st.sidebar:
+        gpus = int(
+            st.select_slider("GPUs per server", (1, 2, 4, 8, 16), value=8, key="w_strategy_gpus")
+        )
+        memory = float(
+            st.number_input(
+                "Memory of a GPU, GB",
+                value=80.0,
+                min_value=0.0,
+                max_value=10_000.0,
+                step=8.0,
+                key="w_strategy_gpu_memory",
+            )
+        )
+        speed = float(
+            st.select_slider(
+                "Network of a GPU",
+                (100.0, 200.0, 400.0, 800.0, 1600.0),
+                value=400.0,
+                key="w_strategy_plan_speed",
+                format_func=lambda v: f"{v:g}G",
+            )
+        )
+        batch = int(
+            st.number_input(
+                "Sequences an iteration",
+                value=int(shape.batch),
+                min_value=1,
+                max_value=1_000_000,
+                step=1,
+                key=f"w_strategy_batch_{shape.name}",
+            )
+        )
+    remember()
+    return GpuCluster(servers, gpus, memory_gb=memory, network_gbps=speed), batch
+
+
+@st.cache_resource(max_entries=24, show_spinner="Ranking plans")
+def _ranked(key: str, _shape: Shape, _cluster: GpuCluster, batch: int) -> Plans:  # noqa: ARG001
+    return best_plans(_shape, _cluster, batch)
+
+
+def plans_view(model: Model, cluster: GpuCluster, batch: int, look: Look) -> None:
+    """Draw the ranked plans; raises InputError where none fits."""
+    shape = model.shape
+    assert shape is not None
+    kicker = (
+        f"Strategy · {model.name} · {plural(cluster.gpus, 'GPU')}, {cluster.memory_gb:g} GB each"
+    )
+    try:
+        found = _ranked(f"{model.name}|{cluster}|{batch}", shape, cluster, batch)
+    except InputError as error:
+        headline(
+            kicker,
+            "<b>No plan</b> can run like this: give GPUs more memory, take more servers, or change the batch.",
+        )
+        st.error(str(error).replace("$", "\\$"), icon="⚠️")
+        return
+    best = found.best
+    headline(
+        kicker,
+        f"Of <b>{plural(found.considered, 'plan')}</b> that suit, <b>{count(len(found.ranked))}</b> fit the memory; the "
+        f"fastest takes <b>{time(best.time.total_ms)}</b>: {escape(best.plan.words)}.",
+    )
+    kpis(
+        [
+            ("Iteration", time(best.time.total_ms), "in closed form", "off", "off"),
+            (
+                "Of peak",
+                percent(best.time.utilisation),
+                f"{cluster.tflops:g} TFLOP/s a GPU",
+                "off",
+                "off",
+            ),
+            (
+                "Memory",
+                f"{short(best.memory.total_bytes / 1e9)} GB",
+                f"of {cluster.memory_gb:g}, fullest stage",
+                "off",
+                "off",
+            ),
+            (
+                "Too large",
+                count(found.too_large),
+                f"of {plural(found.considered, 'plan')}",
+                "off",
+                "off",
+            ),
+            (
+                "Bubble",
+                percent(best.time.bubble_ms / best.time.total_ms),
+                "filling and draining the pipeline",
+                "off",
+                "off",
+            ),
+        ]
+    )
+    names = [plan_word(one) for one in found.ranked[:LISTED]]
+    with st.container(horizontal=True, vertical_alignment="bottom", key="plan_actions"):
+        at = st.selectbox(
+            "Plan",
+            list(range(len(names))),
+            format_func=lambda k: f"{k + 1}. {names[k]}",
+            width=320,
+            key=f"w_plan_{model.name}_{len(names)}",
+            label_visibility="collapsed",
+        )
+        picked = found.ranked[int(at or 0)]
+        _take_away(model, shape, cluster, picked)
+    chart_title(
+        "Where the time goes",
+        f"the {min(SHOWN, len(found.ranked))} fastest plans; R: recomputing. A plan is TP PP DP (CP EP), "
+        "microbatches × sequences",
+        under=True,
+    )
+    chart(
+        plan_bars(found.ranked[:SHOWN], look.theme, look.scale),
+        "plans",
+        "Iteration time of the fastest plans: "
+        + "; ".join(
+            f"{plan_word(one)} {short(one.time.total_ms)} ms" for one in found.ranked[:SHOWN]
+        ),
+    )
+    chart_title(
+        "The plans that fit",
+        f"the first {count(len(names))} of {count(len(found.ranked))}",
+        under=True,
+    )
+    frame(_table(found.ranked[:LISTED]))
+
+
+def _table(ranked: tuple[RankedPlan, ...]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "TP": one.plan.tensor,
+                "PP": one.plan.pipeline,
+                "DP": one.plan.data,
+                "CP": one.plan.context,
+                "EP": one.plan.expert,
+                "microbatches": one.plan.microbatches,
+                "of": one.plan.microbatch_size,
+                "recompute": one.plan.recompute,
+                "iteration (ms)": one.time.total_ms,
+                "of peak": one.time.utilisation,
+                "memory (GB)": one.memory.total_bytes / 1e9,
+                "compute": one.time.compute_ms,
+                "tensor": one.time.tensor_ms,
+                "context": one.time.context_ms,
+                "experts": one.time.expert_ms,
+                "sends": one.time.sends_ms,
+                "bubble": one.time.bubble_ms,
+                "gradients": one.time.gradients_ms,
+                "update": one.time.update_ms,
+            }
+            for one in ranked
+        ]
+    )
+
+
+def _take_away(model: Model, shape: Shape, cluster: GpuCluster, one: RankedPlan) -> None:
+    name = f"{model.name}-{cluster.servers}"
+    with st.popover("Download", icon=":material/download:"):
+        offer(
+            "Plan (JSON)",
+            lambda: dump_plan(model.name, cluster.servers, one.plan),
+            f"{name}.strategy.json",
+            "application/json",
+        )
+        offer(
+            "Task graph (JSON)",
+            lambda: dump_graph_json(plan_graph(shape, one.plan, cluster)),
+            f"{name}.taskgraph.json",
+            "application/json",
+        )
+    st.button(
+        "Use this task graph",
+        key="use_plan",
+        icon=":material/arrow_forward:",
+        on_click=_use,
+        args=(shape, cluster, one),
+        help="Load the iteration of this plan: Schedule, Circuits, Compare and Topology then show it.",
+    )
+
+
+def _use(shape: Shape, cluster: GpuCluster, one: RankedPlan) -> None:
+    try:
+        with st.spinner("Building the task graph"):
+            tasks = plan_graph(shape, one.plan, cluster)
+    except InputError as error:
+        say("error", str(error))
+        return
+    use_graph(tasks, cluster.servers, min(8, cluster.gpus_per_server), cluster.network_gbps)

@@ -1,0 +1,333 @@
+"""The Strategy page: how to split a model over servers, searched operator by operator."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.figures.strategy import placements, walk
+from topox_core.io.task_graph_file import dump_graph_json
+from topox_core.model.task_graph import TaskGraph
+from topox_core.strategy.models import Model
+from topox_core.strategy.operators import OperatorGraph
+from topox_core.strategy.search import Found
+from topox_core.strategy.strategy import Strategy
+from topox_core.strategy.strategy_file import dump_strategy
+from topox_core.strategy.task_graph import task_graph
+from topox_core.text.numbers import count, plural, short, time
+from topox_ui.shell.charts import chart, frame, kpis
+from topox_ui.shell.downloads import offer
+from topox_ui.shell.page import Look, chart_title, escape, headline
+from topox_ui.state.loading import Loaded, fitting
+from topox_ui.state.scenario import Scenario
+from topox_ui.state.session import adopt, say
+from topox_ui.strategy.controls import import_box
+from topox_ui.strategy.search_run import Answer, Request, search_desk
+
+
+def search_view(model: Model, request: Request, look: Look) -> None:
+    """Draw the search: not begun, running, or its answer."""
+    desk = search_desk()
+    if desk.poll() and not desk.note:
+        st.rerun()
+    answer = desk.answers.get(request.key)
+    kicker = (
+        f"Strategy · {model.name} · {plural(request.servers, 'server')}, {request.ports} × {request.port_gbps:g}G, "
+        + ("one switch" if request.network == "switch" else "circuits fixed before the job")
+    )
+    measured, every = _sources(request.graph)
+    if answer is None:
+        headline(
+            kicker,
+            f"How should <b>{plural(len(request.graph.operators), 'operator')}</b> be split over "
+            f"<b>{plural(request.servers, 'server')}</b>? The search starts from data parallel and is never slower.",
+        )
+    else:
+        _headline(kicker, request, answer)
+    with st.container(horizontal=True, vertical_alignment="center", key="strategy_actions"):
+        running = desk.running and desk.request is not None and desk.request.key == request.key
+        st.button(
+            "Search" if answer is None else "Searched",
+            type="primary" if answer is None else "secondary",
+            key="search",
+            icon=":material/search:",
+            disabled=running or answer is not None,
+            on_click=desk.start,
+            args=(request,),
+        )
+        import_box()
+        if answer is not None:
+            _take_away(request, answer)
+    if desk.note:
+        st.error(desk.note.replace("$", "\\$"), icon="⚠️")
+    if running:
+        _live(request, look)
+    elif answer is not None:
+        _answer(request, answer, look)
+    told = (
+        "all measured"
+        if measured == every
+        else f"{measured} of {plural(every, 'cost')} measured, the rest a roofline"
+    )
+    chart_title(
+        "What an operator costs",
+        f"ms on one server, forward + backward, by number of partitions; {told}",
+        under=True,
+    )
+    frame(
+        _costs(request.graph, request.servers),
+        column_config={"parameters": st.column_config.NumberColumn(format="localized")},
+    )
+    st.html(f'<p class="quiet">{escape(request.graph.source)}</p>')
+
+
+def _headline(kicker: str, request: Request, answer: Answer) -> None:
+    proved = isinstance(answer, Found) and answer.proved
+    if answer.speed_up > 1.0005:
+        words = (
+            f"The best strategy found takes <b>{time(answer.iteration_ms)}</b>, <b>{short(answer.speed_up)} times</b> as fast as "
+            f"data parallel ({time(answer.start_ms)})"
+        )
+    else:
+        words = f"Data parallel, <b>{time(answer.start_ms)}</b>, is the best strategy found"
+    headline(
+        kicker, words + (": every strategy was tried." if proved else "; a better one may exist.")
+    )
+    changed = sum(
+        a != b for a, b in zip(answer.strategy.placements, answer.start.placements, strict=True)
+    )
+    whole = sum(p.partitions == 1 for p in answer.strategy.placements)
+    kpis(
+        [
+            ("Iteration", time(answer.iteration_ms), "by the search's own simulator", "off", "off"),
+            ("Data parallel", time(answer.start_ms), "where the search begins", "off", "off"),
+            (
+                "Proposals",
+                count(answer.proposals),
+                {
+                    "budget": "the whole budget",
+                    "cancelled": "stopped by you",
+                    "proof": "then all tried",
+                    "fixed": "nothing left to choose",
+                }[answer.stopped_by],
+                "off",
+                "off",
+            ),
+            (
+                "Operators moved",
+                count(changed),
+                f"of {plural(len(request.graph.operators), 'operator')}",
+                "off",
+                "off",
+            ),
+            ("Whole operators", count(whole), "on one server each", "off", "off"),
+        ]
+    )
+
+
+@st.fragment(run_every=0.5)
+def _live(request: Request, look: Look) -> None:
+    desk = search_desk()
+    if not desk.running:
+        st.rerun()
+        return
+    told = list(desk.told)
+    done = told[-1].proposals if told else 0
+    bar, stop = st.columns([5, 1], vertical_alignment="center")
+    words = f", best {time(told[-1].best_ms)}" if told else ""
+    if done >= request.settings.proposals:
+        words += "; now every change of one operator"
+    bar.progress(
+        min(1.0, done / max(1, request.settings.proposals)),
+        text=f"{done:,} of {request.settings.proposals:,} proposals{words}",
+    )
+    stop.button(
+        "Cancel",
+        key="cancel_search",
+        on_click=desk.cancel,
+        width="stretch",
+        icon=":material/stop_circle:",
+        help="Stops at the next proposal; the best strategy so far is kept.",
+    )
+    if told:
+        chart(
+            walk(
+                [(p.proposals, p.current_ms) for p in told],
+                (),
+                max(p.current_ms for p in told),
+                told[-1].best_ms,
+                done,
+                look.theme,
+                look.scale,
+            ),
+            "walk_live",
+            f"Iteration time of the chain after {done} proposals.",
+        )
+
+
+def _answer(request: Request, answer: Answer, look: Look) -> None:
+    left, right = st.columns([1.25, 1], gap="medium")
+    with left:
+        chart_title("The walk", "accepted moves by reason; line: the best so far", under=True)
+        chart(
+            walk(
+                (),
+                answer.moves,
+                answer.start_ms,
+                answer.iteration_ms,
+                answer.proposals,
+                look.theme,
+                look.scale,
+            ),
+            "walk",
+            f"Iteration time against proposals: from {short(answer.start_ms)} to {short(answer.iteration_ms)} ms in "
+            f"{len(answer.moves)} accepted moves.",
+            lambda: _moves(answer),
+            "Every accepted move",
+        )
+        chart_title(
+            "The best strategy", "beside data parallel; what differs comes first", under=True
+        )
+        frame(_strategy_table(request, answer))
+    with right:
+        chart_title("Who works on what", "operators down, servers across", under=True)
+        chart(
+            placements(answer.strategy, look.theme, look.scale),
+            "placements",
+            f"Servers of each of {len(request.graph.operators)} operators. The table has the same.",
+        )
+
+
+def _moves(answer: Answer) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "proposal": m.proposal,
+                "operator": m.operator or "circuits",
+                "why": m.reason,
+                "before (ms)": m.before_ms,
+                "after (ms)": m.after_ms,
+                "changes": "; ".join(
+                    f"{new.operator} {old.partitions}@{old.start} → {new.partitions}@{new.start}"
+                    for old, new in zip(m.before[:6], m.after[:6], strict=True)
+                ),
+            }
+            for m in answer.moves
+        ]
+    )
+
+
+def _strategy_table(request: Request, answer: Answer) -> pd.DataFrame:
+    rows = []
+    for new, old in zip(answer.strategy.placements, answer.start.placements, strict=True):
+        operator = request.graph.operator(new.operator)
+        cost = operator.costs[new.partitions]
+        rows.append(
+            {
+                "operator": new.operator,
+                "partitions": new.partitions,
+                "first server": new.start,
+                "data parallel": f"{old.partitions}@{old.start}",
+                "differs": new != old,
+                "forward (ms)": cost.forward_ms,
+                "backward (ms)": cost.backward_ms,
+                "memory (GB)": cost.memory_bytes / 1e9,
+                "cost from": cost.source,
+            }
+        )
+    return pd.DataFrame(rows).sort_values("differs", ascending=False, kind="stable")
+
+
+def _sources(graph: OperatorGraph) -> tuple[int, int]:
+    costs = [cost for operator in graph.operators for cost in operator.costs.values()]
+    return sum(cost.source == "measured" for cost in costs), len(costs)
+
+
+def _costs(graph: OperatorGraph, servers: int) -> pd.DataFrame:
+    """Return a row an operator, a column a number of partitions that suits the servers; a star marks measured times."""
+    partitions = sorted(
+        {p for operator in graph.operators for p in graph.choices(operator, servers)}
+    )
+    rows = []
+    for operator in graph.operators:
+        allowed = graph.choices(operator, servers)
+        source = {operator.costs[p].source for p in allowed}
+        rows.append(
+            {
+                "operator": operator.name,
+                "kind": operator.kind,
+                "cost from": " and ".join(sorted(source)) or "none",
+                "parameters": operator.parameters,
+                **{
+                    f"in {p}": operator.costs[p].forward_ms + operator.costs[p].backward_ms
+                    if p in allowed
+                    else None
+                    for p in partitions
+                },
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _take_away(request: Request, answer: Answer) -> None:
+    """Offer the strategy and its task graph as files, and the graph to the other pages."""
+    name = f"{request.graph.name}-{request.servers}"
+    memory = request.settings.memory_gb
+    with st.popover("Download", icon=":material/download:"):
+        offer(
+            "Strategy (JSON)",
+            lambda: dump_strategy(answer.strategy),
+            f"{name}.strategy.json",
+            "application/json",
+        )
+        offer(
+            "Data parallel (JSON)",
+            lambda: dump_strategy(answer.start),
+            f"{name}-data-parallel.strategy.json",
+            "application/json",
+        )
+        offer(
+            "Task graph (JSON)",
+            lambda: dump_graph_json(task_graph(request.graph, answer.strategy, memory)),
+            f"{name}.taskgraph.json",
+            "application/json",
+        )
+    st.button(
+        "Use this task graph",
+        key="use_graph",
+        icon=":material/arrow_forward:",
+        on_click=_use_strategy,
+        args=(request, answer.strategy),
+        help="Load it: Schedule, Circuits, Compare and Topology then show this iteration.",
+    )
+
+
+def _use_strategy(request: Request, strategy: Strategy) -> None:
+    try:
+        tasks = task_graph(request.graph, strategy, request.settings.memory_gb)
+    except InputError as error:
+        say("error", str(error))
+        return
+    use_graph(tasks, request.servers, request.ports, request.port_gbps)
+
+
+def use_graph(tasks: TaskGraph, servers: int, ports: int, port_gbps: float) -> None:
+    """Make a generated task graph the loaded one, on a cluster like the one it was made for."""
+    cluster = fitting(tasks, None)
+    cluster = replace(
+        cluster,
+        servers=max(servers, cluster.servers),
+        ports_per_server=ports,
+        switches=ports,
+        port_gbps=port_gbps,
+        ports_per_switch=max(servers, cluster.servers),
+        name=f"{plural(servers, 'server')}, {ports} optical switches, {port_gbps:g} Gbit/s ports",
+    )
+    adopt(Loaded(tasks, cluster, tasks.name), Scenario("upload", tasks.name))
+    say(
+        "info",
+        f"{tasks.name} is loaded: {plural(len(tasks.tasks), 'task')}. Schedule, Circuits, Compare and Topology show it.",
+    )
