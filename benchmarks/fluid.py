@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from topox_core.fabrics.packet import run_fat_tree, run_ideal
-from topox_core.fabrics.run import FabricOptions, Order
+from topox_core.fabrics.run import FabricOptions, FabricRequest
 from topox_core.fabrics.static import run_static
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.cluster import Cluster
@@ -65,7 +65,7 @@ def main() -> int:
         (run_static, graph),
         (run_static, moved),
     ):
-        order = Order(on, cluster, Settings(lowering=lowering), options)
+        order = FabricRequest(on, cluster, Settings(lowering=lowering), options)
         run(order, lambda: False)  # compiled code warm
         began = time.perf_counter()
         answer = run(order, lambda: False)

@@ -23,7 +23,7 @@ from topox_core.tdm.algorithms.baselines import non_tdm  # noqa: E402
 from topox_core.tdm.algorithms.hill_climbing import hill_climb  # noqa: E402
 from topox_core.tdm.model import jobs_file  # noqa: E402
 from topox_core.tdm.model.deployment import SetUp, deploy  # noqa: E402
-from topox_core.tdm.model.jobs import Job, Jobs, Network  # noqa: E402
+from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork  # noqa: E402
 from topox_core.tdm.model.round import TdmSettings  # noqa: E402
 from topox_core.workloads.catalogue import generate  # noqa: E402
 
@@ -179,7 +179,7 @@ GENERATED: list[tuple[str, str, dict[str, str], dict[str, Any], str, str]] = [
 
 def two_rings(name: str, train_s: float) -> Jobs:
     """Two equal rings over two pods: each needs 10 s for its 1,000 Gbit alone, both together 20 s."""
-    network = Network(
+    network = PodNetwork(
         pod_groups=1,
         pods_per_group=2,
         ports_per_pod=2,
@@ -193,7 +193,7 @@ def two_rings(name: str, train_s: float) -> Jobs:
 
 def four_pods() -> Jobs:
     """Four rings and a parameter server, where the optimum is in the rings and not in the grouping."""
-    network = Network(
+    network = PodNetwork(
         pod_groups=1,
         pods_per_group=4,
         ports_per_pod=8,

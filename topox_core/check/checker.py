@@ -18,15 +18,15 @@ from topox_core.check.network import (
     server_ports,
     switch_capacity,
 )
-from topox_core.check.plan import Plan
+from topox_core.check.plan import CheckedPlan
 from topox_core.check.ports import (
-    Booked,
+    BookedPorts,
     continuity,
     per_slot_delay,
     port_bookings,
     reconfiguration,
 )
-from topox_core.check.report import CheckReport, ConstraintReport, Finding, Violation
+from topox_core.check.report import CheckReport, ConstraintFinding, ConstraintReport, Violation
 from topox_core.check.rules import Rules, changed_cluster
 from topox_core.check.schedule_file import columns_of, read_schedule
 from topox_core.check.times import duration, on_the_clock, one_start, one_task_a_device, precedence
@@ -76,20 +76,20 @@ def check(
         cluster = cluster.changed(**cluster_changes)
     rules = Rules.of(schedule.settings, file, model, circuits)
     if not schedule.has_schedule:
-        nothing = Finding("one start", "3")
+        nothing = ConstraintFinding("one start", "3")
         nothing.add("schedule", f"there is none to check (status {schedule.status})")
         return CheckReport((nothing.report(),))
     try:
         # Absurd times in a file may overflow to infinity; comparisons with it are right.
         with np.errstate(over="ignore", invalid="ignore"):
-            plan = Plan.of(graph, cluster, rules, schedule)
+            plan = CheckedPlan.of(graph, cluster, rules, schedule)
             found = _times(plan) + _circuits(plan)
     except InputError as error:
         raise error.in_file(file) from None
     return CheckReport(tuple(finding.report() for finding in found))
 
 
-def _times(plan: Plan) -> list[Finding]:
+def _times(plan: CheckedPlan) -> list[ConstraintFinding]:
     found = [claims(plan), one_start(plan), on_the_clock(plan), duration(plan), precedence(plan)]
     if plan.rules.exclusive_devices:
         found.append(one_task_a_device(plan))
@@ -97,7 +97,7 @@ def _times(plan: Plan) -> list[Finding]:
     return found
 
 
-def _circuits(plan: Plan) -> list[Finding]:
+def _circuits(plan: CheckedPlan) -> list[ConstraintFinding]:
     if not plan.is_transfer.any() and not len(plan.circuit_node):
         return []
     k = plan.rules.ports_on_switch(plan.cluster)
@@ -115,7 +115,7 @@ def _circuits(plan: Plan) -> list[Finding]:
     if plan.cluster.duplex == "half":
         found.append(one_way_a_port(held, k))
     found.append(continuity(plan))
-    booked = Booked.of(plan, k)
+    booked = BookedPorts.of(plan, k)
     if booked is not None:
         found.append(port_bookings(plan, k, booked))
     found.append(reconfiguration(plan, k, booked))

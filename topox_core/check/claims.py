@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from topox_core.check.plan import Plan
-from topox_core.check.report import Finding, ms
+from topox_core.check.plan import CheckedPlan
+from topox_core.check.report import ConstraintFinding, ms
 
 GAP_TOLERANCE = 1e-6
 
 
-def claims(plan: Plan) -> Finding:
+def claims(plan: CheckedPlan) -> ConstraintFinding:
     """Eq. 2 and what is said of it: the makespan is the last end, the bound is below it, gap and status follow."""
     given, slack = plan.schedule, 2 * plan.tolerance_ms
-    found = Finding("makespan, bound and gap", "2", 4)
+    found = ConstraintFinding("makespan, bound and gap", "2", 4)
     last = float(given.end_ms.max(initial=0.0))
     if abs(given.makespan_ms - last) > slack:
         found.add(

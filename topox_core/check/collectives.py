@@ -9,8 +9,8 @@ from math import gcd
 
 import numpy as np
 
-from topox_core.check.plan import COLLECTIVE_CODE, Plan
-from topox_core.check.report import Finding
+from topox_core.check.plan import COLLECTIVE_CODE, CheckedPlan
+from topox_core.check.report import ConstraintFinding
 from topox_core.model.task_graph import Task
 
 # Shares of a tensor are quotients; a file may keep nine of their digits.
@@ -28,12 +28,12 @@ class _Listed:
     size: list[float]
 
 
-def collectives_move_their_bytes(plan: Plan) -> Finding:
+def collectives_move_their_bytes(plan: CheckedPlan) -> ConstraintFinding:
     """Lowering: rings that visit every member, pairs, chains and trees, each with its share of the bytes."""
     graph, given = plan.graph, plan.schedule
     own = plan.collective[plan.tasks :]
     collectives = np.flatnonzero(plan.kind[: plan.tasks] == COLLECTIVE_CODE)
-    found = Finding("collectives move their bytes", "lowering", len(collectives))
+    found = ConstraintFinding("collectives move their bytes", "lowering", len(collectives))
     for i in np.flatnonzero(own < 0).tolist():
         found.add(
             f"transfer {given.transfer[i]}",
@@ -71,7 +71,7 @@ def collectives_move_their_bytes(plan: Plan) -> Finding:
     return found
 
 
-def _faults(plan: Plan, listed: _Listed) -> list[str]:
+def _faults(plan: CheckedPlan, listed: _Listed) -> list[str]:
     """Return what is wrong with the transfers of one collective, in words."""
     task, rules = listed.task, plan.rules
     n = len(task.members or ())
@@ -120,7 +120,7 @@ def _all_to_all(listed: _Listed, n: int) -> list[str]:
     return []
 
 
-def _rings(plan: Plan, listed: _Listed, n: int, chain: bool) -> list[str]:
+def _rings(plan: CheckedPlan, listed: _Listed, n: int, chain: bool) -> list[str]:
     """Check rings: transfers of one stride form one cycle over all members (broadcast: the walk from the root).
 
     A stride p joins each member to the one p places on; coprime to n it visits them all, and
@@ -167,7 +167,7 @@ def _ring_count(rings: int, strides: tuple[int, ...], used: set[int], n: int) ->
     return faults
 
 
-def _uneven(plan: Plan, listed: _Listed, rows: list[int], share: float) -> list[str]:
+def _uneven(plan: CheckedPlan, listed: _Listed, rows: list[int], share: float) -> list[str]:
     for i in rows:
         if abs(listed.size[i] - share) > BYTES_TOLERANCE * share:
             name = plan.schedule.transfer[listed.rows[i]]
@@ -175,7 +175,9 @@ def _uneven(plan: Plan, listed: _Listed, rows: list[int], share: float) -> list[
     return []
 
 
-def _lock_step(plan: Plan, listed: _Listed, ring: list[int], n: int, steps: int) -> list[str]:
+def _lock_step(
+    plan: CheckedPlan, listed: _Listed, ring: list[int], n: int, steps: int
+) -> list[str]:
     """Check that in step q a member passes on what it received in step q - 1, as the listed dependencies have it."""
     names = plan.schedule.transfer
     position = {names[listed.rows[i]]: i for i in ring}
@@ -222,7 +224,7 @@ def _steps(waits: dict[int, list[int]]) -> dict[int, int]:
     return step
 
 
-def _tree(plan: Plan, listed: _Listed, n: int) -> list[str]:
+def _tree(plan: CheckedPlan, listed: _Listed, n: int) -> list[str]:
     """Check a broadcast by store and forward: each member but the root receives all once, and sends only after."""
     task, names = listed.task, plan.schedule.transfer
     root = (task.members or ()).index(task.root) if task.root in (task.members or ()) else 0
@@ -247,7 +249,7 @@ def _tree(plan: Plan, listed: _Listed, n: int) -> list[str]:
     return _uneven(plan, listed, list(range(len(listed.rows))), task.size_bytes or 0.0)
 
 
-def _waits_of_the_collective(plan: Plan, listed: _Listed) -> list[str]:
+def _waits_of_the_collective(plan: CheckedPlan, listed: _Listed) -> list[str]:
     """Check that each transfer waits for all that its collective waits for, itself or by another of its transfers."""
     given, inherited = plan.schedule, list(listed.task.dependencies)
     mine: dict[str, int] | None = None

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from topox_core.check.intervals import Float, Int, Openings, covered, united
-from topox_core.check.plan import Plan
-from topox_core.check.report import Finding, ms
+from topox_core.check.plan import CheckedPlan
+from topox_core.check.report import ConstraintFinding, ms
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class HeldCircuits:
     setup_ms: Float
 
     @staticmethod
-    def of(plan: Plan) -> HeldCircuits:
+    def of(plan: CheckedPlan) -> HeldCircuits:
         """Return the circuits of a result; overlapping ones of one pair on one switch count once where they may be shared."""
         given = plan.schedule
         row = np.arange(len(given.switch))
@@ -45,13 +45,13 @@ class HeldCircuits:
         )
 
 
-def circuit_for_every_transfer(plan: Plan) -> Finding:
+def circuit_for_every_transfer(plan: CheckedPlan) -> ConstraintFinding:
     """Eq. 6: while a transfer runs, a circuit of its own joins its source to its destination; no circuit does anything else."""
     given, slack = plan.schedule, plan.tolerance_ms
     node = plan.circuit_node
     begin, end = given.circuit_start_ms, given.circuit_end_ms
     needs = np.flatnonzero(plan.is_transfer & (plan.end_ms > plan.start_ms + slack))
-    found = Finding("circuit for every transfer", "6", len(needs) + len(node))
+    found = ConstraintFinding("circuit for every transfer", "6", len(needs) + len(node))
     carries = (node >= 0) & plan.is_transfer[node] if len(plan.ids) else node > 0
     joins = (
         carries
@@ -99,10 +99,10 @@ def circuit_for_every_transfer(plan: Plan) -> Finding:
     return found
 
 
-def switch_capacity(plan: Plan, held: HeldCircuits) -> Finding:
+def switch_capacity(plan: CheckedPlan, held: HeldCircuits) -> ConstraintFinding:
     """Eq. 7: a switch carries at most d_OCS circuits at once, dark ones too; a switch that is not there carries none."""
     cluster = plan.cluster
-    found = Finding("switch capacity", "7", len(held.row))
+    found = ConstraintFinding("switch capacity", "7", len(held.row))
     absent = held.switch >= cluster.switches
     found.each(
         np.flatnonzero(absent),
@@ -123,15 +123,15 @@ def switch_capacity(plan: Plan, held: HeldCircuits) -> Finding:
     return found
 
 
-def server_ports(plan: Plan, held: HeldCircuits) -> Finding:
+def server_ports(plan: CheckedPlan, held: HeldCircuits) -> ConstraintFinding:
     """Eq. 8: a server uses at most d_S ports: each way (full duplex), or in and out together (half duplex, as printed)."""
     limit = plan.cluster.ports_per_server
     if plan.cluster.duplex == "half":
-        found = Finding("ports", "8", 2 * len(held.row))
+        found = ConstraintFinding("ports", "8", 2 * len(held.row))
         ends = _both_ends(held)
         _too_many(plan, found, held, ends, ends.server, limit, "uses", "ports, in and out")
         return found
-    found = Finding("ports", "8", 2 * len(held.row))
+    found = ConstraintFinding("ports", "8", 2 * len(held.row))
     for way, server in (("sends", held.source), ("receives", held.destination)):
         _too_many(
             plan,
@@ -146,23 +146,23 @@ def server_ports(plan: Plan, held: HeldCircuits) -> Finding:
     return found
 
 
-def in_one_peer(plan: Plan, held: HeldCircuits, k: int) -> Finding:
+def in_one_peer(plan: CheckedPlan, held: HeldCircuits, k: int) -> ConstraintFinding:
     """Eq. 9: into a server, at most one circuit (k with k ports there) on a switch at once."""
-    found = Finding("in, one peer", "9", len(held.row))
+    found = ConstraintFinding("in, one peer", "9", len(held.row))
     _on_switch(plan, found, held, held.destination, k, "receives")
     return found
 
 
-def out_one_peer(plan: Plan, held: HeldCircuits, k: int) -> Finding:
+def out_one_peer(plan: CheckedPlan, held: HeldCircuits, k: int) -> ConstraintFinding:
     """Eq. 10: out of a server, at most one circuit (k with k ports there) on a switch at once."""
-    found = Finding("out, one peer", "10", len(held.row))
+    found = ConstraintFinding("out, one peer", "10", len(held.row))
     _on_switch(plan, found, held, held.source, k, "sends")
     return found
 
 
-def one_way_a_port(held: HeldCircuits, k: int) -> Finding:
+def one_way_a_port(held: HeldCircuits, k: int) -> ConstraintFinding:
     """Physical, half duplex with real ports: a port goes one way at a time, so in and out share the k ports on a switch."""
-    found = Finding("one way a port", "physical", 2 * len(held.row))
+    found = ConstraintFinding("one way a port", "physical", 2 * len(held.row))
     ends = _both_ends(held)
     switch = np.concatenate([held.switch, held.switch])
     group = ends.server * _wide(held) + switch
@@ -197,8 +197,8 @@ def _both_ends(held: HeldCircuits) -> _Ends:
 
 
 def _too_many(
-    plan: Plan,
-    found: Finding,
+    plan: CheckedPlan,
+    found: ConstraintFinding,
     held: HeldCircuits,
     ends: _Ends,
     group: Int,
@@ -218,7 +218,7 @@ def _too_many(
 
 
 def _on_switch(
-    plan: Plan, found: Finding, held: HeldCircuits, server: Int, k: int, verb: str
+    plan: CheckedPlan, found: ConstraintFinding, held: HeldCircuits, server: Int, k: int, verb: str
 ) -> None:
     over, open_now = held.openings.above(server * _wide(held) + held.switch, k)
     found.each(
@@ -239,6 +239,6 @@ def _moment(held: HeldCircuits, interval: int) -> str:
     return ms(held.setup_ms[interval % len(held.row)])
 
 
-def _circuit(plan: Plan, held: HeldCircuits, i: int) -> str:
+def _circuit(plan: CheckedPlan, held: HeldCircuits, i: int) -> str:
     given = plan.schedule
     return f"{held.source[i]} -> {held.destination[i]} (of {given.circuit_task[held.row[i]]})"

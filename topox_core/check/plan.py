@@ -36,7 +36,7 @@ CEILING_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
-class Plan:
+class CheckedPlan:
     """Nodes 0..n-1: the tasks of the graph, then the transfers that the result lists for collectives; times in ms.
 
     Attributes
@@ -100,7 +100,7 @@ class Plan:
         return np.repeat(np.arange(len(tasks)), counts), earlier
 
     @staticmethod
-    def of(graph: TaskGraph, cluster: Cluster, rules: Rules, schedule: Schedule) -> Plan:
+    def of(graph: TaskGraph, cluster: Cluster, rules: Rules, schedule: Schedule) -> CheckedPlan:
         """Lay the input and the result side by side.
 
         Raises
@@ -132,7 +132,7 @@ class Plan:
         start[rows[known][::-1]] = schedule.start_ms[known][::-1]
         end[rows[known][::-1]] = schedule.end_ms[known][::-1]
         position = graph.position
-        return Plan(
+        return CheckedPlan(
             graph,
             cluster,
             rules,

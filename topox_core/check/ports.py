@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from topox_core.check.intervals import Bool, Int
-from topox_core.check.plan import Plan
-from topox_core.check.report import Finding, ms
+from topox_core.check.plan import CheckedPlan
+from topox_core.check.report import ConstraintFinding, ms
 
 
-def continuity(plan: Plan) -> Finding:
+def continuity(plan: CheckedPlan) -> ConstraintFinding:
     """Physical: a transfer stays on its circuit, so exactly one record carries it from its start to its end."""
     given, slack = plan.schedule, plan.tolerance_ms
     needs = plan.is_transfer & (plan.end_ms > plan.start_ms + slack)
-    found = Finding("continuity", "physical", int(needs.sum()))
+    found = ConstraintFinding("continuity", "physical", int(needs.sum()))
     known = plan.circuit_node >= 0
     records = np.bincount(plan.circuit_node[known], minlength=len(plan.ids))
     first, last = np.full(len(plan.ids), np.nan), np.full(len(plan.ids), np.nan)
@@ -39,7 +39,7 @@ def continuity(plan: Plan) -> Finding:
 
 
 @dataclass(frozen=True)
-class Booked:
+class BookedPorts:
     """Circuits that last, with a port number at each end: of the result, or ours where it gives none."""
 
     row: Int
@@ -47,16 +47,16 @@ class Booked:
     destination_port: Int
 
     @staticmethod
-    def of(plan: Plan, k: int) -> Booked | None:
+    def of(plan: CheckedPlan, k: int) -> BookedPorts | None:
         """Return the circuits with the ports that the result gives; None where it must give some and does not."""
         given = plan.schedule
         row = np.flatnonzero(given.circuit_end_ms > given.setup_ms + plan.tolerance_ms)
         source, destination = given.source_port[row], given.destination_port[row]
         if k > 1 and len(row) and min(source.min(), destination.min()) < 0:
             return None
-        return Booked(row, np.maximum(source, 0), np.maximum(destination, 0))
+        return BookedPorts(row, np.maximum(source, 0), np.maximum(destination, 0))
 
-    def bookings(self, plan: Plan, k: int) -> tuple[Int, Int]:
+    def bookings(self, plan: CheckedPlan, k: int) -> tuple[Int, Int]:
         """Return a number for the port (full duplex: for its out or its in side) that each end of each circuit holds.
 
         First all sources, then all destinations; the second array is the circuit, a position in
@@ -81,10 +81,10 @@ class Booked:
         return np.concatenate([out, into]), np.concatenate([n, n])
 
 
-def port_bookings(plan: Plan, k: int, booked: Booked) -> Finding:
+def port_bookings(plan: CheckedPlan, k: int, booked: BookedPorts) -> ConstraintFinding:
     """Physical: a port holds one circuit at a time, from its set-up to its end, and is one of those that are there."""
     given = plan.schedule
-    found = Finding("port bookings", "physical", 2 * len(booked.row))
+    found = ConstraintFinding("port bookings", "physical", 2 * len(booked.row))
     absent = (booked.source_port >= k) | (booked.destination_port >= k)
     found.each(
         np.flatnonzero(absent),
@@ -108,13 +108,13 @@ def port_bookings(plan: Plan, k: int, booked: Booked) -> Finding:
     return found
 
 
-def reconfiguration(plan: Plan, k: int, booked: Booked | None) -> Finding:
+def reconfiguration(plan: CheckedPlan, k: int, booked: BookedPorts | None) -> ConstraintFinding:
     """Physical: ports are dark for the delay before a circuit, unless each repeats the very circuit it had last.
 
     The first circuit of a port stands before the iteration begins, so that it changes nothing.
     """
     given, delay, slack = plan.schedule, plan.cluster.reconfiguration_ms, plan.tolerance_ms
-    found = Finding("reconfiguration", "physical", len(given.switch))
+    found = ConstraintFinding("reconfiguration", "physical", len(given.switch))
     wrong = (given.setup_ms < -slack) | (given.setup_ms > given.circuit_start_ms + slack)
     found.each(
         np.flatnonzero(wrong),
@@ -141,9 +141,9 @@ def reconfiguration(plan: Plan, k: int, booked: Booked | None) -> Finding:
     return found
 
 
-def per_slot_delay(plan: Plan) -> Finding:
+def per_slot_delay(plan: CheckedPlan) -> ConstraintFinding:
     """Physical: circuits drawn slot by slot have no state, so that a delay above 0 cannot be honoured."""
-    found = Finding("reconfiguration", "physical", 1)
+    found = ConstraintFinding("reconfiguration", "physical", 1)
     if plan.cluster.reconfiguration_ms > 0:
         found.add(
             "cluster",
@@ -153,7 +153,7 @@ def per_slot_delay(plan: Plan) -> Finding:
     return found
 
 
-def _in_turn(plan: Plan, k: int, booked: Booked) -> tuple[Int, Int, Int]:
+def _in_turn(plan: CheckedPlan, k: int, booked: BookedPorts) -> tuple[Int, Int, Int]:
     """Return the bookings port by port in the order of time: port, circuit, and the port's circuit before (-1 if first)."""
     port, circuit = booked.bookings(plan, k)
     given = plan.schedule
@@ -166,7 +166,7 @@ def _in_turn(plan: Plan, k: int, booked: Booked) -> tuple[Int, Int, Int]:
     return port, circuit, before
 
 
-def _kept(plan: Plan, k: int, booked: Booked) -> Bool:
+def _kept(plan: CheckedPlan, k: int, booked: BookedPorts) -> Bool:
     """Return which circuits change neither of their ports: each has no circuit before, or this very one."""
     given = plan.schedule
     columns = (
@@ -187,7 +187,7 @@ def _kept(plan: Plan, k: int, booked: Booked) -> Bool:
 _Port = tuple[float, tuple[int, int, int, int] | None]
 
 
-def _first_fit(plan: Plan, k: int, found: Finding) -> None:
+def _first_fit(plan: CheckedPlan, k: int, found: ConstraintFinding) -> None:
     """Find ports for circuits whose result names none, in the order of set-up; a set of ports found is a proof.
 
     Each side is a list of k ports, each with the time it is free from and its last circuit, ports
@@ -230,7 +230,7 @@ def _first_fit(plan: Plan, k: int, found: Finding) -> None:
         out[p] = into[q] = end, (a, p, b, q)
 
 
-def _circuit(plan: Plan, i: int | np.integer[np.typing.NBitBase]) -> str:
+def _circuit(plan: CheckedPlan, i: int | np.integer[np.typing.NBitBase]) -> str:
     given = plan.schedule
     pair = f"{given.source[i]} -> {given.destination[i]}"
     return f"circuit number {i} ({pair} on switch {given.switch[i]}, of {given.circuit_task[i]})"

@@ -86,7 +86,7 @@ class CheckReport:
         return (*first, f"and {more:,} more") if more > 0 else first
 
 
-class Finding:
+class ConstraintFinding:
     """A constraint while it is being checked: counts every violation, keeps the first ones."""
 
     def __init__(self, name: str, equation: str, checked: int = 0) -> None:

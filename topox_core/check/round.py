@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.check.report import CheckReport, Finding
+from topox_core.check.report import CheckReport, ConstraintFinding
 from topox_core.check.round_phases import RELATIVE, check_phases, same
 from topox_core.tdm.model.jobs import Job, Reading
 from topox_core.tdm.model.round import Round
@@ -82,9 +82,9 @@ def demands(answer: Round) -> tuple[Float, Float]:
     return inter, intra
 
 
-def _shape(answer: Round) -> Finding:
+def _shape(answer: Round) -> ConstraintFinding:
     network, jobs = answer.jobs.network, len(answer.jobs)
-    found = Finding("everything is there", "format", 5)
+    found = ConstraintFinding("everything is there", "format", 5)
     if not answer.cycles and jobs:
         found.add("round", f"there is none to check (status {answer.status})")
     pods = network.pods_per_group
@@ -100,18 +100,18 @@ def _shape(answer: Round) -> Finding:
     return found
 
 
-def _groups(answer: Round) -> Finding:
+def _groups(answer: Round) -> ConstraintFinding:
     """Eq. 1: the groups share out the jobs."""
-    found = Finding("every job is in one group", "1", len(answer.group))
+    found = ConstraintFinding("every job is in one group", "1", len(answer.group))
     for n, group in enumerate(answer.group):
         if not 0 <= group < answer.groups:
             found.add(f"job {answer.jobs.jobs[n].id}", f"is in group {group} of {answer.groups}")
     return found
 
 
-def _rings(answer: Round) -> Finding:
+def _rings(answer: Round) -> ConstraintFinding:
     """Eq. 7: in and out once at every pod of the job and nowhere else, in one lap."""
-    found = Finding("a ring is one ring", "7", len(answer.jobs))
+    found = ConstraintFinding("a ring is one ring", "7", len(answer.jobs))
     for job, ring in zip(answer.jobs.jobs, answer.rings, strict=True):
         pods = job.pods if job.collective == "ring_all_reduce" and len(job.pods) > 1 else ()
         if sorted(ring) != list(pods):
@@ -122,9 +122,9 @@ def _rings(answer: Round) -> Finding:
     return found
 
 
-def _links(answer: Round) -> list[Finding]:
+def _links(answer: Round) -> list[ConstraintFinding]:
     network, links = answer.jobs.network, answer.links
-    whole = Finding("links are whole numbers between two pods", "6", links.size)
+    whole = ConstraintFinding("links are whole numbers between two pods", "6", links.size)
     if not np.issubdtype(links.dtype, np.integer):
         fractions = np.argwhere(links != np.floor(links))
         whole.each(
@@ -137,7 +137,7 @@ def _links(answer: Round) -> list[Finding]:
     whole.each(range(len(wrong)), lambda n: (_stage(*wrong[n]), f"{links[tuple(wrong[n])]} links"))
     # Half-duplex: a link takes a port in each of its pods, whichever way it goes.
     used = links.sum(axis=3, dtype=np.int64) + links.sum(axis=2, dtype=np.int64)
-    ports = Finding("ports of a pod", "6", used.size)
+    ports = ConstraintFinding("ports of a pod", "6", used.size)
     over = np.argwhere(used > network.ports_per_pod)
     ports.each(
         range(len(over)),
@@ -167,16 +167,16 @@ def needed_s(answer: Round, inter: Float, intra: Float) -> tuple[Float, NDArray[
     )
 
 
-def _served(answer: Round, inter: Float, intra: Float) -> list[Finding]:
+def _served(answer: Round, inter: Float, intra: Float) -> list[ConstraintFinding]:
     """Eq. 2: links times speed times time covers every pair's demand, and the top-of-rack switches keep up."""
     needed, cut_off = needed_s(answer, inter, intra)
-    pairs = Finding("a pair that talks has a link", "2", int((inter > 0).sum()))
+    pairs = ConstraintFinding("a pair that talks has a link", "2", int((inter > 0).sum()))
     pairs.each(
         range(len(cut_off)),
         lambda n: (_stage(*cut_off[n]), f"{inter[tuple(cut_off[n])]:.9g} Gbit and no link"),
     )
     claimed = answer.communication_s
-    times = Finding("demand is served in the time claimed", "2", claimed.size)
+    times = ConstraintFinding("demand is served in the time claimed", "2", claimed.size)
     wrong = np.argwhere(~same(claimed, needed))
     times.each(
         range(len(wrong)),
@@ -188,9 +188,9 @@ def _served(answer: Round, inter: Float, intra: Float) -> list[Finding]:
     return [pairs, times]
 
 
-def _claims(answer: Round) -> Finding:
+def _claims(answer: Round) -> ConstraintFinding:
     """Check what the answer says of itself: its bound cannot lie above it, and an optimum lies on its bound."""
-    found = Finding("bound", "bound", 2)
+    found = ConstraintFinding("bound", "bound", 2)
     slack = RELATIVE * max(1.0, answer.round_s)
     if (
         not answer.bound_s >= 0

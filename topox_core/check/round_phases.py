@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.check.report import Finding
+from topox_core.check.report import ConstraintFinding
 from topox_core.tdm.model.jobs import Job, Reading
 from topox_core.tdm.model.round import NOBODY, PULL, PUSH, Cycle, Phase, Round
 
@@ -27,7 +27,7 @@ def same(claimed: Any, worked_out: Any, clock_s: float = 0.0) -> NDArray[np.bool
     return agree
 
 
-def check_phases(answer: Round) -> list[Finding]:
+def check_phases(answer: Round) -> list[ConstraintFinding]:
     """Return the findings on every barrier's phases."""
     clock = _Clock(answer)
     for position, cycle in enumerate(answer.cycles):
@@ -54,17 +54,17 @@ class _Clock:
 
     def __init__(self, answer: Round) -> None:
         self.answer = answer
-        self.covered = Finding(
+        self.covered = ConstraintFinding(
             "every pod group follows one barrier", "1", answer.jobs.network.pod_groups
         )
-        self.order = Finding("phases follow one another", "1")
-        self.turns = Finding("every group pushes once, then pulls once", "1")
-        self.length = Finding("length of a phase", "3")
-        self.computing = Finding("time to compute", "3", 2 * len(answer.jobs))
-        self.dark = Finding("reconfiguration where links change", "reconfiguration")
-        self.static = Finding("a static topology stays", "static", answer.links.size)
+        self.order = ConstraintFinding("phases follow one another", "1")
+        self.turns = ConstraintFinding("every group pushes once, then pulls once", "1")
+        self.length = ConstraintFinding("length of a phase", "3")
+        self.computing = ConstraintFinding("time to compute", "3", 2 * len(answer.jobs))
+        self.dark = ConstraintFinding("reconfiguration where links change", "reconfiguration")
+        self.static = ConstraintFinding("a static topology stays", "static", answer.links.size)
 
-    def findings(self) -> list[Finding]:
+    def findings(self) -> list[ConstraintFinding]:
         """Return what was found, once every barrier was looked at."""
         answer = self.answer
         seen = Counter(g for cycle in answer.cycles for g in cycle.pod_groups)

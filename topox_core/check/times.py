@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from topox_core.check.intervals import Float, Int, Openings
-from topox_core.check.plan import BARRIER_CODE, COLLECTIVE_CODE, COMPUTE_CODE, Plan
-from topox_core.check.report import Finding, ms
+from topox_core.check.plan import BARRIER_CODE, COLLECTIVE_CODE, COMPUTE_CODE, CheckedPlan
+from topox_core.check.report import ConstraintFinding, ms
 
 
-def one_start(plan: Plan) -> Finding:
+def one_start(plan: CheckedPlan) -> ConstraintFinding:
     """Eq. 3: every task and every listed transfer starts exactly once, at or after 0; nothing else runs."""
-    found = Finding("one start", "3", len(plan.ids))
+    found = ConstraintFinding("one start", "3", len(plan.ids))
     needed = plan.kind != COLLECTIVE_CODE
     found.each(
         np.flatnonzero(needed & (plan.appearances == 0)),
@@ -33,10 +33,10 @@ def one_start(plan: Plan) -> Finding:
     return found
 
 
-def on_the_clock(plan: Plan) -> Finding:
+def on_the_clock(plan: CheckedPlan) -> ConstraintFinding:
     """Eq. 4: transfers start, and circuits change, on slot boundaries; compute tasks start on ticks that divide the slot."""
     schedule, rules, slot = plan.schedule, plan.rules, plan.cluster.slot_ms
-    found = Finding("start on the clock", "4", int((plan.kind != COLLECTIVE_CODE).sum()))
+    found = ConstraintFinding("start on the clock", "4", int((plan.kind != COLLECTIVE_CODE).sum()))
     if abs(schedule.slot_ms - slot) > 1e-9 * slot:
         found.add("slot_ms", f"is {ms(schedule.slot_ms)}, but the cluster's slot is {ms(slot)}")
     parts = schedule.slot_ms / schedule.tick_ms
@@ -74,10 +74,10 @@ def on_the_clock(plan: Plan) -> Finding:
     return found
 
 
-def duration(plan: Plan) -> Finding:
+def duration(plan: CheckedPlan) -> ConstraintFinding:
     """p_j of eqs 5 and 6: a task ends its duration, in whole ticks or slots, after it starts."""
     known = plan.kind != COLLECTIVE_CODE
-    found = Finding("duration", "p_j", int(known.sum()))
+    found = ConstraintFinding("duration", "p_j", int(known.sum()))
     took = plan.end_ms - plan.start_ms
     wrong = known & (np.abs(took - plan.length_ms) > plan.tolerance_ms * 2)
     wrong |= plan.end_ms < plan.start_ms - plan.tolerance_ms
@@ -97,14 +97,14 @@ def duration(plan: Plan) -> Finding:
     return found
 
 
-def precedence(plan: Plan) -> Finding:
+def precedence(plan: CheckedPlan) -> ConstraintFinding:
     """Eq. 5: nothing starts before all that it waits for has ended.
 
     A collective has ended when all its transfers have, and never before all that it waited for, so
     that it passes waiting on even where it moves nothing.
     """
     later, earlier = plan.edges
-    found = Finding("precedence", "5", len(later) + len(plan.schedule.transfer))
+    found = ConstraintFinding("precedence", "5", len(later) + len(plan.schedule.transfer))
     ready, done = _collective_times(plan)
     slack = plan.tolerance_ms
     held = (plan.kind[later] != COLLECTIVE_CODE) & (plan.start_ms[later] < done[earlier] - slack)
@@ -118,11 +118,11 @@ def precedence(plan: Plan) -> Finding:
     return found
 
 
-def _too_early(plan: Plan, later: int, earlier: int, done: Float) -> str:
+def _too_early(plan: CheckedPlan, later: int, earlier: int, done: Float) -> str:
     return f"starts at {ms(plan.start_ms[later])}, before {plan.ids[earlier]} ends at {ms(done[earlier])}"
 
 
-def _collective_times(plan: Plan) -> tuple[Float, Float]:
+def _collective_times(plan: CheckedPlan) -> tuple[Float, Float]:
     """Return of each graph task when all it waits for has ended (collectives only, else NaN), and when it has ended itself."""
     n = plan.tasks
     later, earlier = plan.edges
@@ -159,7 +159,9 @@ def _pass_on(ready: Float, done: Float, later: Int, earlier: Int) -> None:
                 free.append(k)
 
 
-def _transfers_after_collective_is_ready(plan: Plan, found: Finding, ready: Float) -> None:
+def _transfers_after_collective_is_ready(
+    plan: CheckedPlan, found: ConstraintFinding, ready: Float
+) -> None:
     node = np.flatnonzero(plan.collective >= 0)
     early = plan.start_ms[node] < ready[plan.collective[node]] - plan.tolerance_ms
     found.each(
@@ -172,7 +174,7 @@ def _transfers_after_collective_is_ready(plan: Plan, found: Finding, ready: Floa
     )
 
 
-def _transfers_after_each_other(plan: Plan, found: Finding, done: Float) -> None:
+def _transfers_after_each_other(plan: CheckedPlan, found: ConstraintFinding, done: Float) -> None:
     """Check the dependencies that listed transfers have beyond those of their collective."""
     tasks, listed = plan.graph.tasks, plan.schedule.transfer_dependencies
     later: list[int] = []
@@ -197,7 +199,7 @@ def _transfers_after_each_other(plan: Plan, found: Finding, done: Float) -> None
     )
 
 
-def _rows_of_collectives(plan: Plan, found: Finding, ready: Float) -> None:
+def _rows_of_collectives(plan: CheckedPlan, found: ConstraintFinding, ready: Float) -> None:
     """Where a collective has a row of its own, it spans its transfers and starts when it is ready at the earliest."""
     n = plan.tasks
     own = plan.collective >= 0
@@ -231,11 +233,11 @@ def _rows_of_collectives(plan: Plan, found: Finding, ready: Float) -> None:
     )
 
 
-def one_task_a_device(plan: Plan) -> Finding:
+def one_task_a_device(plan: CheckedPlan) -> ConstraintFinding:
     """Physical: a device runs one compute task at a time (the printed model has no such constraint)."""
     n = plan.tasks
     compute = np.flatnonzero(plan.kind[:n] == COMPUTE_CODE)
-    found = Finding("device exclusivity", "physical", len(compute))
+    found = ConstraintFinding("device exclusivity", "physical", len(compute))
     tasks = [plan.graph.tasks[i] for i in compute.tolist()]
     wide = plan.cluster.devices_per_server
     device = np.array([(task.server or 0) * wide + (task.device or 0) for task in tasks], np.int64)
@@ -257,5 +259,5 @@ def _off(times: Float, unit: float, tolerance: float) -> np.typing.NDArray[np.bo
     return np.asarray(np.abs(times - np.rint(times / unit) * unit) > tolerance)
 
 
-def _name(plan: Plan, node: int) -> str:
+def _name(plan: CheckedPlan, node: int) -> str:
     return f"{'task' if node < plan.tasks else 'transfer'} {plan.ids[node]}"

@@ -113,8 +113,8 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Price the networks and print them."""
+    from topox_core.economics.caveats import findings
     from topox_core.economics.comparison import Question, Running
-    from topox_core.economics.findings import findings
     from topox_core.economics.networks import Counting, bills
 
     catalogue = _catalogue(options)

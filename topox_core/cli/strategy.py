@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from topox_core.model.task_graph import TaskGraph
     from topox_core.strategy.alternation import Alternated
     from topox_core.strategy.models import Model
-    from topox_core.strategy.moves import Move, Progress, SearchSettings
+    from topox_core.strategy.moves import Move, MoveProgress, SearchSettings
     from topox_core.strategy.operators import OperatorGraph
     from topox_core.strategy.plan_search import RankedPlan
-    from topox_core.strategy.search import Found
+    from topox_core.strategy.search import SearchResult
     from topox_core.strategy.strategy import Placement, Strategy
     from topox_core.topology.layout import Layout
 
@@ -207,13 +207,13 @@ def _found(
     graph: OperatorGraph,
     settings: SearchSettings,
     fixed: tuple[Placement, ...],
-) -> tuple[Found | Alternated[Layout], bool, dict[str, Any]]:
+) -> tuple[SearchResult | Alternated[Layout], bool, dict[str, Any]]:
     """Return what a search found, whether it is proved, and what there is to say of topologies."""
     from topox_core.strategy.evaluator import FastEvaluator
     from topox_core.strategy.network import laid_out, non_blocking
     from topox_core.strategy.search import search
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: MoveProgress) -> None:
         if progress.proposals * 10 % max(10, progress.budget) == 0:
             note(
                 f"proposal {progress.proposals:,} of {progress.budget:,}: {figure(progress.current_ms, 'ms')}, best "

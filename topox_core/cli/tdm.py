@@ -17,7 +17,7 @@ from topox_core.errors import InputError
 if TYPE_CHECKING:
     from topox_core.check.report import CheckReport
     from topox_core.tdm.model.jobs import Jobs
-    from topox_core.tdm.model.round import Moment, Round, TdmSettings
+    from topox_core.tdm.model.round import Round, RoundTracePoint, TdmSettings
 
 TELL_EVERY_S = 1.0
 SHOWN_STAGES = 8
@@ -225,7 +225,7 @@ class _Teller:
     def __init__(self) -> None:
         self._last = time.monotonic()
 
-    def __call__(self, moment: Moment) -> None:
+    def __call__(self, moment: RoundTracePoint) -> None:
         now = time.monotonic()
         if now - self._last >= TELL_EVERY_S:
             self._last = now
@@ -235,7 +235,7 @@ class _Teller:
             )
 
 
-def _unheard(_moment: Moment) -> None:
+def _unheard(_moment: RoundTracePoint) -> None:
     """Take no notice of a step."""
 
 

@@ -11,7 +11,7 @@ from topox_core.cli.printing import as_json, figure, table
 from topox_core.errors import InputError
 
 if TYPE_CHECKING:
-    from topox_core.topology.result import Found
+    from topox_core.topology.result import LayoutResult
     from topox_core.topology.traffic import Demand
 
 SHOWN_LINKS = 16
@@ -89,7 +89,7 @@ def _demand(options: argparse.Namespace) -> Demand:
     return traffic_of(load_graph(read(options.graph), options.graph), options.servers)
 
 
-def _record(found: Found, demand: Demand) -> dict[str, Any]:
+def _record(found: LayoutResult, demand: Demand) -> dict[str, Any]:
     source, destination, parallel = (ends.tolist() for ends in found.layout.links)
     hops = found.hops
     return {
@@ -110,7 +110,7 @@ def _record(found: Found, demand: Demand) -> dict[str, Any]:
     }
 
 
-def _print(found: Found, record: dict[str, Any]) -> None:
+def _print(found: LayoutResult, record: dict[str, Any]) -> None:
     links = [
         f"{one['source']}>{one['destination']}"
         + (f" x{one['circuits']}" if one["circuits"] > 1 else "")

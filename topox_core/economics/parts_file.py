@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from topox_core.economics.parts import PARTS, Catalogue, as_records
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
 from topox_core.errors import InputError
-from topox_core.io.errors import Findings, printable, shown, unknown
+from topox_core.io.errors import Mistakes, printable, shown, unknown
 from topox_core.io.json import check_header, describe_error, json_object
 from topox_core.io.limits import unpacked
 
@@ -98,7 +98,7 @@ def _validated(body: dict[str, Any], file: str) -> _FileRecord:
     try:
         return _FileRecord.model_validate(body)
     except ValidationError as error:
-        findings = Findings(file)
+        findings = Mistakes(file)
         for entry in error.errors(include_url=False):
             place = entry["loc"]
             inside = len(place) > 1 and place[0] == "parts"

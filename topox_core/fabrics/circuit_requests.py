@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from topox_core.errors import InputError
 from topox_core.fabrics.kernels.circuit_requests import (
     Requests,
-    Wiring,
+    RequestTables,
     first_come_first_served,
     in_known_order,
 )
-from topox_core.fabrics.run import Order
+from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntArray, TransferGraph
@@ -40,12 +40,12 @@ class Profile:
     graph: TransferGraph
     cluster: Cluster
     length_ms: FloatArray
-    wiring: Wiring
+    wiring: RequestTables
     server: IntArray
     known: Requests
 
     @staticmethod
-    def of(order: Order) -> Profile:
+    def of(order: FabricRequest) -> Profile:
         """Serve the graph's requests first come first served.
 
         Raises
@@ -153,7 +153,7 @@ def _devices(graph: TransferGraph, exclusive: bool) -> tuple[IntArray, int]:
     return device, len(unique)
 
 
-def _wiring(order: Order, carried: NDArray[np.bool_]) -> tuple[IntArray, Wiring]:
+def _wiring(order: FabricRequest, carried: NDArray[np.bool_]) -> tuple[IntArray, RequestTables]:
     """Return the talking servers, and the ports they can ever need: no more on a switch than they have transfers."""
     graph, cluster = order.graph, order.cluster
     highest = max(
@@ -195,7 +195,7 @@ def _wiring(order: Order, carried: NDArray[np.bool_]) -> tuple[IntArray, Wiring]
         )
     most = len(server) * k // 2 if half else min(int((outs > 0).sum()), int((ins > 0).sum())) * k
     limit = cluster.ports_per_switch if cluster.ports_per_switch < most else 0
-    return server, Wiring(len(server), cluster.switches, k, half, limit)
+    return server, RequestTables(len(server), cluster.switches, k, half, limit)
 
 
 def _numbered(end: IntArray, server: IntArray) -> IntArray:

@@ -14,13 +14,13 @@ from topox_core.fabrics.circuit_bounds import circuit_bound
 from topox_core.fabrics.circuit_requests import Profile
 from topox_core.fabrics.circuit_traffic import circuit_traffic
 from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.run import FabricRun, Order
+from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.runs.stopping import Stop
 
 
-def run_reactive(order: Order, stop: Stop) -> FabricRun:
+def run_reactive(order: FabricRequest, stop: Stop) -> FabricRun:
     """Run an iteration whose circuits are asked for when a transfer is ready, first come first served.
 
     Raises
@@ -35,7 +35,7 @@ def run_reactive(order: Order, stop: Stop) -> FabricRun:
     return circuit_run("reactive", order, execution_of(profile, profile.known.start))
 
 
-def run_provisioned(order: Order, stop: Stop) -> FabricRun:
+def run_provisioned(order: FabricRequest, stop: Stop) -> FabricRun:
     """Run an iteration that repeats the reactive one's orders, each circuit asked for as soon as its ports fall idle.
 
     The starts satisfy start >= max(ready, end of the previous use of both ports + delay) (Opus,
@@ -70,7 +70,9 @@ def execution_of(profile: Profile, start_ms: FloatArray) -> Execution:
     )
 
 
-def circuit_run(fabric: str, order: Order, execution: Execution, message: str = "") -> FabricRun:
+def circuit_run(
+    fabric: str, order: FabricRequest, execution: Execution, message: str = ""
+) -> FabricRun:
     """Return a run with the bound and the measures of circuits."""
     exclusive = order.settings.exclusive_devices
     bound = circuit_bound(order.graph, order.cluster, exclusive)

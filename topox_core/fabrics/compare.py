@@ -8,7 +8,7 @@ from dataclasses import replace
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.registry import REGISTRY
-from topox_core.fabrics.run import FABRICS, FabricOptions, FabricRun, Order
+from topox_core.fabrics.run import FABRICS, FabricOptions, FabricRequest, FabricRun
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
@@ -109,7 +109,7 @@ def run_one(
             options = replace(options, layout=found.layout)
             if not graph.lowering.strides:  # strides that the user chose stay the user's
                 graph = on_rings(graph, found)
-        return REGISTRY[name](Order(graph, cluster, settings, options), stop)
+        return REGISTRY[name](FabricRequest(graph, cluster, settings, options), stop)
     except InputError as error:
         item = f"fabric {name}, {error.item}" if error.item else f"fabric {name}"
         raise InputError(error.problem, file=error.file, item=item, field=error.field) from None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.fabrics.kernels.events import advance, begin
-from topox_core.fabrics.kernels.state import NOW, Plan, State, fresh
+from topox_core.fabrics.kernels.state import NOW, State, TaskTables, fresh
 from topox_core.model.cluster import Cluster
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntArray, TransferGraph
 from topox_core.runs.stopping import Stop
@@ -81,7 +81,7 @@ class Pairs:
 
 
 @dataclass(frozen=True)
-class Network:
+class FluidNetwork:
     """Links with their capacities, and the paths of every pair that talks.
 
     Attributes
@@ -101,10 +101,10 @@ class Network:
     pair_ptr: IntArray
 
     @staticmethod
-    def of(capacity: FloatArray, paths: Sequence[Sequence[Sequence[int]]]) -> Network:
+    def of(capacity: FloatArray, paths: Sequence[Sequence[Sequence[int]]]) -> FluidNetwork:
         """Return the network whose pair i has the paths ``paths[i]``, each a list of links."""
         flat = [path for of_pair in paths for path in of_pair]
-        return Network(
+        return FluidNetwork(
             np.asarray(capacity, np.float64),
             _pointer([len(path) for path in flat]),
             np.array([link for path in flat for link in path], np.int32),
@@ -153,8 +153,12 @@ def latency_ms(graph: TransferGraph, cluster: Cluster) -> FloatArray:
 
 
 def plan_of(
-    graph: TransferGraph, cluster: Cluster, pairs: Pairs, network: Network, exclusive_devices: bool
-) -> Plan:
+    graph: TransferGraph,
+    cluster: Cluster,
+    pairs: Pairs,
+    network: FluidNetwork,
+    exclusive_devices: bool,
+) -> TaskTables:
     """Return what the compiled loops run: every transfer cut into one part for each of its paths."""
     n, work = len(graph), work_bytes(graph, cluster)
     moving = np.flatnonzero(work > 0)
@@ -175,7 +179,7 @@ def plan_of(
         )
         device[compute] = np.unique(place, return_inverse=True)[1]
     succ_ptr, succ_idx = graph.successors
-    return Plan(
+    return TaskTables(
         kind=graph.kind,
         succ_ptr=succ_ptr,
         succ_idx=succ_idx,
@@ -212,10 +216,10 @@ class Simulation:
         graph: TransferGraph,
         cluster: Cluster,
         pairs: Pairs,
-        network: Network,
+        network: FluidNetwork,
         exclusive_devices: bool = True,
     ) -> None:
-        self.plan: Plan = plan_of(graph, cluster, pairs, network, exclusive_devices)
+        self.plan: TaskTables = plan_of(graph, cluster, pairs, network, exclusive_devices)
         self.state: State = fresh(self.plan, np.diff(graph.pred_ptr))
         begin(self.plan, self.state)
 
@@ -243,7 +247,7 @@ def simulate(
     graph: TransferGraph,
     cluster: Cluster,
     pairs: Pairs,
-    network: Network,
+    network: FluidNetwork,
     exclusive_devices: bool,
     stop: Stop,
 ) -> tuple[FloatArray, FloatArray]:

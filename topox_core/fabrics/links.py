@@ -9,10 +9,17 @@ import numpy as np
 
 from topox_core.fabrics.bounds import Bound, Loads, device_loads, lower_bound
 from topox_core.fabrics.breakdown import breakdown
-from topox_core.fabrics.fluid import Network, Pairs, bytes_per_ms, latency_ms, plan_of, simulate
+from topox_core.fabrics.fluid import (
+    FluidNetwork,
+    Pairs,
+    bytes_per_ms,
+    latency_ms,
+    plan_of,
+    simulate,
+)
 from topox_core.fabrics.kernels.load import items_by_link
-from topox_core.fabrics.kernels.state import Plan
-from topox_core.fabrics.run import FabricRun, Order, Traffic
+from topox_core.fabrics.kernels.state import TaskTables
+from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import IntArray, TransferGraph
@@ -20,7 +27,7 @@ from topox_core.runs.stopping import Stop
 
 
 @dataclass(frozen=True)
-class Wiring:
+class LinkRoutes:
     """A network with words: what is shared, and what the measures show of it.
 
     Attributes
@@ -40,7 +47,7 @@ class Wiring:
     """
 
     pairs: Pairs
-    network: Network
+    network: FluidNetwork
     names: Sequence[str]
     source: IntArray
     destination: IntArray
@@ -50,7 +57,7 @@ class Wiring:
 
 
 def run_on_links(
-    fabric: str, order: Order, wiring: Wiring, stop: Stop, message: str = ""
+    fabric: str, order: FabricRequest, wiring: LinkRoutes, stop: Stop, message: str = ""
 ) -> FabricRun:
     """Run one iteration on a wiring, with its bound and its measures.
 
@@ -80,7 +87,11 @@ def run_on_links(
 
 
 def bound_on_links(
-    graph: TransferGraph, cluster: Cluster, wiring: Wiring, plan: Plan, exclusive_devices: bool
+    graph: TransferGraph,
+    cluster: Cluster,
+    wiring: LinkRoutes,
+    plan: TaskTables,
+    exclusive_devices: bool,
 ) -> Bound:
     """Return a lower bound for any way to share these links: critical path, devices, links."""
     network, latency = wiring.network, latency_ms(graph, cluster)
@@ -102,7 +113,9 @@ def bound_on_links(
     return lower_bound(graph, length, [*devices, links])
 
 
-def traffic_on_links(wiring: Wiring, plan: Plan, servers: int, makespan_ms: float) -> Traffic:
+def traffic_on_links(
+    wiring: LinkRoutes, plan: TaskTables, servers: int, makespan_ms: float
+) -> Traffic:
     """Return where the bytes went. A hop is one time that bytes leave a server, so a switch is no hop."""
     network, shown = wiring.network, len(wiring.source)
     path_bytes = np.bincount(plan.part_class, plan.part_bytes, len(network.path_ptr) - 1)

@@ -11,15 +11,15 @@ import math
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import Network, Pairs, bytes_per_ms
-from topox_core.fabrics.links import Wiring, run_on_links
-from topox_core.fabrics.run import FabricOptions, FabricRun, Order
+from topox_core.fabrics.fluid import FluidNetwork, Pairs, bytes_per_ms
+from topox_core.fabrics.links import LinkRoutes, run_on_links
+from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
 from topox_core.model.cluster import Cluster
 from topox_core.model.transfer_graph import IntArray
 from topox_core.runs.stopping import Stop
 
 
-def run_ideal(order: Order, stop: Stop) -> FabricRun:
+def run_ideal(order: FabricRequest, stop: Stop) -> FabricRun:
     """Run an iteration on a non-blocking switch with d_S * B out of and into every server.
 
     On a half-duplex cluster in and out of a server share d_S * B together.
@@ -38,7 +38,7 @@ def run_ideal(order: Order, stop: Stop) -> FabricRun:
     return run_on_links("ideal", order, wiring, stop, f"{nic_gbps:g} Gbit/s a server, non-blocking")
 
 
-def run_fat_tree(order: Order, stop: Stop) -> FabricRun:
+def run_fat_tree(order: FabricRequest, stop: Stop) -> FabricRun:
     """Run an iteration on a fat-tree: a host link a server, and an up and a down link a rack.
 
     The host link carries d_S * B, or ``equivalent_gbps`` of the cost-equivalent fat-tree. A rack's
@@ -87,7 +87,7 @@ def _check(options: FabricOptions) -> None:
 
 def switched(
     pairs: Pairs, cluster: Cluster, nic_gbps: float, rack: int, oversubscription: float
-) -> Wiring:
+) -> LinkRoutes:
     """Return servers on switches: out and in of every server, then up and down of every rack of ``rack`` servers.
 
     On a half-duplex cluster out and in are one link, shared; the links between switches are always
@@ -127,9 +127,9 @@ def switched(
     path_ptr = np.zeros(count + 1, np.int32)
     np.cumsum(keep.sum(axis=1), out=path_ptr[1:])
     one: IntArray = np.arange(count, dtype=np.int32)
-    return Wiring(
+    return LinkRoutes(
         pairs=pairs,
-        network=Network(
+        network=FluidNetwork(
             bytes_per_ms(1.0) * np.concatenate([np.full(hosts, float(nic_gbps)), rack_gbps]),
             path_ptr,
             table[keep].astype(np.int32),

@@ -53,7 +53,7 @@ class FabricOptions:
 
 
 @dataclass(frozen=True)
-class Order:
+class FabricRequest:
     """What a fabric is asked to run: a lowered graph on a cluster, how the model is read, and its own options.
 
     ``settings`` carries the rounding and the engine of ``scheduled``; the simulators read only
@@ -131,7 +131,7 @@ class FabricRun:
 class Fabric(Protocol):
     """One fabric with its controller."""
 
-    def __call__(self, order: Order, stop: Stop) -> FabricRun:
+    def __call__(self, order: FabricRequest, stop: Stop) -> FabricRun:
         """Run one iteration.
 
         Raises

@@ -11,7 +11,7 @@ from topox_core.fabrics.circuit_bounds import circuit_bound
 from topox_core.fabrics.circuit_requests import Profile
 from topox_core.fabrics.circuit_traffic import circuit_traffic
 from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.run import FabricRun, Order
+from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
@@ -21,7 +21,7 @@ from topox_core.schedule.circuits.assignment import Booking, changed_rows
 from topox_core.schedule.engines.engine import StoppedBy
 from topox_core.schedule.folding.folded_proof import started
 from topox_core.schedule.generation.port_scheduler import Booked
-from topox_core.schedule.planner import Plan, Planner, Prepared
+from topox_core.schedule.planner import Planner, Prepared, SchedulePlan
 from topox_core.schedule.proof import Proof
 from topox_core.schedule.reduction import reduce
 from topox_core.schedule.report import story_line, to_result
@@ -29,7 +29,7 @@ from topox_core.schedule.result import Result, StoryLine
 from topox_core.schedule.settings import Settings
 
 
-def run_scheduled(order: Order, stop: Stop) -> FabricRun:
+def run_scheduled(order: FabricRequest, stop: Stop) -> FabricRun:
     """Run an iteration whose start times and circuits were planned together (TOPO-X, eqs 2-10).
 
     The engine of ``order.settings`` plans on the cluster's slots. What the provisioned controller
@@ -92,24 +92,24 @@ def proving(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
     return started(prepared, best, time.monotonic() - began, story)
 
 
-def _order(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Order:
+def _order(graph: TaskGraph, cluster: Cluster, settings: Settings) -> FabricRequest:
     check_fits(graph, cluster)
-    return Order(lower(graph, settings.lowering), cluster, settings)
+    return FabricRequest(lower(graph, settings.lowering), cluster, settings)
 
 
-def _profile(order: Order) -> Profile | None:
+def _profile(order: FabricRequest) -> Profile | None:
     return None if order.settings.any_port else Profile.of(order)
 
 
 def _listed(
-    order: Order, profile: Profile | None, stop: Stop, began: float
-) -> tuple[Prepared, Plan, list[StoryLine]]:
+    order: FabricRequest, profile: Profile | None, stop: Stop, began: float
+) -> tuple[Prepared, SchedulePlan, list[StoryLine]]:
     """Plan by rules and by what the controllers do; return the best plan and its story."""
     prepared = _prepared(order)
     bound = prepared.reduction.bound
     story: list[StoryLine] = []
 
-    def tell(plan: Plan) -> None:
+    def tell(plan: SchedulePlan) -> None:
         line = story_line(
             prepared, time.monotonic() - began, plan.makespan, bound.ticks, plan.source
         )
@@ -130,7 +130,7 @@ def _listed(
     return prepared, best, story
 
 
-def _solved(order: Order, profile: Profile | None, stop: Stop) -> Result:
+def _solved(order: FabricRequest, profile: Profile | None, stop: Stop) -> Result:
     """Plan, then let the exact engine go on if one is asked for."""
     began = time.monotonic()
     prepared, best, story = _listed(order, profile, stop, began)
@@ -145,7 +145,7 @@ def _solved(order: Order, profile: Profile | None, stop: Stop) -> Result:
     return started(prepared, best, time.monotonic() - began, story).finish(stop)
 
 
-def _prepared(order: Order) -> Prepared:
+def _prepared(order: FabricRequest) -> Prepared:
     reduction = reduce(order.graph, order.cluster, order.settings)
     planner = Planner.of(
         reduction.problem,
@@ -156,7 +156,7 @@ def _prepared(order: Order) -> Prepared:
     return Prepared(order.graph, order.cluster, order.settings, reduction, planner)
 
 
-def _as_the_controllers_do(prepared: Prepared, profile: Profile | None) -> Iterator[Plan]:
+def _as_the_controllers_do(prepared: Prepared, profile: Profile | None) -> Iterator[SchedulePlan]:
     """Yield what the provisioned controller does on the planner's clock, as it is and as an order to start from."""
     if profile is None:
         return
@@ -179,7 +179,7 @@ def _as_the_controllers_do(prepared: Prepared, profile: Profile | None) -> Itera
     )
     assert problem.network is not None
     changes = int(changed_rows(booking, problem.network).sum())
-    exact = Plan(start, makespan, booking, changes, "provisioned", start, makespan)
+    exact = SchedulePlan(start, makespan, booking, changes, "provisioned", start, makespan)
     yield exact
     better = planner.ports.improved(
         Booked(start, makespan, booking, changes, "provisioned, improved"), planner.bound
@@ -195,7 +195,7 @@ def _as_the_controllers_do(prepared: Prepared, profile: Profile | None) -> Itera
     yield planner.realised(start, makespan, "provisioned order")
 
 
-def _best_bound(order: Order, result: Result) -> tuple[float, str]:
+def _best_bound(order: FabricRequest, result: Result) -> tuple[float, str]:
     """Return the better of the plan's own bound and that of circuits without slots, which no slotted plan beats either."""
     if not order.settings.share_circuits:
         unslotted = circuit_bound(order.graph, order.cluster, order.settings.exclusive_devices)

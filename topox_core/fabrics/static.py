@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import Network, Pairs, bytes_per_ms
-from topox_core.fabrics.links import Wiring, run_on_links
-from topox_core.fabrics.run import FabricRun, Order
+from topox_core.fabrics.fluid import FluidNetwork, Pairs, bytes_per_ms
+from topox_core.fabrics.links import LinkRoutes, run_on_links
+from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.cluster import Cluster
 from topox_core.runs.stopping import Stop
 from topox_core.topology.finder import find_layout
@@ -19,7 +19,7 @@ from topox_core.topology.mutation import on_rings
 from topox_core.topology.traffic import demand_of
 
 
-def run_static(order: Order, stop: Stop) -> FabricRun:
+def run_static(order: FabricRequest, stop: Stop) -> FabricRun:
     """Run an iteration on circuits that never change: ``options.layout``, or TopologyFinder's for this graph.
 
     A given layout carries the graph as it is lowered. With a layout of its own making,
@@ -52,7 +52,7 @@ def run_static(order: Order, stop: Stop) -> FabricRun:
     return run_on_links("static", order, wiring, stop, layout.name)
 
 
-def _found(order: Order) -> tuple[Order, Layout]:
+def _found(order: FabricRequest) -> tuple[FabricRequest, Layout]:
     """Return TopologyFinder's layout for the graph's own traffic, and the graph with its collectives on those rings."""
     demand = demand_of(order.graph, order.cluster.servers)
     found = find_layout(
@@ -66,7 +66,7 @@ def _found(order: Order) -> tuple[Order, Layout]:
     return order, found.layout
 
 
-def wired(layout: Layout, pairs: Pairs, cluster: Cluster) -> Wiring:
+def wired(layout: Layout, pairs: Pairs, cluster: Cluster) -> LinkRoutes:
     """Return the links of a layout, and the routes of every pair that talks.
 
     Raises
@@ -100,8 +100,8 @@ def wired(layout: Layout, pairs: Pairs, cluster: Cluster) -> Wiring:
             sender_path += [len(hops)] * len(crossed)
             hops.append(len(crossed))
         paths.append(of_pair)
-    network = Network.of(np.array(capacity) * bytes_per_ms(cluster.port_gbps), paths)
-    return Wiring(
+    network = FluidNetwork.of(np.array(capacity) * bytes_per_ms(cluster.port_gbps), paths)
+    return LinkRoutes(
         pairs=pairs,
         network=network,
         names=names,

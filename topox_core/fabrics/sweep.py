@@ -125,7 +125,7 @@ def _axis(name: str, values: tuple[float, ...], least: float, most: float) -> No
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MapOutcome:
     """What is kept of one run."""
 
     iteration_ms: float
@@ -147,7 +147,7 @@ class Cell:
 class CellResult:
     """The outcomes of a cell, and in words why a fabric could not run."""
 
-    outcomes: dict[str, Outcome]
+    outcomes: dict[str, MapOutcome]
     failed: dict[str, str]
 
 
@@ -157,7 +157,7 @@ class Point:
 
     value: float
     delay_ms: float
-    outcomes: Mapping[str, Outcome]
+    outcomes: Mapping[str, MapOutcome]
     failed: Mapping[str, str]
 
     @property
@@ -340,7 +340,7 @@ def run_cell(digest: str, job: bytes, cell: Cell) -> CellResult:
     )
     paying = cell.delay_ms is not None
     cluster = cluster.changed(reconfiguration_ms=cell.delay_ms or 0.0)
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, MapOutcome] = {}
     failed: dict[str, str] = {}
     for name in fabrics:
         if (name in PAYS_DELAY) != paying:
@@ -350,7 +350,7 @@ def run_cell(digest: str, job: bytes, cell: Cell) -> CellResult:
         except InputError as error:
             failed[name] = str(error)
             continue
-        outcomes[name] = Outcome(
+        outcomes[name] = MapOutcome(
             run.iteration_ms,
             run.bound_ms,
             run.circuits_changed,

@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from topox_core.figures.jobs import lasting
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import axis, frame
-from topox_core.tdm.model.round import Moment
+from topox_core.tdm.model.round import RoundTracePoint
 
 # Algorithms of the study and of the comparison: colour and dash, so that neither must be told apart
 # by colour alone.
@@ -34,7 +34,7 @@ def line_of(name: str, place: int, theme: Theme) -> tuple[str, str]:
 
 
 def climb(
-    story: Sequence[Moment],
+    story: Sequence[RoundTracePoint],
     levels: Sequence[tuple[str, float, str]],
     theme: Theme,
     scale: float = 1.0,

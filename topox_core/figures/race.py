@@ -38,7 +38,7 @@ EQUAL = 1e-9
 
 
 @dataclass(frozen=True)
-class Runner:
+class Contestant:
     """One engine's solve, ended or still running: its story, where it stands and how it ended (empty while it runs)."""
 
     engine: str
@@ -48,9 +48,9 @@ class Runner:
     message: str = ""
 
     @staticmethod
-    def of(engine: str, result: Result) -> Runner:
+    def of(engine: str, result: Result) -> Contestant:
         """Return the runner of a solve that has ended."""
-        return Runner(
+        return Contestant(
             engine,
             events_of(result.story, result.bound_by),
             result.wall_s,
@@ -59,9 +59,9 @@ class Runner:
         )
 
     @staticmethod
-    def running(engine: str, story: Sequence[StoryLine], elapsed_s: float) -> Runner:
+    def running(engine: str, story: Sequence[StoryLine], elapsed_s: float) -> Contestant:
         """Return the runner of a solve on its way."""
-        return Runner(engine, events_of(story), elapsed_s)
+        return Contestant(engine, events_of(story), elapsed_s)
 
     @property
     def name(self) -> str:
@@ -106,7 +106,9 @@ class Runner:
         )
 
 
-def race(runners: Sequence[Runner], limit_s: float, theme: Theme, scale: float = 1.0) -> go.Figure:
+def race(
+    runners: Sequence[Contestant], limit_s: float, theme: Theme, scale: float = 1.0
+) -> go.Figure:
     """Return every engine's schedule (a falling line) and bound (a rising dotted one) over its own wall time."""
     shown = sorted((r for r in runners if r.events), key=lambda r: ENGINES.index(r.engine))
     end = max([limit_s, *(r.wall_s for r in shown), FIRST_S])
@@ -159,7 +161,7 @@ def _titled(words: str, theme: Theme, scale: float) -> dict[str, Any]:
 
 
 def _line(
-    runner: Runner, steps: Sequence[Event], moved: str, begin: float, theme: Theme
+    runner: Contestant, steps: Sequence[Event], moved: str, begin: float, theme: Theme
 ) -> go.Scatter:
     """Return one engine's schedules or bounds as steps."""
     schedule = moved == "schedule"
@@ -188,7 +190,7 @@ def _line(
     )
 
 
-def _end(runner: Runner, begin: float, theme: Theme) -> go.Scatter:
+def _end(runner: Contestant, begin: float, theme: Theme) -> go.Scatter:
     """Return the mark where an engine ended: filled if it proved, open if not."""
     proved = runner.proved_s is not None
     at = max(runner.proved_s if runner.proved_s is not None else runner.wall_s, begin)
@@ -214,10 +216,10 @@ def _end(runner: Runner, begin: float, theme: Theme) -> go.Scatter:
 
 
 def _labels(
-    shown: Sequence[Runner], spread: float, theme: Theme, scale: float
+    shown: Sequence[Contestant], spread: float, theme: Theme, scale: float
 ) -> list[dict[str, Any]]:
     """Return one label at the right for every level at which an engine ended, engines at the same level together."""
-    levels: dict[tuple[str, float], list[Runner]] = {}
+    levels: dict[tuple[str, float], list[Contestant]] = {}
     for runner in shown:
         if runner.makespan_ms is not None:
             levels.setdefault(("", runner.makespan_ms), []).append(runner)
@@ -251,7 +253,7 @@ def _labels(
     return labels
 
 
-def _who(here: Sequence[Runner], shown: Sequence[Runner]) -> str:
+def _who(here: Sequence[Contestant], shown: Sequence[Contestant]) -> str:
     """Return the names of those at one level, in few letters where most are there."""
     absent = [r.name for r in shown if r not in here]
     if len(here) > 2:
@@ -265,7 +267,7 @@ def _who(here: Sequence[Runner], shown: Sequence[Runner]) -> str:
     return ", ".join(r.name for r in here)
 
 
-def race_table(runners: Sequence[Runner]) -> dict[str, list[object]]:
+def race_table(runners: Sequence[Contestant]) -> dict[str, list[object]]:
     """Return one row for every engine."""
     best = min((r.makespan_ms for r in runners if r.makespan_ms is not None), default=0.0)
     table: dict[str, list[object]] = {
@@ -297,7 +299,7 @@ def race_table(runners: Sequence[Runner]) -> dict[str, list[object]]:
     )
 
 
-def finding(runners: Sequence[Runner]) -> str:
+def finding(runners: Sequence[Contestant]) -> str:
     """Return who won, as a sentence: who proves and how fast, who comes how close without a proof."""
     found = [r for r in runners if r.makespan_ms is not None]
     if not found:
@@ -326,7 +328,7 @@ def finding(runners: Sequence[Runner]) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _proofs(proved: Sequence[Runner], word: str) -> list[str]:
+def _proofs(proved: Sequence[Contestant], word: str) -> list[str]:
     """Return who proves first, and how much longer the others need."""
     fastest = proved[0].proved_s or 0.0
     level = max(fastest + SAME_S, fastest * (1 + SAME_SHARE))
@@ -339,7 +341,7 @@ def _proofs(proved: Sequence[Runner], word: str) -> list[str]:
     ]
 
 
-def _closest(found: Sequence[Runner], best: float, word: str) -> list[str]:
+def _closest(found: Sequence[Contestant], best: float, word: str) -> list[str]:
     """Return who comes to the best schedule when nobody proves it, the fastest first, and how far the others are."""
     first = sorted(
         (r for r in found if float(r.makespan_ms or 0.0) <= best * (1 + EQUAL)),
@@ -356,7 +358,7 @@ def _closest(found: Sequence[Runner], best: float, word: str) -> list[str]:
     return [head, *_behind([r for r in found if r not in first], best, "", "")]
 
 
-def _behind(others: Sequence[Runner], best: float, same: str, same_many: str) -> list[str]:
+def _behind(others: Sequence[Contestant], best: float, same: str, same_many: str) -> list[str]:
     """Return how far engines are above the best, those at the same distance together."""
     by_distance: dict[str, list[str]] = {}
     for runner in sorted(others, key=lambda r: r.makespan_ms or 0.0):

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from topox_core.figures.palette import Theme, discrete_scale
 from topox_core.figures.template import axis, frame
-from topox_core.topology.result import Found, Step
-from topox_core.topology.routing import Network, Path
+from topox_core.topology.result import LayoutResult, LayoutStep
+from topox_core.topology.routing import Path, RoutedNetwork
 from topox_core.topology.traffic import Demand
 
 DASHES = (
@@ -71,7 +71,7 @@ class LinkSet:
 class Frame:
     """One picture of the player: the step, what it adds, and what lies already."""
 
-    step: Step
+    step: LayoutStep
     words: str
     added: tuple[LinkSet, ...]
     laid: tuple[LinkSet, ...]
@@ -86,7 +86,7 @@ class Frame:
         return matrix
 
 
-def frames(found: Found) -> tuple[Frame, ...]:
+def frames(found: LayoutResult) -> tuple[Frame, ...]:
     """Return the player's pictures: a chosen step lays its strides one after the other, a matching all its pairs at once."""
     several = len({len(members) for members in found.rings}) > 1
     result: list[Frame] = []
@@ -103,7 +103,7 @@ def frames(found: Found) -> tuple[Frame, ...]:
     return tuple(result)
 
 
-def _parts(step: Step, found: Found, several: bool) -> Iterator[LinkSet]:
+def _parts(step: LayoutStep, found: LayoutResult, several: bool) -> Iterator[LinkSet]:
     data = step.data
     if (
         step.kind == "connect"
@@ -132,7 +132,7 @@ def _parts(step: Step, found: Found, several: bool) -> Iterator[LinkSet]:
         yield LinkSet(f"matching {data['round']}", "matching", pairs)
 
 
-def _strides(step: Step, found: Found, several: bool) -> Iterator[LinkSet]:
+def _strides(step: LayoutStep, found: LayoutResult, several: bool) -> Iterator[LinkSet]:
     """Yield the circuits of each chosen stride, with those back where rings run in both directions."""
     size = step.data["size"]
     ports = step.data["ports"]
@@ -174,7 +174,7 @@ def _strides(step: Step, found: Found, several: bool) -> Iterator[LinkSet]:
         yield LinkSet(f"{of}stride {p}" + (" both ways" if back is not None else ""), "ring", pairs)
 
 
-def _is_of(step: Step, members: tuple[int, ...]) -> bool:
+def _is_of(step: LayoutStep, members: tuple[int, ...]) -> bool:
     listed = step.data.get("groups")
     return listed is None or len(listed) < step.data["group_count"] or list(members) in listed
 
@@ -320,7 +320,7 @@ def _arrows(one: LinkSet, servers: int, colour: str, size: int) -> go.Scatter:
 
 def hop_matrix(circuits: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return the hops from each server (row) to each other one; 0 on the diagonal, -1 where no path leads."""
-    network = Network(circuits)
+    network = RoutedNetwork(circuits)
     return (
         np.array([network.hops_to(b) for b in range(network.servers)], np.int32)
         .reshape(network.servers, -1)
@@ -414,7 +414,7 @@ def _between(low: str, high: str, share: float) -> str:
     return "#" + "".join(f"{round(v):02X}" for v in (a + (b - a) * share).tolist())
 
 
-def bandwidth_tax(found: Found, demand: Demand) -> float:
+def bandwidth_tax(found: LayoutResult, demand: Demand) -> float:
     """Return bytes times hops over bytes for a demand on a layout (TopoOpt's measure); rings ride on their strides' routes."""
     paid = total = 0.0
     for members, sent in demand.all_reduce.items():
@@ -430,14 +430,14 @@ def bandwidth_tax(found: Found, demand: Demand) -> float:
     return paid / total if total > 0 else 1.0
 
 
-def _route_hops(found: Found, a: int, b: int) -> float:
+def _route_hops(found: LayoutResult, a: int, b: int) -> float:
     paths = found.layout.routes.get((a, b))
     if not paths:
         return float(max(0, found.network.hops_to(b)[a]))
     return sum(len(path) - 1 for path in paths) / len(paths)
 
 
-def used_for(found: Found) -> dict[Pair, str]:
+def used_for(found: LayoutResult) -> dict[Pair, str]:
     """Return for each linked pair what its circuits were laid for, in words."""
     words: dict[Pair, list[str]] = {}
     pictures = frames(found)
@@ -449,7 +449,7 @@ def used_for(found: Found) -> dict[Pair, str]:
     return {pair: ", ".join(names) for pair, names in words.items()}
 
 
-def loads(found: Found, demand: Demand) -> dict[Pair, float]:
+def loads(found: LayoutResult, demand: Demand) -> dict[Pair, float]:
     """Return the bytes that each linked pair carries, forwarded ones included."""
     carried: dict[Pair, float] = {}
 

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from topox_core.errors import InputError
-from topox_core.io.errors import Findings, printable, shown
+from topox_core.io.errors import Mistakes, printable, shown
 from topox_core.io.json import check_header, describe_error, json_object
 from topox_core.io.limits import unpacked
 from topox_core.model.cluster import Cluster
@@ -54,7 +54,7 @@ def load_cluster(data: bytes, file: str) -> Cluster:
     try:
         values = ClusterRecord.model_validate(body)
     except ValidationError as error:
-        findings = Findings(file)
+        findings = Mistakes(file)
         for entry in error.errors(include_url=False):
             findings.add(describe_error(entry, _KEYS), field=printable(str(entry["loc"][0])))
         raise findings.error() from None

@@ -45,7 +45,7 @@ def unknown(key: object, known: Iterable[str], what: str = "key") -> str:
     )
 
 
-class Findings:
+class Mistakes:
     """What is wrong with one file: the first finding is told, the others are counted."""
 
     def __init__(self, file: str) -> None:

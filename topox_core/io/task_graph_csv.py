@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from topox_core.errors import InputError
-from topox_core.io.errors import Findings, printable, shown, unknown
+from topox_core.io.errors import Mistakes, printable, shown, unknown
 from topox_core.io.limits import text_of
 from topox_core.io.task_graph_json import KEYS
 from topox_core.io.task_graph_rules import MAX_DEPENDENCIES, MAX_MEMBERS, MAX_TASKS, validated
@@ -43,7 +43,7 @@ def read_graph_csv(data: bytes, file: str, name: str = "") -> TaskGraph:
     columns = _columns(header, file)
     tasks: list[Task] = []
     numbers: list[int] = []
-    findings = Findings(file)
+    findings = Mistakes(file)
     listed = 0
     for number, cells in rows:
         if not any(cells):
@@ -134,7 +134,7 @@ def _columns(header: list[str], file: str) -> list[str]:
 
 
 def _task(
-    number: int, cells: list[str], columns: list[str], delimiter: str, findings: Findings
+    number: int, cells: list[str], columns: list[str], delimiter: str, findings: Mistakes
 ) -> Task | None:
     """Return the task of one row, or None after noting what is wrong with it."""
     values: dict[str, Any] = {"id": "", "kind": ""}

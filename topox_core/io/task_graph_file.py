@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from topox_core.errors import InputError
-from topox_core.io.errors import Findings, printable
+from topox_core.io.errors import Mistakes, printable
 from topox_core.io.limits import unpacked
 from topox_core.io.task_graph_csv import dump_graph_csv, read_graph_csv
 from topox_core.io.task_graph_flexnet import read_graph_flexnet
@@ -64,7 +64,7 @@ def check_fits(graph: TaskGraph, cluster: Cluster, file: str = "") -> None:
     InputError
         For the first task that names one it lacks; ``(and N more)`` counts the others.
     """
-    findings = Findings(file)
+    findings = Mistakes(file)
     devices = _numbered(cluster.devices_per_server, "device")
     for task in graph.tasks:
         places = [

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_confi
 from typing_extensions import TypedDict
 
 from topox_core.errors import InputError
-from topox_core.io.errors import Findings, printable, shown, unknown
+from topox_core.io.errors import Mistakes, printable, shown, unknown
 from topox_core.io.json import check_header, describe_error, json_object
 from topox_core.io.task_graph_rules import MAX_TASKS, validated
 from topox_core.model.task_graph import Task, TaskGraph
@@ -110,7 +110,7 @@ def _task(record: TaskRecord) -> Task:
 
 def _refusal(count: int, entries: list[Any], file: str) -> InputError:
     """Return the error for the first of ``count`` findings."""
-    findings = Findings(file)
+    findings = Mistakes(file)
     # A file may be wrong in every line and pydantic's full list of that would fill the memory: ask
     # task by task instead.
     for i, entry in enumerate(entries):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from topox_core.errors import InputError
-from topox_core.io.errors import Findings, printable, shown
+from topox_core.io.errors import Mistakes, printable, shown
 from topox_core.model.cluster import MAX_PORTS, MAX_SERVERS
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
@@ -64,7 +64,7 @@ def validated(
     """
     entries = tuple(tasks)
     _check_counts(name, entries, file)
-    findings = Findings(file)
+    findings = Mistakes(file)
     for i, task in enumerate(entries):
         for field, problem in _wrong_fields(task):
             findings.add(problem, item=_item(i, task.id, rows), field=field)
@@ -260,7 +260,7 @@ _NOTES: tuple[tuple[str, Callable[[Any], str]], ...] = (
 
 def _predecessors(tasks: Sequence[Task], file: str, rows: Sequence[int] | None) -> list[list[int]]:
     """Return the positions each task waits for; ids must be unique and known."""
-    findings = Findings(file)
+    findings = Mistakes(file)
     position: dict[str, int] = {}
     for i, task in enumerate(tasks):
         first = position.setdefault(task.id, i)

@@ -12,7 +12,7 @@ from topox_core.strategy.transformers import HALF
 
 
 @dataclass(frozen=True)
-class Step:
+class ChunkStep:
     """Computing (``ms``), or an exchange of ``size_bytes`` in the group ``of`` (``cp`` or ``ep``)."""
 
     kind: int
@@ -40,8 +40,8 @@ class Unit:
     name: str
     layer: int
     weights: tuple[tuple[str, float], ...]
-    forward: tuple[Step, ...]
-    backward: tuple[Step, ...]
+    forward: tuple[ChunkStep, ...]
+    backward: tuple[ChunkStep, ...]
 
     @property
     def forward_ms(self) -> float:
@@ -85,7 +85,7 @@ def chunk_units(preset: Preset, chunk: int, layers: range, by_layer: bool) -> li
             first.name, first.layer, (table, *first.weights), first.forward, first.backward
         )
     if chunk == preset.chunks - 1:
-        steps = (Step(COMPUTE, base.head_forward_flop(preset.tokens) / _flop_per_ms(preset)),)
+        steps = (ChunkStep(COMPUTE, base.head_forward_flop(preset.tokens) / _flop_per_ms(preset)),)
         weights = (("weights", (base.embedding_parameters + base.hidden) / preset.tensor),)
         units.append(Unit("head", -1, weights, steps, _backward(preset, steps)))
     return units if by_layer else [_merged(preset, units)]
@@ -99,17 +99,17 @@ def _layer(preset: Preset, layer: int) -> Unit:
     shape, base, n = preset.shape, preset.shape.base, preset.tokens
     per_ms = _flop_per_ms(preset)
     inputs = n * 2.0 * base.hidden * (base.hidden + 2 * base.key_value)
-    steps = [Step(COMPUTE, inputs / per_ms)]
+    steps = [ChunkStep(COMPUTE, inputs / per_ms)]
     if preset.context > 1:
         # Every rank gathers the keys and values of all tokens (Llama 3, section 3.3.2; Table 2 of
         # the paper).
         keys = 2.0 * HALF * n * preset.context * base.key_value / preset.tensor
-        steps.append(Step(ALL_GATHER, size_bytes=keys, of="cp"))
-    steps.append(Step(COMPUTE, (shape.attention_flop(n, preset.sequence) - inputs) / per_ms))
-    tokens = Step(
+        steps.append(ChunkStep(ALL_GATHER, size_bytes=keys, of="cp"))
+    steps.append(ChunkStep(COMPUTE, (shape.attention_flop(n, preset.sequence) - inputs) / per_ms))
+    tokens = ChunkStep(
         ALL_TO_ALL, size_bytes=HALF * n * base.hidden * shape.top_k / preset.tensor, of="ep"
     )
-    experts = [Step(COMPUTE, shape.feed_forward_flop(n) / per_ms)]
+    experts = [ChunkStep(COMPUTE, shape.feed_forward_flop(n) / per_ms)]
     steps += [tokens, *experts, tokens] if preset.expert > 1 else experts
     forward = _joined(steps)
     held = shape.experts * shape.expert_parameters / preset.tensor
@@ -120,22 +120,23 @@ def _layer(preset: Preset, layer: int) -> Unit:
     return Unit(f"layer {layer}", layer, weights, forward, _backward(preset, forward))
 
 
-def _backward(preset: Preset, forward: Iterable[Step]) -> tuple[Step, ...]:
+def _backward(preset: Preset, forward: Iterable[ChunkStep]) -> tuple[ChunkStep, ...]:
     """Return the steps back: twice the computing, exchanges turned round; recomputing goes forward once more before."""
     steps = list(forward)
     turned = {COMPUTE: COMPUTE, ALL_GATHER: REDUCE_SCATTER, ALL_TO_ALL: ALL_TO_ALL}
     back = [
-        Step(turned[step.kind], 2 * step.ms, step.size_bytes, step.of) for step in reversed(steps)
+        ChunkStep(turned[step.kind], 2 * step.ms, step.size_bytes, step.of)
+        for step in reversed(steps)
     ]
     return _joined([*steps, *back] if preset.recompute else back)
 
 
-def _joined(steps: Iterable[Step]) -> tuple[Step, ...]:
+def _joined(steps: Iterable[ChunkStep]) -> tuple[ChunkStep, ...]:
     """Return the steps with computing that follows computing made one."""
-    result: list[Step] = []
+    result: list[ChunkStep] = []
     for kind, same in groupby(steps, key=lambda step: step.kind):
         if kind == COMPUTE:
-            result.append(Step(COMPUTE, sum(step.ms for step in same)))
+            result.append(ChunkStep(COMPUTE, sum(step.ms for step in same)))
         else:
             result += same
     return tuple(result)
@@ -145,7 +146,7 @@ def _merged(preset: Preset, units: list[Unit]) -> Unit:
     """Return all units as one: each exchange of a layer once, with the bytes of all layers."""
     layers = [unit for unit in units if unit.layer >= 0]
     steps = [
-        Step(step.kind, step.ms * len(layers), step.size_bytes * len(layers), step.of)
+        ChunkStep(step.kind, step.ms * len(layers), step.size_bytes * len(layers), step.of)
         for step in layers[0].forward
     ]
     steps += [step for unit in units if unit.layer < 0 for step in unit.forward]

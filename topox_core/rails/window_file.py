@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topox_core.errors import InputError
-from topox_core.io.errors import Findings, printable, shown, unknown
+from topox_core.io.errors import Mistakes, printable, shown, unknown
 from topox_core.io.json import check_header, json_object
 from topox_core.io.limits import text_of, unpacked
 from topox_core.rails.iteration import Window
@@ -150,7 +150,7 @@ def _made(
         raise InputError(
             f"holds {len(rows):,} windows, more than the {MAX_WINDOWS:,} a file may have", file=file
         )
-    wrong = Findings(file)
+    wrong = Mistakes(file)
     read = []
     for k, row in enumerate(rows, first):
         try:

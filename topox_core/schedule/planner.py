@@ -38,7 +38,7 @@ STEERING_NEAR = 50
 
 
 @dataclass(frozen=True)
-class Plan:
+class SchedulePlan:
     """A schedule that can be carried out: start ticks, circuits, and how many circuits change.
 
     ``reduced_start`` is the schedule of the reduced problem it came from (the same unless transfers
@@ -108,7 +108,9 @@ class Planner:
             problem, self.bound if found is None else found.ticks, generator, ports
         ), found
 
-    def realised(self, start: Int, makespan: int, source: str, improve: bool = True) -> Plan:
+    def realised(
+        self, start: Int, makespan: int, source: str, improve: bool = True
+    ) -> SchedulePlan:
         """Return the plan that carries out start times of the reduced problem.
 
         Per slot it keeps them exactly; continuous circuits take them as an order, since a transfer
@@ -118,7 +120,7 @@ class Planner:
             booked = self.ports.serially(ranked(start), source)
             if improve:
                 booked = self.ports.improved(booked, self.bound)
-            return Plan(
+            return SchedulePlan(
                 booked.start,
                 booked.makespan,
                 booked.booking,
@@ -128,13 +130,13 @@ class Planner:
                 makespan,
             )
         if self.problem.network is None:
-            return Plan(start, makespan, None, 0, source, start, makespan)
+            return SchedulePlan(start, makespan, None, 0, source, start, makespan)
         booking = per_slot(self.problem, start)
         changes = int(changed_rows(booking, self.problem.network).sum())
-        return Plan(start, makespan, booking, changes, source, start, makespan)
+        return SchedulePlan(start, makespan, booking, changes, source, start, makespan)
 
     @cached_property
-    def folded(self) -> Folded | None:
+    def folded(self) -> FoldedProblem | None:
         """The problem with its equal replicas folded; None for one that is small or has few."""
         if self.problem.n <= FOLD_ABOVE:
             return None
@@ -143,7 +145,7 @@ class Planner:
         if folding is None:
             return None
         on_ports = folding.problem.network is not None
-        return Folded(
+        return FoldedProblem(
             folding,
             Planner.of(folding.problem, self.bound, on_ports, dark or 0),
             on_ports or self.ports is None,
@@ -155,9 +157,9 @@ class Planner:
         cells = len(self.problem.capacity) * self.generator.horizon_slots
         return self.ports is None and self.folded is not None and cells > WHOLE_CELLS
 
-    def plans(self, stop: Stop = never) -> Iterator[Plan]:
+    def plans(self, stop: Stop = never) -> Iterator[SchedulePlan]:
         """Yield plans by every rule until ``stop``, those of the folded problem first, each better than those before."""
-        best: Plan | None = None
+        best: SchedulePlan | None = None
         for plan in self._folded_plans(stop):
             if best is None or plan.cost < best.cost:
                 best = plan
@@ -177,9 +179,11 @@ class Planner:
             if self._good_enough(best):
                 return
 
-    def best_plan(self, stop: Stop = never, on_plan: Callable[[Plan], None] | None = None) -> Plan:
+    def best_plan(
+        self, stop: Stop = never, on_plan: Callable[[SchedulePlan], None] | None = None
+    ) -> SchedulePlan:
         """Return the best plan over all rules; ``on_plan`` is told each better one."""
-        best: Plan | None = None
+        best: SchedulePlan | None = None
         for plan in self.plans(stop):
             best = plan
             if on_plan is not None:
@@ -187,7 +191,7 @@ class Planner:
         assert best is not None
         return best
 
-    def unfolded(self, plan: Plan) -> Plan:
+    def unfolded(self, plan: SchedulePlan) -> SchedulePlan:
         """Return the plan of this problem that a plan of the folded one stands for."""
         assert self.folded is not None
         folding = self.folded.folding
@@ -199,7 +203,7 @@ class Planner:
             return self.realised(start, plan.reduced_makespan, source)
         booking = folding.unfolded_booking(plan.booking)
         changes = int(changed_rows(booking, self.problem.network).sum())
-        return Plan(
+        return SchedulePlan(
             folding.unfolded(plan.start),
             plan.makespan,
             booking,
@@ -209,15 +213,15 @@ class Planner:
             plan.reduced_makespan,
         )
 
-    def _good_enough(self, plan: Plan) -> bool:
+    def _good_enough(self, plan: SchedulePlan) -> bool:
         return plan.makespan <= self.bound and (self.problem.n > KEEP_LOOKING or plan.changes == 0)
 
-    def _folded_plans(self, stop: Stop) -> Iterator[Plan]:
+    def _folded_plans(self, stop: Stop) -> Iterator[SchedulePlan]:
         if self.folded is not None:
             for plan in self.folded.planner.plans(stop):
                 yield self.unfolded(plan)
 
-    def _listed(self, folded: Plan | None) -> Iterator[Listed]:
+    def _listed(self, folded: SchedulePlan | None) -> Iterator[Listed]:
         """Yield schedules by rules; beside a folded plan, of a large problem as many as a moment allows."""
         if folded is None:
             yield from candidates(self.generator, self.bound)
@@ -228,7 +232,7 @@ class Planner:
 
 
 @dataclass(frozen=True)
-class Folded:
+class FoldedProblem:
     """A folded problem with its planner; ``faithful`` if every plan of it is as long as what it unfolds to."""
 
     folding: Folding

@@ -15,10 +15,10 @@ from topox_core.schedule.bounds.root_bounds import CONES, raised
 from topox_core.schedule.engines.best_known import opened
 from topox_core.schedule.engines.engine import Answer, Limits, Progress, StoppedBy
 from topox_core.schedule.engines.solver_process import SolverProcess
-from topox_core.schedule.planner import Plan, Planner
+from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.search.local_search import LocalSearch, Pace
-from topox_core.schedule.search.successive_halving import Heats
+from topox_core.schedule.search.successive_halving import SuccessiveHalving
 
 OVERTIME_S = 0.3  # what an engine may need to come to an end; then it is ended
 PUBLISH_S = 0.1  # how often the search turns its best schedule into a plan
@@ -67,13 +67,13 @@ class Moment:
 class Opening:
     """What a solve knows once it has begun: plan, bound in words, and the planner that steers the search (None: not yet)."""
 
-    plan: Plan
+    plan: SchedulePlan
     bound: int
     bound_by: str
     steered: Planner | None
 
 
-def opening(planner: Planner, plan: Plan, bound_by: str, limits: Limits) -> Opening:
+def opening(planner: Planner, plan: SchedulePlan, bound_by: str, limits: Limits) -> Opening:
     """Return what a blink of search and, for small problems, bounds without a search tree find: most end here."""
     steered, bound = None, planner.bound
     counts_dark = planner.ports is not None and planner.ports.ports.dark > 0
@@ -103,7 +103,7 @@ def opening(planner: Planner, plan: Plan, bound_by: str, limits: Limits) -> Open
     return Opening(plan, max(bound, known.bound), known.bound_by or bound_by, steered)
 
 
-def keeping_reduced(plan: Plan, known: Plan) -> Plan:
+def keeping_reduced(plan: SchedulePlan, known: SchedulePlan) -> SchedulePlan:
     """Return a plan with the shorter of the two schedules of the reduced problem, which exact engines start from."""
     if plan.reduced_makespan <= known.reduced_makespan:
         return plan
@@ -129,7 +129,7 @@ class Portfolio:
     """
 
     planner: Planner
-    plan: Plan
+    plan: SchedulePlan
     engine: str
     limits: Limits
     bound_by: str = ""
@@ -142,9 +142,9 @@ class Portfolio:
         self.bound = self.limits.bound
         self._given = (self.bound, self.bound_by)
         self._cancelled, self._enough = threading.Event(), threading.Event()
-        self._found: queue.SimpleQueue[Plan] = queue.SimpleQueue()
+        self._found: queue.SimpleQueue[SchedulePlan] = queue.SimpleQueue()
         self._bounds: queue.SimpleQueue[Bound] = queue.SimpleQueue()
-        self._better: queue.SimpleQueue[Plan] = queue.SimpleQueue()
+        self._better: queue.SimpleQueue[SchedulePlan] = queue.SimpleQueue()
         self._processes: dict[str, SolverProcess] = {}
         self._answers: dict[str, Answer] = {}
         self._refused: dict[str, str] = {}
@@ -305,7 +305,7 @@ class Portfolio:
         left = self.limits.time_limit_s - (time.monotonic() - self.began)
         stop = AnyOf((WhenSet(self._cancelled), WhenSet(self._enough), AfterSeconds(left)))
         planner = self.steered or self._steered()
-        search, pace = Heats(planner, self.plan, self.limits.seed), Pace()
+        search, pace = SuccessiveHalving(planner, self.plan, self.limits.seed), Pace()
         published, told = search.cost, 0.0
         while not stop() and not search.finished:
             while not self._better.empty():
@@ -364,7 +364,7 @@ class Portfolio:
         }
         self.bound, self.bound_by = max([*self._told.values(), self._given])
 
-    def _offer(self, plan: Plan) -> None:
+    def _offer(self, plan: SchedulePlan) -> None:
         if plan.reduced_makespan < self._reduced:
             self._reduced = plan.reduced_makespan
             if self.bound > self._reduced:

@@ -17,7 +17,7 @@ Int32 = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class Network:
+class SwitchNetwork:
     """What the printed model needs besides: who talks to whom, and the switches (eqs 6-10).
 
     ``source`` and ``destination`` run over tasks (-1 where a task is no transfer).
@@ -86,7 +86,7 @@ class Problem:
     device_names: tuple[str, ...]
     resource_names: tuple[str, ...]
     task_names: tuple[str, ...]
-    network: Network | None = None
+    network: SwitchNetwork | None = None
 
     @property
     def n(self) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.engines.engine import Limits
-from topox_core.schedule.planner import Plan, Prepared
+from topox_core.schedule.planner import Prepared, SchedulePlan
 from topox_core.schedule.portfolio import Moment, Opening, Portfolio, opening
 from topox_core.schedule.report import story_line, to_result
 from topox_core.schedule.result import Result, StoryLine
@@ -21,7 +21,7 @@ class Proof:
     """One solve in the background; poll it until it no longer runs, then take the result. Nothing here blocks."""
 
     prepared: Prepared
-    plan: Plan
+    plan: SchedulePlan
     spent_before_s: float = 0.0
     story: list[StoryLine] = field(default_factory=list)
 

@@ -10,7 +10,7 @@ from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, TransferGraph
 from topox_core.schedule.bounds.best_bound import Bound, best_bound
-from topox_core.schedule.problem import Int, Int32, Network, Problem
+from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
 from topox_core.schedule.settings import Settings
 
 MAX_SLOTS = 1_000_000
@@ -251,8 +251,8 @@ def _devices(graph: TransferGraph) -> tuple[Int32, tuple[str, ...]]:
     return device, names
 
 
-def _network(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Network:
-    return Network(
+def _network(graph: TransferGraph, cluster: Cluster, settings: Settings) -> SwitchNetwork:
+    return SwitchNetwork(
         source=graph.source,
         destination=graph.destination,
         servers=cluster.servers,
@@ -265,7 +265,9 @@ def _network(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Netw
     )
 
 
-def _ports(graph: TransferGraph, network: Network) -> tuple[Int32, Int32, Int32, tuple[str, ...]]:
+def _ports(
+    graph: TransferGraph, network: SwitchNetwork
+) -> tuple[Int32, Int32, Int32, tuple[str, ...]]:
     """Return (demand_ptr, demand_resource, capacity, names) of the port rows that can bind.
 
     Out and in: min(d_S, k * N_OCS) each (eqs 8-10); half duplex also in + out <= d_S (eq. 8 as

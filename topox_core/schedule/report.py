@@ -7,11 +7,11 @@ import numpy as np
 from topox_core.model.execution import Circuits, Execution
 from topox_core.schedule.circuits.assignment import to_circuits
 from topox_core.schedule.engines.engine import StoppedBy
-from topox_core.schedule.planner import Plan, Prepared
+from topox_core.schedule.planner import Prepared, SchedulePlan
 from topox_core.schedule.result import Result, StoryLine
 
 
-def to_execution(prepared: Prepared, plan: Plan) -> Execution:
+def to_execution(prepared: Prepared, plan: SchedulePlan) -> Execution:
     """Return the execution that a plan describes, in ms."""
     problem = prepared.reduction.problem
     circuits = Circuits.none()
@@ -38,7 +38,7 @@ def story_line(
 
 def to_result(
     prepared: Prepared,
-    plan: Plan,
+    plan: SchedulePlan,
     bound: int,
     bound_by: str,
     stopped_by: StoppedBy,

@@ -14,7 +14,7 @@ from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.engines.engine import Answer, Limits, OnProgress, Progress, silent
 from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.folding.folded_proof import started
-from topox_core.schedule.planner import Plan, Planner, Prepared, prepare
+from topox_core.schedule.planner import Planner, Prepared, SchedulePlan, prepare
 from topox_core.schedule.portfolio import Portfolio, opening
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.proof import Proof
@@ -125,7 +125,7 @@ def solve_problem(
         return Answer(None, bound.ticks, bound.text, "proof", infeasible=True, message=reason)
     planner = Planner.of(problem, bound.ticks, continuous=False, dark_slots=0)
 
-    def tell(plan: Plan) -> None:
+    def tell(plan: SchedulePlan) -> None:
         on_progress(Progress(time.monotonic() - began, plan.makespan, bound.ticks, plan.source))
 
     plan = planner.best_plan(stop, tell)
@@ -159,11 +159,11 @@ def solve_problem(
 
 def _listed(
     prepared: Prepared, stop: Stop, began: float, story: list[StoryLine], on_line: OnLine
-) -> Plan:
+) -> SchedulePlan:
     """Return the best plan by rules, telling and keeping every better one."""
     bound = prepared.reduction.bound.ticks
 
-    def tell(plan: Plan) -> None:
+    def tell(plan: SchedulePlan) -> None:
         line = story_line(prepared, time.monotonic() - began, plan.makespan, bound, plan.source)
         if not story or line.incumbent_ms != story[-1].incumbent_ms:
             story.append(line)
@@ -174,7 +174,9 @@ def _listed(
     )
 
 
-def _list_result(prepared: Prepared, plan: Plan, story: list[StoryLine], wall_s: float) -> Result:
+def _list_result(
+    prepared: Prepared, plan: SchedulePlan, story: list[StoryLine], wall_s: float
+) -> Result:
     bound = prepared.reduction.bound
     return to_result(
         prepared,

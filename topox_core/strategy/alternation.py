@@ -12,7 +12,7 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import never
 from topox_core.strategy.chain import Chain
 from topox_core.strategy.evaluator import Evaluator
-from topox_core.strategy.moves import Move, Progress, SearchSettings
+from topox_core.strategy.moves import Move, MoveProgress, SearchSettings
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.search import first_strategy, ignore
 from topox_core.strategy.strategy import Placement, Strategy, check_placement
@@ -70,7 +70,7 @@ def alternate(
     every: int = 1,
     fixed: Iterable[Placement] = (),
     stop: Callable[[], bool] = never,
-    on_progress: Callable[[Progress], None] = ignore,
+    on_progress: Callable[[MoveProgress], None] = ignore,
 ) -> Alternated[T]:
     """Return the best strategy and topology found in turn; never slower than data parallel on its own topology.
 
@@ -119,7 +119,7 @@ def alternate(
             since = idle = 0
         if walk.chain.proposals % max(1, settings.proposals // 100) == 0:
             on_progress(
-                Progress(
+                MoveProgress(
                     walk.chain.proposals,
                     settings.proposals,
                     walk.chain.current_ms,

@@ -10,7 +10,7 @@ from topox_core.errors import InputError
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import IntArray
 from topox_core.strategy.kernel import iteration_ms
-from topox_core.strategy.network import Network
+from topox_core.strategy.network import StrategyNetwork
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Placement, Strategy
 from topox_core.strategy.task_graph import task_graph
@@ -31,7 +31,7 @@ class FastEvaluator:
         From the call, if the strategy is for another number of servers than the network.
     """
 
-    def __init__(self, graph: OperatorGraph, network: Network) -> None:
+    def __init__(self, graph: OperatorGraph, network: StrategyNetwork) -> None:
         self.graph, self.network = graph, network
         count = len(graph.operators)
         position = graph.position

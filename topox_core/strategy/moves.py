@@ -108,7 +108,7 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Progress:
+class MoveProgress:
     """How far a search is."""
 
     proposals: int

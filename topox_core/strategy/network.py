@@ -17,7 +17,7 @@ from topox_core.topology.layout import Layout
 
 
 @dataclass(frozen=True)
-class Network:
+class StrategyNetwork:
     """Links and routes as the compiled simulator wants them; make one with :func:`non_blocking` or :func:`laid_out`.
 
     Attributes
@@ -46,7 +46,7 @@ class Network:
 
 def non_blocking(
     servers: int, ports: int = 4, port_gbps: float = 100.0, latency_us: float = 0.0
-) -> Network:
+) -> StrategyNetwork:
     """Return the simplified fabric: all ports of a server are one link out and one link in, nothing else is scarce.
 
     Raises
@@ -68,7 +68,7 @@ def non_blocking(
     ring_ptr = np.maximum(np.arange(servers + 2, dtype=np.int32) - 1, 0).astype(
         np.int32
     )  # one ring of stride 1 a group size
-    return Network(
+    return StrategyNetwork(
         servers,
         ptr,
         links,
@@ -81,7 +81,7 @@ def non_blocking(
     )
 
 
-def laid_out(layout: Layout, port_gbps: float = 100.0, latency_us: float = 0.0) -> Network:
+def laid_out(layout: Layout, port_gbps: float = 100.0, latency_us: float = 0.0) -> StrategyNetwork:
     """Return static circuits: parallel circuits add up, a transfer takes its pair's first route, host by host.
 
     An all-reduce uses all strides whose circuits join every member to the next one, else stride 1
@@ -109,7 +109,7 @@ def laid_out(layout: Layout, port_gbps: float = 100.0, latency_us: float = 0.0) 
     for members in range(1, servers + 1):
         strides += _ring_strides(layout, members)
         ring_ptr.append(len(strides))
-    return Network(
+    return StrategyNetwork(
         servers,
         np.array(ptr, np.int32),
         np.array(links, np.int32),

@@ -15,14 +15,14 @@ from topox_core.io.task_graph_rules import validated
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.strategy.plan_memory import GRADIENT_BYTES, stage_parameters, tokens
 from topox_core.strategy.plan_time import pass_ms, update_ms
-from topox_core.strategy.plans import GpuCluster, Plan, check_plan
+from topox_core.strategy.plans import GpuCluster, ParallelPlan, check_plan
 from topox_core.strategy.transformers import HALF, Shape
 from topox_core.workloads.pipeline import order
 
 MAX_TASKS = 200_000
 
 
-def plan_graph(shape: Shape, plan: Plan, cluster: GpuCluster) -> TaskGraph:
+def plan_graph(shape: Shape, plan: ParallelPlan, cluster: GpuCluster) -> TaskGraph:
     """Return the task graph: 1F1B per replica, exchanges of each pass, sends between stages, gradients, update.
 
     What the layers of a stage exchange in one pass is one collective after it: the all-gather of
@@ -48,7 +48,7 @@ def plan_graph(shape: Shape, plan: Plan, cluster: GpuCluster) -> TaskGraph:
 class _Builder:
     """Yields the tasks; a worker is a (stage, data, context), a tensor-parallel group."""
 
-    def __init__(self, shape: Shape, plan: Plan, cluster: GpuCluster) -> None:
+    def __init__(self, shape: Shape, plan: ParallelPlan, cluster: GpuCluster) -> None:
         self.shape, self.plan, self.cluster = shape, plan, cluster
         self.tokens = tokens(shape, plan)
 

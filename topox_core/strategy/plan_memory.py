@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from topox_core.strategy.plans import Plan
+from topox_core.strategy.plans import ParallelPlan
 from topox_core.strategy.transformers import Shape
 
 # Mixed-precision Adam (Rajbhandari et al., ZeRO, SC 2020, section 3.1): BF16 weight, gradient
@@ -36,7 +36,7 @@ class Memory:
         )
 
 
-def memory(shape: Shape, plan: Plan) -> Memory:
+def memory(shape: Shape, plan: ParallelPlan) -> Memory:
     """Return the memory of a GPU of the fullest stage.
 
     The optimizer's state is split over the GPUs that hold the same weights (ZeRO stage 1); buffers
@@ -46,7 +46,7 @@ def memory(shape: Shape, plan: Plan) -> Memory:
     return max(stages, key=lambda one: one.total_bytes)
 
 
-def stage_memory(shape: Shape, plan: Plan, stage: int) -> Memory:
+def stage_memory(shape: Shape, plan: ParallelPlan, stage: int) -> Memory:
     """Return the memory of a GPU of one stage."""
     shared, experts = stage_parameters(shape, plan, stage)
     replicas = plan.data * plan.context
@@ -69,7 +69,7 @@ def stage_memory(shape: Shape, plan: Plan, stage: int) -> Memory:
     )
 
 
-def stage_parameters(shape: Shape, plan: Plan, stage: int) -> tuple[float, float]:
+def stage_parameters(shape: Shape, plan: ParallelPlan, stage: int) -> tuple[float, float]:
     """Return the parameters of a GPU of one stage: (all but experts, experts).
 
     Tensor parallelism splits every matrix (Shoeybi et al., Megatron-LM, 2019); norms, which it
@@ -86,12 +86,12 @@ def stage_parameters(shape: Shape, plan: Plan, stage: int) -> tuple[float, float
     return shared / plan.tensor, experts / (plan.tensor * plan.expert)
 
 
-def tokens(shape: Shape, plan: Plan) -> float:
+def tokens(shape: Shape, plan: ParallelPlan) -> float:
     """Return the tokens of a microbatch on one context-parallel rank."""
     return plan.microbatch_size * shape.sequence / plan.context
 
 
-def layer_activation_bytes(shape: Shape, plan: Plan) -> float:
+def layer_activation_bytes(shape: Shape, plan: ParallelPlan) -> float:
     """Return what a layer keeps of one microbatch for the backward pass, on one GPU.
 
     Korthikanti et al., Reducing Activation Recomputation (MLSys 2023), eq. 4 without the attention

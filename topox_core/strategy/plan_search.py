@@ -10,7 +10,7 @@ from topox_core.io.errors import shown
 from topox_core.strategy.blueprint import divisors
 from topox_core.strategy.plan_memory import Memory, memory
 from topox_core.strategy.plan_time import PlanTime, plan_time
-from topox_core.strategy.plans import GpuCluster, Plan, check_plan
+from topox_core.strategy.plans import GpuCluster, ParallelPlan, check_plan
 from topox_core.strategy.transformers import Shape
 
 MICROBATCH_SIZES = (1, 2, 4, 8)
@@ -20,7 +20,7 @@ MICROBATCH_SIZES = (1, 2, 4, 8)
 class RankedPlan:
     """A plan that fits, with its time and memory."""
 
-    plan: Plan
+    plan: ParallelPlan
     time: PlanTime
     memory: Memory
 
@@ -50,7 +50,7 @@ class Plans:
         return self.ranked[0]
 
 
-def plans(shape: Shape, cluster: GpuCluster, batch: int) -> Iterator[Plan]:
+def plans(shape: Shape, cluster: GpuCluster, batch: int) -> Iterator[ParallelPlan]:
     """Yield every plan for all GPUs of a cluster and ``batch`` sequences an iteration.
 
     Tensor parallelism stays inside a server and divides the heads of keys; a sequence is cut into
@@ -73,14 +73,14 @@ def plans(shape: Shape, cluster: GpuCluster, batch: int) -> Iterator[Plan]:
 
 def _with_microbatches(
     shape: Shape, tensor: int, context: int, pipeline: int, data: int, sequences: int
-) -> Iterator[Plan]:
+) -> Iterator[ParallelPlan]:
     for expert in divisors(shape.experts):
         if data % expert:
             continue
         for size in MICROBATCH_SIZES:
             if sequences % size == 0:
                 for recompute in (False, True):
-                    yield Plan(
+                    yield ParallelPlan(
                         tensor, pipeline, data, context, expert, sequences // size, size, recompute
                     )
 
@@ -117,7 +117,7 @@ def best_plans(
             field="batch",
         )
     limit, considered, least, complete = cluster.memory_gb * 1e9, 0, float("inf"), True
-    fitting: list[tuple[Plan, Memory]] = []
+    fitting: list[tuple[ParallelPlan, Memory]] = []
     for plan in plans(shape, cluster, batch):
         if considered % 256 == 0:
             on_progress(considered)
@@ -150,7 +150,7 @@ def best_plans(
     return Plans(tuple(ranked), considered, considered - len(fitting), complete)
 
 
-def timed(shape: Shape, plan: Plan, cluster: GpuCluster, file: str = "plan") -> RankedPlan:
+def timed(shape: Shape, plan: ParallelPlan, cluster: GpuCluster, file: str = "plan") -> RankedPlan:
     """Return one given plan with its time and memory.
 
     Raises

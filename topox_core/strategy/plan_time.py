@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from topox_core.strategy.plan_memory import GRADIENT_BYTES, WEIGHT_BYTES, stage_parameters, tokens
-from topox_core.strategy.plans import GpuCluster, Plan
+from topox_core.strategy.plans import GpuCluster, ParallelPlan
 from topox_core.strategy.transformers import HALF, Shape
 from topox_core.workloads.arithmetic import UPDATE_BYTES
 
@@ -60,7 +60,7 @@ class _Slot:
         return self.compute + self.tensor + self.context + self.expert + self.sends
 
 
-def plan_time(shape: Shape, plan: Plan, cluster: GpuCluster) -> PlanTime:
+def plan_time(shape: Shape, plan: ParallelPlan, cluster: GpuCluster) -> PlanTime:
     """Return the analytic iteration time.
 
     With P stages and m microbatches an iteration is m + P - 1 slots of the slowest stage (Narayanan
@@ -110,7 +110,7 @@ def plan_time(shape: Shape, plan: Plan, cluster: GpuCluster) -> PlanTime:
     )
 
 
-def _slot(shape: Shape, plan: Plan, cluster: GpuCluster, stage: int) -> _Slot:
+def _slot(shape: Shape, plan: ParallelPlan, cluster: GpuCluster, stage: int) -> _Slot:
     base, n = shape.base, tokens(shape, plan)
     layers = base.stage_layers(stage, plan.pipeline)
     passes = 3 + plan.recompute  # forward, backward twice, and perhaps forward again
@@ -141,7 +141,9 @@ def _slot(shape: Shape, plan: Plan, cluster: GpuCluster, stage: int) -> _Slot:
     return _Slot(passes * forward, tensor, context, expert, sends, (passes - 1) * forward)
 
 
-def pass_ms(shape: Shape, plan: Plan, cluster: GpuCluster, stage: int) -> tuple[float, float]:
+def pass_ms(
+    shape: Shape, plan: ParallelPlan, cluster: GpuCluster, stage: int
+) -> tuple[float, float]:
     """Return one microbatch's forward and backward time on a stage, in ms: compute, and tensor parallelism in the server."""
     slot = _slot(shape, plan, cluster, stage)
     forward = (slot.compute + slot.tensor - slot.backward) - slot.tensor * (
@@ -150,7 +152,9 @@ def pass_ms(shape: Shape, plan: Plan, cluster: GpuCluster, stage: int) -> tuple[
     return forward, slot.compute + slot.tensor - forward
 
 
-def _context_ms(shape: Shape, plan: Plan, cluster: GpuCluster, n: float, per_ms: float) -> float:
+def _context_ms(
+    shape: Shape, plan: ParallelPlan, cluster: GpuCluster, n: float, per_ms: float
+) -> float:
     """Return what ring attention (Liu et al., 2023) does not hide of a layer: keys and values go once round.
 
     Forward once, backward once more with their gradients; each pass hides behind its own attention
@@ -164,7 +168,7 @@ def _context_ms(shape: Shape, plan: Plan, cluster: GpuCluster, n: float, per_ms:
     return (1 + plan.recompute) * max(0.0, once - scores) + max(0.0, 2 * once - 2 * scores)
 
 
-def _gradients_ms(shape: Shape, plan: Plan, cluster: GpuCluster, stage: int) -> float:
+def _gradients_ms(shape: Shape, plan: ParallelPlan, cluster: GpuCluster, stage: int) -> float:
     """Return the reduce-scatter of FP32 gradients and the all-gather of BF16 weights, over all that share them (ZeRO-1)."""
     shared, experts = stage_parameters(shape, plan, stage)
     speed = cluster.bytes_per_ms(plan.tensor * plan.context * plan.data)
@@ -177,7 +181,7 @@ def _gradients_ms(shape: Shape, plan: Plan, cluster: GpuCluster, stage: int) -> 
     return total
 
 
-def update_ms(shape: Shape, plan: Plan, cluster: GpuCluster, stage: int) -> float:
+def update_ms(shape: Shape, plan: ParallelPlan, cluster: GpuCluster, stage: int) -> float:
     """Return the optimizer's step on one GPU's share of a stage's state, bound by its memory, in ms."""
     shared, experts = stage_parameters(shape, plan, stage)
     replicas = plan.data * plan.context

@@ -12,7 +12,7 @@ from topox_core.strategy.transformers import Shape
 
 
 @dataclass(frozen=True)
-class Plan:
+class ParallelPlan:
     """How a transformer is spread over GPUs.
 
     Attributes
@@ -139,7 +139,7 @@ class GpuCluster:
         )
 
 
-def check_plan(plan: Plan, shape: Shape, cluster: GpuCluster, file: str = "plan") -> None:
+def check_plan(plan: ParallelPlan, shape: Shape, cluster: GpuCluster, file: str = "plan") -> None:
     """See that a plan suits a model and the number of GPUs.
 
     Raises

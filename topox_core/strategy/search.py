@@ -11,7 +11,7 @@ from topox_core.strategy import exhaustive
 from topox_core.strategy.blueprint import divisors
 from topox_core.strategy.chain import Chain
 from topox_core.strategy.evaluator import Evaluator, FastEvaluator
-from topox_core.strategy.moves import Move, Progress, SearchSettings
+from topox_core.strategy.moves import Move, MoveProgress, SearchSettings
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import (
     Placement,
@@ -26,7 +26,7 @@ from topox_core.strategy.strategy import (
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What a search found.
 
     Attributes
@@ -66,7 +66,7 @@ class Found:
         return self.start_ms / self.iteration_ms if self.iteration_ms > 0 else 1.0
 
 
-def ignore(_progress: Progress) -> None:
+def ignore(_progress: MoveProgress) -> None:
     """Tell nobody."""
 
 
@@ -79,8 +79,8 @@ def search(
     fixed: Iterable[Placement] = (),
     start: Strategy | None = None,
     stop: Callable[[], bool] = never,
-    on_progress: Callable[[Progress], None] = ignore,
-) -> Found:
+    on_progress: Callable[[MoveProgress], None] = ignore,
+) -> SearchResult:
     """Return the fastest strategy found; never one slower than data parallel.
 
     The chain is FlexNet's (FlexFlow's Metropolis search, MLSys 2019, as TopoOpt released it). A
@@ -122,7 +122,7 @@ def search(
         moves += chain.step()
         if chain.proposals % every == 0:
             on_progress(
-                Progress(chain.proposals, settings.proposals, chain.current_ms, chain.best_ms)
+                MoveProgress(chain.proposals, settings.proposals, chain.current_ms, chain.best_ms)
             )
     tried, proved = 0, False
     if not stopped and settings.proposals and chain.proposer.free:
@@ -132,7 +132,7 @@ def search(
         if not stopped:
             proved, found, stopped = _proof(chain, settings, stop)
             moves += found
-    return Found(
+    return SearchResult(
         chain.best,
         chain.best_ms,
         base,

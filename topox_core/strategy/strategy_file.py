@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from topox_core.errors import InputError
-from topox_core.io.errors import Findings, printable
+from topox_core.io.errors import Mistakes, printable
 from topox_core.io.json import check_header, describe_error, json_object
 from topox_core.io.limits import unpacked
 from topox_core.strategy.operators import OperatorGraph
-from topox_core.strategy.plans import Plan
+from topox_core.strategy.plans import ParallelPlan
 from topox_core.strategy.strategy import Placement, Strategy, check_placement
 
 FORMAT = "topox-strategy"
@@ -96,7 +96,7 @@ def load_strategy(data: bytes, file: str, graph: OperatorGraph | None = None) ->
     return Strategy(record.model, record.servers, placements)
 
 
-def load_plan(data: bytes, file: str) -> tuple[str, int, Plan]:
+def load_plan(data: bytes, file: str) -> tuple[str, int, ParallelPlan]:
     """Read a transformer's plan: model, servers, plan.
 
     Raises
@@ -109,7 +109,7 @@ def load_plan(data: bytes, file: str) -> tuple[str, int, Plan]:
         raise InputError(
             "is missing (a file with operators is for operator models)", file=file, field="plan"
         )
-    return record.model, record.servers, Plan(**record.plan.model_dump())
+    return record.model, record.servers, ParallelPlan(**record.plan.model_dump())
 
 
 def dump_strategy(strategy: Strategy) -> bytes:
@@ -129,7 +129,7 @@ def dump_strategy(strategy: Strategy) -> bytes:
     ).encode()
 
 
-def dump_plan(model: str, servers: int, plan: Plan) -> bytes:
+def dump_plan(model: str, servers: int, plan: ParallelPlan) -> bytes:
     """Write a transformer's plan; reading it back gives an equal one."""
     return (_head(model, servers) + f' "plan": {json.dumps(plan.as_record())}}}\n').encode()
 
@@ -149,7 +149,7 @@ def _read(data: bytes, file: str) -> StrategyRecord:
     try:
         values = StrategyRecord.model_validate(body)
     except ValidationError as error:
-        findings = Findings(file)
+        findings = Mistakes(file)
         for entry in error.errors(include_url=False):
             findings.add(
                 describe_error(entry, _known(entry["loc"])),

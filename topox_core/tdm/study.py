@@ -22,7 +22,7 @@ from topox_core.errors import InputError
 from topox_core.runs.stopping import Stop, never
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.model.deployment import SetUp, deploy
-from topox_core.tdm.model.round import Moment, TdmSettings
+from topox_core.tdm.model.round import RoundTracePoint, TdmSettings
 from topox_core.tdm.solve import check, solve
 
 BASELINE = "non-tdm"
@@ -68,7 +68,7 @@ class StudyCell:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CellOutcome:
     """What is kept of one round."""
 
     round_s: float
@@ -87,7 +87,7 @@ class StudyCellResult:
         How the round without time division spends its time.
     """
 
-    outcomes: dict[str, Outcome]
+    outcomes: dict[str, CellOutcome]
     failed: dict[str, str]
     communicating_s: float = 0.0
     computing_s: float = 0.0
@@ -248,7 +248,7 @@ class Study:
 
 
 def _row(
-    jobs: int, context: int, algorithm: str, pairs: Sequence[tuple[Outcome, Outcome]]
+    jobs: int, context: int, algorithm: str, pairs: Sequence[tuple[CellOutcome, CellOutcome]]
 ) -> StudyRow:
     mine = [one for one, _ in pairs]
     return StudyRow(
@@ -277,7 +277,7 @@ def run_cell(
     stop: Stop | None = None,
 ) -> StudyCellResult:
     """Run one cell, in a child process or here; what cannot run is told in words."""
-    outcomes: dict[str, Outcome] = {}
+    outcomes: dict[str, CellOutcome] = {}
     failed: dict[str, str] = {}
     communicating_s = computing_s = 0.0
     try:
@@ -292,7 +292,9 @@ def run_cell(
         except InputError as error:
             failed[name] = str(error)
             continue
-        outcomes[name] = Outcome(answer.round_s, answer.mean_round_s, answer.bound_s, answer.wall_s)
+        outcomes[name] = CellOutcome(
+            answer.round_s, answer.mean_round_s, answer.bound_s, answer.wall_s
+        )
         if name == BASELINE:
             phases = [phase for cycle in answer.cycles for phase in cycle.phases]
             communicating_s, computing_s = (
@@ -415,5 +417,5 @@ def run_study(
     return study.rows(results)
 
 
-def _unheard(_moment: Moment) -> None:
+def _unheard(_moment: RoundTracePoint) -> None:
     """Take no notice of progress."""

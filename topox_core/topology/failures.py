@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from topox_core.errors import InputError
 from topox_core.topology.failed_element import FAILURES, Failure
 from topox_core.topology.layout import Layout
-from topox_core.topology.result import Found
+from topox_core.topology.result import LayoutResult
 from topox_core.topology.ring_circuits import Routes
 from topox_core.topology.ring_repair import lend, whole_rings
-from topox_core.topology.routing import Network
+from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.server_failure import bypassed, find_without, moved_routes
 from topox_core.topology.traffic import Demand
-from topox_core.topology.wiring import Wiring, wiring_of
+from topox_core.topology.wiring import SwitchWiring, wiring_of
 
 __all__ = ["FAILURES", "Failure", "Repair", "fail_layout", "repair"]
 
@@ -31,7 +31,7 @@ __all__ = ["FAILURES", "Failure", "Repair", "fail_layout", "repair"]
 class Repair:
     """A layout after a failure and its repair, and what was done, a sentence each."""
 
-    found: Found
+    found: LayoutResult
     done: tuple[str, ...]
 
     @property
@@ -41,7 +41,7 @@ class Repair:
 
 
 def fail_layout(
-    layout: Layout, failure: Failure, wiring: Wiring | None = None, ports_per_switch: int = 1
+    layout: Layout, failure: Failure, wiring: SwitchWiring | None = None, ports_per_switch: int = 1
 ) -> Layout:
     """Return the layout without the failed element: broken routes lead over what is left.
 
@@ -67,11 +67,13 @@ def fail_layout(
     routes = moved_routes(layout.routes, failure) if failure.kind == "server" else layout.routes
     result = _rerouted(routes, left, failure)
     if failure.kind == "server":
-        result = bypassed(layout.routes, failure.server, Network(left)) | result
+        result = bypassed(layout.routes, failure.server, RoutedNetwork(left)) | result
     return Layout(left, result, f"{layout.name} without {failure}".strip())
 
 
-def repair(found: Found, failure: Failure, demand: Demand, ports_per_switch: int = 1) -> Repair:
+def repair(
+    found: LayoutResult, failure: Failure, demand: Demand, ports_per_switch: int = 1
+) -> Repair:
     """Return the layout after the failure, repaired as far as the ports that are left allow.
 
     A broken ring circuit gets a circuit on another plane: on free ports if both ends have them,
@@ -125,7 +127,7 @@ def repair(found: Found, failure: Failure, demand: Demand, ports_per_switch: int
 
 
 def _repaired(
-    found: Found, wiring: Wiring, failure: Failure, name: str, done: tuple[str, ...]
+    found: LayoutResult, wiring: SwitchWiring, failure: Failure, name: str, done: tuple[str, ...]
 ) -> Repair:
     circuits = wiring.circuits(found.layout.servers)
     layout = Layout(circuits, _rerouted(found.layout.routes, circuits, failure), name)
@@ -137,7 +139,7 @@ def _repaired(
 
 
 def _lost(
-    wiring: Wiring, failure: Failure, servers: int, ports_per_switch: int
+    wiring: SwitchWiring, failure: Failure, servers: int, ports_per_switch: int
 ) -> NDArray[np.bool_]:
     """Return which circuits the failure takes out."""
     lost = np.zeros(len(wiring), np.bool_)
@@ -170,7 +172,7 @@ def _lost(
 
 def _rerouted(routes: Routes, circuits: NDArray[np.int32], failure: Failure) -> Routes:
     """Return the routes, those without a whole path replaced by one shortest path."""
-    network = Network(circuits)
+    network = RoutedNetwork(circuits)
     there = [frozenset(out) for out in network.out]
     result: Routes = {}
     for pair, paths in routes.items():

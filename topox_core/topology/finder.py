@@ -11,15 +11,15 @@ from topox_core.errors import InputError
 from topox_core.model.cluster import MAX_PORTS
 from topox_core.topology.published import find_published
 from topox_core.topology.released import find_released
-from topox_core.topology.result import Found, Step, ring_strides
+from topox_core.topology.result import LayoutResult, LayoutStep, ring_strides
 from topox_core.topology.traffic import Demand, check_servers, demand_of, traffic_of
 
 __all__ = [
     "PATHS",
     "VARIANTS",
     "Demand",
-    "Found",
-    "Step",
+    "LayoutResult",
+    "LayoutStep",
     "demand_of",
     "find_layout",
     "ring_strides",
@@ -42,7 +42,7 @@ def find_layout(
     paths: int = PATHS,
     longer: int = 0,
     seed: int = 0,
-) -> Found:
+) -> LayoutResult:
     """Return circuits and routes for a demand.
 
     Parameters

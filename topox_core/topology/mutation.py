@@ -18,7 +18,7 @@ from topox_core.model.transfer_graph import (
     Lowering,
     TransferGraph,
 )
-from topox_core.topology.result import Found, ring_strides
+from topox_core.topology.result import LayoutResult, ring_strides
 from topox_core.topology.traffic import Group, ring_collectives
 
 
@@ -33,7 +33,7 @@ class _Block:
     size_bytes: float
 
 
-def on_rings(graph: TransferGraph, found: Found) -> TransferGraph:
+def on_rings(graph: TransferGraph, found: LayoutResult) -> TransferGraph:
     """Return the graph with every ring collective on the rings of a layout, one ring a stride, equal shares.
 
     The collectives move the same bytes as before; only who sends to whom changes. Groups may have
@@ -101,7 +101,7 @@ def on_rings(graph: TransferGraph, found: Found) -> TransferGraph:
     )
 
 
-def _blocks(graph: TransferGraph, found: Found) -> list[_Block]:
+def _blocks(graph: TransferGraph, found: LayoutResult) -> list[_Block]:
     shapes: dict[tuple[str, int, tuple[int, ...]], Pattern] = {}
     blocks = []
     for members, nodes, _ in ring_collectives(graph):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from topox_core.topology.layout import Layout
 from topox_core.topology.matching import Round, matching_rounds
 from topox_core.topology.permutations import select_strides, totient_strides
-from topox_core.topology.result import Found, Step
+from topox_core.topology.result import LayoutResult, LayoutStep
 from topox_core.topology.ring_circuits import (
     MOST_SHOWN,
     Routes,
@@ -24,9 +24,9 @@ from topox_core.topology.ring_circuits import (
     route_step,
     routes_of_rings,
 )
-from topox_core.topology.routing import Network
+from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import Demand, Group
-from topox_core.topology.wiring import Wiring, wired
+from topox_core.topology.wiring import SwitchWiring, wired
 
 Ports = NDArray[np.int64]
 
@@ -39,9 +39,9 @@ class _Plan:
     rings: dict[Group, tuple[int, ...]] = field(default_factory=dict)
     strides: dict[int, tuple[int, ...]] = field(default_factory=dict)
     rounds: list[Round] = field(default_factory=list)
-    steps: list[Step] = field(default_factory=list)
+    steps: list[LayoutStep] = field(default_factory=list)
 
-    def wiring(self) -> Wiring:
+    def wiring(self) -> SwitchWiring:
         """Return the circuits: connecting rings, all-reduce rings, then matched pairs both ways."""
         matched = [
             ends
@@ -58,7 +58,7 @@ class _Plan:
         )
 
 
-def find_published(demand: Demand, degree: int, paths: int, longer: int) -> Found:
+def find_published(demand: Demand, degree: int, paths: int, longer: int) -> LayoutResult:
     """Return the layout of the published algorithm; arguments as :func:`~topox_core.topology.finder.find_layout`."""
     degree_rings, split = _split(demand, degree)
     # Without any all-reduce the one port that d_A never falls below still connects who talks.
@@ -68,7 +68,7 @@ def find_published(demand: Demand, degree: int, paths: int, longer: int) -> Foun
         plan = _plan(demand, degree, degree_rings, cut)
     wiring = plan.wiring()
     circuits = wiring.circuits(demand.servers)
-    network = Network(circuits)
+    network = RoutedNetwork(circuits)
     riding = riding_strides(demand, plan.rings, network, degree)
     routes: Routes = routes_of_rings(demand, plan.rings, riding, network.shortest_paths)
     for pair in sorted(demand.pairs):
@@ -80,7 +80,7 @@ def find_published(demand: Demand, degree: int, paths: int, longer: int) -> Foun
     )
     steps = (split, *plan.steps, route_step(routes, plan.strides, rule))
     layout = Layout(circuits, routes, f"TopologyFinder as published, degree {degree}")
-    return Found(
+    return LayoutResult(
         layout,
         steps,
         "published",
@@ -94,13 +94,13 @@ def find_published(demand: Demand, degree: int, paths: int, longer: int) -> Foun
     )
 
 
-def _split(demand: Demand, degree: int) -> tuple[int, Step]:
+def _split(demand: Demand, degree: int) -> tuple[int, LayoutStep]:
     """Return d_A = max(1, ceil(d * all-reduce bytes / all bytes)); the guard is against rounding just above a whole number."""
     rings, others = demand.all_reduce_bytes, demand.model_parallel_bytes
     share = rings / (rings + others) if rings + others > 0 else float(bool(demand.all_reduce))
     for_rings = min(degree, max(1, ceil(degree * share - 1e-9)))
     text = f"All-reduce is {share:.1%} of the bytes: {for_rings} of {degree} ports for rings, {degree - for_rings} for matchings."
-    return for_rings, Step(
+    return for_rings, LayoutStep(
         "split",
         text,
         {
@@ -130,9 +130,9 @@ def _plan(demand: Demand, degree: int, degree_rings: int, backbones: tuple[Group
     return plan
 
 
-def _connect_step(members: Group, own: bool) -> Step:
+def _connect_step(members: Group, own: bool) -> LayoutStep:
     what = "the group's own ring" if own else "a ring"
-    return Step(
+    return LayoutStep(
         "connect",
         f"One port of each of {len(members)} talking servers goes to {what} through all of them: "
         "without it some could not reach each other.",
@@ -179,7 +179,7 @@ def _lay_rings(
         plan.steps += _ring_steps(size, rings, groups, sent)
 
 
-def _ring_steps(size: int, rings: int, groups: list[Group], ring_bytes: float) -> list[Step]:
+def _ring_steps(size: int, rings: int, groups: list[Group], ring_bytes: float) -> list[LayoutStep]:
     candidates = totient_strides(size)
     chosen = select_strides(size, rings, candidates)
     which = f"{counted(len(groups), 'group', 'groups')} of {size}"
@@ -190,7 +190,7 @@ def _ring_steps(size: int, rings: int, groups: list[Group], ring_bytes: float) -
     }
     if not rings:
         return [
-            Step(
+            LayoutStep(
                 "choose",
                 f"No port is left for {which}: their rings ride on other circuits.",
                 {**about, "bytes": ring_bytes, "ports": 0, "ratio": None, "chosen": []},
@@ -199,7 +199,7 @@ def _ring_steps(size: int, rings: int, groups: list[Group], ring_bytes: float) -
     ratio = size ** (1 / rings)
     return [
         candidate_step(which, candidates, about),
-        Step(
+        LayoutStep(
             "choose",
             f"{which}, {counted(rings, 'port', 'ports')} a server: {named(chosen)}, near a geometric sequence of "
             f"ratio {ratio:.3g}.",
@@ -208,8 +208,8 @@ def _ring_steps(size: int, rings: int, groups: list[Group], ring_bytes: float) -
     ]
 
 
-def _matching_step(number: int, one: Round) -> Step:
-    return Step(
+def _matching_step(number: int, one: Round) -> LayoutStep:
+    return LayoutStep(
         "matching",
         f"Matching {number}: {len(one.pairs)} pairs get a circuit each way; their demand counts half from "
         "now on.",
@@ -235,7 +235,7 @@ def _talking(demand: Demand) -> tuple[Group, ...]:
 
 def _cut_off(demand: Demand, plan: _Plan) -> tuple[Group, ...]:
     """Return the sets of talking servers in which somebody cannot reach somebody it talks to."""
-    network = Network(plan.wiring().circuits(demand.servers))
+    network = RoutedNetwork(plan.wiring().circuits(demand.servers))
     lost: set[int] = {a for a, b in demand.pairs if not network.connected(a, b)}
     for members in demand.all_reduce:
         lost |= {

@@ -13,7 +13,7 @@ from topox_core.model.rings import distinct_rings
 from topox_core.topology.coin_change import coin_sequences
 from topox_core.topology.layout import Layout
 from topox_core.topology.permutations import released_strides
-from topox_core.topology.result import Found, Step
+from topox_core.topology.result import LayoutResult, LayoutStep
 from topox_core.topology.ring_circuits import (
     Rings,
     Routes,
@@ -25,12 +25,12 @@ from topox_core.topology.ring_circuits import (
     route_step,
     walk,
 )
-from topox_core.topology.routing import Network
+from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import Demand, Group
 from topox_core.topology.wiring import wired
 
 
-def find_released(demand: Demand, degree: int, seed: int) -> Found:
+def find_released(demand: Demand, degree: int, seed: int) -> LayoutResult:
     """Return the layout of the released algorithm; arguments as :func:`~topox_core.topology.finder.find_layout`."""
     n = demand.servers
     buckets = _buckets(demand)
@@ -52,7 +52,7 @@ def find_released(demand: Demand, degree: int, seed: int) -> Found:
         steps += _ring_steps(size, spacing, ports, chosen, buckets.get(size, 0.0))
     wiring = wired(ring_circuits(rings))
     circuits = wiring.circuits(n)
-    network = Network(circuits)
+    network = RoutedNetwork(circuits)
     riding = riding_strides(demand, rings, network, degree)
     routes = _routes(demand, riding, jumps, network, random.Random(seed))
     steps.append(
@@ -63,7 +63,7 @@ def find_released(demand: Demand, degree: int, seed: int) -> Found:
         )
     )
     layout = Layout(circuits, routes, f"TopologyFinder as released, degree {degree}")
-    return Found(
+    return LayoutResult(
         layout, tuple(steps), "released", degree, degree, 0, rings, riding, strides, wiring
     )
 
@@ -105,7 +105,7 @@ def _ring_budget(buckets: dict[int, float], servers: int, degree: int) -> dict[i
 
 
 def _routes(
-    demand: Demand, riding: Rings, jumps: list[int], network: Network, rng: random.Random
+    demand: Demand, riding: Rings, jumps: list[int], network: RoutedNetwork, rng: random.Random
 ) -> Routes:
     """Return one route a pair: rings by coin change over all jumps laid, the others over one random shortest path."""
     n = demand.servers
@@ -121,13 +121,13 @@ def _routes(
     return routes
 
 
-def _split_step(demand: Demand, degree: int, buckets: dict[int, float]) -> Step:
+def _split_step(demand: Demand, degree: int, buckets: dict[int, float]) -> LayoutStep:
     uneven = [size for size in buckets if demand.servers % size]
     text = f"All {degree} ports go to rings, laid in both directions; model-parallel transfers are forwarded by hosts."
     if uneven:
         sizes = ", ".join(map(str, uneven))
         text += f" Groups of {sizes} get no rings of their own: they do not divide the {demand.servers} servers."
-    return Step(
+    return LayoutStep(
         "split",
         text,
         {
@@ -143,14 +143,14 @@ def _split_step(demand: Demand, degree: int, buckets: dict[int, float]) -> Step:
 
 def _ring_steps(
     size: int, spacing: int, ports: int, chosen: tuple[int, ...], sent: float
-) -> list[Step]:
+) -> list[LayoutStep]:
     candidates = distinct_rings(size)
     ratio = (candidates[-1] / candidates[0]) ** (2 / ports)
     which = f"Groups of {size}" + (f", every {spacing} servers" if spacing > 1 else "")
     about = {"size": size, "spacing": spacing, "group_count": spacing}
     return [
         candidate_step(which, candidates, about),
-        Step(
+        LayoutStep(
             "choose",
             f"{which}, {ports} ports a server: {named(chosen)} both ways, "
             f"the first not below a geometric sequence of ratio {ratio:.3g}.",

@@ -9,13 +9,13 @@ from typing import Any
 
 from topox_core.errors import InputError
 from topox_core.topology.layout import Layout
-from topox_core.topology.routing import Hops, Network
+from topox_core.topology.routing import Hops, RoutedNetwork
 from topox_core.topology.traffic import Group
-from topox_core.topology.wiring import Wiring
+from topox_core.topology.wiring import SwitchWiring
 
 
 @dataclass(frozen=True)
-class Step:
+class LayoutStep:
     """One step of the algorithm.
 
     Attributes
@@ -34,7 +34,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Found:
+class LayoutResult:
     """A layout that TopologyFinder computed.
 
     Attributes
@@ -60,7 +60,7 @@ class Found:
     """
 
     layout: Layout
-    steps: tuple[Step, ...]
+    steps: tuple[LayoutStep, ...]
     variant: str
     degree: int
     degree_all_reduce: int
@@ -68,12 +68,12 @@ class Found:
     rings: Mapping[Group, tuple[int, ...]]
     riding: Mapping[Group, tuple[int, ...]]
     strides: Mapping[int, tuple[int, ...]]
-    wiring: Wiring
+    wiring: SwitchWiring
 
     @cached_property
-    def network(self) -> Network:
+    def network(self) -> RoutedNetwork:
         """The circuits as a graph."""
-        return Network(self.layout.circuits)
+        return RoutedNetwork(self.layout.circuits)
 
     @property
     def hops(self) -> Hops:
@@ -81,7 +81,7 @@ class Found:
         return self.network.hops
 
 
-def ring_strides(found: Found, members: Iterable[int]) -> tuple[int, ...]:
+def ring_strides(found: LayoutResult, members: Iterable[int]) -> tuple[int, ...]:
     """Return the strides on which the all-reduces of a group should run, one ring each with an equal share.
 
     Strides are in places within the group, as :class:`~topox_core.model.transfer_graph.Lowering`

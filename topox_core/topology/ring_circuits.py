@@ -7,8 +7,8 @@ from typing import Any
 
 from topox_core.model.rings import distinct_rings
 from topox_core.topology.coin_change import coin_sequences
-from topox_core.topology.result import Step
-from topox_core.topology.routing import Network, Path
+from topox_core.topology.result import LayoutStep
+from topox_core.topology.routing import Path, RoutedNetwork
 from topox_core.topology.traffic import Demand, Group, Pair
 
 Routes = dict[Pair, tuple[Path, ...]]
@@ -37,7 +37,7 @@ def ring_pairs(members: Group, strides: Iterable[int]) -> list[Pair]:
 
 
 def riding_strides(
-    demand: Demand, rings: Rings, network: Network, most: int
+    demand: Demand, rings: Rings, network: RoutedNetwork, most: int
 ) -> dict[Group, tuple[int, ...]]:
     """Return for each group the strides of its own rings or, if it has none, those with fewest hops over other circuits.
 
@@ -86,13 +86,13 @@ def walk(members: Sequence[int], start: int, coins: Iterable[int]) -> Path:
     return tuple(path)
 
 
-def candidate_step(which: str, candidates: Sequence[int], about: Mapping[str, Any]) -> Step:
+def candidate_step(which: str, candidates: Sequence[int], about: Mapping[str, Any]) -> LayoutStep:
     """Return the record of a group's candidate strides."""
     text = f"{which}: {counted(len(candidates), 'stride makes a regular ring', 'strides make regular rings')}."
-    return Step("candidates", text, {**about, "candidates": list(candidates)})
+    return LayoutStep("candidates", text, {**about, "candidates": list(candidates)})
 
 
-def route_step(routes: Routes, rings: Mapping[int, tuple[int, ...]], rule: str) -> Step:
+def route_step(routes: Routes, rings: Mapping[int, tuple[int, ...]], rule: str) -> LayoutStep:
     """Return the record of routing: coin sequences by group size and what the routes amount to."""
     hops = [len(path) - 1 for paths in routes.values() for path in paths]
     sequences = {
@@ -103,7 +103,7 @@ def route_step(routes: Routes, rings: Mapping[int, tuple[int, ...]], rule: str) 
     mean = sum(hops) / len(hops) if hops else 0.0
     longest = max(hops, default=0)
     text = f"{len(routes):,} talking pairs are routed over {mean:.2f} hops on average, {longest} at most: {rule}."
-    return Step(
+    return LayoutStep(
         "route",
         text,
         {

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from topox_core.topology.ring_circuits import named, ring_pairs
 from topox_core.topology.traffic import Demand, Group, Pair
-from topox_core.topology.wiring import Wiring
+from topox_core.topology.wiring import SwitchWiring
 
 # One side of one port: ("out" or "in", server, plane).
 Side = tuple[str, int, int]
 
 
 def lend(
-    wiring: Wiring, lost: NDArray[np.bool_], banned: set[Side], demand: Demand, planes: int
-) -> tuple[Wiring, tuple[str, ...]]:
+    wiring: SwitchWiring, lost: NDArray[np.bool_], banned: set[Side], demand: Demand, planes: int
+) -> tuple[SwitchWiring, tuple[str, ...]]:
     """Return the wiring after a loss with the broken ring circuits replaced where ports can be found, and what was done.
 
     Parameters
@@ -99,7 +99,7 @@ def whole_rings(
 class _Planes:
     """Circuits by (server, plane), out and in, while some are taken down and others laid."""
 
-    def __init__(self, wiring: Wiring, lost: NDArray[np.bool_]) -> None:
+    def __init__(self, wiring: SwitchWiring, lost: NDArray[np.bool_]) -> None:
         self.circuits: dict[int, tuple[int, int, bool, int]] = {
             k: (
                 int(wiring.source[k]),
@@ -142,11 +142,11 @@ class _Planes:
         self.next += 1
         return torn
 
-    def wiring(self) -> Wiring:
+    def wiring(self) -> SwitchWiring:
         """Return the circuits as arrays."""
         rows = list(self.circuits.values())
         ends = np.array([(a, b) for a, b, _, _ in rows], np.int32).reshape(-1, 2)
-        return Wiring(
+        return SwitchWiring(
             ends[:, 0].copy(),
             ends[:, 1].copy(),
             np.array([ring for _, _, ring, _ in rows], np.bool_),

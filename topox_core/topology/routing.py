@@ -27,7 +27,7 @@ class Hops:
     unreachable: int
 
 
-class Network:
+class RoutedNetwork:
     """Circuits as a directed graph; servers forward for each other.
 
     Parameters
@@ -147,7 +147,7 @@ class Network:
         return hop_counts(self)
 
 
-def hop_counts(network: Network) -> Hops:
+def hop_counts(network: RoutedNetwork) -> Hops:
     """Return hop counts over all ordered pairs: bit s of ``reach[v]`` says that s reaches v, grown hop by hop."""
     n = network.servers
     if network.circulant:

@@ -10,9 +10,9 @@ import numpy as np
 from topox_core.topology.failed_element import Failure
 from topox_core.topology.finder import find_layout
 from topox_core.topology.layout import Layout
-from topox_core.topology.result import Found, Step
+from topox_core.topology.result import LayoutResult, LayoutStep
 from topox_core.topology.ring_circuits import Routes
-from topox_core.topology.routing import Network
+from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import Demand, Group
 
 
@@ -73,7 +73,7 @@ def moved_routes(routes: Routes, failure: Failure) -> Routes:
     return result
 
 
-def bypassed(routes: Routes, server: int, network: Network) -> Routes:
+def bypassed(routes: Routes, server: int, network: RoutedNetwork) -> Routes:
     """Return routes that close rings over a server that is gone: from whoever sent to it to whomever it sent to."""
     before = [a for a, b in routes if b == server]
     after = [b for a, b in routes if a == server]
@@ -85,7 +85,7 @@ def bypassed(routes: Routes, server: int, network: Network) -> Routes:
     }
 
 
-def find_without(found: Found, failure: Failure, demand: Demand) -> Found:
+def find_without(found: LayoutResult, failure: Failure, demand: Demand) -> LayoutResult:
     """Return circuits found anew, by the same variant, for the demand after the move; the failed server has none."""
     demand = moved_demand(demand, failure)
     if found.variant == "published":
@@ -110,7 +110,7 @@ def find_without(found: Found, failure: Failure, demand: Demand) -> Found:
     )
 
 
-def _numbered_back(found: Found, there: list[int], servers: int) -> Found:
+def _numbered_back(found: LayoutResult, there: list[int], servers: int) -> LayoutResult:
     number = np.array(there, np.int32)
     wiring = replace(
         found.wiring,
@@ -134,9 +134,9 @@ def _numbered_back(found: Found, there: list[int], servers: int) -> Found:
     )
 
 
-def _named(found: Found, failure: Failure) -> Found:
+def _named(found: LayoutResult, failure: Failure) -> LayoutResult:
     name = f"{found.layout.name}, without {failure}"
-    step = Step(
+    step = LayoutStep(
         "repair",
         f"Without {failure}, whose tasks server {failure.substitute} takes over.",
         {"server": failure.server, "substitute": failure.substitute},

@@ -13,7 +13,7 @@ from topox_core.topology.layout import Layout
 
 
 @dataclass(frozen=True)
-class Wiring:
+class SwitchWiring:
     """Single circuits, parallel ones one by one.
 
     Attributes
@@ -41,14 +41,14 @@ class Wiring:
         np.add.at(matrix, (self.source, self.destination), 1)
         return matrix
 
-    def without(self, lost: NDArray[np.bool_]) -> Wiring:
+    def without(self, lost: NDArray[np.bool_]) -> SwitchWiring:
         """Return what is left when the marked circuits are gone; planes stay."""
-        return Wiring(
+        return SwitchWiring(
             self.source[~lost], self.destination[~lost], self.for_rings[~lost], self.plane[~lost]
         )
 
 
-def wired(circuits: Sequence[tuple[int, int, bool]]) -> Wiring:
+def wired(circuits: Sequence[tuple[int, int, bool]]) -> SwitchWiring:
     """Spread circuits (source, destination, for rings) over as many planes as the busiest server has ports.
 
     That many always do (Koenig: a bipartite multigraph is coloured with as many colours as its
@@ -62,7 +62,7 @@ def wired(circuits: Sequence[tuple[int, int, bool]]) -> Wiring:
     colouring = _Colouring(ends.tolist(), int(ends.max(initial=-1)) + 1)
     for k in range(len(circuits)):
         colouring.add(k, planes)
-    return Wiring(
+    return SwitchWiring(
         ends[:, 0].copy(),
         ends[:, 1].copy(),
         np.array([ring for *_, ring in circuits], np.bool_),
@@ -70,7 +70,7 @@ def wired(circuits: Sequence[tuple[int, int, bool]]) -> Wiring:
     )
 
 
-def wiring_of(layout: Layout) -> Wiring:
+def wiring_of(layout: Layout) -> SwitchWiring:
     """Return a wiring of a layout that came without one; no circuit counts as laid for a ring."""
     singles = [
         (a, b, False)

@@ -23,7 +23,7 @@ from topox_core.schedule.result import Result
 from topox_core.text.numbers import plural, short, time
 from topox_ui.schedule.solving import Case, Drawn
 from topox_ui.shell.charts import chart, frame
-from topox_ui.shell.page import Look, chart_title, escape, headline
+from topox_ui.shell.page import PageStyle, chart_title, escape, headline
 from topox_ui.state.loading import Loaded, cluster_words
 from topox_ui.state.session import choose, keep_address, scenario
 
@@ -31,7 +31,7 @@ MOST_COLUMNS = 16
 
 
 @st.fragment
-def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, look: Look) -> None:
+def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, look: PageStyle) -> None:
     """Draw everything that belongs to one slot; the slider redraws only this."""
     execution = result.execution
     assert execution is not None
@@ -200,7 +200,7 @@ def _switch(case: Case) -> int | None:
     return None if chosen in (None, "all") else int(chosen)
 
 
-def _cross_connects(case: Case, result: Result, state: SlotState, look: Look) -> None:
+def _cross_connects(case: Case, result: Result, state: SlotState, look: PageStyle) -> None:
     execution = result.execution
     assert execution is not None
     chart_title(

@@ -24,7 +24,7 @@ from topox_core.schedule.result import Result
 from topox_core.text.numbers import count, percent, plural, short, time
 from topox_ui.schedule.solving import MOST_KEPT, Case, desk
 from topox_ui.shell.charts import chart, frame
-from topox_ui.shell.page import Look, chart_title, escape, headline
+from topox_ui.shell.page import PageStyle, chart_title, escape, headline
 from topox_ui.state.loading import Loaded, cluster_words
 from topox_ui.state.prices import cluster_catalogue
 from topox_ui.state.scenario import VIEW_DEFAULTS, Scenario
@@ -242,7 +242,7 @@ def cannot_run(failed: tuple[str, ...]) -> None:
         st.error(line.replace("$", "\\$"), icon="⚠️")
 
 
-def main_figures(contest: Contest, runs: Runs, look: Look) -> None:
+def main_figures(contest: Contest, runs: Runs, look: PageStyle) -> None:
     """Draw the bars and the same in numbers beside them."""
     left, right = st.columns([1.42, 1], gap="medium")
     buildable = {name: run for name, run in runs.items() if name != YARDSTICK}

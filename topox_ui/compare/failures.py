@@ -8,7 +8,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.fabrics.registry import REGISTRY
-from topox_core.fabrics.run import FabricOptions, FabricRun, Order
+from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
 from topox_core.figures.fabrics import before_after
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
@@ -22,13 +22,13 @@ from topox_core.topology.replanning import fail_cluster, remaining_graph
 from topox_ui.compare.contest import Contest, Runs
 from topox_ui.schedule.solving import Case
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import Look, chart_title, escape
+from topox_ui.shell.page import PageStyle, chart_title, escape
 
 KINDS = {"fibre": "a fibre", "port": "a port", "switch": "a switch", "server": "a server"}
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FailureOutcome:
     """One way to go on after a failure: its label, its fabric, both times, and what was done; or why it cannot go on."""
 
     label: str
@@ -38,7 +38,7 @@ class Outcome:
     done: tuple[str, ...]
 
 
-def failures(case: Case, contest: Contest, runs: Runs, look: Look) -> None:
+def failures(case: Case, contest: Contest, runs: Runs, look: PageStyle) -> None:
     """Offer an expander in which one element is taken out of the static and the scheduled fabric."""
     box = st.expander(
         "What if something breaks", key="failures", on_change="rerun", icon=":material/link_off:"
@@ -150,7 +150,7 @@ def _links(case: Case, contest: Contest) -> list[tuple[int, int]]:
     return list(zip(source.tolist(), destination.tolist(), strict=True))
 
 
-def _static(case: Case, contest: Contest, runs: Runs, failure: Failure) -> list[Outcome]:
+def _static(case: Case, contest: Contest, runs: Runs, failure: Failure) -> list[FailureOutcome]:
     if "static" not in runs:
         return []
     before = runs["static"].iteration_ms
@@ -164,9 +164,9 @@ def _static(case: Case, contest: Contest, runs: Runs, failure: Failure) -> list[
             after, done = _broken(
                 f"{case.key}|{variant}|{failure!r}|{mended}", case, variant, failure, each, mended
             )
-            outcomes.append(Outcome(label, "static", before, after, done))
+            outcomes.append(FailureOutcome(label, "static", before, after, done))
         except InputError as error:
-            outcomes.append(Outcome(label, "static", before, None, (str(error),)))
+            outcomes.append(FailureOutcome(label, "static", before, None, (str(error),)))
     return outcomes
 
 
@@ -190,7 +190,8 @@ def _broken(
         repaired = repair(found, _failure, demand_of(plain, cluster.servers), each)
         if _failure.kind == "server":
             whole = REGISTRY["static"](
-                Order(plain, cluster, settings, FabricOptions(topology_variant=variant)), never
+                FabricRequest(plain, cluster, settings, FabricOptions(topology_variant=variant)),
+                never,
             )
             moved = (
                 remaining_graph(_case.graph, whole.execution, 0.0, _failure)
@@ -200,11 +201,13 @@ def _broken(
             plain = lower(moved, settings.lowering)
         graph = plain if plain.lowering.strides else on_rings(plain, repaired.found)
         layout, done = repaired.layout, repaired.done
-    run = REGISTRY["static"](Order(graph, cluster, settings, FabricOptions(layout=layout)), never)
+    run = REGISTRY["static"](
+        FabricRequest(graph, cluster, settings, FabricOptions(layout=layout)), never
+    )
     return run.iteration_ms, done
 
 
-def _scheduled(case: Case, runs: Runs, failure: Failure, at_share: float) -> list[Outcome]:
+def _scheduled(case: Case, runs: Runs, failure: Failure, at_share: float) -> list[FailureOutcome]:
     if "scheduled" not in runs:
         return []
     run = runs["scheduled"]
@@ -221,7 +224,7 @@ def _scheduled(case: Case, runs: Runs, failure: Failure, at_share: float) -> lis
             )
             what = f"planned again at {time(moment)}" if moment else "planned for what is left"
             outcomes.append(
-                Outcome(
+                FailureOutcome(
                     label,
                     "scheduled",
                     run.iteration_ms,
@@ -230,7 +233,9 @@ def _scheduled(case: Case, runs: Runs, failure: Failure, at_share: float) -> lis
                 )
             )
         except InputError as error:
-            outcomes.append(Outcome(label, "scheduled", run.iteration_ms, None, (str(error),)))
+            outcomes.append(
+                FailureOutcome(label, "scheduled", run.iteration_ms, None, (str(error),))
+            )
     return outcomes
 
 
@@ -255,11 +260,13 @@ def _planned_again(
     left = fail_cluster(_case.cluster, _failure, conservative=True)
     rest = remaining_graph(_case.graph, _run.execution, at_ms, _failure)
     settings = replace(_case.settings, engine="list")
-    again = REGISTRY["scheduled"](Order(lower(rest, settings.lowering), left, settings), never)
+    again = REGISTRY["scheduled"](
+        FabricRequest(lower(rest, settings.lowering), left, settings), never
+    )
     return at_ms + again.iteration_ms, left
 
 
-def _drawn(failure: Failure, outcomes: list[Outcome], look: Look) -> None:
+def _drawn(failure: Failure, outcomes: list[FailureOutcome], look: PageStyle) -> None:
     known = [one for one in outcomes if one.after_ms is not None]
     chart_title(
         f"Without {failure}",

@@ -22,7 +22,7 @@ from topox_core.model.transfer_graph import TRANSFER
 from topox_core.text.numbers import short
 from topox_ui.compare.contest import Contest, Runs
 from topox_ui.shell.charts import chart, table_under
-from topox_ui.shell.page import PLAIN, Look, chart_title, escape
+from topox_ui.shell.page import PLAIN, PageStyle, chart_title, escape
 
 ALL = "all"
 
@@ -41,7 +41,7 @@ class SendLanes(Lanes):
         return SendLanes(plain.servers, plain.devices, plain.ports, plain.first, plain.last)
 
 
-def lanes(contest: Contest, runs: Runs, look: Look) -> None:
+def lanes(contest: Contest, runs: Runs, look: PageStyle) -> None:
     """Draw all fabrics as strips on one clock, or the lanes of the chosen one."""
     title, choice = st.columns([1, 1.35], vertical_alignment="bottom")
     names = [ALL, *runs]
@@ -73,7 +73,7 @@ def lanes(contest: Contest, runs: Runs, look: Look) -> None:
     _one(contest, picked, runs[picked], look)
 
 
-def _all(contest: Contest, runs: Runs, look: Look) -> None:
+def _all(contest: Contest, runs: Runs, look: PageStyle) -> None:
     until = shown_until([run.iteration_ms for run in runs.values()])
     images = {name: _image(_token(run), run.execution, until) for name, run in runs.items()}
     st.html(_legend(next(iter(runs.values())).execution, look.theme))
@@ -182,7 +182,7 @@ def _as_one_port(execution: Execution) -> Circuits:
 
 
 @st.fragment
-def _one(contest: Contest, name: str, run: FabricRun, look: Look) -> None:
+def _one(contest: Contest, name: str, run: FabricRun, look: PageStyle) -> None:
     execution = run.execution
     parts = _parts(_token(run), execution)
     lanes, bars = parts.lanes, parts.bars
@@ -226,7 +226,7 @@ def _one(contest: Contest, name: str, run: FabricRun, look: Look) -> None:
     table_under("lanes_gantt", lambda: _tasks(execution, window), "Tasks in this window")
 
 
-def _gantt(parts: Parts, lanes: Lanes, window: tuple[float, float], look: Look) -> go.Figure:
+def _gantt(parts: Parts, lanes: Lanes, window: tuple[float, float], look: PageStyle) -> go.Figure:
     figure = gantt(parts.execution, parts.bars, lanes, window, parts.chain, look.theme, look.scale)
     if isinstance(lanes, SendLanes):
         for trace in figure.data:

@@ -28,7 +28,7 @@ from topox_ui.compare.contest import Contest, scaled
 from topox_ui.runs.cells_desk import Cells, CellsDesk
 from topox_ui.schedule.solving import Case, places
 from topox_ui.shell.charts import chart, table_under
-from topox_ui.shell.page import PLAIN, Look, chart_title
+from topox_ui.shell.page import PLAIN, PageStyle, chart_title
 from topox_ui.state.loading import loaded
 from topox_ui.state.session import choose, scenario
 
@@ -101,7 +101,7 @@ def turn(case: Case, contest: Contest) -> str:
     )
 
 
-def crossover(case: Case, contest: Contest, look: Look) -> None:
+def crossover(case: Case, contest: Contest, look: PageStyle) -> None:
     """Draw the map with the cut beside it, or the button that computes it."""
     if case.settings.circuits == "per-slot":
         chart_title(
@@ -166,7 +166,7 @@ def _offer(sweep: Sweep, points: tuple[Point, ...]) -> None:
 
 
 @st.fragment(run_every=0.7)
-def _live(case: Case, contest: Contest, sweep: Sweep, look: Look) -> None:
+def _live(case: Case, contest: Contest, sweep: Sweep, look: PageStyle) -> None:
     """Watch the sweep; redraw the page when it has ended."""
     desk = map_desk()
     if desk.poll() or desk.run is None:
@@ -190,7 +190,12 @@ def _live(case: Case, contest: Contest, sweep: Sweep, look: Look) -> None:
 
 
 def _drawn(
-    case: Case, contest: Contest, sweep: Sweep, points: tuple[Point, ...], look: Look, live: bool
+    case: Case,
+    contest: Contest,
+    sweep: Sweep,
+    points: tuple[Point, ...],
+    look: PageStyle,
+    live: bool,
 ) -> None:
     axes, cluster = sweep.axes, case.cluster
     here = float(cluster.port_gbps if axes.by == "port_gbps" else cluster.ports_per_server)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from topox_core.economics.caveats import most_gpus
 from topox_core.economics.clusters import BUILT_AS, cluster_bill
 from topox_core.economics.comparison import Question, curves, per_dollar, sizes_up_to, year_of
-from topox_core.economics.findings import most_gpus
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
 from topox_core.figures.cost import SHORT_PARTS, energy, money, power
 from topox_core.figures.cost_curves import by_size, worth, yearly
@@ -16,7 +16,7 @@ from topox_ui.compare.contest import contest_of, run_all
 from topox_ui.cost.controls import LARGEST
 from topox_ui.schedule.solving import case_of
 from topox_ui.shell.charts import chart, frame, told
-from topox_ui.shell.page import Look, chart_title, escape
+from topox_ui.shell.page import PageStyle, chart_title, escape
 from topox_ui.state.loading import cluster_words, loaded
 from topox_ui.state.prices import choices, cluster_catalogue, radix
 from topox_ui.state.session import scenario
@@ -24,7 +24,7 @@ from topox_ui.state.session import scenario
 MOST_TASKS = 2_500  # a larger graph waits for a button
 
 
-def size_and_year(found: Question, priced: dict[str, Bill], look: Look) -> None:
+def size_and_year(found: Question, priced: dict[str, Bill], look: PageStyle) -> None:
     """Draw cost and power a GPU against cluster size, and a year's bill."""
     each = found.counting.gpus_per_server
     sizes = sizes_up_to(max(LARGEST, found.gpus), each, (found.gpus,))
@@ -179,7 +179,7 @@ def bill_rows(one: Bill) -> list[dict[str, object]]:
     ]
 
 
-def for_a_dollar(look: Look) -> None:
+def for_a_dollar(look: PageStyle) -> None:
     """Draw iterations for a dollar of network, for what is loaded; say what to do where nothing is."""
     found = loaded()
     if found is None:

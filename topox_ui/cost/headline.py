@@ -5,14 +5,14 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from topox_core.economics.caveats import WARNING, Caveat, findings, most_gpus
 from topox_core.economics.comparison import Question, tornado
-from topox_core.economics.findings import WARNING, Finding, findings, most_gpus
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill, bills, saving
 from topox_core.figures.cost import money, power, stacked
 from topox_core.figures.cost import tornado as tornado_figure
 from topox_core.text.numbers import count, percent
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import Look, chart_title, escape, headline
+from topox_ui.shell.page import PageStyle, chart_title, escape, headline
 from topox_ui.state.prices import choices, chosen, question, radix, widget
 
 MINE = "photonic_rails"
@@ -26,7 +26,7 @@ SAID = {
 }
 
 
-def asked() -> tuple[Question, dict[str, Bill], tuple[Finding, ...]]:
+def asked() -> tuple[Question, dict[str, Bill], tuple[Caveat, ...]]:
     """Return the question, every network's bill, and what does not hold; raises InputError."""
     found = question()
     ports, switch = radix()
@@ -37,7 +37,7 @@ def asked() -> tuple[Question, dict[str, Bill], tuple[Finding, ...]]:
     )
 
 
-def cost_headline(found: Question, priced: dict[str, Bill], told: tuple[Finding, ...]) -> None:
+def cost_headline(found: Question, priced: dict[str, Bill], told: tuple[Caveat, ...]) -> None:
     """Write what photonic rails cost and save, and where that stops being true."""
     against = choices()["against"]
     mine, other, rails = priced[MINE], priced[against], priced["rail_only"]
@@ -79,7 +79,7 @@ def _share(share: float) -> str:
 
 
 def main_figures(
-    found: Question, priced: dict[str, Bill], told: tuple[Finding, ...], look: Look
+    found: Question, priced: dict[str, Bill], told: tuple[Caveat, ...], look: PageStyle
 ) -> None:
     """Draw cost and power by part, side by side."""
     infeasible = (MINE,) if any(one.name == "radix" for one in told) else ()
@@ -156,7 +156,7 @@ def power_table(priced: dict[str, Bill]) -> pd.DataFrame:
     )
 
 
-def hangs_on(found: Question, look: Look) -> None:
+def hangs_on(found: Question, look: PageStyle) -> None:
     """Draw the tornado: what the saving hangs on."""
     now = choices()
     against, measure = now["against"], now["measure"]
@@ -206,14 +206,14 @@ def hangs_on(found: Question, look: Look) -> None:
     )
 
 
-def warnings(told: tuple[Finding, ...]) -> None:
+def warnings(told: tuple[Caveat, ...]) -> None:
     """Write in boxes where a headline does not hold."""
     for one in told:
         if one.kind == WARNING:
             st.info(one.text.replace("$", "\\$"), icon=":material/info:")
 
 
-def notes(told: tuple[Finding, ...]) -> None:
+def notes(told: tuple[Caveat, ...]) -> None:
     """Write in quiet lines what else a reader should know."""
     words = " ".join(one.text for one in told if one.kind != WARNING)
     if words:

@@ -9,7 +9,7 @@ from topox_core.figures.papers import paired
 from topox_core.papers.card import VERDICTS, Answer, Card, Row, counted_verdicts
 from topox_core.text.numbers import short
 from topox_ui.shell.charts import chart, frame, kpis
-from topox_ui.shell.page import Look, chart_title, escape
+from topox_ui.shell.page import PageStyle, chart_title, escape
 
 
 def finding(card: Card, answer: Answer | None) -> str:
@@ -21,7 +21,7 @@ def finding(card: Card, answer: Answer | None) -> str:
     )
 
 
-def story(card: Card, answer: Answer, look: Look) -> None:
+def story(card: Card, answer: Answer, look: PageStyle) -> None:
     """Draw facts, one chart a series, its table with the reasons, and the remarks."""
     if answer.facts:
         kpis([(name, value, note, "off", "off") for name, value, note in answer.facts])

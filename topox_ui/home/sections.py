@@ -18,7 +18,7 @@ from topox_core.workloads.catalogue import WORKLOADS, Parameter
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.shell.charts import chart, kpis
 from topox_ui.shell.downloads import offer, stem
-from topox_ui.shell.page import Look, chart_title, escape
+from topox_ui.shell.page import PageStyle, chart_title, escape
 from topox_ui.state.loading import Loaded, cluster_words, fitting, loaded, read_upload
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import adopt, open_source, say, scenario
@@ -26,7 +26,7 @@ from topox_ui.state.session import adopt, open_source, say, scenario
 CARDS_A_ROW = 4
 
 
-def cards(look: Look) -> None:
+def cards(look: PageStyle) -> None:
     """Draw the samples, the one in use marked."""
     names = list(SAMPLES)
     now = scenario()
@@ -74,7 +74,7 @@ def welcome() -> None:
             "independent checker goes through the paper's equations.",
         ),
         (
-            "Look",
+            "PageStyle",
             "Gantt chart and critical path, circuits slot by slot, and the cross-connects that each switch must make. "
             "Everything downloads; a link restores what you see.",
         ),
@@ -264,7 +264,7 @@ def summary(found: Loaded) -> None:
     )
 
 
-def fact_charts(found: Loaded, look: Look) -> None:
+def fact_charts(found: Loaded, look: PageStyle) -> None:
     """Draw what the graph is made of."""
     known = facts_of(found)
     left, middle, right = st.columns(3, gap="medium")
@@ -309,7 +309,7 @@ def fact_charts(found: Loaded, look: Look) -> None:
             )
 
 
-def path_times(found: Loaded, known: Facts, look: Look) -> dict[str, tuple[float, str]]:
+def path_times(found: Loaded, known: Facts, look: PageStyle) -> dict[str, tuple[float, str]]:
     """Return what the critical path spends on each kind of compute, and on the network: words -> (ms, colour)."""
     from topox_core.figures.facts import KIND_COLOURS
 

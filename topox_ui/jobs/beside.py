@@ -13,7 +13,7 @@ from topox_core.runs.child_processes import ChildProcesses, WorkerDied
 from topox_core.runs.stopping import Stop, never
 from topox_core.tdm.bounds.round_bounds import bounded
 from topox_core.tdm.model.jobs import Jobs
-from topox_core.tdm.model.round import Moment, OnMoment, Round, TdmSettings
+from topox_core.tdm.model.round import OnMoment, Round, RoundTracePoint, TdmSettings
 from topox_core.tdm.solve import solve
 
 TOLD, STOP = "told.jsonl", "stop"
@@ -39,7 +39,7 @@ def told_in(folder: str, jobs: Jobs, settings: TdmSettings) -> Round:
 
     with (Path(folder) / TOLD).open("a", encoding="utf-8") as file:
 
-        def tell(moment: Moment) -> None:
+        def tell(moment: RoundTracePoint) -> None:
             file.write(json.dumps(asdict(moment)) + "\n")
             file.flush()
 
@@ -90,7 +90,7 @@ def _pass_on(file: Path, known: int, on_moment: OnMoment) -> int:
         :-1
     ]  # a line that is still being written has no end yet
     for line in lines[known:]:
-        on_moment(Moment(**json.loads(line)))
+        on_moment(RoundTracePoint(**json.loads(line)))
     return len(lines)
 
 

@@ -25,7 +25,7 @@ from topox_core.text.numbers import count, percent, plural, seconds, short
 from topox_ui.jobs.choices import Choices
 from topox_ui.jobs.solving import AT_ONCE, TIME_LIMIT_S, Case, Rounds, round_desk, soon, verdict
 from topox_ui.shell.charts import chart, frame, kpis
-from topox_ui.shell.page import Look, chart_title, escape, headline
+from topox_ui.shell.page import PageStyle, chart_title, escape, headline
 
 STOPPED = {
     "proof": "proof",
@@ -137,7 +137,7 @@ def _above(round_: Round) -> str:
     return f"◐ {lasting(round_.round_s - round_.bound_s) if round_.gap <= SAME else percent(round_.gap)} below the round"
 
 
-def no_round_yet(rounds: Rounds, title: str, look: Look) -> None:
+def no_round_yet(rounds: Rounds, title: str, look: PageStyle) -> None:
     """Say what is known where there is no round: that all jobs at once do not fit, and whether turns may."""
     case = rounds.case
     refused = round_desk().refused.get(case.key(rounds.algorithm))
@@ -225,7 +225,7 @@ def named(rounds: Rounds) -> list[tuple[str, Round]]:
     return best + [(names[round_.algorithm], round_) for round_ in rounds.beside]
 
 
-def clock(rounds: Rounds, now: Choices, look: Look) -> None:
+def clock(rounds: Rounds, now: Choices, look: PageStyle) -> None:
     """Draw the rounds on one clock."""
     best = rounds.best
     own = len(best.cycles) > 1
@@ -363,7 +363,7 @@ def _checks(report: CheckReport) -> str:
     return f'<p class="quiet" style="margin-top:.5rem">{head}</p><ul class="checks">{"".join(items)}</ul>'
 
 
-def searching(rounds: Rounds, look: Look) -> None:
+def searching(rounds: Rounds, look: PageStyle) -> None:
     """Say what the chosen algorithm is doing, where it has not ended: running, stopped, refused, or no place free."""
     desk, case, algorithm = round_desk(), rounds.case, rounds.algorithm
     if desk.running(case, algorithm):
@@ -418,7 +418,7 @@ def searching(rounds: Rounds, look: Look) -> None:
 
 
 @st.fragment(run_every=0.5)
-def _live(rounds: Rounds, look: Look) -> None:
+def _live(rounds: Rounds, look: PageStyle) -> None:
     """Watch the search, best against bound, with a way to stop; redraw the page when there is something new."""
     desk, case, algorithm = round_desk(), rounds.case, rounds.algorithm
     if not desk.running(case, algorithm) or (

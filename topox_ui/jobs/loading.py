@@ -9,7 +9,7 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.tdm.model.deployment import SetUp, deploy
 from topox_core.tdm.model.from_graph import jobs_from_graphs
-from topox_core.tdm.model.jobs import Jobs, Network
+from topox_core.tdm.model.jobs import Jobs, PodNetwork
 from topox_core.tdm.model.jobs_file import load_jobs, validated
 from topox_core.tdm.model.samples import JOB_SAMPLES, load_job_sample
 from topox_core.workloads.samples import SAMPLES, load_sample
@@ -19,7 +19,7 @@ from topox_ui.state.session import say
 
 # What jobs made from task graphs share before any what-if: two groups of eight pods, every pod able
 # to reach all of its group.
-FOR_GRAPHS = Network(
+FOR_GRAPHS = PodNetwork(
     pod_groups=2,
     pods_per_group=8,
     ports_per_pod=16,

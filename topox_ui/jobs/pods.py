@@ -17,7 +17,7 @@ from topox_ui.jobs.choices import Choices
 from topox_ui.jobs.solving import Rounds, token
 from topox_ui.jobs.views import view_of
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import Look, chart_title
+from topox_ui.shell.page import PageStyle, chart_title
 
 WHOLE = -1
 
@@ -27,7 +27,7 @@ def _execution(key: str, _round: Round, pod_group: int) -> Execution:  # noqa: A
     return execution_of(_round, pod_group)
 
 
-def pods(rounds: Rounds, now: Choices, look: Look) -> None:
+def pods(rounds: Rounds, now: Choices, look: PageStyle) -> None:
     """Offer one pod of the pod group in view on the common clock; drawn only when it is opened."""
     box = st.expander("One pod on the clock, port by port", key="jobs_pods", on_change="rerun")
     if box.open:
@@ -36,7 +36,7 @@ def pods(rounds: Rounds, now: Choices, look: Look) -> None:
 
 
 @st.fragment
-def _pod(rounds: Rounds, now: Choices, look: Look) -> None:
+def _pod(rounds: Rounds, now: Choices, look: PageStyle) -> None:
     """Draw the Gantt chart of one pod; its controls redraw nothing else."""
     best = rounds.best
     shown = view_of(best, now)

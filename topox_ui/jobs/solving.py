@@ -20,7 +20,7 @@ from topox_core.tdm.bounds.round_bounds import bounded
 from topox_core.tdm.exact.milp import refuse_if_too_large
 from topox_core.tdm.model.jobs import Jobs, Reading
 from topox_core.tdm.model.links import no_round
-from topox_core.tdm.model.round import Moment, Round, TdmSettings
+from topox_core.tdm.model.round import Round, RoundTracePoint, TdmSettings
 from topox_core.tdm.solve import solve
 from topox_ui.jobs.beside import bounded_beside, solve_beside
 from topox_ui.schedule.solving import BUSY, places
@@ -58,7 +58,7 @@ def _at_once(key: str, _case: Case, algorithm: str) -> Round:  # noqa: ARG001 (t
     return solve(_case.jobs, _case.settings(algorithm), never, _unheard)
 
 
-def _unheard(_moment: Moment) -> None:
+def _unheard(_moment: RoundTracePoint) -> None:
     """Take no notice of a step."""
 
 
@@ -118,7 +118,7 @@ class RoundDesk:
     certified: dict[str, Round] = field(default_factory=dict)
     refused: dict[str, InputError] = field(default_factory=dict)
     unbounded: set[str] = field(default_factory=set)
-    told: list[Moment] = field(default_factory=list)
+    told: list[RoundTracePoint] = field(default_factory=list)
     key: str = ""
     note: str = ""
     began: float = 0.0
@@ -157,7 +157,7 @@ class RoundDesk:
         case: Case,
         algorithm: str,
         known: Round | None,
-        tell: Callable[[Moment], None],
+        tell: Callable[[RoundTracePoint], None],
         stop: threading.Event,
     ) -> None:
         key = case.key(algorithm)
@@ -176,7 +176,11 @@ class RoundDesk:
                 self._failed = error
 
     def _solved(
-        self, case: Case, algorithm: str, tell: Callable[[Moment], None], stop: threading.Event
+        self,
+        case: Case,
+        algorithm: str,
+        tell: Callable[[RoundTracePoint], None],
+        stop: threading.Event,
     ) -> Round:
         try:
             run = solve_beside if _asks_highs(case, algorithm) else solve

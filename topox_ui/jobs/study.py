@@ -29,7 +29,7 @@ from topox_ui.runs.cells_desk import Cells, CellsDesk
 from topox_ui.schedule.solving import places
 from topox_ui.shell.charts import chart
 from topox_ui.shell.downloads import offer
-from topox_ui.shell.page import Look, chart_title
+from topox_ui.shell.page import PageStyle, chart_title
 
 JOBS = (32, 64, 128, 256, 512)
 CONTEXTS = (1024, 8192, 32768, 65536, 131072)
@@ -111,7 +111,7 @@ def _value_words(across: str, value: float) -> str:
     return f"{value / 1024:g}k context" if value % 1024 == 0 else f"{value:,g} tokens"
 
 
-def study(now: Choices, look: Look) -> None:
+def study(now: Choices, look: PageStyle) -> None:
     """Draw the study as far as it is known, with the button that computes the rest."""
     title, left, right = st.columns([2.3, 1.1, 0.7], vertical_alignment="bottom")
     across = str(
@@ -170,7 +170,7 @@ def study(now: Choices, look: Look) -> None:
 
 
 @st.fragment(run_every=0.7)
-def _live(asked: Study, now: Choices, across: str, look: Look) -> None:
+def _live(asked: Study, now: Choices, across: str, look: PageStyle) -> None:
     """Watch the study; redraw the page when it has ended."""
     desk = study_desk()
     if desk.poll() or desk.run is None:
@@ -199,7 +199,7 @@ def _drawn(
     found: dict[StudyCell, StudyCellResult],
     now: Choices,
     across: str,
-    look: Look,
+    look: PageStyle,
     live: bool,
 ) -> None:
     values = reductions(asked, found, across)
@@ -231,7 +231,7 @@ def _drawn(
             )
 
 
-def _map(asked: Study, now: Choices, across: str, look: Look) -> None:
+def _map(asked: Study, now: Choices, across: str, look: PageStyle) -> None:
     """Draw where the gain is: every set of jobs that was computed, over communicating to computing."""
     cells = everything(now, study_desk().cells)
     points = gain_points(cells, asked.algorithms, across)

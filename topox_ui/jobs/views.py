@@ -34,7 +34,7 @@ from topox_ui.jobs.first_screen import named, rates, stages
 from topox_ui.jobs.solving import AT_ONCE, Rounds
 from topox_ui.shell.charts import chart, frame
 from topox_ui.shell.downloads import offer
-from topox_ui.shell.page import Look, chart_title, escape
+from topox_ui.shell.page import PageStyle, chart_title, escape
 
 LABEL = 17  # letters that fit beside a chart
 
@@ -139,7 +139,7 @@ def _controls(best: Round, now: Choices, view: View) -> int | None:
     return next((n for n in rings if best.jobs.jobs[n].id == now.ring), None)
 
 
-def links(rounds: Rounds, now: Choices, look: Look) -> None:
+def links(rounds: Rounds, now: Choices, look: PageStyle) -> None:
     """Draw the links of one pod group in one stage, and the rings on them."""
     best = rounds.best
     view = view_of(best, now)
@@ -231,7 +231,7 @@ def waits(rounds: Rounds, now: Choices) -> None:
     st.html("".join(f'<p class="card">{line[:1].upper()}{line[1:]}.</p>' for line in lines))
 
 
-def pod_groups(rounds: Rounds, look: Look) -> None:
+def pod_groups(rounds: Rounds, look: PageStyle) -> None:
     """Show which pod group holds the others up."""
     best, seconds = rounds.best, rounds.best.communication_s
     together = (
@@ -266,7 +266,7 @@ def pod_groups(rounds: Rounds, look: Look) -> None:
     )
 
 
-def how_found(rounds: Rounds, look: Look) -> None:
+def how_found(rounds: Rounds, look: PageStyle) -> None:
     """Draw hill climbing move by move against non-TDM, the best and the bound; without it, the search of the best."""
     paper, best = rounds.paper, rounds.best
     levels = (
@@ -326,7 +326,7 @@ def job_table(rounds: Rounds) -> None:
     )
 
 
-def files(rounds: Rounds, now: Choices, title: str, look: Look) -> None:
+def files(rounds: Rounds, now: Choices, title: str, look: PageStyle) -> None:
     """Draw the two menus: files built when they are asked for, and the link."""
     best = rounds.best
     pod_group = view_of(best, now).pod_group

@@ -20,14 +20,14 @@ from topox_ui.rails.choices import choices, chosen, widget
 from topox_ui.rails.runs import CURVE_AT_ONCE, answered, nodes_of, rail_desk, run_of, times_of
 from topox_ui.rails.subject import Lane, Listed, Simulated, Subject, measured_list
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import Look, chart_title
+from topox_ui.shell.page import PageStyle, chart_title
 
 DELAYS_MS = (0.0, 0.1, 0.5, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 3000.0)
 AUTHORS_PRESET = "llama3-8b-perlmutter"
 Curves = dict[str, Curve]
 
 
-def delay_chart(subject: Subject, lane: Lane, look: Look) -> None:
+def delay_chart(subject: Subject, lane: Lane, look: PageStyle) -> None:
     """Draw the study, or what is there of it, with the button that completes it."""
     now = choices()
     title, layer = st.columns([2.2, 1], vertical_alignment="bottom")
@@ -87,7 +87,7 @@ def _questions(subject: Simulated) -> list[Question]:
 
 
 @st.fragment(run_every=0.7)
-def _live(subject: Simulated, lane: Lane, look: Look) -> None:
+def _live(subject: Simulated, lane: Lane, look: PageStyle) -> None:
     desk = rail_desk()
     if not desk.running:
         st.rerun()
@@ -146,7 +146,7 @@ def _measured(one: MeasuredSweep) -> Curve:
     )
 
 
-def _drawn(subject: Subject, lane: Lane, look: Look, live: bool = False) -> None:
+def _drawn(subject: Subject, lane: Lane, look: PageStyle, live: bool = False) -> None:
     now, curves = choices(), curves_of(subject, lane)
     shown = [
         *curves.values(),

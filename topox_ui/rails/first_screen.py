@@ -33,7 +33,7 @@ from topox_ui.rails.subject import (
     switches_needed,
 )
 from topox_ui.shell.charts import chart, kpis
-from topox_ui.shell.page import Look, chart_title, escape, headline
+from topox_ui.shell.page import PageStyle, chart_title, escape, headline
 
 MOST_AT_ONCE = 48  # windows of a strip; beyond, a slider picks the stretch in view
 KICKER = "Photonic rails"
@@ -166,7 +166,7 @@ def both_of(subject: Subject, lane: Lane) -> tuple[float, float, float]:
     return (run_of(subject.undisturbed()).iteration_ms, *found)
 
 
-def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, look: Look) -> None:
+def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, look: PageStyle) -> None:
     """Draw the headline, the KPIs, the strip, the distribution and the delay study."""
     lane, dark = lane_of(pattern), dark_ms()
     base, on_demand, provisioned = both_of(subject, lane)
@@ -319,7 +319,9 @@ def _kpis(
     )
 
 
-def _strip(subject: Subject, pattern: Pattern, run: RailRun | None, lane: Lane, look: Look) -> None:
+def _strip(
+    subject: Subject, pattern: Pattern, run: RailRun | None, lane: Lane, look: PageStyle
+) -> None:
     traffic, windows = pattern.of(lane)
     title, pick = st.columns([2.6, 1], vertical_alignment="bottom")
     with title:
@@ -366,7 +368,7 @@ def _width(servers: int) -> None:
 
 @st.fragment
 def _strip_in_view(
-    pattern: Pattern, traffic: tuple[Stretch, ...], windows: tuple[Window, ...], look: Look
+    pattern: Pattern, traffic: tuple[Stretch, ...], windows: tuple[Window, ...], look: PageStyle
 ) -> None:
     """Draw the strip; with many windows a slider picks the stretch in view, and only this part of the page is drawn again."""
     whole, now = max(pattern.iteration_ms, 1e-9), choices()

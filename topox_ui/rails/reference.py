@@ -25,7 +25,7 @@ from topox_ui.rails.runs import rail_desk
 from topox_ui.rails.subject import Pattern, Simulated, Subject
 from topox_ui.shell.charts import frame
 from topox_ui.shell.downloads import Figures, offer
-from topox_ui.shell.page import Look, chart_title, escape
+from topox_ui.shell.page import PageStyle, chart_title, escape
 from topox_ui.state.loading import Loaded
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import adopt, say, scenario
@@ -149,7 +149,7 @@ def advice_section(preset: Preset | None) -> None:
             )
 
 
-def take_away(subject: Subject, pattern: Pattern, figures: Figures, look: Look) -> None:
+def take_away(subject: Subject, pattern: Pattern, figures: Figures, look: PageStyle) -> None:
     """Offer files, the link, and the iteration as the scenario of the other pages."""
     name = "rails-" + "".join(c if c.isalnum() or c in "._-" else "-" for c in subject.title)[
         :50

@@ -21,7 +21,7 @@ from topox_ui.rails.first_screen import dark_ms
 from topox_ui.rails.runs import answered, rail_desk, run_of, times_of
 from topox_ui.rails.subject import Simulated
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import Look, chart_title, escape
+from topox_ui.shell.page import PageStyle, chart_title, escape
 
 STATIC_PORTS = 4  # a 400G NIC as four ports of 100G, the paper's example of a split
 LATENCIES_US = (0.0, 1.0, 5.0, 10.0, 20.0, 50.0)
@@ -49,7 +49,7 @@ WAYS = (
 )
 
 
-def rivals_section(subject: Simulated, look: Look) -> None:
+def rivals_section(subject: Simulated, look: PageStyle) -> None:
     """Draw the iteration under every way to wire the rail, and what each constraint does here."""
     left, right = st.columns([1.42, 1], gap="medium")
     with right:
@@ -87,7 +87,7 @@ def rivals_section(subject: Simulated, look: Look) -> None:
         _bars(subject, look)
 
 
-def _bars(subject: Simulated, look: Look) -> None:
+def _bars(subject: Simulated, look: PageStyle) -> None:
     questions, failed = {}, {}
     for way in WAYS:
         questions[way.name] = subject.switched(**way.changes)
@@ -161,7 +161,7 @@ def experts_of(base: Preset) -> dict[int, Preset]:
     return found
 
 
-def experts_section(subject: Simulated | None, look: Look) -> None:
+def experts_section(subject: Simulated | None, look: PageStyle) -> None:
     """Draw overhead against the degree of expert parallelism: the region where switching in the job fails."""
     preset = subject.preset if subject is not None else None
     base = preset if preset is not None and preset.shape.experts > 1 else PRESETS[EXPERT_PRESET]

@@ -16,7 +16,7 @@ from topox_ui.rails.rivals import experts_section, rivals_section
 from topox_ui.rails.subject import Pattern, Simulated, Subject, subject_preset
 from topox_ui.rails.windows import control_section, windows_section
 from topox_ui.shell.downloads import Figures
-from topox_ui.shell.page import Look
+from topox_ui.shell.page import PageStyle
 
 
 def sections_of(subject: Subject) -> list[str]:
@@ -28,7 +28,7 @@ def sections_of(subject: Subject) -> list[str]:
     return list(SECTIONS)
 
 
-def closer(subject: Subject, pattern: Pattern, look: Look) -> None:
+def closer(subject: Subject, pattern: Pattern, look: PageStyle) -> None:
     """Draw the choice of a section, and that section."""
     have = sections_of(subject)
     see = choices()["see"] if choices()["see"] in have else have[0]
@@ -61,7 +61,7 @@ def closer(subject: Subject, pattern: Pattern, look: Look) -> None:
         st.error(str(error).replace("$", "\\$"), icon="⚠️")
 
 
-def figures_of(subject: Subject, pattern: Pattern, look: Look) -> Figures:
+def figures_of(subject: Subject, pattern: Pattern, look: PageStyle) -> Figures:
     """Return the first screen's figures for download, built when asked for."""
     lane, now, dark = lane_of(pattern), choices(), dark_ms()
     traffic, windows = pattern.of(lane)

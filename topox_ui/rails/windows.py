@@ -17,12 +17,12 @@ from topox_ui.rails.first_screen import dark_ms
 from topox_ui.rails.runs import answered, rail_desk, run_of
 from topox_ui.rails.subject import Pattern, Simulated
 from topox_ui.shell.charts import chart, frame
-from topox_ui.shell.page import Look, chart_title, escape
+from topox_ui.shell.page import PageStyle, chart_title, escape
 
 MOST_MESSAGES = 500
 
 
-def windows_section(pattern: Pattern, preset: Preset | None, look: Look) -> None:
+def windows_section(pattern: Pattern, preset: Preset | None, look: PageStyle) -> None:
     """Draw the windows by the traffic after them, and how many there are by formula and by counting."""
     left, right = st.columns([1.42, 1], gap="medium") if preset else (st.container(), None)
     with left:
@@ -63,7 +63,7 @@ def windows_section(pattern: Pattern, preset: Preset | None, look: Look) -> None
             _counts(pattern, preset, look)
 
 
-def _counts(pattern: Pattern, preset: Preset, look: Look) -> None:
+def _counts(pattern: Pattern, preset: Preset, look: PageStyle) -> None:
     exact = windows_by_stage(
         preset.pipeline, preset.microbatches, preset.schedule, preset.virtual_stages
     )
@@ -96,7 +96,7 @@ def _counts(pattern: Pattern, preset: Preset, look: Look) -> None:
     st.html(f'<p class="quiet">Formula: {escape(FORMULA_NOTE)}.{more}</p>')
 
 
-def control_section(subject: Simulated, look: Look) -> None:
+def control_section(subject: Simulated, look: PageStyle) -> None:
     """Draw circuits in time and the messages that made them."""
     question = subject.switched()
     if not answered([question]):

@@ -10,13 +10,13 @@ from topox_core.schedule.result import Result
 from topox_core.text.numbers import count, short
 from topox_ui.schedule.solving import Case, best
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import Look, chart_title
+from topox_ui.shell.page import PageStyle, chart_title
 
 STEPS = (0.0, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)
 MOST_TASKS = 3_000
 
 
-def delay_panel(case: Case, result: Result, look: Look) -> None:
+def delay_panel(case: Case, result: Result, look: PageStyle) -> None:
     """Draw the curve; a large graph waits for a button, circuits that pay no delay have none."""
     if case.settings.circuits == "per-slot" or result.execution is None:
         return

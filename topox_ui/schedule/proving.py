@@ -12,7 +12,7 @@ from topox_core.text.numbers import percent, seconds, time
 from topox_ui.schedule.racing import race_desk
 from topox_ui.schedule.solving import Case, best, case_of, desk
 from topox_ui.shell.charts import chart, table_under
-from topox_ui.shell.page import Look, chart_title, escape
+from topox_ui.shell.page import PageStyle, chart_title, escape
 from topox_ui.state import session
 from topox_ui.state.loading import loaded as loaded_now
 from topox_ui.state.what_ifs import engine_choice
@@ -54,7 +54,7 @@ def _start() -> None:
         session.say("error", str(error))
 
 
-def search_panel(case: Case, result: Result, look: Look) -> None:
+def search_panel(case: Case, result: Result, look: PageStyle) -> None:
     """Draw the running solve, or the story of the one that ended, or why none began."""
     if desk().proof is not None:
         _live(case, look)
@@ -93,7 +93,7 @@ def _worth_a_chart(events: tuple[Event, ...], result: Result) -> bool:
     )
 
 
-def _legend(events: tuple[Event, ...], look: Look) -> None:
+def _legend(events: tuple[Event, ...], look: PageStyle) -> None:
     """Say what lines and marks mean, in a line that wraps in the narrow column."""
     marks = [
         f"{GLYPHS[family]}&nbsp;{FAMILY_WORDS[family].replace(' ', '&nbsp;')}"
@@ -104,7 +104,7 @@ def _legend(events: tuple[Event, ...], look: Look) -> None:
 
 
 @st.fragment(run_every=0.5)
-def _live(case: Case, look: Look) -> None:
+def _live(case: Case, look: PageStyle) -> None:
     """Poll the solve twice a second; redraw the page when it has ended."""
     proof = desk().proof
     ended = desk().ended()

@@ -9,7 +9,7 @@ from topox_core.text.numbers import plural, seconds, short
 from topox_ui.schedule.racing import Ask, race_desk, start
 from topox_ui.schedule.solving import Case, desk
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import Look, escape
+from topox_ui.shell.page import PageStyle, escape
 from topox_ui.state.session import chosen, scenario, widget
 
 LIMITS_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -24,7 +24,7 @@ WHAT = (
 MARKS = "Solid: the best schedule so far. Dotted: the bound. The mark is where an engine ended, filled if by a proof."
 
 
-def race_section(case: Case, look: Look) -> None:
+def race_section(case: Case, look: PageStyle) -> None:
     """Draw the race of this setting: the way to start it, its way so far, or its outcome."""
     ask, racing = Ask(case, scenario().value("race_s") or FIRST_LIMIT_S), race_desk()
     if racing.heat is None:
@@ -96,7 +96,7 @@ def _offer(ask: Ask, ran: set[str], running: bool) -> None:
 
 
 @st.fragment(run_every=0.5)
-def _live(ask: Ask, look: Look) -> None:
+def _live(ask: Ask, look: PageStyle) -> None:
     """Watch the race; redraw the page when it has ended."""
     racing = race_desk()
     heat, ended = racing.heat, racing.ended()

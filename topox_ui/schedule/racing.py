@@ -12,7 +12,7 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.scheduled import planned, proving
-from topox_core.figures.race import ENGINES, Runner
+from topox_core.figures.race import ENGINES, Contestant
 from topox_core.schedule.proof import Proof
 from topox_core.schedule.result import Result
 from topox_ui.schedule.solving import ATTEND_S, BUSY, CLOSING_S, MOST_KEPT, Case, desk, places
@@ -50,13 +50,13 @@ class Heat:
     began: float = field(default_factory=time.monotonic)
     proof: Proof | None = None
 
-    def on_the_way(self) -> Runner | None:
+    def on_the_way(self) -> Contestant | None:
         """Return where the engine that runs now stands."""
         proof = self.proof
         return (
             None
             if proof is None
-            else Runner.running(self.engine, tuple(proof.story), proof.elapsed_s)
+            else Contestant.running(self.engine, tuple(proof.story), proof.elapsed_s)
         )
 
 
@@ -69,7 +69,7 @@ class RaceDesk:
 
     places: threading.BoundedSemaphore
     keep: Callable[[str, Result], None]
-    kept: dict[str, dict[str, Runner]] = field(default_factory=dict)
+    kept: dict[str, dict[str, Contestant]] = field(default_factory=dict)
     heat: Heat | None = None
     note: str = ""
     _thread: threading.Thread | None = None
@@ -77,7 +77,7 @@ class RaceDesk:
     _failure: Exception | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def runners(self, ask: Ask) -> list[Runner]:
+    def runners(self, ask: Ask) -> list[Contestant]:
         """Return the engines that have ended their solve, in the order in which they run."""
         known = self.kept.get(ask.key, {})
         return [known[engine] for engine in ENGINES if engine in known]
@@ -149,7 +149,7 @@ class RaceDesk:
                     self.heat, self._ended = None, True
 
     def _take(self, ask: Ask, engine: str, result: Result) -> None:
-        self.kept.setdefault(ask.key, {})[engine] = Runner.of(engine, result)
+        self.kept.setdefault(ask.key, {})[engine] = Contestant.of(engine, result)
         while len(self.kept) > MOST_KEPT:
             self.kept.pop(next(iter(self.kept)))
         if engine != "list":  # the page has the list schedule already

@@ -18,14 +18,14 @@ from topox_core.schedule.result import Result
 from topox_core.text.numbers import short
 from topox_ui.schedule.solving import Drawn
 from topox_ui.shell.charts import chart, table_under
-from topox_ui.shell.page import PLAIN, Look, chart_title, escape
+from topox_ui.shell.page import PLAIN, PageStyle, chart_title, escape
 from topox_ui.state.session import choose, keep_address, scenario
 
 HINT = "Number in a port bar: destination server. Outline and dotted line: critical path. Click a bar for its task."
 
 
 @st.fragment
-def timeline(result: Result, parts: Drawn, look: Look) -> None:
+def timeline(result: Result, parts: Drawn, look: PageStyle) -> None:
     """Draw the timeline of a result; its sliders redraw nothing else."""
     execution = result.execution
     assert execution is not None

@@ -14,7 +14,7 @@ from topox_core.figures.template import standalone
 from topox_core.io import exports
 from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
-from topox_ui.shell.page import Look
+from topox_ui.shell.page import PageStyle
 from topox_ui.state.loading import Loaded
 from topox_ui.state.session import scenario
 
@@ -41,7 +41,7 @@ def offer(label: str, data: Callable[[], bytes], file: str, mime: str) -> None:
     )
 
 
-def result_files(loaded: Loaded, result: Result, figures: Figures, look: Look) -> None:
+def result_files(loaded: Loaded, result: Result, figures: Figures, look: PageStyle) -> None:
     """Draw the two menus: files, and the link."""
     execution, name = result.execution, stem(loaded)
     assert execution is not None

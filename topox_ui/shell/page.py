@@ -30,14 +30,14 @@ PLAIN = {"displayModeBar": False, "responsive": True}
 
 
 @dataclass(frozen=True)
-class Look:
+class PageStyle:
     """How figures are drawn on this page: the theme's tokens and the scale of type."""
 
     theme: Theme
     scale: float = 1.0
 
 
-def frame(page: str) -> Look:
+def frame(page: str) -> PageStyle:
     """Begin a page; call it first, once."""
     st.set_page_config(
         page_title=f"{page} · TOPO-X Workbench",
@@ -55,7 +55,7 @@ def frame(page: str) -> Look:
         for path, name in PAGES:
             st.page_link(path, label=f"**{name}**" if name == page else name, query_params=query)
         _follow_theme(theme.name)
-    return Look(theme, 1.2 if large else 1.0)
+    return PageStyle(theme, 1.2 if large else 1.0)
 
 
 @st.cache_resource

@@ -17,7 +17,7 @@ from topox_core.strategy.transformers import Shape
 from topox_core.text.numbers import count, percent, plural, short, time
 from topox_ui.shell.charts import chart, frame, kpis
 from topox_ui.shell.downloads import offer
-from topox_ui.shell.page import Look, chart_title, escape, headline
+from topox_ui.shell.page import PageStyle, chart_title, escape, headline
 from topox_ui.state.session import say
 from topox_ui.strategy.controls import remember
 from topox_ui.strategy.search_view import use_graph
@@ -70,7 +70,7 @@ def _ranked(key: str, _shape: Shape, _cluster: GpuCluster, batch: int) -> Plans:
     return best_plans(_shape, _cluster, batch)
 
 
-def plans_view(model: Model, cluster: GpuCluster, batch: int, look: Look) -> None:
+def plans_view(model: Model, cluster: GpuCluster, batch: int, look: PageStyle) -> None:
     """Draw the ranked plans; raises InputError where none fits."""
     shape = model.shape
     assert shape is not None

@@ -12,16 +12,16 @@ from topox_core.errors import InputError
 from topox_core.model.task_graph import TaskGraph
 from topox_core.strategy.alternation import Alternated, alternate
 from topox_core.strategy.evaluator import FastEvaluator
-from topox_core.strategy.moves import Progress, SearchSettings
+from topox_core.strategy.moves import MoveProgress, SearchSettings
 from topox_core.strategy.network import laid_out, non_blocking
 from topox_core.strategy.operators import OperatorGraph
-from topox_core.strategy.search import Found, search
+from topox_core.strategy.search import SearchResult, search
 from topox_core.strategy.strategy import Placement, Strategy
 from topox_core.topology.finder import find_layout, traffic_of
 from topox_core.topology.layout import Layout
 from topox_ui.schedule.solving import BUSY, places
 
-Answer = Found | Alternated[Layout]
+Answer = SearchResult | Alternated[Layout]
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Request:
         )
 
 
-def run(request: Request, stop: Callable[[], bool], tell: Callable[[Progress], None]) -> Answer:
+def run(request: Request, stop: Callable[[], bool], tell: Callable[[MoveProgress], None]) -> Answer:
     """Search; raises InputError where nothing fits or a file does not suit the model."""
     graph, servers = request.graph, request.servers
     if request.network == "switch":
@@ -83,7 +83,7 @@ class SearchDesk:
 
     places: threading.BoundedSemaphore
     answers: dict[str, Answer] = field(default_factory=dict)
-    told: list[Progress] = field(default_factory=list)
+    told: list[MoveProgress] = field(default_factory=list)
     request: Request | None = None
     note: str = ""
     _stop: threading.Event = field(default_factory=threading.Event)

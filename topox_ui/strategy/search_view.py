@@ -13,14 +13,14 @@ from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.model.task_graph import TaskGraph
 from topox_core.strategy.models import Model
 from topox_core.strategy.operators import OperatorGraph
-from topox_core.strategy.search import Found
+from topox_core.strategy.search import SearchResult
 from topox_core.strategy.strategy import Strategy
 from topox_core.strategy.strategy_file import dump_strategy
 from topox_core.strategy.task_graph import task_graph
 from topox_core.text.numbers import count, plural, short, time
 from topox_ui.shell.charts import chart, frame, kpis
 from topox_ui.shell.downloads import offer
-from topox_ui.shell.page import Look, chart_title, escape, headline
+from topox_ui.shell.page import PageStyle, chart_title, escape, headline
 from topox_ui.state.loading import Loaded, fitting
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import adopt, say
@@ -28,7 +28,7 @@ from topox_ui.strategy.controls import import_box
 from topox_ui.strategy.search_run import Answer, Request, search_desk
 
 
-def search_view(model: Model, request: Request, look: Look) -> None:
+def search_view(model: Model, request: Request, look: PageStyle) -> None:
     """Draw the search: not begun, running, or its answer."""
     desk = search_desk()
     if desk.poll() and not desk.note:
@@ -85,7 +85,7 @@ def search_view(model: Model, request: Request, look: Look) -> None:
 
 
 def _headline(kicker: str, request: Request, answer: Answer) -> None:
-    proved = isinstance(answer, Found) and answer.proved
+    proved = isinstance(answer, SearchResult) and answer.proved
     if answer.speed_up > 1.0005:
         words = (
             f"The best strategy found takes <b>{time(answer.iteration_ms)}</b>, <b>{short(answer.speed_up)} times</b> as fast as "
@@ -129,7 +129,7 @@ def _headline(kicker: str, request: Request, answer: Answer) -> None:
 
 
 @st.fragment(run_every=0.5)
-def _live(request: Request, look: Look) -> None:
+def _live(request: Request, look: PageStyle) -> None:
     desk = search_desk()
     if not desk.running:
         st.rerun()
@@ -168,7 +168,7 @@ def _live(request: Request, look: Look) -> None:
         )
 
 
-def _answer(request: Request, answer: Answer, look: Look) -> None:
+def _answer(request: Request, answer: Answer, look: PageStyle) -> None:
     left, right = st.columns([1.25, 1], gap="medium")
     with left:
         chart_title("The walk", "accepted moves by reason; line: the best so far", under=True)

@@ -26,7 +26,7 @@ from topox_core.topology.traffic import all_reduce_demand
 from topox_ui.compare.contest import viewed
 from topox_ui.schedule.solving import Case
 from topox_ui.shell.charts import chart, frame, kpis
-from topox_ui.shell.page import Look, chart_title, escape, headline
+from topox_ui.shell.page import PageStyle, chart_title, escape, headline
 from topox_ui.state.loading import Loaded, cluster_words
 from topox_ui.state.session import choose, chosen, keep_address, scenario, widget
 from topox_ui.state.what_ifs import pick
@@ -47,7 +47,7 @@ MOST_LINKS = 5_000
 
 
 @dataclass(frozen=True)
-class Laid:
+class LaidTopology:
     """What TopologyFinder found for a demand, and its pictures."""
 
     demand: Demand
@@ -96,7 +96,7 @@ def controls(case: Case) -> None:
         )
 
 
-def lay(case: Case) -> Laid:
+def lay(case: Case) -> LaidTopology:
     """Find the circuits; raises InputError where there are none."""
     now = scenario()
     degree = degree_of(case)
@@ -111,7 +111,7 @@ def lay(case: Case) -> Laid:
 
 
 @st.cache_resource(max_entries=24, show_spinner="Laying circuits")
-def _laid(key: str, _case: Case, degree: int, variant: str, traffic: str) -> Laid:
+def _laid(key: str, _case: Case, degree: int, variant: str, traffic: str) -> LaidTopology:
     servers = _case.cluster.servers
     demand = (
         all_reduce_demand(servers)
@@ -119,15 +119,15 @@ def _laid(key: str, _case: Case, degree: int, variant: str, traffic: str) -> Lai
         else demand_of(lower(_case.graph, _case.settings.lowering), servers)
     )
     found = find_layout(demand, degree, variant)
-    return Laid(demand, found, frames(found), bandwidth_tax(found, demand), key)
+    return LaidTopology(demand, found, frames(found), bandwidth_tax(found, demand), key)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _hops(key: str, _laid: Laid, at: int) -> Any:  # noqa: ARG001
+def _hops(key: str, _laid: LaidTopology, at: int) -> Any:  # noqa: ARG001
     return hop_matrix(_laid.pictures[at].circuits(_laid.found.layout.servers))
 
 
-def topology_headline(loaded: Loaded, case: Case, laid: Laid) -> None:
+def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
     """Write what was laid and what it costs."""
     found, far = laid.found, laid.found.hops
     sets = [f"<b>{found.degree_all_reduce}</b> for rings"] if found.degree_all_reduce else []
@@ -175,13 +175,13 @@ def topology_headline(loaded: Loaded, case: Case, laid: Laid) -> None:
     )
 
 
-def player(laid: Laid, look: Look) -> None:
+def player(laid: LaidTopology, look: PageStyle) -> None:
     """Draw the player; it steps by itself while it plays."""
     playing = bool(st.session_state.get("playing"))
     st.fragment(_player, run_every=1.6 if playing else None)(laid, look)
 
 
-def _player(laid: Laid, look: Look) -> None:
+def _player(laid: LaidTopology, look: PageStyle) -> None:
     last = len(laid.pictures) - 1
     at = min(int(scenario().value("step") if scenario().value("step") is not None else last), last)
     if st.session_state.get("playing"):
@@ -300,7 +300,7 @@ def _slid(key: str) -> None:
     chosen_step(int(st.session_state[key]))
 
 
-def _route(laid: Laid) -> tuple[tuple[int, ...], ...]:
+def _route(laid: LaidTopology) -> tuple[tuple[int, ...], ...]:
     """Let the reader pick two servers; return their routes."""
     n = laid.found.layout.servers
     row = st.columns([1, 1, 2], vertical_alignment="center")
@@ -381,7 +381,7 @@ def _details(picture: Frame) -> None:
     frame(rows)
 
 
-def link_table(laid: Laid) -> None:
+def link_table(laid: LaidTopology) -> None:
     """Offer every link with what it was laid for, its switch planes and what it carries."""
     box = st.expander("Every link", key="links", on_change="rerun", type="compact")
     if not box.open:
@@ -420,7 +420,7 @@ def link_table(laid: Laid) -> None:
             st.caption(f"The first {MOST_LINKS:,} of {len(source):,} links.")
 
 
-def load_words(laid: Laid) -> str:
+def load_words(laid: LaidTopology) -> str:
     """Return how evenly links are loaded, in words."""
     carried = np.array(list(loads(laid.found, laid.demand).values()))
     if not len(carried):

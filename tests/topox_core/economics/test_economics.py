@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topox_core.cli import rails_cost
+from topox_core.economics.caveats import findings, most_gpus
 from topox_core.economics.clusters import BUILT_AS, at_speed, cluster_bill, cost_equivalent_gbps
 from topox_core.economics.comparison import (
     Question,
@@ -21,7 +22,6 @@ from topox_core.economics.comparison import (
     tornado,
     year_of,
 )
-from topox_core.economics.findings import findings, most_gpus
 from topox_core.economics.networks import (
     NETWORKS,
     Counting,

@@ -16,7 +16,7 @@ from topox_core.errors import InputError
 from topox_core.fabrics.circuit_bounds import circuit_bound
 from topox_core.fabrics.circuits import run_provisioned, run_reactive
 from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.run import FabricRun, Order
+from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.fabrics.scheduled import run_scheduled
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
@@ -29,8 +29,8 @@ from topox_core.workloads.samples import SAMPLES, load_sample
 FINE = Settings.of(engine="list", tick="slot")
 
 
-def order(task_graph: TaskGraph, of: Cluster, how: Settings = FINE) -> Order:
-    return Order(lower(task_graph, how.lowering), of, how)
+def order(task_graph: TaskGraph, of: Cluster, how: Settings = FINE) -> FabricRequest:
+    return FabricRequest(lower(task_graph, how.lowering), of, how)
 
 
 def reactive(task_graph: TaskGraph, of: Cluster) -> FabricRun:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.topox_core.small_graphs import cluster, compute, graph
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import (
-    Network,
+    FluidNetwork,
     Pairs,
     Simulation,
     Stopped,
@@ -36,7 +36,7 @@ def send(task: str, source: int, destination: int, size: float, *after: str) -> 
 
 
 def ends(
-    lowered: TransferGraph, network: Network, latency_us: float = 0.0, exclusive: bool = True
+    lowered: TransferGraph, network: FluidNetwork, latency_us: float = 0.0, exclusive: bool = True
 ) -> dict[str, float]:
     """Return when each task ends on links whose capacity is in bytes a millisecond."""
     machine = cluster(SERVERS, latency_us=latency_us)
@@ -49,7 +49,7 @@ def ends(
 
 def test_two_transfers_share_a_link_until_the_shorter_is_through():
     lowered = lower(graph(send("short", 0, 1, 10), send("long", 0, 1, 30)))
-    assert ends(lowered, Network.of([10.0], [[[0]]])) == pytest.approx({"short": 2, "long": 4})
+    assert ends(lowered, FluidNetwork.of([10.0], [[[0]]])) == pytest.approx({"short": 2, "long": 4})
 
 
 def test_a_transfer_that_joins_later_takes_its_half_from_then_on():
@@ -57,23 +57,25 @@ def test_a_transfer_that_joins_later_takes_its_half_from_then_on():
         graph(compute("wait", 0, 1.0), send("early", 0, 1, 30), send("late", 2, 1, 10, "wait"))
     )
     # early is alone for 1 ms, then both have half for 2 ms, then early has 10 bytes left.
-    assert ends(lowered, Network.of([10.0], [[[0]], [[0]]])) == pytest.approx(
+    assert ends(lowered, FluidNetwork.of([10.0], [[[0]], [[0]]])) == pytest.approx(
         {"wait": 1, "early": 4, "late": 3}
     )
 
 
 def test_a_path_of_three_hops_is_as_fast_as_its_slowest_link():
     lowered = lower(graph(send("far", 0, 3, 20)))
-    assert ends(lowered, Network.of([10.0, 4.0, 10.0], [[[0, 1, 2]]]))["far"] == pytest.approx(5)
+    assert ends(lowered, FluidNetwork.of([10.0, 4.0, 10.0], [[[0, 1, 2]]]))["far"] == pytest.approx(
+        5
+    )
 
 
 def test_latency_is_charged_once_whatever_the_hops_and_holds_no_link():
     lowered = lower(
         graph(send("far", 0, 3, 20), send("next", 0, 3, 20, "far"), send("empty", 0, 3, 0))
     )
-    assert ends(lowered, Network.of([10.0, 10.0], [[[0, 1]]]), latency_us=500.0) == pytest.approx(
-        {"far": 2.5, "next": 5.0, "empty": 0.5}
-    )
+    assert ends(
+        lowered, FluidNetwork.of([10.0, 10.0], [[[0, 1]]]), latency_us=500.0
+    ) == pytest.approx({"far": 2.5, "next": 5.0, "empty": 0.5})
 
 
 def test_the_parking_lot_gives_the_long_way_the_share_of_its_tightest_link():
@@ -86,7 +88,7 @@ def test_the_parking_lot_gives_the_long_way_the_share_of_its_tightest_link():
             send("c", 2, 3, 30),
         )
     )
-    network = Network.of(
+    network = FluidNetwork.of(
         [12.0, 12.0, 12.0], [[[0]], [[0, 1, 2]], [[1]], [[2]]]
     )  # pairs by source, then destination
     simulation = Simulation(lowered, cluster(SERVERS), Pairs.of(lowered, cluster(SERVERS)), network)
@@ -100,14 +102,16 @@ def test_the_parking_lot_gives_the_long_way_the_share_of_its_tightest_link():
 
 def test_bytes_split_over_two_paths_arrive_when_the_slower_half_does():
     lowered = lower(graph(send("split", 0, 1, 20)))
-    assert ends(lowered, Network.of([10.0, 5.0], [[[0], [1]]]))["split"] == pytest.approx(2)
+    assert ends(lowered, FluidNetwork.of([10.0, 5.0], [[[0], [1]]]))["split"] == pytest.approx(2)
 
 
 def test_a_transfer_given_by_its_time_is_what_a_port_moves_in_it():
     lowered = lower(graph(Task("timed", "communication", source=0, destination=1, duration_ms=3.0)))
     port = 100 * 1e6 / 8
-    assert ends(lowered, Network.of([port], [[[0]]]), latency_us=700.0)["timed"] == pytest.approx(3)
-    assert ends(lowered, Network.of([2 * port], [[[0]]]))["timed"] == pytest.approx(1.5)
+    assert ends(lowered, FluidNetwork.of([port], [[[0]]]), latency_us=700.0)[
+        "timed"
+    ] == pytest.approx(3)
+    assert ends(lowered, FluidNetwork.of([2 * port], [[[0]]]))["timed"] == pytest.approx(1.5)
 
 
 def test_barriers_and_empty_tasks_take_no_time():
@@ -120,7 +124,7 @@ def test_barriers_and_empty_tasks_take_no_time():
             compute("g", 1, 1.0, "empty"),
         )
     )
-    assert ends(lowered, Network.of([1.0], [[[0]]])) == {
+    assert ends(lowered, FluidNetwork.of([1.0], [[[0]]])) == {
         "f": 2,
         "join": 2,
         "nothing": 2,
@@ -142,13 +146,13 @@ def test_a_device_takes_who_was_ready_first_and_is_never_interrupted():
             compute("earlier", 0, 1.0, "ready1"),
         )
     )
-    found = ends(lowered, Network.of([], []))
+    found = ends(lowered, FluidNetwork.of([], []))
     assert (found["first"], found["earlier"], found["later"]) == (4, 5, 6)
 
 
 def test_of_tasks_ready_together_the_one_earlier_in_the_file_goes_first():
     tasks = [compute(name, 0, 1.0) for name in "dbca"]
-    found = ends(lower(graph(*tasks)), Network.of([], []))
+    found = ends(lower(graph(*tasks)), FluidNetwork.of([], []))
     assert sorted(found, key=found.get) == list("dbca")
 
 
@@ -163,7 +167,7 @@ def test_rounding_of_floats_does_not_decide_who_goes_first():
             compute("second", 0, 1.0, "c"),
         )
     )
-    found = ends(lowered, Network.of([], []))
+    found = ends(lowered, FluidNetwork.of([], []))
     assert found["first"] < found["second"]
 
 
@@ -176,13 +180,13 @@ def test_what_becomes_ready_as_a_device_falls_idle_takes_part_in_the_choice():
             compute("late", 0, 1.0, "hold2"),
         )
     )
-    found = ends(lowered, Network.of([], []))
+    found = ends(lowered, FluidNetwork.of([], []))
     assert (found["early"], found["late"]) == (3, 4)
 
 
 def test_devices_that_are_not_exclusive_run_everything_at_once():
     lowered = lower(graph(*(compute(name, 0, 2.0) for name in "abc")))
-    assert set(ends(lowered, Network.of([], []), exclusive=False).values()) == {2.0}
+    assert set(ends(lowered, FluidNetwork.of([], []), exclusive=False).values()) == {2.0}
 
 
 def test_a_run_that_is_told_to_stop_does():
@@ -190,7 +194,12 @@ def test_a_run_that_is_told_to_stop_does():
     machine = cluster(SERVERS)
     with pytest.raises(Stopped):
         simulate(
-            lowered, machine, Pairs.of(lowered, machine), Network.of([], []), True, lambda: True
+            lowered,
+            machine,
+            Pairs.of(lowered, machine),
+            FluidNetwork.of([], []),
+            True,
+            lambda: True,
         )
 
 
@@ -216,8 +225,8 @@ class Case:
         return cluster(SERVERS, latency_us=self.latency_us)
 
     @property
-    def network(self) -> Network:
-        return Network.of([float(c) for c in self.capacity], self.paths)
+    def network(self) -> FluidNetwork:
+        return FluidNetwork.of([float(c) for c in self.capacity], self.paths)
 
     @property
     def pairs(self) -> Pairs:
@@ -459,7 +468,7 @@ def test_over_a_single_bottleneck_more_bandwidth_never_hurts(transfers, slower, 
             lowered,
             machine,
             Pairs.of(lowered, machine),
-            Network.of([float(c)], [[[0]]]),
+            FluidNetwork.of([float(c)], [[[0]]]),
             True,
             NEVER,
         )[1]

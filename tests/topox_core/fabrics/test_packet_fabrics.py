@@ -12,7 +12,7 @@ from tests.topox_core.small_graphs import GBIT_MS, cluster, compute, graph, rand
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.packet import run_fat_tree, run_ideal
-from topox_core.fabrics.run import FabricOptions, FabricRun, Order
+from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
 from topox_core.io.task_graph_file import load_graph
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.lowering import lower
@@ -22,9 +22,9 @@ from topox_core.schedule.settings import Settings
 NEVER = bool
 
 
-def order(tasks: TaskGraph, machine=None, **options) -> Order:
+def order(tasks: TaskGraph, machine=None, **options) -> FabricRequest:
     settings = Settings.of()
-    return Order(
+    return FabricRequest(
         lower(tasks, settings.lowering),
         machine or cluster(max(tasks.servers, 1)),
         settings,

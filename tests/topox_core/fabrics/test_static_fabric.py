@@ -10,7 +10,7 @@ import pytest
 from tests.topox_core.small_graphs import GBIT_MS, cluster, compute, graph, random_graph, transfer
 from topox_core.errors import InputError
 from topox_core.fabrics.packet import run_ideal
-from topox_core.fabrics.run import FabricOptions, FabricRun, Order
+from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
 from topox_core.fabrics.static import run_static
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
@@ -46,7 +46,10 @@ def run(
         **keys,
     )
     return run_static(
-        Order(lower(tasks, lowering), machine, Settings.of(), FabricOptions(layout=circuits)), NEVER
+        FabricRequest(
+            lower(tasks, lowering), machine, Settings.of(), FabricOptions(layout=circuits)
+        ),
+        NEVER,
     )
 
 
@@ -202,7 +205,7 @@ def test_a_route_that_leads_elsewhere_is_refused():
 
 def test_a_layout_of_more_servers_than_the_cluster_has_is_refused():
     machine = cluster(2, ports_per_server=2, switches=2)
-    asked = Order(
+    asked = FabricRequest(
         lower(graph(transfer("a", 0, 1, 1.0))), machine, Settings.of(), FabricOptions(layout=CHAIN)
     )
     with pytest.raises(InputError, match="joins 4 servers, but the cluster has 2"):
@@ -215,7 +218,7 @@ def test_the_layout_that_topologyfinder_computes_carries_every_graph(seed, varia
     machine = cluster(
         4, ports_per_server=2, switches=2, duplex=("full", "half")[seed % 2], latency_us=50.0
     )
-    asked = Order(
+    asked = FabricRequest(
         lower(random_graph(seed, tasks=40)),
         machine,
         Settings.of(),
@@ -235,7 +238,7 @@ def test_a_full_mesh_with_parallel_circuits_is_no_faster_than_the_ideal_switch_o
     circuits = layout(3, dict.fromkeys(permutations(range(3), 2), 1))
     tasks = graph(transfer("a", 0, 1, 4.0))
     machine = cluster(3, ports_per_server=2, switches=2)
-    switch = run_ideal(Order(lower(tasks), machine, Settings.of()), NEVER)
+    switch = run_ideal(FabricRequest(lower(tasks), machine, Settings.of()), NEVER)
     assert (run(tasks, circuits).iteration_ms, switch.iteration_ms) == (
         pytest.approx(4),
         pytest.approx(2),

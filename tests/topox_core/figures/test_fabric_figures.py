@@ -9,7 +9,7 @@ import pytest
 
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.run import FABRICS
-from topox_core.fabrics.sweep import Axes, Outcome, Point
+from topox_core.fabrics.sweep import Axes, MapOutcome, Point
 from topox_core.figures.crossover import (
     cut,
     delay_word,
@@ -52,7 +52,7 @@ def point(value: float, delay: float, **times: float) -> Point:
     return Point(
         value,
         delay,
-        {name: Outcome(times[name], 1.0, 0, 0.0, 1.0) for name in FABRICS if name in times},
+        {name: MapOutcome(times[name], 1.0, 0, 0.0, 1.0) for name in FABRICS if name in times},
         {},
     )
 

@@ -15,10 +15,10 @@ from topox_core.figures.jobs_pods import kind_of, pod_gantt, pod_view
 from topox_core.figures.jobs_study import climb, gains
 from topox_core.figures.palette import DARK_THEME, LIGHT, VERMILION
 from topox_core.tdm.model.as_execution import execution_of
-from topox_core.tdm.model.jobs import Job, Jobs, Network, Reading
-from topox_core.tdm.model.round import NOBODY, PULL, PUSH, Cycle, Moment, Phase, Round
+from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
+from topox_core.tdm.model.round import NOBODY, PULL, PUSH, Cycle, Phase, Round, RoundTracePoint
 
-NETWORK = Network(1, 4, 8, 100.0, 800.0, 500.0)
+NETWORK = PodNetwork(1, 4, 8, 100.0, 800.0, 500.0)
 JOBS = Jobs(
     "three jobs",
     NETWORK,
@@ -247,9 +247,9 @@ def test_the_slowest_pod_group_of_each_group_is_named() -> None:
 
 def test_a_search_is_drawn_with_what_it_is_compared_with() -> None:
     story = [
-        Moment(0.0, 0, 180.0, 0.0, "all in A"),
-        Moment(0.1, 1, 150.0, 0.0, "flip"),
-        Moment(0.2, 2, 131.0, 0.0, "flip"),
+        RoundTracePoint(0.0, 0, 180.0, 0.0, "all in A"),
+        RoundTracePoint(0.1, 1, 150.0, 0.0, "flip"),
+        RoundTracePoint(0.2, 2, 131.0, 0.0, "flip"),
     ]
     figure = climb(story, [("non-TDM", 180.0, "dash"), ("best", 107.0, "dot")], LIGHT)
     assert list(figure.data[0].y) == [180.0, 150.0, 131.0, 131.0]
@@ -260,7 +260,7 @@ def test_a_search_is_drawn_with_what_it_is_compared_with() -> None:
 
 def test_an_exact_search_shows_its_bound_rise() -> None:
     figure = climb(
-        [Moment(0.1, 0, 20.0, 5.0, "start"), Moment(1.0, 1, 15.0, 12.0, "HiGHS")],
+        [RoundTracePoint(0.1, 0, 20.0, 5.0, "start"), RoundTracePoint(1.0, 1, 15.0, 12.0, "HiGHS")],
         [],
         LIGHT,
         by_step=False,

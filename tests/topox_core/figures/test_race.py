@@ -7,7 +7,7 @@ import pytest
 
 from tests.topox_core.figures.test_other_figures import lab_of_a_deuteranope
 from topox_core.figures.palette import DARK_THEME, LIGHT
-from topox_core.figures.race import COLOURS, ENGINES, SYMBOLS, Runner, finding, race, race_table
+from topox_core.figures.race import COLOURS, ENGINES, SYMBOLS, Contestant, finding, race, race_table
 from topox_core.figures.search import GLYPHS, families_of, search
 from topox_core.figures.search import SYMBOLS as FAMILY_SYMBOLS
 from topox_core.figures.story import FAMILY_WORDS, events_of, family_of, proof_of, story_table, told
@@ -191,8 +191,8 @@ def run(
     *lines: tuple[float, float, float, str],
     wall_s: float = 5.0,
     ended: str = "time_limit",
-) -> Runner:
-    return Runner(engine, events_of([StoryLine(*line) for line in lines]), wall_s, ended)
+) -> Contestant:
+    return Contestant(engine, events_of([StoryLine(*line) for line in lines]), wall_s, ended)
 
 
 LISTED = (0.01, 42.0, 40.0, "parallel LFT")
@@ -289,7 +289,7 @@ def test_engines_that_end_level_share_a_label():
 
 def test_a_race_that_has_just_begun_draws():
     assert len(race([], 5.0, DARK_THEME).data) == 0
-    assert len(race([Runner.running("auto", (), 0.1)], 5.0, LIGHT).data) == 0
+    assert len(race([Contestant.running("auto", (), 0.1)], 5.0, LIGHT).data) == 0
     assert finding([]) == ""
 
 

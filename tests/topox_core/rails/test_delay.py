@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from topox_core.errors import InputError
 from topox_core.fabrics.packet import run_ideal
-from topox_core.fabrics.run import FabricOptions, Order
+from topox_core.fabrics.run import FabricOptions, FabricRequest
 from topox_core.model.lowering import lower
 from topox_core.rails import measured
 from topox_core.rails.builder import build
@@ -157,7 +157,7 @@ def test_a_preset_never_gains_from_a_slower_switch(name: str, delays: list[float
 def test_an_execution_of_another_fabric_is_run_again_on_a_photonic_rail() -> None:
     graph, cluster = load_sample("llama3-8b")
     execution = run_ideal(
-        Order(lower(graph, Settings().lowering), cluster, Settings(), FabricOptions()),
+        FabricRequest(lower(graph, Settings().lowering), cluster, Settings(), FabricOptions()),
         lambda: False,
     ).execution
     found = study(execution_source(execution), (0.0, 1.0, 100.0))

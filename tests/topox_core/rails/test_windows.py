@@ -8,7 +8,7 @@ import pytest
 from topox_core.errors import InputError
 from topox_core.fabrics.circuits import run_provisioned
 from topox_core.fabrics.packet import run_ideal
-from topox_core.fabrics.run import FabricOptions, Order
+from topox_core.fabrics.run import FabricOptions, FabricRequest
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.execution import Circuits, Execution
@@ -125,7 +125,7 @@ def test_a_collective_starts_when_its_last_member_joins() -> None:
 def test_windows_of_a_fabric_tile_the_strip(run: object) -> None:
     graph, cluster = load_sample("fsdp")
     execution = run(
-        Order(lower(graph, Settings().lowering), cluster, Settings(), FabricOptions()),  # type: ignore[operator]
+        FabricRequest(lower(graph, Settings().lowering), cluster, Settings(), FabricOptions()),  # type: ignore[operator]
         lambda: False,
     ).execution
     stretches, windows = strip_of_execution(execution), windows_of_execution(execution)

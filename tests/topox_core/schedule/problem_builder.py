@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topox_core.schedule.problem import Network, Problem
+from topox_core.schedule.problem import Problem, SwitchNetwork
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def build(
             "all switches together",
         ),
         task_names=tuple(f"t{j}" for j in range(n)),
-        network=Network(
+        network=SwitchNetwork(
             ends[:, 0],
             ends[:, 1],
             s,

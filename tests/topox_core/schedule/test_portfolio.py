@@ -18,7 +18,7 @@ from topox_core.schedule.bounds.windows import serial_schedule
 from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.feasibility import violation
-from topox_core.schedule.planner import Plan, Planner
+from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.portfolio import Portfolio, Team, opening
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.search.local_search import local_search
@@ -44,7 +44,7 @@ def makespan(problem: Problem, start: np.ndarray) -> int:
     return int((start + problem.duration).max())
 
 
-def first_plan(planner: Planner) -> Plan:
+def first_plan(planner: Planner) -> SchedulePlan:
     start = serial_schedule(planner.problem)
     return planner.realised(
         start, makespan(planner.problem, start), "serial schedule", improve=False

@@ -15,13 +15,13 @@ from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.bounds.windows import clocks, topological_order
 from topox_core.schedule.circuits.assignment import changed_rows
 from topox_core.schedule.feasibility import violation
-from topox_core.schedule.planner import Plan, Planner, prepare
+from topox_core.schedule.planner import Planner, SchedulePlan, prepare
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.report import to_result
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.search import successive_halving as heats
 from topox_core.schedule.search.local_search import LocalSearch, local_search
-from topox_core.schedule.search.successive_halving import Heats
+from topox_core.schedule.search.successive_halving import SuccessiveHalving
 from topox_core.schedule.settings import Settings
 
 FABRICS = (
@@ -38,14 +38,14 @@ by_circuits = pytest.mark.parametrize(
 )
 
 
-by_kind = pytest.mark.parametrize("kind", [LocalSearch, Heats])
+by_kind = pytest.mark.parametrize("kind", [LocalSearch, SuccessiveHalving])
 
 
 def planner_of(problem: Problem, continuous: bool, dark_slots: int) -> Planner:
     return Planner.of(problem, best_bound(problem, 0).ticks, continuous, dark_slots)
 
 
-def poor_plan(planner: Planner) -> Plan:
+def poor_plan(planner: Planner) -> SchedulePlan:
     """The first rule's plan without improvement: something is left to gain."""
     start, makespan = planner.generator.serially(planner.generator.rule("MIS"))
     return planner.realised(start, makespan, "MIS", improve=False)
@@ -79,7 +79,7 @@ def test_contests_follow_one_another_the_same_way_in_however_many_calls(monkeypa
     planner = Planner.of(random_problem(5, FABRICS[1], tasks=40, density=0.06), 0, False, 0)
     ends = []
     for calls in ([400], [1] * 400, [7, 200, 193]):
-        search = Heats(planner, poor_plan(planner), seed=1)
+        search = SuccessiveHalving(planner, poor_plan(planner), seed=1)
         for candidates in calls:
             search.go_on(candidates)
         ends.append((search.steps, search.cost, search.best_plan().start.tolist(), search.contests))
@@ -93,7 +93,7 @@ def test_heats_keep_the_best_standing_and_the_most_promising(monkeypatch):
     planner = Planner.of(
         random_problem(11, FABRICS[1], tasks=60, longest=9, density=0.03), 0, False, 0
     )
-    search = Heats(planner, poor_plan(planner), seed=1)
+    search = SuccessiveHalving(planner, poor_plan(planner), seed=1)
     sizes = []
     while len(sizes) < 400:
         search.go_on(1)
@@ -175,7 +175,7 @@ def test_a_better_plan_found_elsewhere_is_taken_up_and_a_worse_one_is_not(kind):
         search = kind(planner, poor, 2)
         search.go_on(5)
         search.take_up(good)
-        assert kind is Heats or search.idle == 0 or search.makespan < good.makespan
+        assert kind is SuccessiveHalving or search.idle == 0 or search.makespan < good.makespan
         assert search.best_plan().makespan <= good.makespan
         search.take_up(poor)
         assert search.cost <= good.cost

@@ -20,7 +20,7 @@ from topox_core.strategy.plan_memory import (
 )
 from topox_core.strategy.plan_search import best_plans, plans, timed
 from topox_core.strategy.plan_time import plan_time
-from topox_core.strategy.plans import GpuCluster, Plan
+from topox_core.strategy.plans import GpuCluster, ParallelPlan
 from topox_core.strategy.strategy_file import dump_plan, dump_strategy, load_plan, load_strategy
 from topox_core.strategy.transformers import SHAPES, Shape
 from topox_core.workloads.arithmetic import Transformer
@@ -29,7 +29,7 @@ LLAMA = SHAPES["llama3-8b"]
 MIXTRAL = SHAPES["mixtral-8x7b"]
 # Four layers, h = 64, GELU of 4h, as many heads of keys as of queries.
 SMALL = Shape("small", "small", "", Transformer(4, 64, 100, 256, 2, 64), 4, 4, 32, 8)
-ONE = Plan(1, 1, 1, 1, 1, 8, 1)
+ONE = ParallelPlan(1, 1, 1, 1, 1, 8, 1)
 
 
 # Memory.
@@ -78,7 +78,7 @@ def test_replicas_share_the_optimizer_s_state() -> None:
 
 
 def test_llama_3_8b_on_eight_gpus_holds_an_eighth_of_its_state_each() -> None:
-    found = memory(LLAMA, Plan(8, 1, 1, 1, 1, 8, 1))
+    found = memory(LLAMA, ParallelPlan(8, 1, 1, 1, 1, 8, 1))
     assert (
         found.weights_bytes + found.gradients_bytes + found.optimizer_bytes
         == 18 * 8_030_261_248 / 8
@@ -86,8 +86,10 @@ def test_llama_3_8b_on_eight_gpus_holds_an_eighth_of_its_state_each() -> None:
 
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=list(SHAPES))
-@pytest.mark.parametrize("plan", [ONE, Plan(4, 3, 2, 2, 2, 4, 1), Plan(8, 5, 8, 1, 8, 4, 1)])
-def test_the_stages_together_hold_every_parameter_once(shape: Shape, plan: Plan) -> None:
+@pytest.mark.parametrize(
+    "plan", [ONE, ParallelPlan(4, 3, 2, 2, 2, 4, 1), ParallelPlan(8, 5, 8, 1, 8, 4, 1)]
+)
+def test_the_stages_together_hold_every_parameter_once(shape: Shape, plan: ParallelPlan) -> None:
     total = 0.0
     for stage in range(plan.pipeline):
         shared, experts = stage_parameters(shape, plan, stage)
@@ -116,14 +118,14 @@ def test_one_gpu_computes_three_forward_passes_and_nothing_else() -> None:
 
 
 def test_a_pipeline_wastes_stages_minus_one_slots_of_microbatches() -> None:
-    plan = Plan(8, 4, 1, 1, 1, 16, 1)
+    plan = ParallelPlan(8, 4, 1, 1, 1, 16, 1)
     found = plan_time(LLAMA, plan, GpuCluster(4))
     slots = found.compute_ms + found.tensor_ms + found.sends_ms
     assert found.bubble_ms == pytest.approx(3 / 16 * slots)
 
 
 def test_tensor_parallel_moves_four_all_reduces_a_layer() -> None:
-    plan = Plan(8, 1, 1, 1, 1, 1, 1)
+    plan = ParallelPlan(8, 1, 1, 1, 1, 1, 1)
     once_ms = 2 * 7 / 8 * 2 * 8192 * 4096 / 450e6
     assert plan_time(LLAMA, plan, GpuCluster(1)).tensor_ms == pytest.approx(32 * 4 * once_ms)
     assert plan_time(
@@ -132,7 +134,7 @@ def test_tensor_parallel_moves_four_all_reduces_a_layer() -> None:
 
 
 def test_experts_move_every_copy_of_a_token_four_times() -> None:
-    plan = Plan(1, 1, 8, 1, 8, 1, 1)
+    plan = ParallelPlan(1, 1, 8, 1, 8, 1, 1)
     once_ms = 2 * 2 * 8192 * 4096 * 7 / 8 / 450e6
     assert plan_time(MIXTRAL, plan, GpuCluster(1)).expert_ms == pytest.approx(32 * 4 * once_ms)
     assert plan_time(LLAMA, replace(plan, expert=1), GpuCluster(1)).expert_ms == 0
@@ -145,7 +147,7 @@ def test_groups_within_a_server_use_its_own_links() -> None:
 
 
 def test_a_faster_network_is_never_slower() -> None:
-    for plan in (Plan(8, 2, 2, 2, 1, 4, 1), Plan(4, 1, 8, 2, 1, 4, 1)):
+    for plan in (ParallelPlan(8, 2, 2, 2, 1, 4, 1), ParallelPlan(4, 1, 8, 2, 1, 4, 1)):
         times = [
             plan_time(LLAMA, plan, GpuCluster(8, network_gbps=speed)).total_ms
             for speed in (50, 100, 400, 800)
@@ -224,19 +226,25 @@ def test_a_cluster_of_nothing_is_named(cluster: dict, field: str) -> None:
     ("plan", "words"),
     [
         (
-            Plan(2, 1, 1, 1, 1, 8, 1),
+            ParallelPlan(2, 1, 1, 1, 1, 8, 1),
             "tensor x pipeline x data x context is 2 and there are 32 GPUs",
         ),
         (
-            Plan(16, 2, 1, 1, 1, 8, 1),
+            ParallelPlan(16, 2, 1, 1, 1, 8, 1),
             "field tensor: must divide the number of heads of keys, 8 (got 16)",
         ),
-        (Plan(8, 0, 4, 1, 1, 8, 1), "field pipeline: must be a whole number of at least 1 (got 0)"),
-        (Plan(1, 1, 32, 1, 3, 8, 1), "field expert: must divide the number of experts, 1 (got 3)"),
-        (Plan(1, 1, 32, 1, 1, 8, 4), "field memory_gb: stage 0 needs"),
+        (
+            ParallelPlan(8, 0, 4, 1, 1, 8, 1),
+            "field pipeline: must be a whole number of at least 1 (got 0)",
+        ),
+        (
+            ParallelPlan(1, 1, 32, 1, 3, 8, 1),
+            "field expert: must divide the number of experts, 1 (got 3)",
+        ),
+        (ParallelPlan(1, 1, 32, 1, 1, 8, 4), "field memory_gb: stage 0 needs"),
     ],
 )
-def test_a_plan_that_does_not_suit_is_named(plan: Plan, words: str) -> None:
+def test_a_plan_that_does_not_suit_is_named(plan: ParallelPlan, words: str) -> None:
     with pytest.raises(InputError) as caught:
         timed(LLAMA, plan, GpuCluster(4))
     assert words in str(caught.value)
@@ -251,7 +259,7 @@ def test_a_batch_that_no_replicas_divide_is_named() -> None:
 
 
 def test_a_plan_survives_its_file_and_is_told_from_a_strategy() -> None:
-    plan = Plan(4, 2, 2, 2, 1, 8, 2, True)
+    plan = ParallelPlan(4, 2, 2, 2, 1, 8, 2, True)
     data = dump_plan("llama3-8b", 4, plan)
     assert load_plan(data, "p.strategy.json") == ("llama3-8b", 4, plan)
     with pytest.raises(InputError, match="field operators: is missing"):
@@ -283,7 +291,7 @@ def cluster_of(servers: int) -> Cluster:
 
 
 def test_a_pipeline_s_task_graph_takes_the_analytic_time_without_its_sends() -> None:
-    plan = Plan(8, 4, 1, 1, 1, 8, 1)
+    plan = ParallelPlan(8, 4, 1, 1, 1, 8, 1)
     found = facts(plan_graph(LLAMA, plan, GpuCluster(4)), cluster_of(4))
     time = plan_time(LLAMA, plan, GpuCluster(4))
     # The closed form takes the last stage, with the output layer, as the pace of all.
@@ -293,14 +301,14 @@ def test_a_pipeline_s_task_graph_takes_the_analytic_time_without_its_sends() -> 
 
 
 def test_data_parallel_reduces_every_gradient_in_fp32_over_all_servers() -> None:
-    tasks = plan_graph(LLAMA, Plan(8, 1, 4, 1, 1, 2, 1), GpuCluster(4)).tasks
+    tasks = plan_graph(LLAMA, ParallelPlan(8, 1, 4, 1, 1, 2, 1), GpuCluster(4)).tasks
     (only,) = [task for task in tasks if task.kind == "all_reduce"]
     assert only.members == (0, 1, 2, 3)
     assert only.size_bytes == 4 * LLAMA.parameters
 
 
 def test_what_stays_in_a_server_needs_no_network() -> None:
-    tasks = plan_graph(LLAMA, Plan(2, 1, 2, 2, 1, 2, 1), GpuCluster(1)).tasks
+    tasks = plan_graph(LLAMA, ParallelPlan(2, 1, 2, 2, 1, 2, 1), GpuCluster(1)).tasks
     assert {task.kind for task in tasks} == {"forward", "backward", "update"}
     assert {task.device for task in tasks} == {0, 1, 2, 3}
 
@@ -308,7 +316,7 @@ def test_what_stays_in_a_server_needs_no_network() -> None:
 def test_context_parallel_gathers_keys_and_values_and_experts_exchange_tokens() -> None:
     gathers = [
         t
-        for t in plan_graph(LLAMA, Plan(8, 1, 1, 2, 1, 3, 1), GpuCluster(2)).tasks
+        for t in plan_graph(LLAMA, ParallelPlan(8, 1, 1, 2, 1, 3, 1), GpuCluster(2)).tasks
         if t.kind == "all_gather"
     ]
     assert Counter(t.size_bytes for t in gathers) == {
@@ -317,7 +325,7 @@ def test_context_parallel_gathers_keys_and_values_and_experts_exchange_tokens() 
     }
     swaps = [
         t
-        for t in plan_graph(MIXTRAL, Plan(8, 1, 4, 1, 4, 3, 1), GpuCluster(4)).tasks
+        for t in plan_graph(MIXTRAL, ParallelPlan(8, 1, 4, 1, 4, 3, 1), GpuCluster(4)).tasks
         if t.kind == "all_to_all"
     ]
     assert Counter(t.size_bytes for t in swaps) == {32 * 2 * 2 * 2 * 8192 * 4096.0: 6}
@@ -325,7 +333,7 @@ def test_context_parallel_gathers_keys_and_values_and_experts_exchange_tokens() 
 
 
 def test_an_expert_s_gradients_are_reduced_over_its_copies_only() -> None:
-    tasks = plan_graph(MIXTRAL, Plan(8, 1, 4, 1, 2, 2, 1), GpuCluster(4)).tasks
+    tasks = plan_graph(MIXTRAL, ParallelPlan(8, 1, 4, 1, 2, 2, 1), GpuCluster(4)).tasks
     found = {t.id: (t.members, t.size_bytes) for t in tasks if t.kind == "all_reduce"}
     experts = 4 * 32 * 8 * MIXTRAL.expert_parameters / 2
     assert found["sum.experts.s0.0"] == ((0, 2), experts)
@@ -338,4 +346,4 @@ def test_an_expert_s_gradients_are_reduced_over_its_copies_only() -> None:
 
 def test_a_task_graph_beyond_the_limit_is_refused() -> None:
     with pytest.raises(InputError, match="would have more than 200,000 tasks"):
-        plan_graph(LLAMA, Plan(1, 1, 512, 1, 1, 300, 1), GpuCluster(64))
+        plan_graph(LLAMA, ParallelPlan(1, 1, 512, 1, 1, 300, 1), GpuCluster(64))

@@ -24,7 +24,7 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.strategy.alternation import alternate
 from topox_core.strategy.evaluator import FabricEvaluator, FastEvaluator
 from topox_core.strategy.models import MODELS, named
-from topox_core.strategy.moves import Progress, SearchSettings
+from topox_core.strategy.moves import MoveProgress, SearchSettings
 from topox_core.strategy.network import laid_out, non_blocking
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.recommenders import dlrm
@@ -442,7 +442,7 @@ def test_a_given_start_is_used_if_it_is_faster() -> None:
 def test_a_search_can_be_stopped_and_tells_its_progress() -> None:
     graph = named("candle").build(8)
     evaluate = FastEvaluator(graph, non_blocking(8))
-    told: list[Progress] = []
+    told: list[MoveProgress] = []
     found = search(
         graph,
         8,

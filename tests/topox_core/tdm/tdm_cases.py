@@ -6,9 +6,9 @@ import random
 from dataclasses import replace
 
 from topox_core.tdm.model.deployment import SetUp, deploy
-from topox_core.tdm.model.jobs import Job, Jobs, Network
+from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork
 from topox_core.tdm.model.jobs_file import validated
-from topox_core.tdm.model.round import Moment
+from topox_core.tdm.model.round import RoundTracePoint
 
 # The four-pod case without reconfiguration time: hill climbing, the optimum, and the stage of all
 # jobs under each.
@@ -23,13 +23,13 @@ def never() -> bool:
     return False
 
 
-def unheard(_moment: Moment) -> None:
+def unheard(_moment: RoundTracePoint) -> None:
     """Take no notice of progress."""
 
 
 def golden(reconfiguration_ms: float = 0.0) -> Jobs:
     """Four pods with four rings and one parameter server: time division gains nothing, other rings do."""
-    network = Network(1, 4, 8, 150.0, 1200.0, reconfiguration_ms)
+    network = PodNetwork(1, 4, 8, 150.0, 1200.0, reconfiguration_ms)
     rings = (
         ((2, 2, 2, 2), 78.72, 31.0036),
         ((1, 1, 1, 1), 78.72, 31.0036),
@@ -74,7 +74,7 @@ def random_jobs(
     pods = pods or rng.randint(2, 6)
     ports = max(2, 2 * (pods - 1)) + rng.randint(0, 4 * pods)
     delay = rng.choice((0.0, 0.5, 2000.0)) if reconfiguration_ms is None else reconfiguration_ms
-    network = Network(
+    network = PodNetwork(
         pod_groups, pods, ports, 100.0, rng.choice((20.0, 100.0, 100.0 * ports)), delay
     )
     jobs = []

@@ -22,7 +22,7 @@ from topox_core.tdm.algorithms.splits import MOST_BUNDLES, bundles_around, bundl
 from topox_core.tdm.bounds.round_bounds import bounded
 from topox_core.tdm.kernels.ring_moves import better_rings
 from topox_core.tdm.model.deployment import SetUp, deploy
-from topox_core.tdm.model.jobs import Job, Jobs, Network, Reading
+from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.round import Round, TdmSettings
 from topox_core.tdm.model.rounds import round_s_of
 from topox_core.tdm.model.stage_table import StageTable
@@ -121,7 +121,7 @@ def test_all_train_phases_pay_where_training_outlasts_communication() -> None:
 
 def test_two_jobs_overlap_by_hand() -> None:
     """Each pushes 4 s and trains 4 s: one after the other 16 s, in two groups no second is lost."""
-    network = Network(1, 2, 2, 100.0, 1e6, 0.0)
+    network = PodNetwork(1, 2, 2, 100.0, 1e6, 0.0)
     jobs = Jobs(
         "two", network, tuple(Job(name, "ring_all_reduce", 0, (1, 1), 400.0, 4.0) for name in "ab")
     )
@@ -199,7 +199,7 @@ def test_load_aware_rings_find_the_golden_optimum() -> None:
 def test_one_job_alone_has_nothing_to_share(name: str) -> None:
     jobs = Jobs(
         "one",
-        Network(1, 3, 4, 100.0, 1e6, 0.0),
+        PodNetwork(1, 3, 4, 100.0, 1e6, 0.0),
         (Job("a", "ring_all_reduce", 0, (1, 1, 1), 100.0, 3.0),),
     )
     assert run(jobs, name, steps=50).round_s == pytest.approx(2 * (0.5 + 3.0))
@@ -225,7 +225,7 @@ def test_without_time_the_round_of_the_start_comes_back() -> None:
 
 def test_too_few_ports_for_one_stage_may_be_enough_for_two() -> None:
     """Two rings of two pods need four ports in the pod they share; one after the other two are enough."""
-    network = Network(1, 3, 2, 100.0, 1e6, 0.0)
+    network = PodNetwork(1, 3, 2, 100.0, 1e6, 0.0)
     jobs = Jobs(
         "tight",
         network,
@@ -257,7 +257,7 @@ def rings_through_pod_0(pods: int) -> tuple[Job, ...]:
 
 def test_too_few_ports_for_two_groups_may_be_enough_for_three() -> None:
     """Three rings of two pods share pod 0, whose two ports hold one of them."""
-    jobs = Jobs("tight", Network(1, 4, 2, 100.0, 1e6, 0.0), rings_through_pod_0(4))
+    jobs = Jobs("tight", PodNetwork(1, 4, 2, 100.0, 1e6, 0.0), rings_through_pod_0(4))
     with pytest.raises(InputError, match=r"pod 0 has 2 ports and needs"):
         run(jobs, "barrier-per-pod-group")
     found = run(jobs, "three-groups")
@@ -271,7 +271,7 @@ def test_a_round_outlives_bundles_of_which_none_fits_the_ports(
     """Bundled by size, a ring through pods 0 and 1 joins one through 0 and 2; apart, as one flip leaves them, they fit."""
     monkeypatch.setattr(splits, "MOST_BUNDLES", 1)
     monkeypatch.setattr(splits, "FEWEST_BUNDLES", 1)
-    jobs = Jobs("tight", Network(1, 3, 2, 100.0, 1e6, 0.0), rings_through_pod_0(3))
+    jobs = Jobs("tight", PodNetwork(1, 3, 2, 100.0, 1e6, 0.0), rings_through_pod_0(3))
     monkeypatch.setattr(
         combination,
         "bundles_around",
@@ -294,7 +294,7 @@ def test_the_best_of_all_needs_no_start_where_jobs_are_bundled(
         )
         for volume in volumes
     )
-    jobs = Jobs("tight", Network(1, 3, 2, 100.0, 1e6, 0.0), rings)
+    jobs = Jobs("tight", PodNetwork(1, 3, 2, 100.0, 1e6, 0.0), rings)
     with pytest.raises(InputError, match="needs 4"):
         run(jobs, "hill-climbing")
     assert (
@@ -324,7 +324,7 @@ def test_better_rings_do_not_depend_on_the_unit_of_volumes() -> None:
 def test_too_few_ports_in_every_grouping_are_named() -> None:
     jobs = Jobs(
         "tight",
-        Network(1, 3, 1, 100.0, 1e6, 0.0),
+        PodNetwork(1, 3, 1, 100.0, 1e6, 0.0),
         (Job("a", "ring_all_reduce", 0, (1, 1, 1), 100.0, 1.0),),
     )
     for name in set(ALGORITHMS) - {"static"}:

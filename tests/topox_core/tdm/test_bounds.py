@@ -15,7 +15,7 @@ from tests.topox_core.tdm.tdm_cases import GOLDEN_OPTIMUM_S
 from tests.topox_core.tdm.tdm_cases import golden as golden_case
 from topox_core.tdm.bounds.round_bounds import Kind, bounded, kind_of, lower_bound
 from topox_core.tdm.model.deployment import SetUp, deploy
-from topox_core.tdm.model.jobs import Collective, Job, Jobs, Network, Reading
+from topox_core.tdm.model.jobs import Collective, Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.solve import solve
 
@@ -59,7 +59,7 @@ def small(seed: int) -> Jobs:
             )
         )
     # Sometimes too few ports for some groupings, so that these must not count.
-    network = Network(
+    network = PodNetwork(
         pod_groups,
         pods,
         rnd.choice((4, 5, 6, 8)),
@@ -74,7 +74,7 @@ def reading_of(seed: int) -> Reading:
     return Reading(eq3_literal=seed % 5 == 0, physical_ring=seed % 3 == 0)
 
 
-def link_time(demand: np.ndarray, local_s: float, network: Network) -> float:
+def link_time(demand: np.ndarray, local_s: float, network: PodNetwork) -> float:
     """Return the least time over all allocations of links: the least at which every pod has ports enough."""
     pairs = np.argwhere(demand > 0)
     seconds = demand[demand > 0] / network.port_gbps
@@ -276,17 +276,17 @@ def test_the_kind_of_a_round_is_read_from_its_phases() -> None:
 
 def test_too_few_ports_for_every_grouping() -> None:
     job = Job("pairs", "all_to_all", 0, (1, 1, 1), 10.0, 1.0)
-    bound = lower_bound(Jobs("three pods", Network(1, 3, 3, 10.0, 100.0), (job,)), Reading())
+    bound = lower_bound(Jobs("three pods", PodNetwork(1, 3, 3, 10.0, 100.0), (job,)), Reading())
     assert bound.round_s == float("inf")
     assert bound.words == "pod 0 of pod group 0 needs 4 ports for job pairs alone"
 
 
 def test_no_jobs_need_no_time() -> None:
-    assert lower_bound(Jobs("none", Network(1, 2, 2, 10.0, 100.0), ()), Reading()).round_s == 0.0
+    assert lower_bound(Jobs("none", PodNetwork(1, 2, 2, 10.0, 100.0), ()), Reading()).round_s == 0.0
 
 
 def test_the_bound_says_what_sets_it() -> None:
-    network = Network(1, 2, 2, 10.0, 1e6, 0.0)
+    network = PodNetwork(1, 2, 2, 10.0, 1e6, 0.0)
     slow = Job("slow", "ring_all_reduce", 0, (1, 1), 10.0, 50.0)
     # Alone it pushes, trains, pulls and trains; nothing overlaps.
     bound = lower_bound(Jobs("one", network, (slow,)), Reading())
@@ -301,7 +301,7 @@ def test_the_bound_says_what_sets_it() -> None:
 def test_what_is_proved_has_no_reservations_left() -> None:
     jobs = Jobs(
         "two",
-        Network(1, 2, 2, 1.0, 1e6, 0.0),
+        PodNetwork(1, 2, 2, 1.0, 1e6, 0.0),
         (
             Job("a", "ring_all_reduce", 0, (1, 1), 10.0, 10.0),
             Job("b", "ring_all_reduce", 0, (1, 1), 10.0, 10.0),

@@ -14,7 +14,7 @@ import pytest
 from topox_core.check.report import CheckReport
 from topox_core.check.round import check_round, demands
 from topox_core.errors import InputError
-from topox_core.tdm.model.jobs import Collective, Job, Jobs, Network, Reading
+from topox_core.tdm.model.jobs import Collective, Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.jobs_file import validated
 from topox_core.tdm.model.round import PULL, PUSH, Cycle, Round, TdmSettings
 from topox_core.tdm.model.rounds import Barrier, round_of
@@ -29,7 +29,7 @@ def golden() -> Jobs:
     ring = "ring_all_reduce"
     return Jobs(
         "golden",
-        Network(1, 4, 8, 150.0, 1200.0, 0.5),
+        PodNetwork(1, 4, 8, 150.0, 1200.0, 0.5),
         (
             Job("b1", ring, 0, (2, 2, 2, 2), 78.72, 31.0036),
             Job("b1-again", ring, 0, (2, 2, 2, 2), 78.72, 31.0036),
@@ -73,7 +73,7 @@ def mixed(seed: int, pod_groups: int = 2, delay_ms: float = 500.0) -> Jobs:
                 rnd.uniform(0.1, 2) if serves else 0.0,
             )
         )
-    return Jobs(f"mix {seed}", Network(pod_groups, 4, 7, 25.0, 100.0, delay_ms), tuple(jobs))
+    return Jobs(f"mix {seed}", PodNetwork(pod_groups, 4, 7, 25.0, 100.0, delay_ms), tuple(jobs))
 
 
 FORMS: dict[str, tuple[int, bool, Barrier, bool]] = {
@@ -349,7 +349,7 @@ def test_a_parameter_server_trains_only_between_pull_and_push() -> None:
     """Eq. 3 as printed makes it train twice a round; the default round is too short for that, and the checker says so."""
     jobs = Jobs(
         "one",
-        Network(1, 2, 2, 10.0, 100.0, 0.0),
+        PodNetwork(1, 2, 2, 10.0, 100.0, 0.0),
         (Job("ps", "parameter_server", 0, (1, 1), 10.0, 7.0, server_pod=0),),
     )
     answer = round_of(StageTable(jobs, Reading()), [0], algorithm="test")
@@ -364,7 +364,7 @@ def test_the_hand_solved_round() -> None:
     """Two pods, one port each way: A moves 30 Gbit and trains 4 s, B moves 10 Gbit and trains 1 s, at 10 Gbit/s."""
     jobs = Jobs(
         "two",
-        Network(1, 2, 2, 10.0, 1e6, 0.0),
+        PodNetwork(1, 2, 2, 10.0, 1e6, 0.0),
         (
             Job("a", "ring_all_reduce", 0, (1, 1), 30.0, 4.0),
             Job("b", "ring_all_reduce", 0, (1, 1), 10.0, 1.0),
@@ -405,7 +405,7 @@ def test_the_checker_shares_no_code_with_the_algorithms() -> None:
 
 def test_a_right_round_of_many_years_holds() -> None:
     """A second of training beside stages of thirty years: the clock has no more digits for it, and that is no mistake."""
-    network = Network(1, 2, 2, 1.0, 1e3, 0.5)
+    network = PodNetwork(1, 2, 2, 1.0, 1e3, 0.5)
     jobs = validated(
         "slow",
         network,

@@ -31,9 +31,9 @@ from topox_core.tdm.algorithms.baselines import (
 from topox_core.tdm.algorithms.hill_climbing import climb, hill_climb
 from topox_core.tdm.bounds.floor import floor_of
 from topox_core.tdm.model.deployment import SetUp, deploy
-from topox_core.tdm.model.jobs import Job, Jobs, Network, Reading
+from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.jobs_file import validated
-from topox_core.tdm.model.round import NOBODY, PULL, PUSH, Moment, Round, TdmSettings
+from topox_core.tdm.model.round import NOBODY, PULL, PUSH, Round, RoundTracePoint, TdmSettings
 from topox_core.tdm.model.rounds import Barrier, iterations_per_s, round_of, round_s_of
 from topox_core.tdm.model.samples import load_job_sample
 from topox_core.tdm.model.stage_table import StageTable
@@ -106,7 +106,7 @@ def test_a_climb_from_anywhere_ends_where_no_flip_helps(seed: int, all_train: bo
     jobs, reading = random_jobs(seed), reading_of(seed)
     table = StageTable(jobs, reading)
     start = tuple(int(k) for k in np.random.default_rng(seed).integers(0, 2, len(jobs)))
-    moments: list[Moment] = []
+    moments: list[RoundTracePoint] = []
     found = climb(table, start, never, moments.append, all_train=all_train)
     assert found.round_s == pytest.approx(
         round_s_of(table, found.group, all_train=all_train), rel=1e-12
@@ -125,7 +125,7 @@ def test_a_climb_from_anywhere_ends_where_no_flip_helps(seed: int, all_train: bo
 def test_stopping_keeps_what_was_found() -> None:
     jobs = deploy(SetUp(jobs=40, pod_groups=4, seed=6))
     whole = climbed(jobs)
-    steps: list[Moment] = []
+    steps: list[RoundTracePoint] = []
     cut = hill_climb(jobs, TdmSettings(), lambda: len(steps) == 2, steps.append)
     assert (cut.stopped_by, cut.status) == ("cancelled", "feasible")
     assert whole.round_s < cut.round_s == pytest.approx(whole.story[2].round_s, rel=1e-9)
@@ -158,14 +158,17 @@ def test_one_job_pushes_computes_pulls_and_computes() -> None:
 
 def test_one_pod_shares_only_its_switch() -> None:
     pair = [Job(f"j{n}", "ring_all_reduce", 0, (2,), 10.0, 8.0) for n in (0, 1)]
-    jobs = validated("one pod", Network(1, 1, 1, 10.0, 5.0, 0.0), pair, "x")
+    jobs = validated("one pod", PodNetwork(1, 1, 1, 10.0, 5.0, 0.0), pair, "x")
     assert non_tdm(jobs, TdmSettings(), never, unheard).round_s == pytest.approx(2 * (80 / 5 + 8))
     assert climbed(jobs).round_s == pytest.approx(4 * 8)
 
 
 def test_too_few_ports_are_said_once_and_for_all() -> None:
     jobs = validated(
-        "few", Network(1, 4, 4, 1.0, 1.0), [Job("a", "all_to_all", 0, (1, 1, 1, 1), 1.0, 1.0)], "x"
+        "few",
+        PodNetwork(1, 4, 4, 1.0, 1.0),
+        [Job("a", "all_to_all", 0, (1, 1, 1, 1), 1.0, 1.0)],
+        "x",
     )
     for algorithm in (hill_climb, non_tdm, greedy, random_grouping, static_topology):
         with pytest.raises(InputError, match="infeasible: pod 0 has 4 ports and needs 6"):
@@ -236,7 +239,7 @@ def test_what_a_round_may_do_besides_never_makes_it_longer(seed: int) -> None:
 
 def test_half_rounds_of_two_and_three_groups_by_hand() -> None:
     # Each alone pushes 10 s; they train 40, 40 and 5 s on the same two pods.
-    network = Network(1, 2, 2, 100.0, 1e6, 0.0)
+    network = PodNetwork(1, 2, 2, 100.0, 1e6, 0.0)
     rings = [
         Job(f"j{n}", "ring_all_reduce", 0, (1, 1), 1000.0, t)
         for n, t in enumerate((40.0, 40.0, 5.0))
@@ -253,7 +256,7 @@ def test_half_rounds_of_two_and_three_groups_by_hand() -> None:
 def test_a_parameter_server_trains_only_between_pull_and_push_unless_eq_3_is_taken_as_printed() -> (
     None
 ):
-    network = Network(1, 2, 2, 100.0, 1e6, 0.0)
+    network = PodNetwork(1, 2, 2, 100.0, 1e6, 0.0)
     job = Job("p", "parameter_server", 0, (0, 1), 1000.0, 30.0, server_pod=0, aggregate_s=4.0)
     jobs = validated("one", network, [job], "x")
     # 1,000 Gbit over both ports of each pod take 5 s.
@@ -279,7 +282,7 @@ def test_reconfiguration_counts_once_for_each_stage_that_begins_with_other_circu
         assert round_s_of(table, (0,) * 5) == pytest.approx(round_s_of(plain, (0,) * 5) + 2.0)
     apart = Job("a", "ring_all_reduce", 0, (1, 1), 1000.0, 1.0)
     same = validated(
-        "same", Network(1, 2, 2, 100.0, 1e6, 1000.0), [apart, replace(apart, id="b")], "x"
+        "same", PodNetwork(1, 2, 2, 100.0, 1e6, 1000.0), [apart, replace(apart, id="b")], "x"
     )
     # Both groups want the same two circuits, which are their own transpose: nothing ever turns.
     assert round_s_of(StageTable(same), (0, 1)) == pytest.approx(4 * 10.0)
@@ -308,7 +311,7 @@ def test_one_topology_serves_all_stages_within_the_ports(seed: int) -> None:
 
 
 def test_the_greedy_split_puts_the_largest_first_each_to_the_lighter_group() -> None:
-    network = Network(1, 2, 8, 10.0, 10.0)
+    network = PodNetwork(1, 2, 8, 10.0, 10.0)
     volumes = (3.0, 9.0, 4.0, 2.0)
     jobs = validated(
         "four",
@@ -344,7 +347,10 @@ def test_no_round_of_any_form_is_below_the_floor(seed: int) -> None:
 
 def test_a_job_with_nothing_to_do_iterates_as_often_as_one_likes() -> None:
     jobs = validated(
-        "idle", Network(1, 1, 1, 1.0, 1.0, 0.0), [Job("a", "all_to_all", 0, (1,), 1.0, 0.0)], "test"
+        "idle",
+        PodNetwork(1, 1, 1, 1.0, 1.0, 0.0),
+        [Job("a", "all_to_all", 0, (1,), 1.0, 0.0)],
+        "test",
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -15,7 +15,7 @@ from topox_core.tdm.algorithms.baselines import non_tdm
 from topox_core.tdm.algorithms.decomposition import best_grouping, with_all_train
 from topox_core.tdm.algorithms.hill_climbing import hill_climb
 from topox_core.tdm.model import jobs_file
-from topox_core.tdm.model.jobs import Job, Network
+from topox_core.tdm.model.jobs import Job, PodNetwork
 from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs, validated
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.model.samples import JOB_SAMPLES, load_job_sample
@@ -238,11 +238,11 @@ def test_jobs_made_in_a_program_are_checked_like_those_of_a_file() -> None:
     with pytest.raises(
         InputError, match=r"here, job j, field server_pod: must be a pod .*, 0 to 1 \(got 5\)"
     ):
-        validated("n", Network(1, 2, 2, 1.0, 1.0), [job], "here")
+        validated("n", PodNetwork(1, 2, 2, 1.0, 1.0), [job], "here")
 
 
 def test_four_thousand_and_ninety_six_pods_fit_in_a_file() -> None:
-    network = Network(512, 8, 16, 150.0, 2400.0)
+    network = PodNetwork(512, 8, 16, 150.0, 2400.0)
     jobs = validated(
         "large",
         network,

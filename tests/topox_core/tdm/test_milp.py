@@ -22,9 +22,9 @@ from topox_core.errors import InputError
 from topox_core.tdm.exact.exact_model import ExactModel, Traffic, columns_of
 from topox_core.tdm.exact.milp import exact
 from topox_core.tdm.model.deployment import SetUp, deploy
-from topox_core.tdm.model.jobs import Job, Jobs, Network, Reading
+from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.link_rules import link_rules
-from topox_core.tdm.model.round import Moment, Round, TdmSettings
+from topox_core.tdm.model.round import Round, RoundTracePoint, TdmSettings
 from topox_core.tdm.model.rounds import round_s_of
 from topox_core.tdm.model.stage_table import StageTable
 from topox_core.tdm.solve import solve
@@ -114,7 +114,7 @@ def test_links_kept_from_stage_to_stage_are_worth_more_than_the_fastest_ones_whe
     None
 ):
     """A parameter server with a port more than it needs: four links up, or two each way for ever."""
-    network = Network(1, 2, 4, 100.0, 1000.0, 5000.0)
+    network = PodNetwork(1, 2, 4, 100.0, 1000.0, 5000.0)
     jobs = Jobs(
         "pair", network, (Job("ps", "parameter_server", 0, (0, 1), 100.0, 1.0, server_pod=0),)
     )
@@ -126,7 +126,7 @@ def test_links_kept_from_stage_to_stage_are_worth_more_than_the_fastest_ones_whe
 
 
 def test_rings_of_many_pods_are_numbered_instead_of_cut() -> None:
-    network = Network(1, 10, 4, 100.0, 1e6, 0.0)
+    network = PodNetwork(1, 10, 4, 100.0, 1e6, 0.0)
     jobs = Jobs("wide", network, (Job("r", "ring_all_reduce", 0, (1,) * 10, 900.0, 1.0),))
     found = proved(jobs)
     assert sorted(found.rings[0]) == list(range(10))
@@ -141,7 +141,7 @@ def test_a_ring_never_falls_apart() -> None:
     )
     jobs = Jobs(
         "apart",
-        Network(1, 4, 6, 100.0, 1e6, 0.0),
+        PodNetwork(1, 4, 6, 100.0, 1e6, 0.0),
         (*pairs, Job("c", "ring_all_reduce", 0, (1, 1, 1, 1), 100.0, 0.0)),
     )
     ring = proved(jobs).rings[2]
@@ -156,7 +156,7 @@ def test_asked_to_stop_it_gives_the_best_round_so_far() -> None:
 
 
 def test_bounds_and_rounds_that_it_tells_of_only_get_better() -> None:
-    heard: list[Moment] = []
+    heard: list[RoundTracePoint] = []
     found = exact(golden(), TdmSettings(algorithm="milp"), never, heard.append)
     rounds = [moment.round_s for moment in heard if moment.round_s is not None]
     assert rounds == sorted(rounds, reverse=True)

@@ -16,7 +16,7 @@ from tests.topox_core.tdm import tdm_reference
 from tests.topox_core.tdm.tdm_cases import GOLDEN_BEST_STAGE_S, GOLDEN_STAGE_S, golden, random_jobs
 from topox_core.errors import InputError
 from topox_core.tdm.kernels.stage import Fabric, ring_of
-from topox_core.tdm.model.jobs import Job, Network, Reading
+from topox_core.tdm.model.jobs import Job, PodNetwork, Reading
 from topox_core.tdm.model.jobs_file import validated
 from topox_core.tdm.model.links import allocated, ports_used
 from topox_core.tdm.model.stage_table import StageTable
@@ -34,7 +34,7 @@ READING = Reading()
 
 
 def of(*jobs: Job, ports: int = 8, tor_gbps: float = 1e6) -> StageTable:
-    network = Network(1, len(jobs[0].units_per_pod), ports, 10.0, tor_gbps)
+    network = PodNetwork(1, len(jobs[0].units_per_pod), ports, 10.0, tor_gbps)
     return StageTable(validated("test", network, jobs, "test"))
 
 
@@ -267,6 +267,6 @@ def test_too_few_ports_name_the_pod_and_the_count() -> None:
 
 def test_a_pod_group_may_have_more_jobs_than_a_word_has_bits() -> None:
     many = [Job(f"j{n}", "all_to_all", 0, (1, 1), 1.0, 1.0) for n in range(70)]
-    table = StageTable(validated("many", Network(1, 2, 2, 1.0, 1.0), many, "test"))
+    table = StageTable(validated("many", PodNetwork(1, 2, 2, 1.0, 1.0), many, "test"))
     assert table.communication_s(0, range(70)) == pytest.approx(140.0)
     assert table.communication_s(0, [0, 69]) == pytest.approx(4.0)

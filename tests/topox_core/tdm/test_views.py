@@ -26,7 +26,7 @@ from topox_core.model.transfer_graph import COMPUTE, TRANSFER, Lowering
 from topox_core.tdm.model.as_execution import execution_of
 from topox_core.tdm.model.bottleneck import bottlenecks
 from topox_core.tdm.model.from_graph import computing_ms, derived, jobs_from_graphs
-from topox_core.tdm.model.jobs import Job, Jobs, Network, Reading
+from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.round import PULL, PUSH, Round, TdmSettings
 from topox_core.tdm.model.round_file import to_json, to_record
 from topox_core.tdm.model.rounds import round_of
@@ -139,7 +139,7 @@ def test_every_job_computes_what_an_iteration_needs(form: str) -> None:
 
 def test_links_of_one_direction_keep_their_ports() -> None:
     """Two rings of two pods in two groups push over the same links: the second stage changes nothing and is not dark."""
-    network = Network(1, 2, 2, 10.0, 1e6, 5.0)
+    network = PodNetwork(1, 2, 2, 10.0, 1e6, 5.0)
     ring = [Job(f"r{n}", "ring_all_reduce", 0, (1, 1), 10.0, 0.0) for n in range(2)]
     answer = round_of(
         StageTable(Jobs("two", network, tuple(ring)), Reading()), [0, 1], algorithm="test"
@@ -152,7 +152,7 @@ def test_links_of_one_direction_keep_their_ports() -> None:
 def test_a_turned_link_is_dark_first() -> None:
     jobs = Jobs(
         "one",
-        Network(1, 2, 2, 10.0, 1e6, 250.0),
+        PodNetwork(1, 2, 2, 10.0, 1e6, 250.0),
         (Job("ps", "parameter_server", 0, (1, 1), 10.0, 0.0, server_pod=0),),
     )
     execution = execution_of(round_of(StageTable(jobs, Reading()), [0], algorithm="test"), 0)
@@ -221,7 +221,7 @@ def test_every_stage_lasts_as_long_as_its_bottleneck() -> None:
 def test_the_servers_of_a_pod_can_be_the_bottleneck() -> None:
     jobs = Jobs(
         "slow servers",
-        Network(1, 2, 4, 100.0, 10.0, 0.0),
+        PodNetwork(1, 2, 4, 100.0, 10.0, 0.0),
         (Job("r", "ring_all_reduce", 0, (3, 1), 10.0, 1.0),),
     )
     first = bottlenecks(answer := round_of(StageTable(jobs, Reading()), [0], algorithm="test"))[0]
@@ -332,7 +332,7 @@ def test_computing_shares_devices_and_ignores_the_network() -> None:
 def test_jobs_are_spread_over_pod_groups_and_pods() -> None:
     sync = Task("sync", "all_reduce", (), size_bytes=1e9, members=tuple(range(8)))
     jobs = jobs_from_graphs(
-        [(graph(sync), 3), (graph(sync), "last")], Network(2, 4, 8, 100.0, 800.0)
+        [(graph(sync), 3), (graph(sync), "last")], PodNetwork(2, 4, 8, 100.0, 800.0)
     )
     assert [job.id for job in jobs.jobs] == ["g-0", "g-1", "g-2", "last"]
     assert [job.pod_group for job in jobs.jobs] == [0, 1, 0, 1]
@@ -357,6 +357,6 @@ def test_graphs_that_are_no_jobs(tasks: tuple[Task, ...], message: str) -> None:
 def test_mixes_that_do_not_fit() -> None:
     sync = graph(Task("sync", "all_reduce", (), size_bytes=1e9, members=tuple(range(8))))
     with pytest.raises(InputError, match="needs room for 8 units"):
-        jobs_from_graphs([(sync, 2)], Network(1, 4, 8, 100.0, 800.0), units_per_pod=3)
+        jobs_from_graphs([(sync, 2)], PodNetwork(1, 4, 8, 100.0, 800.0), units_per_pod=3)
     with pytest.raises(InputError, match="must be from 1"):
-        jobs_from_graphs([(sync, 0)], Network(1, 4, 8, 100.0, 800.0))
+        jobs_from_graphs([(sync, 0)], PodNetwork(1, 4, 8, 100.0, 800.0))

@@ -37,7 +37,7 @@ from topox_core.topology.permutations import (
     select_strides,
     totient_strides,
 )
-from topox_core.topology.routing import Network
+from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import all_reduce_demand
 from topox_core.topology.wiring import wired
 
@@ -409,14 +409,14 @@ class TestPaths:
                     5,
                 )
             )
-            if Network(circuits).connected(0, n - 1)
+            if RoutedNetwork(circuits).connected(0, n - 1)
             else []
         )
         if not paths:
             with pytest.raises(InputError, match=f"server 0 talks to server {n - 1}"):
-                Network(circuits).shortest_paths(0, n - 1)
+                RoutedNetwork(circuits).shortest_paths(0, n - 1)
             return
-        found = Network(circuits).shortest_paths(0, n - 1, paths=5, longer=n)
+        found = RoutedNetwork(circuits).shortest_paths(0, n - 1, paths=5, longer=n)
         assert [len(path) for path in found] == [len(path) for path in paths]
         assert len(set(found)) == len(found)
 

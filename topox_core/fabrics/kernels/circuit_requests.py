@@ -23,7 +23,7 @@ NEVER = -1.0  # a port that was not used yet
 UP, FRESH, CHANGED = 0, 1, 2  # the very circuit stands; both ports unused; a port must change
 
 
-class Wiring(NamedTuple):
+class RequestTables(NamedTuple):
     """Ports and switches as numbers; ``limit`` circuits a switch at once (eq. 7), 0 where it cannot bind."""
 
     servers: int
@@ -73,7 +73,7 @@ def first_free(free: FloatArray, base: int, k: int) -> int:
 
 @compiled
 def choose(
-    x: int, y: int, ready: float, wiring: Wiring, ports: Ports
+    x: int, y: int, ready: float, wiring: RequestTables, ports: Ports
 ) -> tuple[float, int, int, int, int, int]:
     """Return (turn, state, switch, out-port, in-port, place) for a transfer x -> y that is ready.
 
@@ -142,7 +142,7 @@ def first_come_first_served(
     devices: int,
     source: IntArray,
     destination: IntArray,
-    wiring: Wiring,
+    wiring: RequestTables,
     dark: float,
 ) -> Requests:
     """Serve tasks by readiness, then position; a transfer starts ``dark`` after its turn if a port must change."""

@@ -26,8 +26,8 @@ from topox_core.fabrics.kernels.state import (
     NOW,
     STACK,
     TOUCHED,
-    Plan,
     State,
+    TaskTables,
 )
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER
 
@@ -51,7 +51,7 @@ def touch(state: State, device: int) -> None:
 
 
 @compiled
-def add_part(plan: Plan, state: State, part: int) -> None:
+def add_part(plan: TaskTables, state: State, part: int) -> None:
     """Set one part of a transfer on its way."""
     c = plan.part_class[part]
     if state.active[c] == 0:
@@ -69,7 +69,7 @@ def add_part(plan: Plan, state: State, part: int) -> None:
 
 
 @compiled
-def make_ready(plan: Plan, state: State, node: int) -> None:
+def make_ready(plan: TaskTables, state: State, node: int) -> None:
     """Let ``node``, whose last predecessor ended now, start or queue."""
     now = state.clock[NOW]
     state.start[node] = now
@@ -91,7 +91,7 @@ def make_ready(plan: Plan, state: State, node: int) -> None:
 
 
 @compiled
-def finish_parts(plan: Plan, state: State, c: int) -> None:
+def finish_parts(plan: TaskTables, state: State, c: int) -> None:
     """Take the parts of class ``c`` that are through off the network."""
     now = state.clock[NOW]
     bring_up(state, c)
@@ -115,7 +115,7 @@ def finish_parts(plan: Plan, state: State, c: int) -> None:
 
 
 @compiled
-def release_successors(plan: Plan, state: State) -> None:
+def release_successors(plan: TaskTables, state: State) -> None:
     """Make ready what waited for the nodes that ended now, and what these release in turn."""
     while state.counts[STACK] > 0:
         state.counts[STACK] -= 1
@@ -133,7 +133,7 @@ def release_successors(plan: Plan, state: State) -> None:
 
 
 @compiled
-def start_devices(plan: Plan, state: State) -> None:
+def start_devices(plan: TaskTables, state: State) -> None:
     """Let every idle device take the first task of its queue."""
     now = state.clock[NOW]
     for i in range(state.counts[TOUCHED]):
@@ -150,7 +150,7 @@ def start_devices(plan: Plan, state: State) -> None:
 
 
 @compiled
-def settle(plan: Plan, state: State) -> None:
+def settle(plan: TaskTables, state: State) -> None:
     """Do all that follows at once from what ended now: successors, devices, rates."""
     release_successors(plan, state)
     start_devices(plan, state)
@@ -159,7 +159,7 @@ def settle(plan: Plan, state: State) -> None:
 
 
 @compiled
-def begin(plan: Plan, state: State) -> None:
+def begin(plan: TaskTables, state: State) -> None:
     """Start the iteration: whatever waits for nobody is ready at time 0."""
     state.clock[FLOOR] = np.inf
     for node in range(len(plan.kind)):
@@ -180,7 +180,7 @@ def next_time(state: State) -> float:
 
 
 @compiled
-def advance(plan: Plan, state: State, batches: int) -> bool:
+def advance(plan: TaskTables, state: State, batches: int) -> bool:
     """Run up to ``batches`` batches of simultaneous ends; return whether there is more to do."""
     for _ in range(batches):
         first = next_time(state)

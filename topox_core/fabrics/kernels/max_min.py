@@ -20,15 +20,15 @@ from topox_core.fabrics.kernels.state import (
     GAINED,
     LOST,
     NOW,
-    Plan,
     State,
+    TaskTables,
 )
 
 SAFE = 1.0 - 1e-9  # rates this close below the first change are filled again: floats only
 
 
 @compiled
-def join_links(plan: Plan, state: State, c: int) -> None:
+def join_links(plan: TaskTables, state: State, c: int) -> None:
     """Enter class ``c`` in the lists of its links."""
     for e in range(plan.class_ptr[c], plan.class_ptr[c + 1]):
         link = plan.class_link[e]
@@ -40,7 +40,7 @@ def join_links(plan: Plan, state: State, c: int) -> None:
 
 
 @compiled
-def leave_links(plan: Plan, state: State, c: int) -> None:
+def leave_links(plan: TaskTables, state: State, c: int) -> None:
     """Take class ``c`` out of the lists of its links."""
     for e in range(plan.class_ptr[c], plan.class_ptr[c + 1]):
         link = plan.class_link[e]
@@ -101,7 +101,7 @@ def unschedule(state: State, c: int) -> None:
 
 
 @compiled
-def level_of(plan: Plan, state: State, link: int, enough: float) -> float:
+def level_of(plan: TaskTables, state: State, link: int, enough: float) -> float:
     """Return the level at which a link with new parts would be full if nobody else's rate changed, or ``enough``."""
     flows = float(state.link_flows[link])
     left = float(plan.capacity[link])
@@ -122,7 +122,7 @@ def level_of(plan: Plan, state: State, link: int, enough: float) -> float:
 
 
 @compiled
-def first_change(plan: Plan, state: State, mark: int) -> float:
+def first_change(plan: TaskTables, state: State, mark: int) -> float:
     """Return the lowest level at which this batch's changes can be felt."""
     floor = float(state.clock[FLOOR])
     for i in range(state.counts[CHANGED]):
@@ -138,7 +138,7 @@ def first_change(plan: Plan, state: State, mark: int) -> float:
 
 
 @compiled
-def gather(plan: Plan, state: State, floor: float, mark: int) -> tuple[int, int]:
+def gather(plan: TaskTables, state: State, floor: float, mark: int) -> tuple[int, int]:
     """Collect links and classes that have to be filled again; return how many of each.
 
     Leaves the capacity that is left to them in ``residual``, and their parts in ``unfilled``.
@@ -181,7 +181,7 @@ def gather(plan: Plan, state: State, floor: float, mark: int) -> tuple[int, int]
 
 
 @compiled
-def fill(plan: Plan, state: State, links: int, classes: int, floor: float, mark: int) -> None:
+def fill(plan: TaskTables, state: State, links: int, classes: int, floor: float, mark: int) -> None:
     """Fill the region from ``floor`` upwards; the rates go to ``new_rate``."""
     size = 0
     for i in range(links):
@@ -226,7 +226,7 @@ def bring_up(state: State, c: int) -> None:
 
 
 @compiled
-def refill(plan: Plan, state: State) -> None:
+def refill(plan: TaskTables, state: State) -> None:
     """Give every class its max-min fair rate after this batch's changes, and its next finish."""
     mark = int(state.counts[EPOCH]) + 2
     state.counts[EPOCH] = mark

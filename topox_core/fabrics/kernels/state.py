@@ -25,7 +25,7 @@ NOW, FLOOR = range(2)
 LOST, GAINED = 1, 2
 
 
-class Plan(NamedTuple):
+class TaskTables(NamedTuple):
     """What is to be run, and on which links.
 
     Attributes
@@ -115,7 +115,7 @@ class State(NamedTuple):
     heap: IntArray
 
 
-def fresh(plan: Plan, waiting: IntArray) -> State:
+def fresh(plan: TaskTables, waiting: IntArray) -> State:
     """Return the state before the first event; ``waiting`` is the number of predecessors of each node."""
     n, parts, classes, links = (
         len(plan.kind),

@@ -98,7 +98,7 @@ class Program:
         )
 
 
-class Progress:
+class ProgramProgress:
     """One run of a program: ends are told to it, and it tells who calls what, and when."""
 
     def __init__(

@@ -12,7 +12,7 @@ from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.control.controller import Controller
 from topox_core.rails.control.jobs import Jobs, Standing
 from topox_core.rails.control.messages import Log
-from topox_core.rails.control.program import Program, Progress
+from topox_core.rails.control.program import Program, ProgramProgress
 from topox_core.rails.control.provisioning import ProvisioningController
 from topox_core.rails.iteration import Rail, RailCircuit, RailIteration, RailRun
 from topox_core.rails.ports import port_use
@@ -50,7 +50,7 @@ def simulate(
 class _Pass:
     """One walk through the iteration: its times and the controller that let it happen."""
 
-    progress: Progress
+    progress: ProgramProgress
     jobs: Jobs
 
     @property
@@ -166,7 +166,7 @@ class Simulation:
         def start(node: int, at_ms: float) -> None:
             heapq.heappush(events, (progress.run(node, at_ms), _END, node, -1))
 
-        progress = Progress(self._program, self._duration_ms, call)
+        progress = ProgramProgress(self._program, self._duration_ms, call)
         jobs: Jobs
         if profiled is None:
             jobs = Controller(self._program, self._use, rail, log, start, standing)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from topox_core.model.execution import Circuits
 from topox_core.schedule.kernels.colouring import colour_slots
-from topox_core.schedule.problem import Int, Int32, Network, Problem
+from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
 
 
 @dataclass(frozen=True)
@@ -105,13 +105,13 @@ def _cut(
     return np.array(rows, np.intp), np.array(pieces, np.intp)
 
 
-def _network(problem: Problem) -> Network:
+def _network(problem: Problem) -> SwitchNetwork:
     if problem.network is None:
         raise ValueError("a plain RCPSP has no circuits")
     return problem.network
 
 
-def changed_rows(booking: Booking, network: Network) -> NDArray[np.bool_]:
+def changed_rows(booking: Booking, network: SwitchNetwork) -> NDArray[np.bool_]:
     """Return which rows change a circuit: one of the two ports held another one before.
 
     The first circuit of a port is no change: it stands before the iteration begins.

@@ -34,7 +34,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CpSatOutcome:
     """How a solve ended, the best start ticks (None without a schedule) and a bound on the makespan in ticks."""
 
     ended: Ended
@@ -151,7 +151,7 @@ class Model:
         stop: Stop,
         on_start: Callable[[Int], None] | None = None,
         on_bound: Callable[[int], None] | None = None,
-    ) -> Outcome:
+    ) -> CpSatOutcome:
         """Solve within the time limit or until ``stop()``; tell schedules and bounds as they come."""
         solver = cp_model.CpSolver()
         solver.parameters.max_time_in_seconds = max(0.01, run.time_limit_s)
@@ -179,11 +179,11 @@ class Model:
             else 0
         )
         if status == cp_model.INFEASIBLE:
-            return Outcome("infeasible", None, 0)
+            return CpSatOutcome("infeasible", None, 0)
         start = (
             self.values(solver.value) if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
         )
-        return Outcome("optimal" if status == cp_model.OPTIMAL else "stopped", start, bound)
+        return CpSatOutcome("optimal" if status == cp_model.OPTIMAL else "stopped", start, bound)
 
     def values(self, value: Callable[[cp_model.IntVar], int]) -> Int:
         """Return the start ticks that a solution says."""

@@ -61,7 +61,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class MipOutcome:
     """How a run ended, the dual bound, and the best values (None if there are none)."""
 
     ended: Ended
@@ -116,7 +116,7 @@ def solve(
     stop: Callable[[], bool],
     on_values: Callable[[Float], None],
     on_dual: Callable[[float], bool],
-) -> Outcome:
+) -> MipOutcome:
     """Run HiGHS on a model.
 
     Parameters
@@ -139,9 +139,9 @@ def solve(
     ):  # every start is fixed, and HiGHS calls a model without columns neither solved nor not
         holds = bool((mip.row_lower <= 0).all() and (mip.row_upper >= 0).all())
         return (
-            Outcome("optimal", mip.offset, np.zeros(0))
+            MipOutcome("optimal", mip.offset, np.zeros(0))
             if holds
-            else Outcome("infeasible", np.inf, None)
+            else MipOutcome("infeasible", np.inf, None)
         )
     import highspy
 
@@ -201,7 +201,7 @@ def _set_options(h: Any, run: Run) -> None:
         h.setOptionValue(name, value)
 
 
-def _outcome(highspy: Any, h: Any) -> Outcome:
+def _outcome(highspy: Any, h: Any) -> MipOutcome:
     status, info = h.getModelStatus(), h.getInfo()
     known = {
         highspy.HighsModelStatus.kOptimal: "optimal",
@@ -213,4 +213,4 @@ def _outcome(highspy: Any, h: Any) -> Outcome:
         raise RuntimeError(f"HiGHS ended with status '{h.modelStatusToString(status)}'")
     has_values = info.primal_solution_status == int(highspy.SolutionStatus.kSolutionStatusFeasible)
     values = np.array(h.getSolution().col_value, np.float64) if has_values else None
-    return Outcome(known[status], float(info.mip_dual_bound), values)  # type: ignore[arg-type]
+    return MipOutcome(known[status], float(info.mip_dual_bound), values)  # type: ignore[arg-type]

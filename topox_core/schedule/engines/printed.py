@@ -34,7 +34,7 @@ from topox_core.schedule.engines.engine import (
 )
 from topox_core.schedule.engines.highs import branch_and_bound
 from topox_core.schedule.feasibility import impossible
-from topox_core.schedule.problem import Int, Network, Problem
+from topox_core.schedule.problem import Int, Problem, SwitchNetwork
 
 SOURCE = "printed MIP"
 BOUND_BY = "branch and bound (HiGHS, printed model)"
@@ -327,7 +327,7 @@ def printed_model(problem: Problem, horizon: int, bound: int) -> PrintedModel:
     InputError
         If the problem has none (a plain RCPSP).
     """
-    if not isinstance(problem.network, Network):
+    if not isinstance(problem.network, SwitchNetwork):
         raise InputError(
             "the printed model needs circuits (this problem has none): use highs",
             file="settings",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.schedule.engines.engine import Answer, Limits, Progress
-from topox_core.schedule.problem import Int, Network, Problem
+from topox_core.schedule.problem import Int, Problem, SwitchNetwork
 
 STOPPED_BY = ("proof", "time_limit", "gap", "cancelled", "heuristic", "failed")
 
@@ -73,7 +73,7 @@ def read_request(data: bytes) -> tuple[str, Problem, Limits]:
         record = json.loads(data)
         problem = dict(record["problem"])
         network = problem.pop("network")
-        raised = Network(**_raised(network)) if network is not None else None
+        raised = SwitchNetwork(**_raised(network)) if network is not None else None
         return (
             str(record["engine"]),
             Problem(**_raised(problem), network=raised),

@@ -23,7 +23,7 @@ from topox_core.schedule.kernels.refinement import (
     joined,
     sweep,
 )
-from topox_core.schedule.problem import Int, Int32, Network, Problem
+from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
 
 FOLD_ABOVE = 500  # tasks; below, the whole is searched as fast
 LEAST_RATIO = 3  # the quotient must be so many times smaller
@@ -372,7 +372,7 @@ def _resources(
     )
 
 
-def _lifted(problem: Problem, orbit: Int32, dark_slots: int) -> Network | None:
+def _lifted(problem: Problem, orbit: Int32, dark_slots: int) -> SwitchNetwork | None:
     """Return the network of the quotient, in which a server stands for all that send (or receive) an orbit together.
 
     None where its ports would not stand for theirs: half duplex, a total that may bind on a switch,

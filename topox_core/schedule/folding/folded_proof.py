@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 
 from topox_core.schedule.engines.engine import Limits, StoppedBy
-from topox_core.schedule.planner import Folded, Plan, Prepared
+from topox_core.schedule.planner import FoldedProblem, Prepared, SchedulePlan
 from topox_core.schedule.portfolio import Moment, Portfolio
 from topox_core.schedule.proof import Proof
 from topox_core.schedule.report import to_result
@@ -18,7 +18,9 @@ from topox_core.schedule.result import Result, StoryLine
 SHARE, PATIENCE = 0.5, 0.15
 
 
-def started(prepared: Prepared, plan: Plan, spent_before_s: float, story: list[StoryLine]) -> Proof:
+def started(
+    prepared: Prepared, plan: SchedulePlan, spent_before_s: float, story: list[StoryLine]
+) -> Proof:
     """Return a solve in the background from a plan on: on the folded problem first where there is one and it can help."""
     engines = prepared.settings.engine in ("auto", "highs", "cpsat")
     if engines and plan.makespan > prepared.reduction.bound.ticks:
@@ -72,7 +74,7 @@ class FoldedProof(Proof):
         began = time.monotonic()
         settings, bound = self.prepared.settings, self.prepared.reduction.bound
         self._stopped = False
-        self._folded: Folded | None = self.prepared.planner.folded
+        self._folded: FoldedProblem | None = self.prepared.planner.folded
         if self._folded is None:
             raise ValueError("the problem does not fold")
         plan = self._folded.planner.best_plan(

@@ -11,7 +11,7 @@ from topox_core.schedule.circuits.assignment import Booking
 from topox_core.schedule.generation.list_scheduler import IMPROVEMENT_ROUNDS, Generator, ranked
 from topox_core.schedule.kernels.continuous import Ports, serial_on_ports
 from topox_core.schedule.kernels.tasks import by_rank
-from topox_core.schedule.problem import Int, Int32, Network
+from topox_core.schedule.problem import Int, Int32, SwitchNetwork
 
 MAX_BOOKINGS = 50_000_000  # transfers x ports that each might use
 
@@ -47,7 +47,7 @@ class PortGenerator:
     """Serial generation on the ports of a network; wraps the plain generator's preparations."""
 
     generator: Generator
-    network: Network
+    network: SwitchNetwork
     ports: Ports
 
     @staticmethod

@@ -22,7 +22,7 @@ from topox_core.schedule.bounds.windows import Windows, clocks, consistent, topo
 from topox_core.schedule.engines.best_known import BestKnown
 from topox_core.schedule.engines.engine import News, Progress
 from topox_core.schedule.generation.list_scheduler import Generator
-from topox_core.schedule.planner import Plan, Planner
+from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search.local_search import LocalSearch, Pace
 from topox_core.schedule.search.neighbourhood import FEWEST, MOST, Middle, Neighbourhood
@@ -123,7 +123,9 @@ class LargeNeighbourhoods:
     def _walked(self, seconds: float, stop: Stop) -> None:
         """Go on with a local search from the best schedule."""
         known = self.known
-        plan = Plan(known.start, known.makespan, None, 0, self.source, known.start, known.makespan)
+        plan = SchedulePlan(
+            known.start, known.makespan, None, 0, self.source, known.start, known.makespan
+        )
         if self._walk is None:
             planner = Planner(self.problem, known.bound, self._generator, None)
             self._walk = LocalSearch(planner, plan, known.limits.seed + WALKS_FROM)

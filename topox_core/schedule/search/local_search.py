@@ -14,7 +14,7 @@ from topox_core.schedule.kernels.continuous import Ports
 from topox_core.schedule.kernels.improve import CHOICES, State, improve, lateness
 from topox_core.schedule.kernels.moves import Neighbours
 from topox_core.schedule.kernels.tasks import by_time
-from topox_core.schedule.planner import Plan, Planner
+from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.problem import Int, Int32, Problem
 
 CALL_S = 0.04  # about how long one call of the compiled loop lasts
@@ -74,7 +74,7 @@ class LocalSearch:
     """
 
     planner: Planner
-    plan: Plan
+    plan: SchedulePlan
     seed: int = 0
     _rows: Neighbours = field(init=False)
     _state: State = field(init=False)
@@ -126,7 +126,7 @@ class LocalSearch:
         """Whether nothing is left to gain: the bound is met and no circuit changes (or none are held)."""
         return self.cost <= (self.planner.bound, 0)
 
-    def take_up(self, plan: Plan) -> None:
+    def take_up(self, plan: SchedulePlan) -> None:
         """Go on from a better plan that somebody else found."""
         on_ports = self.planner.ports is not None
         start, makespan = (
@@ -162,12 +162,12 @@ class LocalSearch:
                 self._state.number[number.HORIZON] *= 2
         return self.cost < before
 
-    def best_plan(self) -> Plan:
+    def best_plan(self) -> SchedulePlan:
         """Return the best schedule as a plan."""
         ports = self.planner.ports
         if ports is not None:
             booked = ports.in_sequence(self._state.best, SOURCE)
-            return Plan(
+            return SchedulePlan(
                 booked.start,
                 booked.makespan,
                 booked.booking,
@@ -218,12 +218,12 @@ class Pace:
 
 def local_search(
     planner: Planner,
-    plan: Plan,
+    plan: SchedulePlan,
     seed: int,
     candidates: int,
     stop: Stop = never,
-    on_better: Callable[[Plan], None] | None = None,
-) -> Plan:
+    on_better: Callable[[SchedulePlan], None] | None = None,
+) -> SchedulePlan:
     """Return the best plan found in ``candidates`` moves; the same seed and number give the same plan."""
     search, pace = LocalSearch(planner, plan, seed), Pace()
     best = plan

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from topox_core.schedule.generation.list_scheduler import Listed, candidates
-from topox_core.schedule.planner import Plan, Planner
+from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.search.local_search import LocalSearch
 
 # Candidates of each search in the first heat: few where schedules take long to come to rest, many
@@ -24,7 +24,7 @@ PATIENCE, PATIENCE_A_TASK = 30_000, 10  # candidates without gain after which an
 
 
 @dataclass(eq=False)
-class Runner:
+class Candidate:
     """One search of a heat, how many candidates it has left, and the makespan it began the heat at."""
 
     search: LocalSearch
@@ -43,7 +43,7 @@ class Runner:
 
 
 @dataclass(eq=False)
-class Heats:
+class SuccessiveHalving:
     """A search taken forward in calls of a few candidates each, as :class:`~topox_core.schedule.search.local_search.LocalSearch`.
 
     Parameters
@@ -59,11 +59,11 @@ class Heats:
     """
 
     planner: Planner
-    plan: Plan
+    plan: SchedulePlan
     seed: int = 0
     steps: int = 0
     contests: int = 0
-    runners: list[Runner] = field(default_factory=list)
+    runners: list[Candidate] = field(default_factory=list)
     _searches: int = 0
 
     def __post_init__(self) -> None:
@@ -86,7 +86,7 @@ class Heats:
         """Whether nothing is left to gain."""
         return self.best.finished
 
-    def take_up(self, plan: Plan) -> None:
+    def take_up(self, plan: SchedulePlan) -> None:
         """Go on from a better plan that somebody else found, too."""
         if self._alone:
             self.runners[0].search.take_up(plan)
@@ -118,7 +118,7 @@ class Heats:
                 self._next_heat()
         return self.cost < before
 
-    def best_plan(self) -> Plan:
+    def best_plan(self) -> SchedulePlan:
         """Return the best schedule as a plan."""
         return self.best.best_plan()
 
@@ -139,13 +139,13 @@ class Heats:
             self.planner.generator, self.planner.bound
         )
 
-    def _search_from(self, plan: Plan) -> LocalSearch:
+    def _search_from(self, plan: SchedulePlan) -> LocalSearch:
         """Return a search with random numbers of its own."""
         self._searches += 1
         return LocalSearch(self.planner, plan, self.seed * 1_000_000 + self._searches - 1)
 
     def _enter(self, search: LocalSearch) -> None:
-        self.runners.append(Runner(search, self._heat, search.makespan))
+        self.runners.append(Candidate(search, self._heat, search.makespan))
 
     def _meet(self) -> None:
         """Let the next rule's schedule take part, unless another rule has made the same."""
@@ -157,20 +157,20 @@ class Heats:
             self._met.add(listed.start.tobytes())
             self._enter(self._search_from(self._planned(listed)))
 
-    def _planned(self, listed: Listed) -> Plan:
+    def _planned(self, listed: Listed) -> SchedulePlan:
         """Return a plan to search from; circuits are looked for only where they decide the start times."""
         if self.planner.ports is None:
-            return Plan(
+            return SchedulePlan(
                 listed.start, listed.makespan, None, 0, listed.source, listed.start, listed.makespan
             )
         return self.planner.realised(listed.start, listed.makespan, listed.source)
 
-    def _run(self, runner: Runner, at_most: int) -> None:
+    def _run(self, runner: Candidate, at_most: int) -> None:
         runner.left -= self._try(runner, min(at_most, runner.left))
         if runner.left <= 0:
             self._at += 1
 
-    def _try(self, runner: Runner, many: int) -> int:
+    def _try(self, runner: Candidate, many: int) -> int:
         """Try so many candidates, fewer if nothing is left to gain; return how many."""
         before = runner.search.steps
         runner.search.go_on(many)
@@ -191,5 +191,5 @@ class Heats:
         self._heat *= 2
         self._at = 0
         self.runners = [
-            Runner(runner.search, self._heat, runner.search.makespan) for runner in kept
+            Candidate(runner.search, self._heat, runner.search.makespan) for runner in kept
         ]

@@ -11,7 +11,7 @@ import numpy as np
 from topox_core.runs.stopping import Stop
 from topox_core.tdm.bounds.floor import ANY_ROUND, floor_of
 from topox_core.tdm.model.jobs import Jobs
-from topox_core.tdm.model.round import Moment, OnMoment, Round, TdmSettings
+from topox_core.tdm.model.round import OnMoment, Round, RoundTracePoint, TdmSettings
 from topox_core.tdm.model.rounds import round_of
 from topox_core.tdm.model.stage_table import StageTable
 from topox_core.tdm.model.traffic import total_gbit
@@ -95,6 +95,8 @@ def _fixed(
         bound_for=ANY_ROUND,
         seed=settings.seed,
     )
-    moment = Moment(time.perf_counter() - began, 0, found.round_s, floor.seconds, algorithm)
+    moment = RoundTracePoint(
+        time.perf_counter() - began, 0, found.round_s, floor.seconds, algorithm
+    )
     on_moment(moment)
     return replace(found, wall_s=moment.elapsed_s, story=(moment,))

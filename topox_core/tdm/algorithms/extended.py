@@ -12,7 +12,14 @@ from topox_core.runs.stopping import Stop
 from topox_core.tdm.algorithms.hill_climbing import hill_climb
 from topox_core.tdm.bounds.floor import ANY_ROUND, Floor, floor_of
 from topox_core.tdm.model.jobs import Jobs
-from topox_core.tdm.model.round import Moment, OnMoment, Round, Status, StoppedBy, TdmSettings
+from topox_core.tdm.model.round import (
+    OnMoment,
+    Round,
+    RoundTracePoint,
+    Status,
+    StoppedBy,
+    TdmSettings,
+)
 from topox_core.tdm.model.rounds import Barrier, round_of, round_s_of
 from topox_core.tdm.model.stage_table import Rings, StageTable
 
@@ -20,7 +27,7 @@ from topox_core.tdm.model.stage_table import Rings, StageTable
 SAME = 1e-9
 
 
-def ignore(moment: Moment) -> None:
+def ignore(moment: RoundTracePoint) -> None:
     """Take no notice of a moment."""
 
 
@@ -34,7 +41,7 @@ class Search:
     asked: Stop
     on_moment: OnMoment
     began: float = field(default_factory=time.perf_counter)
-    story: list[Moment] = field(default_factory=list)
+    story: list[RoundTracePoint] = field(default_factory=list)
     best_s: float = float("inf")
 
     @cached_property
@@ -73,7 +80,7 @@ class Search:
         if round_s < self.best_s or always:
             self.best_s = min(self.best_s, round_s)
             known = self.best_s if self.best_s < float("inf") else None
-            moment = Moment(
+            moment = RoundTracePoint(
                 self.elapsed_s,
                 len(self.story),
                 known,

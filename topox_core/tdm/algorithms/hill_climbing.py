@@ -17,7 +17,15 @@ from topox_core.runs.stopping import Stop
 from topox_core.tdm.bounds.floor import ANY_ROUND, floor_of
 from topox_core.tdm.kernels.subsets import NOBODY_FLIPS
 from topox_core.tdm.model.jobs import Jobs
-from topox_core.tdm.model.round import PULL, PUSH, Moment, OnMoment, Round, StoppedBy, TdmSettings
+from topox_core.tdm.model.round import (
+    PULL,
+    PUSH,
+    OnMoment,
+    Round,
+    RoundTracePoint,
+    StoppedBy,
+    TdmSettings,
+)
 from topox_core.tdm.model.rounds import after_push_s, round_of
 from topox_core.tdm.model.stage_table import StageTable
 
@@ -171,7 +179,7 @@ def climb(
         rounds = flips.rounds_s()
         best = float(rounds[0])
         if on_step is not None:
-            on_step(Moment(time.perf_counter() - began, steps, best, floor_s, source))
+            on_step(RoundTracePoint(time.perf_counter() - began, steps, best, floor_s, source))
         least = float(rounds[1:].min())
         if not least < best * (1.0 - TIE):
             return Climb(_group(flips), best, steps, "heuristic")
@@ -197,9 +205,9 @@ def hill_climb(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMomen
     began = time.perf_counter()
     table = StageTable(jobs, settings.reading)
     floor = floor_of(table)
-    story: list[Moment] = []
+    story: list[RoundTracePoint] = []
 
-    def note(moment: Moment) -> None:
+    def note(moment: RoundTracePoint) -> None:
         story.append(moment)
         on_moment(moment)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.tdm.model.jobs import Collective, Job, Jobs, Network
+from topox_core.tdm.model.jobs import Collective, Job, Jobs, PodNetwork
 from topox_core.tdm.model.jobs_file import MAX_JOBS, check_network, validated
 from topox_core.tdm.model.placement import Ground
 
@@ -106,10 +106,10 @@ class SetUp:
     gpus_per_pod: int = 2048
     mix: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
-    def network(self) -> Network:
+    def network(self) -> PodNetwork:
         """Return the network of this set-up."""
         tor_gbps = self.ports_per_pod * self.port_gbps if self.tor_gbps is None else self.tor_gbps
-        return Network(
+        return PodNetwork(
             self.pod_groups,
             self.pods_per_group,
             self.ports_per_pod,

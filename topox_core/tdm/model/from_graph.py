@@ -20,7 +20,7 @@ from topox_core.model.task_graph import (
     Task,
     TaskGraph,
 )
-from topox_core.tdm.model.jobs import COLLECTIVES, Collective, Job, Jobs, Network
+from topox_core.tdm.model.jobs import COLLECTIVES, Collective, Job, Jobs, PodNetwork
 from topox_core.tdm.model.jobs_file import MAX_JOBS, MAX_UNITS, check_network, validated
 from topox_core.tdm.model.placement import Ground
 
@@ -123,7 +123,7 @@ def derived(graph: TaskGraph) -> Derived:
 
 def jobs_from_graphs(
     graphs: Sequence[tuple[TaskGraph, int | str]],
-    network: Network,
+    network: PodNetwork,
     *,
     name: str = "from task graphs",
     units_per_pod: int | None = None,

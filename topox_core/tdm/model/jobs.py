@@ -17,7 +17,7 @@ COLLECTIVES: dict[str, str] = {
 
 
 @dataclass(frozen=True)
-class Network:
+class PodNetwork:
     """Pods behind top-of-rack switches, joined by optical switches inside each pod group.
 
     Attributes
@@ -84,7 +84,7 @@ class Jobs:
     """A network and the jobs on it, validated by :func:`topox_core.tdm.model.jobs_file.validated`."""
 
     name: str
-    network: Network
+    network: PodNetwork
     jobs: tuple[Job, ...]
 
     def __len__(self) -> int:

@@ -11,10 +11,10 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from topox_core.errors import InputError
-from topox_core.io.errors import Findings, printable, shown, unknown
+from topox_core.io.errors import Mistakes, printable, shown, unknown
 from topox_core.io.json import check_header, describe_error, json_object
 from topox_core.io.limits import unpacked
-from topox_core.tdm.model.jobs import COLLECTIVES, Job, Jobs, Network
+from topox_core.tdm.model.jobs import COLLECTIVES, Job, Jobs, PodNetwork
 
 FORMAT = "topox-jobs"
 VERSION = 1
@@ -92,14 +92,14 @@ def load_jobs(data: bytes, file: str) -> Jobs:
     for at, entry in enumerate(entries):
         values = _read(JobRecord, entry, file, _item(at, entry)).model_dump()
         jobs.append(Job(**{**values, "units_per_pod": tuple(values["units_per_pod"])}))
-    return validated(record.get("name", ""), Network(**network.model_dump()), jobs, file)
+    return validated(record.get("name", ""), PodNetwork(**network.model_dump()), jobs, file)
 
 
 def _read(kind: type[_Record], entry: Any, file: str, item: str) -> _Record:
     try:
         return kind.model_validate(entry)
     except ValidationError as error:
-        findings = Findings(file)
+        findings = Mistakes(file)
         for one in error.errors(include_url=False):
             field = "".join(
                 printable(part) if isinstance(part, str) else f"[{part}]" for part in one["loc"]
@@ -135,7 +135,7 @@ def dump_jobs(jobs: Jobs) -> bytes:
     return text.encode()
 
 
-def validated(name: str, network: Network, jobs: Sequence[Job], file: str) -> Jobs:
+def validated(name: str, network: PodNetwork, jobs: Sequence[Job], file: str) -> Jobs:
     """Return jobs on their network after checking every value.
 
     Raises
@@ -182,7 +182,7 @@ def _check_count(count: int, file: str) -> None:
         )
 
 
-def check_network(network: Network, file: str) -> None:
+def check_network(network: PodNetwork, file: str) -> None:
     """Check the sizes and speeds of a network, before anything is as large as it says.
 
     Raises
@@ -225,7 +225,7 @@ def _number(value: float, zero: bool, most: float) -> str:
     return f"must be {'at least' if zero else 'greater than'} 0 and at most {most:g} (got {shown(value)})"
 
 
-def _problem(job: Job, network: Network) -> tuple[str, str] | None:
+def _problem(job: Job, network: PodNetwork) -> tuple[str, str] | None:
     """Return field and words for the first thing wrong with a job, or None."""
     if job.collective not in COLLECTIVES:
         return (
@@ -259,7 +259,7 @@ def _problem(job: Job, network: Network) -> tuple[str, str] | None:
     return _server_problem(job, pods) or _duration_problem(job, network)
 
 
-def _duration_problem(job: Job, network: Network) -> tuple[str, str] | None:
+def _duration_problem(job: Job, network: PodNetwork) -> tuple[str, str] | None:
     """Return what is wrong with a job whose traffic would take for ever: its times would swallow those of others."""
     gbit = job.units * job.volume_gbit * (job.units - 1 if job.collective == "all_to_all" else 1)
     slowest_gbps = min(network.port_gbps, network.tor_gbps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from topox_core.tdm.model.jobs import Collective, Network
+from topox_core.tdm.model.jobs import Collective, PodNetwork
 from topox_core.tdm.model.traffic import total_gbit
 
 
@@ -17,7 +17,7 @@ class Ground:
         What a pod has room for, in the measure in which units are large.
     """
 
-    def __init__(self, network: Network, room_per_pod: int) -> None:
+    def __init__(self, network: PodNetwork, room_per_pod: int) -> None:
         self._room = np.full((network.pod_groups, network.pods_per_group), room_per_pod, np.int64)
         self._pod_gbit = np.zeros(self._room.shape)
         self._group_gbit = np.zeros(network.pod_groups)

@@ -59,7 +59,7 @@ class Cycle:
 
 
 @dataclass(frozen=True)
-class Moment:
+class RoundTracePoint:
     """Best round and bound at a moment of the search, and what moved them."""
 
     elapsed_s: float
@@ -110,7 +110,7 @@ class Round:
     wall_s: float
     seed: int = 0
     static: bool = False
-    story: tuple[Moment, ...] = ()
+    story: tuple[RoundTracePoint, ...] = ()
     message: str = ""
 
     @property
@@ -158,7 +158,7 @@ class TdmSettings:
         return {**self.__dict__, "reading": self.reading.as_record()}
 
 
-OnMoment = Callable[[Moment], None]
+OnMoment = Callable[[RoundTracePoint], None]
 
 
 class Algorithm(Protocol):

@@ -22,9 +22,9 @@ from topox_core.tdm.model.round import (
     PULL,
     PUSH,
     Cycle,
-    Moment,
     Phase,
     Round,
+    RoundTracePoint,
     Status,
     StoppedBy,
 )
@@ -253,7 +253,7 @@ def round_of(
     bound_for: str = "",
     wall_s: float = 0.0,
     seed: int = 0,
-    story: Sequence[Moment] = (),
+    story: Sequence[RoundTracePoint] = (),
     message: str = "",
 ) -> Round:
     """Return the round of a grouping, with its phases, rings and links.

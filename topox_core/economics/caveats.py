@@ -12,7 +12,7 @@ WARNING, NOTE = "warning", "note"
 
 
 @dataclass(frozen=True)
-class Finding:
+class Caveat:
     """One thing to know: its kind (``warning`` or ``note``), its name for tests and scripts, and a sentence."""
 
     kind: str
@@ -32,7 +32,7 @@ def most_gpus(question: Question, radix: int) -> int:
 
 def findings(
     question: Question, radix: int | None = None, switch: str = "the optical switch"
-) -> tuple[Finding, ...]:
+) -> tuple[Caveat, ...]:
     """Return what does not hold for a question: too few ports, dearer optics, savings that are rounding.
 
     Parameters
@@ -54,7 +54,7 @@ def findings(
     found = []
     if radix is not None and ports_needed(question) > radix:
         found.append(
-            Finding(
+            Caveat(
                 WARNING,
                 "radix",
                 (
@@ -69,11 +69,11 @@ def findings(
     ports = _many(question.counting.ocs_ports_per_gpu, "optical-switch port")
     counted = f"Photonic rails are counted with {optics} and {ports} a GPU."
     left_out = "Bidirectional optics, insertion loss and the control plane are not priced."
-    found.append(Finding(NOTE, "not-priced", f"{counted} {left_out}"))
+    found.append(Caveat(NOTE, "not-priced", f"{counted} {left_out}"))
     return tuple(found)
 
 
-def _dearer(question: Question) -> list[Finding]:
+def _dearer(question: Question) -> list[Caveat]:
     """Say where photonic rails lose to whole packet switches, whichever counting is chosen."""
     whole = replace(
         question, counting=replace(question.counting, method="whole-switches", joined_rails=False)
@@ -90,7 +90,7 @@ def _dearer(question: Question) -> list[Finding]:
             else ""
         )
         return [
-            Finding(
+            Caveat(
                 WARNING,
                 "dearer-than-whole-switches",
                 (
@@ -102,7 +102,7 @@ def _dearer(question: Question) -> list[Finding]:
     published = question.saving("photonic_rails", "rail_optimized", "cost")
     if question.counting.method == "paper" and published - share > 0.1:
         return [
-            Finding(
+            Caveat(
                 NOTE,
                 "whole-switches",
                 (
@@ -114,7 +114,7 @@ def _dearer(question: Question) -> list[Finding]:
     return []
 
 
-def _rounding(question: Question) -> list[Finding]:
+def _rounding(question: Question) -> list[Caveat]:
     """Say how much of the published saving is the rounding of a fractional radix."""
     if question.counting.method != "paper":
         return []
@@ -126,7 +126,7 @@ def _rounding(question: Question) -> list[Finding]:
     if abs(here - limit) < 0.0005:
         return []
     return [
-        Finding(
+        Caveat(
             NOTE,
             "rounding",
             (
