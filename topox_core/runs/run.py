@@ -1,0 +1,184 @@
+"""The one contract of everything that takes long, and a run made from one function in a thread."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from topox_core.runs.stopping import Stop, WhenSet, never
+
+POLL_S = 0.05
+CLOSE_S = 1.0
+
+ResultT = TypeVar("ResultT")
+ResultT_co = TypeVar("ResultT_co", covariant=True)
+StepT = TypeVar("StepT")
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    """How far a run has come.
+
+    Attributes
+    ----------
+    elapsed_s
+        Seconds since the start; stands still once the run has ended.
+    share
+        Part that is done, 0 to 1; None if that is not known.
+    done, total
+        Finished pieces and all pieces, where the work comes in pieces.
+    words
+        What the run is doing now; empty if there is nothing to add.
+    left_s
+        Estimated seconds to the end; None if there is no estimate.
+    """
+
+    elapsed_s: float = 0.0
+    share: float | None = None
+    done: int | None = None
+    total: int | None = None
+    words: str = ""
+    left_s: float | None = None
+
+
+class Run(Protocol[ResultT_co]):
+    """Work in the background. No method waits, except :meth:`close` for at most a second or so.
+
+    A run starts when it is constructed. Whoever holds it calls :meth:`poll` until it no longer
+    runs, takes :meth:`result`, and then calls :meth:`close`.
+    """
+
+    @property
+    def running(self) -> bool:
+        """Whether the run goes on."""
+        ...
+
+    @property
+    def progress(self) -> RunProgress:
+        """How far the run has come."""
+        ...
+
+    def poll(self) -> object:
+        """Take in what has happened since the last poll, and start what comes next."""
+        ...
+
+    def cancel(self) -> None:
+        """Ask the run to stop. Whatever is complete is kept."""
+        ...
+
+    def close(self) -> None:
+        """End the run at once and free its threads and processes; may be called twice."""
+        ...
+
+    def result(self) -> ResultT_co | None:
+        """Return the result as it stands, or None while there is none.
+
+        Raises
+        ------
+        Exception
+            What ended the run, if it failed: :class:`~topox_core.errors.InputError` for bad input.
+        """
+        ...
+
+
+class FunctionRun(Generic[ResultT, StepT]):
+    """A run of one function in a thread.
+
+    Parameters
+    ----------
+    function
+        ``function(stop, on_step) -> result``. It asks ``stop()`` often, returns the best it has
+        once that is true, and passes its steps to ``on_step``.
+    measure
+        ``measure(steps, elapsed_s) -> RunProgress``; without it only the time is known.
+    name
+        Of the thread.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Stop, Callable[[StepT], None]], ResultT],
+        measure: Callable[[tuple[StepT, ...], float], RunProgress] | None = None,
+        name: str = "run",
+    ) -> None:
+        self._function, self._measure = function, measure
+        self._stopped = threading.Event()
+        self._steps: list[StepT] = []
+        self._result: ResultT | None = None
+        self._failure: Exception | None = None
+        self._began, self._ended_s = time.monotonic(), 0.0
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def running(self) -> bool:
+        """Whether the function has not returned."""
+        return self._thread.is_alive()
+
+    @property
+    def steps(self) -> tuple[StepT, ...]:
+        """What the function passed to ``on_step`` so far."""
+        return tuple(self._steps)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the start; stands still once the run has ended."""
+        return self._ended_s or time.monotonic() - self._began
+
+    @property
+    def progress(self) -> RunProgress:
+        """How far the run has come."""
+        if self._measure is None:
+            return RunProgress(self.elapsed_s)
+        return self._measure(self.steps, self.elapsed_s)
+
+    def poll(self) -> None:
+        """Do nothing: the thread takes itself forward."""
+
+    def cancel(self) -> None:
+        """Ask the function to stop; what it then returns is the result."""
+        self._stopped.set()
+
+    def close(self) -> None:
+        """Ask the function to stop and wait a second for its end."""
+        self._stopped.set()
+        self._thread.join(CLOSE_S)
+
+    def result(self) -> ResultT | None:
+        """Return what the function returned, or None while it runs; raise what it raised."""
+        if self._failure is not None:
+            raise self._failure
+        return self._result
+
+    def _work(self) -> None:
+        try:
+            self._result = self._function(WhenSet(self._stopped), self._steps.append)
+        except Exception as error:
+            self._failure = error
+        finally:
+            self._ended_s = time.monotonic() - self._began
+
+
+def finish(
+    run: Run[ResultT],
+    stop: Stop = never,
+    on_progress: Callable[[RunProgress], None] | None = None,
+) -> ResultT | None:
+    """Wait for the end of a run, close it and return its result; ``stop`` cancels it."""
+    try:
+        while run.running:
+            run.poll()
+            if stop():
+                run.cancel()
+            if on_progress is not None:
+                on_progress(run.progress)
+            time.sleep(POLL_S)
+        run.poll()
+        if on_progress is not None:
+            on_progress(run.progress)
+        return run.result()
+    finally:
+        run.close()
