@@ -6,16 +6,14 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from topox_core.errors import InputError
 from topox_core.io.cluster_file import load_cluster
+from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.io.task_graph_file import check_fits, load_graph
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
-
-FOLDER = Path(__file__).resolve().parents[2] / "sample_data"
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class Sample:
     tasks, transfers, servers
         Tasks in the file, point-to-point transfers once collectives are lowered, servers.
     graph_file, cluster_file
-        File names within :data:`FOLDER`.
+        File names within :data:`SAMPLE_FOLDER`.
     optimum_ms
         The proved optimum, or None; it belongs to ``optimum_settings`` (keywords of
         :meth:`topox_core.schedule.settings.Settings.of`), and ``proof`` says in a line why it
@@ -57,16 +55,16 @@ class Sample:
 
     def graph_bytes(self) -> bytes:
         """Return the task graph's file as it is."""
-        return (FOLDER / self.graph_file).read_bytes()
+        return (SAMPLE_FOLDER / self.graph_file).read_bytes()
 
     def cluster_bytes(self) -> bytes:
         """Return the cluster's file as it is."""
-        return (FOLDER / self.cluster_file).read_bytes()
+        return (SAMPLE_FOLDER / self.cluster_file).read_bytes()
 
 
 @cache
 def _index() -> dict[str, Sample]:
-    record = json.loads((FOLDER / "index.json").read_text(encoding="utf-8"))
+    record = json.loads((SAMPLE_FOLDER / "index.json").read_text(encoding="utf-8"))
     return {entry["name"]: Sample(**entry) for entry in record["samples"]}
 
 

@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from topox_core.cli.main import main
+from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.tdm.model.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs_file import load_jobs
-from topox_core.tdm.model.samples import FOLDER
 
-OVERLAP, FOUR_PODS = str(FOLDER / "overlap.jobs.json"), str(FOLDER / "four-pods.jobs.json")
+OVERLAP, FOUR_PODS = (
+    str(SAMPLE_FOLDER / "overlap.jobs.json"),
+    str(SAMPLE_FOLDER / "four-pods.jobs.json"),
+)
 
 
 def answered(capsys: pytest.CaptureFixture[str], *arguments: str, exit_code: int = 0) -> dict:

@@ -17,12 +17,13 @@ from topox_core.fabrics.compare import chosen, compare, fastest, same_time, unde
 from topox_core.fabrics.registry import PAYS_DELAY, REGISTRY
 from topox_core.fabrics.run import FABRICS, Breakdown, FabricOptions, FabricRun
 from topox_core.fabrics.verdict import sentence
+from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.rings import RING_KINDS
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import Lowering
 from topox_core.schedule.settings import Settings
 from topox_core.topology.layout import Layout
-from topox_core.workloads.samples import FOLDER, load_sample
+from topox_core.workloads.samples import load_sample
 
 QUICK = Settings.of(engine="list")
 CHAIN = graph(transfer("a", 0, 1, 4), compute("f", 1, 3, "a"), transfer("b", 0, 2, 4, "f"))
@@ -244,7 +245,10 @@ def called(*arguments: str) -> int:
     return status
 
 
-GRAPH, CLUSTER = str(FOLDER / "race.taskgraph.json"), str(FOLDER / "race.cluster.json")
+GRAPH, CLUSTER = (
+    str(SAMPLE_FOLDER / "race.taskgraph.json"),
+    str(SAMPLE_FOLDER / "race.cluster.json"),
+)
 
 
 def test_the_command_prints_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from topox_core.errors import InputError
+from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
 from topox_core.model.facts import facts
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import Lowering
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import quick, solve
-from topox_core.workloads.samples import FOLDER, SAMPLES, load_sample
+from topox_core.workloads.samples import SAMPLES, load_sample
 
 PROVED = [name for name, sample in SAMPLES.items() if sample.optimum_ms is not None]
 
@@ -84,7 +85,7 @@ def test_there_are_samples_from_six_tasks_to_ten_thousand_and_two_have_a_proved_
     assert tasks[0] == 6
     assert 9_000 <= tasks[-1] <= 12_000
     assert len(PROVED) == 2
-    assert sum(file.stat().st_size for file in FOLDER.iterdir()) < 2_000_000
+    assert sum(file.stat().st_size for file in SAMPLE_FOLDER.iterdir()) < 2_000_000
 
 
 @pytest.mark.parametrize("name", SAMPLES)
@@ -173,16 +174,18 @@ def test_the_race_starts_with_a_gap() -> None:
 
 
 def test_every_file_comes_out_of_the_generator_byte_for_byte(tmp_path: Path) -> None:
-    script = FOLDER.parent / "tools" / "make_samples.py"
+    script = SAMPLE_FOLDER.parent / "tools" / "make_samples.py"
     spec = importlib.util.spec_from_file_location("make_samples", script)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     module.main(tmp_path)
-    assert sorted(f.name for f in tmp_path.iterdir()) == sorted(f.name for f in FOLDER.iterdir())
+    assert sorted(f.name for f in tmp_path.iterdir()) == sorted(
+        f.name for f in SAMPLE_FOLDER.iterdir()
+    )
     for made in tmp_path.iterdir():
-        kept = (FOLDER / made.name).read_bytes()
+        kept = (SAMPLE_FOLDER / made.name).read_bytes()
         # Another zlib may pack differently: what is inside must be the same.
         unpack = gzip.decompress if made.suffix == ".gz" else bytes
         assert unpack(made.read_bytes()) == unpack(kept), made.name

@@ -6,14 +6,12 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from topox_core.errors import InputError
+from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.tdm.model.jobs import Jobs
 from topox_core.tdm.model.jobs_file import load_jobs
-
-FOLDER = Path(__file__).resolve().parents[3] / "sample_data"
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class JobSample:
     jobs, pods
         How many there are.
     file
-        File name within :data:`FOLDER`.
+        File name within :data:`SAMPLE_FOLDER`.
     non_tdm_s, hill_climbing_s
         Round without time division, and as Algorithm 1 leaves it.
     optimum_s
@@ -51,12 +49,12 @@ class JobSample:
 
     def jobs_bytes(self) -> bytes:
         """Return the file as it is."""
-        return (FOLDER / self.file).read_bytes()
+        return (SAMPLE_FOLDER / self.file).read_bytes()
 
 
 @cache
 def _index() -> dict[str, JobSample]:
-    record = json.loads((FOLDER / "index.json").read_text(encoding="utf-8"))
+    record = json.loads((SAMPLE_FOLDER / "index.json").read_text(encoding="utf-8"))
     return {entry["name"]: JobSample(**entry) for entry in record["job_mixes"]}
 
 
