@@ -1,4 +1,4 @@
-"""When to stop, as objects beside the algorithms: each is asked with nothing and answers yes or no."""
+"""Stop criteria: objects that are called without arguments and return whether to stop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def never() -> bool:
 
 @dataclass(frozen=True)
 class AfterSeconds:
-    """Yes once ``seconds`` have passed since it was made."""
+    """Stop once ``seconds`` have passed since ``began``."""
 
     seconds: float
     began: float = field(default_factory=time.monotonic)
@@ -29,7 +29,7 @@ class AfterSeconds:
 
 @dataclass(frozen=True)
 class WhenSet:
-    """Yes once an event is set: somebody cancelled."""
+    """Stop once an event is set."""
 
     event: threading.Event
 
@@ -40,10 +40,27 @@ class WhenSet:
 
 @dataclass(frozen=True)
 class AnyOf:
-    """Yes as soon as one of several says so."""
+    """Stop as soon as one of several criteria says so."""
 
     stops: tuple[Stop, ...]
 
     def __call__(self) -> bool:
-        """Return whether one says so."""
+        """Return whether one of the criteria is met."""
         return any(stop() for stop in self.stops)
+
+
+@dataclass
+class EveryNowAndThen:
+    """Another criterion, evaluated at most every ``interval_s`` seconds because it is slow."""
+
+    stop: Stop
+    interval_s: float = 0.1
+    stopped: bool = False
+    next_s: float = 0.0
+
+    def __call__(self) -> bool:
+        """Return the criterion's latest answer."""
+        now = time.monotonic()
+        if not self.stopped and now >= self.next_s:
+            self.stopped, self.next_s = self.stop(), now + self.interval_s
+        return self.stopped

@@ -1,0 +1,244 @@
+"""The contract of runs: what is complete is kept, a stop arrives, a dead worker costs its cell, no process stays."""
+
+import concurrent.futures
+import os
+import subprocess
+import sys
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from topox_core.errors import InputError
+from topox_core.runs.cells import CellsRun
+from topox_core.runs.executor import LocalExecutor, WorkerDied, call_in_worker
+from topox_core.runs.run import FunctionRun, finish
+from topox_core.runs.stopping import AfterSeconds, never
+
+WAIT_S = 120.0
+
+
+def wait_until(condition, seconds=WAIT_S):
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "waited too long"
+        time.sleep(0.01)
+
+
+def alive(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+# Cells; workers import them from this module.
+
+
+def squared(folder: str, cell: int) -> int:
+    """Square a cell, leaving this process's number; 13 ends its process, 17 is bad input, 99 takes long."""
+    (Path(folder) / f"{cell}.{os.getpid()}").touch()
+    if cell == 13:
+        os._exit(7)
+    if cell == 17:
+        raise InputError("is unlucky", field="cell")
+    if cell == 99:
+        time.sleep(600)
+    return cell * cell
+
+
+def squares(folder, cells, known=None, executor=None, workers=1):
+    return CellsRun(cells, str, partial(squared, str(folder)), known, executor, workers)
+
+
+def processes(folder) -> set[int]:
+    return {int(path.suffix[1:]) for path in folder.iterdir()}
+
+
+def counting(until, stop, on_step):
+    for k in range(until):
+        if stop():
+            return k
+        on_step(k)
+        time.sleep(0.005)
+    return until
+
+
+# -- from a function -------------------------------------------------------------------------------
+
+
+def test_a_function_s_steps_and_result_arrive():
+    run = FunctionRun(partial(counting, 5), lambda steps, s: len(steps))
+    assert finish(run) == 5
+    assert run.steps == (0, 1, 2, 3, 4)
+    assert run.progress == 5
+    assert not run.running
+
+
+def test_cancel_stops_the_function_and_keeps_the_best_it_has():
+    run = FunctionRun(partial(counting, 10**9))
+    wait_until(lambda: run.steps)
+    assert run.running and run.result() is None
+    run.cancel()
+    wait_until(lambda: not run.running)
+    assert run.result() == len(run.steps)
+
+
+@pytest.mark.parametrize("error", [InputError("is wrong"), ValueError("a defect")])
+def test_what_a_function_raises_is_raised_where_its_result_is_asked_for(error):
+    def failing(stop, on_step):
+        raise error
+
+    with pytest.raises(type(error), match=str(error)):
+        finish(FunctionRun(failing))
+
+
+def test_time_limits_end_a_run():
+    assert finish(FunctionRun(partial(counting, 10**9)), AfterSeconds(0.2)) > 0
+
+
+# -- from cells ------------------------------------------------------------------------------------
+
+
+def test_cells_are_computed_once_and_known_ones_never(tmp_path):
+    known = {"3": -1}
+    run = squares(tmp_path, [1, 2, 3], known, workers=2)
+    result = finish(run)
+    assert result.results == {1: 1, 2: 4, 3: -1}
+    assert known == {"1": 1, "2": 4, "3": -1}
+    assert (result.lost, result.cancelled) == ((), False)
+    assert (run.progress.share, run.progress.done, run.progress.total) == (1.0, 3, 3)
+    assert os.getpid() not in processes(tmp_path)
+
+
+def test_a_worker_that_dies_costs_its_cell_and_the_others_are_complete(tmp_path):
+    result = finish(squares(tmp_path, [1, 13, 2, 17]))
+    assert result.results == {1: 1, 2: 4}
+    assert isinstance(result.failures[13], WorkerDied)
+    assert isinstance(result.failures[17], InputError)
+    assert "the worker process ended (EXIT(7)): 1 of 4 calls are missing" in result.lost
+
+
+def test_cancel_keeps_complete_cells_and_leaves_no_process(tmp_path):
+    known = {}
+    run = squares(tmp_path, [1, 2, 99, 3], known)
+    wait_until(lambda: len(known) == 2 and len(list(tmp_path.iterdir())) == 3)
+    began = time.monotonic()
+    run.cancel()
+    assert not run.running
+    result = run.result()
+    assert (result.results, result.cancelled, result.lost) == ({1: 1, 2: 4}, True, ())
+    assert known == {"1": 1, "2": 4}
+    wait_until(lambda: not any(map(alive, processes(tmp_path))))
+    assert time.monotonic() - began < 5
+
+
+def test_any_executor_takes_the_cells_and_is_left_alone(tmp_path):
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        assert finish(squares(tmp_path, [1, 2], executor=pool)).results == {1: 1, 2: 4}
+        assert pool.submit(abs, -3).result() == 3
+    assert processes(tmp_path) == {os.getpid()}
+
+
+def test_progress_estimates_the_time_left(tmp_path):
+    class Held(concurrent.futures.Executor):
+        def submit(self, fn, /, *args, **kwargs):
+            future = concurrent.futures.Future()
+            if args[-1] < 3:
+                future.set_result(0)
+            return future
+
+    run = squares(tmp_path, [1, 2, 3, 4], executor=Held())
+    progress = run.progress
+    assert progress.share == 0.5
+    assert progress.left_s == pytest.approx(progress.elapsed_s)
+    run.close()
+    assert not run.running
+
+
+# -- worker processes ------------------------------------------------------------------------------
+
+
+def test_workers_that_die_one_after_the_other_are_given_up():
+    executor = LocalExecutor(1)
+    futures = [executor.submit(os._exit, 1) for _ in range(3)] + [executor.submit(abs, -3)]
+    errors = [future.exception(WAIT_S) for future in futures]
+    executor.kill()
+    assert all(isinstance(error, WorkerDied) for error in errors)
+    assert str(errors[-1]) == "no worker process stays alive"
+
+
+def test_a_call_that_fails_raises_its_own_error_and_the_worker_goes_on(tmp_path):
+    with LocalExecutor(1) as executor:
+        unlucky, fine = (executor.submit(squared, str(tmp_path), cell) for cell in (17, 3))
+        assert fine.result(WAIT_S) == 9
+        with pytest.raises(InputError, match="field cell: is unlucky"):
+            unlucky.result(WAIT_S)
+    assert len(processes(tmp_path)) == 1
+    with pytest.raises(RuntimeError, match="shut down"):
+        executor.submit(abs, -1)
+
+
+def test_what_a_worker_prints_is_not_in_the_command_s_output():
+    program = (
+        "from topox_core.runs.executor import LocalExecutor\n"
+        "with LocalExecutor(1) as executor: executor.submit(print, 'noise').result()\n"
+        "print('answer')"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=WAIT_S
+    )
+    assert run.stdout == "answer\n"
+
+
+def test_workers_find_the_package_wherever_they_are_started_and_end_with_their_parent(tmp_path):
+    root = Path(__file__).resolve().parents[3]
+    program = (
+        f"import sys, time; sys.path.insert(0, {str(root)!r})\n"
+        "from functools import partial\n"
+        "from tests.topox_core.runs.test_run import squared\n"
+        "from topox_core.runs.cells import CellsRun\n"
+        f"CellsRun([99], str, partial(squared, {str(tmp_path)!r}))\n"
+        "time.sleep(600)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", program], cwd=tmp_path.parent)
+    try:
+        wait_until(lambda: list(tmp_path.iterdir()))
+    finally:
+        parent.kill()
+        parent.wait()
+    wait_until(lambda: not any(map(alive, processes(tmp_path))))
+
+
+# -- one call in a worker of its own ---------------------------------------------------------------
+
+
+def test_steps_come_from_a_worker_and_the_stop_reaches_it():
+    stopped = threading.Event()
+    steps = []
+
+    def take(step):
+        steps.append(step)
+        if len(steps) == 10:
+            stopped.set()
+
+    reached = call_in_worker(counting, 10**9, stop=stopped.is_set, on_step=take, grace_s=WAIT_S)
+    assert steps == list(range(reached))
+    assert reached >= 10
+
+
+def test_a_call_that_does_not_stop_is_ended(tmp_path):
+    with pytest.raises(WorkerDied):
+        call_in_worker(squared, str(tmp_path), 99, stop=lambda: any(tmp_path.iterdir()))
+    wait_until(lambda: not any(map(alive, processes(tmp_path))))
+
+
+def test_a_call_in_a_worker_returns_or_raises_what_the_function_does(tmp_path):
+    assert call_in_worker(squared, str(tmp_path), 4, stop=never) == 16
+    with pytest.raises(InputError):
+        call_in_worker(squared, str(tmp_path), 17, stop=never)
+    with pytest.raises(WorkerDied, match=r"EXIT\(7\)"):
+        call_in_worker(squared, str(tmp_path), 13, stop=never)

@@ -1,0 +1,230 @@
+"""Worker processes on this machine, behind the interface of ``concurrent.futures``.
+
+The processes are loky's: unlike those of ``multiprocessing`` they do not run the parent's main
+module again, which would be a page's script, and they can be killed. Nothing outside this file
+depends on loky, so that any other executor can take a run's cells.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+import re
+import signal
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Any, ParamSpec, TypeVar
+
+from loky.process_executor import ProcessPoolExecutor, ShutdownExecutorError
+
+from topox_core.runs.stopping import EveryNowAndThen, Stop
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+IDLE_S = 20.0  # then a worker without work ends and gives its memory back
+WATCH_S = 0.5  # between two checks whether the parent still lives
+POLL_S = 0.05
+# Pages answer sliders while workers compute: workers give way.
+NICENESS = 10
+DEATHS = 3  # in a row; then the waiting calls are given up
+
+_Call = tuple["concurrent.futures.Future[Any]", Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+
+
+class WorkerDied(RuntimeError):
+    """The worker process ended before the call was answered."""
+
+
+class LocalExecutor(concurrent.futures.Executor):
+    """Worker processes, each with one call at a time, so that a dead worker costs one call only.
+
+    Functions must be importable, arguments picklable. A call whose worker ends raises
+    :class:`WorkerDied`; its successor gets a new worker.
+
+    Parameters
+    ----------
+    workers
+        Processes at once; by default one a core.
+    """
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = max(1, workers or os.cpu_count() or 1)
+        self._waiting: deque[_Call] = deque()
+        self._idle: list[ProcessPoolExecutor] = []
+        self._busy: list[ProcessPoolExecutor] = []
+        self._closed, self._deaths = False, 0
+        self._lock = threading.RLock()
+
+    def submit(
+        self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs
+    ) -> concurrent.futures.Future[R]:
+        """Return the future of a call."""
+        future: concurrent.futures.Future[R] = concurrent.futures.Future()
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("these worker processes were shut down")
+            self._waiting.append((future, fn, args, kwargs))
+        self._feed()
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Refuse further calls and let the workers end with those that were submitted."""
+        with self._lock:
+            self._closed = True
+            waiting = list(self._waiting)
+            running = [*self._busy, *self._idle]
+        if cancel_futures:
+            for future, *_ in waiting:
+                future.cancel()
+        if wait:
+            concurrent.futures.wait([future for future, *_ in waiting])
+        for pool in running:
+            pool.shutdown(wait=wait)
+
+    def kill(self) -> None:
+        """End the workers at once: waiting calls are cancelled, running ones raise WorkerDied."""
+        with self._lock:
+            self._closed = True
+            waiting, self._waiting = list(self._waiting), deque()
+            running = [*self._busy, *self._idle]
+        for future, *_ in waiting:
+            future.cancel()
+        for pool in running:
+            pool.shutdown(wait=False, kill_workers=True)
+
+    def _feed(self) -> None:
+        """Give waiting calls to idle workers, and start workers where there are fewer than allowed."""
+        with self._lock:
+            while self._waiting and (self._idle or len(self._busy) < self.workers):
+                future, function, args, kwargs = self._waiting.popleft()
+                if not future.set_running_or_notify_cancel():
+                    continue
+                if self._deaths >= DEATHS:
+                    future.set_exception(WorkerDied("no worker process stays alive"))
+                    continue
+                pool = self._idle.pop() if self._idle else _pool()
+                self._busy.append(pool)
+                answer = pool.submit(function, *args, **kwargs)
+                answer.add_done_callback(partial(self._take, pool, future))
+
+    def _take(
+        self,
+        pool: ProcessPoolExecutor,
+        future: concurrent.futures.Future[Any],
+        answer: concurrent.futures.Future[Any],
+    ) -> None:
+        """Pass an answer on; called in the thread in which loky attends the worker."""
+        error = answer.exception()
+        died = isinstance(error, concurrent.futures.BrokenExecutor | ShutdownExecutorError)
+        with self._lock:
+            self._busy.remove(pool)
+            if not died:
+                self._deaths = 0
+                self._idle.append(pool)
+            elif not self._closed:
+                self._deaths += 1
+        if died:
+            future.set_exception(WorkerDied(_how_it_ended(error)))
+        elif error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(answer.result())
+        self._feed()
+
+
+def call_in_worker(
+    function: Callable[..., R],
+    *args: Any,
+    stop: Stop,
+    on_step: Callable[[Any], None] | None = None,
+    grace_s: float = 0.0,
+    limit_s: float = float("inf"),
+) -> R:
+    """Return what one call gives in a worker process of its own, and wait for it.
+
+    Parameters
+    ----------
+    on_step
+        If it is given, the function is called as ``function(*args, stop, on_step)``: its steps
+        come back through a pipe, and it is told to stop through it. Without, ``function(*args)``.
+    grace_s
+        How long a function that was told to stop may take before its process is killed.
+    limit_s
+        After how many seconds it is killed in any case.
+
+    Raises
+    ------
+    WorkerDied
+        If the process was killed or died; whatever the function raises besides.
+    """
+    ours, theirs = Pipe()
+    pool = _pool(theirs)
+    future = pool.submit(*((_with_steps, function) if on_step else (function,)), *args)
+    ends, stopping = time.monotonic() + limit_s, False
+    try:
+        while not future.done():
+            if ours.poll(POLL_S) and on_step is not None:
+                on_step(ours.recv())
+            if stop() and not stopping:
+                stopping = True
+                ours.send(None)
+                ends = min(ends, time.monotonic() + grace_s)
+            if time.monotonic() > ends:
+                raise WorkerDied("it was ended: it did not stop in time")
+        while on_step is not None and ours.poll():
+            on_step(ours.recv())
+        answer: R = future.result()
+        return answer
+    except (concurrent.futures.BrokenExecutor, EOFError, OSError) as error:
+        raise WorkerDied(_how_it_ended(error)) from None
+    finally:
+        pool.shutdown(wait=False, kill_workers=True)
+        ours.close()
+        theirs.close()
+
+
+_pipe: Connection | None = None  # in a worker of call_in_worker: to the caller
+
+
+def _pool(pipe: Connection | None = None) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(1, timeout=IDLE_S, initializer=_begin, initargs=(pipe,))
+
+
+def _begin(pipe: Connection | None) -> None:
+    """Prepare a worker: lower its priority, and end it with its parent, however that ends."""
+    global _pipe
+    _pipe = pipe
+    # The parent decides about an interrupt from the terminal.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
+    # Whatever a library prints goes to standard error: standard output belongs to the command.
+    os.dup2(2, 1)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(WATCH_S)
+    os._exit(1)
+
+
+def _with_steps(function: Callable[..., R], *args: Any) -> R:
+    """Call a function that reports steps and asks whether to stop, in a worker."""
+    assert _pipe is not None
+    return function(*args, EveryNowAndThen(_pipe.poll), _pipe.send)
+
+
+def _how_it_ended(error: BaseException | None) -> str:
+    if isinstance(error, ShutdownExecutorError):
+        return "the worker process was ended"
+    code = re.search(r"\{(.*)\}", str(error))  # loky has it nowhere else
+    return (
+        f"the worker process ended ({code[1]})" if code else f"the worker process ended ({error})"
+    )
