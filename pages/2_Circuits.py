@@ -2,7 +2,9 @@
 
 import streamlit as st
 
-from topox_core.figures.circuits import SlotState, changes, matrix, ports_over_time, slot_state
+from topox_core.figures.circuit_matrix import matrix
+from topox_core.figures.circuit_timeline import changes, ports_over_time
+from topox_core.figures.slot_state import SlotState, slot_state
 from topox_ui.circuits.slot_view import slot_in_view, slot_view
 from topox_ui.schedule.solving import best, case_of, drawn, token
 from topox_ui.shell.charts import told

@@ -10,9 +10,8 @@ import plotly.graph_objects as go
 
 from topox_core.economics.comparison import Swing
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
-from topox_core.figures.fabrics import round_step
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import axis, frame
+from topox_core.figures.template import axis, frame, round_step
 from topox_core.text.numbers import NBSP, percent, short
 
 # Two greys and one accent, as optics are what the page is about; parts counted only on request have

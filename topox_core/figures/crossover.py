@@ -13,9 +13,10 @@ import plotly.graph_objects as go
 from topox_core.fabrics.registry import PAYS_DELAY
 from topox_core.fabrics.run import FABRICS
 from topox_core.fabrics.sweep import Axes, Point
-from topox_core.figures.palette import FABRIC_DASH, Theme, discrete_scale
-from topox_core.figures.template import axis, frame
-from topox_core.text.numbers import short, time
+from topox_core.figures.marks import DOTS, box, image, legend_square, line, note, upright
+from topox_core.figures.palette import FABRIC_DASH, Theme
+from topox_core.figures.template import axis, frame, log_ticks, margins, named_axis
+from topox_core.text.numbers import delay_label, short
 
 # Two fabrics closer than this, as a share of the faster, are called equal on the map.
 EQUAL = 0.02
@@ -112,55 +113,16 @@ def winner_map(
                 if one.equals
                 else "none"
             )
-            text.append(
-                {
-                    "x": x,
-                    "y": y,
-                    "text": words,
-                    "showarrow": False,
-                    "font": {"size": 12 * scale, "color": colour},
-                }
-            )
+            text.append(note(words, x, y, 12 * scale, colour))
     colours = [theme.page, theme.grid, *(theme.fabric_colour(name) for name in present)]
-    figure = go.Figure(
-        go.Heatmap(
-            z=z,
-            colorscale=discrete_scale(colours),
-            zmin=-0.5,
-            zmax=len(colours) - 0.5,
-            showscale=False,
-            hoverinfo="skip",
-            xgap=2,
-            ygap=2,
-        )
-    )
+    figure = go.Figure(image(z, colours, xgap=2, ygap=2))
     figure.add_trace(_clicks(points, won, values, delays, labels, axes, scale))
-    for name in [*present, ""]:
-        if name or any(not one.fabric for one in won.values()):
-            figure.add_trace(
-                go.Scatter(
-                    x=[None],
-                    y=[None],
-                    mode="markers",
-                    showlegend=True,
-                    hoverinfo="skip",
-                    name=labels[name] if name else f"equal (within {100 * EQUAL:.0f} %)",
-                    marker={
-                        "symbol": "square",
-                        "size": 13,
-                        "color": theme.fabric_colour(name) if name else theme.grid,
-                    },
-                )
-            )
+    for name in present:
+        figure.add_trace(legend_square(labels[name], theme.fabric_colour(name)))
+    if any(not one.fabric for one in won.values()):
+        figure.add_trace(legend_square(f"equal (within {100 * EQUAL:.0f} %)", theme.grid))
     across, up = place(values, now[0]), place(delays, now[1])
-    ring = {
-        "type": "rect",
-        "x0": across - 0.47,
-        "x1": across + 0.47,
-        "y0": up - 0.46,
-        "y1": up + 0.46,
-        "line": {"color": theme.ink, "width": 2.5},
-    }
+    here = box(across - 0.47, across + 0.47, up - 0.46, up + 0.46, line=line(theme.ink, 2.5))
     by_speed = axes.by == "port_gbps"
     return frame(
         figure,
@@ -169,24 +131,20 @@ def winner_map(
         scale,
         showlegend=True,
         annotations=text,
-        shapes=[ring],
-        margin={"l": 76 * scale, "r": 8, "t": 34 * scale, "b": 44, "pad": 0},
-        xaxis=axis(
+        shapes=[here],
+        margin=margins(76 * scale, 8, 34 * scale, 44),
+        xaxis=named_axis(
             theme,
             scale,
+            [f"{v:g}G" if by_speed else f"{v:g}" for v in values],
             range=[-0.5, len(values) - 0.5],
-            tickvals=list(range(len(values))),
-            ticks="",
-            ticktext=[f"{v:g}G" if by_speed else f"{v:g}" for v in values],
             title="port speed" if by_speed else "ports per server",
         ),
-        yaxis=axis(
+        yaxis=named_axis(
             theme,
             scale,
+            [delay_label(d) for d in delays],
             range=[-0.5, len(delays) - 0.5],
-            tickvals=list(range(len(delays))),
-            ticks="",
-            ticktext=[delay_word(d) for d in delays],
             title="reconfiguration delay",
         ),
     )
@@ -225,7 +183,7 @@ def _clicks(
                 head,
                 "<br>".join(rows),
                 f"{p.value:g}" + ("G" if axes.by == "port_gbps" else " ports"),
-                delay_word(p.delay_ms),
+                delay_label(p.delay_ms),
             ]
         )
     return go.Scatter(
@@ -238,17 +196,6 @@ def _clicks(
         selected={"marker": {"opacity": 0}},
         unselected={"marker": {"opacity": 0}},
         hovertemplate="<b>%{customdata[4]}, %{customdata[5]}</b><br>%{customdata[2]}<br>%{customdata[3]}<extra></extra>",
-    )
-
-
-def delay_word(delay_ms: float) -> str:
-    """Return a delay as an axis writes it: 0 ms, 20 µs, 1 ms."""
-    return (
-        "0 ms"
-        if delay_ms == 0
-        else f"{delay_ms * 1000:.3g} µs"
-        if delay_ms < 0.1
-        else f"{delay_ms:g} ms"
     )
 
 
@@ -294,42 +241,24 @@ def cut(
                 mode="lines" if steady_name else "lines+markers",
                 name=labels[name],
                 showlegend=not steady_name,
-                line={
-                    "color": theme.fabric_colour(name),
-                    "width": 3 if name == "scheduled" else 2,
-                    "dash": FABRIC_DASH[name],
-                },
+                line=line(
+                    theme.fabric_colour(name), 3 if name == "scheduled" else 2, FABRIC_DASH[name]
+                ),
                 marker={
                     "size": 7,
                     "opacity": 1,
                     "symbol": {"reactive": "circle", "provisioned": "diamond"}.get(name, "square"),
                 },
-                customdata=[[labels[name], delay_word(d), f"{ms:.6g}"] for _, ms, d in at],
+                customdata=[[labels[name], delay_label(d), f"{ms:.6g}"] for _, ms, d in at],
                 hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: %{customdata[2]} ms<extra></extra>",
             )
         )
         if steady_name and at:
-            labelled.append(
-                {
-                    "x": at[0][0],
-                    "y": math.log10(at[-1][1]),
-                    "xanchor": "left",
-                    "yanchor": "bottom",
-                    "showarrow": False,
-                    "text": labels[name],
-                    "font": {"size": 11.5 * scale, "color": theme.ink},
-                }
-            )
+            y = math.log10(at[-1][1])
+            corner = {"xanchor": "left", "yanchor": "bottom"}
+            labelled.append(note(labels[name], at[0][0], y, 11.5 * scale, theme.ink, **corner))
     low = best / 1.12
-    mark = {
-        "type": "line",
-        "x0": _level(order, now_ms),
-        "x1": _level(order, now_ms),
-        "yref": "paper",
-        "y0": 0,
-        "y1": 1,
-        "line": {"color": theme.ink, "width": 1.5, "dash": "2px,3px"},
-    }
+    mark = upright(_level(order, now_ms), line(theme.ink, 1.5, DOTS))
     levels = [_level(order, d) for d in order]
     span = (levels[-1] - levels[0]) * 0.05 if len(levels) > 1 else 0.5
     shown = _apart(levels, (levels[-1] - levels[0]) / 9 if len(levels) > 1 else 0.0)
@@ -341,7 +270,7 @@ def cut(
         showlegend=True,
         shapes=[mark],
         annotations=labelled,
-        margin={"l": 48 * scale, "r": 10, "t": 34 * scale, "b": 44, "pad": 0},
+        margin=margins(48 * scale, 10, 34 * scale, 44),
         xaxis=axis(
             theme,
             scale,
@@ -357,8 +286,8 @@ def cut(
             grid=True,
             type="log",
             range=[math.log10(low), math.log10(max(top, low * 1.3))],
-            tickvals=ticks(low, top),
-            ticktext=[short(t) for t in ticks(low, top)],
+            tickvals=log_ticks(low, top),
+            ticktext=[short(t) for t in log_ticks(low, top)],
         ),
     )
 
@@ -372,24 +301,6 @@ def _apart(levels: Sequence[float], distance: float) -> list[int]:
     return kept
 
 
-def ticks(low: float, high: float) -> list[float]:
-    """Return four to nine round numbers between two, for a logarithmic axis."""
-    for steps in (
-        (1,),
-        (1, 3),
-        (1, 2, 5),
-        (1, 1.5, 2, 3, 4, 5, 7),
-        tuple(1 + k / 4 for k in range(36)),
-        tuple(1 + k / 20 for k in range(180)),
-        tuple(1 + k / 100 for k in range(900)),
-    ):
-        decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        found = [m * 10.0**d for d in decades for m in steps if low <= m * 10.0**d <= high]
-        if len(found) >= 4:
-            return found[:: math.ceil(len(found) / 8)]
-    return [low, high]
-
-
 def turning_point(points: Sequence[Point], value: float) -> float | None:
     """Return the longest delay at which circuits that change still win at one value of the other axis; None if never or always.
 
@@ -401,8 +312,3 @@ def turning_point(points: Sequence[Point], value: float) -> float | None:
         return None
     last = max(k for k, won in enumerate(wins) if won)
     return here[last].delay_ms if last + 1 < len(here) else None
-
-
-def delay_in_words(delay_ms: float) -> str:
-    """Return a delay within a sentence."""
-    return time(delay_ms) if delay_ms else "no delay"

@@ -10,17 +10,21 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from topox_core.fabrics.run import Breakdown, FabricRun
-from topox_core.figures.overview import paint
-from topox_core.figures.palette import (
-    DARK,
-    IDLE,
-    LOOK_COLOURS,
-    VERMILION,
-    Theme,
-    discrete_scale,
-    looks,
+from topox_core.figures.marks import (
+    CLEAR,
+    UNFADED,
+    band,
+    hatch,
+    hatched,
+    line,
+    note,
+    sideways_bars,
+    time_image,
+    upright,
 )
-from topox_core.figures.template import axis, frame
+from topox_core.figures.overview import paint
+from topox_core.figures.palette import DARK, IDLE, LOOK_COLOURS, Theme, looks
+from topox_core.figures.template import IN_SECONDS, frame, margins, named_axis, row_axis, time_axis
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray
 from topox_core.text.numbers import short, time
@@ -34,7 +38,6 @@ CUT_AT = 3.5
 COLUMNS = 900
 MOST_STRIP_ROWS = 32
 
-IN_SECONDS = 2_000.0  # an axis that ends beyond this many ms counts in s
 PARTS = ("compute", "exposed transfer", "dark", "waiting")
 
 
@@ -49,36 +52,6 @@ def shown_until(times_ms: Sequence[float]) -> float:
         return 1.0
     best = min(times_ms)
     return max((t for t in times_ms if t <= CUT_AT * best), default=best) or 1.0
-
-
-def time_axis(theme: Theme, scale: float, until_ms: float, *, grid: bool = False) -> dict[str, Any]:
-    """Return an axis of times given in ms that is read in ms below two seconds and in s above."""
-    if until_ms < IN_SECONDS:
-        return axis(
-            theme,
-            scale,
-            grid=grid,
-            range=[0, until_ms],
-            ticksuffix=" ms",
-            nticks=8,
-            tickformat=",~g",
-        )
-    step = round_step(until_ms / 7)
-    ticks = np.arange(0.0, until_ms * (1 + 1e-9), step).tolist()
-    return axis(
-        theme,
-        scale,
-        grid=grid,
-        range=[0, until_ms],
-        tickvals=ticks,
-        ticktext=[f"{t / 1000:,g} s" for t in ticks],
-    )
-
-
-def round_step(least: float) -> float:
-    """Return the smallest of 1, 2, 5 times a power of ten that is no smaller than ``least``."""
-    power = 10.0 ** np.floor(np.log10(max(least, 1e-12)))
-    return float(next(m * power for m in (1, 2, 5, 10) if m * power >= least * (1 - 1e-9)))
 
 
 def iteration_bars(
@@ -109,17 +82,14 @@ def iteration_bars(
     for k, part in enumerate(PARTS):
         width = ends[:, k] - starts[:, k]
         figure.add_trace(
-            go.Bar(
-                orientation="h",
-                base=starts[:, k],
-                x=width,
-                y=list(range(len(names))),
+            sideways_bars(
+                starts[:, k],
+                width,
+                list(range(len(names))),
+                part,
+                _part_marker(k, theme),
                 width=0.6,
-                name=part,
-                showlegend=True,
-                marker=_part_marker(k, theme),
-                selected={"marker": {"opacity": 1}},
-                unselected={"marker": {"opacity": 1}},
+                **UNFADED,
                 customdata=[
                     [
                         name,
@@ -129,9 +99,8 @@ def iteration_bars(
                     ]
                     for name, value, total in zip(names, spent[:, k].tolist(), times, strict=True)
                 ],
-                hovertemplate="<b>%{customdata[1]}</b><br>"
-                + part
-                + " %{customdata[2]} ms, %{customdata[3]} %<extra></extra>",
+                hovertemplate=f"<b>%{{customdata[1]}}</b><br>{part} %{{customdata[2]}} ms, "
+                "%{customdata[3]} %<extra></extra>",
             )
         )
     numbers = _numbers(
@@ -151,7 +120,7 @@ def iteration_bars(
                 "symbol": "line-ns",
                 "size": 25 * scale,
                 "opacity": 1,
-                "line": {"width": 2.5, "color": theme.ink},
+                "line": line(theme.ink, 2.5),
             },
             customdata=[
                 [names[k], labels[names[k]], f"{bound:.6g}", runs[names[k]].bound_by]
@@ -161,17 +130,17 @@ def iteration_bars(
         )
     )
     totals = [
-        {
-            "x": min(t, limit),
-            "y": k,
-            "xanchor": "left",
-            "xshift": 8,
-            "showarrow": False,
-            "text": f"<b>{time(t)}&nbsp; {notes[name]}</b>"
+        note(
+            f"<b>{time(t)}&nbsp; {notes[name]}</b>"
             if name in notes
             else time(t) + (" ›" if t > limit else ""),
-            "font": {"size": 12 * scale, "color": theme.ink},
-        }
+            min(t, limit),
+            k,
+            12 * scale,
+            theme.ink,
+            xanchor="left",
+            xshift=8,
+        )
         for k, (name, t) in enumerate(zip(names, times, strict=True))
     ]
     return frame(
@@ -181,17 +150,9 @@ def iteration_bars(
         scale,
         showlegend=True,
         annotations=totals + numbers,
-        margin={"l": LABEL_LEFT * scale, "r": 8, "t": 34 * scale, "b": 30, "pad": 0},
+        margin=margins(LABEL_LEFT * scale, 8, 34 * scale, 30),
         xaxis=time_axis(theme, scale, limit * 1.3, grid=True),
-        yaxis=axis(
-            theme,
-            scale,
-            range=[len(names) - 0.45, -0.55],
-            tickvals=list(range(len(names))),
-            ticks="",
-            ticktext=[labels[name] for name in names],
-            tickfont={"size": 12.5 * scale, "color": theme.ink},
-        ),
+        yaxis=row_axis(theme, scale, [labels[name] for name in names]),
     )
 
 
@@ -206,7 +167,7 @@ def _numbers(
 ) -> list[dict[str, Any]]:
     """Return the numbers inside the parts that have room for one, beside the bound's tick where that would cross them."""
     colours, per_px = ("#FFFFFF", "#10151C", theme.ink, theme.ink), limit / PLOT_PX
-    found = []
+    numbers = []
     for (row, part), value in np.ndenumerate(spent):
         low, high = float(starts[row, part]), float(ends[row, part])
         words = short(float(value) / (1000 if limit >= IN_SECONDS else 1))
@@ -219,28 +180,15 @@ def _numbers(
             x = left if bounds[row] - low > high - bounds[row] else right
             if min(x - low, high - x, abs(x - bounds[row])) < half:
                 continue
-        font = {"size": 11.5 * scale, "color": colours[part]}
-        found.append({"x": x, "y": int(row), "text": words, "showarrow": False, "font": font})
-    return found
+        numbers.append(note(words, x, int(row), 11.5 * scale, colours[part]))
+    return numbers
 
 
 def _part_marker(part: int, theme: Theme) -> dict[str, Any]:
     if part == 2:
-        return {
-            "color": "rgba(0,0,0,0)",
-            "line": {"color": VERMILION, "width": 1},
-            "pattern": {
-                "shape": "/",
-                "size": 5,
-                "solidity": 0.45,
-                "fgcolor": VERMILION,
-                "bgcolor": theme.page,
-            },
-        }
-    return {
-        "color": [COMPUTE_COLOUR, EXPOSED_COLOUR, "", theme.line][part],
-        "line": {"color": theme.page, "width": 1},
-    }
+        return hatched(theme)
+    colour = [COMPUTE_COLOUR, EXPOSED_COLOUR, "", theme.line][part]
+    return {"color": colour, "line": line(theme.page, 1)}
 
 
 def strip_image(execution: Execution, until_ms: float, columns: int = COLUMNS) -> NDArray[np.uint8]:
@@ -249,11 +197,8 @@ def strip_image(execution: Execution, until_ms: float, columns: int = COLUMNS) -
     Two rows a server: what its devices compute, and what leaves it, dark circuits included;
     neighbours share rows where there are many servers.
     """
-    graph, circuits, servers = (
-        execution.graph,
-        execution.circuits,
-        max(1, execution.cluster.servers),
-    )
+    graph, circuits = execution.graph, execution.circuits
+    servers = max(1, execution.cluster.servers)
     rows = min(2 * servers, MOST_STRIP_ROWS)
     each = 2 * servers / rows
     image = np.zeros((rows, columns), np.uint8)
@@ -321,63 +266,21 @@ def strips(
     stacked = np.zeros(((rows + gap) * max(1, len(names)), COLUMNS), np.uint8)
     for k, name in enumerate(names):
         stacked[k * (rows + gap) : k * (rows + gap) + rows] = images[name]
-    colours = ["rgba(0,0,0,0)", *(LOOK_COLOURS[look] for look in range(1, DARK + 1))]
-    step = until_ms / COLUMNS
-    figure = go.Figure(
-        go.Heatmap(
-            z=stacked,
-            x0=step / 2,
-            dx=step,
-            y0=0,
-            dy=1,
-            colorscale=discrete_scale(colours),
-            zmin=-0.5,
-            zmax=DARK + 0.5,
-            showscale=False,
-            hoverinfo="skip",
-            zsmooth=False,
-        )
-    )
+    colours = [CLEAR, *(LOOK_COLOURS[look] for look in range(1, DARK + 1))]
+    figure = go.Figure(time_image(stacked, colours, until_ms, y0=0, dy=1, zsmooth=False))
     shapes: list[dict[str, Any]] = []
     words: list[dict[str, Any]] = []
     for k, name in enumerate(names):
         top, bottom = k * (rows + gap) - 0.5, k * (rows + gap) + rows - 0.5
-        shapes.append(
-            {
-                "type": "rect",
-                "xref": "paper",
-                "x0": 0,
-                "x1": 1,
-                "y0": top,
-                "y1": bottom,
-                "layer": "below",
-                "fillcolor": theme.band,
-                "line": {"width": 0},
-            }
-        )
-        inside = times_ms[name] <= until_ms * (1 + 1e-9)
+        shapes.append(band(top, bottom, theme.band))
+        end = times_ms[name]
+        inside = end <= until_ms * (1 + 1e-9)
         if inside:
-            shapes.append(
-                {
-                    "type": "line",
-                    "x0": times_ms[name],
-                    "x1": times_ms[name],
-                    "y0": top,
-                    "y1": bottom,
-                    "line": {"color": theme.ink, "width": 1.5},
-                }
-            )
-        words.append(
-            {
-                "x": min(times_ms[name], until_ms),
-                "y": (top + bottom) / 2,
-                "xanchor": "left",
-                "xshift": 5,
-                "showarrow": False,
-                "text": time(times_ms[name]) + ("" if inside else " ›"),
-                "font": {"size": 11.5 * scale, "color": theme.ink},
-            }
-        )
+            shapes.append(upright(end, line(theme.ink, 1.5), top, bottom, "y"))
+        text = time(end) + ("" if inside else " ›")
+        place = {"xanchor": "left", "xshift": 5}
+        x, y = min(end, until_ms), (top + bottom) / 2
+        words.append(note(text, x, y, 11.5 * scale, theme.ink, **place))
     middle = [k * (rows + gap) + (rows - 1) / 2 for k in range(len(names))]
     pixels = float(np.clip(2.6 * rows, 40, 84)) * (1 + gap / rows)
     return frame(
@@ -387,16 +290,16 @@ def strips(
         scale,
         shapes=shapes,
         annotations=words,
-        margin={"l": LABEL_LEFT * scale, "r": 8, "t": 4, "b": 28, "pad": 0},
+        margin=margins(LABEL_LEFT * scale, 8, 4, 28),
         xaxis=time_axis(theme, scale, until_ms * 1.1),
-        yaxis=axis(
+        yaxis=named_axis(
             theme,
             scale,
+            [labels[name] for name in names],
+            middle,
+            12.5,
+            theme.ink,
             range=[len(stacked) - gap - 0.5, -0.5],
-            tickvals=middle,
-            ticks="",
-            ticktext=[labels[name] for name in names],
-            tickfont={"size": 12.5 * scale, "color": theme.ink},
         ),
     )
 
@@ -409,26 +312,11 @@ def before_after(
     top = max([1e-9, *(max(before, after) for _, _, before, after in rows)])
     for fabric in dict.fromkeys(row[1] for row in rows):
         colour = theme.fabric_colour(fabric)
-        hatched = {
-            "shape": "/",
-            "size": 6,
-            "solidity": 0.35,
-            "fgcolor": colour,
-            "bgcolor": theme.page,
-        }
+        degraded = {"color": CLEAR, "pattern": hatch(theme, colour, 6, 0.35)}
         mine = [(k, row) for k, row in enumerate(rows) if row[1] == fabric]
         for words, after, shift, marker in (
             ("undisturbed", False, -0.19, {"color": colour}),
-            (
-                "degraded",
-                True,
-                0.19,
-                {
-                    "color": "rgba(0,0,0,0)",
-                    "pattern": hatched,
-                    "line": {"color": colour, "width": 1},
-                },
-            ),
+            ("degraded", True, 0.19, {**degraded, "line": line(colour, 1)}),
         ):
             times = [row[3] if after else row[2] for _, row in mine]
             figure.add_trace(
@@ -457,15 +345,7 @@ def before_after(
         theme,
         (54 * len(rows) + 40) * scale,
         scale,
-        margin={"l": 176 * scale, "r": 8, "t": 6, "b": 30, "pad": 0},
+        margin=margins(176 * scale, 8, 6, 30),
         xaxis=time_axis(theme, scale, top * 1.15, grid=True),
-        yaxis=axis(
-            theme,
-            scale,
-            range=[len(rows) - 0.45, -0.55],
-            tickvals=list(range(len(rows))),
-            ticks="",
-            ticktext=[row[0] for row in rows],
-            tickfont={"size": 12.5 * scale, "color": theme.ink},
-        ),
+        yaxis=row_axis(theme, scale, [row[0] for row in rows]),
     )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import plotly.graph_objects as go
 
+from topox_core.figures.marks import line
 from topox_core.figures.palette import (
     BACKWARD,
     FORWARD,
@@ -15,7 +16,7 @@ from topox_core.figures.palette import (
     parallelism_colour,
     parallelism_word,
 )
-from topox_core.figures.template import axis, frame
+from topox_core.figures.template import axis, frame, margins, named_axis
 from topox_core.text.numbers import count, size, time
 
 KIND_COLOURS = {
@@ -34,11 +35,10 @@ def _bars(
     scale: float,
 ) -> go.Figure:
     """Return horizontal bars from zero with the value written at each end."""
-    rows = list(range(len(names)))
     figure = go.Figure(
         go.Bar(
             orientation="h",
-            y=rows,
+            y=list(range(len(names))),
             x=values,
             width=0.62,
             text=labels,
@@ -47,7 +47,7 @@ def _bars(
             textangle=0,
             textfont={"size": 11.5 * scale, "color": theme.ink},
             customdata=[[n, t] for n, t in zip(names, labels, strict=True)],
-            marker={"color": colours, "line": {"color": theme.line, "width": 0.5}},
+            marker={"color": colours, "line": line(theme.line, 0.5)},
             hovertemplate="%{customdata[0]}: %{customdata[1]}<extra></extra>",
         )
     )
@@ -57,16 +57,10 @@ def _bars(
         theme,
         (len(names) * 25 + 12) * scale,
         scale,
-        margin={"l": (14 + 6.1 * longest) * scale, "r": 8, "t": 4, "b": 4, "pad": 4},
+        margin=margins((14 + 6.1 * longest) * scale, 8, 4, 4, pad=4),
         xaxis=axis(theme, scale, visible=False, range=[0, (max(values, default=1.0) or 1.0) * 1.3]),
-        yaxis=axis(
-            theme,
-            scale,
-            range=[len(names) - 0.5, -0.5],
-            tickvals=rows,
-            ticktext=names,
-            ticks="",
-            tickfont={"size": 11.5 * scale, "color": theme.ink},
+        yaxis=named_axis(
+            theme, scale, names, None, 11.5, theme.ink, range=[len(names) - 0.5, -0.5]
         ),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +11,17 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from topox_core.figures.lanes import DEVICE_LANE, GAP, PORT_LANE, Bars, Lanes
+from topox_core.figures.marks import (
+    CLEAR,
+    DOTS,
+    INSIDE,
+    UNFADED,
+    band,
+    hatched,
+    line,
+    note,
+    sideways_bars,
+)
 from topox_core.figures.palette import (
     BACKWARD,
     DARK,
@@ -22,12 +34,18 @@ from topox_core.figures.palette import (
     MODEL,
     SEND,
     UPDATE,
-    VERMILION,
     Theme,
     look_words,
     traffic,
 )
-from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame
+from topox_core.figures.template import (
+    LANE_LEFT,
+    LANE_RIGHT,
+    frame,
+    margins,
+    ms_axis,
+    named_axis,
+)
 from topox_core.model.execution import Execution
 from topox_core.model.measures import CriticalChain
 from topox_core.model.transfer_graph import FloatArray
@@ -37,6 +55,33 @@ MOST_BARS = 5_000
 PLOT_PX = 680.0  # width of the lanes on a laptop; decides which bars have room for text
 MOST_SLOT_LINES = 60
 Window = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class _View:
+    """What one chart shows: the bars of an execution within a window, and which nodes are critical."""
+
+    execution: Execution
+    bars: Bars
+    lanes: Lanes
+    window: Window
+    critical: NDArray[np.bool_]
+    theme: Theme
+    scale: float
+
+    def ends(self, chosen: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+        """Return start and end of bars, clipped to the window."""
+        start = np.maximum(self.bars.start_ms[chosen], self.window[0])
+        return start, np.minimum(self.bars.end_ms[chosen], self.window[1])
+
+    def middle(self, chosen: NDArray[np.intp]) -> FloatArray:
+        """Return the y of the middle of bars."""
+        return self.lanes.middle(self.bars.server[chosen], self.bars.row[chosen])
+
+    def thickness(self, chosen: NDArray[np.intp]) -> FloatArray:
+        """Return how much of the y axis bars take."""
+        ports = self.bars.row[chosen] >= self.lanes.devices
+        return np.where(ports, PORT_LANE * 0.78, DEVICE_LANE * 0.86)
 
 
 def in_view(bars: Bars, lanes: Lanes, window: Window) -> NDArray[np.intp]:
@@ -65,98 +110,44 @@ def gantt(
     bar begins with its task's id.
     """
     chosen = in_view(bars, lanes, window)[:MOST_BARS]
+    nodes = len(execution.graph)
+    critical = chain.mask(nodes) if chain is not None else np.zeros(nodes, np.bool_)
+    view = _View(execution, bars, lanes, window, critical, theme, scale)
     figure = go.Figure()
-    on_chain = (
-        chain.mask(len(execution.graph))
-        if chain is not None
-        else np.zeros(len(execution.graph), np.bool_)
-    )
     words = look_words(traffic(execution.graph))
     for look in (FORWARD, BACKWARD, UPDATE, SEND, GRADIENT, MODEL, EXPERT, DARK):
         of_kind = chosen[bars.look[chosen] == look]
         if len(of_kind):
-            figure.add_trace(
-                _kind(
-                    execution,
-                    bars,
-                    of_kind,
-                    look,
-                    words[look],
-                    lanes,
-                    window,
-                    on_chain,
-                    theme,
-                    scale,
-                )
-            )
+            figure.add_trace(_kind(view, of_kind, look, words[look]))
     if chain is not None:
-        _add_chain(figure, execution, bars, chosen, lanes, window, chain, theme)
-    return _framed(figure, execution, lanes, window, theme, scale)
+        _add_chain(figure, view, chosen, chain)
+    return _framed(figure, view)
 
 
-def _kind(
-    execution: Execution,
-    bars: Bars,
-    of_kind: NDArray[np.intp],
-    look: int,
-    words: str,
-    lanes: Lanes,
-    window: Window,
-    on_chain: NDArray[np.bool_],
-    theme: Theme,
-    scale: float,
-) -> go.Bar:
-    start = np.maximum(bars.start_ms[of_kind], window[0])
-    end = np.minimum(bars.end_ms[of_kind], window[1])
-    ports = bars.row[of_kind] >= lanes.devices
-    width = np.where(ports, PORT_LANE * 0.78, DEVICE_LANE * 0.86) * (0.5 if look == UPDATE else 1.0)
-    common: dict[str, Any] = {
-        "orientation": "h",
-        "x": end - start,
-        "base": start,
-        "y": lanes.middle(bars.server[of_kind], bars.row[of_kind]),
-        "width": float(width[0]),
-        "name": words,
-        "showlegend": True,
-        "textposition": "inside",
-        "insidetextanchor": "middle",
-        "constraintext": "none",
-        "textangle": 0,
-        "selected": {"marker": {"opacity": 1}},
-        "unselected": {"marker": {"opacity": 1}},
-        "customdata": _facts(execution, bars, of_kind, lanes, on_chain),
+def _kind(view: _View, of_kind: NDArray[np.intp], look: int, words: str) -> go.Bar:
+    """Return the bars of one kind."""
+    theme, window = view.theme, view.window
+    start, end = view.ends(of_kind)
+    width = float(view.thickness(of_kind)[0]) * (0.5 if look == UPDATE else 1.0)
+    style: dict[str, Any] = {
+        "width": width,
+        "customdata": _facts(view, of_kind),
         "hovertemplate": HOVER,
+        **INSIDE,
+        **UNFADED,
     }
     if look == DARK:
-        return go.Bar(
-            **common,
-            marker={
-                "color": "rgba(0,0,0,0)",
-                "line": {"color": VERMILION, "width": 1},
-                "pattern": {
-                    "shape": "/",
-                    "size": 5,
-                    "solidity": 0.45,
-                    "fgcolor": VERMILION,
-                    "bgcolor": theme.page,
-                },
-            },
-        )
-    pixels = (end - start) * PLOT_PX / max(window[1] - window[0], 1e-9)
-    # An outline in the page's colour parts neighbours; on bars of a pixel or two it would paint
-    # them over.
-    parted = float(np.mean(pixels < 3)) < 0.1
-    line = {
-        "color": "#7A6A00" if look == MODEL and theme.name == "light" else theme.page,
-        "width": 1 if parted else 0,
-    }
-    labels = _labels(execution, bars, of_kind, look, pixels)
-    return go.Bar(
-        **common,
-        text=labels,
-        textfont={"size": 10.5 * scale, "color": LOOK_TEXT[look]},
-        marker={"color": LOOK_COLOURS[look], "line": line},
-    )
+        marker = hatched(theme)
+    else:
+        pixels = (end - start) * PLOT_PX / max(window[1] - window[0], 1e-9)
+        # An outline in the page's colour parts neighbours; on bars of a pixel or two it would
+        # paint them over.
+        parted = float(np.mean(pixels < 3)) < 0.1
+        edge = "#7A6A00" if look == MODEL and theme.name == "light" else theme.page
+        marker = {"color": LOOK_COLOURS[look], "line": line(edge, 1 if parted else 0)}
+        style["text"] = _labels(view, of_kind, look, pixels)
+        style["textfont"] = {"size": 10.5 * view.scale, "color": LOOK_TEXT[look]}
+    return sideways_bars(start, end - start, view.middle(of_kind), words, marker, **style)
 
 
 HOVER = (
@@ -165,28 +156,22 @@ HOVER = (
 )
 
 
-def _labels(
-    execution: Execution, bars: Bars, of_kind: NDArray[np.intp], look: int, pixels: FloatArray
-) -> list[str]:
+def _labels(view: _View, of_kind: NDArray[np.intp], look: int, pixels: FloatArray) -> list[str]:
     """Return a letter (compute) or the destination's number (transfer) where it fits."""
     if look in LOOK_LETTER:
         return [LOOK_LETTER[look] if wide else "" for wide in (pixels >= 13).tolist()]
-    destination = execution.circuits.destination[bars.circuit[of_kind]].tolist()
+    circuits = view.bars.circuit[of_kind]
+    destination = view.execution.circuits.destination[circuits].tolist()
     return [
         str(d) if px >= 7 + 6.5 * len(str(d)) else ""
         for d, px in zip(destination, pixels.tolist(), strict=True)
     ]
 
 
-def _facts(
-    execution: Execution,
-    bars: Bars,
-    of_kind: NDArray[np.intp],
-    lanes: Lanes,
-    on_chain: NDArray[np.bool_],
-) -> list[list[str]]:
-    graph, circuits = execution.graph, execution.circuits
-    names = lanes.names()
+def _facts(view: _View, of_kind: NDArray[np.intp]) -> list[list[str]]:
+    """Return what hovering over bars says."""
+    graph, circuits, bars = view.execution.graph, view.execution.circuits, view.bars
+    names = view.lanes.names()
     rows = []
     columns = (
         bars.node,
@@ -202,9 +187,8 @@ def _facts(
     ):
         place = f"S{server} {names[row]}"
         if circuit >= 0:
-            place = (
-                f"S{server} → S{circuits.destination[circuit]} on switch {circuits.switch[circuit]}"
-            )
+            ends = f"S{server} → S{circuits.destination[circuit]}"
+            place = f"{ends} on switch {circuits.switch[circuit]}"
         kind = f"{graph.task_kind[node]} {graph.parallelism[node]}".strip().replace("_", " ")
         what = "dark: being set up" if look == DARK else kind
         rows.append(
@@ -215,43 +199,33 @@ def _facts(
                 f"{start:.9g}",
                 f"{end:.9g}",
                 f"{end - start:.6g}",
-                ", critical" if on_chain[node] else "",
+                ", critical" if view.critical[node] else "",
             ]
         )
     return rows
 
 
 def _add_chain(
-    figure: go.Figure,
-    execution: Execution,
-    bars: Bars,
-    chosen: NDArray[np.intp],
-    lanes: Lanes,
-    window: Window,
-    chain: CriticalChain,
-    theme: Theme,
+    figure: go.Figure, view: _View, chosen: NDArray[np.intp], chain: CriticalChain
 ) -> None:
     """Outline the chain's bars, dark stretches on it included, and join them with dotted lines."""
-    begin = np.full(len(execution.graph), np.inf)
+    begin = np.full(len(view.execution.graph), np.inf)
     begin[chain.nodes] = chain.begin_ms
-    critical = chosen[bars.end_ms[chosen] > begin[bars.node[chosen]] + 1e-9]
+    critical = chosen[view.bars.end_ms[chosen] > begin[view.bars.node[chosen]] + 1e-9]
     if len(critical):
-        ports = bars.row[critical] >= lanes.devices
-        start = np.maximum(bars.start_ms[critical], window[0])
+        start, end = view.ends(critical)
         figure.add_trace(
-            go.Bar(
-                orientation="h",
-                base=start,
-                x=np.minimum(bars.end_ms[critical], window[1]) - start,
-                y=lanes.middle(bars.server[critical], bars.row[critical]),
-                width=np.where(ports, PORT_LANE * 0.78, DEVICE_LANE * 0.86),
-                name="critical path",
-                showlegend=True,
+            sideways_bars(
+                start,
+                end - start,
+                view.middle(critical),
+                "critical path",
+                {"color": CLEAR, "line": line(view.theme.ink, 2)},
+                width=view.thickness(critical),
                 hoverinfo="skip",
-                marker={"color": "rgba(0,0,0,0)", "line": {"color": theme.ink, "width": 2}},
             )
         )
-    x, y = _connectors(execution, bars, lanes, window, chain)
+    x, y = _connectors(view, chain)
     if x:
         figure.add_trace(
             go.Scatter(
@@ -261,17 +235,16 @@ def _add_chain(
                 hoverinfo="skip",
                 showlegend=False,
                 name="critical path, joins",
-                line={"color": theme.ink, "width": 1.25, "dash": "2px,3px"},
+                line=line(view.theme.ink, 1.25, DOTS),
             )
         )
 
 
-def _connectors(
-    execution: Execution, bars: Bars, lanes: Lanes, window: Window, chain: CriticalChain
-) -> tuple[list[float | None], list[float | None]]:
+def _connectors(view: _View, chain: CriticalChain) -> tuple[list[float | None], list[float | None]]:
     """Return the dotted lines from the end of each link of the chain, along time, to the lane of the next."""
     where: dict[int, tuple[int, int]] = {}
-    on = np.flatnonzero(chain.mask(len(execution.graph))[bars.node])
+    execution, bars, lanes, window = view.execution, view.bars, view.lanes, view.window
+    on = np.flatnonzero(view.critical[bars.node])
     for node, server, row in zip(
         bars.node[on].tolist(), bars.server[on].tolist(), bars.row[on].tolist(), strict=True
     ):
@@ -299,42 +272,28 @@ def _connectors(
     return x, y
 
 
-def _framed(
-    figure: go.Figure,
-    execution: Execution,
-    lanes: Lanes,
-    window: Window,
-    theme: Theme,
-    scale: float,
-) -> go.Figure:
+def _framed(figure: go.Figure, view: _View) -> go.Figure:
+    """Return the chart with its lanes named, servers told apart by bands, and a grid of slots."""
+    execution, lanes, window, theme = view.execution, view.lanes, view.window, view.theme
+    scale = view.scale
     servers = range(lanes.first, lanes.last + 1)
     names = lanes.names()
+    edge = GAP / 2
     bands = [
-        {
-            "type": "rect",
-            "xref": "paper",
-            "x0": 0,
-            "x1": 1,
-            "y0": lanes.top(s) - GAP / 2,
-            "layer": "below",
-            "y1": lanes.top(s) + lanes.unit_per_server - GAP / 2,
-            "fillcolor": theme.band,
-            "line": {"width": 0},
-        }
+        band(lanes.top(s) - edge, lanes.top(s) + lanes.unit_per_server - edge, theme.band)
         for s in servers
         if s % 2 == 0
     ]
+    place = {"xref": "paper", "xshift": -57, "xanchor": "left"}
     titles = [
-        {
-            "xref": "paper",
-            "x": 0,
-            "xshift": -57,
-            "xanchor": "left",
-            "showarrow": False,
-            "text": f"<b>S{s}</b>",
-            "y": lanes.top(s) + (lanes.unit_per_server - GAP) / 2,
-            "font": {"size": 12 * scale, "color": theme.ink},
-        }
+        note(
+            f"<b>S{s}</b>",
+            0,
+            lanes.top(s) + (lanes.unit_per_server - GAP) / 2,
+            12 * scale,
+            theme.ink,
+            **place,
+        )
         for s in servers
     ]
     rows = np.tile(np.arange(lanes.rows, dtype=np.int32), len(servers))
@@ -349,34 +308,31 @@ def _framed(
         "ticks": "",
     }
     in_window = (window[1] - window[0]) / slot
-    height = lanes.height * scale + 64
     return frame(
         figure,
         theme,
-        height,
+        lanes.height * scale + 64,
         scale,
         showlegend=True,
         shapes=bands,
         annotations=titles,
-        margin={"l": LANE_LEFT, "r": LANE_RIGHT, "t": 32, "b": 32, "pad": 0},
-        xaxis=axis(
+        margin=margins(LANE_LEFT, LANE_RIGHT, 32, 32),
+        xaxis=ms_axis(
             theme,
             scale,
+            window,
+            9,
             grid=in_window >= MOST_SLOT_LINES,
-            range=list(window),
-            ticksuffix=" ms",
-            nticks=9,
             minor=lines if in_window < MOST_SLOT_LINES else None,
             tickformat=",~g" if window[1] < 1e5 else ",d",
         ),
-        yaxis=axis(
+        yaxis=named_axis(
             theme,
             scale,
-            range=[(len(servers)) * lanes.unit_per_server - GAP / 2, -GAP / 2],
-            tickvals=ticks,
-            ticktext=names * len(servers),
-            ticks="",
-            tickfont={"size": 10 * scale, "color": theme.muted},
+            names * len(servers),
+            ticks,
+            10,
+            range=[(len(servers)) * lanes.unit_per_server - edge, -edge],
         ),
     )
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from topox_core.figures.fabrics import round_step
 from topox_core.figures.palette import VERMILION, Theme
-from topox_core.figures.template import axis, frame
+from topox_core.figures.template import axis, frame, round_step
 from topox_core.tdm.model.jobs import Job
 from topox_core.tdm.model.round import NOBODY, PUSH, Cycle, Phase, Round
 from topox_core.text.numbers import short, time

@@ -7,8 +7,9 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from topox_core.figures.lanes import Bars, Lanes
-from topox_core.figures.palette import DARK, LOOK_COLOURS, Theme, discrete_scale
-from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame
+from topox_core.figures.marks import box, line, time_image
+from topox_core.figures.palette import DARK, LOOK_COLOURS, Theme
+from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame, margins, named_axis
 
 COLUMNS = 900
 MOST_ROWS = 104  # about as many as the picture has pixels: more would be dropped row by row
@@ -69,49 +70,19 @@ def overview(
     scale: float = 1.0,
 ) -> go.Figure:
     """Return the overview: everything outside the window is veiled, the servers in view are framed."""
-    height, columns = image.shape
+    height = len(image)
     colours = [theme.page, *(LOOK_COLOURS[look] for look in range(1, DARK + 1))]
-    step = makespan_ms / columns if makespan_ms else 1.0
-    figure = go.Figure(
-        go.Heatmap(
-            z=image,
-            x0=step / 2,
-            dx=step,
-            y0=0,
-            dy=1,
-            colorscale=discrete_scale(colours),
-            zmin=-0.5,
-            zmax=DARK + 0.5,
-            showscale=False,
-            hoverinfo="skip",
-            zsmooth=False,
-        )
-    )
+    figure = go.Figure(time_image(image, colours, makespan_ms, y0=0, dy=1, zsmooth=False))
     per_server = height / lanes.servers
     top, bottom = (
         lanes.first * per_server - 0.5,
         (lanes.last + 1) * per_server - (1.5 if each else 0.5),
     )
-    veil = {
-        "type": "rect",
-        "yref": "paper",
-        "y0": 0,
-        "y1": 1,
-        "fillcolor": theme.veil,
-        "line": {"width": 0},
-    }
-    outline = {
-        "type": "rect",
-        "x0": window[0],
-        "x1": window[1],
-        "y0": top,
-        "y1": bottom,
-        "line": {"color": theme.ink, "width": 1.5},
-    }
+    veil = {"yref": "paper", "fillcolor": theme.veil, "line": {"width": 0}}
     shapes = [
-        {**veil, "x0": 0, "x1": window[0]},
-        {**veil, "x0": window[1], "x1": makespan_ms},
-        outline,
+        box(0, window[0], 0, 1, **veil),
+        box(window[1], makespan_ms, 0, 1, **veil),
+        box(*window, top, bottom, line=line(theme.ink, 1.5)),
     ]
     pixels = float(np.clip(lanes.servers * 10, 78, 130)) * scale
     every = max(1, int(np.ceil(11 * lanes.servers / pixels)))
@@ -122,15 +93,14 @@ def overview(
         pixels + 26,
         scale,
         shapes=shapes,
-        margin={"l": LANE_LEFT, "r": LANE_RIGHT, "t": 2, "b": 24, "pad": 0},
+        margin=margins(LANE_LEFT, LANE_RIGHT, 2, 24),
         xaxis=axis(theme, scale, range=[0, makespan_ms or 1], nticks=10, tickformat=",~g"),
-        yaxis=axis(
+        yaxis=named_axis(
             theme,
             scale,
+            [f"S{s}" for s in named],
+            (named + 0.5) * per_server - 1,
+            10,
             range=[height - 0.5, -0.5],
-            tickvals=(named + 0.5) * per_server - 1,
-            ticktext=[f"S{s}" for s in named],
-            ticks="",
-            tickfont={"size": 10 * scale, "color": theme.muted},
         ),
     )

@@ -249,3 +249,9 @@ def discrete_scale(colours: Sequence[str]) -> list[list[object]]:
     """Return a colour scale of K flat steps, for ``zmin=-.5, zmax=K-.5``."""
     k = len(colours)
     return [[(i + edge) / k, colour] for i, colour in enumerate(colours) for edge in (0, 1)]
+
+
+def blend(low: str, high: str, share: float) -> str:
+    """Return the colour at a share (0 to 1) of the way between two, in plain RGB."""
+    a, b = (np.array([int(code[i : i + 2], 16) for i in (1, 3, 5)]) for code in (low, high))
+    return "#" + "".join(f"{round(v):02X}" for v in (a + (b - a) * share).tolist())

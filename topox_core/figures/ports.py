@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import plotly.graph_objects as go
 
+from topox_core.figures.marks import hatch, note
 from topox_core.figures.palette import LOOK_COLOURS, VERMILION, Theme, look_words, looks, traffic
-from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame
+from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame, margins, ms_axis
 from topox_core.model.execution import Execution
 from topox_core.model.measures import ports_in_use
 from topox_core.model.transfer_graph import FloatArray
@@ -45,15 +46,8 @@ def port_use(
         )
         for kind in np.unique(look).tolist()
     ]
-    hatched: dict[str, object] = {
-        "shape": "/",
-        "size": 5,
-        "solidity": 0.45,
-        "fgcolor": VERMILION,
-        "bgcolor": theme.page,
-    }
     parts.append(
-        ("dark", VERMILION, hatched, ports_in_use(circuits.setup_ms, circuits.start_ms, edges))
+        ("dark", VERMILION, hatch(theme), ports_in_use(circuits.setup_ms, circuits.start_ms, edges))
     )
     figure = go.Figure()
     for name, colour, pattern, values in parts:
@@ -75,32 +69,19 @@ def port_use(
         )
     peak = float(np.sum([values for _, _, _, values in parts], axis=0).max(initial=0.0))
     top = float(total) if peak > total / 4 else max(1.0, peak * 1.15)
-    note = (
-        []
-        if top == total
-        else [
-            {
-                "xref": "paper",
-                "x": 1,
-                "xanchor": "right",
-                "yref": "paper",
-                "y": 1,
-                "yanchor": "bottom",
-                "showarrow": False,
-                "text": f"of {total:,} out-ports",
-                "font": {"size": 10.5 * scale, "color": theme.muted},
-            }
-        ]
-    )
+    notes = []
+    if top < total:
+        ends = {"xref": "paper", "xanchor": "right", "yref": "paper", "yanchor": "bottom"}
+        notes = [note(f"of {total:,} out-ports", 1, 1, 10.5 * scale, theme.muted, **ends)]
     return frame(
         figure,
         theme,
         112 * scale,
         scale,
         hovermode="x unified",
-        annotations=note,
-        margin={"l": LANE_LEFT, "r": LANE_RIGHT, "t": 14, "b": 24, "pad": 0},
-        xaxis=axis(theme, scale, range=list(window), ticksuffix=" ms", nticks=9, tickformat=",~g"),
+        annotations=notes,
+        margin=margins(LANE_LEFT, LANE_RIGHT, 14, 24),
+        xaxis=ms_axis(theme, scale, window, 9),
         yaxis=axis(
             theme, scale, grid=True, range=[0, top], nticks=4, tickformat=",~g", title="out-ports"
         ),

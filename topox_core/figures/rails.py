@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from topox_core.figures.fabrics import round_step
 from topox_core.figures.palette import VERMILION, Theme, parallelism_colour, parallelism_word
-from topox_core.figures.template import axis, frame
+from topox_core.figures.template import axis, frame, round_step
 from topox_core.rails.iteration import Window
 from topox_core.rails.windows import Stretch
 from topox_core.text.numbers import count, percent, plural, short, time

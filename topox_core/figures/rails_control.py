@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from topox_core.figures.fabrics import time_axis
 from topox_core.figures.palette import VERMILION, Theme, parallelism_word
 from topox_core.figures.rails import parallelism_look
-from topox_core.figures.template import axis, frame
+from topox_core.figures.template import axis, frame, time_axis
 from topox_core.rails.iteration import RailRun
 from topox_core.text.numbers import count, percent, plural, time
 

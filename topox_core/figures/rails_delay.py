@@ -10,10 +10,9 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from topox_core.figures.crossover import delay_word
 from topox_core.figures.palette import FABRIC_DASH, VERMILION, Theme
 from topox_core.figures.template import axis, frame
-from topox_core.text.numbers import percent, time
+from topox_core.text.numbers import delay_label, percent, time
 
 # On demand and provisioned have the colours, dashes and marks of the circuit controllers on every
 # other page.
@@ -81,7 +80,7 @@ def overhead_curves(
         facts = [
             [
                 words + (f", {one.measured}" if one.measured else ""),
-                delay_word(d),
+                delay_label(d),
                 percent(o),
                 time(ms),
             ]
@@ -264,7 +263,7 @@ def _marks(
         "font": font,
     }
     if fast:
-        words = f"{', '.join(name for name, _ in fast)}<br>{delay_word(fast[-1][1])}" + (
+        words = f"{', '.join(name for name, _ in fast)}<br>{delay_label(fast[-1][1])}" + (
             " and less" if len(fast) > 1 else ""
         )
         notes.append(
@@ -315,7 +314,7 @@ def _marks(
                 "xanchor": side,
                 "align": side,
                 "xshift": -4 if left else 4,
-                "text": f"{name}<br>{delay_word(delay)}",
+                "text": f"{name}<br>{delay_label(delay)}",
             }
         )
     return shapes, notes
@@ -358,11 +357,11 @@ def expert_region(
                 x=[k for k, _ in at],
                 y=[max(low, v) for _, v in at],
                 mode="lines+markers",
-                name=delay_word(delay),
+                name=delay_label(delay),
                 showlegend=True,
                 line={"color": shade, "width": 2.2, "dash": dash},
                 marker={"size": 8, "opacity": 1, "color": shade},
-                customdata=[[degrees[k], delay_word(delay), percent(v / 100)] for k, v in at],
+                customdata=[[degrees[k], delay_label(delay), percent(v / 100)] for k, v in at],
                 hovertemplate="<b>EP %{customdata[0]}</b> at %{customdata[1]}: +%{customdata[2]}<extra></extra>",
             )
         )
@@ -373,7 +372,7 @@ def expert_region(
                 x=[k for k, _ in at],
                 y=[v for _, v in at],
                 mode="markers",
-                name=f"published, {delay_word(delay)}",
+                name=f"published, {delay_label(delay)}",
                 showlegend=True,
                 marker={
                     "symbol": "square-open",
@@ -382,7 +381,7 @@ def expert_region(
                     "color": theme.ink,
                     "line": {"width": 1.6},
                 },
-                hovertemplate=f"published, {delay_word(delay)}: +%{{y:.3~g}} %<extra></extra>",
+                hovertemplate=f"published, {delay_label(delay)}: +%{{y:.3~g}} %<extra></extra>",
             )
         )
     shapes = [

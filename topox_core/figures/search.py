@@ -8,9 +8,10 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from topox_core.figures.marks import DOTS, level, line, note
 from topox_core.figures.palette import Theme
 from topox_core.figures.story import FAMILY_WORDS, Event, Family, events_of
-from topox_core.figures.template import axis, frame
+from topox_core.figures.template import axis, frame, margins, named_axis
 from topox_core.schedule.result import StoryLine
 from topox_core.text.numbers import apart, short
 
@@ -53,7 +54,7 @@ def search(
     falling, rising = [[e for e in events if e.moved == what] for what in ("schedule", "bound")]
     for name, steps in (("bound", rising), ("best found", falling)):
         if steps:
-            best = name != "bound"
+            best = steps is falling
             figure.add_trace(
                 go.Scatter(
                     x=[*(max(e.elapsed_s, begin) for e in steps), end],
@@ -64,9 +65,10 @@ def search(
                     fill="tonexty" if best and rising else None,
                     fillcolor="rgba(86,180,233,0.18)",
                     name=name,
-                    line={"shape": "hv", "width": 2.5, "color": theme.primary}
-                    if best
-                    else {"shape": "hv", "width": 2, "dash": "2px,3px", "color": theme.ink},
+                    line={
+                        "shape": "hv",
+                        **(line(theme.primary, 2.5) if best else line(theme.ink, 2, DOTS)),
+                    },
                     hoverinfo="skip",
                 )
             )
@@ -78,7 +80,7 @@ def search(
         HEIGHT * scale,
         scale,
         annotations=_ends(falling, rising, theme, scale),
-        margin={"l": 46, "r": 60 * scale, "t": 8, "b": 30, "pad": 0},
+        margin=margins(46, 60 * scale, 8, 30),
         xaxis=time_axis(begin, end, log, theme, scale),
         yaxis=axis(
             theme,
@@ -106,7 +108,7 @@ def _marks(family: Family, events: Sequence[Event], begin: float, theme: Theme) 
             "symbol": SYMBOLS[family],
             "size": 9,
             "opacity": 1,
-            "line": {"width": 1, "color": theme.page},
+            "line": line(theme.page, 1),
             "color": [theme.primary if e.moved == "schedule" else theme.ink for e in few],
         },
         customdata=[[e.moved, e.source, f"{e.value_ms:.6g}", f"{e.elapsed_s:.3g}"] for e in few],
@@ -171,18 +173,8 @@ def _ends(
 
 
 def _label(y: float, text: str, colour: str, shift: float, scale: float) -> dict[str, Any]:
-    return {
-        "x": 1,
-        "xref": "paper",
-        "y": y,
-        "text": text,
-        "xanchor": "left",
-        "xshift": 5,
-        "yanchor": "middle",
-        "yshift": shift,
-        "showarrow": False,
-        "font": {"size": 12 * scale, "color": colour},
-    }
+    place = {"xref": "paper", "xanchor": "left", "xshift": 5}
+    return note(text, 1, y, 12 * scale, colour, yanchor="middle", yshift=shift, **place)
 
 
 def delays(
@@ -207,7 +199,7 @@ def delays(
             x=at,
             y=values,
             mode="lines+markers+text",
-            line={"color": theme.line, "width": 2},
+            line=line(theme.line, 2),
             opacity=1,
             marker={
                 "size": [11 if h else 8 for h in here],
@@ -225,21 +217,11 @@ def delays(
         )
     )
     shapes = []
-    floor = [*values]
+    lowest = [*values]
     if bound_ms:
-        shapes.append(
-            {
-                "type": "line",
-                "xref": "paper",
-                "x0": 0,
-                "x1": 1,
-                "y0": bound_ms,
-                "y1": bound_ms,
-                "line": {"color": theme.ink, "width": 1.5, "dash": "2px,3px"},
-            }
-        )
-        floor.append(bound_ms)
-    low, high = min(floor, default=1.0), max(values, default=1.0)
+        shapes.append(level(bound_ms, line(theme.ink, 1.5, DOTS)))
+        lowest.append(bound_ms)
+    low, high = min(lowest, default=1.0), max(values, default=1.0)
     span = max(math.log10(high / low) if low > 0 else 1.0, 0.05)
     return frame(
         figure,
@@ -247,14 +229,12 @@ def delays(
         170 * scale,
         scale,
         shapes=shapes,
-        margin={"l": 12, "r": 16, "t": 12, "b": 40, "pad": 0},
-        xaxis=axis(
+        margin=margins(12, 16, 12, 40),
+        xaxis=named_axis(
             theme,
             scale,
+            [f"{d:g}" for d in delay_ms],
             range=[-0.4, len(delay_ms) - 0.6],
-            tickvals=list(range(len(delay_ms))),
-            ticktext=[f"{d:g}" for d in delay_ms],
-            ticks="",
             title="reconfiguration delay, ms",
         ),
         yaxis=axis(

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
-from topox_core.figures.fabrics import round_step, time_axis
-from topox_core.figures.palette import Theme, discrete_scale
-from topox_core.figures.template import axis, frame
+from topox_core.figures.marks import (
+    DOTS,
+    image,
+    legend_square,
+    level,
+    line,
+    note,
+    sideways_bars,
+    upright,
+)
+from topox_core.figures.palette import Theme, blend
+from topox_core.figures.template import (
+    axis,
+    frame,
+    margins,
+    named_axis,
+    round_step,
+    row_axis,
+    time_axis,
+)
 from topox_core.strategy.moves import Move
 from topox_core.strategy.plan_search import RankedPlan
 from topox_core.strategy.strategy import Strategy
@@ -38,6 +54,7 @@ PLAN_PARTS: Mapping[str, tuple[str, str]] = {
     "update_ms": ("update", "#8A8F98"),
 }
 MOST_ROWS = 90
+HOVER_BEST = "best %{y:.6~g} ms after %{x:,.0f} proposals<extra></extra>"
 
 
 def walk(
@@ -54,7 +71,7 @@ def walk(
     Parameters
     ----------
     current
-        (proposals, iteration of the chain in ms) as told while it ran; used where there are no
+        (proposals, iteration of the chain in ms) as reported while it ran; used where there are no
         moves yet.
     until
         Proposals so far.
@@ -66,28 +83,22 @@ def walk(
     y.append(y[-1])
     best = np.minimum.accumulate(y)
     figure = go.Figure()
-    figure.add_trace(
-        go.Scatter(
-            x=x,
-            y=y,
-            mode="lines",
-            name="chain",
-            line={"shape": "hv", "width": 1.2, "color": theme.muted},
-            showlegend=True,
-            hoverinfo="skip",
+    for words, values, width, colour, hover in (
+        ("chain", y, 1.2, theme.muted, None),
+        ("best so far", best, 2.6, theme.primary, HOVER_BEST),
+    ):
+        figure.add_trace(
+            go.Scatter(
+                x=x,
+                y=values,
+                mode="lines",
+                name=words,
+                showlegend=True,
+                line={"shape": "hv", **line(colour, width)},
+                hovertemplate=hover,
+                hoverinfo=None if hover else "skip",
+            )
         )
-    )
-    figure.add_trace(
-        go.Scatter(
-            x=x,
-            y=best,
-            mode="lines",
-            name="best so far",
-            showlegend=True,
-            line={"shape": "hv", "width": 2.6, "color": theme.primary},
-            hovertemplate="best %{y:.6~g} ms after %{x:,.0f} proposals<extra></extra>",
-        )
-    )
     for reason, (words, symbol) in REASONS.items():
         of = [(place, move) for place, move in zip(at, moves, strict=True) if move.reason == reason]
         if of:
@@ -120,56 +131,16 @@ def walk(
     low, high = min([best_ms, *y]), max([start_ms, *y])
     high = min(high, max(start_ms, 1.6 * best_ms) * 1.05)
     spread = max(high - low, 0.04 * high, 1e-9)
-    dots = {"color": theme.ink, "width": 1.5, "dash": "2px,3px"}
-    shapes = [
-        {
-            "type": "line",
-            "xref": "paper",
-            "x0": 0,
-            "x1": 1,
-            "y0": start_ms,
-            "y1": start_ms,
-            "line": dots,
-        }
-    ]
-    notes = []
+    shapes = [level(start_ms, line(theme.ink, 1.5, DOTS))]
+    label = f"data parallel {time(start_ms)}"
+    corner = {"xref": "paper", "xanchor": "right", "yanchor": "bottom"}
+    notes = [note(label, 1, start_ms, 12 * scale, theme.ink, **corner)]
     if x[-1] > until:
-        shapes.append(
-            {
-                "type": "line",
-                "x0": until,
-                "x1": until,
-                "yref": "paper",
-                "y0": 0,
-                "y1": 1,
-                "line": {"color": theme.line, "width": 1},
-            }
-        )
-        notes.append(
-            {
-                "x": until,
-                "xanchor": "left",
-                "xshift": 3,
-                "yref": "paper",
-                "y": 0,
-                "yanchor": "bottom",
-                "showarrow": False,
-                "text": "after the chain",
-                "font": {"size": 11 * scale, "color": theme.muted},
-            }
-        )
+        shapes.append(upright(until, line(theme.line, 1)))
+        foot = {"xanchor": "left", "xshift": 3, "yref": "paper", "yanchor": "bottom"}
+        notes.append(note("after the chain", until, 0, 11 * scale, theme.muted, **foot))
     step = round_step(max(1, until) / 6)
     ticks = [k * step for k in range(int(until / step + 1e-9) + 1)]
-    label = {
-        "xref": "paper",
-        "x": 1,
-        "xanchor": "right",
-        "y": start_ms,
-        "yanchor": "bottom",
-        "showarrow": False,
-        "text": f"data parallel {time(start_ms)}",
-        "font": {"size": 12 * scale, "color": theme.ink},
-    }
     return frame(
         figure,
         theme,
@@ -177,8 +148,8 @@ def walk(
         scale,
         showlegend=True,
         shapes=shapes,
-        annotations=[label, *notes],
-        margin={"l": 54 * scale, "r": 10, "t": 34 * scale, "b": 44, "pad": 0},
+        annotations=notes,
+        margin=margins(54 * scale, 10, 34 * scale, 44),
         xaxis=axis(
             theme,
             scale,
@@ -225,32 +196,15 @@ def placements(strategy: Strategy, theme: Theme, scale: float = 1.0) -> go.Figur
     for row, placement in enumerate(strategy.placements):
         z[row, list(placement.servers(strategy.servers))] = codes[placement.partitions]
     shades = _shades(counts, strategy.servers, theme)
-    colours = [theme.page, *shades]
-    figure = go.Figure(
-        go.Heatmap(
-            z=z,
-            colorscale=discrete_scale(colours),
-            zmin=-0.5,
-            zmax=len(colours) - 0.5,
-            showscale=False,
-            xgap=1,
-            ygap=1,
-            customdata=[[name] * strategy.servers for name in names] if z.size <= 20_000 else None,
-            hovertemplate="%{customdata} on S%{x}<extra></extra>" if z.size <= 20_000 else None,
-        )
-    )
+    small = z.size <= 20_000
+    hover = {
+        "customdata": [[name] * strategy.servers for name in names],
+        "hovertemplate": "%{customdata} on S%{x}<extra></extra>",
+    }
+    style = hover if small else {"hoverinfo": None}
+    figure = go.Figure(image(z, [theme.page, *shades], xgap=1, ygap=1, **style))
     for p, shade in zip(counts, shades, strict=True):
-        figure.add_trace(
-            go.Scatter(
-                x=[None],
-                y=[None],
-                mode="markers",
-                showlegend=True,
-                hoverinfo="skip",
-                name="whole" if p == 1 else f"{p} partitions",
-                marker={"symbol": "square", "size": 13, "color": shade},
-            )
-        )
+        figure.add_trace(legend_square("whole" if p == 1 else f"{p} partitions", shade))
     shown = len(names) <= MOST_ROWS
     every = max(1, strategy.servers // 16)
     servers = list(range(0, strategy.servers, every))
@@ -263,24 +217,22 @@ def placements(strategy: Strategy, theme: Theme, scale: float = 1.0) -> go.Figur
         float(np.clip(11 * len(names), 160, 900)) * scale + 64,
         scale,
         showlegend=True,
-        margin={"l": 112 * scale, "r": 8, "t": 56 * scale, "b": 8, "pad": 0},
-        xaxis=axis(
+        margin=margins(112 * scale, 8, 56 * scale, 8),
+        xaxis=named_axis(
             theme,
             scale,
+            [f"S{s}" for s in servers],
+            servers,
             side="top",
-            tickvals=servers,
-            ticktext=[f"S{s}" for s in servers],
-            ticks="",
             range=[-0.5, strategy.servers - 0.5],
         ),
-        yaxis=axis(
+        yaxis=named_axis(
             theme,
             scale,
-            tickvals=ticks,
-            ticktext=[_brief(names[k]) for k in ticks],
-            ticks="",
+            [_brief(names[k]) for k in ticks],
+            ticks,
+            10,
             range=[len(names) - 0.5, -0.5],
-            tickfont={"size": 10 * scale, "color": theme.muted},
         ),
     )
     # Above the names of the servers, which are at the top.
@@ -294,15 +246,8 @@ def _brief(name: str) -> str:
 def _shades(counts: Sequence[int], servers: int, theme: Theme) -> list[str]:
     """Return a colour a number of partitions: accent for whole operators, deeper blue the more partitions."""
     depth = {p: (np.log2(p) + 1) / (np.log2(max(2, servers)) + 1) for p in counts}
-    low, high = (
-        np.array([int(code[i : i + 2], 16) for i in (1, 3, 5)])
-        for code in (theme.cell_diagonal, theme.primary)
-    )
     return [
-        "#E69F00"
-        if p == 1
-        else "#" + "".join(f"{round(v):02X}" for v in (low + (high - low) * depth[p]).tolist())
-        for p in counts
+        "#E69F00" if p == 1 else blend(theme.cell_diagonal, theme.primary, depth[p]) for p in counts
     ]
 
 
@@ -316,39 +261,33 @@ def plan_bars(ranked: Sequence[RankedPlan], theme: Theme, scale: float = 1.0) ->
         if not (values > 0.002 * max(totals, default=1.0)).any():
             left += values
             continue
-        outline = {"color": theme.page, "width": 1}
-        marker: dict[str, Any] = {"color": colour or theme.line, "line": outline}
         figure.add_trace(
-            go.Bar(
-                orientation="h",
-                base=left.copy(),
-                x=values,
-                y=list(range(len(ranked))),
+            sideways_bars(
+                left.copy(),
+                values,
+                list(range(len(ranked))),
+                words,
+                {"color": colour or theme.line, "line": line(theme.page, 1)},
                 width=0.7,
-                name=words,
-                showlegend=True,
-                marker=marker,
                 customdata=[
                     [one.plan.words, f"{value:.6g}"]
                     for one, value in zip(ranked, values.tolist(), strict=True)
                 ],
-                hovertemplate="<b>%{customdata[0]}</b><br>"
-                + words
-                + " %{customdata[1]} ms<extra></extra>",
+                hovertemplate=f"<b>%{{customdata[0]}}</b><br>{words} %{{customdata[1]}} ms<extra></extra>",
             )
         )
         left += values
     top = max(totals, default=1.0)
     words_at = [
-        {
-            "x": total,
-            "y": k,
-            "xanchor": "left",
-            "xshift": 6,
-            "showarrow": False,
-            "font": {"size": 12 * scale, "color": theme.ink},
-            "text": f"{time(total)}, {short(ranked[k].memory.total_bytes / 1e9)} GB",
-        }
+        note(
+            f"{time(total)}, {short(ranked[k].memory.total_bytes / 1e9)} GB",
+            total,
+            k,
+            12 * scale,
+            theme.ink,
+            xanchor="left",
+            xshift=6,
+        )
         for k, total in enumerate(totals)
     ]
     return frame(
@@ -358,17 +297,9 @@ def plan_bars(ranked: Sequence[RankedPlan], theme: Theme, scale: float = 1.0) ->
         scale,
         showlegend=True,
         annotations=words_at,
-        margin={"l": 190 * scale, "r": 8, "t": 34 * scale, "b": 30, "pad": 0},
+        margin=margins(190 * scale, 8, 34 * scale, 30),
         xaxis=time_axis(theme, scale, top * 1.22, grid=True),
-        yaxis=axis(
-            theme,
-            scale,
-            range=[len(ranked) - 0.45, -0.55],
-            tickvals=list(range(len(ranked))),
-            ticks="",
-            ticktext=[plan_word(one) for one in ranked],
-            tickfont={"size": 11.5 * scale, "color": theme.ink},
-        ),
+        yaxis=row_axis(theme, scale, [plan_word(one) for one in ranked], 11.5),
     )
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 
 from topox_core.figures.palette import Theme
@@ -12,6 +15,14 @@ FONT = "Source Sans, Source Sans Pro, sans-serif"
 # The Gantt chart, its overview, the port use and the time-window slider share these, so that their
 # axes align.
 LANE_LEFT, LANE_RIGHT = 58, 10
+IN_SECONDS = 2_000.0  # an axis that ends beyond this many ms counts in s
+HORIZONTAL_LEGEND: dict[str, Any] = {
+    "orientation": "h",
+    "x": 0,
+    "itemclick": False,
+    "itemdoubleclick": False,
+}
+LEGEND_BELOW: dict[str, Any] = {**HORIZONTAL_LEGEND, "y": 0, "yanchor": "top"}
 
 
 def axis(
@@ -41,28 +52,93 @@ def axis(
     return {**base, **changes}
 
 
+def named_axis(
+    theme: Theme,
+    scale: float,
+    names: Sequence[str],
+    at: object = None,
+    size: float = 11,
+    colour: str = "",
+    **changes: Any,
+) -> dict[str, Any]:
+    """Return an axis of names without ticks, at 0, 1, 2, ... unless ``at`` says where."""
+    where = list(range(len(names))) if at is None else at
+    font = {"size": size * scale, "color": colour or theme.muted}
+    ticks = {"tickvals": where, "ticktext": list(names), "ticks": "", "tickfont": font}
+    return axis(theme, scale, **{**ticks, **changes})
+
+
+def row_axis(
+    theme: Theme, scale: float, names: Sequence[str], size: float = 12.5, **changes: Any
+) -> dict[str, Any]:
+    """Return the axis of rows that are named at their left, the first at the top."""
+    span = [len(names) - 0.45, -0.55]
+    return named_axis(theme, scale, names, None, size, theme.ink, **{"range": span, **changes})
+
+
+def time_axis(theme: Theme, scale: float, until_ms: float, *, grid: bool = False) -> dict[str, Any]:
+    """Return an axis of times given in ms that is read in ms below two seconds and in s above."""
+    if until_ms < IN_SECONDS:
+        return ms_axis(theme, scale, (0, until_ms), 8, grid=grid)
+    step = round_step(until_ms / 7)
+    ticks = np.arange(0.0, until_ms * (1 + 1e-9), step).tolist()
+    words = [f"{t / 1000:,g} s" for t in ticks]
+    return axis(theme, scale, grid=grid, range=[0, until_ms], tickvals=ticks, ticktext=words)
+
+
+def ms_axis(
+    theme: Theme, scale: float, window_ms: tuple[float, float], ticks: int, **changes: Any
+) -> dict[str, Any]:
+    """Return an axis of times in ms."""
+    words = {"ticksuffix": " ms", "nticks": ticks, "tickformat": ",~g"}
+    return axis(theme, scale, **{"range": list(window_ms), **words, **changes})
+
+
+def round_step(least: float) -> float:
+    """Return the smallest of 1, 2, 5 times a power of ten that is no smaller than ``least``."""
+    power = 10.0 ** np.floor(np.log10(max(least, 1e-12)))
+    return float(next(m * power for m in (1, 2, 5, 10) if m * power >= least * (1 - 1e-9)))
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Return four to nine round numbers between two, for a logarithmic axis."""
+    for steps in (
+        (1,),
+        (1, 3),
+        (1, 2, 5),
+        (1, 1.5, 2, 3, 4, 5, 7),
+        tuple(1 + k / 4 for k in range(36)),
+        tuple(1 + k / 20 for k in range(180)),
+        tuple(1 + k / 100 for k in range(900)),
+    ):
+        decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+        ticks = [m * 10.0**d for d in decades for m in steps if low <= m * 10.0**d <= high]
+        if len(ticks) >= 4:
+            return ticks[:: math.ceil(len(ticks) / 8)]
+    return [low, high]
+
+
+def margins(
+    left: float, right: float, top: float, bottom: float, pad: float = 0
+) -> dict[str, float]:
+    """Return the margins of a chart, in px."""
+    return {"l": left, "r": right, "t": top, "b": bottom, "pad": pad}
+
+
 def frame(
     figure: go.Figure, theme: Theme, height: float, scale: float = 1.0, **changes: Any
 ) -> go.Figure:
-    """Lay the frame round a figure: transparent paper, small margins, horizontal legend, no mode bar."""
+    """Give a chart transparent paper, small margins and a horizontal legend, without a mode bar."""
+    font = {"family": FONT, "size": 12 * scale, "color": theme.ink}
+    above = {"yanchor": "bottom", "y": 1, "xanchor": "left", "bgcolor": "rgba(0,0,0,0)"}
     base: dict[str, Any] = {
         "height": round(height),
-        "margin": {"l": 8, "r": 8, "t": 8, "b": 8, "pad": 0},
+        "margin": margins(8, 8, 8, 8),
         "autosize": True,
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": {"family": FONT, "size": 12 * scale, "color": theme.ink},
-        "legend": {
-            "orientation": "h",
-            "yanchor": "bottom",
-            "y": 1,
-            "xanchor": "left",
-            "x": 0,
-            "itemclick": False,
-            "itemdoubleclick": False,
-            "font": {"size": 12 * scale, "color": theme.ink},
-            "bgcolor": "rgba(0,0,0,0)",
-        },
+        "font": font,
+        "legend": {**HORIZONTAL_LEGEND, **above, "font": {k: font[k] for k in ("size", "color")}},
         "barmode": "overlay",
         "bargap": 0,
         "dragmode": False,
@@ -72,7 +148,7 @@ def frame(
             "bgcolor": theme.panel,
             "bordercolor": theme.line,
             "align": "left",
-            "font": {"family": FONT, "size": 12 * scale, "color": theme.ink},
+            "font": font,
         },
         "separators": ".,",
     }

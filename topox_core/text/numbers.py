@@ -78,3 +78,15 @@ def size(value_bytes: float) -> str:
         if abs(value_bytes) >= factor:
             return f"{short(value_bytes / factor)}{NBSP}{unit}"
     return f"{short(value_bytes)}{NBSP}B"
+
+
+def delay_label(delay_ms: float) -> str:
+    """Return a delay as axes and lists write it: 0 ms, 20 µs, 1 ms."""
+    if 0 < delay_ms < 0.1:
+        return f"{delay_ms * 1000:.3g} µs"
+    return f"{delay_ms:g} ms"
+
+
+def delay_in_sentence(delay_ms: float) -> str:
+    """Return a delay within a sentence: no delay, 20.0 µs, 1 ms."""
+    return time(delay_ms) if delay_ms else "no delay"

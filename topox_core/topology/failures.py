@@ -51,7 +51,7 @@ def fail_layout(
     Parameters
     ----------
     wiring
-        Which switch each circuit passes; that of ``Found``, or of the layout as coloured afresh.
+        Which switch each circuit passes; that of ``LayoutResult``, or of the layout as coloured afresh.
     ports_per_switch
         Ports of a server on each switch: port p lies on switch p // ports_per_switch.
 

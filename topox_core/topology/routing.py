@@ -70,8 +70,13 @@ class RoutedNetwork:
         self._hops_to[destination] = hops
         return hops
 
+    def hop_matrix(self) -> NDArray[np.int32]:
+        """Return the hops from each server (row) to each other one; 0 on the diagonal, -1 where no path leads."""
+        columns = [self.hops_to(b) for b in range(self.servers)]
+        return np.array(columns, np.int32).reshape(self.servers, -1).T
+
     def connected(self, source: int, destination: int) -> bool:
-        """Tell whether any path leads from ``source`` to ``destination``."""
+        """Return whether any path leads from ``source`` to ``destination``."""
         return self.hops_to(destination)[source] >= 0
 
     def shortest_paths(
@@ -85,13 +90,13 @@ class RoutedNetwork:
             If no path leads from ``source`` to ``destination``; names both.
         """
         least = self._least(source, destination)
-        found: list[Path] = []
+        shortest: list[Path] = []
         for hops in range(least, least + longer + 1):
             for path in self._paths_of(source, destination, hops):
-                found.append(path)
-                if len(found) == paths:
-                    return tuple(found)
-        return tuple(found)
+                shortest.append(path)
+                if len(shortest) == paths:
+                    return tuple(shortest)
+        return tuple(shortest)
 
     def random_path(self, source: int, destination: int, rng: random.Random) -> Path:
         """Return one shortest path, ties broken at random hop by hop (the released TopoOpt's routing)."""
@@ -137,7 +142,7 @@ class RoutedNetwork:
 
     @property
     def circulant(self) -> bool:
-        """Tell whether every server has circuits of the same strides, so that what holds for one holds for all."""
+        """Return whether every server has circuits of the same strides, so that what holds for one holds for all."""
         first = self.out[0]
         return all(out == [(b + a) % self.servers for b in first] for a, out in enumerate(self.out))
 

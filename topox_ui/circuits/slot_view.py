@@ -7,14 +7,13 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from topox_core.figures.circuits import (
+from topox_core.figures.circuit_matrix import matrix
+from topox_core.figures.circuit_timeline import changes, ports_over_time
+from topox_core.figures.slot_state import (
     SlotState,
-    changes,
     changes_a_slot,
     cross_connects_in,
-    matrix,
     ports_busy,
-    ports_over_time,
     slot_state,
     slots,
 )

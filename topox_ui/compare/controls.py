@@ -8,10 +8,9 @@ from typing import Any
 import streamlit as st
 
 from topox_core.fabrics.run import FABRICS
-from topox_core.figures.crossover import delay_word
 from topox_core.model.cluster import Cluster
 from topox_core.schedule.settings import Settings
-from topox_core.text.numbers import short
+from topox_core.text.numbers import delay_label, short
 from topox_ui.compare.contest import priced_ratio, priced_words, viewed
 from topox_ui.state.loading import Loaded
 from topox_ui.state.session import choose, chosen, reset, scenario, widget
@@ -40,7 +39,7 @@ def controls(loaded: Loaded) -> None:
             "reconfiguration_ms",
             cluster.reconfiguration_ms,
             DELAYS_MS,
-            delay_word,
+            delay_label,
             disabled=per_slot,
             help="Dark time of a port that changes its circuit. Scheduled circuits change on slot boundaries, so there it is "
             "rounded up to whole slots."

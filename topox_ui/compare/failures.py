@@ -16,7 +16,7 @@ from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import never
 from topox_core.text.numbers import percent, short, time
 from topox_core.topology.failures import Failure, fail_layout, repair
-from topox_core.topology.finder import Found, demand_of, find_layout
+from topox_core.topology.finder import LayoutResult, demand_of, find_layout
 from topox_core.topology.mutation import on_rings
 from topox_core.topology.replanning import fail_cluster, remaining_graph
 from topox_ui.compare.contest import Contest, Runs
@@ -135,7 +135,7 @@ def _element(case: Case, contest: Contest) -> tuple[Failure, float]:
 
 
 @st.cache_resource(max_entries=12, show_spinner=False)
-def _laid(key: str, _case: Case, variant: str) -> tuple[Found, TransferGraph]:  # noqa: ARG001
+def _laid(key: str, _case: Case, variant: str) -> tuple[LayoutResult, TransferGraph]:  # noqa: ARG001
     """Return TopologyFinder's answer for a case, and the graph on its rings."""
     graph = lower(_case.graph, _case.settings.lowering)
     found = find_layout(

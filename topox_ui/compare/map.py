@@ -15,15 +15,8 @@ from topox_core.fabrics.run import FABRICS
 from topox_core.fabrics.sweep import Axes, CellResult, Point, Sweep
 from topox_core.fabrics.sweep_run import SweepRun
 from topox_core.fabrics.verdict import YARDSTICK
-from topox_core.figures.crossover import (
-    EQUAL,
-    cut,
-    delay_in_words,
-    turning_point,
-    winner,
-    winner_map,
-)
-from topox_core.text.numbers import percent, plural
+from topox_core.figures.crossover import EQUAL, cut, turning_point, winner, winner_map
+from topox_core.text.numbers import delay_in_sentence, percent, plural
 from topox_ui.compare.contest import Contest, scaled
 from topox_ui.runs.cells_desk import Cells, CellsDesk
 from topox_ui.schedule.solving import Case, places
@@ -97,7 +90,7 @@ def turn(case: Case, contest: Contest) -> str:
     return (
         ""
         if delay is None
-        else f"Circuits that change are worth it up to a delay of about <b>{delay_in_words(delay)}</b>."
+        else f"Circuits that change are worth it up to a delay of about <b>{delay_in_sentence(delay)}</b>."
     )
 
 

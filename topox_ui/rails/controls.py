@@ -9,11 +9,10 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.fabrics.run import FABRICS
-from topox_core.figures.crossover import delay_word
 from topox_core.rails.presets import PRESETS, Preset
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.rails.window_file import WindowList, load_windows
-from topox_core.text.numbers import time
+from topox_core.text.numbers import delay_label, time
 from topox_ui.rails.choices import (
     CONTROLS,
     DEGREES,
@@ -124,7 +123,7 @@ def controls() -> None:
             "delay_ms",
             now["delay_ms"],
             DELAYS_MS,
-            delay_word,
+            delay_label,
             on_change=_delay_moved,
             help="Dark time of a circuit that changes; also the threshold of the windows.",
         )

@@ -8,14 +8,13 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.figures.crossover import delay_word
 from topox_core.figures.rails_control import rivals
 from topox_core.figures.rails_delay import expert_region
 from topox_core.rails.advice import constraints
 from topox_core.rails.iteration import Rail, RailRun
 from topox_core.rails.presets import PRESETS, Preset
 from topox_core.rails.questions import BOTH, UNDISTURBED, Question
-from topox_core.text.numbers import percent, plural, short, time
+from topox_core.text.numbers import delay_label, percent, plural, short, time
 from topox_ui.rails.choices import choices, chosen, widget
 from topox_ui.rails.first_screen import dark_ms
 from topox_ui.rails.runs import answered, rail_desk, run_of, times_of
@@ -170,7 +169,7 @@ def experts_section(subject: Simulated | None, look: PageStyle) -> None:
     chart_title(
         "Expert parallelism, where it fails",
         f"{escape(base.title)}, provisioned: overhead over an electrical rail by "
-        f"degree and delay; squares: published for another 256-GPU job at {delay_word(10.0)}",
+        f"degree and delay; squares: published for another 256-GPU job at {delay_label(10.0)}",
         under=True,
     )
     questions = {
@@ -223,14 +222,14 @@ def experts_section(subject: Simulated | None, look: PageStyle) -> None:
         "experts",
         "Overhead by degree of expert parallelism: "
         + "; ".join(
-            f"{delay_word(d)}: "
+            f"{delay_label(d)}: "
             + ", ".join(
                 f"EP {e} {percent(v)}" for e, v in zip(degrees, row, strict=True) if v is not None
             )
             for d, row in rows.items()
         ),
         lambda: pd.DataFrame(
-            {"EP": degrees, **{f"{delay_word(d)}": row for d, row in rows.items()}}
+            {"EP": degrees, **{f"{delay_label(d)}": row for d, row in rows.items()}}
         ),
     )
     st.html(

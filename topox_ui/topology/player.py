@@ -11,17 +11,16 @@ import streamlit as st
 
 from topox_core.figures.topology import (
     Frame,
-    bandwidth_tax,
     frames,
-    hop_matrix,
     hops,
-    loads,
     ring,
     used_for,
 )
 from topox_core.model.lowering import lower
 from topox_core.text.numbers import count, plural, short, size
-from topox_core.topology.finder import Demand, Found, demand_of, find_layout
+from topox_core.topology.finder import Demand, LayoutResult, demand_of, find_layout
+from topox_core.topology.link_load import bandwidth_tax, link_loads
+from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import all_reduce_demand
 from topox_ui.compare.contest import viewed
 from topox_ui.schedule.solving import Case
@@ -51,7 +50,7 @@ class LaidTopology:
     """What TopologyFinder found for a demand, and its pictures."""
 
     demand: Demand
-    found: Found
+    found: LayoutResult
     pictures: tuple[Frame, ...]
     tax: float
     key: str
@@ -124,7 +123,7 @@ def _laid(key: str, _case: Case, degree: int, variant: str, traffic: str) -> Lai
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _hops(key: str, _laid: LaidTopology, at: int) -> Any:  # noqa: ARG001
-    return hop_matrix(_laid.pictures[at].circuits(_laid.found.layout.servers))
+    return RoutedNetwork(_laid.pictures[at].circuits(_laid.found.layout.servers)).hop_matrix()
 
 
 def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
@@ -388,7 +387,7 @@ def link_table(laid: LaidTopology) -> None:
         return
     found = laid.found
     source, destination, parallel = (ends.tolist() for ends in found.layout.links)
-    purpose, carried = used_for(found), loads(found, laid.demand)
+    purpose, carried = used_for(found), link_loads(found, laid.demand)
     planes: dict[tuple[int, int], list[str]] = {}
     wiring = found.wiring
     for a, b, plane in zip(
@@ -422,7 +421,7 @@ def link_table(laid: LaidTopology) -> None:
 
 def load_words(laid: LaidTopology) -> str:
     """Return how evenly links are loaded, in words."""
-    carried = np.array(list(loads(laid.found, laid.demand).values()))
+    carried = np.array(list(link_loads(laid.found, laid.demand).values()))
     if not len(carried):
         return ""
     return (

@@ -2,17 +2,16 @@
 
 import numpy as np
 
-from topox_core.figures.circuits import (
-    changes,
+from topox_core.figures.circuit_matrix import matrix
+from topox_core.figures.circuit_timeline import changes, ports_over_time
+from topox_core.figures.palette import LIGHT, VERMILION
+from topox_core.figures.slot_state import (
     changes_a_slot,
     cross_connects_in,
-    matrix,
     ports_busy,
-    ports_over_time,
     slot_state,
     slots,
 )
-from topox_core.figures.palette import LIGHT, VERMILION
 
 
 def test_a_slot_knows_what_carries_and_what_is_dark(pipeline):

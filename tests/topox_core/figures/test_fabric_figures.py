@@ -10,26 +10,18 @@ import pytest
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.run import FABRICS
 from topox_core.fabrics.sweep import Axes, MapOutcome, Point
-from topox_core.figures.crossover import (
-    cut,
-    delay_word,
-    place,
-    ticks,
-    turning_point,
-    winner,
-    winner_map,
-)
+from topox_core.figures.crossover import cut, place, turning_point, winner, winner_map
 from topox_core.figures.fabrics import (
     before_after,
     iteration_bars,
     shown_until,
     strip_image,
     strips,
-    time_axis,
 )
 from topox_core.figures.palette import DARK, DARK_THEME, FORWARD, IDLE, LIGHT
 from topox_core.figures.strategy import placements, plan_bars, plan_word, walk
-from topox_core.figures.topology import bandwidth_tax, frames, hop_matrix, hops, loads, ring
+from topox_core.figures.template import log_ticks, time_axis
+from topox_core.figures.topology import frames, hops, ring
 from topox_core.schedule.settings import Settings
 from topox_core.strategy.evaluator import FastEvaluator
 from topox_core.strategy.models import MODELS
@@ -38,7 +30,10 @@ from topox_core.strategy.network import non_blocking
 from topox_core.strategy.plan_search import best_plans
 from topox_core.strategy.plans import GpuCluster
 from topox_core.strategy.search import search
+from topox_core.text.numbers import delay_label
 from topox_core.topology.finder import find_layout, traffic_of
+from topox_core.topology.link_load import bandwidth_tax, link_loads
+from topox_core.topology.routing import RoutedNetwork
 from topox_core.workloads.samples import load_sample
 
 
@@ -185,11 +180,11 @@ class TestMap:
         assert [a.text for a in figure.layout.annotations] == ["Static circuits"]
 
     def test_log_axes_have_round_ticks(self):
-        assert ticks(95, 1050) == [100, 200, 500, 1000]
-        assert len(ticks(100, 103)) >= 4
+        assert log_ticks(95, 1050) == [100, 200, 500, 1000]
+        assert len(log_ticks(100, 103)) >= 4
 
     def test_delays_are_written_with_their_unit(self):
-        assert [delay_word(d) for d in (0.0, 0.002, 0.1, 25.0)] == [
+        assert [delay_label(d) for d in (0.0, 0.002, 0.1, 25.0)] == [
             "0 ms",
             "2 µs",
             "0.1 ms",
@@ -254,7 +249,7 @@ def test_strides_differ_by_colour_and_by_dash():
 def test_hops_are_written_where_they_can_be_read_and_a_missing_way_is_a_cross():
     circuits = np.zeros((4, 4), np.int32)
     circuits[[0, 1, 2], [1, 2, 0]] = 1
-    matrix = hop_matrix(circuits)
+    matrix = RoutedNetwork(circuits).hop_matrix()
     assert matrix[0].tolist() == [0, 1, 2, -1]
     texts = [a.text for a in hops(matrix, 2, LIGHT).layout.annotations]
     assert texts.count("×") == 6 and texts.count("2") == 3
@@ -263,7 +258,9 @@ def test_hops_are_written_where_they_can_be_read_and_a_missing_way_is_a_cross():
 def test_the_tax_is_bytes_times_hops_over_bytes_and_equals_what_the_links_carry():
     found, demand = layout_of("dlrm-16", 4)
     whole = demand.all_reduce_bytes + demand.model_parallel_bytes
-    assert sum(loads(found, demand).values()) == pytest.approx(bandwidth_tax(found, demand) * whole)
+    assert sum(link_loads(found, demand).values()) == pytest.approx(
+        bandwidth_tax(found, demand) * whole
+    )
     assert bandwidth_tax(found, demand) > 1
 
 

@@ -20,7 +20,7 @@ from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import quick
 from topox_core.topology.failures import Failure, fail_layout, repair
-from topox_core.topology.finder import VARIANTS, Found, demand_of, find_layout, ring_strides
+from topox_core.topology.finder import VARIANTS, LayoutResult, demand_of, find_layout, ring_strides
 from topox_core.topology.layout import Layout
 from topox_core.topology.mutation import on_rings
 from topox_core.topology.replanning import fail_cluster, remaining_graph
@@ -30,12 +30,12 @@ from topox_core.topology.traffic import Demand, all_reduce_demand
 SIX = tuple(range(6))
 
 
-def both_ways(servers: int = 6) -> Found:
+def both_ways(servers: int = 6) -> LayoutResult:
     """One ring in both directions: degree 2, released."""
     return find_layout(all_reduce_demand(servers), 2, "released")
 
 
-def ring_and_matching() -> tuple[Found, Demand]:
+def ring_and_matching() -> tuple[LayoutResult, Demand]:
     """A ring 0 > 1 > ... > 5 > 0 on switch 0, circuits 0-3, 1-4 and 2-5 both ways on switch 1."""
     traffic = demand(6, {SIX: 1.0}, {(0, 3): 5.0, (1, 4): 9.0, (2, 5): 7.0})
     return find_layout(traffic, 2), traffic

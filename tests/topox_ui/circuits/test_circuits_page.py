@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.topox_ui.conftest import CIRCUITS, address, chart, words
 from topox_core.fabrics.scheduled import planned
-from topox_core.figures.circuits import slot_state
+from topox_core.figures.slot_state import slot_state
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import load_sample
 

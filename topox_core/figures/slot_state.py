@@ -1,0 +1,70 @@
+"""What circuits do in one slot, and how many begin to be set up in each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.model.execution import Circuits, Execution
+from topox_core.model.measures import in_port, out_port
+
+
+@dataclass(frozen=True)
+class SlotState:
+    """What the circuits do in one slot: positions of those that carry data, and of those being set up only."""
+
+    slot: int
+    low_ms: float
+    high_ms: float
+    carrying: NDArray[np.intp]
+    dark: NDArray[np.intp]
+
+    @property
+    def all(self) -> NDArray[np.intp]:
+        """Carrying, then dark."""
+        return np.concatenate([self.carrying, self.dark])
+
+
+def slots(execution: Execution) -> int:
+    """Return how many slots the iteration has (at least one)."""
+    return max(1, int(np.ceil(execution.makespan_ms / execution.cluster.slot_ms - 1e-9)))
+
+
+def slot_state(execution: Execution, slot: int) -> SlotState:
+    """Return what the circuits do in ``slot``; a circuit that begins to carry within it counts as carrying."""
+    circuits, tau = execution.circuits, execution.cluster.slot_ms
+    low, high = slot * tau, (slot + 1) * tau
+    edge = 1e-6 * tau
+    carries = (circuits.start_ms < high - edge) & (circuits.end_ms > low + edge)
+    dark = (circuits.setup_ms < high - edge) & (circuits.start_ms > low + edge) & ~carries
+    return SlotState(slot, low, high, np.flatnonzero(carries), np.flatnonzero(dark))
+
+
+def ports_busy(circuits: Circuits, chosen: NDArray[np.intp], inwards: bool = False) -> int:
+    """Return how many different ports the chosen circuits hold."""
+    return len(np.unique((in_port if inwards else out_port)(circuits)[chosen]))
+
+
+def changes_a_slot(execution: Execution) -> NDArray[np.int64]:
+    """Return how many circuits begin to be set up in each slot."""
+    circuits, n = execution.circuits, slots(execution)
+    begun = np.floor(circuits.setup_ms[circuits.changed] / execution.cluster.slot_ms + 1e-6)
+    return np.bincount(np.clip(begun.astype(np.int64), 0, n - 1), minlength=n)
+
+
+def cross_connects_in(execution: Execution, state: SlotState) -> dict[str, list[str]]:
+    """Return one row a server, one column a switch: to whom its out-ports lead in the slot, ``–`` if free."""
+    circuits, cluster = execution.circuits, execution.cluster
+    table = {f"Switch {r}": ["–"] * cluster.servers for r in range(cluster.switches)}
+    for part, word in ((state.carrying, ""), (state.dark, "dark → ")):
+        for r, s, d in zip(
+            circuits.switch[part].tolist(),
+            circuits.source[part].tolist(),
+            circuits.destination[part].tolist(),
+            strict=True,
+        ):
+            cell = table[f"Switch {r}"]
+            cell[s] = f"{word}S{d}" if cell[s] == "–" else f"{cell[s]}, {word}S{d}"
+    return {"Server": [f"S{s}" for s in range(cluster.servers)], **table}
