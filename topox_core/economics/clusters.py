@@ -8,20 +8,17 @@ import numpy as np
 
 from topox_core.economics.networks import OPTICAL, Bill, Counting, Counts, priced
 from topox_core.economics.parts import Catalogue, Part
+from topox_core.economics.price_sets import (
+    PRICE_SETS,
+    SET_BY_SPEED,
+    SPEED_SOURCE,
+    SPEEDS_GBPS,
+    USD_BY_SPEED,
+)
 from topox_core.errors import InputError
 from topox_core.io.errors import shown
 from topox_core.model.cluster import Cluster
 
-# Dollars of a transceiver, a NIC and a packet-switch port by speed: MixNet Table 4 and the
-# calculator that came with it; TopoOpt (NSDI 2023) prints the same transceivers and ports from 25G
-# to 100G. Below 40G: TopoOpt's table, recalled.
-_SPEEDS_GBPS = (10.0, 25.0, 40.0, 100.0, 200.0, 400.0, 800.0)
-_USD = {
-    "transceiver": (20.0, 39.0, 39.0, 99.0, 239.0, 659.0, 1_399.0),
-    "nic": (185.0, 185.0, 354.0, 659.0, 1_079.0, 1_499.0, 2_248.0),
-    "packet_switch": (94.0, 144.0, 144.0, 187.0, 374.0, 1_090.0, 1_400.0),
-}
-SPEED_SOURCE = "MixNet Table 4 and its calculator (40G to 800G), TopoOpt's table (10G, 25G)"
 # Switch ports and transceivers behind one link of a packet fabric, as TopoOpt counts a fat-tree:
 # one port stays below the rack, four lie above it, and every one has its transceiver, as has the
 # NIC.
@@ -61,7 +58,7 @@ def at_speed(catalogue: Catalogue, gbps: float) -> Catalogue:
     share = gbps / catalogue.port_gbps
     parts = []
     for part in catalogue.parts:
-        if part.id not in _USD:
+        if part.id not in USD_BY_SPEED:
             parts.append(part)
             continue
         price = part.price_usd * _listed(part.id, gbps) / _listed(part.id, catalogue.port_gbps)
@@ -83,12 +80,12 @@ def _at(part: Part, price_usd: float, power_w: float, gbps: float) -> Part:
 
 def _listed(part: str, gbps: float) -> float:
     """Return the published price at a speed: straight between listed speeds on logarithmic axes, proportional outside."""
-    prices = _USD[part]
-    if gbps <= _SPEEDS_GBPS[0]:
-        return prices[0] * gbps / _SPEEDS_GBPS[0]
-    if gbps >= _SPEEDS_GBPS[-1]:
-        return prices[-1] * gbps / _SPEEDS_GBPS[-1]
-    return float(np.exp(np.interp(np.log(gbps), np.log(_SPEEDS_GBPS), np.log(prices))))
+    prices = USD_BY_SPEED[part]
+    if gbps <= SPEEDS_GBPS[0]:
+        return prices[0] * gbps / SPEEDS_GBPS[0]
+    if gbps >= SPEEDS_GBPS[-1]:
+        return prices[-1] * gbps / SPEEDS_GBPS[-1]
+    return float(np.exp(np.interp(np.log(gbps), np.log(SPEEDS_GBPS), np.log(prices))))
 
 
 def cluster_bill(
@@ -163,9 +160,9 @@ def cost_equivalent_gbps(
     aim = optical.cost_usd / cluster.servers
 
     def packet_usd(gbps: float) -> float:
-        found = cluster_bill("fat_tree", cluster, catalogue, equivalent_gbps=gbps)
-        assert found is not None
-        return found.cost_usd / cluster.servers
+        bill = cluster_bill("fat_tree", cluster, catalogue, equivalent_gbps=gbps)
+        assert bill is not None
+        return bill.cost_usd / cluster.servers
 
     low, high = 1e-3, 800.0
     while packet_usd(high) <= aim and high < FASTEST_GBPS:
@@ -181,3 +178,37 @@ def cost_equivalent_gbps(
         middle = (low * high) ** 0.5
         low, high = (middle, high) if packet_usd(middle) < aim else (low, middle)
     return float(f"{(low * high) ** 0.5:.6g}")
+
+
+def same_cost_ratio(cluster: Cluster, catalogue: Catalogue | None = None) -> float:
+    """Return how many times the bandwidth of a fat-tree of the same cost a server's circuits have.
+
+    1 where a fat-tree of full bandwidth costs no more than the circuits: faster NICs than that are
+    not compared.
+
+    Parameters
+    ----------
+    catalogue
+        Prices; the price set with a figure for every speed, if None.
+    """
+    try:
+        equivalent = cost_equivalent_gbps(cluster, catalogue or PRICE_SETS[SET_BY_SPEED])
+    except InputError:
+        return 1.0
+    return max(1.0, cluster.ports_per_server * cluster.port_gbps / equivalent)
+
+
+def same_cost_nic_gbps(
+    cluster: Cluster, catalogue: Catalogue | None = None, ratio: float | None = None
+) -> float:
+    """Return the NIC speed of the fat-tree that ``compare`` sets beside the circuits: one of the same cost.
+
+    Parameters
+    ----------
+    catalogue
+        Prices, as in :func:`same_cost_ratio`.
+    ratio
+        Circuit bandwidth over NIC bandwidth, in place of the ratio that the prices give.
+    """
+    full_gbps = cluster.ports_per_server * cluster.port_gbps
+    return float(f"{full_gbps / (ratio or same_cost_ratio(cluster, catalogue)):.6g}")

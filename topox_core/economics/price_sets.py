@@ -1,10 +1,21 @@
-"""The price sets that ship: whose figures they are, and where those were printed."""
+"""The prices that ship: price sets, with where each figure was printed, and prices by port speed."""
 
 from __future__ import annotations
 
 from topox_core.economics.parts import Catalogue, Part
 from topox_core.errors import InputError
 
+# Dollars of a transceiver, a NIC and a packet-switch port by their speed in Gbit/s: MixNet Table 4
+# and the calculator that came with it; TopoOpt (NSDI 2023) prints the same transceivers and ports
+# from 25G to 100G. Below 40G: TopoOpt's table, recalled.
+SPEEDS_GBPS = (10.0, 25.0, 40.0, 100.0, 200.0, 400.0, 800.0)
+USD_BY_SPEED = {
+    "transceiver": (20.0, 39.0, 39.0, 99.0, 239.0, 659.0, 1_399.0),
+    "nic": (185.0, 185.0, 354.0, 659.0, 1_079.0, 1_499.0, 2_248.0),
+    "packet_switch": (94.0, 144.0, 144.0, 187.0, 374.0, 1_090.0, 1_400.0),
+}
+SPEED_SOURCE = "MixNet Table 4 and its calculator (40G to 800G), TopoOpt's table (10G, 25G)"
+_400G, _800G = SPEEDS_GBPS.index(400.0), SPEEDS_GBPS.index(800.0)
 _MIXNET = "MixNet (SIGCOMM 2025) Table 4, 400G"
 _FS = "vendor list FS, cited by the Opus artifact; not checked again"
 _POLATIS = "port price as in TopoOpt, reprinted in MixNet Table 4; 75 W over 192 ports, Polatis 6000N data sheet"
@@ -54,7 +65,7 @@ _OTHERS = (
     Part(
         "nic",
         "400G NIC",
-        1_499.0,
+        USD_BY_SPEED["nic"][_400G],
         25.0,
         "published",
         "assumed",
@@ -79,12 +90,16 @@ PRICE_SETS: dict[str, Catalogue] = {
         "MixNet Table 4, 400G",
         (
             _transceiver(
-                "400G transceiver", 659.0, 10.0, f"{_MIXNET}; watts of FS 110530", "published"
+                "400G transceiver",
+                USD_BY_SPEED["transceiver"][_400G],
+                10.0,
+                f"{_MIXNET}; watts of FS 110530",
+                "published",
             ),
             Part(
                 "packet_switch",
                 "Packet switch, 64 x 400G",
-                64 * 1_090.0,
+                64 * USD_BY_SPEED["packet_switch"][_400G],
                 2_524.0,
                 "published",
                 "vendor list",
@@ -118,7 +133,7 @@ PRICE_SETS: dict[str, Catalogue] = {
             Part(
                 "nic",
                 "800G NIC",
-                2_248.0,
+                USD_BY_SPEED["nic"][_800G],
                 45.0,
                 "published",
                 "assumed",
@@ -132,6 +147,8 @@ PRICE_SETS: dict[str, Catalogue] = {
     ),
 }
 DEFAULT_SET = "opus-v1"
+# The set whose figures are those of the table by speed: it prices clusters of any port speed.
+SET_BY_SPEED = "mixnet"
 
 
 def price_set(name: str) -> Catalogue:

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from topox_core.economics.clusters import cost_equivalent_gbps
+from topox_core.economics.clusters import same_cost_nic_gbps, same_cost_ratio
 from topox_core.errors import InputError
 from topox_core.fabrics.breakdown import breakdown
 from topox_core.fabrics.circuit_traffic import circuit_traffic
@@ -55,9 +55,8 @@ def contest_of(case: Case, now: Scenario) -> Contest:
     options = FabricOptions(topology_variant=viewed(now, "variant"))
     words = "Fat-tree, full"
     if kind == "cost":
-        full_gbps = cluster.ports_per_server * cluster.port_gbps
-        ratio = viewed(now, "cost_ratio") or priced_ratio(cluster)
-        options = replace(options, equivalent_gbps=float(f"{full_gbps / ratio:.6g}"))
+        nic_gbps = same_cost_nic_gbps(cluster, cluster_catalogue(), viewed(now, "cost_ratio"))
+        options = replace(options, equivalent_gbps=nic_gbps)
         words = "Fat-tree, same cost"
     elif kind == "racks":
         rack = now.value("servers_per_rack") or max(1, cluster.servers // 4)
@@ -73,16 +72,8 @@ def contest_of(case: Case, now: Scenario) -> Contest:
 
 
 def priced_ratio(cluster: Cluster) -> float:
-    """Return how many times the bandwidth of a fat-tree of the same cost a server's circuits have, by the price catalogue.
-
-    1 where a fat-tree of full bandwidth costs no more than the circuits: faster NICs than that are
-    not compared.
-    """
-    try:
-        equivalent = cost_equivalent_gbps(cluster, cluster_catalogue())
-    except InputError:
-        return 1.0
-    return max(1.0, cluster.ports_per_server * cluster.port_gbps / equivalent)
+    """Return the ratio of a fat-tree of the same cost, by the prices that hold."""
+    return same_cost_ratio(cluster, cluster_catalogue())
 
 
 def priced_words(cluster: Cluster) -> str:

@@ -12,7 +12,7 @@ from topox_core.economics.comparison import Question, Running
 from topox_core.economics.networks import COUNTINGS, NETWORKS, Counting
 from topox_core.economics.parts import Catalogue
 from topox_core.economics.parts_file import edits_between, with_edits
-from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
+from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, SET_BY_SPEED
 from topox_core.errors import InputError
 from topox_core.figures.rails_delay import switch_word
 from topox_core.rails.technologies import TECHNOLOGIES as LISTED
@@ -22,9 +22,6 @@ from topox_ui.state.session import say
 TECHNOLOGIES = {one.key: one for one in LISTED}
 PREFIX = "cost."
 FILE = "file"
-# The set that lists a price for every speed; what the Compare page counts with until the reader
-# chooses prices here.
-BY_SPEED = "mixnet"
 PER_SERVER = (1, 2, 4, 8, 16, 32, 64, 72)
 MOST_GPUS = 1_000_000
 
@@ -184,7 +181,7 @@ def catalogue() -> Catalogue:
 def cluster_catalogue() -> Catalogue:
     """Return the prices for a cluster of any port speed: the reader's, or else the set that lists every speed."""
     made = dict(choices().made)
-    return catalogue() if "prices" in made or "parts" in made else PRICE_SETS[BY_SPEED]
+    return catalogue() if "prices" in made or "parts" in made else PRICE_SETS[SET_BY_SPEED]
 
 
 def edit(figures: Mapping[str, Mapping[str, float]]) -> None:

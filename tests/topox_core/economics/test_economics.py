@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from topox_core.cli import rails_cost
 from topox_core.economics.caveats import findings, most_gpus
-from topox_core.economics.clusters import BUILT_AS, at_speed, cluster_bill, cost_equivalent_gbps
+from topox_core.economics.clusters import (
+    BUILT_AS,
+    at_speed,
+    cluster_bill,
+    cost_equivalent_gbps,
+    same_cost_nic_gbps,
+    same_cost_ratio,
+)
 from topox_core.economics.comparison import (
     Question,
     Running,
@@ -390,6 +397,18 @@ def test_free_packet_parts_buy_any_speed_and_are_refused() -> None:
     free = V1.changed({name: {"price_usd": 0} for name in ("transceiver", "packet_switch", "nic")})
     with pytest.raises(InputError, match="any speed"):
         cost_equivalent_gbps(cluster(), free)
+
+
+def test_the_compared_fat_tree_costs_the_same_unless_a_ratio_is_set_and_is_never_the_faster() -> (
+    None
+):
+    here, mixnet = cluster(200.0), PRICE_SETS["mixnet"]
+    equivalent = cost_equivalent_gbps(here, mixnet)
+    assert same_cost_nic_gbps(here) == pytest.approx(equivalent, rel=1e-5)
+    assert same_cost_ratio(here) == pytest.approx(4 * 200 / equivalent, rel=1e-5)
+    assert same_cost_nic_gbps(here, ratio=2.0) == 400.0
+    dear = mixnet.changed({"ocs_port": {"price_usd": 1e5}})
+    assert same_cost_nic_gbps(here, dear) == 800.0
 
 
 # Catalogues.
