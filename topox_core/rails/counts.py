@@ -7,8 +7,8 @@ from itertools import groupby
 
 from topox_core.errors import InputError
 from topox_core.io.errors import unknown
+from topox_core.rails.pass_order import SCHEDULES, pass_order
 
-SCHEDULES = ("1f1b", "afab", "interleaved")
 MAX_PASSES = 1_000_000  # forward and backward passes walked for one answer
 FORMULA_NOTE = (
     "reconstructed: 4M - 1 gives the published 127 at M = 32 micro-batches; the printed equation did not survive. "
@@ -78,17 +78,11 @@ def _communications(
     stages: int, microbatches: int, schedule: str, stage: int, chunks: int
 ) -> Iterator[str]:
     """Yield the parallelism of each communication of a stage, in order."""
-    last = stages - 1
-    if schedule != "interleaved":
-        chunks = 1
-    for forward, chunk in _passes(stages, microbatches, schedule, stage, chunks):
-        first_of_model, last_of_model = (
-            stage == 0 and chunk == 0,
-            stage == last and chunk == chunks - 1,
-        )
-        before, after = (
-            (first_of_model, last_of_model) if forward else (last_of_model, first_of_model)
-        )
+    chunks = chunks if schedule == "interleaved" else 1
+    for way, _, chunk in pass_order(stage, stages, microbatches, schedule, chunks):
+        begins_model = stage == 0 and chunk == 0
+        ends_model = stage == stages - 1 and chunk == chunks - 1
+        before, after = (begins_model, ends_model) if way == "f" else (ends_model, begins_model)
         # With one stage the chunks follow each other on the same rank: nothing is sent.
         if stages > 1 and not before:
             yield "pp"
@@ -96,36 +90,6 @@ def _communications(
         if stages > 1 and not after:
             yield "pp"
     yield "sync"
-
-
-def _passes(
-    stages: int, microbatches: int, schedule: str, stage: int, chunks: int
-) -> Iterator[tuple[bool, int]]:
-    """Yield (forward?, chunk) of each pass of a stage, in order."""
-    total = microbatches * chunks
-    if schedule == "afab":
-        warm_up = total
-    elif schedule == "1f1b":
-        warm_up = min(total, stages - 1 - stage)
-    else:
-        # Narayanan et al., SC 2021: with one group of micro-batches all forwards come first.
-        warm_up = (
-            total
-            if microbatches == stages
-            else min(total, 2 * (stages - 1 - stage) + (chunks - 1) * stages)
-        )
-    for forward in range(warm_up):
-        yield True, _chunk(forward, stages, chunks)
-    for steady in range(total - warm_up):
-        yield True, _chunk(warm_up + steady, stages, chunks)
-        yield False, chunks - 1 - _chunk(steady, stages, chunks)
-    for backward in range(total - warm_up, total):
-        yield False, chunks - 1 - _chunk(backward, stages, chunks)
-
-
-def _chunk(number: int, stages: int, chunks: int) -> int:
-    """Return the model chunk of a stage's pass: as many micro-batches as there are stages go through one chunk in a row."""
-    return number % (stages * chunks) // stages
 
 
 def _check(stages: int, microbatches: int, schedule: str, chunks: int) -> None:

@@ -1,12 +1,12 @@
-"""The order of forward and backward passes on every pipeline stage, and of what the stages send to each other."""
+"""The passes of every pipeline stage and what the stages send to each other, in one order for all ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from topox_core.rails.pass_order import pass_order
 from topox_core.rails.presets import Preset
-from topox_core.workloads.pipeline import order
 
 
 @dataclass(frozen=True)
@@ -38,31 +38,14 @@ class Event:
 
 
 def program(preset: Preset, stage: int) -> list[Pass]:
-    """Return the passes of a stage in its order.
-
-    1F1B and all-forward-all-backward: see :func:`topox_core.workloads.pipeline.order`. Interleaved:
-    Narayanan et al. (SC 2021), section 2.2: P microbatches go through a rank's first chunk, then
-    through its second, and so on; 2 (P - 1 - stage) + (v - 1) P forward passes warm up; with only P
-    microbatches all of them do (Megatron-LM).
-    """
-    stages, microbatches, virtual = preset.pipeline, preset.microbatches, preset.virtual_stages
-    if preset.schedule != "interleaved":
-        return [
-            Pass(way, m, stage) for way, m in order(stage, stages, microbatches, preset.schedule)
-        ]
-    turns = [
-        (group * stages + m, chunk)
-        for group in range(microbatches // stages)
-        for chunk in range(virtual)
-        for m in range(stages)
+    """Return the passes of a stage in its order."""
+    stages = preset.pipeline
+    return [
+        Pass(way, microbatch, chunk * stages + stage)
+        for way, microbatch, chunk in pass_order(
+            stage, stages, preset.microbatches, preset.schedule, preset.virtual_stages
+        )
     ]
-    forward = [Pass("f", m, chunk * stages + stage) for m, chunk in turns]
-    backward = [Pass("b", m, (virtual - 1 - chunk) * stages + stage) for m, chunk in turns]
-    warm = min(2 * (stages - 1 - stage) + (virtual - 1) * stages, len(turns))
-    if microbatches == stages:
-        warm = len(turns)
-    steady = [one for pair in zip(forward[warm:], backward, strict=False) for one in pair]
-    return forward[:warm] + steady + backward[len(turns) - warm :]
 
 
 def needed(one: Pass, preset: Preset) -> Pass | None:

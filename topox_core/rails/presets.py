@@ -7,7 +7,7 @@ from typing import Any
 
 from topox_core.errors import InputError
 from topox_core.io.errors import shown, unknown
-from topox_core.rails.counts import SCHEDULES
+from topox_core.rails.pass_order import SCHEDULES
 from topox_core.strategy.transformers import SHAPES, Shape
 from topox_core.workloads.arithmetic import Transformer
 
