@@ -68,11 +68,11 @@ def check_header(record: dict[str, Any], name: str, version: int, file: str) -> 
     InputError
         If one is missing or is not the one expected.
     """
-    found = record.get("format")
-    if found != name:
-        got = "is missing" if "format" not in record else f"got {shown(found)}"
-        if isinstance(found, str) and found.startswith("topox-") and found.isprintable():
-            got += f": this is a {found.removeprefix('topox-')} file"
+    given = record.get("format")
+    if given != name:
+        got = "is missing" if "format" not in record else f"got {shown(given)}"
+        if isinstance(given, str) and given.startswith("topox-") and given.isprintable():
+            got += f": this is a {given.removeprefix('topox-')} file"
         raise InputError(f"must be {name!r} ({got})", file=file, field="format")
     got_version = record.get("version")
     if isinstance(got_version, bool) or not isinstance(got_version, int):
@@ -104,7 +104,7 @@ _WORDS = {
 
 
 def describe_error(error: Any, known: Iterable[str]) -> str:
-    """Tell one entry of pydantic's ``ValidationError.errors()`` in the words of our files."""
+    """Return one entry of pydantic's ``ValidationError.errors()`` in the words of our files."""
     if error["type"] == "missing":
         return "is missing"
     if error["type"] == "extra_forbidden":

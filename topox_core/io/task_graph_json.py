@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
-
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
-from typing_extensions import TypedDict
+from typing import Any
 
 from topox_core.errors import InputError
 from topox_core.io.errors import Mistakes, printable, shown, unknown
-from topox_core.io.json import check_header, describe_error, json_object
+from topox_core.io.json import check_header, json_object
 from topox_core.io.task_graph_rules import MAX_TASKS, validated
 from topox_core.model.task_graph import Task, TaskGraph
 
@@ -37,38 +34,7 @@ KEYS = (
     "layer",
     "job",
 )
-
-_Number = Annotated[float, Field(allow_inf_nan=False)]
-
-
-class _Named(TypedDict):
-    id: str
-    kind: str
-
-
-@with_config(ConfigDict(extra="forbid", strict=True))
-class TaskRecord(_Named, total=False):
-    """One task as the file has it: types only; :mod:`topox_core.io.task_graph_rules` knows the kinds."""
-
-    server: int | None
-    device: int | None
-    duration_ms: _Number | None
-    source: int | None
-    destination: int | None
-    size_bytes: _Number | None
-    members: list[int] | None
-    root: int | None
-    dependencies: list[str] | None
-    parallelism: str | None
-    group: str | None
-    microbatch: int | None
-    stage: int | None
-    layer: int | None
-    job: str | None
-
-
-_RECORD: TypeAdapter[TaskRecord] = TypeAdapter(TaskRecord)
-_RECORDS: TypeAdapter[list[TaskRecord]] = TypeAdapter(list[TaskRecord])
+_KNOWN = frozenset(KEYS)
 
 
 def read_graph_json(data: bytes, file: str, name: str = "") -> TaskGraph:
@@ -92,50 +58,38 @@ def read_graph_json(data: bytes, file: str, name: str = "") -> TaskGraph:
         raise InputError(
             f"holds {len(entries):,} tasks, more than the {MAX_TASKS:,} a graph may have", file=file
         )
-    try:
-        records = _RECORDS.validate_python(entries)
-    except ValidationError as error:
-        raise _refusal(error.error_count(), entries, file) from None
-    return validated(record.get("name", name), map(_task, records), file)
-
-
-def _task(record: TaskRecord) -> Task:
-    values: dict[str, Any] = dict(record)
-    values["dependencies"] = tuple(record.get("dependencies") or ())
-    members = record.get("members")
-    if members is not None:
-        values["members"] = tuple(members)
-    return Task(**values)
-
-
-def _refusal(count: int, entries: list[Any], file: str) -> InputError:
-    """Return the error for the first of ``count`` findings."""
     findings = Mistakes(file)
-    # A file may be wrong in every line and pydantic's full list of that would fill the memory: ask
-    # task by task instead.
-    for i, entry in enumerate(entries):
-        found = _first_error(entry)
-        if found is not None:
-            findings.add(found[0], item=_item(i, entry), field=found[1])
-            break
-    findings.count = count
-    return findings.error()
+    tasks = [_task(i, entry, findings) for i, entry in enumerate(entries)]
+    return validated(
+        record.get("name", name), [task for task in tasks if task], file, findings=findings
+    )
 
 
-def _first_error(entry: Any) -> tuple[str, str] | None:
-    try:
-        _RECORD.validate_python(entry)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        place = [
-            printable(str(part)) if isinstance(part, str) else f"[{part}]" for part in first["loc"]
-        ]
-        return describe_error(first, KEYS), "".join(place)
-    return None
+def _task(i: int, entry: Any, findings: Mistakes) -> Task | None:
+    """Return an entry as a task whose values are not checked yet, or None after noting why it is none."""
+    if not isinstance(entry, dict):
+        findings.add(f"must be an object (got {shown(entry)})", item=f"entry {i + 1}")
+        return None
+    before = findings.count
+    for key in ("id", "kind"):
+        if key not in entry:
+            findings.add("is missing", item=_item(i, entry), field=key)
+    for key in entry.keys() - _KNOWN:
+        findings.add(unknown(key, KEYS), item=_item(i, entry), field=printable(key))
+    if findings.count > before:
+        return None
+    lists = {
+        key: tuple(entry[key])
+        for key in ("members", "dependencies")
+        if isinstance(entry.get(key), list)
+    }
+    if entry.get("dependencies") is None:
+        lists["dependencies"] = ()
+    return Task(**{**entry, **lists})
 
 
-def _item(i: int, entry: Any) -> str:
-    name = entry.get("id") if isinstance(entry, dict) else None
+def _item(i: int, entry: dict[str, Any]) -> str:
+    name = entry.get("id")
     return f"task {printable(name)}" if isinstance(name, str) and name.strip() else f"entry {i + 1}"
 
 

@@ -41,9 +41,17 @@ _REQUIRED = {kind: frozenset(must) for kind, (must, _) in FIELDS_OF.items()}
 
 
 def validated(
-    name: str, tasks: Iterable[Task], file: str = "", *, rows: Sequence[int] | None = None
+    name: str,
+    tasks: Iterable[Task],
+    file: str = "",
+    *,
+    rows: Sequence[int] | None = None,
+    findings: Mistakes | None = None,
 ) -> TaskGraph:
     """Check tasks and return their graph.
+
+    This is the only place where the values of tasks are checked, whatever file they come from:
+    types first, then ranges and what a kind needs, then ids, dependencies and cycles.
 
     ``device`` defaults to 0, and times and sizes become floats, so that equal graphs have equal
     digests.
@@ -56,6 +64,8 @@ def validated(
         File that errors name.
     rows
         Row of each task in a table, for errors to name.
+    findings
+        What the reader of the file could not make tasks of; counted with values of a wrong type.
 
     Raises
     ------
@@ -63,12 +73,17 @@ def validated(
         For the first thing that is wrong; ``(and N more)`` counts others of the same pass.
     """
     entries = tuple(tasks)
-    _check_counts(name, entries, file)
-    findings = Mistakes(file)
+    types, ranges = findings or Mistakes(file), Mistakes(file)
+    _check_name(name, file)
     for i, task in enumerate(entries):
-        for field, problem in _wrong_fields(task):
-            findings.add(problem, item=_item(i, task.id, rows), field=field)
-    findings.stop()
+        checked = types.count
+        for field, problem in _wrong_types(task):
+            types.add(problem, item=_item(i, task.id, rows), field=field)
+        for field, problem in _wrong_fields(task) if types.count == checked else ():
+            ranges.add(problem, item=_item(i, task.id, rows), field=field)
+    types.stop()
+    _check_counts(entries, file)
+    ranges.stop()
     predecessors = _predecessors(entries, file, rows)
     cycle = _cycle(predecessors)
     if cycle:
@@ -82,21 +97,22 @@ def validated(
 
 
 def _item(i: int, task_id: object, rows: Sequence[int] | None) -> str:
-    named = (
-        f"task {printable(task_id)}" if isinstance(task_id, str) and not _wrong_id(task_id) else ""
-    )
+    named = f"task {printable(str(task_id))}" if _is_id(task_id) else ""
     if rows is not None:
         return f"row {rows[i]}" + (f" ({named})" if named else "")
     return named or f"entry {i + 1}"
 
 
-def _check_counts(name: str, tasks: Sequence[Task], file: str) -> None:
+def _check_name(name: str, file: str) -> None:
     if not isinstance(name, str) or len(name) > MAX_TEXT or not name.isprintable():
         raise InputError(
             f"must be printable text of at most {MAX_TEXT} characters (got {shown(name)})",
             file=file,
             field="name",
         )
+
+
+def _check_counts(tasks: Sequence[Task], file: str) -> None:
     if not tasks:
         raise InputError("must hold at least one task", file=file, field="tasks")
     for what, count, most in (
@@ -110,10 +126,30 @@ def _check_counts(name: str, tasks: Sequence[Task], file: str) -> None:
             )
 
 
+def _wrong_types(task: Task) -> Iterator[tuple[str, str]]:
+    """Yield (field, problem) for values of a type that the field cannot have."""
+    for field, wrong in _TYPES:
+        value = getattr(task, field)
+        if value is None and field not in ("id", "kind"):
+            continue
+        if field not in ("members", "dependencies"):
+            if problem := wrong(value):
+                yield field, problem
+        elif not isinstance(value, tuple):
+            yield field, f"must be a list in brackets (got {shown(value)})"
+        else:
+            for k, one in enumerate(value):
+                if problem := wrong(one):
+                    yield f"{field}[{k}]", problem
+
+
 def _wrong_fields(task: Task) -> Iterator[tuple[str, str]]:
-    """Yield (field, problem) for what is wrong with one task on its own."""
-    if problem := _wrong_id(task.id):
-        yield "id", problem
+    """Yield (field, problem) for what is wrong with one task on its own, its types being right."""
+    if not _is_id(task.id):
+        yield (
+            "id",
+            f"must be 1 to {MAX_TEXT} printable characters without spaces (got {shown(task.id)})",
+        )
     if task.kind not in FIELDS_OF:
         yield "kind", f"must be one of {', '.join(KINDS)} (got {shown(task.kind)})"
         return
@@ -159,41 +195,51 @@ def _keys_line(kind: str) -> str:
     return f"it has {', '.join(must + may)}" if must else "it has none of its own"
 
 
-def _wrong_id(value: object) -> str:
-    if not isinstance(value, str):
-        return f"must be text in quotes (got {shown(value)})"
-    if not 0 < len(value) <= MAX_TEXT or " " in value or not value.isprintable():
-        return f"must be 1 to {MAX_TEXT} printable characters without spaces (got {shown(value)})"
-    return ""
-
-
-def _wrong_text(value: object) -> str:
-    if (
+def _is_id(value: object) -> bool:
+    return (
         isinstance(value, str)
         and 0 < len(value) <= MAX_TEXT
+        and " " not in value
         and value.isprintable()
-        and value == value.strip()
-    ):
+    )
+
+
+def _not_text(value: object) -> str:
+    return "" if isinstance(value, str) else f"must be text in quotes (got {shown(value)})"
+
+
+def _not_whole(value: object) -> str:
+    if type(value) is int:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return f"must be a whole number without a decimal point (got {value})"
+    return f"must be a whole number (got {shown(value)})"
+
+
+def _not_number(value: object) -> str:
+    if type(value) is float or (type(value) is int and value.bit_length() < 1024):
+        return ""
+    return f"must be a number (got {shown(value)})"
+
+
+def _wrong_text(value: str) -> str:
+    if 0 < len(value) <= MAX_TEXT and value.isprintable() and value == value.strip():
         return ""
     return f"must be 1 to {MAX_TEXT} printable characters without outer spaces (got {shown(value)})"
 
 
 def _whole(most: int) -> Callable[[Any], str]:
-    def wrong(value: Any) -> str:
-        if type(value) is not int:
-            return f"must be a whole number (got {shown(value)})"
+    def wrong(value: int) -> str:
         return "" if 0 <= value <= most else f"must be from 0 to {most:,} (got {shown(value)})"
 
     return wrong
 
 
 def _amount(most: float) -> Callable[[Any], str]:
-    def wrong(value: Any) -> str:
-        if type(value) is not float and type(value) is not int:
-            return f"must be a number (got {shown(value)})"
+    def wrong(value: float) -> str:
         if 0 <= value <= most:
             return ""
-        if value != value or value in (math.inf, -math.inf):
+        if not math.isfinite(value):
             return f"must be a finite number (got {value})"
         return (
             f"must be at least 0 (got {shown(value)})"
@@ -207,9 +253,7 @@ def _amount(most: float) -> Callable[[Any], str]:
 _wrong_server = _whole(MAX_SERVERS - 1)
 
 
-def _wrong_members(value: Any) -> str:
-    if not isinstance(value, tuple):
-        return f"must be a list of servers (got {shown(value)})"
+def _wrong_members(value: tuple[int, ...]) -> str:
     if not value:
         return "must name at least one server"
     for member in value:
@@ -238,6 +282,21 @@ def _wrong_parallelism(value: object) -> str:
     )
 
 
+_TYPES: tuple[tuple[str, Callable[[object], str]], ...] = (
+    ("id", _not_text),
+    ("kind", _not_text),
+    ("server", _not_whole),
+    ("device", _not_whole),
+    ("duration_ms", _not_number),
+    ("source", _not_whole),
+    ("destination", _not_whole),
+    ("size_bytes", _not_number),
+    ("members", _not_whole),
+    ("root", _not_whole),
+    ("dependencies", _not_text),
+    *((name, _not_text) for name in ("parallelism", "group", "job")),
+    *((name, _not_whole) for name in ("microbatch", "stage", "layer")),
+)
 _OWN_FIELDS: tuple[tuple[str, Callable[[Any], str]], ...] = (
     ("server", _wrong_server),
     ("device", _whole(MAX_PORTS - 1)),
@@ -275,11 +334,11 @@ def _predecessors(tasks: Sequence[Task], file: str, rows: Sequence[int] | None) 
     findings.stop()
     predecessors: list[list[int]] = []
     for i, task in enumerate(tasks):
-        found = [position.get(d, -1) if isinstance(d, str) else -1 for d in task.dependencies]
-        predecessors.append(found)
-        if found and (-1 in found or i in found or len(set(found)) < len(found)):
+        waits = [position.get(name, -1) for name in task.dependencies]
+        predecessors.append(waits)
+        if waits and (-1 in waits or i in waits or len(set(waits)) < len(waits)):
             findings.add(
-                _dependency_line(task, found, i, rows is not None),
+                _dependency_line(task, waits, i, rows is not None),
                 item=_item(i, task.id, rows),
                 field="dependencies",
             )
@@ -287,16 +346,16 @@ def _predecessors(tasks: Sequence[Task], file: str, rows: Sequence[int] | None) 
     return predecessors
 
 
-def _dependency_line(task: Task, found: list[int], own: int, table: bool) -> str:
-    if -1 in found:
-        name = task.dependencies[found.index(-1)]
+def _dependency_line(task: Task, waits: list[int], own: int, table: bool) -> str:
+    if -1 in waits:
+        name = task.dependencies[waits.index(-1)]
         hint = (
             "; ids in a cell are separated by spaces"
             if table and ("," in name or ";" in name)
             else ""
         )
         return f"names {shown(name)}, which is not the id of a task{hint}"
-    if own in found:
+    if own in waits:
         return "names the task itself"
     return f"names {printable(_twice(task.dependencies))} twice"
 
@@ -305,8 +364,8 @@ def _cycle(predecessors: list[list[int]]) -> list[int]:
     """Return the positions along one cycle, each waiting for the one before it; empty if there is none."""
     waiting = [len(p) for p in predecessors]
     successors: list[list[int]] = [[] for _ in predecessors]
-    for i, found in enumerate(predecessors):
-        for j in found:
+    for i, waits in enumerate(predecessors):
+        for j in waits:
             successors[j].append(i)
     ready = [i for i, count in enumerate(waiting) if count == 0]
     done = 0
