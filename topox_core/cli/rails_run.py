@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from topox_core.rails.presets import Preset
 
 SHOWN = 12
+CLASS_KEYS = ("name", "count", "mean_ms", "min_ms", "max_ms", "mean_bytes")
 
 
 def add(parts: argparse._SubParsersAction[Any]) -> None:
@@ -306,7 +307,7 @@ def _list(as_record: bool) -> int:
 def _record(
     job: Preset, run: RailRun, windows: tuple[Window, ...], switches: int
 ) -> dict[str, Any]:
-    from topox_core.rails.windows import share_above
+    from topox_core.rails.window_lengths import share_above
 
     return {
         "preset": job.name,
@@ -414,7 +415,7 @@ def add_fabric(command: argparse.ArgumentParser) -> None:
 
 
 def _windows(options: argparse.Namespace) -> int:
-    from topox_core.rails.windows import by_class, lengths_ms, share_above
+    from topox_core.rails.window_lengths import by_class, lengths_ms, share_above
 
     if len(options.files) > 2:
         raise InputError(
@@ -441,7 +442,7 @@ def _windows(options: argparse.Namespace) -> int:
         "overlaps": int((lengths < 0).sum()),
         "median_ms": float(sorted(lengths)[len(lengths) // 2]),
         "longest_ms": float(lengths.max()),
-        "classes": [asdict(one) for one in by_class(windows)],
+        "classes": [{key: getattr(one, key) for key in CLASS_KEYS} for one in by_class(windows)],
     }
     if options.json:
         as_json(record | {"list": [asdict(one) for one in windows]})

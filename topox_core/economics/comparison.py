@@ -29,12 +29,7 @@ class Question:
 
     def saving(self, mine: str, other: str, measure: str) -> float:
         """Return the share of ``other``'s cost (or power) that ``mine`` saves."""
-        first, second = self.bill(mine), self.bill(other)
-        return (
-            saving(first.cost_usd, second.cost_usd)
-            if measure == "cost"
-            else saving(first.power_w, second.power_w)
-        )
+        return saving(self.bill(mine).amount(measure), self.bill(other).amount(measure))
 
 
 def sizes_up_to(most_gpus: int, gpus_per_server: int, also: Iterable[int] = ()) -> tuple[int, ...]:

@@ -128,6 +128,10 @@ class Line:
         """Power of the line, in watts."""
         return self.count * self.unit_w
 
+    def amount(self, measure: str) -> float:
+        """Return ``cost`` in dollars or ``power`` in watts."""
+        return self.cost_usd if measure == "cost" else self.power_w
+
 
 @dataclass(frozen=True)
 class Bill:
@@ -146,6 +150,10 @@ class Bill:
     def power_w(self) -> float:
         """Power of everything on the bill, in watts."""
         return sum(line.power_w for line in self.lines)
+
+    def amount(self, measure: str) -> float:
+        """Return ``cost`` in dollars or ``power`` in watts."""
+        return self.cost_usd if measure == "cost" else self.power_w
 
     def count(self, part: str) -> float:
         """Return how many of a part are on the bill."""

@@ -3,28 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import plotly.graph_objects as go
 
 from topox_core.economics.comparison import Year
 from topox_core.economics.networks import NETWORKS, Bill
-from topox_core.figures.cost import amount, energy, money, part_colour, power, unit_of, value_ticks
+from topox_core.figures.cost import (
+    amount_words,
+    energy,
+    money,
+    part_colour,
+    unit_of,
+    value_ticks,
+)
+from topox_core.figures.marks import line, note, sideways_bars, upright
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import axis, frame
+from topox_core.figures.template import axis, frame, margins, row_axis
 from topox_core.text.numbers import short
 
 HEIGHT = 290
-# Colour, dash and width of each network's line: greys for packets, blue for optics.
-_LINES = {
-    "fat_tree": ("ink", "dash", 1.6),
-    "rail_optimized": ("ink", "solid", 1.8),
-    "rail_only": ("muted", "solid", 1.8),
-    "topoopt_patch_panel": ("patch", "dot", 1.8),
-    "topoopt_ocs": ("optical", "dash", 1.8),
-    "photonic_rails": ("optical", "solid", 3),
-}
+
+
+class Style(NamedTuple):
+    """Colour, dash and width of a line."""
+
+    colour: str
+    dash: str
+    width: float
+
+
+def _style(network: str, theme: Theme) -> Style:
+    """Return a network's line: greys for packets, blue for optics."""
+    optical = part_colour("ocs_port", theme)
+    return {
+        "fat_tree": Style(theme.ink, "dash", 1.6),
+        "rail_optimized": Style(theme.ink, "solid", 1.8),
+        "rail_only": Style(theme.muted, "solid", 1.8),
+        "topoopt_patch_panel": Style(part_colour("patch_panel_port", theme), "dot", 1.8),
+        "topoopt_ocs": Style(optical, "dash", 1.8),
+        "photonic_rails": Style(optical, "solid", 3),
+    }[network]
 
 
 def by_size(
@@ -44,43 +64,22 @@ def by_size(
     most_photonic
         GPUs that the optical switch can join; beyond, the line is thin and dotted.
     """
-    colours = {
-        "ink": theme.ink,
-        "muted": theme.muted,
-        "optical": part_colour("ocs_port", theme),
-        "patch": part_colour("patch_panel_port", theme),
-    }
     figure = go.Figure()
-    for network, found in curves.items():
-        colour, dash, width = _LINES[network]
+    for network, bills in curves.items():
         limit = most_photonic if network == "photonic_rails" else float("inf")
-        within, beyond = (
-            [one for one in found if one.gpus <= limit],
-            [one for one in found if one.gpus > limit],
-        )
+        within = [one for one in bills if one.gpus <= limit]
+        beyond = [one for one in bills if one.gpus > limit]
+        style = _style(network, theme)
         if within:
-            figure.add_trace(
-                _line(within, network, "", measure, colours[colour], dash, width, scale)
-            )
+            figure.add_trace(_line(within, NETWORKS[network], measure, style, scale))
         if beyond:
-            too_few = _line(
-                [*within[-1:], *beyond],
-                network,
-                ", too few ports",
-                measure,
-                colours[colour],
-                "dot",
-                1.4,
-                scale,
-            )
+            bills, name = [*within[-1:], *beyond], NETWORKS[network] + ", too few ports"
+            too_few = _line(bills, name, measure, style._replace(dash="dot", width=1.4), scale)
             too_few.marker.color = theme.page
             figure.add_trace(too_few)
-    sizes = sorted({int(one.gpus) for found in curves.values() for one in found})
+    sizes = sorted({int(one.gpus) for bills in curves.values() for one in bills})
     values = [
-        each
-        for found in curves.values()
-        for one in found
-        if (each := amount(one, measure) / one.gpus) > 0
+        each for bills in curves.values() for one in bills if (each := _a_gpu(one, measure)) > 0
     ]
     low, high = (
         np.log10(min(values, default=1.0)) - 0.08,
@@ -88,23 +87,22 @@ def by_size(
     )
     steps = (1, 2, 5) if high - low > 0.8 else (1, 1.5, 2, 3, 4, 5, 6, 8)
     ticks = [step * 10.0**decade for decade in range(-3, 7) for step in steps]
-    every = max(1, -(-len(sizes) // 7))
-    now_line = {"type": "line", "x0": now, "x1": now, "yref": "paper", "y0": 0, "y1": 1}
+    every = sizes[::-1][:: max(1, -(-len(sizes) // 7))][::-1]
     return frame(
         figure,
         theme,
         HEIGHT * scale,
         scale,
-        shapes=[now_line | {"line": {"color": theme.muted, "width": 1, "dash": "dot"}}],
-        annotations=_names(curves, measure, (low, high), colours, scale),
-        margin={"l": 54 * scale, "r": 128 * scale, "t": 10, "b": 42 * scale, "pad": 0},
+        shapes=[upright(now, line(theme.muted, 1, "dot"))],
+        annotations=_names(curves, measure, (low, high), theme, scale),
+        margin=margins(54 * scale, 128 * scale, 10, 42 * scale),
         xaxis=axis(
             theme,
             scale,
             type="log",
             title="GPUs, logarithmic",
-            tickvals=sizes[::-1][::every][::-1],
-            ticktext=[f"{n:,}" for n in sizes[::-1][::every][::-1]],
+            tickvals=every,
+            ticktext=[f"{n:,}" for n in every],
         ),
         yaxis=axis(
             theme,
@@ -118,34 +116,33 @@ def by_size(
     )
 
 
-def _line(
-    found: Sequence[Bill],
-    network: str,
-    suffix: str,
-    measure: str,
-    colour: str,
-    dash: str,
-    width: float,
-    scale: float,
-) -> go.Scatter:
-    words = money if measure == "cost" else power
+def _a_gpu(bill: Bill, measure: str) -> float:
+    return bill.amount(measure) / bill.gpus
+
+
+def _line(bills: Sequence[Bill], name: str, measure: str, style: Style, scale: float) -> go.Scatter:
+    amounts = [one.amount(measure) for one in bills]
     return go.Scatter(
-        x=[one.gpus for one in found],
-        y=[amount(one, measure) / one.gpus for one in found],
+        x=[one.gpus for one in bills],
+        y=[_a_gpu(one, measure) for one in bills],
         mode="lines+markers",
-        name=NETWORKS[network] + suffix,
-        line={"color": colour, "dash": dash, "width": width},
+        name=name,
+        line=line(style.colour, style.width, style.dash),
         marker={
-            "size": (6 if width > 2 else 4) * scale,
-            "color": colour,
+            "size": (6 if style.width > 2 else 4) * scale,
+            "color": style.colour,
             "opacity": 1,
-            "line": {"color": colour, "width": 1},
+            "line": line(style.colour, 1),
         },
         customdata=[
-            [words(amount(one, measure)), words(amount(one, measure) / one.gpus), f"{one.gpus:,}"]
-            for one in found
+            [
+                amount_words(amount, measure),
+                amount_words(amount / one.gpus, measure),
+                f"{one.gpus:,}",
+            ]
+            for amount, one in zip(amounts, bills, strict=True)
         ],
-        hovertemplate=f"<b>{NETWORKS[network]}{suffix}</b><br>%{{customdata[2]}} GPUs: %{{customdata[0]}}, "
+        hovertemplate=f"<b>{name}</b><br>%{{customdata[2]}} GPUs: %{{customdata[0]}}, "
         "%{customdata[1]} a GPU<extra></extra>",
     )
 
@@ -154,15 +151,15 @@ def _names(
     curves: Mapping[str, Sequence[Bill]],
     measure: str,
     span: tuple[float, float],
-    colours: Mapping[str, str],
+    theme: Theme,
     scale: float,
 ) -> list[dict[str, Any]]:
     """Return each line's name at its right end, moved apart where lines meet."""
     least = (span[1] - span[0]) * 15 / (HEIGHT - 52)
     ends = sorted(
         (float(np.log10(each)), network)
-        for network, found in curves.items()
-        if found and (each := amount(found[-1], measure) / found[-1].gpus) > 0
+        for network, bills in curves.items()
+        if bills and (each := _a_gpu(bills[-1], measure)) > 0
     )
     places = [end for end, _ in ends]
     for _ in range(60):
@@ -174,26 +171,17 @@ def _names(
             min(max(place, span[0] + k * least), span[1] - (len(places) - 1 - k) * least)
             for k, place in enumerate(places)
         ]
+    words = {
+        **NETWORKS,
+        # Told from another line of its colour.
+        "fat_tree": f"{NETWORKS['fat_tree']}, dashed",
+        "photonic_rails": f"<b>{NETWORKS['photonic_rails']}</b>",
+    }
+    at_right = {"xref": "paper", "xanchor": "left", "xshift": 4}
     return [
-        {
-            "x": 1,
-            "xref": "paper",
-            "y": place,
-            "xanchor": "left",
-            "xshift": 4,
-            "showarrow": False,
-            "text": f"<b>{NETWORKS[network]}</b>"
-            if network == "photonic_rails"
-            else NETWORKS[network] + _dashed(network),
-            "font": {"size": 11.5 * scale, "color": colours[_LINES[network][0]]},
-        }
+        note(words[network], 1, place, 11.5 * scale, _style(network, theme).colour, **at_right)
         for place, (_, network) in zip(places, ends, strict=True)
     ]
-
-
-def _dashed(network: str) -> str:
-    """Return the word that tells a line from another one of its colour."""
-    return ", dashed" if network == "fat_tree" else ""
 
 
 def yearly(years: Mapping[str, Year], theme: Theme, scale: float = 1.0) -> go.Figure:
@@ -210,14 +198,13 @@ def yearly(years: Mapping[str, Year], theme: Theme, scale: float = 1.0) -> go.Fi
         ("electricity", electric, purchase, theme.muted if theme.name == "light" else "#C3CCD7"),
     ):
         figure.add_trace(
-            go.Bar(
-                orientation="h",
-                y=rows,
-                x=[v / factor for v in values],
-                base=[s / factor for s in starts],
+            sideways_bars(
+                [start / factor for start in starts],
+                [value / factor for value in values],
+                rows,
+                words,
+                {"color": colour, "line": line(theme.page, 1)},
                 width=0.58,
-                name=words,
-                marker={"color": colour, "line": {"color": theme.page, "width": 1}},
                 customdata=[
                     [NETWORKS[name], money(value), energy(years[name].energy_kwh)]
                     for name, value in zip(names, values, strict=True)
@@ -227,18 +214,11 @@ def yearly(years: Mapping[str, Year], theme: Theme, scale: float = 1.0) -> go.Fi
                 + " %{customdata[1]} a year; %{customdata[2]}<extra></extra>",
             )
         )
-    marks = [
-        {
-            "x": years[name].total_usd / factor,
-            "y": k,
-            "xanchor": "left",
-            "xshift": 7,
-            "showarrow": False,
-            "text": f"<b>{money(years[name].total_usd)}</b>&nbsp; {energy(years[name].energy_kwh)}",
-            "font": {"size": 12 * scale, "color": theme.ink},
-        }
-        for k, name in enumerate(names)
-    ]
+    marks = []
+    for k, year in enumerate(years.values()):
+        text = f"<b>{money(year.total_usd)}</b>&nbsp; {energy(year.energy_kwh)}"
+        beside = {"xanchor": "left", "xshift": 7}
+        marks.append(note(text, year.total_usd / factor, k, 12 * scale, theme.ink, **beside))
     return frame(
         figure,
         theme,
@@ -246,7 +226,7 @@ def yearly(years: Mapping[str, Year], theme: Theme, scale: float = 1.0) -> go.Fi
         scale,
         showlegend=True,
         annotations=marks,
-        margin={"l": 140 * scale, "r": 8, "t": 28 * scale, "b": 28 * scale, "pad": 0},
+        margin=margins(140 * scale, 8, 28 * scale, 28 * scale),
         xaxis=axis(
             theme,
             scale,
@@ -254,31 +234,22 @@ def yearly(years: Mapping[str, Year], theme: Theme, scale: float = 1.0) -> go.Fi
             range=[0, top / factor * 1.36],
             **value_ticks(top / factor, "$", unit),
         ),
-        yaxis=axis(
-            theme,
-            scale,
-            range=[len(names) - 0.45, -0.55],
-            tickvals=rows,
-            ticks="",
-            ticktext=[NETWORKS[name] for name in names],
-            tickfont={"size": 12 * scale, "color": theme.ink},
-        ),
+        yaxis=row_axis(theme, scale, [NETWORKS[name] for name in names], 12),
     )
 
 
 def worth(rows: Sequence[tuple[str, str, float]], theme: Theme, scale: float = 1.0) -> go.Figure:
     """Return iterations for a dollar of network, a bar a fabric: (fabric, label, iterations for a dollar)."""
-    place = list(range(len(rows)))
     top = max([1e-9, *(value for _, _, value in rows)])
     figure = go.Figure(
         go.Bar(
             orientation="h",
-            y=place,
+            y=list(range(len(rows))),
             x=[value for _, _, value in rows],
             width=0.58,
             marker={
                 "color": [theme.fabric_colour(fabric) for fabric, _, _ in rows],
-                "line": {"color": theme.line, "width": 0.5},
+                "line": line(theme.line, 0.5),
             },
             text=[short(value) for _, _, value in rows],
             textposition="outside",
@@ -294,17 +265,9 @@ def worth(rows: Sequence[tuple[str, str, float]], theme: Theme, scale: float = 1
         theme,
         (34 * len(rows) + 44) * scale,
         scale,
-        margin={"l": 140 * scale, "r": 8, "t": 4, "b": 30 * scale, "pad": 0},
+        margin=margins(140 * scale, 8, 4, 30 * scale),
         xaxis=axis(
             theme, scale, grid=True, range=[0, 1.2 * top], nticks=5, tickangle=0, tickformat="~s"
         ),
-        yaxis=axis(
-            theme,
-            scale,
-            range=[len(rows) - 0.45, -0.55],
-            tickvals=place,
-            ticks="",
-            ticktext=[label for _, label, _ in rows],
-            tickfont={"size": 12 * scale, "color": theme.ink},
-        ),
+        yaxis=row_axis(theme, scale, [label for _, label, _ in rows], 12),
     )

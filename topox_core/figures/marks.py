@@ -101,13 +101,13 @@ def legend_square(name: str, colour: str, size: float = 13) -> go.Scatter:
 
 
 def sideways_bars(
-    start: FloatArray | Sequence[float],
+    start: FloatArray | Sequence[float] | None,
     length: FloatArray | Sequence[float],
     rows: object,
     name: str,
     marker: dict[str, Any],
     **style: Any,
 ) -> go.Bar:
-    """Return horizontal bars of one kind, named in the legend."""
+    """Return horizontal bars of one kind, named in the legend; they start at 0 where ``start`` is None."""
     place = {"orientation": "h", "base": start, "x": length, "y": rows}
     return go.Bar(**place, **{"name": name, "showlegend": True, "marker": marker, **style})

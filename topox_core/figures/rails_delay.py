@@ -10,8 +10,10 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from topox_core.figures.palette import FABRIC_DASH, VERMILION, Theme
-from topox_core.figures.template import axis, frame
+from topox_core.figures.marks import DOTS, band, level, line, note, upright
+from topox_core.figures.palette import FABRIC_DASH, VERMILION, Theme, blend
+from topox_core.figures.rails_windows import TOO_SHORT
+from topox_core.figures.template import axis, frame, margins
 from topox_core.text.numbers import delay_label, percent, time
 
 # On demand and provisioned have the colours, dashes and marks of the circuit controllers on every
@@ -111,45 +113,13 @@ def overhead_curves(
         )
         if not one.measured and at:
             labels.append(_label(at, words, one.control, top, theme, scale))
-    marks, notes = _marks(technologies, theme, scale)
-    here = _place(now_ms)
-    marks.append(
-        {
-            "type": "line",
-            "x0": here,
-            "x1": here,
-            "yref": "paper",
-            "y0": 0,
-            "y1": 1,
-            "line": {"color": VERMILION, "width": 2},
-        }
-    )
-    marks.append(
-        {
-            "type": "line",
-            "xref": "paper",
-            "x0": 0,
-            "x1": 1,
-            "y0": 100 * limit,
-            "y1": 100 * limit,
-            "line": {"color": theme.ink, "width": 1.2, "dash": "2px,3px"},
-        }
-    )
-    notes.append(
-        {
-            "xref": "paper",
-            "x": 0,
-            "xanchor": "left",
-            "xshift": 4,
-            "y": 100 * limit,
-            "yanchor": "bottom",
-            "bgcolor": theme.page,
-            "borderpad": 0,
-            "showarrow": False,
-            "text": f"your limit, {percent(limit)}",
-            "font": {"size": 11 * scale, "color": theme.ink},
-        }
-    )
+    marks, notes = _technologies(technologies, theme, scale)
+    marks.append(upright(_place(now_ms), line(VERMILION, 2)))
+    marks.append(level(100 * limit, line(theme.ink, 1.2, DOTS)))
+    corner = {"xref": "paper", "xanchor": "left", "xshift": 4, "yanchor": "bottom"}
+    words = f"your limit, {percent(limit)}"
+    on_page = {"bgcolor": theme.page, "borderpad": 0}
+    notes.append(note(words, 0, 100 * limit, 11 * scale, theme.ink, **corner, **on_page))
     values = [
         10.0**d for d in range(round(math.log10(LEAST_MS)), math.ceil(math.log10(MOST_MS)))
     ] + [MOST_MS]
@@ -170,7 +140,7 @@ def overhead_curves(
             "bgcolor": theme.page,
             "font": {"size": 11 * scale, "color": theme.muted},
         },
-        margin={"l": 46 * scale, "r": 14, "t": 34 * scale, "b": 42, "pad": 0},
+        margin=margins(46 * scale, 14, 34 * scale, 42),
         xaxis=axis(
             theme,
             scale,
@@ -220,21 +190,18 @@ def _label(
             overhead = share
             break
     left = control == "on_demand" or place >= _place(MOST_MS / 3)
-    return {
-        "x": place,
-        "y": min(overhead, 0.9 * top),
-        "xanchor": "right" if left else "left",
-        "xshift": -10 if left else 10,
-        "yanchor": "bottom" if control == "on_demand" else "top",
-        "showarrow": False,
-        "text": f"<b>{words}</b>",
-        "bgcolor": theme.page,
-        "borderpad": 0,
-        "font": {
-            "size": 12.5 * scale,
-            "color": theme.fabric_colour(fabric) if theme.name == "dark" else theme.ink,
-        },
-    }
+    return note(
+        f"<b>{words}</b>",
+        place,
+        min(overhead, 0.9 * top),
+        12.5 * scale,
+        theme.fabric_colour(fabric) if theme.name == "dark" else theme.ink,
+        xanchor="right" if left else "left",
+        xshift=-10 if left else 10,
+        yanchor="bottom" if control == "on_demand" else "top",
+        bgcolor=theme.page,
+        borderpad=0,
+    )
 
 
 def _place(delay_ms: float) -> float:
@@ -244,79 +211,38 @@ def _place(delay_ms: float) -> float:
     return min(max(math.log10(delay_ms), math.log10(LEAST_MS) - BEFORE_0 / 2), math.log10(MOST_MS))
 
 
-def _marks(
+def _technologies(
     technologies: Mapping[str, float], theme: Theme, scale: float
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return a dashed line for each technology with its name at the top; those off the axis stand at its ends."""
-    font = {"size": 10.5 * scale, "color": theme.muted}
     known = sorted(technologies.items(), key=lambda item: item[1])
     fast = [item for item in known if item[1] < LEAST_MS]
     slow = [item for item in known if item[1] > MOST_MS]
     inside = [item for item in known if LEAST_MS <= item[1] <= MOST_MS]
-    shapes, notes = [], []
-    base = {
-        "yref": "paper",
-        "y": 1,
-        "yanchor": "bottom",
-        "yshift": 2,
-        "showarrow": False,
-        "font": font,
-    }
+    shapes: list[dict[str, Any]] = []
+    notes: list[dict[str, Any]] = []
+
+    def name_at(x: float, words: str, side: str, shift: float, **placement: Any) -> None:
+        where = {"yref": "paper", "yanchor": "bottom", "yshift": 2, "xanchor": side, "align": side}
+        where |= {"xshift": shift, **placement}
+        notes.append(note(words, x, 1, 10.5 * scale, theme.muted, **where))
+
     if fast:
-        words = f"{', '.join(name for name, _ in fast)}<br>{delay_label(fast[-1][1])}" + (
-            " and less" if len(fast) > 1 else ""
-        )
-        notes.append(
-            {
-                **base,
-                "x": _place(0.0),
-                "xanchor": "left",
-                "xshift": -4,
-                "align": "left",
-                "text": "‹ " + words,
-            }
-        )
+        less = " and less" if len(fast) > 1 else ""
+        names = ", ".join(name for name, _ in fast)
+        name_at(_place(0.0), f"‹ {names}<br>{delay_label(fast[-1][1])}{less}", "left", -4)
     if slow:
-        words = f"{', '.join(name for name, _ in slow)}<br>{time(slow[0][1])} ›"
-        notes.append(
-            {
-                **base,
-                "xref": "paper",
-                "x": 1,
-                "xanchor": "right",
-                "xshift": 4,
-                "align": "right",
-                "text": words,
-            }
-        )
+        names = ", ".join(name for name, _ in slow)
+        name_at(1, f"{names}<br>{time(slow[0][1])} ›", "right", 4, xref="paper")
     for k, (name, delay) in enumerate(inside):
         x = _place(delay)
-        shapes.append(
-            {
-                "type": "line",
-                "x0": x,
-                "x1": x,
-                "yref": "paper",
-                "y0": 0,
-                "y1": 1,
-                "line": {"color": theme.muted, "width": 1, "dash": "3px,3px"},
-            }
-        )
+        shapes.append(upright(x, line(theme.muted, 1, "3px,3px")))
         # A near neighbour to the right takes that side of its own line, unless one to the left has
         # the other already.
         crowded = k > 0 and x - _place(inside[k - 1][1]) < 0.5
         left = k + 1 < len(inside) and _place(inside[k + 1][1]) - x < 0.8 and not crowded
-        side = "right" if left else "left"
-        notes.append(
-            {
-                **base,
-                "x": x,
-                "xanchor": side,
-                "align": side,
-                "xshift": -4 if left else 4,
-                "text": f"{name}<br>{delay_label(delay)}",
-            }
-        )
+        words = f"{name}<br>{delay_label(delay)}"
+        name_at(x, words, "right" if left else "left", -4 if left else 4)
     return shapes, notes
 
 
@@ -347,7 +273,6 @@ def expert_region(
     known += [100 * v for theirs in published.values() for d, v in theirs.items() if d in degrees]
     low, high = LEAST_OVERHEAD, max([300 * limit, *known])
     first, last = math.log10(low), math.log10(high) + 0.12
-    notes = []
     for (delay, row), shade, dash in zip(
         overhead.items(), _shades(len(overhead), theme), DASHES * len(overhead), strict=False
     ):
@@ -384,32 +309,8 @@ def expert_region(
                 hovertemplate=f"published, {delay_label(delay)}: +%{{y:.3~g}} %<extra></extra>",
             )
         )
-    shapes = [
-        {
-            "type": "rect",
-            "xref": "paper",
-            "x0": 0,
-            "x1": 1,
-            "y0": 100 * limit,
-            "y1": 10**last,
-            "layer": "below",
-            "line": {"width": 0},
-            "fillcolor": "rgba(213,94,0,0.09)",
-        }
-    ]
-    notes.append(
-        {
-            "xref": "paper",
-            "x": 0.01,
-            "xanchor": "left",
-            "yref": "paper",
-            "y": 1,
-            "yanchor": "top",
-            "showarrow": False,
-            "text": f"✗ fails: more than {percent(limit)}",
-            "font": {"size": 12 * scale, "color": theme.bad},
-        }
-    )
+    corner = {"xref": "paper", "xanchor": "left", "yref": "paper", "yanchor": "top"}
+    fails = note(f"✗ fails: more than {percent(limit)}", 0.01, 1, 12 * scale, theme.bad, **corner)
     ticks = [10.0**d for d in range(math.floor(first), math.floor(last) + 1)]
     return frame(
         figure,
@@ -417,9 +318,9 @@ def expert_region(
         300 * scale,
         scale,
         showlegend=True,
-        shapes=shapes,
-        annotations=notes,
-        margin={"l": 62 * scale, "r": 12, "t": 34 * scale, "b": 42, "pad": 0},
+        shapes=[band(100 * limit, 10**last, TOO_SHORT)],
+        annotations=[fails],
+        margin=margins(62 * scale, 12, 34 * scale, 42),
         xaxis=axis(
             theme,
             scale,
@@ -442,14 +343,4 @@ def expert_region(
 
 def _shades(n: int, theme: Theme) -> list[str]:
     """Return n colours from quiet to strong; dashes and labels tell them apart as well."""
-    low, high = (
-        tuple(int(code[i : i + 2], 16) for i in (1, 3, 5)) for code in (theme.muted, "#CC79A7")
-    )
-    return [
-        "#"
-        + "".join(
-            f"{round(a + (b - a) * (k + 1) / max(1, n)):02X}"
-            for a, b in zip(low, high, strict=True)
-        )
-        for k in range(n)
-    ]
+    return [blend(theme.muted, "#CC79A7", (k + 1) / max(1, n)) for k in range(n)]

@@ -19,7 +19,7 @@ from topox_core.rails.control.simulate import Simulation
 from topox_core.rails.iteration import Rail, RailIteration
 from topox_core.rails.recorded import recorded
 from topox_core.rails.timing import MAX_DELAY_MS, check_delay
-from topox_core.rails.windows import lengths_ms
+from topox_core.rails.window_lengths import lengths_ms
 
 DELAYS_MS = (0.0, 1.0, 2.0, 5.0, 10.0, 15.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
 MAX_DELAYS = 200

@@ -8,7 +8,7 @@ communications of one parallelism. A negative window is an overlap of the two.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,8 +19,6 @@ from topox_core.errors import InputError
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray
 from topox_core.rails.iteration import COMPUTE, KINDS, RailIteration, Window
-
-MIB = float(1 << 20)
 
 
 @dataclass(frozen=True)
@@ -35,18 +33,6 @@ class Stretch:
     end_ms: float
     communications: int
     size_bytes: float
-
-
-@dataclass(frozen=True)
-class TrafficClass:
-    """Windows in front of traffic of about one size (Fig. 4b): how many, how long, and the mean bytes that follow."""
-
-    name: str
-    count: int
-    mean_ms: float
-    min_ms: float
-    max_ms: float
-    mean_bytes: float
 
 
 @dataclass(frozen=True)
@@ -153,80 +139,20 @@ def strip_of_execution(execution: Execution) -> tuple[Stretch, ...]:
     return _stretches(calls)
 
 
-def lengths_ms(windows: Iterable[Window | float]) -> FloatArray:
-    """Return window lengths as an array.
-
-    Raises
-    ------
-    InputError
-        If there is no window, or a length is not a number.
-    """
-    found = np.array(
-        [one.length_ms if isinstance(one, Window) else float(one) for one in windows],
-        dtype=np.float64,
-    )
-    if not len(found):
-        raise InputError(
-            "at least one window is needed (the list is empty)", file="settings", field="windows"
-        )
-    if not np.isfinite(found).all():
-        raise InputError("must be finite numbers", file="settings", field="windows")
-    return found
-
-
-def share_above(windows: Iterable[Window | float], ms: float) -> float:
-    """Return the share of windows longer than ``ms``, 0 to 1.
-
-    Raises
-    ------
-    InputError
-        If there is no window.
-    """
-    return float((lengths_ms(windows) > ms).mean())
-
-
-def cdf(windows: Iterable[Window | float]) -> tuple[FloatArray, FloatArray]:
-    """Return (lengths ascending, share of windows up to each), the curve of Fig. 4a.
-
-    Raises
-    ------
-    InputError
-        If there is no window.
-    """
-    lengths = np.sort(lengths_ms(windows))
-    return lengths, np.arange(1, len(lengths) + 1) / len(lengths)
-
-
-def by_class(windows: Sequence[Window]) -> tuple[TrafficClass, ...]:
-    """Return the windows by what follows them (Fig. 4b), small traffic first: parallelism, operation and size to a MiB.
-
-    Raises
-    ------
-    InputError
-        If there is no window.
-    """
-    lengths_ms(windows)
-    found: dict[tuple[str, str, int], list[Window]] = {}
-    for window in windows:
-        size = round(window.size_bytes / MIB) if window.size_bytes >= MIB else 0
-        found.setdefault((window.after, window.operation, size), []).append(window)
-    classes = []
-    for (parallelism, operation, size), members in found.items():
-        lengths = [window.length_ms for window in members]
-        name = f"{parallelism} {operation.replace('_', '-')}, " + (
-            f"{size:,} MiB" if size else "below 1 MiB"
-        )
-        classes.append(
-            TrafficClass(
-                name,
-                len(members),
-                float(np.mean(lengths)),
-                min(lengths),
-                max(lengths),
-                float(np.mean([window.size_bytes for window in members])),
-            )
-        )
-    return tuple(sorted(classes, key=lambda one: (one.mean_bytes, one.name)))
+def traffic_between(windows: Sequence[Window], until_ms: float) -> tuple[Stretch, ...]:
+    """Return the phases of one lane whose windows are known: from each window's end to the next one's begin."""
+    ordered = sorted(windows, key=lambda one: one.begin_ms)
+    phases = []
+    begin, operation, size = 0.0, "", 0.0
+    for one in ordered:
+        end = max(begin, one.begin_ms)
+        phases.append(Stretch(one.rank, one.rail, one.before, operation, begin, end, 1, size))
+        begin = max(begin, one.begin_ms + one.length_ms)
+        operation, size = one.operation, one.size_bytes
+    if ordered:
+        last, end = ordered[-1], max(begin, until_ms)
+        phases.append(Stretch(last.rank, last.rail, last.after, operation, begin, end, 1, size))
+    return tuple(phases)
 
 
 def _taking_part(iteration: RailIteration) -> tuple[IntArray, IntArray]:

@@ -9,7 +9,7 @@ from topox_core.economics.caveats import WARNING, Caveat, findings, most_gpus
 from topox_core.economics.comparison import Question, tornado
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill, bills, saving
 from topox_core.figures.cost import money, power, stacked
-from topox_core.figures.cost import tornado as tornado_figure
+from topox_core.figures.cost_tornado import tornado as tornado_figure
 from topox_core.text.numbers import count, percent
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import PageStyle, chart_title, escape, headline

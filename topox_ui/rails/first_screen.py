@@ -10,10 +10,12 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import parallelism_word
-from topox_core.figures.rails import cdf, hides, strip
 from topox_core.figures.rails_delay import switch_word
+from topox_core.figures.rails_pattern import strip
+from topox_core.figures.rails_windows import cdf
 from topox_core.rails.iteration import RailRun, Window
 from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, TECHNOLOGIES
+from topox_core.rails.window_lengths import hides
 from topox_core.rails.windows import Stretch
 from topox_core.text.numbers import count, percent, plural, short, time
 from topox_ui.rails.choices import UPLOAD, choices, choose, chosen, keep_address, reset, widget

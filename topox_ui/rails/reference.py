@@ -10,7 +10,6 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.figures.rails import mib
 from topox_core.figures.template import standalone
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.rails.advice import TABLE_1, TABLE_2, advise, communications
@@ -19,6 +18,7 @@ from topox_core.rails.iteration import RailRun
 from topox_core.rails.presets import Preset
 from topox_core.rails.task_graph import as_task_graph
 from topox_core.rails.window_file import dump_windows_csv, dump_windows_json
+from topox_core.rails.window_lengths import mib
 from topox_core.text.numbers import plural
 from topox_ui.rails.choices import UPLOAD, choices, chosen, widget
 from topox_ui.rails.runs import rail_desk

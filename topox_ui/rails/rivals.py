@@ -8,8 +8,8 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.figures.rails_control import rivals
 from topox_core.figures.rails_delay import expert_region
+from topox_core.figures.rails_wirings import wirings
 from topox_core.rails.advice import constraints
 from topox_core.rails.iteration import Rail, RailRun
 from topox_core.rails.presets import PRESETS, Preset
@@ -118,7 +118,7 @@ def _bars(subject: Simulated, look: PageStyle) -> None:
         run = run_of(questions[way.name])
         rows.append((way.name, run.iteration_ms, run.stall_ms if way.stalls else 0.0))
     chart(
-        rivals(rows, look.theme, look.scale),
+        wirings(rows, look.theme, look.scale),
         "rivals",
         "Iteration by wiring: "
         + "; ".join(f"{n} {'impossible' if v is None else short(v) + ' ms'}" for n, v, _ in rows),

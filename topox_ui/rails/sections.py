@@ -5,8 +5,9 @@ from __future__ import annotations
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.figures.rails import cdf, strip
 from topox_core.figures.rails_delay import overhead_curves
+from topox_core.figures.rails_pattern import strip
+from topox_core.figures.rails_windows import cdf
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_ui.rails.choices import SECTIONS, choices, chosen, widget
 from topox_ui.rails.delay import curves_of

@@ -9,7 +9,7 @@ from topox_core.rails.iteration import Rail, RailRun
 from topox_core.rails.measured import WINDOWS
 from topox_core.rails.presets import PRESETS, REDUCTIONS, Preset
 from topox_core.rails.questions import BOTH, UNDISTURBED, Question, answer
-from topox_core.rails.windows import share_above
+from topox_core.rails.window_lengths import share_above
 from topox_core.text.numbers import percent, time
 from topox_ui.rails.delay import authors_job, curves_of, measured_curves
 from topox_ui.rails.runs import run_of

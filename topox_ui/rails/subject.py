@@ -11,7 +11,6 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.fabrics.run import FABRICS
-from topox_core.figures.rails import traffic_between
 from topox_core.rails.delay import Source, windows_source
 from topox_core.rails.iteration import Rail, RailRun, Window
 from topox_core.rails.measured import WINDOWS, WINDOWS_ITERATION_MS, WINDOWS_PROVENANCE
@@ -19,7 +18,7 @@ from topox_core.rails.presets import PRESETS, Preset
 from topox_core.rails.questions import BOTH, RUN, UNDISTURBED, Job, Question, Recorded, simulation
 from topox_core.rails.technologies import TECHNOLOGIES, fits
 from topox_core.rails.window_file import WindowList
-from topox_core.rails.windows import Stretch, strip
+from topox_core.rails.windows import Stretch, strip, traffic_between
 from topox_core.text.numbers import plural, short
 from topox_ui.compare.contest import Contest, contest_of, run_all
 from topox_ui.rails.choices import MEASURED, SCENARIO, choices

@@ -6,11 +6,12 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.figures.palette import parallelism_word
-from topox_core.figures.rails import breakdown, classes
-from topox_core.figures.rails_control import MOST_GROUPS, counts, timeline
+from topox_core.figures.rails_control import MOST_GROUPS, timeline
+from topox_core.figures.rails_windows import breakdown, counts, traffic_words
 from topox_core.rails.counts import FORMULA_NOTE, windows_by_formula, windows_by_stage
 from topox_core.rails.iteration import RailRun
 from topox_core.rails.presets import Preset
+from topox_core.rails.window_lengths import by_traffic
 from topox_core.text.numbers import count, plural, short, time
 from topox_ui.rails.choices import SCHEDULES
 from topox_ui.rails.first_screen import dark_ms
@@ -35,24 +36,25 @@ def windows_section(pattern: Pattern, preset: Preset | None, look: PageStyle) ->
         if not pattern.windows:
             st.html('<p class="quiet">There is no window.</p>')
         else:
-            groups = classes(pattern.windows)
+            groups = by_traffic(pattern.windows)
             chart(
                 breakdown(groups, dark_ms(), look.theme, look.scale),
                 "breakdown",
                 "Windows by traffic: "
                 + "; ".join(
-                    f"{g.words}: {len(g.windows)}, mean {short(g.mean_ms)} ms" for g in groups
+                    f"{traffic_words(g)}: {g.count}, mean {short(g.mean_idle_ms)} ms"
+                    for g in groups
                 ),
                 lambda: pd.DataFrame(
                     [
                         {
-                            "traffic": g.words,
+                            "traffic": traffic_words(g),
                             "parallelism": parallelism_word(g.parallelism),
-                            "windows": len(g.windows),
-                            "mean (ms)": g.mean_ms,
-                            "shortest (ms)": min(w.length_ms for w in g.windows),
-                            "longest (ms)": max(w.length_ms for w in g.windows),
-                            "bytes": g.size_bytes,
+                            "windows": g.count,
+                            "mean (ms)": g.mean_idle_ms,
+                            "shortest (ms)": g.min_ms,
+                            "longest (ms)": g.max_ms,
+                            "bytes": g.mean_bytes,
                         }
                         for g in groups
                     ]

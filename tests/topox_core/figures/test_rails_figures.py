@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from topox_core.figures import rails, rails_control, rails_delay
+from topox_core.figures import rails_control, rails_delay, rails_pattern, rails_windows
 from topox_core.figures.palette import DARK_THEME, LIGHT, VERMILION, parallelism_colour
 from topox_core.rails.iteration import (
     ALL_GATHER,
@@ -20,7 +20,8 @@ from topox_core.rails.iteration import (
     RailRun,
     Window,
 )
-from topox_core.rails.windows import Stretch, strip
+from topox_core.rails.window_lengths import MOST_CLASSES, by_traffic, share_hiding
+from topox_core.rails.windows import Stretch, strip, traffic_between
 
 MIB = 2**20
 
@@ -92,7 +93,7 @@ def phases(run: RailRun, rank: int) -> tuple[Stretch, ...]:
 class TestStrip:
     def test_bars_have_the_colours_of_their_traffic_and_windows_carry_their_length(self):
         run = hand_run()
-        figure = rails.strip(phases(run, 0), run.windows, 7.0, (0, 30), LIGHT)
+        figure = rails_pattern.strip(phases(run, 0), run.windows, 7.0, (0, 30), LIGHT)
         bars = {t.name: t for t in figure.data if t.type == "bar"}
         assert bars["sharded weights (fsdp)"].marker.color == parallelism_colour("fsdp")
         assert bars["pipeline send"].marker.color == parallelism_colour("pp")
@@ -103,7 +104,7 @@ class TestStrip:
         marked = {
             dark: [
                 t
-                for t in rails.strip(phases(run, 0), run.windows, dark, (0, 30), LIGHT).data
+                for t in rails_pattern.strip(phases(run, 0), run.windows, dark, (0, 30), LIGHT).data
                 if t.type == "scatter"
             ]
             for dark in (6.0, 7.0)
@@ -112,7 +113,7 @@ class TestStrip:
         assert list(marked[7.0][0].x) == [7.0]
 
     def test_an_overlap_is_marked_otherwise_than_a_short_window(self):
-        figure = rails.strip((), windows(-3, 2, 9), 5.0, (0, 50), DARK_THEME)
+        figure = rails_pattern.strip((), windows(-3, 2, 9), 5.0, (0, 50), DARK_THEME)
         symbols = {t.name: t.marker.symbol for t in figure.data if t.type == "scatter"}
         assert symbols == {
             "shorter than 5\u00a0ms": "triangle-up",
@@ -121,22 +122,22 @@ class TestStrip:
 
     def test_parallelisms_of_one_colour_are_told_apart_by_stripes(self):
         both = (Stretch(0, 0, "dp", "", 0, 5, 1, 1.0), Stretch(0, 0, "fsdp", "", 10, 20, 1, 1.0))
-        bars = {t.name: t.marker for t in rails.strip(both, (), 1.0, (0, 20), LIGHT).data}
+        bars = {t.name: t.marker for t in rails_pattern.strip(both, (), 1.0, (0, 20), LIGHT).data}
         plain, striped = bars["sharded weights (fsdp)"], bars["gradient ring (dp)"]
         assert plain.color == striped.color
         assert plain.pattern.shape is None and striped.pattern.shape == "-"
-        alone = rails.strip(both[:1], (), 1.0, (0, 20), LIGHT).data[1]
+        alone = rails_pattern.strip(both[:1], (), 1.0, (0, 20), LIGHT).data[1]
         assert alone.marker.pattern.shape is None
 
     def test_a_window_at_the_very_end_is_marked_whole(self):
-        mark = rails.strip(
+        mark = rails_pattern.strip(
             (), (Window(0, 0, "fsdp", "dp", "", 19.9, 0.2, 1.0),), 5.0, (0, 20), LIGHT
         ).data[-1]
         assert mark.cliponaxis is False and max(mark.x) <= 20
 
     def test_what_lies_outside_the_view_is_clipped_to_it(self):
         run = hand_run()
-        figure = rails.strip(phases(run, 0), run.windows, 7.0, (11, 25), LIGHT)
+        figure = rails_pattern.strip(phases(run, 0), run.windows, 7.0, (11, 25), LIGHT)
         for bar in (t for t in figure.data if t.type == "bar"):
             ends = np.array(bar.base) + np.array(bar.x)
             assert np.all(np.array(bar.base) >= 11)
@@ -144,7 +145,7 @@ class TestStrip:
 
     def test_traffic_between_windows_of_a_list_fills_what_they_leave(self):
         run = hand_run()
-        found = rails.traffic_between(run.windows, 30.0)
+        found = traffic_between(run.windows, 30.0)
         assert [(s.parallelism, s.begin_ms, s.end_ms) for s in found] == [
             ("fsdp", 0, 4),
             ("pp", 10, 12),
@@ -154,13 +155,13 @@ class TestStrip:
 
 class TestDistribution:
     def test_the_share_below_the_threshold_is_written_at_it(self):
-        figure = rails.cdf(windows(0.5, 2, 30, 400), 25.0, LIGHT)
+        figure = rails_windows.cdf(windows(0.5, 2, 30, 400), 25.0, LIGHT)
         assert "50\u00a0% too short" in figure.layout.annotations[0].text
         assert figure.layout.shapes[0].x0 == 25.0
         assert figure.layout.shapes[0].line.color == VERMILION
 
     def test_the_curve_climbs_from_none_to_all_and_never_falls(self):
-        step = rails.cdf(windows(0.5, 2, 30, 400), 25.0, LIGHT).data[0]
+        step = rails_windows.cdf(windows(0.5, 2, 30, 400), 25.0, LIGHT).data[0]
         assert step.y[0] == 0
         assert step.y[-1] == 100
         assert np.all(np.diff(step.y) >= 0)
@@ -168,30 +169,30 @@ class TestDistribution:
 
     def test_overlaps_lie_at_the_left_end_and_are_too_short_for_any_delay(self):
         some = windows(-4, 10)
-        assert rails.share_longer(some, 0.0) == 0.5
-        step = rails.cdf(some, 1.0, LIGHT).data[0]
+        assert share_hiding(some, 0.0) == 0.5
+        step = rails_windows.cdf(some, 1.0, LIGHT).data[0]
         assert step.x[1] == step.x[0] > 0
 
     def test_a_window_as_long_as_the_delay_hides_it(self):
-        assert rails.share_longer(windows(1, 5, 25), 5.0) == pytest.approx(2 / 3)
+        assert share_hiding(windows(1, 5, 25), 5.0) == pytest.approx(2 / 3)
 
     def test_windows_of_one_kind_and_size_are_one_class_and_the_largest_traffic_comes_first(self):
-        groups = rails.classes((*windows(1, 3), *hand_run().windows))
-        assert [(g.words, len(g.windows)) for g in groups] == [
+        groups = by_traffic((*windows(1, 3), *hand_run().windows))
+        assert [(rails_windows.traffic_words(g), len(g.windows)) for g in groups] == [
             ("reduce scatter, 3,829 MiB", 1),
             ("send, 64 MiB", 3),
         ]
-        assert groups[1].mean_ms == pytest.approx(10 / 3)
+        assert groups[1].mean_idle_ms == pytest.approx(10 / 3)
 
     def test_rare_traffic_shares_a_row_so_that_the_rows_stay_few(self):
         many = tuple(w for k in range(40) for w in windows(1, size=2.0**k * MIB))
-        groups = rails.classes(many)
-        assert len(groups) == rails.MOST_ROWS
+        groups = by_traffic(many)
+        assert len(groups) == MOST_CLASSES
         assert sum(len(g.windows) for g in groups) == len(many)
 
     def test_every_window_is_a_dot_and_every_class_has_its_mean(self):
-        groups = rails.classes((*windows(1, 3), *hand_run().windows))
-        figure = rails.breakdown(groups, 2.0, LIGHT)
+        groups = by_traffic((*windows(1, 3), *hand_run().windows))
+        figure = rails_windows.breakdown(groups, 2.0, LIGHT)
         assert sum(len(t.x) for t in figure.data if t.name != "mean") == 4
         assert next(len(t.x) for t in figure.data if t.name == "mean") == 2
 
@@ -276,7 +277,7 @@ class TestControl:
         assert len(rails_control.timeline(replace(hand_run(), circuits=()), LIGHT).data) == 0
 
     def test_counts_stand_beside_the_formula_which_says_that_it_is_reconstructed(self):
-        figure = rails_control.counts((95, 129, 65), 127, LIGHT)
+        figure = rails_windows.counts((95, 129, 65), 127, LIGHT)
         assert list(figure.data[0].y) == [95, 129, 65]
         assert figure.layout.shapes[0].y0 == 127
         assert "reconstructed: 127" in figure.layout.annotations[0].text

@@ -26,7 +26,7 @@ from topox_core.rails.delay import (
 from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import PRESETS
 from topox_core.rails.technologies import SCALE_UP, TECHNOLOGIES, fits, gpus, technology
-from topox_core.rails.windows import by_class, share_above
+from topox_core.rails.window_lengths import by_class, share_above
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import load_sample
 

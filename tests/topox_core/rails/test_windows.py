@@ -19,10 +19,8 @@ from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import Rail
 from topox_core.rails.presets import PRESETS
+from topox_core.rails.window_lengths import by_class, cdf, share_above
 from topox_core.rails.windows import (
-    by_class,
-    cdf,
-    share_above,
     strip,
     strip_of_execution,
     windows_of_execution,

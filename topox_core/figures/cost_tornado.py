@@ -1,0 +1,102 @@
+"""What a saving hangs on: how far it swings when one price or choice changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from topox_core.economics.comparison import Swing
+from topox_core.figures.marks import line, note, upright
+from topox_core.figures.palette import Theme
+from topox_core.figures.template import axis, frame, margins, row_axis
+from topox_core.text.numbers import NBSP, percent
+
+PLOT_PX = 190.0  # of the bars, without their labels, on a laptop
+
+
+def tornado(swings: Sequence[Swing], base: float, theme: Theme, scale: float = 1.0) -> go.Figure:
+    """Return the saving's swings round where it is now, the widest on top; each end carries what moved and the saving there.
+
+    Parameters
+    ----------
+    base
+        The saving now, as a share.
+    """
+    figure = go.Figure()
+    smaller, larger = (theme.line, "#4A5666" if theme.name == "light" else "#AEB9C6")
+    marks: list[dict[str, Any]] = []
+    savings = [base]
+    for side, colour, words in ((-1, smaller, "smaller saving"), (1, larger, "larger saving")):
+        rows = [
+            (k, end)
+            for k, swing in enumerate(swings)
+            for end in (swing.low, swing.high)
+            if end is not None and (end[1] - base) * side > 1e-12
+        ]
+        # Where both ends lie on one side, the longer is drawn beneath, so that neither hides the
+        # other.
+        rows.sort(key=lambda row: -abs(row[1][1] - base))
+        figure.add_trace(
+            go.Bar(
+                orientation="h",
+                y=[k for k, _ in rows],
+                x=[100 * (end[1] - base) for _, end in rows],
+                base=100 * base,
+                width=0.56,
+                name=words,
+                marker={"color": colour, "line": line(theme.page, 1)},
+                customdata=[[swings[k].name, end[0], percent(end[1])] for k, end in rows],
+                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: saving %{customdata[2]}<extra></extra>",
+            )
+        )
+        labelled: set[int] = set()
+        for k, (moved_to, saving) in rows:
+            savings.append(saving)
+            if k in labelled:
+                continue
+            labelled.add(k)
+            share = f"<b>{_whole_percent(saving)}</b>"
+            text = f"{share}&nbsp; {moved_to}" if side > 0 else f"{moved_to}&nbsp; {share}"
+            beside = {"xanchor": "left" if side > 0 else "right", "xshift": 6 * side}
+            marks.append(note(text, 100 * saving, k, 11.5 * scale, theme.ink, **beside))
+    low, high = 100 * min(savings), 100 * max(savings)
+    span = max(high - low, 4.0)
+    before, after = (
+        _label_share([mark["text"] for mark in marks if mark["xanchor"] == side])
+        for side in ("right", "left")
+    )
+    names = [swing.name for swing in swings]
+    return frame(
+        figure,
+        theme,
+        (29 * max(1, len(swings)) + 60) * scale,
+        scale,
+        showlegend=True,
+        annotations=marks,
+        shapes=[{"xref": "x", **upright(100 * base, line(theme.ink, 1.5))}],
+        margin=margins(178 * scale, 8, 26 * scale, 28 * scale),
+        xaxis=axis(
+            theme,
+            scale,
+            grid=True,
+            range=[low - before * span, high + after * span],
+            ticksuffix=f"{NBSP}%",
+            nticks=7,
+        ),
+        yaxis=row_axis(theme, scale, names, 12, range=[len(swings) - 0.4, -0.6]),
+    )
+
+
+def _label_share(texts: Sequence[str]) -> float:
+    """Return what the longest label beside a bar needs, as a share of what all bars need (on a laptop)."""
+    wide = max(
+        (len(text.replace("<b>", "").replace("</b>", "").replace("&nbsp;", " ")) for text in texts),
+        default=0,
+    )
+    return max(0.12, (6.3 * wide + 12) / PLOT_PX)
+
+
+def _whole_percent(share: float) -> str:
+    return f"{100 * share:.0f}{NBSP}%".replace("-", "−")
