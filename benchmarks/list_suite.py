@@ -21,7 +21,7 @@ from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.solve import quick
+from topox_core.schedule.solve import solve
 
 SETTINGS = Settings.of(circuits="per-slot", tick="slot", engine="list")
 ROOT = Path(__file__).resolve().parents[1]
@@ -82,8 +82,8 @@ def main() -> int:
             load_graph(path.read_bytes(), path.name),
             load_cluster(cluster_path.read_bytes(), cluster_path.name),
         )
-        quick(graph, cluster, SETTINGS)  # warm
-        result = quick(graph, cluster, SETTINGS)
+        solve(graph, cluster, SETTINGS)  # warm
+        result = solve(graph, cluster, SETTINGS)
         ratio = (
             result.makespan_ms / cluster.slot_ms / known[name] if name in known else float("nan")
         )

@@ -44,7 +44,7 @@ MAY_USE = {
     },
     "warm_up": GROUND | {"schedule", "fabrics", "strategy", "tdm"},
     "topology": GROUND,
-    "fabrics": GROUND | {"schedule", "topology"},
+    "fabrics": GROUND | {"schedule", "topology", "economics"},
     "strategy": GROUND | {"fabrics", "topology", "workloads"},
     "rails": GROUND | {"fabrics", "strategy", "topology", "workloads"},
     "economics": GROUND,

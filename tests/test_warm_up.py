@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
+from tests.topox_core.small_graphs import list_schedule
 from topox_core.schedule import kernels
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.solve import quick
 from topox_core.warm_up import warm_up
 from topox_core.workloads.samples import load_sample
 
@@ -35,6 +35,6 @@ def test_after_warming_up_no_schedule_compiles_anything_more() -> None:
         Settings.of("physical", circuits="per-slot"),
         Settings.of("paper"),
     ):
-        quick(graph, cluster.changed(reconfiguration_ms=0.0), settings)
-        quick(graph, cluster.changed(reconfiguration_ms=0.0, duplex="half"), settings)
+        list_schedule(graph, cluster.changed(reconfiguration_ms=0.0), settings)
+        list_schedule(graph, cluster.changed(reconfiguration_ms=0.0, duplex="half"), settings)
     assert compiled_versions() == ready

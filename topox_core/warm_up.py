@@ -23,7 +23,7 @@ from topox_core.schedule.folding.fold import fold
 from topox_core.schedule.planner import prepare
 from topox_core.schedule.search.local_search import LocalSearch
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.solve import quick
+from topox_core.schedule.solve import solve
 
 SERVERS = 3
 
@@ -33,11 +33,12 @@ def warm_up() -> float:
     began = time.perf_counter()
     graph, cluster = _everyone_to_everyone()
     for duplex in ("full", "half"):
-        quick(
-            graph, cluster.changed(duplex=duplex, reconfiguration_ms=0.5), Settings.of("physical")
-        )
-        quick(graph, cluster.changed(duplex=duplex), Settings.of("physical", circuits="per-slot"))
-        quick(graph, cluster.changed(duplex=duplex), Settings.of("paper"))
+        for changes, settings in (
+            ({"reconfiguration_ms": 0.5}, Settings.of("physical", engine="list")),
+            ({}, Settings.of("physical", circuits="per-slot", engine="list")),
+            ({}, Settings.of("paper", engine="list")),
+        ):
+            solve(graph, cluster.changed(duplex=duplex, **changes), settings)
     _propagate(graph, cluster)
     _search(graph, cluster)
     return time.perf_counter() - began

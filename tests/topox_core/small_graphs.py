@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.schedule.result import Result
+from topox_core.schedule.settings import Settings
+from topox_core.schedule.solve import solve
 
 GBIT_MS = 12_500_000  # bytes that take 1 ms at 100 Gbit/s
 
@@ -70,3 +74,8 @@ def random_graph(
                 compute(f"t{j}", rng.randrange(servers), rng.choice((0.0, 0.4, 1.0, 2.6)), *after)
             )
     return graph(*made)
+
+
+def list_schedule(task_graph: TaskGraph, on: Cluster, settings: Settings) -> Result:
+    """Return the list schedule by the priority rules alone, whatever engine the settings name."""
+    return solve(task_graph, on, replace(settings, engine="list"))

@@ -10,9 +10,11 @@ from topox_core.cli import options as given
 from topox_core.cli.files import read_graph_and_cluster
 from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.printing import as_json, figure, note, percent, table
+from topox_core.errors import InputError
 
 if TYPE_CHECKING:
     from topox_core.fabrics.run import FabricOptions, FabricRun
+    from topox_core.model.cluster import Cluster
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
@@ -47,22 +49,28 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     given.add_json(command)
     group = command.add_argument_group("fabrics")
     group.add_argument(
+        "--fat-tree",
+        choices=("same-cost", "full"),
+        metavar="same-cost|full",
+        help="a fat-tree of the cost of the circuits (default), or of their full bandwidth d_S B",
+    )
+    group.add_argument(
         "--oversubscription",
         type=given.number,
         metavar="X",
-        help="of the fat-tree above its racks (default 1)",
+        help="fat-tree of full bandwidth with this oversubscription above its racks (default 1)",
     )
     group.add_argument(
         "--servers-per-rack",
         type=given.whole,
         metavar="N",
-        help="of the fat-tree (default: all in one rack)",
+        help="fat-tree of full bandwidth with racks of this size (default: all in one rack)",
     )
     group.add_argument(
         "--equivalent-gbps",
         type=given.number,
         metavar="X",
-        help="one NIC of this speed a server in the fat-tree, e.g. what costs the same as the circuits",
+        help="one NIC of this speed a server in the fat-tree, in place of the speed of the same cost",
     )
     group.add_argument(
         "--topology-variant",
@@ -92,7 +100,9 @@ def run(options: argparse.Namespace) -> int:
         options.graph, options.cluster, given.cluster_overrides(options)
     )
     with ctrl_c_stops() as stop:
-        runs = compare(graph, cluster, settings, names, _fabric_options(options), stop, _tell)
+        runs = compare(
+            graph, cluster, settings, names, _fabric_options(options, cluster), stop, _tell
+        )
     if options.json:
         as_json(
             {
@@ -107,13 +117,26 @@ def run(options: argparse.Namespace) -> int:
     return 0 if len(runs) == len(names) else 1
 
 
-def _fabric_options(options: argparse.Namespace) -> FabricOptions:
+def _fabric_options(options: argparse.Namespace, cluster: Cluster) -> FabricOptions:
+    """Return the options of the fabrics; the fat-tree costs the same as the circuits unless another is described."""
+    from topox_core.economics.clusters import same_cost_nic_gbps
     from topox_core.fabrics.run import FabricOptions
 
-    keys = ("oversubscription", "servers_per_rack", "equivalent_gbps", "topology_variant")
-    return FabricOptions(
-        **{key: value for key in keys if (value := getattr(options, key)) is not None}
-    )
+    shape = ("oversubscription", "servers_per_rack", "equivalent_gbps")
+    chosen = {
+        key: value
+        for key in (*shape, "topology_variant")
+        if (value := getattr(options, key)) is not None
+    }
+    if options.fat_tree is not None and not chosen.keys().isdisjoint(shape):
+        raise InputError(
+            "describes another fat-tree than the options of its racks or its NIC: leave it out",
+            file="command line",
+            field="--fat-tree",
+        )
+    if options.fat_tree != "full" and chosen.keys().isdisjoint(shape):
+        chosen["equivalent_gbps"] = same_cost_nic_gbps(cluster)
+    return FabricOptions(**chosen)
 
 
 def _tell(run: FabricRun) -> None:

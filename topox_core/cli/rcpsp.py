@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import time
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
@@ -12,8 +11,7 @@ from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.printing import as_json, ended, figure, note, percent, table
 
 if TYPE_CHECKING:
-    from topox_core.schedule.engines.engine import Answer, Progress
-    from topox_core.schedule.problem import Problem
+    from topox_core.schedule.result import StoryLine
 
 ENGINES = ("auto", "list", "highs", "cpsat")
 
@@ -37,52 +35,38 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Solve the instance and print what was found; 1 without a schedule."""
-    from topox_core.schedule.engines.engine import Limits
     from topox_core.schedule.psplib import read_psplib
     from topox_core.schedule.solve import solve_problem
 
-    chosen = given.settings(options)  # refuses a limit that is none
-    limits = Limits(chosen.time_limit_s, chosen.gap, chosen.seed, chosen.threads)
+    settings = given.settings(options)
     problem = read_psplib(read(options.file), options.file)
-    began = time.perf_counter()
-
-    def tell(line: Progress) -> None:
-        makespan = "-" if line.incumbent is None else str(line.incumbent)
-        note(
-            f"{time.perf_counter() - began:7.1f} s  makespan {makespan}  bound {line.bound}  ({line.source})"
-        )
-
     with ctrl_c_stops() as stop:
-        answer = solve_problem(problem, options.engine, limits, stop, tell)
-    summary = _summary(options, problem, answer, time.perf_counter() - began)
+        result = solve_problem(problem, settings, stop, _print_point)
+    summary = {
+        "file": options.file,
+        "jobs": problem.n,
+        "engine": options.engine,
+        "status": result.status,
+        "makespan": None if result.makespan_ms is None else round(result.makespan_ms),
+        "bound": round(result.bound_ms),
+        "gap": result.gap,
+        "bound_by": result.bound_by,
+        "stopped_by": result.stopped_by,
+        "wall_s": round(result.wall_s, 3),
+        "message": result.message,
+    }
     if options.json:
         as_json(summary)
     else:
         _print(summary)
-    return 0 if answer.start is not None else 1
+    return 0 if result.makespan_ms is not None else 1
 
 
-def _summary(
-    options: argparse.Namespace, problem: Problem, answer: Answer, wall_s: float
-) -> dict[str, Any]:
-    makespan = answer.makespan(problem)
-    status = "infeasible" if answer.infeasible else "unknown"
-    if makespan is not None:
-        status = "optimal" if answer.bound >= makespan else "feasible"
-    gap = None if makespan is None else (makespan - answer.bound) / makespan if makespan else 0.0
-    return {
-        "file": options.file,
-        "jobs": problem.n,
-        "engine": options.engine,
-        "status": status,
-        "makespan": makespan,
-        "bound": answer.bound,
-        "gap": gap,
-        "bound_by": answer.bound_by,
-        "stopped_by": answer.stopped_by,
-        "wall_s": round(wall_s, 3),
-        "message": answer.message,
-    }
+def _print_point(point: StoryLine) -> None:
+    makespan = "-" if point.incumbent_ms is None else f"{point.incumbent_ms:.0f}"
+    note(
+        f"{point.elapsed_s:7.1f} s  makespan {makespan}  bound {point.bound_ms:.0f}  ({point.source})"
+    )
 
 
 def _print(summary: dict[str, Any]) -> None:

@@ -56,8 +56,8 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 def run(options: argparse.Namespace) -> int:
     """Solve, have the result checked independently, print it; 1 without a valid schedule."""
     from topox_core.check.checker import check
+    from topox_core.fabrics.scheduled import schedule
     from topox_core.schedule.result_file import to_record
-    from topox_core.schedule.solve import solve
 
     settings = given.settings(options)
     if options.output:
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
     overrides = given.cluster_overrides(options)
     graph, cluster = read_graph_and_cluster(options.graph, options.cluster, overrides)
     with ctrl_c_stops() as stop:
-        result = solve(graph, cluster, settings, stop, _tell)
+        result = schedule(graph, cluster, settings, stop, _print_point)
     record = to_record(result)
     # Only what was changed: the rest is the cluster file's to say, and the checker's to read there.
     record["settings"]["cluster"] = overrides
@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     return 0 if summary.get("checked", False) else 1
 
 
-def _tell(line: StoryLine) -> None:
+def _print_point(line: StoryLine) -> None:
     makespan, bound = figure(line.incumbent_ms, "ms"), figure(line.bound_ms, "ms")
     note(f"{line.elapsed_s:7.1f} s  makespan {makespan}  bound {bound}  ({line.source})")
 

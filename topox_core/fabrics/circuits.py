@@ -9,12 +9,12 @@ later.
 
 from __future__ import annotations
 
-from topox_core.fabrics.breakdown import breakdown
 from topox_core.fabrics.circuit_bounds import circuit_bound
 from topox_core.fabrics.circuit_requests import Profile
 from topox_core.fabrics.circuit_traffic import circuit_traffic
 from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.run import FabricRequest, FabricRun
+from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun
+from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.runs.stopping import Stop
@@ -80,14 +80,15 @@ def circuit_run(
     # The two add the same numbers up in another order; a last bit must not put the bound above the
     # time.
     bound_ms = makespan if makespan < bound.ms <= makespan * (1 + 1e-9) else bound.ms
-    circuits = execution.circuits
+    circuits, path = execution.circuits, critical_path(execution, exclusive)
     return FabricRun(
         fabric=fabric,
         execution=execution,
         bound_ms=bound_ms,
         bound_by=bound.text,
         traffic=circuit_traffic(execution),
-        breakdown=breakdown(execution, exclusive),
+        path=path,
+        breakdown=Breakdown.of(execution.graph, path),
         circuits_changed=int(circuits.changed.sum()),
         dark_ms=float((circuits.start_ms - circuits.setup_ms).sum()),
         message=message,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 
+from topox_core.economics.clusters import same_cost_nic_gbps
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.registry import REGISTRY
@@ -16,9 +16,6 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.settings import Settings
-from topox_core.topology.finder import find_layout
-from topox_core.topology.mutation import on_rings
-from topox_core.topology.traffic import demand_of
 
 # Below this difference, as a share of the shorter, two iteration times are called equal.
 EQUAL = 0.005
@@ -53,8 +50,10 @@ def compare(
     fabrics
         Names of :data:`FABRICS`.
     options
-        Of the fabrics; without a layout, ``static`` gets TopologyFinder's, and its all-reduces run
-        on the rings of that layout (TopoOpt: all-reduce traffic is mutable).
+        Of the fabrics; by default the fat-tree costs the same as the circuits
+        (:func:`~topox_core.economics.clusters.same_cost_nic_gbps`). Without a layout, ``static`` gets
+        TopologyFinder's, and its all-reduces run on the rings of that layout (TopoOpt: all-reduce
+        traffic is mutable).
     stop
         Asked now and then; True leaves out what has not been run.
     on_run
@@ -68,7 +67,7 @@ def compare(
     names = chosen(fabrics)
     check_delay(cluster)
     check_fits(task_graph, cluster)
-    options = options or FabricOptions()
+    options = options or FabricOptions(equivalent_gbps=same_cost_nic_gbps(cluster))
     graph = lower(task_graph, settings.lowering)
     runs: dict[str, FabricRun] = {}
     for name in names:
@@ -100,15 +99,6 @@ def run_one(
     try:
         if stop():
             raise Stopped
-        if name == "static" and options.layout is None:
-            found = find_layout(
-                demand_of(graph, cluster.servers),
-                cluster.ports_per_server,
-                options.topology_variant,
-            )
-            options = replace(options, layout=found.layout)
-            if not graph.lowering.strides:  # strides that the user chose stay the user's
-                graph = on_rings(graph, found)
         return REGISTRY[name](FabricRequest(graph, cluster, settings, options), stop)
     except InputError as error:
         item = f"fabric {name}, {error.item}" if error.item else f"fabric {name}"

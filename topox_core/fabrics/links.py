@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from topox_core.fabrics.bounds import Bound, Loads, device_loads, lower_bound
-from topox_core.fabrics.breakdown import breakdown
 from topox_core.fabrics.fluid import (
     FluidNetwork,
     Pairs,
@@ -19,8 +18,9 @@ from topox_core.fabrics.fluid import (
 )
 from topox_core.fabrics.kernels.load import items_by_link
 from topox_core.fabrics.kernels.state import TaskTables
-from topox_core.fabrics.run import FabricRequest, FabricRun, Traffic
+from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun, Traffic
 from topox_core.model.cluster import Cluster
+from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import IntArray, TransferGraph
 from topox_core.runs.stopping import Stop
@@ -75,13 +75,15 @@ def run_on_links(
     # The two add the same numbers up in another order; a last bit must not put the bound above the
     # time.
     bound_ms = makespan if makespan < bound.ms <= makespan * (1 + 1e-9) else bound.ms
+    path = critical_path(execution, exclusive)
     return FabricRun(
         fabric=fabric,
         execution=execution,
         bound_ms=bound_ms,
         bound_by=bound.text,
         traffic=traffic_on_links(wiring, plan, cluster.servers, makespan),
-        breakdown=breakdown(execution, exclusive),
+        path=path,
+        breakdown=Breakdown.of(graph, path),
         message=message,
     )
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from topox_core.model.cluster import Cluster
+from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Execution
-from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
+from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray, TransferGraph
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
@@ -95,16 +96,28 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Breakdown:
-    """Where the iteration's time goes along its critical chain, in ms; the four add up to the iteration.
+    """Where the iteration's time goes along its critical path, in ms; the four add up to the iteration.
 
-    Compute; transfers exposed (nothing on the chain computes meanwhile); dark (a port being set
-    up); waiting (for a device, a port, a slot boundary).
+    Compute; transfers exposed (nothing on the path computes meanwhile); dark (a port being set up);
+    waiting (for a slot boundary). Dark time that hides behind other work on the path does not count.
     """
 
     compute_ms: float
     exposed_ms: float
     dark_ms: float
     waiting_ms: float
+
+    @staticmethod
+    def of(graph: TransferGraph, path: CriticalPath) -> Breakdown:
+        """Sum a critical path up."""
+        work_ms = path.end_ms - path.start_ms
+        compute = graph.kind[path.nodes] == COMPUTE
+        return Breakdown(
+            float(work_ms[compute].sum()),
+            float(work_ms[~compute].sum()),
+            float((path.start_ms - path.begin_ms).sum()),
+            float(path.slack_ms.sum()),
+        )
 
 
 @dataclass(frozen=True)
@@ -116,6 +129,7 @@ class FabricRun:
     bound_ms: float
     bound_by: str
     traffic: Traffic
+    path: CriticalPath
     breakdown: Breakdown
     circuits_changed: int = 0
     dark_ms: float = 0.0

@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from topox_core.fabrics.breakdown import breakdown
 from topox_core.fabrics.circuit_bounds import circuit_bound
 from topox_core.fabrics.circuit_requests import Profile
 from topox_core.fabrics.circuit_traffic import circuit_traffic
 from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.run import FabricRequest, FabricRun
+from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
+from topox_core.model.critical_path import critical_path
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.circuits.assignment import Booking, changed_rows
-from topox_core.schedule.engines.engine import StoppedBy
-from topox_core.schedule.folding.folded_proof import started
 from topox_core.schedule.generation.port_scheduler import Booked
 from topox_core.schedule.planner import Planner, Prepared, SchedulePlan
+from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.proof import Proof
-from topox_core.schedule.reduction import reduce
-from topox_core.schedule.report import story_line, to_result
-from topox_core.schedule.result import Result, StoryLine
+from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
+from topox_core.schedule.solve import OnPoint, solve
+from topox_core.schedule.solve import prove as prove_with
 
 
 def run_scheduled(order: FabricRequest, stop: Stop) -> FabricRun:
@@ -46,19 +45,22 @@ def run_scheduled(order: FabricRequest, stop: Stop) -> FabricRun:
     """
     if stop():
         raise Stopped
-    profile = None if order.settings.any_port else Profile.of(order)
-    result = _solved(order, profile, stop)
+    controllers = Controllers(order)
+    profile = controllers.profile  # before planning: refuses what all controllers refuse
+    result = solve(order.graph, order.cluster, order.settings, stop, candidates=controllers)
     assert result.execution is not None  # list scheduling always finds one
     circuits = result.execution.circuits
+    path = critical_path(result.execution, order.settings.exclusive_devices)
     bound_ms, bound_by = _best_bound(order, result)
-    said = [result.message, "" if profile is None else _behind(result, profile)]
+    said = [result.message, _behind(result, profile)]
     return FabricRun(
         fabric="scheduled",
         execution=result.execution,
         bound_ms=bound_ms,
         bound_by=bound_by,
         traffic=circuit_traffic(result.execution),
-        breakdown=breakdown(result.execution, order.settings.exclusive_devices),
+        path=path,
+        breakdown=Breakdown.of(order.graph, path),
         circuits_changed=int(circuits.changed.sum()),
         dark_ms=float((circuits.start_ms - circuits.setup_ms).sum()),
         result=result,
@@ -66,108 +68,65 @@ def run_scheduled(order: FabricRequest, stop: Stop) -> FabricRun:
     )
 
 
-def planned(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop = never) -> Result:
-    """Return the plan by rules and by what the controllers do: the one that every page shows for a setting.
+def schedule(
+    graph: TaskGraph,
+    cluster: Cluster,
+    settings: Settings,
+    stop: Stop = never,
+    on_point: OnPoint | None = None,
+) -> Result:
+    """Schedule one training iteration by rules, circuit controllers and the engine of ``settings``.
 
-    Raises
-    ------
-    InputError
-        If graph, cluster and settings do not go together; file and field are named.
+    The one entry of app, commands and comparison; arguments and errors as
+    :func:`topox_core.schedule.solve.solve`.
     """
-    order = _order(graph, cluster, replace(settings, engine="list"))
-    return _solved(order, _profile(order), stop)
+    order = _request(graph, cluster, settings)
+    return solve(order.graph, cluster, settings, stop, on_point, Controllers(order))
 
 
-def proving(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
-    """Return an exact solve in the background that starts from what :func:`planned` returns.
-
-    Raises
-    ------
-    InputError
-        As :func:`planned`.
-    """
-    order = _order(graph, cluster, settings)
-    began = time.monotonic()
-    prepared, best, story = _listed(order, _profile(order), never, began)
-    return started(prepared, best, time.monotonic() - began, story)
+def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
+    """Return an exact solve in the background that starts as :func:`schedule` does."""
+    order = _request(graph, cluster, settings)
+    return prove_with(order.graph, cluster, settings, Controllers(order))
 
 
-def _order(graph: TaskGraph, cluster: Cluster, settings: Settings) -> FabricRequest:
+def _request(graph: TaskGraph, cluster: Cluster, settings: Settings) -> FabricRequest:
     check_fits(graph, cluster)
     return FabricRequest(lower(graph, settings.lowering), cluster, settings)
 
 
-def _profile(order: FabricRequest) -> Profile | None:
-    return None if order.settings.any_port else Profile.of(order)
+@dataclass(frozen=True)
+class Controllers:
+    """What the provisioned controller does with a request, as plans that compete with those of the rules."""
 
+    request: FabricRequest
 
-def _listed(
-    order: FabricRequest, profile: Profile | None, stop: Stop, began: float
-) -> tuple[Prepared, SchedulePlan, list[StoryLine]]:
-    """Plan by rules and by what the controllers do; return the best plan and its story."""
-    prepared = _prepared(order)
-    bound = prepared.reduction.bound
-    story: list[StoryLine] = []
+    @cached_property
+    def profile(self) -> Profile | None:
+        """The profiled iteration; None where any switch may be used, which the controllers cannot."""
+        return None if self.request.settings.any_port else Profile.of(self.request)
 
-    def tell(plan: SchedulePlan) -> None:
-        line = story_line(
-            prepared, time.monotonic() - began, plan.makespan, bound.ticks, plan.source
+    def __call__(self, prepared: Prepared) -> Iterator[SchedulePlan]:
+        """Yield the provisioned iteration on the planner's clock, as it is and as an order to start from."""
+        profile = self.profile
+        if profile is None:
+            return
+        problem, planner = prepared.reduction.problem, prepared.planner
+        start = profile.start_ticks(
+            problem.duration, problem.on_grid, problem.ticks_per_slot, prepared.reduction.dark_slots
         )
-        if not story or line.incumbent_ms != story[-1].incumbent_ms:
-            story.append(line)
-
-    best = prepared.planner.best_plan(stop, tell)
-    for plan in _as_the_controllers_do(prepared, profile):
-        if plan.cost < best.cost:
-            best = (
-                replace(
-                    plan, reduced_start=best.reduced_start, reduced_makespan=best.reduced_makespan
-                )
-                if plan.reduced_makespan > best.reduced_makespan
-                else plan
-            )
-            tell(best)
-    return prepared, best, story
-
-
-def _solved(order: FabricRequest, profile: Profile | None, stop: Stop) -> Result:
-    """Plan, then let the exact engine go on if one is asked for."""
-    began = time.monotonic()
-    prepared, best, story = _listed(order, profile, stop, began)
-    bound = prepared.reduction.bound
-    if order.settings.engine == "list" or stop():
-        ended: StoppedBy = "heuristic" if order.settings.engine == "list" else "cancelled"
-        if best.makespan <= bound.ticks:
-            ended = "proof"
-        return to_result(
-            prepared, best, bound.ticks, bound.text, ended, tuple(story), time.monotonic() - began
-        )
-    return started(prepared, best, time.monotonic() - began, story).finish(stop)
-
-
-def _prepared(order: FabricRequest) -> Prepared:
-    reduction = reduce(order.graph, order.cluster, order.settings)
-    planner = Planner.of(
-        reduction.problem,
-        reduction.bound.ticks,
-        order.settings.circuits == "continuous",
-        reduction.dark_slots,
-    )
-    return Prepared(order.graph, order.cluster, order.settings, reduction, planner)
-
-
-def _as_the_controllers_do(prepared: Prepared, profile: Profile | None) -> Iterator[SchedulePlan]:
-    """Yield what the provisioned controller does on the planner's clock, as it is and as an order to start from."""
-    if profile is None:
-        return
-    problem, planner = prepared.reduction.problem, prepared.planner
-    start = profile.start_ticks(
-        problem.duration, problem.on_grid, problem.ticks_per_slot, prepared.reduction.dark_slots
-    )
-    makespan = int((start + problem.duration).max(initial=0))
-    if planner.ports is None:
+        makespan = int((start + problem.duration).max(initial=0))
+        if planner.ports is not None:
+            yield from _on_the_same_ports(problem, planner, profile, start, makespan)
         yield planner.realised(start, makespan, "provisioned order")
-        return
+
+
+def _on_the_same_ports(
+    problem: Problem, planner: Planner, profile: Profile, start: Int, makespan: int
+) -> Iterator[SchedulePlan]:
+    """Yield the provisioned iteration on the ports that it books, and improved."""
+    assert problem.network is not None
+    assert planner.ports is not None
     node = profile.node
     first = start[node] // problem.ticks_per_slot
     booking = Booking(
@@ -177,7 +136,6 @@ def _as_the_controllers_do(prepared: Prepared, profile: Profile | None) -> Itera
         first,
         first + problem.duration[node] // problem.ticks_per_slot,
     )
-    assert problem.network is not None
     changes = int(changed_rows(booking, problem.network).sum())
     exact = SchedulePlan(start, makespan, booking, changes, "provisioned", start, makespan)
     yield exact
@@ -192,7 +150,6 @@ def _as_the_controllers_do(prepared: Prepared, profile: Profile | None) -> Itera
         changes=better.changes,
         source=better.source,
     )
-    yield planner.realised(start, makespan, "provisioned order")
 
 
 def _best_bound(order: FabricRequest, result: Result) -> tuple[float, str]:
@@ -204,8 +161,10 @@ def _best_bound(order: FabricRequest, result: Result) -> tuple[float, str]:
     return result.bound_ms, result.bound_by
 
 
-def _behind(result: Result, profile: Profile) -> str:
+def _behind(result: Result, profile: Profile | None) -> str:
     """Say that the controllers on continuous time are faster, and by how much; empty if they are not."""
+    if profile is None:
+        return ""
     provisioned = float((profile.provisioned_start_ms() + profile.length_ms).max(initial=0.0))
     planned = result.makespan_ms or 0.0
     if planned <= provisioned * (1 + 1e-9):

@@ -12,10 +12,12 @@ from topox_core.fabrics.fluid import FluidNetwork, Pairs, bytes_per_ms
 from topox_core.fabrics.links import LinkRoutes, run_on_links
 from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.cluster import Cluster
+from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop
 from topox_core.topology.finder import find_layout
 from topox_core.topology.layout import Layout
 from topox_core.topology.mutation import on_rings
+from topox_core.topology.result import LayoutResult
 from topox_core.topology.traffic import demand_of
 
 
@@ -47,23 +49,31 @@ def run_static(order: FabricRequest, stop: Stop) -> FabricRun:
     """
     layout = order.options.layout
     if layout is None:
-        order, layout = _found(order)
+        laid_out, graph = static_layout(
+            order.graph, order.cluster, order.options.topology_variant, order.settings.seed
+        )
+        order, layout = replace(order, graph=graph), laid_out.layout
     wiring = wired(layout, Pairs.of(order.graph, order.cluster), order.cluster)
     return run_on_links("static", order, wiring, stop, layout.name)
 
 
-def _found(order: FabricRequest) -> tuple[FabricRequest, Layout]:
-    """Return TopologyFinder's layout for the graph's own traffic, and the graph with its collectives on those rings."""
-    demand = demand_of(order.graph, order.cluster.servers)
-    found = find_layout(
-        demand,
-        order.cluster.ports_per_server,
-        order.options.topology_variant,
-        seed=order.settings.seed,
+def static_layout(
+    graph: TransferGraph, cluster: Cluster, variant: str, seed: int
+) -> tuple[LayoutResult, TransferGraph]:
+    """Return TopologyFinder's layout for a graph's own traffic, and the graph with its collectives on those rings.
+
+    The graph stays as it is where the user chose the strides of its rings. ``seed`` decides the
+    ties of the ``released`` variant's routing.
+
+    Raises
+    ------
+    InputError
+        As :func:`~topox_core.topology.finder.find_layout`.
+    """
+    result = find_layout(
+        demand_of(graph, cluster.servers), cluster.ports_per_server, variant, seed=seed
     )
-    if not order.graph.lowering.strides:
-        order = replace(order, graph=on_rings(order.graph, found))
-    return order, found.layout
+    return result, graph if graph.lowering.strides else on_rings(graph, result)
 
 
 def wired(layout: Layout, pairs: Pairs, cluster: Cluster) -> LinkRoutes:

@@ -46,8 +46,8 @@ from topox_core.figures.template import (
     ms_axis,
     named_axis,
 )
+from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Execution
-from topox_core.model.measures import CriticalChain
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.text.numbers import short
 
@@ -100,7 +100,7 @@ def gantt(
     bars: Bars,
     lanes: Lanes,
     window: Window,
-    chain: CriticalChain | None,
+    chain: CriticalPath | None,
     theme: Theme,
     scale: float = 1.0,
 ) -> go.Figure:
@@ -206,7 +206,7 @@ def _facts(view: _View, of_kind: NDArray[np.intp]) -> list[list[str]]:
 
 
 def _add_chain(
-    figure: go.Figure, view: _View, chosen: NDArray[np.intp], chain: CriticalChain
+    figure: go.Figure, view: _View, chosen: NDArray[np.intp], chain: CriticalPath
 ) -> None:
     """Outline the chain's bars, dark stretches on it included, and join them with dotted lines."""
     begin = np.full(len(view.execution.graph), np.inf)
@@ -240,7 +240,7 @@ def _add_chain(
         )
 
 
-def _connectors(view: _View, chain: CriticalChain) -> tuple[list[float | None], list[float | None]]:
+def _connectors(view: _View, chain: CriticalPath) -> tuple[list[float | None], list[float | None]]:
     """Return the dotted lines from the end of each link of the chain, along time, to the lane of the next."""
     where: dict[int, tuple[int, int]] = {}
     execution, bars, lanes, window = view.execution, view.bars, view.lanes, view.window

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.execution import Execution
-from topox_core.model.measures import CriticalChain, critical_tasks, out_port
+from topox_core.model.measures import out_port
 from topox_core.model.transfer_graph import BARRIER, COMPUTE, FloatArray
 
 TASK_COLUMNS = (
@@ -46,11 +47,11 @@ PROGRAM_COLUMNS = (
 )
 
 
-def task_rows(execution: Execution, chain: CriticalChain | None = None) -> list[dict[str, Any]]:
+def task_rows(execution: Execution, path: CriticalPath | None = None) -> list[dict[str, Any]]:
     """Return one row a task (barriers that lowering added are left out), in order of start."""
     graph = execution.graph
-    chain = chain or critical_tasks(execution)
-    critical = chain.mask(len(graph)).tolist()
+    path = path or critical_path(execution)
+    critical = path.mask(len(graph)).tolist()
     switches: dict[int, list[int]] = {}
     for node, switch in zip(
         execution.circuits.node.tolist(), execution.circuits.switch.tolist(), strict=True
@@ -90,9 +91,9 @@ def task_rows(execution: Execution, chain: CriticalChain | None = None) -> list[
     return rows
 
 
-def tasks_csv(execution: Execution, chain: CriticalChain | None = None) -> bytes:
+def tasks_csv(execution: Execution, path: CriticalPath | None = None) -> bytes:
     """Return the tasks as CSV."""
-    return _csv(TASK_COLUMNS, task_rows(execution, chain))
+    return _csv(TASK_COLUMNS, task_rows(execution, path))
 
 
 def cross_connects(execution: Execution) -> list[dict[str, Any]]:
@@ -157,7 +158,7 @@ def cross_connects_json(execution: Execution) -> bytes:
     return json.dumps(program, indent=1).encode()
 
 
-def perfetto_trace(execution: Execution) -> bytes:
+def perfetto_trace(execution: Execution, path: CriticalPath | None = None) -> bytes:
     """Return the execution as a Chrome trace for ui.perfetto.dev: processes are servers and switches, threads devices and ports.
 
     Slices of one thread never overlap: where a model lets two tasks share a device or two transfers
@@ -165,7 +166,7 @@ def perfetto_trace(execution: Execution) -> bytes:
     """
     graph, circuits, cluster = execution.graph, execution.circuits, execution.cluster
     compute = np.flatnonzero((graph.kind == COMPUTE) & (execution.end_ms > execution.start_ms))
-    chain = critical_tasks(execution).mask(len(graph)).tolist()
+    critical = (path or critical_path(execution)).mask(len(graph)).tolist()
     threads = _Threads()
     names, kinds, uses = graph.ids, graph.task_kind, graph.parallelism
     events = [
@@ -175,7 +176,7 @@ def perfetto_trace(execution: Execution) -> bytes:
             kinds[node],
             low,
             high,
-            {"critical": chain[node]},
+            {"critical": critical[node]},
         )
         for node, server, device, low, high in _in_time(
             compute,
@@ -210,7 +211,7 @@ def perfetto_trace(execution: Execution) -> bytes:
             "source": source,
             "destination": destination,
             "switch": switch,
-            "critical": chain[node],
+            "critical": critical[node],
         }
         for place in places:
             if usable > low:

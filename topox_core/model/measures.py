@@ -1,15 +1,14 @@
-"""What an execution amounts to: how busy devices and ports are, how often circuits change, which chain sets the time."""
+"""Measures of an execution: how busy devices and ports are, how often circuits change."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.model.execution import Circuits, Execution
-from topox_core.model.transfer_graph import BARRIER, COMPUTE, FloatArray, IntArray
+from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray
 
 EPS_MS = 1e-6
 
@@ -155,149 +154,3 @@ def ports_in_use(start_ms: FloatArray, end_ms: FloatArray, edges_ms: FloatArray)
     total = elapsed(starts) - elapsed(ends)
     mean: FloatArray = np.clip(np.diff(total) / np.diff(edges_ms), 0.0, None)
     return mean
-
-
-Waits = Literal["start", "dependency", "device", "port", "circuits"]
-
-
-@dataclass(frozen=True)
-class CriticalChain:
-    """Nodes in time order, when each begins to hold the chain, and what each waited for.
-
-    ``begin_ms`` is a transfer's ``setup_ms`` where its dark stretch lies on the chain, else the
-    start. ``waits`` says what tied a node to the one before it: a dependency, its device, a port of
-    its circuit, or the number of circuits that may exist at once. ``slack_ms`` is what the tie
-    leaves open: a transfer waiting for its slot to begin, or 0.
-    """
-
-    nodes: IntArray
-    begin_ms: FloatArray
-    waits: tuple[Waits, ...]
-    slack_ms: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.nodes)
-
-    def mask(self, n: int) -> NDArray[np.bool_]:
-        """Return for n nodes whether each lies on the chain."""
-        on = np.zeros(n, np.bool_)
-        on[self.nodes] = True
-        return on
-
-
-def critical_tasks(execution: Execution) -> CriticalChain:
-    """Walk back from the last end through whatever each node waited for: a chain that realises the makespan."""
-    graph = execution.graph
-    if not len(graph):
-        return CriticalChain(np.zeros(0, np.int32), np.zeros(0), (), np.zeros(0))
-    blockers = _Blockers(execution)
-    # Of equal last ends, prefer work over a barrier, so that the chain ends in something visible.
-    last = np.flatnonzero(execution.end_ms >= execution.makespan_ms - EPS_MS)
-    node = int(
-        max(
-            last,
-            key=lambda i: (graph.kind[i] != BARRIER, execution.end_ms[i] - execution.start_ms[i]),
-        )
-    )
-    nodes, begins, waits, slacks = [], [], [], []
-    seen: set[int] = set()
-    while node >= 0 and node not in seen:
-        seen.add(node)
-        before, why, begin, slack = blockers.of(node)
-        nodes.append(node)
-        begins.append(begin)
-        waits.append(why)
-        slacks.append(slack)
-        node = before
-    return CriticalChain(
-        np.array(nodes[::-1], np.int32),
-        np.array(begins[::-1]),
-        tuple(waits[::-1]),
-        np.array(slacks[::-1]),
-    )
-
-
-class _Blockers:
-    """For one execution: who ran before on each device and port, found once by sorting."""
-
-    def __init__(self, execution: Execution) -> None:
-        self.execution = execution
-        graph, circuits = execution.graph, execution.circuits
-        n = len(graph)
-        self.start, self.end = execution.start_ms, execution.end_ms
-        self.setup = self.start.copy()
-        self.device_before = np.full(n, -1, np.int64)
-        compute = np.flatnonzero((graph.kind == COMPUTE) & (self.end > self.start))
-        device = graph.server[compute].astype(np.int64) * 8192 + graph.device[compute]
-        self._previous(compute.astype(np.int64), device, self.start[compute], self.device_before)
-        self.out_before = np.full(n, -1, np.int64)
-        self.in_before = np.full(n, -1, np.int64)
-        if len(circuits):
-            # The first circuit of a transfer (circuits come in order of start) is the one it waited
-            # for.
-            node, first = np.unique(circuits.node, return_index=True)
-            self.setup[node] = circuits.setup_ms[first]
-            for port, before in (
-                (out_port(circuits), self.out_before),
-                (in_port(circuits), self.in_before),
-            ):
-                self._previous(node.astype(np.int64), port[first], circuits.start_ms[first], before)
-        self.transfers = np.unique(circuits.node)
-
-    @staticmethod
-    def _previous(
-        node: NDArray[np.int64],
-        lane: NDArray[np.int64],
-        start: FloatArray,
-        before: NDArray[np.int64],
-    ) -> None:
-        order = np.lexsort((start, lane))
-        same = lane[order][1:] == lane[order][:-1]
-        before[node[order][1:][same]] = node[order][:-1][same]
-
-    def of(self, node: int) -> tuple[int, Waits, float, float]:
-        """Return who let ``node`` start, why, when the node begins to hold the chain, and the slack left."""
-        graph, start = self.execution.graph, float(self.start[node])
-        if start <= EPS_MS:
-            return -1, "start", start, 0.0
-        options: list[tuple[float, int, int, Waits, float]] = []
-        preds = graph.pred_idx[graph.pred_ptr[node] : graph.pred_ptr[node + 1]]
-        if len(preds):
-            best = int(preds[np.argmax(self.end[preds])])
-            slack = start - float(self.end[best])
-            # A transfer waits for the next slot: within one slot the tie is as tight as the clock
-            # allows.
-            on_grid = (
-                graph.kind[node] not in (COMPUTE, BARRIER)
-                and slack < self.execution.cluster.slot_ms - EPS_MS
-            )
-            options.append((0.0 if on_grid else slack, 0, best, "dependency", start))
-        setup = float(self.setup[node])
-        held: list[tuple[int, Waits]] = [
-            (int(self.device_before[node]), "device"),
-            (int(self.out_before[node]), "port"),
-            (int(self.in_before[node]), "port"),
-        ]
-        for other, why in held:
-            if other >= 0 and self.end[other] <= setup + EPS_MS:
-                options.append((max(0.0, setup - float(self.end[other])), 1, other, why, setup))
-        if min((option[0] for option in options), default=np.inf) > EPS_MS and graph.kind[
-            node
-        ] not in (COMPUTE, BARRIER):
-            options += self._any_circuit(node, setup)
-        options = [o for o in options if self.end[o[2]] <= start + EPS_MS]
-        if not options:
-            return -1, "start", setup if setup > EPS_MS else start, 0.0
-        _, _, before, why, begin = min(options)
-        return before, why, begin, max(0.0, begin - float(self.end[before]))
-
-    def _any_circuit(self, node: int, setup: float) -> list[tuple[float, int, int, Waits, float]]:
-        """Return a transfer whose end freed a circuit, where the total or the duplex of ports was the limit."""
-        ended = self.transfers[np.abs(self.end[self.transfers] - setup) <= EPS_MS]
-        ended = ended[ended != node]
-        if not len(ended):
-            return []
-        graph = self.execution.graph
-        mine = (int(graph.source[node]), int(graph.destination[node]))
-        shares = np.isin(graph.source[ended], mine) | np.isin(graph.destination[ended], mine)
-        return [(0.0, 2, int(ended[np.argmax(shares)]), "circuits", setup)]

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from topox_core.fabrics.compare import run_one
 from topox_core.fabrics.run import FabricOptions
+from topox_core.fabrics.static import static_layout
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
@@ -14,9 +15,6 @@ from topox_core.model.transfer_graph import Lowering, TransferGraph
 from topox_core.papers.booked_links import booked_iteration_ms
 from topox_core.papers.card import Settings as Switches
 from topox_core.schedule.settings import Settings
-from topox_core.topology.finder import find_layout
-from topox_core.topology.mutation import on_rings
-from topox_core.topology.traffic import demand_of
 from topox_core.workloads.catalogue import generate
 
 
@@ -163,13 +161,8 @@ def topoopt_ms(row: Printed, switches: Switches) -> float:
         return run_one(
             "static", graph, cluster, _settings(switches, Lowering()), options
         ).iteration_ms
-    found = find_layout(
-        demand_of(graph, cluster.servers),
-        cluster.ports_per_server,
-        variant,
-        seed=int(switches["seed"]),
-    )
-    return booked_iteration_ms(on_rings(graph, found), cluster, found.layout)
+    result, graph = static_layout(graph, cluster, variant, int(switches["seed"]))
+    return booked_iteration_ms(graph, cluster, result.layout)
 
 
 def ours(row: Printed, on_network: bool, switches: Switches) -> Ours:

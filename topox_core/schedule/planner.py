@@ -15,7 +15,7 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.ancestor_bounds import cone_bound, cones
-from topox_core.schedule.bounds.best_bound import Bound
+from topox_core.schedule.bounds.best_bound import Bound, best_bound
 from topox_core.schedule.bounds.windows import clocks, topological_order
 from topox_core.schedule.circuits.assignment import Booking, changed_rows, per_slot
 from topox_core.schedule.feasibility import impossible
@@ -242,30 +242,49 @@ class FoldedProblem:
 
 @dataclass(frozen=True)
 class Prepared:
-    """A graph, a cluster and settings made ready: lowered, reduced, bounded."""
+    """What a solve needs: the reduced problem, its bound and its planner.
 
-    graph: TransferGraph
-    cluster: Cluster
+    ``graph`` and ``cluster`` are None for a bare problem (PSPLIB).
+    """
+
+    graph: TransferGraph | None
+    cluster: Cluster | None
     settings: Settings
     reduction: Reduction
     planner: Planner
 
 
-def prepare(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Prepared:
-    """Lower and reduce a task graph.
+def prepare(graph: TaskGraph | TransferGraph, cluster: Cluster, settings: Settings) -> Prepared:
+    """Lower a task graph, unless it is lowered already, and reduce it.
 
     Raises
     ------
     InputError
         If a task names a server or device that the cluster lacks, or the reduction refuses.
     """
-    check_fits(graph, cluster)
-    lowered = lower(graph, settings.lowering)
-    reduction = reduce(lowered, cluster, settings)
+    if isinstance(graph, TaskGraph):
+        check_fits(graph, cluster)
+        graph = lower(graph, settings.lowering)
+    reduction = reduce(graph, cluster, settings)
     planner = Planner.of(
         reduction.problem,
         reduction.bound.ticks,
         settings.circuits == "continuous",
         reduction.dark_slots,
     )
-    return Prepared(lowered, cluster, settings, reduction, planner)
+    return Prepared(graph, cluster, settings, reduction, planner)
+
+
+def prepare_problem(problem: Problem, settings: Settings) -> Prepared:
+    """Bound a bare problem; raises InputError if no schedule exists."""
+    bound = best_bound(problem, 0)
+    planner = Planner.of(problem, bound.ticks, continuous=False, dark_slots=0)
+    reduction = Reduction(problem, bound, 0.0, problem.ms(bound.ticks), 0)
+    return Prepared(None, None, settings, reduction, planner)
+
+
+def keeping_reduced(plan: SchedulePlan, known: SchedulePlan) -> SchedulePlan:
+    """Return a plan with the shorter of the two schedules of the reduced problem, which exact engines start from."""
+    if plan.reduced_makespan <= known.reduced_makespan:
+        return plan
+    return replace(plan, reduced_start=known.reduced_start, reduced_makespan=known.reduced_makespan)

@@ -15,7 +15,7 @@ from topox_core.schedule.bounds.root_bounds import CONES, raised
 from topox_core.schedule.engines.best_known import opened
 from topox_core.schedule.engines.engine import Answer, Limits, Progress, StoppedBy
 from topox_core.schedule.engines.solver_process import SolverProcess
-from topox_core.schedule.planner import Planner, SchedulePlan
+from topox_core.schedule.planner import Planner, SchedulePlan, keeping_reduced
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.search.local_search import LocalSearch, Pace
 from topox_core.schedule.search.successive_halving import SuccessiveHalving
@@ -101,13 +101,6 @@ def opening(planner: Planner, plan: SchedulePlan, bound_by: str, limits: Limits)
     )
     raised(planner.problem, 1, known, AfterSeconds(min(OPENING_S, limits.time_limit_s)))
     return Opening(plan, max(bound, known.bound), known.bound_by or bound_by, steered)
-
-
-def keeping_reduced(plan: SchedulePlan, known: SchedulePlan) -> SchedulePlan:
-    """Return a plan with the shorter of the two schedules of the reduced problem, which exact engines start from."""
-    if plan.reduced_makespan <= known.reduced_makespan:
-        return plan
-    return replace(plan, reduced_start=known.reduced_start, reduced_makespan=known.reduced_makespan)
 
 
 @dataclass

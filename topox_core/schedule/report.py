@@ -5,14 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from topox_core.model.execution import Circuits, Execution
+from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.circuits.assignment import to_circuits
 from topox_core.schedule.engines.engine import StoppedBy
 from topox_core.schedule.planner import Prepared, SchedulePlan
+from topox_core.schedule.problem import Problem
 from topox_core.schedule.result import Result, StoryLine
+from topox_core.schedule.settings import Settings
 
 
-def to_execution(prepared: Prepared, plan: SchedulePlan) -> Execution:
-    """Return the execution that a plan describes, in ms."""
+def to_execution(prepared: Prepared, plan: SchedulePlan) -> Execution | None:
+    """Return the execution that a plan describes, in ms; None for a bare problem."""
+    if prepared.graph is None or prepared.cluster is None:
+        return None
     problem = prepared.reduction.problem
     circuits = Circuits.none()
     if plan.booking is not None:
@@ -64,11 +69,34 @@ def to_result(
         bound_tasks=tuple(problem.task_names[j] for j in path if problem.task_names[j]),
         unrounded_bound_ms=round(reduction.unrounded_bound_ms, 9),
         wall_s=wall_s,
-        slot_ms=prepared.cluster.slot_ms,
+        slot_ms=problem.tick_ms if prepared.cluster is None else prepared.cluster.slot_ms,
         tick_ms=problem.tick_ms,
         rounding=round(reduction.rounding, 9),
         settings=prepared.settings,
         execution=to_execution(prepared, plan),
         story=story,
         message=message,
+    )
+
+
+def infeasible(problem: Problem, settings: Settings, reason: str) -> Result:
+    """Return the result for a problem without any schedule."""
+    bound = best_bound(problem, 0)
+    bound_ms = problem.ms(bound.ticks)
+    return Result(
+        status="infeasible",
+        engine=settings.engine,
+        stopped_by="proof",
+        makespan_ms=None,
+        bound_ms=bound_ms,
+        bound_by=bound.text,
+        bound_tasks=(),
+        unrounded_bound_ms=bound_ms,
+        wall_s=0.0,
+        slot_ms=problem.tick_ms,
+        tick_ms=problem.tick_ms,
+        rounding=0.0,
+        settings=settings,
+        execution=None,
+        message=reason,
     )

@@ -1,189 +1,144 @@
-"""The front door: schedule a task graph on a cluster with any engine, and get one kind of result."""
+"""The one entry to scheduling: any engine, from the best of the rules' plans and of the candidates."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
 
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
-from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.bounds.best_bound import best_bound
-from topox_core.schedule.engines.engine import Answer, Limits, OnProgress, Progress, silent
+from topox_core.model.transfer_graph import TransferGraph
+from topox_core.runs.stopping import AfterSeconds, AnyOf, Stop, never
+from topox_core.schedule.engines.engine import StoppedBy
 from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.folding.folded_proof import started
-from topox_core.schedule.planner import Planner, Prepared, SchedulePlan, prepare
-from topox_core.schedule.portfolio import Portfolio, opening
+from topox_core.schedule.planner import (
+    Prepared,
+    SchedulePlan,
+    keeping_reduced,
+    prepare,
+    prepare_problem,
+)
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.proof import Proof
-from topox_core.schedule.report import story_line, to_result
+from topox_core.schedule.report import infeasible, story_line, to_result
 from topox_core.schedule.result import Result, StoryLine
 from topox_core.schedule.settings import Settings
 
-POLL_S = 0.02
-
-OnLine = Callable[[StoryLine], None]
-
-
-def no_lines(line: StoryLine) -> None:
-    """Take no notice of the story."""
-
-
-def quick(
-    graph: TaskGraph,
-    cluster: Cluster,
-    settings: Settings,
-    stop: Stop = never,
-    on_line: OnLine = no_lines,
-) -> Result:
-    """Return the list schedule with its bound; what every slider move asks for.
-
-    Raises
-    ------
-    InputError
-        If graph, cluster and settings do not go together; file and field are named.
-    """
-    began = time.monotonic()
-    prepared = prepare(graph, cluster, replace(settings, engine="list"))
-    story: list[StoryLine] = []
-    plan = _listed(prepared, stop, began, story, on_line)
-    return _list_result(prepared, plan, story, time.monotonic() - began)
+OnPoint = Callable[[StoryLine], None]
+Candidates = Callable[[Prepared], Iterable[SchedulePlan]]
 
 
 def solve(
-    graph: TaskGraph,
+    graph: TaskGraph | TransferGraph,
     cluster: Cluster,
     settings: Settings,
     stop: Stop = never,
-    on_line: OnLine = no_lines,
+    on_point: OnPoint | None = None,
+    candidates: Candidates | None = None,
 ) -> Result:
     """Schedule one training iteration and return the result with its bound.
 
     Parameters
     ----------
+    graph
+        A task graph, or the transfers that it was lowered to.
     settings
-        ``engine`` says who solves: ``list`` alone, ``highs``, ``cpsat`` or ``printed`` from the
-        list schedule on, ``auto`` all together, within ``threads`` cores.
+        ``engine`` names the solver: ``list`` alone; ``highs``, ``cpsat`` or ``printed`` from the
+        list schedule on; ``auto`` all together, within ``threads`` cores.
     stop
-        Asked now and then; True ends the solve with the best schedule so far.
-    on_line
-        Told every improvement of schedule or bound.
+        Ends the solve with the best schedule so far once it returns True.
+    on_point
+        Receives every improvement of schedule or bound.
+    candidates
+        Makes plans that compete with those of the priority rules. The app, the commands and the
+        comparison pass the circuit controllers (:func:`topox_core.fabrics.scheduled.schedule`).
 
     Raises
     ------
     InputError
         If graph, cluster and settings do not go together; file and field are named.
     """
-    if settings.engine == "list":
-        return quick(graph, cluster, settings, stop, on_line)
+    began = time.monotonic()
+    return _solve(prepare(graph, cluster, settings), began, stop, on_point, candidates)
+
+
+def prove(
+    graph: TaskGraph | TransferGraph,
+    cluster: Cluster,
+    settings: Settings,
+    candidates: Candidates | None = None,
+) -> Proof:
+    """Return a solve that runs in the background; arguments and errors as :func:`solve`."""
     began = time.monotonic()
     prepared = prepare(graph, cluster, settings)
-    story: list[StoryLine] = []
-    plan = _listed(prepared, stop, began, story, on_line)
-    return started(prepared, plan, time.monotonic() - began, story).finish(stop, on_line)
-
-
-def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
-    """Return a solve that runs in the background, started from the list schedule.
-
-    Raises
-    ------
-    InputError
-        As :func:`solve`.
-    """
-    began = time.monotonic()
-    prepared = prepare(graph, cluster, settings)
-    story: list[StoryLine] = []
-    plan = _listed(prepared, never, began, story, no_lines)
-    return started(prepared, plan, time.monotonic() - began, story)
+    plan, trace = _best_candidate(prepared, began, never, None, candidates)
+    return started(prepared, plan, time.monotonic() - began, trace)
 
 
 def solve_problem(
-    problem: Problem,
-    engine: str,
-    limits: Limits,
-    stop: Stop = never,
-    on_progress: OnProgress = silent,
-) -> Answer:
-    """Solve a bare problem (PSPLIB) with the same engines: ``list``, ``highs``, ``cpsat`` or ``auto``.
+    problem: Problem, settings: Settings, stop: Stop = never, on_point: OnPoint | None = None
+) -> Result:
+    """Solve a bare problem (PSPLIB) with the same engines; the result has no execution.
 
     Raises
     ------
     InputError
-        If the engine is not one of these.
+        If the engine is ``printed``, which needs circuits.
     """
-    if engine not in ("list", "highs", "cpsat", "auto"):
-        raise InputError(
-            f"must be list, highs, cpsat or auto (got {engine!r})", file="settings", field="engine"
-        )
     began = time.monotonic()
-    bound = best_bound(problem, 0)
+    if settings.engine == "printed":
+        raise InputError(
+            "must be list, highs, cpsat or auto (got 'printed')", file="settings", field="engine"
+        )
     reason = impossible(problem)
     if reason is not None:
-        return Answer(None, bound.ticks, bound.text, "proof", infeasible=True, message=reason)
-    planner = Planner.of(problem, bound.ticks, continuous=False, dark_slots=0)
-
-    def tell(plan: SchedulePlan) -> None:
-        on_progress(Progress(time.monotonic() - began, plan.makespan, bound.ticks, plan.source))
-
-    plan = planner.best_plan(stop, tell)
-    listed = Answer(
-        plan.start,
-        bound.ticks,
-        bound.text,
-        "proof" if plan.makespan <= bound.ticks else "heuristic",
-    )
-    if engine == "list" or listed.stopped_by == "proof":
-        return listed
-    known = opening(planner, plan, bound.text, limits)
-    left = max(0.0, limits.time_limit_s - (time.monotonic() - began))
-    limits = replace(limits, time_limit_s=left, bound=known.bound, start=None)
-    race = Portfolio(planner, known.plan, engine, limits, known.bound_by, known.steered)
-    try:
-        while race.running:
-            for moment in race.poll():
-                on_progress(
-                    Progress(moment.elapsed_s, moment.makespan, moment.bound, moment.source)
-                )
-            if stop():
-                race.cancel()
-            time.sleep(POLL_S)
-        return Answer(
-            race.plan.start, race.bound, race.bound_by, race.stopped_by, message=race.message
-        )
-    finally:
-        race.close()
+        return infeasible(problem, settings, reason)
+    return _solve(prepare_problem(problem, settings), began, stop, on_point, None)
 
 
-def _listed(
-    prepared: Prepared, stop: Stop, began: float, story: list[StoryLine], on_line: OnLine
-) -> SchedulePlan:
-    """Return the best plan by rules, telling and keeping every better one."""
-    bound = prepared.reduction.bound.ticks
-
-    def tell(plan: SchedulePlan) -> None:
-        line = story_line(prepared, time.monotonic() - began, plan.makespan, bound, plan.source)
-        if not story or line.incumbent_ms != story[-1].incumbent_ms:
-            story.append(line)
-            on_line(line)
-
-    return prepared.planner.best_plan(
-        lambda: stop() or time.monotonic() - began > prepared.settings.time_limit_s, tell
-    )
-
-
-def _list_result(
-    prepared: Prepared, plan: SchedulePlan, story: list[StoryLine], wall_s: float
+def _solve(
+    prepared: Prepared,
+    began: float,
+    stop: Stop,
+    on_point: OnPoint | None,
+    candidates: Candidates | None,
 ) -> Result:
+    plan, trace = _best_candidate(prepared, began, stop, on_point, candidates)
+    spent_s = time.monotonic() - began
+    if prepared.settings.engine != "list" and not stop():
+        return started(prepared, plan, spent_s, trace).finish(stop, on_point)
     bound = prepared.reduction.bound
-    return to_result(
-        prepared,
-        plan,
-        bound.ticks,
-        bound.text,
-        "proof" if plan.makespan <= bound.ticks else "heuristic",
-        tuple(story),
-        wall_s,
-    )
+    stopped_by: StoppedBy = "heuristic" if prepared.settings.engine == "list" else "cancelled"
+    if plan.makespan <= bound.ticks:
+        stopped_by = "proof"
+    return to_result(prepared, plan, bound.ticks, bound.text, stopped_by, tuple(trace), spent_s)
+
+
+def _best_candidate(
+    prepared: Prepared,
+    began: float,
+    stop: Stop,
+    on_point: OnPoint | None,
+    candidates: Candidates | None,
+) -> tuple[SchedulePlan, list[StoryLine]]:
+    """Return the best plan by rules and candidates within the time limit, and the trace to it."""
+    bound = prepared.reduction.bound.ticks
+    trace: list[StoryLine] = []
+
+    def record(plan: SchedulePlan) -> None:
+        point = story_line(prepared, time.monotonic() - began, plan.makespan, bound, plan.source)
+        if not trace or point.incumbent_ms != trace[-1].incumbent_ms:
+            trace.append(point)
+            if on_point is not None:
+                on_point(point)
+
+    ended = AnyOf((stop, AfterSeconds(prepared.settings.time_limit_s, began)))
+    best = prepared.planner.best_plan(ended, record)
+    if candidates is not None and not ended():
+        for plan in candidates(prepared):
+            if plan.cost < best.cost:
+                best = keeping_reduced(plan, best)
+                record(best)
+    return best, trace

@@ -13,16 +13,16 @@ import streamlit as st
 
 from topox_core.economics.clusters import same_cost_nic_gbps, same_cost_ratio
 from topox_core.errors import InputError
-from topox_core.fabrics.breakdown import breakdown
 from topox_core.fabrics.circuit_traffic import circuit_traffic
 from topox_core.fabrics.compare import check_delay, compare, fastest, gap
-from topox_core.fabrics.run import FABRICS, FabricOptions, FabricRun
+from topox_core.fabrics.run import FABRICS, Breakdown, FabricOptions, FabricRun
 from topox_core.fabrics.verdict import YARDSTICK, sentence
 from topox_core.figures.fabrics import iteration_bars, parts_of
 from topox_core.model.cluster import Cluster
+from topox_core.model.critical_path import critical_path
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import count, percent, plural, short, time
-from topox_ui.schedule.solving import MOST_KEPT, Case, desk
+from topox_ui.schedule.solving import MOST_KEPT, Case, desk, listing
 from topox_ui.shell.charts import chart, frame
 from topox_ui.shell.page import PageStyle, chart_title, escape, headline
 from topox_ui.state.loading import Loaded, cluster_words
@@ -139,16 +139,14 @@ def run_all(case: Case, contest: Contest) -> tuple[Runs, tuple[str, ...]]:
 def _key(case: Case, name: str, options: FabricOptions) -> str:
     own = {
         "fat_tree": (options.oversubscription, options.servers_per_rack, options.equivalent_gbps),
-        "static": (options.topology_variant,),
+        "static": (options.topology_variant, case.settings.seed),
     }.get(name, ())
     return f"{case.key}|{name}|{own}"
 
 
 @st.cache_resource(max_entries=256, show_spinner=False)
 def _run(key: str, _case: Case, name: str, _options: FabricOptions) -> FabricRun:  # noqa: ARG001
-    return compare(
-        _case.graph, _case.cluster, replace(_case.settings, engine="list"), (name,), _options
-    )[name]
+    return compare(_case.graph, _case.cluster, listing(_case.settings), (name,), _options)[name]
 
 
 def _best_plan(case: Case, run: FabricRun) -> FabricRun:
@@ -164,6 +162,7 @@ def _best_plan(case: Case, run: FabricRun) -> FabricRun:
         and (known.makespan_ms, -known.bound_ms) < (mine.makespan_ms, -mine.bound_ms)
     ):
         circuits = known.execution.circuits
+        path = critical_path(known.execution, case.settings.exclusive_devices)
         return replace(
             run,
             execution=known.execution,
@@ -172,7 +171,8 @@ def _best_plan(case: Case, run: FabricRun) -> FabricRun:
             traffic=circuit_traffic(known.execution),
             result=known,
             message=known.message,
-            breakdown=breakdown(known.execution, case.settings.exclusive_devices),
+            path=path,
+            breakdown=Breakdown.of(known.execution.graph, path),
             circuits_changed=int(circuits.changed.sum()),
             dark_ms=float((circuits.start_ms - circuits.setup_ms).sum()),
         )

@@ -9,6 +9,7 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.fabrics.registry import REGISTRY
 from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
+from topox_core.fabrics.static import static_layout
 from topox_core.figures.fabrics import before_after
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
@@ -16,7 +17,7 @@ from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import never
 from topox_core.text.numbers import percent, short, time
 from topox_core.topology.failures import Failure, fail_layout, repair
-from topox_core.topology.finder import LayoutResult, demand_of, find_layout
+from topox_core.topology.finder import LayoutResult, demand_of
 from topox_core.topology.mutation import on_rings
 from topox_core.topology.replanning import fail_cluster, remaining_graph
 from topox_ui.compare.contest import Contest, Runs
@@ -134,18 +135,20 @@ def _element(case: Case, contest: Contest) -> tuple[Failure, float]:
     return failure, at / 100
 
 
+def _layout_key(case: Case) -> str:
+    return f"{case.key}|{case.settings.seed}"
+
+
 @st.cache_resource(max_entries=12, show_spinner=False)
 def _laid(key: str, _case: Case, variant: str) -> tuple[LayoutResult, TransferGraph]:  # noqa: ARG001
     """Return TopologyFinder's answer for a case, and the graph on its rings."""
-    graph = lower(_case.graph, _case.settings.lowering)
-    found = find_layout(
-        demand_of(graph, _case.cluster.servers), _case.cluster.ports_per_server, variant
-    )
-    return found, graph if graph.lowering.strides else on_rings(graph, found)
+    settings = _case.settings
+    graph = lower(_case.graph, settings.lowering)
+    return static_layout(graph, _case.cluster, variant, settings.seed)
 
 
 def _links(case: Case, contest: Contest) -> list[tuple[int, int]]:
-    found, _ = _laid(case.key, case, contest.options.topology_variant)
+    found, _ = _laid(_layout_key(case), case, contest.options.topology_variant)
     source, destination, _ = found.layout.links
     return list(zip(source.tolist(), destination.tolist(), strict=True))
 
@@ -162,7 +165,12 @@ def _static(case: Case, contest: Contest, runs: Runs, failure: Failure) -> list[
             continue
         try:
             after, done = _broken(
-                f"{case.key}|{variant}|{failure!r}|{mended}", case, variant, failure, each, mended
+                f"{_layout_key(case)}|{variant}|{failure!r}|{mended}",
+                case,
+                variant,
+                failure,
+                each,
+                mended,
             )
             outcomes.append(FailureOutcome(label, "static", before, after, done))
         except InputError as error:
@@ -181,7 +189,7 @@ def _broken(
 ) -> tuple[float, tuple[str, ...]]:
     """Return the iteration on static circuits after a failure, and what was done."""
     cluster, settings = _case.cluster, _case.settings
-    found, graph = _laid(_case.key, _case, variant)
+    found, graph = _laid(_layout_key(_case), _case, variant)
     plain = lower(_case.graph, settings.lowering)
     if not mended:
         layout = fail_layout(found.layout, _failure, found.wiring, each)

@@ -16,8 +16,8 @@ from topox_core.figures.gantt import gantt, in_view, window_words
 from topox_core.figures.lanes import Bars, Lanes, bars_of, first_window, lanes_of
 from topox_core.figures.palette import LOOK_COLOURS, LOOK_WORDS, Theme, look_words, traffic
 from topox_core.io.exports import TASK_COLUMNS, task_rows
+from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Circuits, Execution
-from topox_core.model.measures import CriticalChain, critical_tasks
 from topox_core.model.transfer_graph import TRANSFER
 from topox_core.text.numbers import short
 from topox_ui.compare.contest import Contest, Runs
@@ -145,18 +145,19 @@ class Parts:
     execution: Execution
     lanes: Lanes
     bars: Bars
-    chain: CriticalChain
+    path: CriticalPath
 
 
 @st.cache_resource(max_entries=12, show_spinner=False)
-def _parts(key: str, _execution: Execution) -> Parts:  # noqa: ARG001
-    """Return lanes, bars and chain; without circuits a transfer is a bar in its sender's one out lane."""
-    lanes, drawn = lanes_of(_execution), _execution
-    if not len(_execution.circuits):
-        drawn = replace(_execution, circuits=_as_one_port(_execution))
+def _parts(key: str, _run: FabricRun) -> Parts:  # noqa: ARG001
+    """Return lanes, bars and critical path; without circuits a transfer is a bar in its sender's one out lane."""
+    execution = drawn = _run.execution
+    lanes = lanes_of(execution)
+    if not len(execution.circuits):
+        drawn = replace(execution, circuits=_as_one_port(execution))
         lanes = SendLanes(lanes.servers, lanes.devices, ((0, 0),)).showing(0, 0)
         lanes = lanes.showing(0, lanes.most_servers - 1)
-    return Parts(drawn, lanes, bars_of(drawn, lanes), critical_tasks(_execution))
+    return Parts(drawn, lanes, bars_of(drawn, lanes), _run.path)
 
 
 def _as_one_port(execution: Execution) -> Circuits:
@@ -184,7 +185,7 @@ def _as_one_port(execution: Execution) -> Circuits:
 @st.fragment
 def _one(contest: Contest, name: str, run: FabricRun, look: PageStyle) -> None:
     execution = run.execution
-    parts = _parts(_token(run), execution)
+    parts = _parts(_token(run), run)
     lanes, bars = parts.lanes, parts.bars
     if lanes.most_servers < lanes.servers:
         firsts = list(range(0, lanes.servers, lanes.most_servers))
@@ -223,11 +224,11 @@ def _one(contest: Contest, name: str, run: FabricRun, look: PageStyle) -> None:
     )
     if note := window_words(window, len(shown)):
         st.caption(note)
-    table_under("lanes_gantt", lambda: _tasks(execution, window), "Tasks in this window")
+    table_under("lanes_gantt", lambda: _tasks(run, window), "Tasks in this window")
 
 
 def _gantt(parts: Parts, lanes: Lanes, window: tuple[float, float], look: PageStyle) -> go.Figure:
-    figure = gantt(parts.execution, parts.bars, lanes, window, parts.chain, look.theme, look.scale)
+    figure = gantt(parts.execution, parts.bars, lanes, window, parts.path, look.theme, look.scale)
     if isinstance(lanes, SendLanes):
         for trace in figure.data:
             for facts in trace.customdata if trace.customdata is not None else ():
@@ -235,6 +236,6 @@ def _gantt(parts: Parts, lanes: Lanes, window: tuple[float, float], look: PageSt
     return figure
 
 
-def _tasks(execution: Execution, window: tuple[float, float]) -> Any:
-    rows = pd.DataFrame(task_rows(execution, critical_tasks(execution)), columns=list(TASK_COLUMNS))
+def _tasks(run: FabricRun, window: tuple[float, float]) -> Any:
+    rows = pd.DataFrame(task_rows(run.execution, run.path), columns=list(TASK_COLUMNS))
     return rows[(rows["start_ms"] <= window[1]) & (rows["end_ms"] >= window[0])]

@@ -11,7 +11,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.scheduled import planned, proving
+from topox_core.fabrics.scheduled import prove, schedule
 from topox_core.figures.race import ENGINES, Contestant
 from topox_core.schedule.proof import Proof
 from topox_core.schedule.result import Result
@@ -161,11 +161,11 @@ def _run(heat: Heat, engine: str) -> Result | None:
     case = heat.ask.of(engine)
     if engine == "list":
         try:
-            result = planned(case.graph, case.cluster, case.settings, heat.stop.is_set)
+            result = schedule(case.graph, case.cluster, case.settings, heat.stop.is_set)
         except Stopped:
             return None
         return None if heat.stop.is_set() else result
-    proof = heat.proof = proving(case.graph, case.cluster, case.settings)
+    proof = heat.proof = prove(case.graph, case.cluster, case.settings)
     try:
         while proof.running and not heat.stop.is_set():
             proof.poll()

@@ -13,12 +13,13 @@ import streamlit as st
 from topox_core.check.checker import check
 from topox_core.check.report import CheckReport
 from topox_core.errors import InputError
-from topox_core.fabrics.scheduled import planned, proving
+from topox_core.fabrics.scheduled import prove, schedule
 from topox_core.figures.lanes import Bars, Lanes, bars_of, lanes_of
 from topox_core.figures.overview import overview_image
 from topox_core.figures.story import ANOTHER_SOLVE
 from topox_core.model.cluster import Cluster
-from topox_core.model.measures import CriticalChain, Measures, critical_tasks, measures
+from topox_core.model.critical_path import CriticalPath, critical_path
+from topox_core.model.measures import Measures, measures
 from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.proof import Proof
 from topox_core.schedule.result import Result, StoryLine
@@ -55,6 +56,11 @@ class Case:
         return replace(self, cluster=self.cluster.changed(reconfiguration_ms=delay_ms))
 
 
+def listing(settings: Settings) -> Settings:
+    """Return the settings of a list schedule, which the limits of exact solves do not concern."""
+    return replace(settings, engine="list", time_limit_s=Settings.time_limit_s)
+
+
 def case_of(loaded: Loaded, scenario: Scenario) -> Case:
     """Return the case of what is loaded and chosen; raises InputError where choices do not go together."""
     return Case(loaded.graph, scenario.changed(loaded.cluster), scenario.made())
@@ -85,7 +91,7 @@ class Desk:
             self.note = BUSY
             return
         try:
-            proof = proving(case.graph, case.cluster, case.settings)
+            proof = prove(case.graph, case.cluster, case.settings)
         except InputError as error:
             self.note = str(error)
             self.places.release()
@@ -196,9 +202,13 @@ def desk() -> Desk:
 
 
 @st.cache_resource(max_entries=96, show_spinner=False)
-def _quick(key: str, _case: Case) -> Result:  # noqa: ARG001 (the key is what the cache goes by)
-    # The same plan that the Compare page shows: no two pages may show two numbers for one setting.
-    return planned(_case.graph, _case.cluster, _case.settings)
+def _listed(key: str, _case: Case) -> Result:  # noqa: ARG001 (the key is what the cache goes by)
+    return schedule(_case.graph, _case.cluster, listing(_case.settings))
+
+
+def listed(case: Case) -> Result:
+    """Return the list schedule of a case."""
+    return _listed(case.key, case)
 
 
 def best(case: Case) -> Result:
@@ -207,9 +217,9 @@ def best(case: Case) -> Result:
     if found is not None:
         return found
     if len(case.graph.tasks) < WORTH_A_WORD:
-        return _quick(case.key, case)
+        return listed(case)
     with st.spinner(f"Scheduling {plural(len(case.graph.tasks), 'task')}"):
-        return _quick(case.key, case)
+        return listed(case)
 
 
 def token(case: Case, result: Result) -> str:
@@ -223,7 +233,7 @@ class Drawn:
 
     lanes: Lanes
     bars: Bars
-    chain: CriticalChain
+    path: CriticalPath
     measures: Measures
     image: Any
     image_rows: int
@@ -237,7 +247,8 @@ def drawn(key: str, _result: Result) -> Drawn:  # noqa: ARG001
     lanes = lanes_of(execution)
     bars = bars_of(execution, lanes)
     image, rows = overview_image(bars, lanes, execution.makespan_ms)
-    return Drawn(lanes, bars, critical_tasks(execution), measures(execution), image, rows)
+    path = critical_path(execution, _result.settings.exclusive_devices)
+    return Drawn(lanes, bars, path, measures(execution), image, rows)
 
 
 @st.cache_resource(max_entries=12, show_spinner=False)

@@ -48,7 +48,7 @@ def timeline(result: Result, parts: Drawn, look: PageStyle) -> None:
             key="overview",
             alt=f"The whole iteration of {short(execution.makespan_ms)} ms, server by server; the window is framed.",
         )
-        figure = gantt(execution, parts.bars, lanes, window, parts.chain, look.theme, look.scale)
+        figure = gantt(execution, parts.bars, lanes, window, parts.path, look.theme, look.scale)
         shown = in_view(parts.bars, lanes, window)
         st.plotly_chart(
             figure,
@@ -136,7 +136,7 @@ def _lanes(parts: Drawn, note: str) -> Lanes:
     key = f"w_servers_{most}"
     if st.session_state.get(key) not in firsts:
         # Open where the critical path begins.
-        on_chain = parts.bars.server[np.isin(parts.bars.node, parts.chain.nodes)]
+        on_chain = parts.bars.server[np.isin(parts.bars.node, parts.path.nodes)]
         st.session_state[key] = int(on_chain[0]) // most * most if len(on_chain) else 0
     title, choice = st.columns([3.2, 1], vertical_alignment="bottom")
     with title:
@@ -181,5 +181,5 @@ def _picked(result: Result) -> str:
 def _table(result: Result, parts: Drawn, window: tuple[float, float]) -> pd.DataFrame:
     execution = result.execution
     assert execution is not None
-    rows = pd.DataFrame(task_rows(execution, parts.chain), columns=list(TASK_COLUMNS))
+    rows = pd.DataFrame(task_rows(execution, parts.path), columns=list(TASK_COLUMNS))
     return rows[(rows["start_ms"] <= window[1]) & (rows["end_ms"] >= window[0])]

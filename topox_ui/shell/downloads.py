@@ -12,6 +12,7 @@ import streamlit as st
 
 from topox_core.figures.template import standalone
 from topox_core.io import exports
+from topox_core.model.critical_path import critical_path
 from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
 from topox_ui.shell.page import PageStyle
@@ -45,6 +46,7 @@ def result_files(loaded: Loaded, result: Result, figures: Figures, look: PageSty
     """Draw the two menus: files, and the link."""
     execution, name = result.execution, stem(loaded)
     assert execution is not None
+    exclusive = result.settings.exclusive_devices
     with st.container(horizontal=True, key="take_away"):
         with st.popover("Download", icon=":material/download:"):
             offer(
@@ -54,7 +56,10 @@ def result_files(loaded: Loaded, result: Result, figures: Figures, look: PageSty
                 "application/json",
             )
             offer(
-                "Tasks (CSV)", lambda: exports.tasks_csv(execution), f"{name}.tasks.csv", "text/csv"
+                "Tasks (CSV)",
+                lambda: exports.tasks_csv(execution, critical_path(execution, exclusive)),
+                f"{name}.tasks.csv",
+                "text/csv",
             )
             offer(
                 "Cross-connect program (JSON)",
@@ -70,7 +75,7 @@ def result_files(loaded: Loaded, result: Result, figures: Figures, look: PageSty
             )
             offer(
                 "Trace for ui.perfetto.dev",
-                lambda: exports.perfetto_trace(execution),
+                lambda: exports.perfetto_trace(execution, critical_path(execution, exclusive)),
                 f"{name}.perfetto.json",
                 "application/json",
             )

@@ -100,7 +100,7 @@ def lay(case: Case) -> LaidTopology:
     now = scenario()
     degree = degree_of(case)
     return _laid(
-        f"{case.graph.digest}|{case.settings.lowering}|{case.cluster.servers}|{degree}|{viewed(now, 'variant')}|"
+        f"{case.graph.digest}|{case.settings.lowering}|{case.settings.seed}|{case.cluster.servers}|{degree}|{viewed(now, 'variant')}|"
         f"{viewed(now, 'traffic')}",
         case,
         degree,
@@ -117,7 +117,7 @@ def _laid(key: str, _case: Case, degree: int, variant: str, traffic: str) -> Lai
         if traffic == "ring"
         else demand_of(lower(_case.graph, _case.settings.lowering), servers)
     )
-    found = find_layout(demand, degree, variant)
+    found = find_layout(demand, degree, variant, seed=_case.settings.seed)
     return LaidTopology(demand, found, frames(found), bandwidth_tax(found, demand), key)
 
 

@@ -15,12 +15,15 @@ from topox_core.cli.main import OneLineParser
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import chosen, compare, fastest, same_time, undecided
 from topox_core.fabrics.registry import PAYS_DELAY, REGISTRY
-from topox_core.fabrics.run import FABRICS, Breakdown, FabricOptions, FabricRun
+from topox_core.fabrics.run import FABRICS, Breakdown, FabricOptions, FabricRequest, FabricRun
+from topox_core.fabrics.static import run_static
 from topox_core.fabrics.verdict import sentence
 from topox_core.io.sample_folder import SAMPLE_FOLDER
+from topox_core.model.lowering import lower
 from topox_core.model.rings import RING_KINDS
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import Lowering
+from topox_core.runs.stopping import never
 from topox_core.schedule.settings import Settings
 from topox_core.topology.layout import Layout
 from topox_core.workloads.samples import load_sample
@@ -145,6 +148,19 @@ def test_a_delay_that_no_switch_has_is_refused() -> None:
 def test_what_a_fabric_cannot_run_names_the_fabric() -> None:
     with pytest.raises(InputError, match="fabric static"):
         compare(CHAIN, THREE, QUICK, options=FabricOptions(topology_variant="released"))
+
+
+def test_the_seed_of_the_released_layout_counts_in_a_comparison() -> None:
+    graph, cluster = load_sample("moe")
+    options = FabricOptions(topology_variant="released")
+    times = []
+    for seed in range(3):
+        settings = Settings.of(engine="list", seed=seed)
+        compared = compare(graph, cluster, settings, ["static"], options)["static"]
+        request = FabricRequest(lower(graph, settings.lowering), cluster, settings, options)
+        assert compared.iteration_ms == run_static(request, never).iteration_ms
+        times.append(round(compared.iteration_ms, 2))
+    assert times == [336.48, 318.41, 300.14]
 
 
 def test_a_name_given_twice_runs_once() -> None:

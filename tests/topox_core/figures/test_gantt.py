@@ -18,7 +18,7 @@ from topox_core.figures.palette import (
 )
 from topox_core.figures.ports import port_use, step_edges
 from topox_core.figures.template import standalone
-from topox_core.model.measures import critical_tasks
+from topox_core.model.critical_path import critical_path
 
 
 def drawn(execution, window=None, theme=LIGHT):
@@ -29,7 +29,7 @@ def drawn(execution, window=None, theme=LIGHT):
         bars,
         lanes,
         window or (0.0, execution.makespan_ms),
-        critical_tasks(execution),
+        critical_path(execution),
         theme,
     )
 
@@ -125,7 +125,7 @@ def test_payloads_stay_small(crowd):
     bars = bars_of(crowd, lanes)
     window = first_window(bars, lanes, crowd.makespan_ms, 1.0)
     image, each = overview_image(bars, lanes, crowd.makespan_ms)
-    assert len(gantt(crowd, bars, lanes, window, critical_tasks(crowd), LIGHT).to_json()) < 250_000
+    assert len(gantt(crowd, bars, lanes, window, critical_path(crowd), LIGHT).to_json()) < 250_000
     assert len(overview(image, each, lanes, crowd.makespan_ms, window, LIGHT).to_json()) < 150_000
     assert len(port_use(crowd, window, LIGHT).to_json()) < 60_000
 

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from tests.topox_core.conftest import build
 from topox_core.model.cluster import Cluster
+from topox_core.model.critical_path import critical_path
 from topox_core.model.measures import (
     circuit_lives_ms,
     covered_ms,
-    critical_tasks,
     measures,
     port_table,
     ports_in_use,
@@ -52,7 +52,7 @@ def test_covered_time_is_the_measure_of_the_union(rows):
 
 
 def test_the_critical_chain_has_no_hole_and_ends_with_the_iteration(pipeline):
-    chain = critical_tasks(pipeline)
+    chain = critical_path(pipeline)
     names = [pipeline.graph.ids[i] for i in chain.nodes]
     assert names == ["f0s0", "f1s0", "a1", "f1s1", "b1", "f1s2", "B2", "g2", "g1", "u0"]
     ends = pipeline.end_ms[chain.nodes]
@@ -62,7 +62,7 @@ def test_the_critical_chain_has_no_hole_and_ends_with_the_iteration(pipeline):
 
 
 def test_the_dark_stretch_lies_on_the_chain_where_the_port_was_what_held_up(pipeline):
-    chain = critical_tasks(pipeline)
+    chain = critical_path(pipeline)
     g1 = [pipeline.graph.ids[i] for i in chain.nodes].index("g1")
     assert chain.waits[g1] == "port"
     assert chain.begin_ms[g1] == 31  # its set-up, not its start at 33
@@ -77,7 +77,7 @@ def test_a_transfer_that_waits_for_its_slot_still_hangs_on_its_predecessor():
         [(0, 0, 1, 3, 3, 5, "x", False)],
         cluster,
     )
-    chain = critical_tasks(run)
+    chain = critical_path(run)
     assert chain.waits == ("start", "dependency")
     assert chain.slack_ms[1] == pytest.approx(0.75)
 
@@ -85,7 +85,7 @@ def test_a_transfer_that_waits_for_its_slot_still_hangs_on_its_predecessor():
 def test_an_empty_graph_has_an_empty_chain():
     cluster = Cluster(servers=1, ports_per_server=1, switches=1, ports_per_switch=1, port_gbps=1)
     empty = build([], [], cluster)
-    assert len(critical_tasks(empty)) == 0
+    assert len(critical_path(empty)) == 0
     assert measures(empty).device_busy == 0
 
 

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from tests.topox_core.schedule.problem_builder import Fabric, brute_force, random_problem
-from tests.topox_core.small_graphs import cluster, compute, graph, transfer
+from tests.topox_core.small_graphs import cluster, compute, graph, list_schedule, transfer
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.generation.list_scheduler import Generator, candidates
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.solve import quick
 
 FABRICS = (
     Fabric(),
@@ -33,7 +32,7 @@ def test_bound_below_optimum_below_every_rule(fabric, ticks_per_slot):
 
 
 def test_a_chain_is_bound_by_its_critical_path_with_the_wait_for_the_slot():
-    r = quick(
+    r = list_schedule(
         graph(compute("f", 0, 1.5), transfer("x", 0, 1, 1.0, "f"), compute("g", 1, 0.5, "x")),
         cluster(),
         Settings.of(tick=0.5),
@@ -45,7 +44,7 @@ def test_a_chain_is_bound_by_its_critical_path_with_the_wait_for_the_slot():
 
 def test_many_transfers_from_one_server_are_bound_by_its_out_ports_between_head_and_tail():
     tasks = [compute("f", 0, 2.0), *(transfer(f"x{i}", 0, 1 + i % 2, 3.0, "f") for i in range(4))]
-    r = quick(
+    r = list_schedule(
         graph(*tasks, compute("g", 1, 1.0, *(f"x{i}" for i in range(4)))),
         cluster(),
         Settings.of(tick="slot"),
@@ -55,7 +54,7 @@ def test_many_transfers_from_one_server_are_bound_by_its_out_ports_between_head_
 
 
 def test_a_busy_device_is_named():
-    r = quick(
+    r = list_schedule(
         graph(*(compute(f"f{i}", 1, 2.0) for i in range(3))), cluster(), Settings.of(tick="slot")
     )
     assert r.bound_by == "the device of server 1 between 0 and 6 ms"
@@ -63,15 +62,15 @@ def test_a_busy_device_is_named():
 
 def test_every_circuit_beyond_a_ports_first_adds_its_dark_time_to_the_load():
     g = graph(*(transfer(f"x{i}", 0, 1 + i, 2.0) for i in range(3)))
-    r = quick(g, cluster(4, reconfiguration_ms=5.0), Settings.of())
+    r = list_schedule(g, cluster(4, reconfiguration_ms=5.0), Settings.of())
     assert r.bound_ms == 3 * 2 + 2 * 5
     assert r.status == "optimal"
 
 
 def test_a_shared_circuit_counts_once_in_the_load():
     g = graph(*(transfer(f"x{i}", 0, 1, 2.0) for i in range(3)))
-    assert quick(g, cluster(), Settings.of("paper")).makespan_ms == 2.0
-    assert quick(g, cluster(), Settings.of()).makespan_ms == 6.0
+    assert list_schedule(g, cluster(), Settings.of("paper")).makespan_ms == 2.0
+    assert list_schedule(g, cluster(), Settings.of()).makespan_ms == 6.0
 
 
 def test_load_thresholds_do_not_change_the_bound_when_there_are_few_tasks():

@@ -6,13 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.topox_core.schedule.problem_builder import Fabric, build
-from tests.topox_core.small_graphs import cluster, graph, random_graph, transfer
+from tests.topox_core.small_graphs import cluster, graph, list_schedule, random_graph, transfer
 from topox_core.check.checker import check
 from topox_core.schedule.circuits.assignment import changed_rows, per_slot
 from topox_core.schedule.planner import prepare
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.solve import quick
 
 
 @st.composite
@@ -94,8 +93,8 @@ def test_repeating_a_circuit_is_no_change_and_alternating_is():
         transfer("a", 0, 1, 2.0), transfer("b", 0, 2, 2.0, "a"), transfer("c", 0, 1, 2.0, "b")
     )
     slow = cluster(reconfiguration_ms=3.0)
-    assert quick(again, slow, Settings.of()).makespan_ms == 6.0
-    result = quick(other, slow, Settings.of())
+    assert list_schedule(again, slow, Settings.of()).makespan_ms == 6.0
+    result = list_schedule(other, slow, Settings.of())
     assert result.makespan_ms == 6.0 + 2 * 3.0
     assert result.execution.circuits.changed.tolist() == [False, True, True]
     assert (result.execution.circuits.start_ms - result.execution.circuits.setup_ms).tolist() == [
@@ -110,7 +109,7 @@ def test_a_second_switch_hides_the_reconfiguration():
         transfer("a", 0, 1, 2.0), transfer("b", 0, 2, 2.0, "a"), transfer("c", 0, 1, 2.0, "b")
     )
     two = cluster(reconfiguration_ms=3.0, switches=2, ports_per_server=2)
-    assert quick(g, two, Settings.of()).makespan_ms == 6.0
+    assert list_schedule(g, two, Settings.of()).makespan_ms == 6.0
 
 
 CASES = [
@@ -140,7 +139,7 @@ def test_the_independent_checker_accepts_every_list_schedule(circuits, keys, swi
         c = cluster(4, **({"switches": 2, "ports_per_server": 2} | keys))
         choices = dict(switches)
         made = Settings.of(choices.pop("model", "physical"), circuits=circuits, tick=0.2, **choices)
-        result = quick(g, c, made)
+        result = list_schedule(g, c, made)
         report = check(g, c, to_record(result))
         assert report.ok, (seed, [str(v) for v in report.violations][:3])
 
@@ -153,7 +152,7 @@ def test_more_ports_than_the_longest_queue_leave_nothing_to_bound():
 def test_more_circuits_at_once_than_a_short_number_holds_still_respect_the_switch():
     g = graph(*(transfer(f"x{i}", i % 2, 2 + i % 2, 2.0) for i in range(40_000)))
     c = cluster(4, ports_per_server=4_096, ports_per_switch=3_000)
-    result = quick(g, c, Settings.of(circuits="per-slot"))
+    result = list_schedule(g, c, Settings.of(circuits="per-slot"))
     assert (result.bound_ms, result.makespan_ms) == (
         27.0,
         28.0,
@@ -165,5 +164,5 @@ def test_thousands_of_ports_cost_no_more_than_those_in_use():
     g = graph(*(transfer(f"x{i}", 0, 1, 1.0) for i in range(60)))
     huge = cluster(100_000, ports_per_server=4_096, ports_per_switch=100_000)
     for circuits in ("continuous", "per-slot"):
-        result = quick(g, huge, Settings.of(circuits=circuits))
+        result = list_schedule(g, huge, Settings.of(circuits=circuits))
         assert (result.status, result.makespan_ms) == ("optimal", 1.0)

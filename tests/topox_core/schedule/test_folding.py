@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.topox_core.schedule.problem_builder import Fabric, brute_force, build, random_problem
-from tests.topox_core.small_graphs import cluster, compute, graph, transfer
+from tests.topox_core.small_graphs import cluster, compute, graph, list_schedule, transfer
 from topox_core.check.checker import check
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
@@ -25,7 +25,7 @@ from topox_core.schedule.problem import Problem
 from topox_core.schedule.report import to_result
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.solve import prove, quick, solve
+from topox_core.schedule.solve import prove, solve
 from topox_core.workloads.catalogue import generate
 
 ANY = 0.1  # the least ratio of a folding that is wanted however little it folds
@@ -301,7 +301,7 @@ def random_transfers(seed: int, tasks: int = 12) -> TaskGraph:
 
 def test_folded_plans_are_the_same_every_time(folded_always):
     g, c = copies(random_transfers(3), 5), cluster(15)
-    one, two = (quick(g, c, Settings.of()) for _ in range(2))
+    one, two = (list_schedule(g, c, Settings.of()) for _ in range(2))
     assert one.execution is not None
     assert two.execution is not None
     assert one.execution.start_ms.tolist() == two.execution.start_ms.tolist()
@@ -318,7 +318,7 @@ def three_copies() -> tuple[TaskGraph, Cluster, Settings]:
 
 def test_engines_find_on_the_quotient_what_no_rule_does(folded_always):
     g, c, chosen = three_copies()
-    listed, result = quick(g, c, chosen), solve(g, c, replace(chosen, engine="highs"))
+    listed, result = list_schedule(g, c, chosen), solve(g, c, replace(chosen, engine="highs"))
     assert result.makespan_ms == 21.0 < (listed.makespan_ms or 0.0)
     assert listed.bound_ms <= result.bound_ms <= 21.0
     assert next(line for line in result.story if line.incumbent_ms == 21.0).source.startswith(
@@ -336,14 +336,14 @@ def test_a_folded_solve_is_cancelled_with_the_best_so_far(folded_always):
     result = proof.finish()
     assert result.stopped_by in ("cancelled", "proof")
     assert result.makespan_ms is not None
-    assert result.bound_ms == quick(g, c, chosen).bound_ms
+    assert result.bound_ms == list_schedule(g, c, chosen).bound_ms
     assert check(g, c, to_record(result)).ok
 
 
 def test_eight_replicas_of_a_pipeline_are_solved_as_one():
     g, c = generate("llama3-70b", {"replicas": 8, "microbatches": 16})
     for circuits in ("continuous", "per-slot"):
-        result = quick(g, c, Settings.of(circuits=circuits))
+        result = list_schedule(g, c, Settings.of(circuits=circuits))
         assert result.status == "optimal"
         assert result.story[0].source.startswith(
             "folded: 8 equal replicas, 1,056 tasks instead of 8,224"

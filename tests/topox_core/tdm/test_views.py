@@ -18,9 +18,10 @@ from topox_core.figures.gantt import gantt
 from topox_core.figures.lanes import bars_of, lanes_of
 from topox_core.figures.palette import LIGHT
 from topox_core.io.exports import cross_connects, perfetto_trace, tasks_csv
+from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
 from topox_core.model.lowering import lower
-from topox_core.model.measures import critical_tasks, measures
+from topox_core.model.measures import measures
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, Lowering
 from topox_core.tdm.model.as_execution import execution_of
@@ -170,7 +171,7 @@ def test_the_other_pages_can_show_a_round() -> None:
     execution = execution_of(made(golden(), "all-train phases"), 0)
     lanes = lanes_of(execution)
     bars = bars_of(execution, lanes)
-    chain = critical_tasks(execution)
+    chain = critical_path(execution)
     figure = gantt(execution, bars, lanes, (0.0, execution.makespan_ms), chain, LIGHT)
     assert figure.data
     assert len(cross_connects(execution)) > 0

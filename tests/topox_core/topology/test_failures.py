@@ -9,7 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.topox_core.small_graphs import GBIT_MS, cluster, compute, graph, random_graph, transfer
+from tests.topox_core.small_graphs import (
+    GBIT_MS,
+    cluster,
+    compute,
+    graph,
+    list_schedule,
+    random_graph,
+    transfer,
+)
 from tests.topox_core.topology.test_topology import demand, demands
 from topox_core.check.checker import check
 from topox_core.errors import InputError
@@ -18,7 +26,6 @@ from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.solve import quick
 from topox_core.topology.failures import Failure, fail_layout, repair
 from topox_core.topology.finder import VARIANTS, LayoutResult, demand_of, find_layout, ring_strides
 from topox_core.topology.layout import Layout
@@ -474,13 +481,13 @@ class TestRemainingGraph:
             random_graph(seed, tasks=20, servers=4),
             cluster(4, ports_per_server=2, switches=2),
         )
-        execution = quick(job, machines, Settings.of(tick=0.2)).execution
+        execution = list_schedule(job, machines, Settings.of(tick=0.2)).execution
         assert execution is not None
         at_ms = execution.makespan_ms * (seed + 1) / 8
         failure = Failure.of_switch(0)
         rest = remaining_graph(job, execution, at_ms, failure)
         smaller = fail_cluster(machines, failure)
-        again = quick(rest, smaller, Settings.of(tick=0.2))
+        again = list_schedule(rest, smaller, Settings.of(tick=0.2))
         assert check(rest, smaller, to_record(again)).ok
         lowered = execution.graph
         ended = {

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.topox_core.small_graphs import list_schedule
 from topox_core.errors import InputError
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
@@ -16,7 +17,7 @@ from topox_core.model.facts import facts
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import Lowering
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.solve import quick, solve
+from topox_core.schedule.solve import solve
 from topox_core.workloads.samples import SAMPLES, load_sample
 
 PROVED = [name for name, sample in SAMPLES.items() if sample.optimum_ms is not None]
@@ -138,7 +139,7 @@ def test_the_wrong_transfer_first_costs_two_milliseconds_on_the_blackboard() -> 
 
 def test_two_rings_save_the_sharded_sample_more_than_a_fifth() -> None:
     graph, cluster = load_sample("fsdp")
-    one, two = (quick(graph, cluster, Settings(lowering=Lowering(rings=k))) for k in (1, 2))
+    one, two = (list_schedule(graph, cluster, Settings(lowering=Lowering(rings=k))) for k in (1, 2))
     assert two.makespan_ms is not None
     assert two.makespan_ms < 0.8 * one.bound_ms
 
@@ -146,7 +147,7 @@ def test_two_rings_save_the_sharded_sample_more_than_a_fifth() -> None:
 def test_a_reconfiguration_delay_stretches_the_mixture_of_experts() -> None:
     graph, cluster = load_sample("moe")
     found = [
-        quick(graph, cluster.changed(reconfiguration_ms=ms), Settings()).makespan_ms or 0
+        list_schedule(graph, cluster.changed(reconfiguration_ms=ms), Settings()).makespan_ms or 0
         for ms in (0.0, 2.0, 10.0)
     ]
     assert found[0] < found[1] < found[2]
@@ -155,20 +156,22 @@ def test_a_reconfiguration_delay_stretches_the_mixture_of_experts() -> None:
 
 def test_the_dlrm_sample_is_bound_by_its_all_reduce() -> None:
     graph, cluster = load_sample("dlrm-16")
-    off = quick(graph, cluster, Settings(lowering=Lowering(all_reduce_on_network=False)))
-    assert quick(graph, cluster, Settings()).unrounded_bound_ms > 2 * 14.543
+    off = list_schedule(graph, cluster, Settings(lowering=Lowering(all_reduce_on_network=False)))
+    assert list_schedule(graph, cluster, Settings()).unrounded_bound_ms > 2 * 14.543
     assert off.makespan_ms == pytest.approx(21.2, abs=3.5)
 
 
 def test_the_list_schedule_of_the_large_sample_meets_its_bound_and_rings_shorten_it() -> None:
     graph, cluster = load_sample("llama3-70b")
-    one, four = (quick(graph, cluster, Settings(lowering=Lowering(rings=k))) for k in (1, 4))
+    one, four = (
+        list_schedule(graph, cluster, Settings(lowering=Lowering(rings=k))) for k in (1, 4)
+    )
     assert one.status == four.status == "optimal"
     assert (four.makespan_ms or 0) < 0.9 * (one.makespan_ms or 0)
 
 
 def test_the_race_starts_with_a_gap() -> None:
-    result = quick(*load_sample("race"), Settings())
+    result = list_schedule(*load_sample("race"), Settings())
     assert result.status == "feasible"
     assert (result.gap or 0) > 0.05
 

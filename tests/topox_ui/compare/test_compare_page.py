@@ -6,7 +6,7 @@ import pytest
 
 from tests.topox_ui.conftest import address, chart, words
 from topox_core.fabrics.compare import compare
-from topox_core.fabrics.run import FABRICS
+from topox_core.fabrics.run import FABRICS, FabricOptions
 from topox_core.schedule.settings import Settings
 from topox_core.text.numbers import time as words_of
 from topox_core.workloads.samples import load_sample
@@ -20,7 +20,7 @@ def plain(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def moe():
-    return compare(*load_sample("moe"), Settings.of(engine="list"))
+    return compare(*load_sample("moe"), Settings.of(engine="list"), options=FabricOptions())
 
 
 def test_without_a_graph_the_page_says_what_to_do(visit):

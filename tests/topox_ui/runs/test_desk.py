@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from tests.topox_core.small_graphs import list_schedule
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.solve import quick
 from topox_core.workloads.samples import load_sample
 from topox_ui.schedule.racing import Ask, RaceDesk
 from topox_ui.schedule.solving import BUSY, Case, Desk
@@ -96,7 +96,7 @@ def test_cancel_answers_before_the_engines_are_gone(one_place, monkeypatch):
 
 def test_of_two_equally_long_schedules_the_one_with_fewer_circuit_changes_is_kept():
     desk, asked = Desk(threading.BoundedSemaphore(1)), case()
-    listed = quick(asked.graph, asked.cluster, asked.settings)
+    listed = list_schedule(asked.graph, asked.cluster, asked.settings)
     circuits = listed.execution.circuits
     quieter = replace(
         listed,
@@ -113,7 +113,7 @@ def test_of_two_equally_long_schedules_the_one_with_fewer_circuit_changes_is_kep
 
 def test_the_better_schedule_and_the_better_bound_are_both_kept():
     desk, asked = Desk(threading.BoundedSemaphore(1)), case()
-    listed = quick(asked.graph, asked.cluster, asked.settings)
+    listed = list_schedule(asked.graph, asked.cluster, asked.settings)
     better_bound = replace(
         listed, makespan_ms=listed.makespan_ms + 1, bound_ms=listed.bound_ms + 5, bound_by="search"
     )

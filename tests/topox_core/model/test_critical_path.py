@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import numpy as np
 import pytest
 
-from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
-from topox_core.fabrics.breakdown import breakdown
+from tests.topox_core.small_graphs import (
+    cluster,
+    compute,
+    graph,
+    list_schedule,
+    random_graph,
+    transfer,
+)
+from topox_core.fabrics.compare import compare
+from topox_core.fabrics.run import Breakdown
+from topox_core.io.exports import task_rows
+from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.settings import Settings
-from topox_core.schedule.solve import quick
+from topox_core.workloads.samples import load_sample
 
 
 def execution(
@@ -39,7 +51,7 @@ def execution(
 
 
 def shares(one: Execution, exclusive: bool = True) -> tuple[float, float, float, float]:
-    parts = breakdown(one, exclusive)
+    parts = Breakdown.of(one.graph, critical_path(one, exclusive))
     return parts.compute_ms, parts.exposed_ms, parts.dark_ms, parts.waiting_ms
 
 
@@ -94,6 +106,22 @@ def test_the_chain_goes_on_through_the_task_before_on_the_device():
     assert shares(one, exclusive=False) == (2, 0, 0, 3)
 
 
+def test_all_of_the_delay_is_dark_where_the_port_decided_the_start():
+    """``f`` ends while the circuit of ``b`` is being set up; ``b`` could not have started earlier without it."""
+    tasks = graph(transfer("a", 0, 1, 4.0), compute("f", 0, 5.0), transfer("b", 0, 2, 2.0, "f"))
+    one = execution(tasks, {"a": (0, 4), "f": (0, 5), "b": (7, 9)}, ("a", 0, 0, 4), ("b", 4, 7, 9))
+    assert shares(one) == (0, 6, 3, 0)
+
+
+def test_a_circuit_asked_for_when_its_transfer_is_ready_hangs_on_the_predecessor():
+    """The port was free at 4, but nobody asked for the circuit until ``f`` ended at 5."""
+    tasks = graph(transfer("a", 0, 1, 4.0), compute("f", 0, 5.0), transfer("b", 0, 2, 2.0, "f"))
+    one = execution(
+        tasks, {"a": (0, 4), "f": (0, 5), "b": (8, 10)}, ("a", 0, 0, 4), ("b", 5, 8, 10)
+    )
+    assert shares(one) == (5, 2, 3, 0)
+
+
 def test_what_nothing_explains_is_waiting():
     """A slot boundary: ready at 2.5, the slot begins at 3."""
     tasks = graph(compute("f", 0, 2.5), transfer("act", 0, 1, 1.0, "f"))
@@ -119,9 +147,22 @@ def test_an_empty_iteration_has_no_time_to_spend():
 @pytest.mark.parametrize("delay", [0.0, 1.0, 3.0])
 def test_the_four_add_up_on_every_schedule_with_circuits(seed, delay):
     machine = cluster(4, reconfiguration_ms=delay)
-    result = quick(random_graph(seed, tasks=40), machine, Settings.of(engine="list"))
+    result = list_schedule(random_graph(seed, tasks=40), machine, Settings.of(engine="list"))
     parts = shares(result.execution)
     assert sum(parts) == pytest.approx(result.execution.makespan_ms, abs=1e-6)
     assert min(parts) >= 0
     if delay == 0:
         assert parts[2] == 0
+
+
+@pytest.mark.parametrize(("name", "delay_ms"), [("race", 5.0), ("moe", 1.0)])
+def test_the_exported_critical_tasks_take_the_time_that_the_comparison_shows(name, delay_ms):
+    sample, machine = load_sample(name)
+    settings = Settings.of(engine="list")
+    slow = machine.changed(reconfiguration_ms=delay_ms)
+    for run in compare(sample, slow, settings, ["reactive", "scheduled"]).values():
+        critical = [row for row in task_rows(run.execution) if row["critical"]]
+        compute_ms = sum(row["duration_ms"] for row in critical if row["device"] is not None)
+        assert compute_ms == pytest.approx(run.breakdown.compute_ms)
+        parts = asdict(run.breakdown).values()
+        assert sum(parts) == pytest.approx(run.iteration_ms, abs=1e-9)

@@ -1,0 +1,59 @@
+"""One setting has one number: the command, the Schedule page and the comparison give the same iteration time."""
+
+import json
+
+import pytest
+
+from topox_core.cli.main import main
+from topox_core.fabrics.compare import compare
+from topox_core.io.sample_folder import SAMPLE_FOLDER
+from topox_core.schedule.settings import Settings
+from topox_core.workloads.samples import SAMPLES, load_sample
+from topox_ui.compare.contest import contest_of
+from topox_ui.schedule.solving import Case, listed
+from topox_ui.state.scenario import Scenario
+
+
+def printed(capsys, *arguments: str) -> dict:
+    capsys.readouterr()
+    assert main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def files(name: str) -> tuple[str, str]:
+    sample = SAMPLES[name]
+    return str(SAMPLE_FOLDER / sample.graph_file), str(SAMPLE_FOLDER / sample.cluster_file)
+
+
+@pytest.mark.parametrize("delay_ms", [0.0, 0.01, 1.0])
+@pytest.mark.parametrize("name", list(SAMPLES))
+def test_command_page_and_comparison_give_one_iteration_time(capsys, name, delay_ms):
+    delay = ["--reconfiguration-ms", str(delay_ms)]
+    command = printed(capsys, "schedule", *files(name), "--engine", "list", *delay)
+    compared = printed(capsys, "compare", *files(name), "--fabrics", "scheduled", *delay)
+    graph, cluster = load_sample(name)
+    page = listed(Case(graph, cluster.changed(reconfiguration_ms=delay_ms), Settings.of()))
+    assert command["makespan_ms"] == page.makespan_ms
+    assert compared["fabrics"]["scheduled"]["iteration_ms"] == page.makespan_ms
+    assert command["bound_ms"] == page.bound_ms
+
+
+def test_an_engine_that_finds_nothing_keeps_the_schedule_that_the_page_shows(capsys):
+    graph, cluster = load_sample("moe")
+    page = listed(Case(graph, cluster, Settings.of()))
+    exact = printed(capsys, "schedule", *files("moe"), "--engine", "printed")
+    assert "columns (limit" in exact["message"]
+    assert exact["makespan_ms"] == page.makespan_ms
+
+
+def test_command_and_page_compare_with_the_fat_tree_of_the_same_cost(capsys):
+    graph, cluster = load_sample("moe")
+    fat_tree = ["--fabrics", "ideal,fat_tree"]
+    compared = printed(capsys, "compare", *files("moe"), *fat_tree)["fabrics"]
+    full = printed(capsys, "compare", *files("moe"), *fat_tree, "--fat-tree", "full")["fabrics"]
+    options = contest_of(Case(graph, cluster, Settings.of()), Scenario()).options
+    page = compare(graph, cluster, Settings.of(), ["fat_tree"], options)["fat_tree"]
+    alone = compare(graph, cluster, Settings.of(), ["fat_tree"])["fat_tree"]
+    assert compared["fat_tree"]["iteration_ms"] == page.iteration_ms == alone.iteration_ms
+    assert compared["fat_tree"]["iteration_ms"] > 1.2 * compared["ideal"]["iteration_ms"]
+    assert full["fat_tree"]["iteration_ms"] == pytest.approx(full["ideal"]["iteration_ms"])
