@@ -2,40 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from topox_core.errors import InputError
+from topox_core.model.transfer_graph import IntArray
 from topox_core.rails.calibration import calibrated
-from topox_core.rails.chunks import Unit, chunk_layers, chunk_units
+from topox_core.rails.chunks import Unit, chunk_layers, chunk_units, message_bytes
 from topox_core.rails.folding import unfold
 from topox_core.rails.iteration import (
     ALL_GATHER,
     ALL_REDUCE,
+    BACKWARD,
     COMPUTE,
+    FORWARD,
     REDUCE_SCATTER,
     SEND,
+    UPDATE,
+    WORK,
     RailGroup,
     RailIteration,
+    Spread,
 )
 from topox_core.rails.passes import Event, Pass, events, needed, needing
 from topox_core.rails.presets import Preset
 from topox_core.strategy.plan_memory import GRADIENT_BYTES, WEIGHT_BYTES
-from topox_core.strategy.transformers import HALF
 from topox_core.workloads.arithmetic import UPDATE_BYTES
 
 # Named before memory is spent; more than any real job has.
 MAX_STEPS = 1_000_000
-# Scalars that the optimizer's step all-reduces, each FP32: the gradients' norm, then the loss's
-# mean and maximum.
+# Scalars that the optimizer's step all-reduces, each FP32: the gradients' norm before the update,
+# the loss's mean and maximum after it.
 SCALAR_BYTES = 4.0
-SCALARS = ("norm", "mean loss", "highest loss")
-_PARALLELISM = {"pp": "pp", "cp": "cp", "ep": "ep", "sync": "dp"}
+LOSSES = ("mean loss", "highest loss")
 
 
 def build(preset: Preset, fold: bool = False, by_layer: bool = True) -> RailIteration:
-    """Return an iteration of a job on one rail; docs/rails.md tells every rule.
+    """Return an iteration of a job on one rail; docs/rails.md has every rule.
 
     Parameters
     ----------
@@ -52,53 +56,23 @@ def build(preset: Preset, fold: bool = False, by_layer: bool = True) -> RailIter
     builder = _Builder(preset, by_layer)
     folded = builder.folded()
     if preset.iteration_ms is not None:
-        folded = calibrated(folded, np.array(builder.nodes.scales, bool), preset)
+        folded = calibrated(folded, np.array([node.scales for node in builder.nodes]), preset)
     return folded if fold else unfold(folded, preset)
 
 
-@dataclass
-class _Nodes:
-    """Columns of the nodes, filled pass by pass."""
+class _Node(NamedTuple):
+    """A node of the iteration, by the names of :class:`RailIteration`; ``scales``: a pass's computing, which calibration scales."""
 
-    kind: list[int] = field(default_factory=list)
-    rank: list[int] = field(default_factory=list)
-    duration_ms: list[float] = field(default_factory=list)
-    group: list[int] = field(default_factory=list)
-    size_bytes: list[float] = field(default_factory=list)
-    microbatch: list[int] = field(default_factory=list)
-    layer: list[int] = field(default_factory=list)
-    label: list[str] = field(default_factory=list)
-    waits: list[int] = field(default_factory=list)
-    wait_counts: list[int] = field(default_factory=list)
-    scales: list[bool] = field(default_factory=list)
-
-    def add(
-        self,
-        kind: int,
-        label: str,
-        waits: list[int],
-        *,
-        rank: int = -1,
-        ms: float = 0.0,
-        group: int = -1,
-        size_bytes: float = 0.0,
-        microbatch: int = -1,
-        layer: int = -1,
-        scales: bool = False,
-    ) -> int:
-        self.kind.append(kind)
-        self.rank.append(rank)
-        self.duration_ms.append(ms)
-        self.group.append(group)
-        self.size_bytes.append(size_bytes)
-        self.microbatch.append(microbatch)
-        self.layer.append(layer)
-        self.label.append(label)
-        waits = list(dict.fromkeys(waits))
-        self.waits += waits
-        self.wait_counts.append(len(waits))
-        self.scales.append(scales)
-        return len(self.kind) - 1
+    kind: int
+    label: str
+    work: int = -1
+    rank: int = -1
+    duration_ms: float = 0.0
+    group: int = -1
+    size_bytes: float = 0.0
+    microbatch: int = -1
+    layer: int = -1
+    scales: bool = False
 
 
 class _Builder:
@@ -111,7 +85,8 @@ class _Builder:
             for chunk, layers in enumerate(chunk_layers(preset))
         ]
         self._check_size()
-        self.nodes = _Nodes()
+        self.nodes: list[_Node] = []
+        self.waits: list[list[int]] = []
         self.groups: dict[str, int] = {}
         self.members: list[RailGroup] = []
         stages = range(preset.pipeline)
@@ -138,7 +113,7 @@ class _Builder:
 
     def folded(self) -> RailIteration:
         """Return the iteration of one representative a stage."""
-        preset, nodes = self.preset, self.nodes
+        preset = self.preset
         lengths = [
             [sum(unit.forward_ms for unit in units) for units in self.units],
             [sum(unit.backward_ms for unit in units) for units in self.units],
@@ -150,10 +125,11 @@ class _Builder:
                 self._send(event)
         for stage in range(preset.pipeline):
             self._step(stage)
-        ptr = np.zeros(len(nodes.kind) + 1, np.int32)
-        np.cumsum(nodes.wait_counts, out=ptr[1:])
-        issue_ptr = np.zeros(preset.pipeline + 1, np.int32)
-        np.cumsum([len(one) for one in self.issued], out=issue_ptr[1:])
+        kind, label, work, rank, ms, group, size, microbatch, layer, _ = zip(
+            *self.nodes, strict=True
+        )
+        pred_ptr, pred_idx = _rows(self.waits)
+        issue_ptr, issue_idx = _rows(self.issued)
         stages = np.arange(preset.pipeline, dtype=np.int32)
         return RailIteration(
             name=preset.title,
@@ -161,18 +137,19 @@ class _Builder:
             stands_for=np.full(preset.pipeline, preset.replicas, np.int32),
             stage=stages,
             replica=np.zeros_like(stages),
-            kind=np.array(nodes.kind, np.int32),
-            rank=np.array(nodes.rank, np.int32),
-            duration_ms=np.array(nodes.duration_ms),
-            group=np.array(nodes.group, np.int32),
-            size_bytes=np.array(nodes.size_bytes),
-            microbatch=np.array(nodes.microbatch, np.int32),
-            layer=np.array(nodes.layer, np.int32),
-            label=tuple(nodes.label),
-            pred_ptr=ptr,
-            pred_idx=np.array(nodes.waits, np.int32),
+            kind=np.array(kind, np.int32),
+            rank=np.array(rank, np.int32),
+            duration_ms=np.array(ms),
+            work=np.array(work, np.int32),
+            group=np.array(group, np.int32),
+            size_bytes=np.array(size),
+            microbatch=np.array(microbatch, np.int32),
+            layer=np.array(layer, np.int32),
+            label=label,
+            pred_ptr=pred_ptr,
+            pred_idx=pred_idx,
             issue_ptr=issue_ptr,
-            issue_idx=np.concatenate([np.array(one, np.int32) for one in self.issued]),
+            issue_idx=issue_idx,
             groups=tuple(self.members),
         )
 
@@ -182,20 +159,31 @@ class _Builder:
         if name not in self.groups:
             self.groups[name] = len(self.members)
             preset = self.preset
-            size = {
-                "pp": 2,
-                "cp": preset.context,
-                "ep": preset.expert,
-                "experts": preset.replicas // preset.expert,
-            }.get(kind, preset.replicas)
-            parallelism = _PARALLELISM.get(kind, "fsdp" if preset.fsdp else "dp")
-            self.members.append(RailGroup(name, parallelism, stages, size))
+            weights = "fsdp" if preset.fsdp else "dp"
+            spread, parallelism, size = {
+                "pp": (Spread.REPLICA, "pp", 2),
+                "cp": (Spread.CONTEXT, "cp", preset.context),
+                "ep": (Spread.EXCHANGE, "ep", preset.expert),
+                "experts": (Spread.EXPERTS, weights, preset.replicas // preset.expert),
+                "sync": (Spread.WEIGHTS, "dp", preset.replicas),
+            }.get(kind, (Spread.WEIGHTS, weights, preset.replicas))
+            self.members.append(RailGroup(name, parallelism, stages, size, spread))
         return self.groups[name]
 
-    def _add(self, stage: int, kind: int, label: str, waits: list[int], **rest: float) -> int:
-        node = self.nodes.add(kind, label, waits, **rest)  # type: ignore[arg-type]
-        self.issued[stage].append(node)
-        return node
+    def _add(self, stage: int, waits: list[int], node: _Node) -> int:
+        """Add what a stage issues next; return its number."""
+        self.nodes.append(node)
+        self.waits.append(list(dict.fromkeys(waits)))
+        number = len(self.nodes) - 1
+        self.issued[stage].append(number)
+        return number
+
+    def _compute(
+        self, stage: int, waits: list[int], work: int, label: str, ms: float, **rest: Any
+    ) -> list[int]:
+        """Add computing of a stage; return it as what comes next waits for."""
+        node = _Node(COMPUTE, label, work, rank=stage, duration_ms=ms, **rest)
+        return [self._add(stage, waits, node)]
 
     def _shards(self, unit: Unit) -> list[tuple[str, float]]:
         """Return the unit's weights that the rail moves: (group kind, parameters)."""
@@ -204,62 +192,52 @@ class _Builder:
         kind = {"weights": "fsdp" if preset.fsdp else "dp", "experts": "experts"}
         return [(kind[spread], count) for spread, count in unit.weights if size[spread] > 1]
 
+    def _collective(self, kind: int, unit: Unit, group: int, parameters: float, m: int) -> _Node:
+        """Return the collective that moves a unit's weights or gradients in a group."""
+        word, each = {
+            ALL_GATHER: ("gather", WEIGHT_BYTES),
+            REDUCE_SCATTER: ("scatter", GRADIENT_BYTES),
+            ALL_REDUCE: ("reduce", GRADIENT_BYTES),
+        }[kind]
+        return _Node(
+            kind,
+            f"{word} {unit.name}",
+            group=group,
+            size_bytes=parameters * each,
+            microbatch=m,
+            layer=unit.layer,
+        )
+
     def _collectives(
-        self, stage: int, unit: Unit, kind: int, word: str, each: float, waits: list[int], m: int
+        self, stage: int, unit: Unit, kind: int, waits: list[int], m: int
     ) -> list[int]:
-        found: list[int] = []
+        """Add a unit's collectives; shards of one group go one after the other, different groups need not."""
+        nodes: list[int] = []
         for shard, count in self._shards(unit):
             group = self._group(shard, (stage,))
-            # Shards of one group go one after the other; different groups need not.
-            before = [node for node in found if self.nodes.group[node] == group]
-            found.append(
-                self._add(
-                    stage,
-                    kind,
-                    f"{word} {unit.name}",
-                    before or waits,
-                    group=group,
-                    size_bytes=count * each,
-                    microbatch=m,
-                    layer=unit.layer,
-                )
-            )
-        return found
+            before = [node for node in nodes if self.nodes[node].group == group]
+            collective = self._collective(kind, unit, group, count, m)
+            nodes.append(self._add(stage, before or waits, collective))
+        return nodes
 
     def _burst(
-        self,
-        stage: int,
-        units: list[Unit],
-        kind: int,
-        word: str,
-        each: float,
-        waits: list[int],
-        m: int,
+        self, stage: int, units: list[Unit], kind: int, waits: list[int], m: int
     ) -> list[int]:
         """Add the collectives of several units: one ring after the other, which share a NIC, so that each is set up once."""
         shards = [(shard, count, unit) for unit in units for shard, count in self._shards(unit)]
-        found: list[int] = []
+        nodes: list[int] = []
         for ring in dict.fromkeys(shard for shard, _, _ in shards):
-            group, before = self._group(ring, (stage,)), found[-1:] or waits
-            found += [
-                self._add(
-                    stage,
-                    kind,
-                    f"{word} {unit.name}",
-                    before,
-                    group=group,
-                    size_bytes=count * each,
-                    microbatch=m,
-                    layer=unit.layer,
-                )
+            group, before = self._group(ring, (stage,)), nodes[-1:] or waits
+            nodes += [
+                self._add(stage, before, self._collective(kind, unit, group, count, m))
                 for shard, count, unit in shards
                 if shard == ring
             ]
-        return found
+        return nodes
 
     def _last_of_groups(self, nodes: list[int]) -> list[int]:
         """Return the last node of each group; those before it are over by then."""
-        return list({self.nodes.group[node]: node for node in nodes}.values())
+        return list({self.nodes[node].group: node for node in nodes}.values())
 
     def _begun(self, stage: int, one: Pass | None, label: str) -> list[int]:
         """Return what a pass waits for: the pass before it, what that sent, what has come; then the host."""
@@ -268,140 +246,79 @@ class _Builder:
         if one is not None and needed(one, self.preset) is not None:
             waits.append(self.arrived.pop(one))
         if self.preset.host_ms:
+            work = UPDATE if one is None else _work(one)
             m = -1 if one is None else one.microbatch
-            waits = [
-                self._add(
-                    stage, COMPUTE, label, waits, rank=stage, ms=self.preset.host_ms, microbatch=m
-                )
-            ]
+            waits = self._compute(stage, waits, work, label, self.preset.host_ms, microbatch=m)
         return waits
 
     def _pass(self, stage: int, one: Pass) -> None:
-        preset, m = self.preset, one.microbatch
-        forward = one.way == "f"
+        preset, m, work = self.preset, one.microbatch, _work(one)
+        forward = work == FORWARD
         units = self.units[one.chunk] if forward else self.units[one.chunk][::-1]
-        word = "forward" if forward else "backward"
-        begin = self._begun(stage, one, f"{word} {m} launch")
+        begin = self._begun(stage, one, f"{WORK[work]} {m} launch")
         must_gather = preset.fsdp and self._gathers(one)
         scatters = preset.fsdp and not forward
-        ends: list[int] = []
+        last: list[int] = []
         scattered: list[int] = []
         # The gather of the next unit may run while this one computes, not earlier: two units are
         # held at most.
-        coming = (
-            self._collectives(stage, units[0], ALL_GATHER, "gather", WEIGHT_BYTES, begin, m)
-            if must_gather
-            else []
-        )
+        coming = self._collectives(stage, units[0], ALL_GATHER, begin, m) if must_gather else []
         for k, unit in enumerate(units):
             ready = coming
             if must_gather and k + 1 < len(units):
-                coming = self._collectives(
-                    stage,
-                    units[k + 1],
-                    ALL_GATHER,
-                    "gather",
-                    WEIGHT_BYTES,
-                    [ends[-1]] if ends else ready or begin,
-                    m,
-                )
-            ends.append(
-                self._steps(
-                    stage,
-                    unit,
-                    forward,
-                    m,
-                    [ends[-1]] if ends else begin,
-                    ready,
-                    f"{word} {m} {unit.name}",
-                )
-            )
+                before = last or ready or begin
+                coming = self._collectives(stage, units[k + 1], ALL_GATHER, before, m)
+            last = self._unit(stage, unit, work, m, last or begin, ready)
             if scatters and preset.reduce == "layer":
-                scattered += self._collectives(
-                    stage, unit, REDUCE_SCATTER, "scatter", GRADIENT_BYTES, [ends[-1]], m
-                )
+                scattered += self._collectives(stage, unit, REDUCE_SCATTER, last, m)
         self.backwards_left[one.chunk] -= not forward
         if scatters and (
             preset.reduce == "pass"
             or (preset.reduce == "last" and not self.backwards_left[one.chunk])
         ):
-            scattered = self._burst(
-                stage, units, REDUCE_SCATTER, "scatter", GRADIENT_BYTES, [ends[-1]], m
-            )
-        self.result[one] = self.passed[stage] = [ends[-1], *self._last_of_groups(scattered)]
+            scattered = self._burst(stage, units, REDUCE_SCATTER, last, m)
+        self.result[one] = self.passed[stage] = [*last, *self._last_of_groups(scattered)]
 
     def _gathers(self, one: Pass) -> bool:
         """Whether a pass gathers its weights; what it leaves gathered is noted."""
         preset, forward = self.preset, one.way == "f"
         if preset.reshard and not preset.regather:
             return forward
-        found = not self.gathered[one.chunk]
+        gathers = not self.gathered[one.chunk]
         self.gathered[one.chunk] = not preset.reshard or (preset.reduce == "last" and not forward)
-        return found
+        return gathers
 
-    def _steps(
-        self,
-        stage: int,
-        unit: Unit,
-        forward: bool,
-        m: int,
-        waits: list[int],
-        weights: list[int],
-        label: str,
-    ) -> int:
+    def _unit(
+        self, stage: int, unit: Unit, work: int, m: int, waits: list[int], weights: list[int]
+    ) -> list[int]:
         """Add a unit's computing and exchanges, one after the other; return the last."""
-        for step in unit.forward if forward else unit.backward:
+        place: dict[str, Any] = {"microbatch": m, "layer": unit.layer}
+        for step in unit.forward if work == FORWARD else unit.backward:
             if step.kind == COMPUTE:
-                waits = [
-                    self._add(
-                        stage,
-                        COMPUTE,
-                        label,
-                        waits + weights,
-                        rank=stage,
-                        ms=step.ms,
-                        microbatch=m,
-                        layer=unit.layer,
-                        scales=True,
-                    )
-                ]
+                label = f"{WORK[work]} {m} {unit.name}"
+                before = waits + weights
+                waits = self._compute(stage, before, work, label, step.ms, scales=True, **place)
                 weights = []
             else:
-                word = {"cp": "keys", "ep": "tokens"}[step.of]
-                waits = [
-                    self._add(
-                        stage,
-                        step.kind,
-                        f"{word} {m} {unit.name}",
-                        waits,
-                        group=self._group(step.of, (stage,)),
-                        size_bytes=step.size_bytes,
-                        microbatch=m,
-                        layer=unit.layer,
-                    )
-                ]
-        return waits[0]
+                label = f"{'keys' if step.of == 'cp' else 'tokens'} {m} {unit.name}"
+                group, size = self._group(step.of, (stage,)), step.size_bytes
+                exchange = _Node(step.kind, label, group=group, size_bytes=size, **place)
+                waits = [self._add(stage, waits, exchange)]
+        return waits
 
     def _send(self, event: Event) -> None:
         preset, one, meet = self.preset, event.result, self.preset.schedule != "interleaved"
-        size = (
-            HALF
-            * preset.tokens
-            * preset.shape.base.hidden
-            / (preset.tensor if preset.split_sends else 1)
-        )
         waits = self.result.pop(one) + (self.passed[event.stage] if meet else [])
         pair = (min(event.sender, event.stage), max(event.sender, event.stage))
-        what = "activation" if one.way == "f" else "gradient"
-        node = self._add(
-            event.sender,
+        what = "activation" if _work(one) == FORWARD else "gradient"
+        message = _Node(
             SEND,
             f"send {what} {one.microbatch} to stage {event.stage}",
-            waits,
             group=self._group("pp", pair),
-            size_bytes=size,
+            size_bytes=message_bytes(preset),
             microbatch=one.microbatch,
         )
+        node = self._add(event.sender, waits, message)
         self.issued[event.stage].append(node)
         after = needing(one, preset)
         assert after is not None
@@ -422,42 +339,32 @@ class _Builder:
         count = sum(held[spread] / (sharers[spread] if preset.fsdp else 1) for spread in held)
         per_ms = preset.memory_gb_per_s * 1e6
         waits = self._begun(stage, None, "optimizer launch")
+        norm_ms = count * GRADIENT_BYTES / per_ms
+        update_ms = count * UPDATE_BYTES / per_ms
         if not preset.fsdp:
-            reduced = self._burst(stage, units, ALL_REDUCE, "reduce", GRADIENT_BYTES, waits, -1)
+            reduced = self._burst(stage, units, ALL_REDUCE, waits, -1)
             waits = self._last_of_groups(reduced) or waits
-        scalars = SCALARS if preset.fsdp and preset.replicas > 1 else ()
-        for scalar in scalars:
-            if scalar == "norm":
-                waits = [
-                    self._add(
-                        stage,
-                        COMPUTE,
-                        "norm",
-                        waits,
-                        rank=stage,
-                        ms=count * GRADIENT_BYTES / per_ms,
-                    )
-                ]
-            waits = [
-                self._add(
-                    stage,
-                    ALL_REDUCE,
-                    f"reduce {scalar}",
-                    waits,
-                    group=self._group("sync", (stage,)),
-                    size_bytes=SCALAR_BYTES,
-                )
-            ]
-            if scalar == "norm":
-                waits = [
-                    self._add(
-                        stage,
-                        COMPUTE,
-                        "update",
-                        waits,
-                        rank=stage,
-                        ms=count * UPDATE_BYTES / per_ms,
-                    )
-                ]
-        if not scalars:
-            self._add(stage, COMPUTE, "update", waits, rank=stage, ms=count * UPDATE_BYTES / per_ms)
+        if not preset.fsdp or preset.replicas == 1:
+            self._compute(stage, waits, UPDATE, "update", update_ms)
+            return
+        waits = self._compute(stage, waits, UPDATE, "norm", norm_ms)
+        waits = self._scalar(stage, waits, "norm")
+        waits = self._compute(stage, waits, UPDATE, "update", update_ms)
+        for scalar in LOSSES:
+            waits = self._scalar(stage, waits, scalar)
+
+    def _scalar(self, stage: int, waits: list[int], name: str) -> list[int]:
+        """Add the all-reduce of one scalar among all ranks of a stage."""
+        group = self._group("sync", (stage,))
+        reduce = _Node(ALL_REDUCE, f"reduce {name}", group=group, size_bytes=SCALAR_BYTES)
+        return [self._add(stage, waits, reduce)]
+
+
+def _work(one: Pass) -> int:
+    return FORWARD if one.way == "f" else BACKWARD
+
+
+def _rows(lists: list[list[int]]) -> tuple[IntArray, IntArray]:
+    """Return lists of node numbers as CSR: row pointers and their entries, one list after the other."""
+    ptr = np.cumsum([0, *map(len, lists)], dtype=np.int32)
+    return ptr, np.array([node for one in lists for node in one], np.int32)

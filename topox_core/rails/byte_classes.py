@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from topox_core.errors import InputError
-from topox_core.rails.chunks import Unit, chunk_layers, chunk_units
+from topox_core.rails.chunks import Unit, chunk_layers, chunk_units, message_bytes
 from topox_core.rails.iteration import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -20,8 +20,6 @@ from topox_core.rails.passes import program
 from topox_core.rails.presets import Preset
 from topox_core.strategy.plan_memory import GRADIENT_BYTES, WEIGHT_BYTES
 from topox_core.strategy.transformers import HALF
-
-MIB = float(2**20)
 
 
 @dataclass(frozen=True)
@@ -55,11 +53,6 @@ class ByteClass:
     counted_bytes: float
     wire_bytes: float
     times: int
-
-    @property
-    def counted_mib(self) -> float:
-        """``counted_bytes`` in MiB, which is what the paper writes as MB."""
-        return self.counted_bytes / MIB
 
 
 def byte_classes(preset: Preset, stage: int = 0) -> tuple[ByteClass, ...]:
@@ -208,17 +201,8 @@ def _messages(preset: Preset, chunk: int) -> list[ByteClass]:
     neighbours = (chunk > 0) + (chunk < preset.chunks - 1)
     if preset.pipeline == 1 or not neighbours:
         return []
-    size = (
-        HALF
-        * preset.tokens
-        * preset.shape.base.hidden
-        / (preset.tensor if preset.split_sends else 1)
-    )
-    return [
-        _class(
-            "pp", SEND, "between passes", 1, float(size), 2, 2 * neighbours * preset.microbatches
-        )
-    ]
+    times = 2 * neighbours * preset.microbatches
+    return [_class("pp", SEND, "between passes", 1, message_bytes(preset), 2, times)]
 
 
 def enumerated(iteration: RailIteration, rank: int = 0) -> dict[tuple[str, str], tuple[int, float]]:

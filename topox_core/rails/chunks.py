@@ -91,6 +91,12 @@ def chunk_units(preset: Preset, chunk: int, layers: range, by_layer: bool) -> li
     return units if by_layer else [_merged(preset, units)]
 
 
+def message_bytes(preset: Preset) -> float:
+    """Return the bytes of one microbatch's activations (or their gradients) from stage to stage, of one rank."""
+    parts = preset.tensor if preset.split_sends else 1
+    return float(HALF * preset.tokens * preset.shape.base.hidden / parts)
+
+
 def _flop_per_ms(preset: Preset) -> float:
     return preset.tflops * preset.efficiency * 1e9 * preset.tensor
 

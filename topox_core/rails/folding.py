@@ -5,45 +5,37 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.model.transfer_graph import IntArray
-from topox_core.rails.iteration import RailGroup, RailIteration
+from topox_core.rails.iteration import RailGroup, RailIteration, Spread
 from topox_core.rails.presets import Preset
 
+Ints = NDArray[np.int64]
 # Limits are named before memory is spent: a node takes about 100 bytes, a dependency 4.
 MAX_NODES = 4_000_000
 MAX_DEPENDENCIES = 40_000_000
 
-# How a folded group's name begins tells how it is spread over the replicas of its stage.
-SPREADS = ("replica", "weights", "cp", "ep", "experts")
-_SPREAD_OF = {
-    "pp": "replica",
-    "fsdp": "weights",
-    "dp": "weights",
-    "sync": "weights",
-    "cp": "cp",
-    "ep": "ep",
-    "experts": "experts",
-}
 
-
-def spread_of(group: str) -> str:
-    """Return how a group, by its name, is spread over the replicas."""
-    return _SPREAD_OF[group.split(".")[0]]
-
-
-def instance_of(preset: Preset, spread: str) -> IntArray:
-    """Return for each replica of a stage (data times context, context first) which of the equal groups it is in."""
+def equal_groups(preset: Preset) -> list[IntArray]:
+    """Return by spread, for each replica of a stage (data times context, context first), which of the equal groups it is in."""
     data, context = np.divmod(np.arange(preset.replicas, dtype=np.int32), preset.context)
-    found = {
-        "replica": data * preset.context + context,
-        "weights": 0 * data,
-        "cp": data,
-        "ep": data // preset.expert * preset.context + context,
-        "experts": data % preset.expert,
-    }[spread]
-    return np.asarray(found, np.int32)
+    instance = {
+        Spread.REPLICA: data * preset.context + context,
+        Spread.WEIGHTS: 0 * data,
+        Spread.CONTEXT: data,
+        Spread.EXCHANGE: data // preset.expert * preset.context + context,
+        Spread.EXPERTS: data % preset.expert,
+    }
+    return [np.asarray(instance[spread], np.int32) for spread in Spread]
+
+
+def _copies(folded: RailIteration, instances: list[IntArray]) -> tuple[IntArray, Ints]:
+    """Return of each node its spread, and how often it is there when unfolded."""
+    spread = np.array([Spread.REPLICA, *(group.spread for group in folded.groups)], np.int32)
+    of_node = spread[folded.group + 1]
+    return of_node, np.array([int(one.max()) + 1 for one in instances], np.int64)[of_node]
 
 
 def unfold(folded: RailIteration, preset: Preset) -> RailIteration:
@@ -57,11 +49,8 @@ def unfold(folded: RailIteration, preset: Preset) -> RailIteration:
     InputError
         If it would have more than ``MAX_NODES`` nodes or ``MAX_DEPENDENCIES`` dependencies.
     """
-    instances = [instance_of(preset, spread) for spread in SPREADS]
-    spread = np.array(
-        [0, *(SPREADS.index(spread_of(group.name)) for group in folded.groups)], np.int32
-    )[folded.group + 1]
-    copies = np.array([int(one.max()) + 1 for one in instances], np.int64)[spread]
+    instances = equal_groups(preset)
+    spread, copies = _copies(folded, instances)
     first = np.zeros(len(folded) + 1, np.int64)
     np.cumsum(copies, out=first[1:])
     _check_size(preset, int(first[-1]), folded, instances, spread)
@@ -81,6 +70,7 @@ def unfold(folded: RailIteration, preset: Preset) -> RailIteration:
         kind=np.repeat(folded.kind, copies),
         rank=np.where(own < 0, -1, own * stages + number).astype(np.int32),
         duration_ms=np.repeat(folded.duration_ms, copies),
+        work=np.repeat(folded.work, copies),
         group=group,
         size_bytes=np.repeat(folded.size_bytes, copies),
         microbatch=np.repeat(folded.microbatch, copies),
@@ -96,11 +86,8 @@ def unfold(folded: RailIteration, preset: Preset) -> RailIteration:
 
 def unfolded_size(folded: RailIteration, preset: Preset) -> tuple[int, int]:
     """Return nodes and dependencies of the unfolded iteration, without building it."""
-    instances = [instance_of(preset, spread) for spread in SPREADS]
-    spread = np.array(
-        [0, *(SPREADS.index(spread_of(group.name)) for group in folded.groups)], np.int32
-    )[folded.group + 1]
-    copies = np.array([int(one.max()) + 1 for one in instances], np.int64)[spread]
+    instances = equal_groups(preset)
+    spread, copies = _copies(folded, instances)
     return int(copies.sum()), _edges(folded, instances, spread)
 
 
@@ -108,7 +95,7 @@ def _edges(folded: RailIteration, instances: list[IntArray], spread: IntArray) -
     pairs = _pairs_between(instances)
     waiting = np.repeat(np.arange(len(folded)), np.diff(folded.pred_ptr))
     counts = np.array(
-        [[len(pairs[a, b]) for b in range(len(SPREADS))] for a in range(len(SPREADS))], np.int64
+        [[len(pairs[a, b]) for b in range(len(instances))] for a in range(len(instances))], np.int64
     )
     return int(counts[spread[folded.pred_idx], spread[waiting]].sum())
 
@@ -133,8 +120,8 @@ def _pairs_between(instances: list[IntArray]) -> dict[tuple[int, int], IntArray]
     """Return, for two spreads, which instance of the first meets which of the second in some replica, each pair once."""
     return {
         (a, b): np.unique(np.stack([instances[a], instances[b]], axis=1), axis=0)
-        for a in range(len(SPREADS))
-        for b in range(len(SPREADS))
+        for a in range(len(instances))
+        for b in range(len(instances))
     }
 
 
@@ -142,7 +129,7 @@ def _predecessors(
     folded: RailIteration,
     instances: list[IntArray],
     spread: IntArray,
-    first: np.ndarray[tuple[int], np.dtype[np.int64]],
+    first: Ints,
 ) -> tuple[IntArray, IntArray]:
     waiting = np.repeat(np.arange(len(folded)), np.diff(folded.pred_ptr))
     before = folded.pred_idx
@@ -165,12 +152,12 @@ def _groups(
     folded: RailIteration,
     preset: Preset,
     instances: list[IntArray],
-    copies: np.ndarray[tuple[int], np.dtype[np.int64]],
+    copies: Ints,
 ) -> tuple[tuple[RailGroup, ...], IntArray]:
     groups: list[RailGroup] = []
     first: list[int] = []
     for group in folded.groups:
-        own = instances[SPREADS.index(spread_of(group.name))]
+        own = instances[group.spread]
         count = int(own.max()) + 1
         first.append(len(groups))
         for instance in range(count):
@@ -181,7 +168,7 @@ def _groups(
                 for replica in replicas
             )
             tail = f".{instance}" if count > 1 else ""
-            groups.append(RailGroup(group.name + tail, group.parallelism, ranks, len(ranks)))
+            groups.append(replace(group, name=group.name + tail, ranks=ranks, size=len(ranks)))
     number = np.arange(int(copies.sum())) - np.repeat(np.cumsum(copies) - copies, copies)
     base = np.repeat(np.array([-1, *first], np.int64)[folded.group + 1], copies)
     return tuple(groups), np.where(base < 0, -1, base + number).astype(np.int32)
@@ -192,7 +179,7 @@ def _issues(
     preset: Preset,
     instances: list[IntArray],
     spread: IntArray,
-    first: np.ndarray[tuple[int], np.dtype[np.int64]],
+    first: Ints,
 ) -> tuple[IntArray, IntArray]:
     table = np.stack(instances)
     ptr, pieces = [0], []

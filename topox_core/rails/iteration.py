@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
 
 from topox_core.model.transfer_graph import FloatArray, IntArray
 
@@ -10,6 +14,19 @@ from topox_core.model.transfer_graph import FloatArray, IntArray
 # transfer.
 KINDS = ("compute", "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "send")
 COMPUTE, ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE, ALL_TO_ALL, SEND = range(6)
+# What computing belongs to; the names are those of the task graph's computing.
+WORK = ("forward", "backward", "update")
+FORWARD, BACKWARD, UPDATE = range(3)
+
+
+class Spread(IntEnum):
+    """How a folded group is spread over the replicas of its stage: which of the equal groups each replica is in."""
+
+    REPLICA = 0  # a group for every replica
+    WEIGHTS = 1  # one for all of them
+    CONTEXT = 2  # one for the replicas that share their sequences
+    EXCHANGE = 3  # one for the replicas among which tokens go to experts
+    EXPERTS = 4  # one for the replicas that hold the same experts
 
 
 @dataclass(frozen=True)
@@ -24,12 +41,15 @@ class RailGroup:
         Those in the iteration, ascending; in a folded one a representative stands for its equals.
     size
         Ranks of the group in the job; more than ``len(ranks)`` only when folded.
+    spread
+        Of a folded group, over the replicas of its stage.
     """
 
     name: str
     parallelism: str
     ranks: tuple[int, ...]
     size: int
+    spread: Spread = Spread.WEIGHTS
 
 
 @dataclass(frozen=True)
@@ -49,6 +69,8 @@ class RailIteration:
     kind, rank, duration_ms
         Per node; rank is -1 for communications. ``duration_ms`` only of computing: a communication
         lasts as long as the rail takes for its bytes.
+    work
+        Per node, of computing an index of :data:`WORK`; -1 for communications.
     group, size_bytes, microbatch, layer
         Per node; -1 (0 bytes) where they do not apply. ``size_bytes`` is the full tensor of one
         member, as in the task graph's file: gathered output, reduced input, an all-to-all's send
@@ -70,6 +92,7 @@ class RailIteration:
     kind: IntArray
     rank: IntArray
     duration_ms: FloatArray
+    work: IntArray
     group: IntArray
     size_bytes: FloatArray
     microbatch: IntArray
@@ -83,6 +106,25 @@ class RailIteration:
 
     def __len__(self) -> int:
         return len(self.kind)
+
+
+def senders(iteration: RailIteration) -> NDArray[np.int64]:
+    """Return the rank that sends each pipeline transfer, the one of the first thing it waits for; -1 if there is none."""
+    sender = np.full(len(iteration), -1, np.int64)
+    for node in np.flatnonzero(iteration.kind == SEND).tolist():
+        begin, end = iteration.pred_ptr[node], iteration.pred_ptr[node + 1]
+        if begin == end:
+            continue
+        first = int(iteration.pred_idx[begin])
+        if iteration.kind[first] == COMPUTE:
+            sender[node] = iteration.rank[first]
+        else:
+            # What an exchange between experts ends is sent by the one rank that took part in it.
+            both = set(iteration.groups[iteration.group[first]].ranks) & set(
+                iteration.groups[iteration.group[node]].ranks
+            )
+            sender[node] = both.pop() if len(both) == 1 else -1
+    return sender
 
 
 @dataclass(frozen=True)

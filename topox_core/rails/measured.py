@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MeasuredWindow:
-    """One gap between two phases: ``DP>PP`` is data-parallel traffic before it and pipeline traffic after it."""
+    """One gap between two phases, by the parallelism of the traffic before it and after it."""
 
-    transition: str
+    before: str
+    after: str
     length_ms: float
 
 
@@ -48,23 +49,11 @@ WINDOWS_PROVENANCE = (
     "evaluation/llama-3-3d-16-latency). A batch of 24, not the paper's; three pipeline phases are logged to "
     "end before they start and are taken as points"
 )
+# FSDP's traffic and the pipeline's take turns.
 WINDOWS = tuple(
-    MeasuredWindow(transition, length_ms)
-    for transition, length_ms in (
-        ("DP>PP", 32.9),
-        ("PP>DP", 55.2),
-        ("DP>PP", 36.7),
-        ("PP>DP", 0.45),
-        ("DP>PP", 0.84),
-        ("PP>DP", 2221.8),
-        ("DP>PP", 541.8),
-        ("PP>DP", 1.73),
-        ("DP>PP", 0.84),
-        ("PP>DP", 331.2),
-        ("DP>PP", 85.6),
-        ("PP>DP", 1961.5),
-        ("DP>PP", 2.05),
-        ("PP>DP", 17.2),
+    MeasuredWindow(*(("fsdp", "pp") if k % 2 == 0 else ("pp", "fsdp")), length_ms)
+    for k, length_ms in enumerate(
+        (32.9, 55.2, 36.7, 0.45, 0.84, 2221.8, 541.8, 1.73, 0.84, 331.2, 85.6, 1961.5, 2.05, 17.2)
     )
 )
 

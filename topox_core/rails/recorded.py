@@ -9,7 +9,15 @@ from topox_core.errors import InputError
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import COMPUTE as COMPUTE_NODE
 from topox_core.model.transfer_graph import TRANSFER, FloatArray
-from topox_core.rails.iteration import ALL_REDUCE, COMPUTE, KINDS, SEND, RailGroup, RailIteration
+from topox_core.rails.iteration import (
+    ALL_REDUCE,
+    COMPUTE,
+    KINDS,
+    SEND,
+    UPDATE,
+    RailGroup,
+    RailIteration,
+)
 
 Ints = NDArray[np.int64]
 
@@ -61,6 +69,7 @@ def recorded(execution: Execution) -> tuple[RailIteration, FloatArray]:
         kind=kind,
         rank=rank,
         duration_ms=np.where(kind == COMPUTE, end - start, 0.0),
+        work=np.where(kind == COMPUTE, UPDATE, -1).astype(np.int32),
         group=group,
         size_bytes=size,
         microbatch=np.full(n, -1, np.int32),

@@ -8,7 +8,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.rails.builder import build
 from topox_core.rails.folding import unfolded_size
-from topox_core.rails.iteration import COMPUTE, KINDS, SEND, RailIteration
+from topox_core.rails.iteration import COMPUTE, KINDS, SEND, WORK, RailIteration, senders
 from topox_core.rails.presets import Preset
 
 
@@ -96,8 +96,10 @@ def _tasks(iteration: RailIteration) -> list[Task]:
         iteration.size_bytes,
         iteration.microbatch,
         iteration.layer,
+        iteration.work,
+        senders(iteration),
     )
-    for node, (kind, rank, number, ms, size, microbatch, layer) in enumerate(
+    for node, (kind, rank, number, ms, size, microbatch, layer, work, sender) in enumerate(
         zip(*(c.tolist() for c in columns), strict=True)
     ):
         label = iteration.label[node]
@@ -113,11 +115,10 @@ def _tasks(iteration: RailIteration) -> list[Task]:
             "layer": layer if layer >= 0 else None,
         }
         if kind == COMPUTE:
-            word = label.split(" ")[0]
             tasks.append(
                 Task(
                     ids[node],
-                    word if word in ("forward", "backward") else "update",
+                    WORK[work],
                     waited,
                     server=rank,
                     device=0,
@@ -129,14 +130,15 @@ def _tasks(iteration: RailIteration) -> list[Task]:
             continue
         group = iteration.groups[number]
         if kind == SEND:
-            sender, receiver = _ends(iteration, group.ranks, label)
+            one, other = group.ranks
+            source, destination = (other, one) if sender == other else (one, other)
             tasks.append(
                 Task(
                     ids[node],
                     "communication",
                     waited,
-                    source=sender,
-                    destination=receiver,
+                    source=source,
+                    destination=destination,
                     size_bytes=size,
                     parallelism=group.parallelism,
                     group=group.name,
@@ -157,10 +159,3 @@ def _tasks(iteration: RailIteration) -> list[Task]:
                 )
             )
     return tasks
-
-
-def _ends(iteration: RailIteration, pair: tuple[int, ...], label: str) -> tuple[int, int]:
-    """Return sender and receiver; the label ends in "to stage 3" where the builder wrote it."""
-    one, other = pair
-    goes_to = label.rpartition(" to stage ")[2]
-    return (other, one) if goes_to == str(int(iteration.stage[one])) else (one, other)

@@ -206,15 +206,12 @@ def _of_scenario() -> Simulated | None:
 
 def measured_list() -> WindowList:
     """Return the authors' window list; it has no times, so windows stand where equal traffic between them would put them."""
-    use = {"DP": "fsdp", "PP": "pp"}
     return even(
         WindowList(
             "measured-by-the-authors",
             WINDOWS_ITERATION_MS,
             tuple(
-                Window(0, 0, use[before], use[after], "", 0.0, one.length_ms, 0.0)
-                for one in WINDOWS
-                for before, after in [one.transition.split(">")]
+                Window(0, 0, one.before, one.after, "", 0.0, one.length_ms, 0.0) for one in WINDOWS
             ),
             False,
         )

@@ -42,6 +42,7 @@ def hand_run() -> RailRun:
         kind=kind,
         rank=np.array([-1, 0, -1, 0, -1, -1], np.int32),
         duration_ms=np.array([0, 6.0, 0, 3, 0, 0]),
+        work=np.array([-1, 0, -1, 1, -1, -1], np.int32),
         group=np.array([0, -1, 1, -1, 0, 0], np.int32),
         size_bytes=np.array([8, 0, 64, 0, 3829, 8.0]) * MIB,
         microbatch=np.full(6, -1, np.int32),

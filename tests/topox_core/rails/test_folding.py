@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from tests.topox_core.rails.test_traffic import PAPER, SMALL, jobs
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
-from topox_core.rails.folding import SPREADS, instance_of, unfolded_size
-from topox_core.rails.iteration import COMPUTE, SEND, Rail, RailIteration
+from topox_core.rails.folding import equal_groups, unfolded_size
+from topox_core.rails.iteration import COMPUTE, SEND, Rail, RailIteration, Spread
 from topox_core.rails.presets import PRESETS, Preset
 
 
@@ -106,13 +106,13 @@ def test_a_folded_iteration_runs_as_long_as_the_whole(job: Preset, provisioned: 
 def test_groups_by_hand() -> None:
     """Two replicas of context, four of data, experts shared by two: ranks are numbered context first."""
     job = PRESETS["mixtral-8x7b"].changed(gpus=64, pipeline=1, data=4, context=2, expert=2)
-    found = {spread: instance_of(job, spread).tolist() for spread in SPREADS}
-    assert found == {
-        "replica": [0, 1, 2, 3, 4, 5, 6, 7],
-        "weights": [0] * 8,
-        "cp": [0, 0, 1, 1, 2, 2, 3, 3],
-        "ep": [0, 1, 0, 1, 2, 3, 2, 3],
-        "experts": [0, 0, 1, 1, 0, 0, 1, 1],
+    group_of_replica = equal_groups(job)
+    assert {spread: group_of_replica[spread].tolist() for spread in Spread} == {
+        Spread.REPLICA: [0, 1, 2, 3, 4, 5, 6, 7],
+        Spread.WEIGHTS: [0] * 8,
+        Spread.CONTEXT: [0, 0, 1, 1, 2, 2, 3, 3],
+        Spread.EXCHANGE: [0, 1, 0, 1, 2, 3, 2, 3],
+        Spread.EXPERTS: [0, 0, 1, 1, 0, 0, 1, 1],
     }
     ranks = {group.name: group.ranks for group in build(job).groups}
     assert ranks["ep.s0.3"] == (5, 7)

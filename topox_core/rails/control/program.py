@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
-from topox_core.rails.iteration import COMPUTE, SEND, RailIteration
+from topox_core.rails.iteration import COMPUTE, SEND, RailIteration, senders
 
 Ints = NDArray[np.int64]
 
@@ -65,7 +65,7 @@ class Program:
         owner = np.repeat(np.arange(iteration.ranks, dtype=np.int64), np.diff(iteration.issue_ptr))
         issued = iteration.issue_idx.astype(np.int64)
         place = np.arange(len(issued)) - iteration.issue_ptr[:-1].astype(np.int64)[owner]
-        sender = _senders(iteration)
+        sender = senders(iteration)
         edges = _edges(iteration, owner, issued, sender)
         comms = np.flatnonzero(kind != COMPUTE).tolist()
         members = _members(n, comms, owner, issued, kind)
@@ -184,24 +184,6 @@ class ProgramProgress:
             f"the ranks wait for each other in a circle; {stuck!r} is never reached",
             file=iteration.name,
         )
-
-
-def _senders(iteration: RailIteration) -> Ints:
-    """Return the rank that sends each pipeline transfer, the one of the first thing it waits for; -1 if there is none."""
-    sender = np.full(len(iteration), -1, np.int64)
-    for node in np.flatnonzero(iteration.kind == SEND).tolist():
-        begin, end = iteration.pred_ptr[node], iteration.pred_ptr[node + 1]
-        if begin == end:
-            continue
-        first = int(iteration.pred_idx[begin])
-        if iteration.kind[first] == COMPUTE:
-            sender[node] = iteration.rank[first]
-        else:  # what an exchange between experts ends is sent by the one rank that took part in it
-            both = set(iteration.groups[iteration.group[first]].ranks) & set(
-                iteration.groups[iteration.group[node]].ranks
-            )
-            sender[node] = both.pop() if len(both) == 1 else -1
-    return sender
 
 
 def _edges(iteration: RailIteration, owner: Ints, issued: Ints, sender: Ints) -> Edges:
