@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from topox_core.runs.child_processes import ChildProcesses
-from topox_core.tdm.model.deployment import SetUp, deploy
+from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Jobs
 from topox_core.tdm.model.round import Round, TdmSettings
 from topox_core.tdm.solve import solve

@@ -50,6 +50,18 @@ MAY_USE = {
     "economics": GROUND,
     "papers": GROUND | {"fabrics", "topology", "strategy", "workloads", "schedule"},
 }
+# Inside ``tdm``: what each part may use besides itself.
+TDM_MAY_USE = {
+    "kernels": set(),
+    "model": {"kernels"},
+    "mixes": {"model"},
+    "bounds": {"kernels", "model"},
+    "search": {"bounds", "model"},
+    "exact": {"model", "search"},
+    "algorithms": {"exact", "kernels", "model", "search"},
+    "solve": {"algorithms", "model", "search"},
+    "study": {"algorithms", "mixes", "model", "solve"},
+}
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "misc", "common"}
 
 
@@ -148,6 +160,20 @@ def test_each_room_uses_only_the_rooms_below_it(name: str) -> None:
         for other in imported(path)
         if other.startswith("topox_core.")
         and not any(other == one or other.startswith(f"{one}.") for one in allowed)
+    ]
+    assert wrong == []
+
+
+def test_the_parts_of_time_division_use_only_those_below_them() -> None:
+    parts = {path.stem for path in (ROOT / "topox_core/tdm").iterdir() if path.name[0] != "_"}
+    assert parts == set(TDM_MAY_USE)
+    wrong = [
+        (module_name(path), name)
+        for path in python_files("topox_core/tdm")
+        if path.parent.name != "tdm" or path.stem != "__init__"
+        for name in imported(path)
+        if name.startswith("topox_core.tdm.")
+        and name.split(".")[2] not in TDM_MAY_USE[part := module_name(path).split(".")[2]] | {part}
     ]
     assert wrong == []
 

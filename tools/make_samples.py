@@ -18,13 +18,11 @@ from topox_core.io.task_graph_rules import validated  # noqa: E402
 from topox_core.model.cluster import Cluster  # noqa: E402
 from topox_core.model.facts import facts  # noqa: E402
 from topox_core.model.task_graph import Task, TaskGraph  # noqa: E402
-from topox_core.runs.stopping import never  # noqa: E402
-from topox_core.tdm.algorithms.baselines import non_tdm  # noqa: E402
-from topox_core.tdm.algorithms.hill_climbing import hill_climb  # noqa: E402
+from topox_core.tdm.mixes.deployment import SetUp, deploy  # noqa: E402
 from topox_core.tdm.model import jobs_file  # noqa: E402
-from topox_core.tdm.model.deployment import SetUp, deploy  # noqa: E402
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork  # noqa: E402
 from topox_core.tdm.model.round import TdmSettings  # noqa: E402
+from topox_core.tdm.solve import solve  # noqa: E402
 from topox_core.workloads.catalogue import generate  # noqa: E402
 
 # Files above this are gzipped.
@@ -285,8 +283,8 @@ def main(folder: Path = ROOT / "sample_data") -> None:
 def _write_jobs(folder: Path, name: str, jobs: Jobs, told: dict[str, Any]) -> dict[str, Any]:
     (folder / f"{name}.jobs.json").write_bytes(jobs_file.dump_jobs(jobs))
     rounds = {
-        key: round(algorithm(jobs, TdmSettings(), never, lambda _moment: None).round_s, 4)
-        for key, algorithm in (("non_tdm_s", non_tdm), ("hill_climbing_s", hill_climb))
+        key: round(solve(jobs, TdmSettings(algorithm)).round_s, 4)
+        for key, algorithm in (("non_tdm_s", "non-tdm"), ("hill_climbing_s", "hill-climbing"))
     }
     return {
         "name": name,

@@ -26,18 +26,22 @@ class InputError(ValueError):
         super().__init__(str(self))
 
     def __str__(self) -> str:
+        return self.located(self.problem)
+
+    def located(self, problem: str) -> str:
+        """Return a problem behind the file, item and field that have it."""
         place = [
             part for part in (self.file, self.item, self.field and f"field {self.field}") if part
         ]
-        return ", ".join(place) + (": " if place else "") + self.problem
+        return ", ".join(place) + (": " if place else "") + problem
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (self.problem, self.file, self.item, self.field)
+        return _rebuild, (type(self), self.problem, self.file, self.item, self.field)
 
     def in_file(self, file: str) -> InputError:
         """Return the same error with the file named, keeping a name it already has."""
-        return InputError(self.problem, file=self.file or file, item=self.item, field=self.field)
+        return _rebuild(type(self), self.problem, self.file or file, self.item, self.field)
 
 
-def _rebuild(problem: str, file: str, item: str, field: str) -> InputError:
-    return InputError(problem, file=file, item=item, field=field)
+def _rebuild(kind: type[InputError], problem: str, file: str, item: str, field: str) -> InputError:
+    return kind(problem, file=file, item=item, field=field)

@@ -64,7 +64,7 @@ def warm_up_jobs() -> float:
     """Share a small fabric among a few jobs by every method that is compiled, and bound it; return the seconds it took."""
     from topox_core.tdm.algorithms.catalogue import ALGORITHMS
     from topox_core.tdm.bounds.round_bounds import bounded
-    from topox_core.tdm.model.deployment import SetUp, deploy
+    from topox_core.tdm.mixes.deployment import SetUp, deploy
     from topox_core.tdm.model.round import TdmSettings
     from topox_core.tdm.solve import solve
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from topox_core.tdm.model.jobs import Jobs
     from topox_core.tdm.model.round import Round, RoundTracePoint, TdmSettings
 
-TELL_EVERY_S = 1.0
+PROGRESS_EVERY_S = 1.0
 SHOWN_STAGES = 8
 
 
@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
     from topox_core.check.round import check_round
     from topox_core.tdm.algorithms.catalogue import ALGORITHMS
     from topox_core.tdm.bounds.round_bounds import bounded
-    from topox_core.tdm.model.links import no_round
+    from topox_core.tdm.model.links import TooFewPortsError
     from topox_core.tdm.solve import solve
 
     if options.listing:
@@ -125,13 +125,15 @@ def run(options: argparse.Namespace) -> int:
     try:
         with ctrl_c_stops() as stop:
             together = _together(jobs, settings, stop)
-            answer = solve(jobs, settings, stop, _Teller())
+            answer = solve(jobs, settings, stop, _Progress())
             if answer.stopped_by != "cancelled":
                 answer = bounded(answer)
-    except InputError as error:
-        if not no_round(error):
-            raise
-        return _infeasible(error, options.json)
+    except TooFewPortsError as error:
+        if options.json:
+            as_json({"status": "infeasible", "round_s": None, "message": str(error)})
+        else:
+            print(error)
+        return 1
     report = check_round(answer)
     if options.output:
         write(
@@ -173,14 +175,12 @@ def _together(jobs: Jobs, settings: TdmSettings, stop: Callable[[], bool]) -> Ro
     """Return the round without turns; None where ports are too few for all jobs at once, while turns may still do."""
     from dataclasses import replace
 
-    from topox_core.tdm.model.links import no_round
+    from topox_core.tdm.model.links import TooFewPortsError
     from topox_core.tdm.solve import solve
 
     try:
-        return solve(jobs, replace(settings, algorithm="non-tdm"), stop, _unheard)
-    except InputError as error:
-        if not no_round(error):
-            raise
+        return solve(jobs, replace(settings, algorithm="non-tdm"), stop)
+    except TooFewPortsError:
         return None
 
 
@@ -211,32 +211,20 @@ def _jobs(options: argparse.Namespace) -> Jobs:
     )
 
 
-def _infeasible(error: InputError, json_wanted: bool) -> int:
-    if json_wanted:
-        as_json({"status": "infeasible", "round_s": None, "message": str(error)})
-    else:
-        print(str(error))
-    return 1
-
-
-class _Teller:
-    """Tells on standard error how the search goes, once a second."""
+class _Progress:
+    """Progress of the search on standard error, once a second."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
 
-    def __call__(self, moment: RoundTracePoint) -> None:
+    def __call__(self, point: RoundTracePoint) -> None:
         now = time.monotonic()
-        if now - self._last >= TELL_EVERY_S:
+        if now - self._last >= PROGRESS_EVERY_S:
             self._last = now
             note(
-                f"{moment.elapsed_s:.1f} s, step {moment.step:,}: best {figure(moment.round_s, 's')}, bound "
-                f"{figure(moment.bound_s, 's')} ({moment.source})"
+                f"{point.elapsed_s:.1f} s, step {point.step:,}: best {figure(point.round_s, 's')}, bound "
+                f"{figure(point.bound_s, 's')} ({point.source})"
             )
-
-
-def _unheard(_moment: RoundTracePoint) -> None:
-    """Take no notice of a step."""
 
 
 def _record(
@@ -278,7 +266,7 @@ def _print(answer: Round, together: Round | None, report: CheckReport) -> None:
         ),
         (
             "bound",
-            f"{figure(answer.bound_s, 's')} for {answer.bound_for}, gap {percent(answer.gap)}: {answer.bound_by}",
+            f"{figure(answer.bound_s, 's')} for {answer.bound.holds_for}, gap {percent(answer.gap)}: {answer.bound.by}",
         ),
     ]
     if len(answer.cycles) > 1:

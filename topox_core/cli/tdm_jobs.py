@@ -66,7 +66,7 @@ def _mix(text: str) -> tuple[float, ...]:
 
 def run(options: argparse.Namespace) -> int:
     """Draw, deploy, write."""
-    from topox_core.tdm.model.deployment import SetUp, deploy
+    from topox_core.tdm.mixes.deployment import SetUp, deploy
     from topox_core.tdm.model.jobs import COLLECTIVES
     from topox_core.tdm.model.jobs_file import dump_jobs
 

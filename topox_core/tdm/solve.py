@@ -1,19 +1,18 @@
-"""The one door to all algorithms."""
+"""The one entry point to all algorithms."""
 
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import replace
 
 from topox_core.errors import InputError
 from topox_core.runs.stopping import Stop, never
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
-from topox_core.tdm.algorithms.extended import ignore
 from topox_core.tdm.model.jobs import Jobs
-from topox_core.tdm.model.round import OnMoment, Round, TdmSettings
+from topox_core.tdm.model.round import OnRoundTrace, Round, TdmSettings
+from topox_core.tdm.search import Search
 
-# What each setting may be, both ends in.
+# Range of each setting, both ends in.
 LIMITS: dict[str, tuple[float, float]] = {
     "seed": (0, 2**63 - 1),
     "time_limit_s": (0.0, 86_400.0),
@@ -23,27 +22,29 @@ LIMITS: dict[str, tuple[float, float]] = {
 
 
 def solve(
-    jobs: Jobs, settings: TdmSettings, stop: Stop = never, on_moment: OnMoment = ignore
+    jobs: Jobs, settings: TdmSettings, stop: Stop = never, on_trace: OnRoundTrace | None = None
 ) -> Round:
-    """Return the round of one algorithm.
+    """Return the round of the algorithm that the settings name.
 
     Parameters
     ----------
     stop
-        Asked now and then; once it is true the best round so far is returned.
-    on_moment
-        Told of every better round and bound.
+        Stop criterion; once it is true the best round so far is returned.
+    on_trace
+        Called with every better round and bound.
 
     Raises
     ------
+    TooFewPortsError
+        If ports are too few for the pairs that must talk.
     InputError
-        If there is no such algorithm, a setting is out of range, a limit of the algorithm is
-        passed, or ports are too few for the pairs that must talk.
+        If there is no such algorithm, a setting is out of range, or a limit of the algorithm is
+        passed.
     """
     check(settings)
-    began = time.perf_counter()
-    found = ALGORITHMS[settings.algorithm].run(jobs, settings, stop, on_moment)
-    return replace(found, wall_s=time.perf_counter() - began)
+    search = Search(jobs, settings, stop, on_trace)
+    answer = ALGORITHMS[settings.algorithm].run(search)
+    return replace(answer, wall_s=search.elapsed_s)
 
 
 def check(settings: TdmSettings) -> None:

@@ -21,8 +21,8 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.runs.stopping import Stop, never
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
-from topox_core.tdm.model.deployment import SetUp, deploy
-from topox_core.tdm.model.round import RoundTracePoint, TdmSettings
+from topox_core.tdm.mixes.deployment import SetUp, deploy
+from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.solve import check, solve
 
 BASELINE = "non-tdm"
@@ -286,9 +286,7 @@ def run_cell(
         return StudyCellResult({}, dict.fromkeys(algorithms, str(error)))
     for name in algorithms:
         try:
-            answer = solve(
-                jobs, replace(settings, algorithm=name, seed=cell.seed), stop or never, _unheard
-            )
+            answer = solve(jobs, replace(settings, algorithm=name, seed=cell.seed), stop or never)
         except InputError as error:
             failed[name] = str(error)
             continue
@@ -415,7 +413,3 @@ def run_study(
         if on_progress is not None:
             on_progress((count + 1) / len(cells))
     return study.rows(results)
-
-
-def _unheard(_moment: RoundTracePoint) -> None:
-    """Take no notice of progress."""

@@ -10,10 +10,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from topox_core.runs.child_processes import ChildProcesses, WorkerDied
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.stopping import Stop
 from topox_core.tdm.bounds.round_bounds import bounded
 from topox_core.tdm.model.jobs import Jobs
-from topox_core.tdm.model.round import OnMoment, Round, RoundTracePoint, TdmSettings
+from topox_core.tdm.model.round import OnRoundTrace, Round, RoundTracePoint, TdmSettings
 from topox_core.tdm.solve import solve
 
 TOLD, STOP = "told.jsonl", "stop"
@@ -46,7 +46,7 @@ def told_in(folder: str, jobs: Jobs, settings: TdmSettings) -> Round:
         return solve(jobs, settings, asked, tell)
 
 
-def solve_beside(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMoment) -> Round:
+def solve_beside(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnRoundTrace) -> Round:
     """Return what :func:`topox_core.tdm.solve.solve` would, worked out in a child process.
 
     A child that does not stop when it is asked to, or that dies, is answered for by hill climbing,
@@ -68,9 +68,7 @@ def solve_beside(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMom
             _pass_on(Path(folder) / TOLD, lines, on_moment)
             return future.result()
         except WorkerDied as death:
-            instead = solve(
-                jobs, replace(settings, algorithm="hill-climbing"), never, lambda _moment: None
-            )
+            instead = solve(jobs, replace(settings, algorithm="hill-climbing"))
             why = "It did not stop when asked and was ended" if stop() else f"{death}"
             return replace(
                 instead,
@@ -82,7 +80,7 @@ def solve_beside(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMom
             children.kill()
 
 
-def _pass_on(file: Path, known: int, on_moment: OnMoment) -> int:
+def _pass_on(file: Path, known: int, on_moment: OnRoundTrace) -> int:
     """Tell the moments that came since the last look; return how many lines were read in all."""
     if not file.exists():
         return known

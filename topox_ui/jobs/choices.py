@@ -9,8 +9,8 @@ from typing import Any
 import streamlit as st
 
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
+from topox_core.tdm.mixes.samples import JOB_SAMPLES
 from topox_core.tdm.model.jobs import Reading
-from topox_core.tdm.model.samples import JOB_SAMPLES
 from topox_ui.state.link_words import ignored_line, number, one_of, told, understood, whole, yes
 from topox_ui.state.session import say
 

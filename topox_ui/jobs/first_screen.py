@@ -18,7 +18,7 @@ from topox_core.figures.jobs_study import climb
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.bounds.round_bounds import lower_bound
 from topox_core.tdm.model.jobs import COLLECTIVES, Jobs
-from topox_core.tdm.model.links import no_round
+from topox_core.tdm.model.links import TooFewPortsError
 from topox_core.tdm.model.round import Round
 from topox_core.tdm.model.rounds import iterations_per_s
 from topox_core.text.numbers import count, percent, plural, seconds, short
@@ -150,7 +150,7 @@ def no_round_yet(rounds: Rounds, title: str, look: PageStyle) -> None:
         st.html(f'<p class="note">{escape(crowding(rounds))}</p>')
         searching(rounds, look)
         return
-    if no_round(refused):
+    if isinstance(refused, TooFewPortsError):
         headline(
             kicker(case.jobs, title),
             f'<span class="bad">✗ <b>Infeasible</b></span>: no round of these {jobs}, ports are too few.',
@@ -173,7 +173,7 @@ def crowding(rounds: Rounds) -> str:
     error = rounds.crowded
     if error is None:
         return ""
-    return f"All jobs at once: in {error.item}, {error.problem.removeprefix('infeasible: ')}."
+    return f"All jobs at once: in {error.item}, {error.problem}."
 
 
 def hopeless(case: Case) -> str:
@@ -182,7 +182,7 @@ def hopeless(case: Case) -> str:
         return "Give the pods more ports on the left, or let another algorithm look for turns that fit."
     bound = lower_bound(case.jobs, case.reading)
     if math.isinf(bound.round_s):
-        return f"No turns can help: {bound.words}. Give the pods more ports on the left, or take other jobs."
+        return f"No turns can help: {bound.by}. Give the pods more ports on the left, or take other jobs."
     return "Other turns may fit: choose another algorithm on the left, or give the pods more ports."
 
 
@@ -284,7 +284,7 @@ def certificate(rounds: Rounds) -> None:
         rows = [
             ("Round", f"<b>{lasting(round_.round_s)}</b>"),
             ("Lower bound", f"<b>{lasting(round_.bound_s)}</b>"),
-            ("Bound holds for", escape(round_.bound_for)),
+            ("Bound holds for", escape(round_.bound.holds_for)),
             ("Groups", ", ".join(f"{group_name(k)} {count(n)}" for k, n in enumerate(sizes))),
             (
                 "Stopped by",
@@ -296,11 +296,11 @@ def certificate(rounds: Rounds) -> None:
             and rounds.chosen.status == "optimal"
             and round_.status != "optimal"
         ):
-            rows.append(("Proved shortest for", escape(rounds.chosen.bound_for)))
+            rows.append(("Proved shortest for", escape(rounds.chosen.bound.holds_for)))
         listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
         binds = (
-            f'<dt class="wide">What binds</dt><dd class="wide">{escape(round_.bound_by)}</dd>'
-            if round_.bound_by
+            f'<dt class="wide">What binds</dt><dd class="wide">{escape(round_.bound.by)}</dd>'
+            if round_.bound.by
             else ""
         )
         st.html(

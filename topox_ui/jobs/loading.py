@@ -7,11 +7,11 @@ from typing import Any
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.tdm.model.deployment import SetUp, deploy
-from topox_core.tdm.model.from_graph import jobs_from_graphs
+from topox_core.tdm.mixes.deployment import SetUp, deploy
+from topox_core.tdm.mixes.from_graph import jobs_from_graphs
+from topox_core.tdm.mixes.samples import JOB_SAMPLES, load_job_sample
 from topox_core.tdm.model.jobs import Jobs, PodNetwork
 from topox_core.tdm.model.jobs_file import load_jobs, validated
-from topox_core.tdm.model.samples import JOB_SAMPLES, load_job_sample
 from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_ui.jobs.choices import Choices, choose
 from topox_ui.jobs.solving import with_network

@@ -14,12 +14,11 @@ import streamlit as st
 from topox_core.check.report import CheckReport
 from topox_core.check.round import check_round
 from topox_core.errors import InputError
-from topox_core.runs.stopping import never
 from topox_core.tdm.algorithms.portfolio import SMALL_COLUMNS
 from topox_core.tdm.bounds.round_bounds import bounded
-from topox_core.tdm.exact.milp import refuse_if_too_large
+from topox_core.tdm.exact.milp import too_large
 from topox_core.tdm.model.jobs import Jobs, Reading
-from topox_core.tdm.model.links import no_round
+from topox_core.tdm.model.links import TooFewPortsError
 from topox_core.tdm.model.round import Round, RoundTracePoint, TdmSettings
 from topox_core.tdm.solve import solve
 from topox_ui.jobs.beside import bounded_beside, solve_beside
@@ -55,22 +54,14 @@ class Case:
 
 @st.cache_resource(max_entries=96, show_spinner=False)
 def _at_once(key: str, _case: Case, algorithm: str) -> Round:  # noqa: ARG001 (the key is what the cache goes by)
-    return solve(_case.jobs, _case.settings(algorithm), never, _unheard)
-
-
-def _unheard(_moment: RoundTracePoint) -> None:
-    """Take no notice of a step."""
+    return solve(_case.jobs, _case.settings(algorithm))
 
 
 def _asks_highs(case: Case, algorithm: str) -> bool:
     """Whether an algorithm solves an integer program, which must not happen in the process that serves pages."""
     if algorithm != "best":
         return algorithm == "milp"
-    try:
-        refuse_if_too_large(case.jobs, case.settings(algorithm), SMALL_COLUMNS)
-    except InputError:
-        return False
-    return True
+    return not too_large(case.jobs, case.reading, SMALL_COLUMNS)
 
 
 def at_once(case: Case, algorithm: str) -> Round:
@@ -344,9 +335,7 @@ def _if_any(case: Case, algorithm: str) -> tuple[Round | None, InputError | None
     """Return a round, or why ports are too few for one."""
     try:
         return at_once(case, algorithm), None
-    except InputError as error:
-        if not no_round(error):
-            raise
+    except TooFewPortsError as error:
         return None, error
 
 

@@ -12,7 +12,7 @@ import streamlit as st
 from topox_core.figures.jobs_gain import GainPoint, gain_map
 from topox_core.figures.jobs_study import gains
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
-from topox_core.tdm.model.deployment import SetUp
+from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.study import (
     BASELINE,

@@ -279,7 +279,7 @@ def how_found(rounds: Rounds, look: PageStyle) -> None:
     if paper is None:
         chart_title("How the search went", ALGORITHMS[best.algorithm].title, under=True)
         chart(
-            climb(best.story, levels, look.theme, look.scale, by_step=False),
+            climb(best.trace, levels, look.theme, look.scale, by_step=False),
             "climb",
             f"From the first round found to {lasting(best.round_s)}.",
             lambda: pd.DataFrame(
@@ -290,7 +290,7 @@ def how_found(rounds: Rounds, look: PageStyle) -> None:
                         "bound (s)": m.bound_s,
                         "by": m.source,
                     }
-                    for m in best.story
+                    for m in best.trace
                 ]
             ),
             "Every step",
@@ -301,13 +301,13 @@ def how_found(rounds: Rounds, look: PageStyle) -> None:
         "Each move puts one job into the other group; it stops when none helps",
         under=True,
     )
-    moves = max((moment.step for moment in paper.story), default=0)
-    begin = paper.story[0].round_s if paper.story else None
+    moves = max((moment.step for moment in paper.trace), default=0)
+    begin = paper.trace[0].round_s if paper.trace else None
     chart(
-        climb(paper.story, levels, look.theme, look.scale),
+        climb(paper.trace, levels, look.theme, look.scale),
         "climb",
         f"{plural(moves, 'move')} from {lasting(paper.round_s if begin is None else begin)} to {lasting(paper.round_s)}.",
-        lambda: pd.DataFrame([{"move": m.step, "round (s)": m.round_s} for m in paper.story]),
+        lambda: pd.DataFrame([{"move": m.step, "round (s)": m.round_s} for m in paper.trace]),
         "Every move",
     )
 

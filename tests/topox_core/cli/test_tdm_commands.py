@@ -10,7 +10,7 @@ import pytest
 
 from topox_core.cli.main import main
 from topox_core.io.sample_folder import SAMPLE_FOLDER
-from topox_core.tdm.model.deployment import SetUp, deploy
+from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs_file import load_jobs
 
 OVERLAP, FOUR_PODS = (

@@ -5,10 +5,9 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from topox_core.tdm.model.deployment import SetUp, deploy
+from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork
 from topox_core.tdm.model.jobs_file import validated
-from topox_core.tdm.model.round import RoundTracePoint
 
 # The four-pod case without reconfiguration time: hill climbing, the optimum, and the stage of all
 # jobs under each.
@@ -16,15 +15,6 @@ GOLDEN_HILL_CLIMBING_S = 118.7998
 GOLDEN_OPTIMUM_S = 107.7832
 GOLDEN_STAGE_S = 18.944
 GOLDEN_BEST_STAGE_S = 13.4357
-
-
-def never() -> bool:
-    """A stop that never comes."""
-    return False
-
-
-def unheard(_moment: RoundTracePoint) -> None:
-    """Take no notice of progress."""
 
 
 def golden(reconfiguration_ms: float = 0.0) -> Jobs:

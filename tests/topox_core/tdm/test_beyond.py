@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.topox_core.tdm.tdm_cases import GOLDEN_OPTIMUM_S, golden, random_jobs, small, unheard
+from tests.topox_core.tdm.tdm_cases import GOLDEN_OPTIMUM_S, golden, random_jobs, small
 from topox_core.errors import InputError
 from topox_core.tdm import kernels
 from topox_core.tdm.algorithms import combination, splits
@@ -21,9 +21,9 @@ from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.algorithms.splits import MOST_BUNDLES, bundles_around, bundles_of, subsets_of
 from topox_core.tdm.bounds.round_bounds import bounded
 from topox_core.tdm.kernels.ring_moves import better_rings
-from topox_core.tdm.model.deployment import SetUp, deploy
+from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
-from topox_core.tdm.model.round import Round, TdmSettings
+from topox_core.tdm.model.round import DRAFT, Round, RoundForm, TdmSettings
 from topox_core.tdm.model.rounds import round_s_of
 from topox_core.tdm.model.stage_table import StageTable
 from topox_core.tdm.solve import solve
@@ -40,10 +40,10 @@ def mixed(seed: int, jobs: int = 7) -> Jobs:
     return random_jobs(seed, most_jobs=jobs, pods=2 + seed % 4)
 
 
-def shortest(jobs: Jobs, reading: Reading, groups: int = 2, **form: object) -> float:
+def shortest(jobs: Jobs, reading: Reading, form: RoundForm = DRAFT) -> float:
     table = StageTable(jobs, reading)
-    every: Sequence[tuple[int, ...]] = list(product(range(groups), repeat=len(jobs)))
-    return min(round_s_of(table, group, groups=groups, **form) for group in every)  # type: ignore[arg-type]
+    every: Sequence[tuple[int, ...]] = list(product(range(form.groups), repeat=len(jobs)))
+    return min(round_s_of(table, group, form) for group in every)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_no_grouping_beats_the_best_grouping_for_its_rings(seed: int, reading: R
 def test_no_grouping_beats_it_with_all_train_phases(seed: int, inside: bool) -> None:
     jobs, reading = mixed(seed), Reading(delay_inside=inside)
     assert run(jobs, "all-train", reading=reading).round_s == pytest.approx(
-        shortest(jobs, reading, all_train=True), rel=1e-9
+        shortest(jobs, reading, RoundForm(all_train=True)), rel=1e-9
     )
 
 
@@ -72,14 +72,16 @@ def test_no_grouping_beats_it_with_all_train_phases(seed: int, inside: bool) -> 
 def test_no_grouping_beats_it_with_a_barrier_for_each_pod_group(seed: int) -> None:
     jobs = mixed(seed)
     found = run(jobs, "barrier-per-pod-group")
-    assert found.round_s == pytest.approx(shortest(jobs, Reading(), barrier="pod_group"), rel=1e-9)
+    assert found.round_s == pytest.approx(
+        shortest(jobs, Reading(), RoundForm(per_pod_group=True)), rel=1e-9
+    )
     assert len(found.cycles) == jobs.network.pod_groups
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_no_three_groups_beat_the_three_groups_found(seed: int) -> None:
     jobs = random_jobs(seed, most_jobs=6, pods=4, reconfiguration_ms=0.0)
-    least = shortest(jobs, Reading(), groups=3, all_train=True, barrier="pod_group")
+    least = shortest(jobs, Reading(), RoundForm(3, all_train=True, per_pod_group=True))
     assert run(jobs, "three-groups").round_s == pytest.approx(least, rel=1e-9)
 
 
@@ -211,7 +213,7 @@ def test_one_job_alone_has_nothing_to_share(name: str) -> None:
 )
 def test_asked_to_stop_they_answer_with_what_they_have(name: str) -> None:
     jobs = deploy(SetUp(jobs=60, pod_groups=2, seed=3))
-    found = ALGORITHMS[name].run(jobs, TdmSettings(algorithm=name), lambda: True, unheard)
+    found = solve(jobs, TdmSettings(algorithm=name), lambda: True)
     assert found.stopped_by == "cancelled"
     assert np.isfinite(found.round_s)
 

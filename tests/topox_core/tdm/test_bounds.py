@@ -13,23 +13,23 @@ import pytest
 
 from tests.topox_core.tdm.tdm_cases import GOLDEN_OPTIMUM_S
 from tests.topox_core.tdm.tdm_cases import golden as golden_case
-from topox_core.tdm.bounds.round_bounds import Kind, bounded, kind_of, lower_bound
-from topox_core.tdm.model.deployment import SetUp, deploy
+from topox_core.tdm.bounds.round_bounds import bounded, lower_bound
+from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Collective, Job, Jobs, PodNetwork, Reading
-from topox_core.tdm.model.round import TdmSettings
+from topox_core.tdm.model.round import RoundBound, RoundForm, TdmSettings
 from topox_core.tdm.solve import solve
 
-TWO = Kind()
-ALL_TRAIN = Kind(all_train=True)
-OWN_BARRIERS = Kind(per_pod_group=True)
-KINDS = (
+TWO = RoundForm()
+ALL_TRAIN = RoundForm(all_train=True)
+OWN_BARRIERS = RoundForm(per_pod_group=True)
+FORMS = (
     TWO,
     ALL_TRAIN,
     OWN_BARRIERS,
-    Kind(all_train=True, per_pod_group=True),
-    Kind(3),
-    Kind(3, per_pod_group=True),
-    Kind(1),
+    RoundForm(all_train=True, per_pod_group=True),
+    RoundForm(3),
+    RoundForm(3, per_pod_group=True),
+    RoundForm(1),
 )
 SEEDS = 40
 
@@ -152,7 +152,7 @@ class BruteForce:
             else job.train_s
         )
 
-    def round_s(self, group: tuple[int, ...], kind: Kind, pod_groups: list[int]) -> float:
+    def round_s(self, group: tuple[int, ...], kind: RoundForm, pod_groups: list[int]) -> float:
         mine = [n for n, job in enumerate(self.jobs.jobs) if job.pod_group in pod_groups]
         c = [
             max(
@@ -179,7 +179,7 @@ class BruteForce:
             )
         return sum(max(sum(c), *(c[k] + t[k] for k in range(kind.groups))) for t in after)
 
-    def best(self, kind: Kind) -> float:
+    def best(self, kind: RoundForm) -> float:
         used = sorted({job.pod_group for job in self.jobs.jobs})
         behind = [[g] for g in used] if kind.per_pod_group else [used]
         groupings = list(product(range(kind.groups), repeat=len(self.jobs)))
@@ -191,13 +191,13 @@ def solved(seed: int) -> BruteForce:
     return BruteForce(small(seed), reading_of(seed))
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.words)
-def test_no_round_of_the_kind_is_shorter_than_its_bound(kind: Kind) -> None:
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.words)
+def test_no_round_of_the_kind_is_shorter_than_its_bound(form: RoundForm) -> None:
     tight = []
     for seed in range(SEEDS):
         best, bound = (
-            solved(seed).best(kind),
-            lower_bound(small(seed), reading_of(seed), kind).round_s,
+            solved(seed).best(form),
+            lower_bound(small(seed), reading_of(seed), form).round_s,
         )
         assert bound <= best * (1 + 1e-9), f"seed {seed}: bound {bound}, best {best}"
         tight.append(bound >= best * (1 - 1e-6))
@@ -215,8 +215,8 @@ def test_the_bound_of_the_four_pods_is_near_their_optimum() -> None:
 def test_more_freedom_never_raises_a_bound() -> None:
     for seed in range(SEEDS):
         four, idle, apart = (
-            lower_bound(small(seed), reading_of(seed), kind).round_s
-            for kind in (TWO, ALL_TRAIN, OWN_BARRIERS)
+            lower_bound(small(seed), reading_of(seed), form).round_s
+            for form in (TWO, ALL_TRAIN, OWN_BARRIERS)
         )
         assert idle <= four * (1 + 1e-9)
         assert apart <= four * (1 + 1e-9)
@@ -249,7 +249,7 @@ def test_no_algorithm_beats_the_bound_of_its_kind(algorithm: str) -> None:
         answer = solve(
             deploy(SetUp(jobs=40, pod_groups=4, seed=seed)), TdmSettings(algorithm=algorithm)
         )
-        bound = lower_bound(answer.jobs, answer.reading, kind_of(answer)).round_s
+        bound = lower_bound(answer.jobs, answer.reading, answer.form).round_s
         assert bound <= answer.round_s * (1 + 1e-9)
         proved = bounded(answer)
         assert proved.bound_s <= proved.round_s
@@ -260,17 +260,17 @@ def test_no_algorithm_beats_the_bound_of_its_kind(algorithm: str) -> None:
         assert min(gaps) < 0.02
 
 
-def test_the_kind_of_a_round_is_read_from_its_phases() -> None:
+def test_a_round_has_the_form_that_its_algorithm_looks_for() -> None:
     jobs = deploy(SetUp(jobs=12, pod_groups=2))
     kinds = {
-        name: kind_of(solve(jobs, TdmSettings(algorithm=name)))
+        name: solve(jobs, TdmSettings(algorithm=name)).form
         for name in ("hill-climbing", "all-train", "barrier-per-pod-group", "three-groups")
     }
     assert kinds == {
         "hill-climbing": TWO,
         "all-train": ALL_TRAIN,
         "barrier-per-pod-group": OWN_BARRIERS,
-        "three-groups": Kind(3, per_pod_group=True),
+        "three-groups": RoundForm(3, all_train=True, per_pod_group=True),
     }
 
 
@@ -278,7 +278,7 @@ def test_too_few_ports_for_every_grouping() -> None:
     job = Job("pairs", "all_to_all", 0, (1, 1, 1), 10.0, 1.0)
     bound = lower_bound(Jobs("three pods", PodNetwork(1, 3, 3, 10.0, 100.0), (job,)), Reading())
     assert bound.round_s == float("inf")
-    assert bound.words == "pod 0 of pod group 0 needs 4 ports for job pairs alone"
+    assert bound.by == "pod 0 of pod group 0 needs 4 ports for job pairs alone"
 
 
 def test_no_jobs_need_no_time() -> None:
@@ -310,8 +310,7 @@ def test_what_is_proved_has_no_reservations_left() -> None:
     found = replace(
         solve(jobs, TdmSettings("best-grouping")),
         status="feasible",
-        bound_s=0.0,
-        bound_for="",
+        bound=RoundBound(),
         message="bundled",
     )
     assert (bounded(found).status, bounded(found).stopped_by, bounded(found).message) == (
@@ -321,6 +320,6 @@ def test_what_is_proved_has_no_reservations_left() -> None:
     )
     longer = solve(jobs, TdmSettings("non-tdm"))
     assert (
-        bounded(replace(longer, bound_s=0.0, bound_for="", message="stopped early")).message
+        bounded(replace(longer, bound=RoundBound(), message="stopped early")).message
         == "stopped early"
     )

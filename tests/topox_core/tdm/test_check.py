@@ -13,11 +13,20 @@ import pytest
 
 from topox_core.check.report import CheckReport
 from topox_core.check.round import check_round, demands
-from topox_core.errors import InputError
 from topox_core.tdm.model.jobs import Collective, Job, Jobs, PodNetwork, Reading
 from topox_core.tdm.model.jobs_file import validated
-from topox_core.tdm.model.round import PULL, PUSH, Cycle, Round, TdmSettings
-from topox_core.tdm.model.rounds import Barrier, round_of
+from topox_core.tdm.model.links import TooFewPortsError
+from topox_core.tdm.model.round import (
+    DRAFT,
+    PULL,
+    PUSH,
+    Cycle,
+    Round,
+    RoundBound,
+    RoundForm,
+    TdmSettings,
+)
+from topox_core.tdm.model.rounds import round_of
 from topox_core.tdm.model.stage_table import StageTable
 from topox_core.tdm.solve import solve
 
@@ -76,29 +85,21 @@ def mixed(seed: int, pod_groups: int = 2, delay_ms: float = 500.0) -> Jobs:
     return Jobs(f"mix {seed}", PodNetwork(pod_groups, 4, 7, 25.0, 100.0, delay_ms), tuple(jobs))
 
 
-FORMS: dict[str, tuple[int, bool, Barrier, bool]] = {
-    "the drafts' four phases": (2, False, "one", False),
-    "all-train phases": (2, True, "one", False),
-    "a barrier for each pod group": (2, False, "pod_group", False),
-    "both": (2, True, "pod_group", False),
-    "three groups": (3, True, "pod_group", False),
-    "one group": (1, True, "one", False),
-    "static": (2, False, "one", True),
+FORMS = {
+    "the drafts' four phases": DRAFT,
+    "all-train phases": RoundForm(all_train=True),
+    "a barrier for each pod group": RoundForm(per_pod_group=True),
+    "both": RoundForm(all_train=True, per_pod_group=True),
+    "three groups": RoundForm(3, all_train=True, per_pod_group=True),
+    "one group": RoundForm(1, all_train=True),
+    "static": RoundForm(static=True),
 }
 
 
 def made(jobs: Jobs, form: str, reading: Reading | None = None, seed: int = 0) -> Round:
-    groups, all_train, barrier, static = FORMS[form]
+    groups = FORMS[form].groups
     group = [random.Random(seed + n).randrange(groups) for n in range(len(jobs))]
-    return round_of(
-        StageTable(jobs, reading or Reading()),
-        group,
-        algorithm="test",
-        groups=groups,
-        all_train=all_train,
-        barrier=barrier,
-        static=static,
-    )
+    return round_of(StageTable(jobs, reading or Reading()), group, FORMS[form])
 
 
 def broken(report: CheckReport) -> set[str]:
@@ -133,7 +134,7 @@ def test_every_equation_of_the_draft_is_looked_at() -> None:
 def test_the_pull_runs_on_the_links_of_the_push_turned_round() -> None:
     """Between a push and the same group's pull circuits change unless the links are their own transpose."""
     jobs = replace(golden(), jobs=golden().jobs[-1:])
-    answer = round_of(StageTable(jobs, Reading()), [0], algorithm="test")
+    answer = round_of(StageTable(jobs, Reading()), [0])
     dark = {(phase.group, phase.way): phase.dark_s for phase in answer.cycles[0].phases}
     assert dark == {(0, PUSH): 0.0005, (1, PUSH): 0.0, (0, PULL): 0.0005, (1, PULL): 0.0}
     assert check_round(answer).ok
@@ -283,19 +284,22 @@ MUTATIONS: dict[str, tuple[Callable[[Round], Round], str]] = {
         lambda a: replace(a, cycles=a.cycles * 2),
         "every pod group follows one barrier",
     ),
-    "a bound above the round": (lambda a: replace(a, bound_s=a.round_s * 1.01), "bound"),
+    "a bound above the round": (lambda a: replace(a, bound=RoundBound(a.round_s * 1.01)), "bound"),
     "an optimum above its bound": (
-        lambda a: replace(a, bound_s=a.round_s * 0.9, status="optimal"),
+        lambda a: replace(a, bound=RoundBound(a.round_s * 0.9), status="optimal"),
         "bound",
     ),
     "no answer, and a round": (lambda a: replace(a, status="infeasible"), "bound"),
     "a static round with two topologies": (
-        lambda a: replace(a, static=True),
+        lambda a: replace(a, form=RoundForm(static=True)),
         "a static topology stays",
     ),
     "one group too few": (
         lambda a: replace(
-            a, groups=1, links=a.links[:, :1], communication_s=a.communication_s[:, :1]
+            a,
+            form=RoundForm(1),
+            links=a.links[:, :1],
+            communication_s=a.communication_s[:, :1],
         ),
         "every job is in one group",
     ),
@@ -352,7 +356,7 @@ def test_a_parameter_server_trains_only_between_pull_and_push() -> None:
         PodNetwork(1, 2, 2, 10.0, 100.0, 0.0),
         (Job("ps", "parameter_server", 0, (1, 1), 10.0, 7.0, server_pod=0),),
     )
-    answer = round_of(StageTable(jobs, Reading()), [0], algorithm="test")
+    answer = round_of(StageTable(jobs, Reading()), [0])
     assert answer.round_s == pytest.approx(0.5 + 0.5 + 7.0)
     assert check_round(answer).ok
     literal = check_round(replace(answer, reading=Reading(eq3_literal=True)))
@@ -370,7 +374,7 @@ def test_the_hand_solved_round() -> None:
             Job("b", "ring_all_reduce", 0, (1, 1), 10.0, 1.0),
         ),
     )
-    answer = round_of(StageTable(jobs, Reading()), [0, 1], algorithm="test")
+    answer = round_of(StageTable(jobs, Reading()), [0, 1])
     assert answer.communication_s[0].tolist() == [3.0, 1.0]
     # A pushes 3 s while B trains 1 s; B pushes 1 s while A trains 4 s; both again for the pull.
     assert answer.round_s == 2 * (3.0 + 4.0)
@@ -383,7 +387,7 @@ def test_no_round_to_check() -> None:
 
 
 def test_too_few_ports_are_no_round() -> None:
-    with pytest.raises(InputError):
+    with pytest.raises(TooFewPortsError, match="infeasible: pod"):
         made(
             replace(golden(), network=replace(golden().network, ports_per_pod=1)),
             "the drafts' four phases",

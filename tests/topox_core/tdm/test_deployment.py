@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.topox_core.tdm.tdm_cases import never, unheard
 from topox_core.errors import InputError
 from topox_core.tdm.algorithms.baselines import greedy, non_tdm
 from topox_core.tdm.algorithms.hill_climbing import hill_climb
-from topox_core.tdm.model.deployment import MODELS, SetUp, deploy
+from topox_core.tdm.mixes.deployment import MODELS, SetUp, deploy
 from topox_core.tdm.model.jobs import Jobs
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.model.traffic import total_gbit
+from topox_core.tdm.search import Search
 
 
 def model_of(name: str) -> str:
@@ -175,7 +175,7 @@ def test_on_the_drafts_scale_hill_climbing_gains_and_greedy_splits_lose() -> Non
     for seed in range(10):
         jobs = deploy(SetUp(jobs=512, seed=seed))
         plain, split, climbed = (
-            algorithm(jobs, TdmSettings(), never, unheard).round_s
+            algorithm(Search(jobs, TdmSettings())).round_s
             for algorithm in (non_tdm, greedy, hill_climb)
         )
         gains.append((1 - climbed / plain, 1 - split / plain))

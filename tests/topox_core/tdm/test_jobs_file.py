@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
-from tests.topox_core.tdm.tdm_cases import golden, never, random_jobs, unheard
+from tests.topox_core.tdm.tdm_cases import golden, random_jobs
 from topox_core.errors import InputError
 from topox_core.tdm.algorithms.baselines import non_tdm
 from topox_core.tdm.algorithms.decomposition import best_grouping, with_all_train
 from topox_core.tdm.algorithms.hill_climbing import hill_climb
+from topox_core.tdm.mixes.samples import JOB_SAMPLES, load_job_sample
 from topox_core.tdm.model import jobs_file
 from topox_core.tdm.model.jobs import Job, PodNetwork
 from topox_core.tdm.model.jobs_file import dump_jobs, load_jobs, validated
 from topox_core.tdm.model.round import TdmSettings
-from topox_core.tdm.model.samples import JOB_SAMPLES, load_job_sample
+from topox_core.tdm.search import Search
 
 NETWORK: dict[str, Any] = {
     "pod_groups": 2,
@@ -260,10 +261,8 @@ def test_a_sample_is_what_its_index_says(name: str) -> None:
         sample.pods,
     )
     assert 20 < len(sample.see) < 160
-    assert non_tdm(jobs, TdmSettings(), never, unheard).round_s == pytest.approx(
-        sample.non_tdm_s, abs=1e-4
-    )
-    assert hill_climb(jobs, TdmSettings(), never, unheard).round_s == pytest.approx(
+    assert non_tdm(Search(jobs, TdmSettings())).round_s == pytest.approx(sample.non_tdm_s, abs=1e-4)
+    assert hill_climb(Search(jobs, TdmSettings())).round_s == pytest.approx(
         sample.hill_climbing_s, abs=1e-4
     )
     assert sample.optimum_s is None or sample.optimum_s <= sample.hill_climbing_s
@@ -272,16 +271,12 @@ def test_a_sample_is_what_its_index_says(name: str) -> None:
 def test_what_the_samples_promise_to_show_is_there_to_see() -> None:
     assert replace(load_job_sample("four-pods"), name="").network == golden().network
     assert best_grouping(
-        load_job_sample("overlap"), TdmSettings(), never, unheard
+        Search(load_job_sample("overlap"), TdmSettings())
     ).round_s == pytest.approx(40.0)
     assert with_all_train(
-        load_job_sample("long-training"), TdmSettings(), never, unheard
+        Search(load_job_sample("long-training"), TdmSettings())
     ).round_s == pytest.approx(100.0)
-    assert (
-        126
-        <= best_grouping(load_job_sample("mix-32-pods"), TdmSettings(), never, unheard).round_s
-        < 127
-    )
+    assert 126 <= best_grouping(Search(load_job_sample("mix-32-pods"), TdmSettings())).round_s < 127
 
 
 def test_an_unknown_sample_is_named_with_those_there_are() -> None:

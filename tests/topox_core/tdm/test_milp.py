@@ -13,17 +13,14 @@ from tests.topox_core.tdm.tdm_cases import (
     GOLDEN_HILL_CLIMBING_S,
     GOLDEN_OPTIMUM_S,
     golden,
-    never,
     random_jobs,
     small,
-    unheard,
 )
 from topox_core.errors import InputError
 from topox_core.tdm.exact.exact_model import ExactModel, Traffic, columns_of
-from topox_core.tdm.exact.milp import exact
-from topox_core.tdm.model.deployment import SetUp, deploy
+from topox_core.tdm.exact.link_rules import link_rules
+from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
-from topox_core.tdm.model.link_rules import link_rules
 from topox_core.tdm.model.round import Round, RoundTracePoint, TdmSettings
 from topox_core.tdm.model.rounds import round_s_of
 from topox_core.tdm.model.stage_table import StageTable
@@ -31,7 +28,7 @@ from topox_core.tdm.solve import solve
 
 
 def proved(jobs: Jobs, reading: Reading | None = None) -> Round:
-    found = exact(jobs, TdmSettings(algorithm="milp", reading=reading or Reading()), never, unheard)
+    found = solve(jobs, TdmSettings(algorithm="milp", reading=reading or Reading()))
     assert (found.status, found.stopped_by) == ("optimal", "proof")
     return found
 
@@ -149,19 +146,19 @@ def test_a_ring_never_falls_apart() -> None:
 
 
 def test_asked_to_stop_it_gives_the_best_round_so_far() -> None:
-    found = exact(small(1020), TdmSettings(algorithm="milp"), lambda: True, unheard)
+    found = solve(small(1020), TdmSettings(algorithm="milp"), lambda: True)
     assert found.stopped_by == "cancelled"
     assert found.status == "feasible"
     assert found.bound_s <= found.round_s < float("inf")
 
 
 def test_bounds_and_rounds_that_it_tells_of_only_get_better() -> None:
-    heard: list[RoundTracePoint] = []
-    found = exact(golden(), TdmSettings(algorithm="milp"), never, heard.append)
-    rounds = [moment.round_s for moment in heard if moment.round_s is not None]
+    trace: list[RoundTracePoint] = []
+    found = solve(golden(), TdmSettings(algorithm="milp"), on_trace=trace.append)
+    rounds = [point.round_s for point in trace if point.round_s is not None]
     assert rounds == sorted(rounds, reverse=True)
     assert rounds[-1] == pytest.approx(found.round_s)
-    assert all(moment.bound_s <= found.round_s * (1 + 1e-9) for moment in heard)
+    assert all(point.bound_s <= found.round_s * (1 + 1e-9) for point in trace)
 
 
 def test_a_model_too_large_is_refused_with_its_size_named() -> None:
@@ -176,12 +173,7 @@ def test_the_size_named_is_the_size_built() -> None:
     for seed in range(5):
         jobs = random_jobs(seed, reconfiguration_ms=0.0)
         traffic = Traffic.of(jobs, Reading())
-        model = ExactModel(
-            jobs,
-            Reading(),
-            traffic,
-            link_rules(0.0)[0],
-            traffic.longest_stage_s(jobs) or 1.0,
-            float("inf"),
-        )
+        unit_s = traffic.longest_stage_s(jobs) or 1.0
+        rule = link_rules(0.0)[0]
+        model = ExactModel(jobs, Reading(), rule, unit_s=unit_s, cutoff_s=float("inf"))
         assert model.mip.columns <= columns_of(jobs, traffic)

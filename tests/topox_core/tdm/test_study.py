@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from topox_core.errors import InputError
-from topox_core.tdm.model.deployment import SetUp
+from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.study import (
     BASELINE,

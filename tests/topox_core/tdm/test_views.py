@@ -24,11 +24,11 @@ from topox_core.model.lowering import lower
 from topox_core.model.measures import measures
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, Lowering
+from topox_core.tdm.mixes.from_graph import computing_ms, derived, jobs_from_graphs
 from topox_core.tdm.model.as_execution import execution_of
 from topox_core.tdm.model.bottleneck import bottlenecks
-from topox_core.tdm.model.from_graph import computing_ms, derived, jobs_from_graphs
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
-from topox_core.tdm.model.round import PULL, PUSH, Round, TdmSettings
+from topox_core.tdm.model.round import PULL, PUSH, Round, RoundBound, TdmSettings
 from topox_core.tdm.model.round_file import to_json, to_record
 from topox_core.tdm.model.rounds import round_of
 from topox_core.tdm.model.stage_table import StageTable
@@ -142,9 +142,7 @@ def test_links_of_one_direction_keep_their_ports() -> None:
     """Two rings of two pods in two groups push over the same links: the second stage changes nothing and is not dark."""
     network = PodNetwork(1, 2, 2, 10.0, 1e6, 5.0)
     ring = [Job(f"r{n}", "ring_all_reduce", 0, (1, 1), 10.0, 0.0) for n in range(2)]
-    answer = round_of(
-        StageTable(Jobs("two", network, tuple(ring)), Reading()), [0, 1], algorithm="test"
-    )
+    answer = round_of(StageTable(Jobs("two", network, tuple(ring)), Reading()), [0, 1])
     execution = execution_of(answer, 0)
     assert not execution.circuits.changed.any()
     assert answer.round_s == 4.0
@@ -156,7 +154,7 @@ def test_a_turned_link_is_dark_first() -> None:
         PodNetwork(1, 2, 2, 10.0, 1e6, 250.0),
         (Job("ps", "parameter_server", 0, (1, 1), 10.0, 0.0, server_pod=0),),
     )
-    execution = execution_of(round_of(StageTable(jobs, Reading()), [0], algorithm="test"), 0)
+    execution = execution_of(round_of(StageTable(jobs, Reading()), [0]), 0)
     circuits = execution.circuits
     assert circuits.changed.all()
     assert (circuits.start_ms - circuits.setup_ms).tolist() == [250.0] * 4
@@ -191,7 +189,7 @@ def test_a_pod_group_that_is_not_there() -> None:
 
 
 def test_the_bottleneck_in_a_sentence() -> None:
-    answer = round_of(StageTable(golden(), Reading()), [0] * 5, algorithm="test")
+    answer = round_of(StageTable(golden(), Reading()), [0] * 5)
     words = [limit.words(answer) for limit in bottlenecks(answer)]
     assert (
         words[0]
@@ -225,7 +223,7 @@ def test_the_servers_of_a_pod_can_be_the_bottleneck() -> None:
         PodNetwork(1, 2, 4, 100.0, 10.0, 0.0),
         (Job("r", "ring_all_reduce", 0, (3, 1), 10.0, 1.0),),
     )
-    first = bottlenecks(answer := round_of(StageTable(jobs, Reading()), [0], algorithm="test"))[0]
+    first = bottlenecks(answer := round_of(StageTable(jobs, Reading()), [0]))[0]
     assert (
         first.words(answer)
         == "stage 1 lasts 6.0 s: job r, servers of pod 0, 60 Gbit through its top-of-rack switch"
@@ -233,7 +231,7 @@ def test_the_servers_of_a_pod_can_be_the_bottleneck() -> None:
 
 
 def test_the_file_says_what_the_round_is() -> None:
-    answer = replace(made(golden(), "the drafts' four phases"), bound_s=float("inf"))
+    answer = replace(made(golden(), "the drafts' four phases"), bound=RoundBound(float("inf")))
     record = json.loads(to_json(answer, non_tdm_s=200.0, settings=TdmSettings()))
     assert record["format"] == "topox-round"
     assert record["round_s"] == answer.round_s

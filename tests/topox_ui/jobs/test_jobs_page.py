@@ -10,11 +10,11 @@ import pytest
 from tests.topox_ui.conftest import address, chart, metric, words
 from topox_core.runs.stopping import never
 from topox_core.tdm.bounds.round_bounds import bounded
-from topox_core.tdm.model.deployment import SetUp, deploy
+from topox_core.tdm.mixes.deployment import SetUp, deploy
+from topox_core.tdm.mixes.samples import JOB_SAMPLES, load_job_sample
 from topox_core.tdm.model.jobs import Reading
 from topox_core.tdm.model.jobs_file import dump_jobs
 from topox_core.tdm.model.round import TdmSettings
-from topox_core.tdm.model.samples import JOB_SAMPLES, load_job_sample
 from topox_core.tdm.solve import solve
 from topox_ui.jobs import solving as jobs_solving
 from topox_ui.jobs.beside import bounded_beside
@@ -273,7 +273,7 @@ def test_a_bound_from_a_child_process_is_the_bound():
     answer = solve(load_job_sample("four-pods"), TdmSettings("hill-climbing"))
     found = bounded_beside(answer, never)
     assert found is not None
-    assert (found.bound_s, found.bound_for) == (bounded(answer).bound_s, bounded(answer).bound_for)
+    assert found.bound == bounded(answer).bound
     assert bounded_beside(answer, lambda: True) is None
 
 

@@ -1,102 +1,51 @@
-"""What the drafts' scheme is measured against: no time division, a greedy split, one topology, a random split."""
+"""Baselines of time division: all jobs at once, one topology, a greedy split, a random split."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from topox_core.runs.stopping import Stop
-from topox_core.tdm.bounds.floor import ANY_ROUND, floor_of
 from topox_core.tdm.model.jobs import Jobs
-from topox_core.tdm.model.round import OnMoment, Round, RoundTracePoint, TdmSettings
-from topox_core.tdm.model.rounds import round_of
-from topox_core.tdm.model.stage_table import StageTable
-from topox_core.tdm.model.traffic import total_gbit
+from topox_core.tdm.model.round import DRAFT, Round, RoundForm
+from topox_core.tdm.search import Search
 
 
-def non_tdm(jobs: Jobs, settings: TdmSettings, _stop: Stop, on_moment: OnMoment) -> Round:
-    """Return the round without time division: all push, all compute, all pull, all compute.
-
-    Raises
-    ------
-    InputError
-        If ports are too few for the pairs that must talk.
-    """
-    return _fixed(jobs, settings, on_moment, "non-tdm", (0,) * len(jobs))
+def non_tdm(search: Search) -> Round:
+    """Return the round without time division: all push, all compute, all pull, all compute."""
+    return _fixed(search, (0,) * len(search.jobs))
 
 
-def static_topology(jobs: Jobs, settings: TdmSettings, _stop: Stop, on_moment: OnMoment) -> Round:
-    """Return the round without time division over circuits that stay as they are.
-
-    Raises
-    ------
-    InputError
-        If ports are too few for the pairs that must talk.
-    """
-    return _fixed(jobs, settings, on_moment, "static", (0,) * len(jobs), static=True)
+def static_topology(search: Search) -> Round:
+    """Return the round without time division over circuits that never change."""
+    return _fixed(search, (0,) * len(search.jobs), RoundForm(static=True))
 
 
-def greedy(jobs: Jobs, settings: TdmSettings, _stop: Stop, on_moment: OnMoment) -> Round:
-    """Return the round when each pod group splits its jobs by traffic: the largest first, each to the lighter group.
-
-    Raises
-    ------
-    InputError
-        If ports are too few for the pairs that must talk.
-    """
-    return _fixed(jobs, settings, on_moment, "greedy", split_by_traffic(jobs))
+def greedy(search: Search) -> Round:
+    """Return the round of :func:`split_by_traffic`."""
+    return _fixed(search, split_by_traffic(search.jobs))
 
 
-def random_grouping(jobs: Jobs, settings: TdmSettings, _stop: Stop, on_moment: OnMoment) -> Round:
-    """Return the round when each job's group is drawn; the same seed draws the same groups.
-
-    Raises
-    ------
-    InputError
-        If ports are too few for the pairs that must talk.
-    """
-    drawn = np.random.default_rng(settings.seed).integers(0, 2, len(jobs))
-    return _fixed(jobs, settings, on_moment, "random", [int(k) for k in drawn])
+def random_grouping(search: Search) -> Round:
+    """Return the round of groups drawn at random from the seed."""
+    random = np.random.default_rng(search.settings.seed)
+    return _fixed(search, random.integers(0, 2, len(search.jobs)).tolist())
 
 
 def split_by_traffic(jobs: Jobs) -> tuple[int, ...]:
-    """Return a grouping that evens out the traffic in each pod group (longest processing time first; ties lowest index)."""
-    gbit = [total_gbit(job.collective, job.units, job.volume_gbit) for job in jobs.jobs]
+    """Return a grouping that evens out the traffic of each pod group.
+
+    The largest job first, each to the lighter group (longest processing time first; ties to the
+    lowest index).
+    """
     carried = np.zeros((jobs.network.pod_groups, 2))
     group = [0] * len(jobs)
-    for n in sorted(range(len(jobs)), key=lambda n: (-gbit[n], n)):
+    for n in sorted(range(len(jobs)), key=lambda n: (-jobs.jobs[n].total_gbit, n)):
         row = carried[jobs.jobs[n].pod_group]
         group[n] = int(row.argmin())
-        row[group[n]] += gbit[n]
+        row[group[n]] += jobs.jobs[n].total_gbit
     return tuple(group)
 
 
-def _fixed(
-    jobs: Jobs,
-    settings: TdmSettings,
-    on_moment: OnMoment,
-    algorithm: str,
-    group: Sequence[int],
-    static: bool = False,
-) -> Round:
-    began = time.perf_counter()
-    table = StageTable(jobs, settings.reading)
-    floor = floor_of(table)
-    found = round_of(
-        table,
-        group,
-        algorithm=algorithm,
-        static=static,
-        bound_s=floor.seconds,
-        bound_by=floor.by,
-        bound_for=ANY_ROUND,
-        seed=settings.seed,
-    )
-    moment = RoundTracePoint(
-        time.perf_counter() - began, 0, found.round_s, floor.seconds, algorithm
-    )
-    on_moment(moment)
-    return replace(found, wall_s=moment.elapsed_s, story=(moment,))
+def _fixed(search: Search, group: Sequence[int], form: RoundForm = DRAFT) -> Round:
+    return search.answer(search.round(group, form), stopped_by="heuristic")

@@ -15,11 +15,10 @@ from topox_core.tdm.algorithms.decomposition import (
     with_all_train,
 )
 from topox_core.tdm.algorithms.hill_climbing import hill_climb
-from topox_core.tdm.algorithms.portfolio import best_of_all
+from topox_core.tdm.algorithms.portfolio import best_of_all, exact
 from topox_core.tdm.algorithms.restarts import annealing, multi_start
 from topox_core.tdm.algorithms.ring_search import load_aware_rings
-from topox_core.tdm.exact.milp import exact
-from topox_core.tdm.model.round import Algorithm
+from topox_core.tdm.search import Algorithm
 
 Family = Literal["paper", "baseline", "exact", "beyond"]
 

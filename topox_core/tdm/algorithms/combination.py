@@ -8,15 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.tdm.algorithms.caps import Best, best_split
-from topox_core.tdm.algorithms.extended import SAME, Search
 from topox_core.tdm.algorithms.splits import (
     Subsets,
+    all_subsets_of,
     bundles_around,
     points_of,
     splits_of,
     subsets_of,
 )
 from topox_core.tdm.kernels.grouping import Points
+from topox_core.tdm.model.round import RoundForm
+from topox_core.tdm.model.rounds import round_s_of
+from topox_core.tdm.search import SAME, Search
 
 # Bundles drawn anew at most, and in a row without gain.
 MOST_DRAWS = 40
@@ -47,13 +50,7 @@ class Combination:
     def best(self, all_train: bool) -> tuple[Best, list[int]]:
         """Return the best choice behind one barrier, and the second group's subset in each pod group (empty: none fits)."""
         points = self.points
-        best = best_split(
-            points,
-            self.search.dark_s,
-            self.search.settings.reading.delay_inside,
-            all_train,
-            self.search.stop,
-        )
+        best = self._best_of(points, all_train)
         return best, [int(points.subset[at]) for at in best.chosen]
 
     def bound_s(self, all_train: bool) -> float:
@@ -63,12 +60,12 @@ class Combination:
             for splits, one in zip(self._splits, self.subsets, strict=True)
             if not one.bundled
         ]
-        if not whole:
-            return 0.0
-        inside = self.search.settings.reading.delay_inside
-        return best_split(
-            points_of(whole), self.search.dark_s, inside, all_train, self.search.stop
-        ).bound_s
+        return self._best_of(points_of(whole), all_train).bound_s if whole else 0.0
+
+    def _best_of(self, points: Points, all_train: bool) -> Best:
+        search = self.search
+        inside = search.settings.reading.delay_inside
+        return best_split(points, search.dark_s, inside, all_train, search.stop)
 
     def group(self, chosen: Sequence[int]) -> list[int]:
         """Return the group of each job."""
@@ -90,15 +87,15 @@ class Combination:
             "that stay together: the best round for these bundles, not proved the best of all."
         )
 
-    def rebundle(self, group: Sequence[int], all_train: bool) -> list[int]:
-        """Return a grouping at least as good as ``group``: bundles are drawn anew where the round waits for them.
+    def rebundle(self, group: Sequence[int], form: RoundForm) -> list[int]:
+        """Return a grouping at least as good: bundles are drawn anew where the round waits for them.
 
         Jobs are bundled only with jobs of their group, so that the grouping at hand stays within
         reach.
         """
         search, table = self.search, self.search.table
         random = np.random.default_rng(search.settings.seed)
-        best, kept, vain = search.length(group, all_train), list(group), 0
+        best, kept, vain = round_s_of(table, group, form), list(group), 0
         for _ in range(MOST_DRAWS):
             waits_for = self._longest_bundled(kept, vain)
             if waits_for is None or vain == MOST_IN_VAIN or search.stop():
@@ -107,9 +104,9 @@ class Combination:
             bundles = bundles_around(table, members, kept, random)
             before = self.subsets[waits_for]
             self.replace(waits_for, subsets_of(table, waits_for, bundles))
-            _, chosen = self.best(all_train)
+            _, chosen = self.best(form.all_train)
             drawn = self.group(chosen) if chosen else kept
-            length = search.length(drawn, all_train)
+            length = round_s_of(table, drawn, form)
             vain += 1
             if length < best * (1 - SAME):
                 best, kept, vain = length, drawn, 0
@@ -129,3 +126,9 @@ class Combination:
             longest.append(int(np.argmax(seconds)))
         bundled = [g for g in dict.fromkeys(longest) if self.subsets[g].bundled]
         return bundled[turn % len(bundled)] if bundled else None
+
+
+def all_splits(search: Search) -> Combination | None:
+    """Return the splits of all pod groups, or None if stopped before they are worked out."""
+    subsets = all_subsets_of(search.table, search.stop)
+    return None if subsets is None else Combination(search, subsets)

@@ -11,219 +11,157 @@ from dataclasses import replace
 
 import numpy as np
 
-from topox_core.runs.stopping import Stop
-from topox_core.tdm.algorithms.combination import Combination
-from topox_core.tdm.algorithms.extended import Search, shortest
-from topox_core.tdm.algorithms.splits import all_subsets_of
+from topox_core.tdm.algorithms.combination import Combination, all_splits
+from topox_core.tdm.algorithms.hill_climbing import start_of
 from topox_core.tdm.kernels.grouping import best_alone, three_windows
-from topox_core.tdm.model.jobs import Jobs
-from topox_core.tdm.model.round import OnMoment, Round, TdmSettings
+from topox_core.tdm.model.round import DRAFT, Round, RoundBound, RoundForm
+from topox_core.tdm.search import Search, shortest
 
-GIVEN_RINGS = "two groups, rings of Algorithm 3"
-ALL_TRAIN = "two groups and all-train phases, rings of Algorithm 3"
-OWN_BARRIERS = "two groups and a barrier for each pod group, rings of Algorithm 3"
-THREE_GROUPS = "three groups and a barrier for each pod group, rings of Algorithm 3"
-BOUND_BY = "all splits of every pod group"
+ALL_TRAIN = RoundForm(all_train=True)
+OWN_BARRIERS = RoundForm(per_pod_group=True)
+THREE_GROUPS = RoundForm(groups=3, all_train=True, per_pod_group=True)
+BOUND = RoundBound(by="all splits of every pod group")
+RINGS = ", rings of Algorithm 3"
+BOUND_FOR = {
+    DRAFT: "two groups" + RINGS,
+    ALL_TRAIN: "two groups and all-train phases" + RINGS,
+    OWN_BARRIERS: "two groups and a barrier for each pod group" + RINGS,
+    THREE_GROUPS: "three groups and a barrier for each pod group" + RINGS,
+}
 OUT_OF_TIME = "Stopped before all splits were worked out: this is the round of "
 
 
-def best_grouping(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMoment) -> Round:
-    """Return the best two-group round for the rings of Algorithm 3; never longer than hill climbing's.
-
-    Raises
-    ------
-    InputError
-        If ports are too few for the pairs that must talk, however the jobs are grouped.
-    """
-    return _one_barrier(Search("best-grouping", jobs, settings, stop, on_moment), False)
+def best_grouping(search: Search) -> Round:
+    """Return the best two-group round for the rings of Algorithm 3; never longer than hill climbing's."""
+    return _one_barrier(search, DRAFT)
 
 
-def with_all_train(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMoment) -> Round:
-    """Return the best round with phases in which all train; never longer than :func:`best_grouping`'s.
-
-    Raises
-    ------
-    InputError
-        If ports are too few for the pairs that must talk, however the jobs are grouped.
-    """
-    return _one_barrier(Search("all-train", jobs, settings, stop, on_moment), True)
+def with_all_train(search: Search) -> Round:
+    """Return the best round with phases in which all train; never longer than :func:`best_grouping`'s."""
+    return _one_barrier(search, ALL_TRAIN)
 
 
-def _one_barrier(search: Search, all_train: bool) -> Round:
-    start = search.start()
-    subsets = all_subsets_of(search.table, search.stop)
-    if subsets is None:
-        known = (
-            start if start is None or not all_train else search.round(start.group, all_train=True)
-        )
-        return _unfinished(search, known)
-    return combined(search, Combination(search, subsets), start, all_train)
+def _one_barrier(search: Search, form: RoundForm) -> Round:
+    start, combination = start_of(search), all_splits(search)
+    if combination is None:
+        return _unfinished(search, start, form)
+    return combined(search, combination, start, form)
 
 
 def combined(
-    search: Search, combination: Combination, start: Round | None, all_train: bool
+    search: Search, combination: Combination, start: Round | None, form: RoundForm = DRAFT
 ) -> Round:
     """Return the best round behind one barrier out of all splits; ``start`` if that is shorter.
 
     With all-train phases the best round without them comes first.
     """
-    if all_train:
-        start = combined(search, combination, start, False) if combination.message else start
-        start = (
-            None
-            if start is None
-            else search.round(start.group, all_train=True, source="all-train phases")
-        )
+    if form.all_train:
+        start = combined(search, combination, start) if combination.message else start
+        if start is not None:
+            start = search.round(start.group, form, source="all-train phases")
     bundled = combination.message
-    best, chosen = combination.best(all_train)
-    bound_s = combination.bound_s(all_train) if bundled else best.bound_s
-    found = (
-        search.round(combination.group(chosen), all_train=all_train, source="all splits")
-        if chosen
-        else None
-    )
-    found = shortest(found, start) or search.too_few_ports()
+    best, chosen = combination.best(form.all_train)
+    bound_s = combination.bound_s(form.all_train) if bundled else best.bound_s
+    result = None
+    if chosen:
+        result = search.round(combination.group(chosen), form, source="all splits")
+    result = shortest(result, start) or search.all_at_once()
     if bundled:
-        group = combination.rebundle(found.group, all_train)
-        found = (
-            shortest(found, search.round(group, all_train=all_train, source="other bundles"))
-            or found
-        )
-    return _told(search, found, bound_s, ALL_TRAIN if all_train else GIVEN_RINGS, bundled)
+        group = combination.rebundle(result.group, form)
+        result = shortest(result, search.round(group, form, source="other bundles")) or result
+    return _answer(search, result, bound_s, form, bundled)
 
 
-def _told(search: Search, found: Round, bound_s: float, bound_for: str, bundled: str) -> Round:
+def _answer(search: Search, result: Round, bound_s: float, form: RoundForm, bundled: str) -> Round:
     """Return the answer; that jobs were bundled is worth saying only where it may have cost something."""
-    answer = search.answer(
-        found, bound_s=bound_s, bound_by=BOUND_BY, bound_for=bound_for, message=bundled
-    )
+    bound = replace(BOUND, round_s=bound_s, holds_for=BOUND_FOR[form])
+    answer = search.answer(result, bound, message=bundled)
     return replace(answer, message="") if answer.status == "optimal" else answer
 
 
-def _unfinished(search: Search, start: Round | None) -> Round:
+def _unfinished(search: Search, start: Round | None, form: RoundForm) -> Round:
     if start is None:
-        return search.answer(search.too_few_ports(), message=OUT_OF_TIME + "all jobs in one group.")
-    return search.answer(start, message=OUT_OF_TIME + "hill climbing.")
+        return search.answer(search.all_at_once(), message=OUT_OF_TIME + "all jobs in one group.")
+    return search.answer(search.round(start.group, form), message=OUT_OF_TIME + "hill climbing.")
 
 
-def barrier_per_pod_group(
-    jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMoment
-) -> Round:
-    """Return the best two-group round of every pod group by itself; none is longer than behind one barrier.
-
-    Raises
-    ------
-    InputError
-        If ports are too few for the pairs that must talk, however the jobs are grouped.
-    """
-    search = Search("barrier-per-pod-group", jobs, settings, stop, on_moment)
-    start = search.start()
-    subsets = all_subsets_of(search.table, search.stop)
-    if subsets is None:
-        return _unfinished(
-            search, None if start is None else search.round(start.group, barrier="pod_group")
-        )
-    return _alone(search, Combination(search, subsets), start, False) or search.answer(
-        search.too_few_ports()
-    )
+def barrier_per_pod_group(search: Search) -> Round:
+    """Return the best two-group round of every pod group by itself; none is longer than behind one barrier."""
+    start, combination = start_of(search), all_splits(search)
+    if combination is None:
+        return _unfinished(search, start, OWN_BARRIERS)
+    result = _alone(search, combination, start, OWN_BARRIERS)
+    return result or search.answer(search.all_at_once())
 
 
 def _alone(
-    search: Search, combination: Combination, start: Round | None, all_train: bool
+    search: Search, combination: Combination, start: Round | None, form: RoundForm
 ) -> Round | None:
-    """Choose for each pod group the better of its best split and what it does with one barrier for all; None if none fits."""
-    points, subsets, bundled = combination.points, list(combination.subsets), combination.message
+    """Return the better, for each pod group, of its best split and its part of one barrier's; None if none fits."""
+    points, bundled, all_subsets = combination.points, combination.message, [*combination.subsets]
     if bundled:
-        start = combined(search, combination, start, False)
+        start = combined(search, combination, start)
     group = [0] * len(search.jobs)
     bound_s = 0.0
-    known = None
-    if start is not None:
-        known = search.round(
-            start.group, all_train=all_train, barrier="pod_group", source="one barrier"
-        )
-    for g, of_pod_group in enumerate(subsets):
-        seconds, at = best_alone(
-            points, g, search.dark_s, search.settings.reading.delay_inside, all_train
-        )
+    known = None if start is None else search.round(start.group, form, source="one barrier")
+    inside = search.settings.reading.delay_inside
+    for g, subsets in enumerate(all_subsets):
+        seconds, at = best_alone(points, g, search.dark_s, inside, form.all_train)
         if at < 0:
             return None if known is None else search.answer(known)
-        bound_s = bound_s if of_pod_group.bundled else max(bound_s, seconds)
+        bound_s = bound_s if subsets.bundled else max(bound_s, seconds)
         if known is not None and known.cycle_of(g).round_s < seconds:
             for n in search.table.members[g]:
                 group[n] = known.group[n]
         else:
-            for n in of_pod_group.members(int(points.subset[at])):
+            for n in subsets.members(int(points.subset[at])):
                 group[n] = 1
-    found = search.round(group, all_train=all_train, barrier="pod_group", source="all splits")
-    return _told(search, found, bound_s, OWN_BARRIERS, bundled)
+    result = search.round(group, form, source="all splits")
+    return _answer(search, result, bound_s, OWN_BARRIERS, bundled)
 
 
-def three_groups(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMoment) -> Round:
+def three_groups(search: Search) -> Round:
     """Return rounds of three windows, all-train phases and a barrier for each pod group, best for Algorithm 3's rings.
 
     Three windows may stay empty, and all-train phases never lengthen a round, so that no pod
     group's round is longer than with two groups (:func:`barrier_per_pod_group`).
-
-    Raises
-    ------
-    InputError
-        If ports are too few for the pairs that must talk, however the jobs are grouped.
     """
-    search = Search("three-groups", jobs, settings, stop, on_moment)
-    start = search.start()
-    subsets = all_subsets_of(search.table, search.stop)
-    if subsets is None:
-        known = (
-            None
-            if start is None
-            else search.round(start.group, groups=3, all_train=True, barrier="pod_group")
-        )
-        return _unfinished(search, known)
-    combination = Combination(search, subsets)
-    bundled = combination.message
-    two = _alone(search, combination, start, True)
+    start, combination = start_of(search), all_splits(search)
+    if combination is None:
+        return _unfinished(search, start, THREE_GROUPS)
+    all_subsets, bundled = [*combination.subsets], combination.message
+    all_subsets, bundled = [*combination.subsets], combination.message
+    two = _alone(search, combination, start, replace(OWN_BARRIERS, all_train=True))
     fallback = None
     if two is not None:
-        fallback = search.round(
-            two.group, groups=3, all_train=True, barrier="pod_group", source="two groups"
-        )
-    group = [0] * len(jobs) if two is None else list(two.group)
+        fallback = search.round(two.group, THREE_GROUPS, source="two groups")
+    group = [0] * len(search.jobs) if two is None else list(two.group)
     bound_s = 0.0
-    for of_pod_group in subsets:
+    for subsets in all_subsets:
         if search.stop():
             message = "Stopped before all ways of three groups were worked out."
-            return search.answer(fallback or search.too_few_ports(), message=message)
-        seconds, first, second = three_windows(
-            of_pod_group.seconds, of_pod_group.train_s, of_pod_group.between_s
-        )
+            return search.answer(fallback or search.all_at_once(), message=message)
+        seconds, first, second = three_windows(subsets.seconds, subsets.train_s, subsets.between_s)
         if seconds == np.inf:  # of these bundles none fits
             continue
-        bound_s = bound_s if of_pod_group.bundled else max(bound_s, seconds)
-        third = len(of_pod_group.seconds) - 1 & ~(first | second)
+        bound_s = bound_s if subsets.bundled else max(bound_s, seconds)
+        third = len(subsets.seconds) - 1 & ~(first | second)
         for k, subset in enumerate((first, second, third)):
-            for n in of_pod_group.members(int(subset)):
+            for n in subsets.members(int(subset)):
                 group[n] = k
-    found = search.round(
-        group, groups=3, all_train=True, barrier="pod_group", source="all ways of three"
-    )
-    mixed = found if fallback is None else _better_each(search, found, fallback)
-    return _told(search, mixed, bound_s, THREE_GROUPS, bundled)
+    result = search.round(group, THREE_GROUPS, source="all ways of three")
+    if fallback is not None:
+        result = _better_each(search, result, fallback)
+    return _answer(search, result, bound_s, THREE_GROUPS, bundled)
 
 
-def _better_each(search: Search, found: Round, fallback: Round) -> Round:
-    """Return, of two rounds with barriers of their own, the better one for each pod group."""
-    worse = [
-        g
-        for g in range(len(search.table.members))
-        if fallback.cycle_of(g).round_s < found.cycle_of(g).round_s
-    ]
-    if not worse:
-        return found
-    group = np.array(found.group)
-    for g in worse:
-        members = list(search.table.members[g])
-        group[members] = np.array(fallback.group)[members]
-    return search.round(
-        group.tolist(), groups=3, all_train=True, barrier="pod_group", source="the better of both"
-    )
+def _better_each(search: Search, one: Round, other: Round) -> Round:
+    """Return, of two rounds with a barrier for each pod group, the better one in each."""
+    group = list(one.group)
+    for g, members in enumerate(search.table.members):
+        if other.cycle_of(g).round_s < one.cycle_of(g).round_s:
+            for n in members:
+                group[n] = other.group[n]
+    if group == list(one.group):
+        return one
+    return search.round(group, THREE_GROUPS, source="the better of both")

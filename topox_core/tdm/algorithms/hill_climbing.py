@@ -6,28 +6,20 @@ by two maxima.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.runs.stopping import Stop
-from topox_core.tdm.bounds.floor import ANY_ROUND, floor_of
 from topox_core.tdm.kernels.subsets import NOBODY_FLIPS
-from topox_core.tdm.model.jobs import Jobs
-from topox_core.tdm.model.round import (
-    PULL,
-    PUSH,
-    OnMoment,
-    Round,
-    RoundTracePoint,
-    StoppedBy,
-    TdmSettings,
-)
+from topox_core.tdm.model.links import TooFewPortsError
+from topox_core.tdm.model.round import PULL, PUSH, Round
 from topox_core.tdm.model.rounds import after_push_s, round_of
 from topox_core.tdm.model.stage_table import StageTable
+from topox_core.tdm.search import Search
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -40,21 +32,30 @@ _CALL = 16_000_000
 
 @dataclass(frozen=True)
 class Climb:
-    """Where a climb ended: each job's group, its round (infinite if stopped before it was measured), and why it stopped."""
+    """Where a climb ended.
+
+    Attributes
+    ----------
+    group
+        Of each job.
+    round_s
+        Infinite if stopped before it was measured.
+    finished
+        Whether no flip helps any more; False if stopped before.
+    """
 
     group: tuple[int, ...]
     round_s: float
     steps: int
-    stopped_by: StoppedBy
+    finished: bool
 
 
 class _Flips:
     """What every single flip would lead to; after a flip only its pod group is worked out again."""
 
-    def __init__(self, table: StageTable, start: Sequence[int], all_train: bool) -> None:
+    def __init__(self, table: StageTable, start: Sequence[int]) -> None:
         jobs = table.jobs
         self.table = table
-        self.all_train = all_train
         self.in_second = np.array(start, np.int64) == 1
         self.home = np.array([job.pod_group for job in jobs.jobs], np.int64)
         self.computing = np.array(
@@ -117,9 +118,11 @@ class _Flips:
             others = count - self.now_change[self.home, k] > 0
             change[k] = np.concatenate([[count > 0], others | self.then_change[:, k]])
         dark = np.where(change, self.delay_s, 0.0)
-        return _round_s(
-            communication, self._computing(), dark, self.all_train, self.table.reading.delay_inside
-        )
+        return _round_s(communication, self._computing(), dark, self.table.reading.delay_inside)
+
+    def group(self) -> tuple[int, ...]:
+        """Return the group of each job."""
+        return tuple(int(second) for second in self.in_second)
 
 
 def _two_largest(values: Floats) -> tuple[float, float, int]:
@@ -128,17 +131,10 @@ def _two_largest(values: Floats) -> tuple[float, float, int]:
     return float(values[at]), float(rest.max(initial=0.0)), at
 
 
-def _round_s(
-    talk: Floats, computing: Floats, dark: Floats, all_train: bool, delay_inside: bool
-) -> Floats:
+def _round_s(talk: Floats, computing: Floats, dark: Floats, delay_inside: bool) -> Floats:
     """Return the rounds of many groupings at once, as :func:`topox_core.tdm.model.rounds.phases_of` adds them up."""
-    inside, outside = (dark, np.zeros_like(dark)) if delay_inside else (np.zeros_like(dark), dark)
-    busy = talk + inside
-    if all_train:
-        halves = [np.maximum(busy.sum(0), (busy + computing[way]).max(0)) for way in (PUSH, PULL)]
-        both: Floats = halves[0] + halves[1] + 2.0 * outside.sum(0)
-        return both
-    total: Floats = 2.0 * outside.sum(0)
+    busy = talk + dark if delay_inside else talk
+    total: Floats = np.zeros(talk.shape[1]) if delay_inside else 2.0 * dark.sum(0)
     for way in (PUSH, PULL):
         total = (
             total
@@ -152,92 +148,57 @@ def climb(
     table: StageTable,
     start: Sequence[int],
     stop: Stop,
-    on_step: OnMoment | None = None,
-    *,
-    all_train: bool = False,
-    floor_s: float = 0.0,
-    source: str = "hill climbing",
+    on_step: Callable[[float], None] | None = None,
 ) -> Climb:
-    """Climb from a grouping into two groups, by the best single flip (the lowest index among equals) while it helps.
+    """Climb from a grouping into two groups, by the best single flip while it helps (ties: lowest index).
 
     Parameters
     ----------
     stop
-        Asked between pieces of work; the grouping reached so far is kept.
+        Stop criterion, asked between pieces of work; the grouping reached so far is kept.
     on_step
-        Told of the start and of every flip.
-    all_train
-        Measure rounds with all-train phases instead of the drafts' four.
-    floor_s
-        The bound that moments carry.
+        Called with the round of the start and after every flip, in seconds.
     """
-    began = time.perf_counter()
-    flips = _Flips(table, start, all_train)
+    flips = _Flips(table, start)
     steps, best = 0, float("inf")
     dirty = list(range(len(table.members)))
     while all(flips.work_out(g, stop) for g in dirty):
         rounds = flips.rounds_s()
         best = float(rounds[0])
         if on_step is not None:
-            on_step(RoundTracePoint(time.perf_counter() - began, steps, best, floor_s, source))
+            on_step(best)
         least = float(rounds[1:].min())
         if not least < best * (1.0 - TIE):
-            return Climb(_group(flips), best, steps, "heuristic")
+            return Climb(flips.group(), best, steps, finished=True)
         n = int(np.argmax(rounds[1:] <= least * (1.0 + TIE)))
         flips.in_second[n] = not flips.in_second[n]
         best, steps = least, steps + 1
         dirty = [int(flips.home[n])]
-    return Climb(_group(flips), best, steps, "cancelled")
+    return Climb(flips.group(), best, steps, finished=False)
 
 
-def _group(flips: _Flips) -> tuple[int, ...]:
-    return tuple(int(second) for second in flips.in_second)
-
-
-def hill_climb(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMoment) -> Round:
-    """Return the round of Algorithm 1 with its loop corrected; never longer than without time division.
-
-    Raises
-    ------
-    InputError
-        If ports are too few for the pairs that must talk.
-    """
-    began = time.perf_counter()
-    table = StageTable(jobs, settings.reading)
-    floor = floor_of(table)
-    story: list[RoundTracePoint] = []
-
-    def note(moment: RoundTracePoint) -> None:
-        story.append(moment)
-        on_moment(moment)
-
-    out_of_time = until(began, settings.time_limit_s)
-    found = climb(
-        table, (0,) * len(jobs), lambda: stop() or out_of_time(), note, floor_s=floor.seconds
-    )
-    stopped_by: StoppedBy = (
-        found.stopped_by if found.stopped_by == "heuristic" or stop() else "time_limit"
-    )
+def hill_climb(search: Search) -> Round:
+    """Return the round of Algorithm 1 with its loop corrected; never longer than without time division."""
+    note = partial(search.note, source="hill climbing", always=True)
+    result = climb(search.table, (0,) * len(search.jobs), search.stop, note)
     message = (
-        ""
-        if story
-        else "Stopped before the first flips were measured: this is the round without time division."
+        "Stopped before the first flips were measured: this is the round without time division."
     )
-    return round_of(
-        table,
-        found.group,
-        algorithm="hill-climbing",
-        stopped_by=stopped_by,
-        message=message,
-        bound_s=floor.seconds,
-        bound_by=floor.by,
-        bound_for=ANY_ROUND,
-        wall_s=time.perf_counter() - began,
-        seed=settings.seed,
-        story=story,
+    return search.answer(
+        round_of(search.table, result.group),
+        stopped_by="heuristic" if result.finished else None,
+        message="" if search.trace else message,
     )
 
 
-def until(began: float, limit_s: float) -> Stop:
-    """Return a stop that is true once ``limit_s`` have passed since ``began`` (``time.perf_counter``)."""
-    return lambda: time.perf_counter() - began >= limit_s
+def start_of(search: Search) -> Round | None:
+    """Return the round of Algorithm 1 for a search that goes on from there.
+
+    None if it cannot even start, because ports are too few for all jobs in one stage.
+    """
+    try:
+        result = hill_climb(search.nested("hill-climbing"))
+    except TooFewPortsError:
+        return None
+    search.note(result.round_s, "hill climbing")
+    return result

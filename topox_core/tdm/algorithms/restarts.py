@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from topox_core.runs.stopping import Stop
-from topox_core.tdm.algorithms.extended import Search
-from topox_core.tdm.algorithms.hill_climbing import climb
+from topox_core.tdm.algorithms.hill_climbing import climb, start_of
 from topox_core.tdm.kernels.grouping import Switching, anneal
-from topox_core.tdm.model.jobs import Jobs
-from topox_core.tdm.model.round import OnMoment, Round, TdmSettings
+from topox_core.tdm.model.round import Round
 from topox_core.tdm.model.rounds import after_push_s
 from topox_core.tdm.model.traffic import load_of
+from topox_core.tdm.search import Search, shortest
 
 # First and last temperature, as shares of the round at the start, and the weight of what no barrier
 # waits for.
@@ -20,41 +18,27 @@ HOT, COLD, PUSH = 0.1, 1e-4, 2.0
 PIECE = 2_000_000
 
 
-def multi_start(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMoment) -> Round:
-    """Return the best of hill climbing from all jobs in one group and from ``settings.starts`` random groupings.
-
-    Raises
-    ------
-    InputError
-        If ports are too few for the pairs that must talk.
-    """
-    search = Search("multi-start", jobs, settings, stop, on_moment)
-    best = search.start() or search.too_few_ports()
-    random = np.random.default_rng(settings.seed)
-    for number in range(settings.starts):
-        drawn = random.integers(0, 2, len(jobs)).tolist()
+def multi_start(search: Search) -> Round:
+    """Return the best of hill climbing from all jobs in one group and from ``settings.starts`` random groupings."""
+    best, starts = start_of(search) or search.all_at_once(), search.settings.starts
+    random = np.random.default_rng(search.settings.seed)
+    for number in range(starts):
+        drawn = random.integers(0, 2, len(search.jobs)).tolist()
         if search.stop():
-            return search.answer(
-                best, message=f"Stopped after {number} of {settings.starts} random starts."
-            )
-        found = climb(search.table, drawn, search.stop)
-        if found.round_s < best.round_s:
-            best = search.round(found.group, source=f"start {number + 1}")
+            return search.answer(best, message=f"Stopped after {number} of {starts} random starts.")
+        result = climb(search.table, drawn, search.stop)
+        if result.round_s < best.round_s:
+            best = search.round(result.group, source=f"start {number + 1}")
     return search.answer(best)
 
 
-def annealing(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMoment) -> Round:
+def annealing(search: Search) -> Round:
     """Return the best round of simulated annealing from hill climbing's, climbed once more at its end.
 
     ``settings.steps`` bounds it, so that a seed gives the same round on every machine.
-
-    Raises
-    ------
-    InputError
-        If ports are too few for the pairs that must talk.
     """
-    search = Search("annealing", jobs, settings, stop, on_moment)
-    best = search.start() or search.too_few_ports()
+    jobs, settings = search.jobs, search.settings
+    best = start_of(search) or search.all_at_once()
     if not len(jobs):
         return search.answer(best)
     order = np.array([n for members in search.table.members for n in members], np.int64)
@@ -66,7 +50,7 @@ def annealing(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMoment
     random = np.random.default_rng(settings.seed)
     second = np.array(best.group, np.int64)[order] == 1
     pieces = max(1, -(-settings.steps * len(jobs) // (len(search.table.members) * PIECE)))
-    heat = HOT * (COLD / HOT) ** np.linspace(0.0, 1.0, pieces + 1)
+    temperature = HOT * (COLD / HOT) ** np.linspace(0.0, 1.0, pieces + 1)
     for number in range(pieces):
         if search.stop():
             return search.answer(
@@ -83,16 +67,15 @@ def annealing(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMoment
             second,
             steps,
             random,
-            float(heat[number]),
-            float(heat[number + 1]),
+            float(temperature[number]),
+            float(temperature[number + 1]),
             PUSH,
         )
         if length < best.round_s:
             group = np.zeros(len(jobs), np.int64)
             group[order] = second
-            found = search.round(group.tolist(), source="annealing")
-            best = min(best, found, key=lambda one: one.round_s)
-    found_climb = climb(search.table, best.group, search.stop)
-    if found_climb.round_s < best.round_s:
-        best = search.round(found_climb.group, source="hill climbing at the end")
+            best = shortest(best, search.round(group.tolist(), source="annealing")) or best
+    result = climb(search.table, best.group, search.stop)
+    if result.round_s < best.round_s:
+        best = search.round(result.group, source="hill climbing at the end")
     return search.answer(best)

@@ -13,7 +13,6 @@ from topox_core.runs.stopping import Stop
 from topox_core.tdm.kernels.grouping import Points, split_turns, subset_stages, undominated
 from topox_core.tdm.model.rounds import after_push_s
 from topox_core.tdm.model.stage_table import StageTable
-from topox_core.tdm.model.traffic import total_gbit
 
 Floats = NDArray[np.float64]
 # Bundles of a pod group: more give nearly nothing (10 to 16 gave the same round on large mixes),
@@ -80,10 +79,7 @@ def bundles_around(
     """Return bundles of jobs that are in one group: about half of them single large jobs, the others drawn."""
     jobs, most = table.jobs.jobs, _most_bundles(table, members)
 
-    def traffic(n: int) -> float:
-        return total_gbit(jobs[n].collective, jobs[n].units, jobs[n].volume_gbit)
-
-    order = sorted(members, key=lambda n: (-traffic(n), n))
+    order = sorted(members, key=lambda n: (-jobs[n].total_gbit, n))
     alone = int(random.integers(most // 4, most - 2))
     bundles: list[tuple[int, ...]] = [(n,) for n in order[:alone]]
     rest = [[n for n in order[alone:] if group[n] == k] for k in (0, 1)]
@@ -114,9 +110,7 @@ def bundles_of(table: StageTable, members: Sequence[int]) -> tuple[tuple[int, ..
     for n in members:
         job = jobs[n]
         kind = (job.collective, job.train_s, after_push_s(job, table.reading))
-        kinds.setdefault(kind, []).append(
-            (total_gbit(job.collective, job.units, job.volume_gbit), (n,))
-        )
+        kinds.setdefault(kind, []).append((job.total_gbit, (n,)))
     for bundles in kinds.values():
         bundles.sort()
     count = len(members)
@@ -197,9 +191,9 @@ def points_of(parts: Sequence[tuple[NDArray[Any], ...]]) -> Points:
 
 def all_subsets_of(table: StageTable, stop: Stop) -> list[Subsets] | None:
     """Return the subsets of all pod groups, or None if stopped before."""
-    found = []
+    subsets = []
     for g in range(len(table.members)):
         if stop():
             return None
-        found.append(subsets_of(table, g))
-    return found
+        subsets.append(subsets_of(table, g))
+    return subsets

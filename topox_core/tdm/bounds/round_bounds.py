@@ -18,64 +18,21 @@ from numpy.typing import NDArray
 
 from topox_core.tdm.kernels.relaxed import EITHER, Box, Demand, front, least_round_s, within_reach
 from topox_core.tdm.model.jobs import Jobs, Reading
-from topox_core.tdm.model.round import NOBODY, Round, StoppedBy
+from topox_core.tdm.model.round import DRAFT, Round, RoundBound, RoundForm, StoppedBy
 from topox_core.tdm.model.rounds import after_push_s
-from topox_core.tdm.model.traffic import arc_gbit, between_pods_gbit, inside_pods_gbit
+from topox_core.tdm.model.traffic import fixed_and_arc_gbit, inside_pods_gbit
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 MOST_NODES = 6_000  # of one search over the divisions of a pod group's jobs
 REACH_NODES = 2_000  # of one search for a division that keeps to given times
-SLACKS = (
-    0.0,
-    2.5e-4,
-    1e-3,
-)  # what a search may overlook, as a share of all jobs' communication, before it leaves jobs out
+# What a search may overlook, as a share of all jobs' communication, before it leaves jobs out.
+SLACKS = (0.0, 2.5e-4, 1e-3)
 MOST_OPEN = 20_000  # of one best-first search
 MOST_TIMES = 12  # different computing times told apart; others count as the next shorter one
 MOST_REFINED = 60  # combinations of computing times that are worked out in full
-ANY_RINGS = "any rings"  # in the words of a bound that holds whatever the rings
 PROVED = 1e-9  # relative
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What rounds a bound holds for.
-
-    Attributes
-    ----------
-    groups
-        Time windows that jobs are dealt to.
-    all_train
-        Whether there may be phases in which all train; always so unless there are two groups.
-    per_pod_group
-        Whether every pod group has a barrier of its own.
-    """
-
-    groups: int = 2
-    all_train: bool = False
-    per_pod_group: bool = False
-
-    @property
-    def windows(self) -> bool:
-        """Whether windows follow each other in two half rounds, instead of the drafts' four phases."""
-        return self.all_train or self.groups != 2
-
-    @property
-    def words(self) -> str:
-        """The kind in words, for ``Round.bound_for``."""
-        form = f"{self.groups} group{'s' if self.groups > 1 else ''}"
-        form += " with all-train phases" if self.windows else " in four phases"
-        return f"{form}, a barrier for each pod group" if self.per_pod_group else form
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A lower bound of ``round_s``, and what sets it."""
-
-    round_s: float
-    words: str
 
 
 @dataclass(frozen=True)
@@ -94,60 +51,48 @@ class _PodGroup:
 
 
 def lower_bound(
-    jobs: Jobs, reading: Reading, kind: Kind | None = None, known_s: float = np.inf
-) -> Bound:
-    """Return a time that no round of a kind undercuts, over every grouping, every ring and every allocation of links.
+    jobs: Jobs, reading: Reading, form: RoundForm = DRAFT, known_s: float = np.inf
+) -> RoundBound:
+    """Return a time that no round of a form undercuts, over every grouping, every ring and every allocation of links.
 
     Reconfiguration counts nothing. Infinite where some pod has too few ports for every grouping.
 
     Parameters
     ----------
-    kind
-        Two groups in four phases behind one barrier, if None.
     known_s
-        A round of the kind that is known: the bound is at most that, and found sooner.
+        A round of the form that is known: the bound is at most that, and found sooner.
     """
-    kind = kind or Kind()
-    if not len(jobs):
-        return Bound(0.0, "no jobs")
-    pod_groups = [
-        _pod_group(jobs, reading, g) for g in sorted({job.pod_group for job in jobs.jobs})
-    ]
-    if kind.per_pod_group or kind.groups != 2:
-        return _apart(jobs, pod_groups, kind)
-    return _together(jobs, _Fronts(pod_groups, jobs.network.ports_per_pod, known_s), kind)
+    round_s, by = 0.0, "no jobs"
+    if len(jobs):
+        pod_groups = [
+            _pod_group(jobs, reading, g) for g in sorted({job.pod_group for job in jobs.jobs})
+        ]
+        if form.per_pod_group or form.groups != 2:
+            round_s, by = _apart(jobs, pod_groups, form)
+        else:
+            fronts = _Fronts(pod_groups, jobs.network.ports_per_pod, known_s)
+            round_s, by = _together(jobs, fronts, form.windows)
+    return RoundBound(round_s, by, f"{form.words}, any rings", any_rings=True)
 
 
-def kind_of(answer: Round) -> Kind:
-    """Return the kind of a round, from its phases."""
-    all_train = any(phase.group == NOBODY for cycle in answer.cycles for phase in cycle.phases)
-    return Kind(answer.groups, all_train and answer.groups == 2, len(answer.cycles) > 1)
-
-
-def bounded(answer: Round, kind: Kind | None = None) -> Round:
+def bounded(answer: Round) -> Round:
     """Return a round with the bound over every grouping and every ring, unless it has a higher one of that sort.
 
     A bound for given rings only says less and gives way. Where the bound meets the round, that is a
     proof, and what the message had to say about how the search ended no longer matters.
-
-    Parameters
-    ----------
-    kind
-        Rounds to compare with; those of the answer's own form, if None.
     """
     if not answer.cycles:
         return answer
-    kind = kind or kind_of(answer)
-    bound = lower_bound(answer.jobs, answer.reading, kind, answer.round_s)
-    if ANY_RINGS in answer.bound_for and answer.bound_s >= bound.round_s:
+    # With one pod group, its own barrier is the one barrier.
+    form = replace(answer.form, per_pod_group=len(answer.cycles) > 1)
+    bound = lower_bound(answer.jobs, answer.reading, form, answer.round_s)
+    if answer.bound.any_rings and answer.bound_s >= bound.round_s:
         return answer
     proved = bound.round_s >= answer.round_s * (1 - PROVED)
     stopped_by: StoppedBy = "heuristic" if answer.stopped_by == "proof" else answer.stopped_by
     return replace(
         answer,
-        bound_s=min(bound.round_s, answer.round_s),
-        bound_by=bound.words,
-        bound_for=f"{kind.words}, {ANY_RINGS}",
+        bound=replace(bound, round_s=min(bound.round_s, answer.round_s)),
         status="optimal" if proved else "feasible",
         stopped_by="proof" if proved else stopped_by,
         message="" if proved else answer.message,
@@ -161,14 +106,9 @@ def _pod_group(jobs: Jobs, reading: Reading, pod_group: int) -> _PodGroup:
     on, local = np.zeros((len(members), pods), np.bool_), np.zeros((len(members), pods))
     for row, n in enumerate(members):
         job = jobs.jobs[n]
-        is_ring = job.collective == "ring_all_reduce"
-        # A ring of two pods has no choice.
-        pair[row] = (
-            between_pods_gbit(job, reading, job.pods if is_ring and len(job.pods) == 2 else ())
-            / network.port_gbps
-        )
-        if is_ring and len(job.pods) > 2:
-            arc[row], on[row, list(job.pods)] = arc_gbit(job, reading) / network.port_gbps, True
+        fixed_gbit, arc_gbit = fixed_and_arc_gbit(job, reading)
+        pair[row], arc[row] = fixed_gbit / network.port_gbps, arc_gbit / network.port_gbps
+        on[row, list(job.pods)] = arc_gbit > 0
         local[row] = inside_pods_gbit(job) / network.tor_gbps
     order = np.argsort(-(pair.sum(1) + pair.sum(2) + 2 * arc[:, None] * on).max(1), kind="stable")
     push = np.array([after_push_s(jobs.jobs[n], reading) for n in members])
@@ -185,26 +125,26 @@ def _pod_group(jobs: Jobs, reading: Reading, pod_group: int) -> _PodGroup:
 # -- one barrier for each pod group ----------------------------------------------------------------------
 
 
-def _apart(jobs: Jobs, pod_groups: Sequence[_PodGroup], kind: Kind) -> Bound:
-    """Return the longest of the pod groups' own bounds; with one barrier for all it still is a bound."""
+def _apart(jobs: Jobs, pod_groups: Sequence[_PodGroup], form: RoundForm) -> tuple[float, str]:
+    """Return the longest of the pod groups' own bounds with what sets it; with one barrier for all it still is a bound."""
     least = [
         least_round_s(
             one.demand,
             one.after_push,
             one.after_pull,
             jobs.network.ports_per_pod,
-            kind.groups,
-            kind.windows,
+            form.groups,
+            form.windows,
             MOST_OPEN,
         )
         for one in pod_groups
     ]
     worst = int(np.argmax(least))
     if least[worst] == np.inf:
-        return Bound(np.inf, _no_ports(jobs, pod_groups[worst]))
-    return Bound(
-        float(least[worst]), f"the jobs of pod group {pod_groups[worst].pod_group}, however grouped"
-    )
+        return np.inf, _no_ports(jobs, pod_groups[worst])
+    return float(
+        least[worst]
+    ), f"the jobs of pod group {pod_groups[worst].pod_group}, however grouped"
 
 
 # -- one barrier for all ---------------------------------------------------------------------------------
@@ -314,20 +254,19 @@ class _Fronts:
             kept -= max(1, kept // 10) if attempt >= len(SLACKS) else 0
 
 
-def _together(jobs: Jobs, fronts: _Fronts, kind: Kind) -> Bound:
-    """Return the least round over all combinations of computing times, each with all divisions that it allows.
+def _together(jobs: Jobs, fronts: _Fronts, windows: bool) -> tuple[float, str]:
+    """Return the least round over all combinations of computing times, with what sets it.
 
-    Combinations wait with a value that ignores which jobs they bind; the smallest is worked out in
-    full, until the smallest waiting is one that was.
+    Each combination has all divisions that it allows. Combinations wait with a value that ignores
+    which jobs they bind; the smallest is worked out in full, until the smallest waiting is one that
+    was.
     """
     pod_groups = fronts.pod_groups
-    push, pull = (
-        _rounded([one.after_push for one in pod_groups]),
-        _rounded([one.after_pull for one in pod_groups]),
-    )
+    push = _rounded([one.after_push for one in pod_groups])
+    pull = _rounded([one.after_pull for one in pod_groups])
     free = fronts.joined()
     waiting = [
-        (float(times.round_s(free, kind.windows).min()), False, times)
+        (float(times.round_s(free, windows).min()), False, times)
         for times in _combinations(push, pull)
         if len(free)
     ]
@@ -343,14 +282,14 @@ def _together(jobs: Jobs, fronts: _Fronts, kind: Kind) -> Bound:
         possible = {g: side for g, side in sides.items() if side is not None}
         joined = fronts.joined(possible, free) if len(possible) == len(sides) else free[:0]
         if len(joined):
-            heapq.heappush(waiting, (float(times.round_s(joined, kind.windows).min()), True, times))
+            heapq.heappush(waiting, (float(times.round_s(joined, windows).min()), True, times))
     if waiting and waiting[0][0] < fronts.known_s:
         value, _, times = waiting[0]
-        return Bound(value, _words(jobs, fronts, times, value, kind))
+        return value, _words(jobs, fronts, times, value, windows)
     if fronts.known_s < np.inf:
-        return Bound(fronts.known_s, "every other grouping and ring is as long")
+        return fronts.known_s, "every other grouping and ring is as long"
     starved = next((one for one in pod_groups if not len(fronts.alone(one))), pod_groups[0])
-    return Bound(np.inf, _no_ports(jobs, starved))
+    return np.inf, _no_ports(jobs, starved)
 
 
 def _rounded(per_group: Sequence[Floats]) -> list[Floats]:
@@ -364,17 +303,13 @@ def _rounded(per_group: Sequence[Floats]) -> list[Floats]:
 
 def _combinations(push: Sequence[Floats], pull: Sequence[Floats]) -> list[_Times]:
     """Return what the longest computing of the groups can be; a job that trains longest is in group A, by symmetry."""
-    pulls, pushes = (
-        np.unique(np.concatenate(pull)).tolist(),
-        np.unique(np.concatenate(push)).tolist(),
-    )
-    combinations = []
-    for b_pull, (a_push, b_push) in product(
-        {0.0, *pulls}, [(x, y) for x in {0.0, *pushes} for y in {0.0, *pushes}]
-    ):
-        if max(a_push, b_push) == pushes[-1]:
-            combinations.append(_Times(pulls[-1], a_push, b_pull, b_push))
-    return combinations
+    pulls = np.unique(np.concatenate(pull)).tolist()
+    pushes = np.unique(np.concatenate(push)).tolist()
+    return [
+        _Times(pulls[-1], a_push, b_pull, b_push)
+        for b_pull, a_push, b_push in product({0.0, *pulls}, {0.0, *pushes}, {0.0, *pushes})
+        if max(a_push, b_push) == pushes[-1]
+    ]
 
 
 def _both(one: Floats, other: Floats) -> Floats:
@@ -393,13 +328,13 @@ def _both(one: Floats, other: Floats) -> Floats:
 # -- words -----------------------------------------------------------------------------------------------
 
 
-def _words(jobs: Jobs, fronts: _Fronts, times: _Times, value: float, kind: Kind) -> str:
+def _words(jobs: Jobs, fronts: _Fronts, times: _Times, value: float, windows: bool) -> str:
     """Say what sets the bound: computing alone, one pod group alone, or several together."""
-    if float(times.round_s(np.zeros((1, 2)), kind.windows)[0]) >= value * (1 - PROVED):
+    if float(times.round_s(np.zeros((1, 2)), windows)[0]) >= value * (1 - PROVED):
         longest = max(jobs.jobs, key=lambda job: job.train_s)
         return f"computing alone, that of job {longest.id} among it"
     most_loaded = fronts.pod_groups[0]
-    if float(times.round_s(fronts.alone(most_loaded), kind.windows).min()) >= value * (1 - PROVED):
+    if float(times.round_s(fronts.alone(most_loaded), windows).min()) >= value * (1 - PROVED):
         return f"ports and servers of pod group {most_loaded.pod_group}, over every grouping and every ring"
     return (
         f"several pod groups behind one barrier, pod group {most_loaded.pod_group} foremost, over every grouping and "

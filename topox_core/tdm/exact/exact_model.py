@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.schedule.engines.mip import Mip
+from topox_core.tdm.exact.link_rules import LinkRule, Pair
 from topox_core.tdm.model.jobs import Jobs, Reading
-from topox_core.tdm.model.link_rules import LinkRule, Pair
 from topox_core.tdm.model.rounds import after_push_s
-from topox_core.tdm.model.traffic import arc_gbit, between_pods_gbit, inside_pods_gbit
+from topox_core.tdm.model.traffic import fixed_and_arc_gbit, inside_pods_gbit
 
 Float = NDArray[np.float64]
 # Up to this many pods every subset of a ring's pods has its cut; above, the pods of a ring are
@@ -85,19 +85,14 @@ class Traffic:
         """Return the traffic of all jobs; a ring of two pods has no choice, its arcs are fixed."""
         network, fixed, arc, inside = jobs.network, [], [], []
         for job in jobs.jobs:
-            is_ring = job.collective == "ring_all_reduce"
-            between = between_pods_gbit(
-                job, reading, job.pods if is_ring and len(job.pods) == 2 else ()
-            )
+            between, each_arc = fixed_and_arc_gbit(job, reading)
             fixed.append(
                 {
                     (int(i), int(j)): float(between[i, j]) / network.port_gbps
                     for i, j in np.argwhere(between > 0)
                 }
             )
-            arc.append(
-                arc_gbit(job, reading) / network.port_gbps if is_ring and len(job.pods) > 2 else 0.0
-            )
+            arc.append(each_arc / network.port_gbps)
             inside.append(inside_pods_gbit(job) / network.tor_gbps)
         return Traffic(tuple(fixed), tuple(arc), tuple(inside))
 
@@ -114,11 +109,7 @@ class Traffic:
                 ):
                     pairs[pair] = pairs.get(pair, 0.0) + seconds
                 inside += self.inside[n]
-            longest = (
-                max(longest, *pairs.values(), float(inside.max()))
-                if pairs
-                else max(longest, float(inside.max()))
-            )
+            longest = max(longest, float(inside.max()), *pairs.values())
         return longest
 
 
@@ -158,19 +149,14 @@ class ExactModel:
         self,
         jobs: Jobs,
         reading: Reading,
-        traffic: Traffic,
         rule: LinkRule,
+        *,
         unit_s: float,
         cutoff_s: float,
         all_train: bool = False,
     ) -> None:
-        self.jobs, self.reading, self.traffic, self.rule, self.unit_s = (
-            jobs,
-            reading,
-            traffic,
-            rule,
-            unit_s,
-        )
+        self.jobs, self.reading, self.rule, self.unit_s = jobs, reading, rule, unit_s
+        self.traffic = Traffic.of(jobs, reading)
         self._b = _Builder()
         self.offset_s = 0.0 if reading.delay_inside else 2 * sum(rule.dark)
         self.group = [self._b.new(1.0, integer=True) for _ in jobs.jobs]

@@ -8,94 +8,56 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.errors import InputError
-from topox_core.runs.stopping import Stop
 from topox_core.schedule.engines import mip
-from topox_core.tdm.algorithms.combination import Combination
-from topox_core.tdm.algorithms.decomposition import combined
-from topox_core.tdm.algorithms.extended import Search, shortest
-from topox_core.tdm.algorithms.splits import all_subsets_of
 from topox_core.tdm.exact.exact_model import ExactModel, Traffic, columns_of
-from topox_core.tdm.model.jobs import Jobs
-from topox_core.tdm.model.link_rules import LinkRule, link_rules
-from topox_core.tdm.model.round import Cycle, OnMoment, Round, TdmSettings
-from topox_core.tdm.model.rounds import circuits_change, computing_s, phases_of
+from topox_core.tdm.exact.link_rules import LinkRule, link_rules
+from topox_core.tdm.model.jobs import Jobs, Reading
+from topox_core.tdm.model.round import DRAFT, Round, RoundBound, RoundForm
+from topox_core.tdm.model.rounds import cycles_of
+from topox_core.tdm.search import Search, shortest
 
 MAX_JOBS = 500
 MAX_COLUMNS = 20_000
 SOURCE = "HiGHS"
 BOUND_BY = "branch and bound (HiGHS)"
-BOUND_FOR = "two groups, any rings"
-BOUND_FOR_ALL_TRAIN = "two groups and all-train phases, any rings"
+UNPROVED = "Stopped before the proof: the optimum is between bound and round."
 # What HiGHS's tolerances leave open, relative to the round.
 TOLERANCE = 1e-6
 
 
-def exact(jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMoment) -> Round:
-    """Return the shortest round of all groupings, rings and links, proved if there is time enough.
-
-    Raises
-    ------
-    InputError
-        If the model would be too large (the size is named), or no links suffice.
-    """
-    refuse_if_too_large(jobs, settings)
-    search = Search("milp", jobs, settings, stop, on_moment)
-    start = search.start()
-    subsets = all_subsets_of(search.table, search.stop)
-    if subsets is not None:
-        try:
-            start = shortest(start, combined(search, Combination(search, subsets), start, False))
-        except InputError:
-            start = None  # no rings of Algorithm 3 fit, others may
-    found, bound_s = prove(search, start, False)
-    proved = bound_s >= found.round_s * (1 - TOLERANCE)
-    message = "" if proved else "Stopped before the proof: the optimum is between bound and round."
-    return search.answer(
-        found,
-        bound_s=bound_s,
-        bound_by=BOUND_BY,
-        bound_for=BOUND_FOR,
-        stopped_by="time_limit",
-        message=message,
-    )
-
-
-def refuse_if_too_large(jobs: Jobs, settings: TdmSettings, most: int = MAX_COLUMNS) -> None:
-    """Raise an :class:`InputError` that names the size if the model should not be built."""
+def too_large(jobs: Jobs, reading: Reading, most: int = MAX_COLUMNS) -> str:
+    """Return why the exact model should not be built, with its size; empty if it may be."""
     if len(jobs) > MAX_JOBS:
-        raise InputError(
-            f"the exact model takes at most {MAX_JOBS:,} jobs (got {len(jobs):,}): use best-grouping",
-            file="settings",
-            field="algorithm",
-        )
-    columns = columns_of(jobs, Traffic.of(jobs, settings.reading))
+        return f"the exact model takes at most {MAX_JOBS:,} jobs (got {len(jobs):,})"
+    columns = columns_of(jobs, Traffic.of(jobs, reading))
     if columns > most:
-        raise InputError(
-            f"the exact model would have {columns:,} columns (limit {most:,}): use best-grouping",
-            file="settings",
-            field="algorithm",
-        )
+        return f"the exact model would have {columns:,} columns (limit {most:,})"
+    return ""
 
 
-def prove(search: Search, start: Round | None, all_train: bool) -> tuple[Round, float]:
-    """Return the shortest round found from ``start``, and what no round of this kind is below.
+def prove(
+    search: Search, start: Round | None, form: RoundForm = DRAFT
+) -> tuple[Round, RoundBound, bool]:
+    """Return the shortest round found from ``start``, the bound of its form, and whether they meet.
 
     Raises
     ------
-    InputError
+    TooFewPortsError
         If no links suffice, whatever the grouping and the rings.
     """
-    proof = _Proof(search, Traffic.of(search.jobs, search.settings.reading), start, all_train)
+    proof = _Proof(search, Traffic.of(search.jobs, search.settings.reading), start, form)
     rules = link_rules(search.dark_s)
     for number, rule in enumerate(rules):
         proof.run(rule, rules[number + 1 :])
         if search.stop() and proof.bounds[-1] < proof.shortest_s * (1 - TOLERANCE):
             break
     if proof.best is None:
-        search.too_few_ports()
+        search.all_at_once()
         raise RuntimeError("HiGHS finds no round although the ports suffice for one group")
-    return proof.best, proof.bound_s(rules[len(proof.bounds) :])
+    rounds = "two groups and all-train phases" if form.all_train else "two groups"
+    bound_s = proof.bound_s(rules[len(proof.bounds) :])
+    bound = RoundBound(bound_s, BOUND_BY, f"{rounds}, any rings", any_rings=True)
+    return proof.best, bound, bound_s >= proof.shortest_s * (1 - TOLERANCE)
 
 
 @dataclass
@@ -105,11 +67,11 @@ class _Proof:
     search: Search
     traffic: Traffic
     best: Round | None
-    all_train: bool
+    form: RoundForm
 
     def __post_init__(self) -> None:
         self.bounds: list[float] = []
-        self._told = 0.0
+        self._noted_s = 0.0
 
     @property
     def shortest_s(self) -> float:
@@ -117,7 +79,7 @@ class _Proof:
         return math.inf if self.best is None else self.best.round_s
 
     def bound_s(self, left: tuple[LinkRule, ...], running: float | None = None) -> float:
-        """Return what no round is below: of the rules not run yet, what the first one says without its switching."""
+        """Return what no round is below: for rules not run yet, the first one's bound without its switching."""
         bounds = [*self.bounds, *([] if running is None else [running])]
         if left and bounds:
             bounds.append(bounds[0] - 4 * self.search.dark_s)
@@ -134,11 +96,10 @@ class _Proof:
         model = ExactModel(
             search.jobs,
             search.settings.reading,
-            self.traffic,
             rule,
-            unit_s,
-            cutoff_s,
-            self.all_train,
+            unit_s=unit_s,
+            cutoff_s=cutoff_s,
+            all_train=self.form.all_train,
         )
 
         def on_values(values: mip.Float) -> None:
@@ -146,7 +107,7 @@ class _Proof:
 
         def on_dual(dual: float) -> bool:
             if math.isfinite(dual):
-                self._tell(self.bound_s(left, dual * unit_s))
+                self._note_bound(self.bound_s(left, dual * unit_s))
             return search.stop()
 
         start = self._start(model) if free and self.best is not None else None
@@ -166,23 +127,19 @@ class _Proof:
         ):
             bound = self.shortest_s
         self.bounds.append(min(bound, self.shortest_s))
-        self._tell(self.bound_s(left))
+        self._note_bound(self.bound_s(left))
 
-    def _tell(self, bound_s: float) -> None:
-        if bound_s > self._told * (1 + 1e-4):
-            self._told = bound_s
-            self.search.note(
-                self.shortest_s, BOUND_BY, max(bound_s, self.search.floor.seconds), always=True
-            )
+    def _note_bound(self, bound_s: float) -> None:
+        if bound_s > self._noted_s * (1 + 1e-4):
+            self._noted_s = bound_s
+            bound_s = max(bound_s, self.search.floor.round_s)
+            self.search.note(self.shortest_s, BOUND_BY, bound_s, always=True)
 
     def _start(self, model: ExactModel) -> tuple[NDArray[np.int32], mip.Float]:
         """Return the best round as the model's columns; the first job's group is the model's group 0."""
         assert self.best is not None
-        group, links, swapped = (
-            self.best.group,
-            self.best.links,
-            self.best.group[0] if self.best.group else 0,
-        )
+        group, links = self.best.group, self.best.links
+        swapped = group[0] if group else 0
         return model.start(
             [k ^ swapped for k in group],
             self.best.rings,
@@ -193,45 +150,27 @@ class _Proof:
         """Measure a solution with the links of Algorithm 2, which are optimal, and with its own where they are tied."""
         search, group = self.search, model.groups(values)
         rings = {n: ring for n, ring in enumerate(model.rings(values)) if ring}
-        found = search.round(group, all_train=self.all_train, rings=rings, source=SOURCE)
+        result = search.round(group, self.form, rings=rings, source=SOURCE)
         if model.rule.tie != "free":
-            tied = with_links(search, found, model.chosen_links(values), self.all_train)
+            tied = with_links(search, result, model.chosen_links(values))
             search.note(tied.round_s, SOURCE)
-            found = shortest(found, tied) or found
-        self.best = shortest(self.best, found)
+            result = shortest(result, tied) or result
+        self.best = shortest(self.best, result)
 
 
-def with_links(search: Search, found: Round, links: NDArray[np.int32], all_train: bool) -> Round:
-    """Return a two-group round over other links that serve its demand."""
+def with_links(search: Search, served: Round, links: NDArray[np.int32]) -> Round:
+    """Return a two-group round over other links, if they serve its demand; else the round as it is."""
     table, network = search.table, search.jobs.network
-    rings = {n: ring for n, ring in enumerate(found.rings) if ring}
+    rings = {n: ring for n, ring in enumerate(served.rings) if ring}
     seconds = np.zeros((network.pod_groups, 2))
     for g, members in enumerate(table.members):
         for k in range(2):
-            stage = table.stage(g, [n for n in members if found.group[n] == k], rings)
+            stage = table.stage(g, [n for n in members if served.group[n] == k], rings)
             needed = stage.demand_gbit > 0
             if (links[g, k][needed] == 0).any():
-                return found
-            longest = float(
-                (stage.demand_gbit[needed] / (links[g, k][needed] * network.port_gbps)).max(
-                    initial=0.0
-                )
-            )
-            seconds[g, k] = max(
-                longest, float(stage.local_gbit.max(initial=0.0)) / network.tor_gbps
-            )
-    change = np.array([circuits_change(of_pod_group) for of_pod_group in links]).any(0)
-    dark_s = np.where(change, search.dark_s, 0.0)
-    phases = phases_of(
-        seconds.max(0),
-        computing_s(search.jobs, found.group, 2, table.reading),
-        dark_s,
-        all_train=all_train,
-        delay_inside=table.reading.delay_inside,
-    )
-    return replace(
-        found,
-        links=links,
-        communication_s=seconds,
-        cycles=(Cycle(tuple(range(network.pod_groups)), phases),),
-    )
+                return served
+            pair_s = stage.demand_gbit[needed] / (links[g, k][needed] * network.port_gbps)
+            tor_s = stage.local_gbit.max(initial=0.0) / network.tor_gbps
+            seconds[g, k] = pair_s.max(initial=tor_s)
+    cycles = cycles_of(table, served.group, served.form, seconds, links)
+    return replace(served, links=links, communication_s=seconds, cycles=cycles)

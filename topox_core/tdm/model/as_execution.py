@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.tdm.model.jobs import Jobs
 from topox_core.tdm.model.round import NOBODY, PULL, PUSH, Cycle, Phase, Round
-from topox_core.tdm.model.rounds import after_push_s
+from topox_core.tdm.model.rounds import after_push_s, aggregates
 from topox_core.tdm.model.traffic import between_pods_gbit
 
 MS = 1000.0
@@ -60,6 +60,15 @@ class _Circuit:
     end_s: float
     task: str
     changed: bool
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What a job computes between two of its turns: name and kind of its tasks, and on which pods."""
+
+    name: str
+    kind: str
+    pods: tuple[int, ...]
 
 
 @dataclass
@@ -145,52 +154,33 @@ class _Drawing:
         for device, n in enumerate(self.jobs.of_group(self.pod_group)):
             job, group = self.jobs.jobs[n], self.answer.group[n]
             push, pull = turns[group, PUSH], turns[group, PULL]
-            aggregates = (
-                job.collective == "parameter_server" and not self.answer.reading.eq3_literal
-            )
             seconds = after_push_s(job, self.answer.reading)
-            if aggregates:
-                self._compute(
-                    n,
-                    device,
-                    "aggregate",
-                    "update",
-                    (job.server_pod or 0,),
-                    seconds,
-                    push + 1,
-                    pull,
-                )
+            if aggregates(job, self.answer.reading):
+                name, after_push = "train", _Work("aggregate", "update", (job.server_pod or 0,))
             else:
-                self._compute(n, device, "train 1", "forward", job.pods, seconds, push + 1, pull)
-            name = "train" if aggregates else "train 2"
+                name, after_push = "train 2", _Work("train 1", "forward", job.pods)
+            self._compute(n, device, after_push, seconds, (push + 1, pull))
             # What does not fit in before the round ends has been going on since the round began.
             tail = min(job.train_s, self.cycle.round_s - phases[pull].end_s)
-            self._compute(n, device, name, "forward", job.pods, tail, pull + 1, len(phases))
+            train = _Work(name, "forward", job.pods)
+            self._compute(n, device, train, tail, (pull + 1, len(phases)))
             rest = job.train_s - tail
             if rest > 1e-9:
-                self._compute(
-                    n, device, f"{name}, from the round before", "forward", job.pods, rest, 0, push
-                )
+                before = replace(train, name=f"{name}, from the round before")
+                self._compute(n, device, before, rest, (0, push))
 
     def _compute(
-        self,
-        n: int,
-        device: int,
-        name: str,
-        kind: str,
-        pods: tuple[int, ...],
-        seconds: float,
-        first: int,
-        until: int,
+        self, n: int, device: int, work: _Work, seconds: float, boundaries: tuple[int, int]
     ) -> None:
-        """Add computing on every pod that starts at boundary ``first`` and is over by boundary ``until``."""
+        """Add computing on every pod that starts at the first boundary and is over by the second."""
         if seconds <= 0:
             return
+        first, until = boundaries
         start = self._boundary_s(first)
-        for pod in pods:
+        for pod in work.pods:
             task = Task(
-                f"{self.jobs.jobs[n].id}/{name}/{pod}",
-                kind,
+                f"{self.jobs.jobs[n].id}/{work.name}/{pod}",
+                work.kind,
                 (_boundary(first),),
                 server=pod,
                 device=device,

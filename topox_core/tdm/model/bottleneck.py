@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.tdm.model.round import NOBODY, PULL, PUSH, Cycle, Phase, Round
-from topox_core.tdm.model.rounds import after_push_s
+from topox_core.tdm.model.rounds import after_push_s, aggregates
 from topox_core.tdm.model.traffic import between_pods_gbit, inside_pods_gbit
 
 Floats = NDArray[np.float64]
@@ -109,17 +109,14 @@ def _limit(answer: Round, cycle: Cycle, position: int) -> Limit:
     talking = phase.communication_s + (phase.dark_s if answer.reading.delay_inside else 0.0)
     if phase.computing_s > talking:
         way, job = _computing(answer, cycle, position)
-        aggregates = (
-            job is not None
-            and way == PUSH
-            and answer.jobs.jobs[job].collective == "parameter_server"
-            and not answer.reading.eq3_literal
+        aggregating = (
+            job is not None and way == PUSH and aggregates(answer.jobs.jobs[job], answer.reading)
         )
         return Limit(
             position + 1,
             phase,
             seconds,
-            "aggregation" if aggregates else "training",
+            "aggregation" if aggregating else "training",
             job=job,
             pod_group=None if job is None else answer.jobs.jobs[job].pod_group,
         )

@@ -78,6 +78,16 @@ class Job:
         """Pods that hold a unit, ascending: those whose masters talk (RM_i = 1)."""
         return tuple(pod for pod, units in enumerate(self.units_per_pod) if units)
 
+    @property
+    def total_gbit(self) -> float:
+        """Traffic by which jobs are ranked."""
+        return total_gbit(self.collective, self.units, self.volume_gbit)
+
+
+def total_gbit(collective: Collective, units: int, volume_gbit: float) -> float:
+    """Return the traffic by which jobs are ranked: E M, or E (E - 1) v of an all-to-all."""
+    return units * volume_gbit * (units - 1 if collective == "all_to_all" else 1)
+
 
 @dataclass(frozen=True)
 class Jobs:
@@ -96,10 +106,10 @@ class Jobs:
 
     @cached_property
     def _by_group(self) -> dict[int, tuple[int, ...]]:
-        found: dict[int, list[int]] = {}
+        groups: dict[int, list[int]] = {}
         for n, job in enumerate(self.jobs):
-            found.setdefault(job.pod_group, []).append(n)
-        return {pod_group: tuple(members) for pod_group, members in found.items()}
+            groups.setdefault(job.pod_group, []).append(n)
+        return {pod_group: tuple(members) for pod_group, members in groups.items()}
 
     @cached_property
     def digest(self) -> str:

@@ -12,6 +12,13 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+class TooFewPortsError(InputError):
+    """No round exists because ports are too few: an answer (infeasible) rather than bad input."""
+
+    def __str__(self) -> str:
+        return self.located(f"infeasible: {self.problem}")
+
+
 def ports_used(links: NDArray[np.integer]) -> Ints:
     """Return the ports in use in each pod: a link takes one at either end (eq. 6)."""
     used: Ints = np.asarray(links.sum(0) + links.sum(1), np.int64)
@@ -39,7 +46,7 @@ def refuse_few_ports(
 
     Raises
     ------
-    InputError
+    TooFewPortsError
         If a pod has too few ports: the pod, what it needs and what it has.
     """
     talks = demand > 0
@@ -48,15 +55,10 @@ def refuse_few_ports(
     need = ports_used(talks.astype(np.int64))
     pod = int(need.argmax())
     if need[pod] > ports:
-        raise InputError(
-            f"infeasible: pod {pod} has {ports} port{'s' if ports != 1 else ''} and needs {need[pod]} for one link to and from "
+        raise TooFewPortsError(
+            f"pod {pod} has {ports} port{'s' if ports != 1 else ''} and needs {need[pod]} for one link to and from "
             "each pod that it talks with in one stage",
             file=name,
             item=f"pod group {pod_group}",
             field="ports_per_pod",
         )
-
-
-def no_round(error: InputError) -> bool:
-    """Return whether an error says that ports are too few, which is an answer, rather than that the input is bad."""
-    return error.field == "ports_per_pod" and error.problem.startswith("infeasible")

@@ -1,15 +1,14 @@
-"""What every algorithm returns: one round of the shared fabric, with its bound, and what was asked for."""
+"""One round of the shared fabric: its form, phases, links and bound, and the settings of its algorithm."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.runs.stopping import Stop
 from topox_core.tdm.model.jobs import Jobs, Reading
 
 Links = NDArray[np.int32]
@@ -17,6 +16,64 @@ Status = Literal["optimal", "feasible", "infeasible", "unknown"]
 StoppedBy = Literal["proof", "time_limit", "cancelled", "heuristic"]
 PUSH, PULL = 0, 1
 NOBODY = -1
+
+
+@dataclass(frozen=True)
+class RoundForm:
+    """What a round may look like; the default is the drafts': two groups, four phases, one barrier.
+
+    Attributes
+    ----------
+    groups
+        Time windows that jobs are dealt to.
+    all_train
+        Whether each half round ends in a phase in which all train; always so unless there are two
+        groups.
+    per_pod_group
+        Whether every pod group has a barrier of its own.
+    static
+        Whether one topology is kept through the round.
+    """
+
+    groups: int = 2
+    all_train: bool = False
+    per_pod_group: bool = False
+    static: bool = False
+
+    @property
+    def windows(self) -> bool:
+        """Whether windows follow each other in two half rounds, instead of the drafts' four phases."""
+        return self.all_train or self.groups != 2
+
+    @property
+    def words(self) -> str:
+        """The form in words, for :attr:`RoundBound.holds_for`."""
+        form = f"{self.groups} group{'s' if self.groups > 1 else ''}"
+        form += " with all-train phases" if self.windows else " in four phases"
+        return f"{form}, a barrier for each pod group" if self.per_pod_group else form
+
+
+DRAFT = RoundForm()
+
+
+@dataclass(frozen=True)
+class RoundBound:
+    """A time that no round of some kind is below.
+
+    Attributes
+    ----------
+    by
+        What sets it.
+    holds_for
+        The rounds that it holds for.
+    any_rings
+        Whether it holds whatever the rings; else only for given ones.
+    """
+
+    round_s: float = 0.0
+    by: str = ""
+    holds_for: str = ""
+    any_rings: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,7 +117,7 @@ class Cycle:
 
 @dataclass(frozen=True)
 class RoundTracePoint:
-    """Best round and bound at a moment of the search, and what moved them."""
+    """Best round and bound at one time of the search, and what moved them."""
 
     elapsed_s: float
     step: int
@@ -76,7 +133,7 @@ class Round:
     Attributes
     ----------
     group
-        Of each job, 0 to ``groups`` - 1.
+        Of each job, 0 to ``form.groups`` - 1.
     rings
         Of each job, the pods in the order of its push ring; empty for what is no ring or stays in
         one pod.
@@ -87,31 +144,41 @@ class Round:
         ``[pod group, group]``: seconds that the group's push (and pull) takes in that pod group.
     cycles
         One for all pod groups, or one for each of them.
-    bound_s
-        No round of the same kind (``bound_for`` says which) is shorter.
     message
-        What a user must know besides, e.g. that the time limit struck.
+        What a user must know besides, e.g. that the time limit was reached.
     """
 
     jobs: Jobs
     reading: Reading
-    algorithm: str
-    status: Status
-    stopped_by: StoppedBy
+    form: RoundForm
     group: tuple[int, ...]
-    groups: int
     rings: tuple[tuple[int, ...], ...]
     links: Links
     communication_s: NDArray[np.float64]
     cycles: tuple[Cycle, ...]
-    bound_s: float
-    bound_by: str
-    bound_for: str
-    wall_s: float
+    algorithm: str = ""
+    status: Status = "feasible"
+    stopped_by: StoppedBy = "heuristic"
+    bound: RoundBound = RoundBound()
+    wall_s: float = 0.0
     seed: int = 0
-    static: bool = False
-    story: tuple[RoundTracePoint, ...] = ()
+    trace: tuple[RoundTracePoint, ...] = ()
     message: str = ""
+
+    @property
+    def groups(self) -> int:
+        """Number of groups that communicate in turns."""
+        return self.form.groups
+
+    @property
+    def static(self) -> bool:
+        """Whether circuits never change."""
+        return self.form.static
+
+    @property
+    def bound_s(self) -> float:
+        """No round of the bound's kind is shorter."""
+        return self.bound.round_s
 
     @property
     def round_s(self) -> float:
@@ -124,9 +191,9 @@ class Round:
 
     @property
     def mean_round_s(self) -> float:
-        """Mean over jobs of the round that each of them sees."""
-        seen = [self.cycle_of(job.pod_group).round_s for job in self.jobs.jobs]
-        return float(np.mean(seen)) if seen else 0.0
+        """Mean over jobs of the cycle that each of them follows."""
+        cycles_s = [self.cycle_of(job.pod_group).round_s for job in self.jobs.jobs]
+        return float(np.mean(cycles_s)) if cycles_s else 0.0
 
     @property
     def gap(self) -> float:
@@ -136,7 +203,7 @@ class Round:
 
 @dataclass(frozen=True)
 class TdmSettings:
-    """What an algorithm may choose; ``steps`` bounds it deterministically, ``time_limit_s`` by the clock.
+    """Algorithm, reading and limits; ``steps`` limits deterministically, ``time_limit_s`` by the clock.
 
     Attributes
     ----------
@@ -158,21 +225,4 @@ class TdmSettings:
         return {**self.__dict__, "reading": self.reading.as_record()}
 
 
-OnMoment = Callable[[RoundTracePoint], None]
-
-
-class Algorithm(Protocol):
-    """One way to share the fabric."""
-
-    def __call__(
-        self, jobs: Jobs, settings: TdmSettings, stop: Stop, on_moment: OnMoment, /
-    ) -> Round:
-        """Return a round; what was found when ``stop()`` became true or the time was up is kept.
-
-        Raises
-        ------
-        InputError
-            If ports are too few for the pairs that must talk, or a limit of the algorithm is
-            passed.
-        """
-        ...
+OnRoundTrace = Callable[[RoundTracePoint], None]

@@ -9,40 +9,28 @@ ends in a phase in which all train.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.tdm.model.jobs import Job, Jobs, Reading
 from topox_core.tdm.model.links import allocated, refuse_few_ports
-from topox_core.tdm.model.round import (
-    NOBODY,
-    PULL,
-    PUSH,
-    Cycle,
-    Phase,
-    Round,
-    RoundTracePoint,
-    Status,
-    StoppedBy,
-)
+from topox_core.tdm.model.round import DRAFT, NOBODY, PULL, PUSH, Cycle, Phase, Round, RoundForm
 from topox_core.tdm.model.stage_table import Rings, Stage, StageTable
 from topox_core.tdm.model.traffic import Ring, between_pods_gbit, inside_pods_gbit
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
-Barrier = Literal["one", "pod_group"]
+
+
+def aggregates(job: Job, reading: Reading) -> bool:
+    """Return whether a job only aggregates between push and pull, as a parameter server does, instead of training."""
+    return job.collective == "parameter_server" and not reading.eq3_literal
 
 
 def after_push_s(job: Job, reading: Reading) -> float:
     """Return what a job computes between push and pull: an iteration, or the aggregation of a parameter server."""
-    return (
-        job.aggregate_s
-        if job.collective == "parameter_server" and not reading.eq3_literal
-        else job.train_s
-    )
+    return job.aggregate_s if aggregates(job, reading) else job.train_s
 
 
 def computing_s(
@@ -129,47 +117,87 @@ def phases_of(
     return tuple(phases)
 
 
-@dataclass(frozen=True)
-class _Measured:
-    """Links ``[pod group, group, i, j]``, times ``[pod group, group]`` and rings of a grouping."""
-
-    links: NDArray[np.int32]
-    communication_s: Floats
-    rings: tuple[Ring, ...]
-
-
-def _split(
+def _parts(
     table: StageTable, pod_group: int, group: Sequence[int], groups: int
 ) -> list[tuple[int, ...]]:
     return [tuple(n for n in table.members[pod_group] if group[n] == k) for k in range(groups)]
 
 
-def _measured(
-    table: StageTable, group: Sequence[int], groups: int, static: bool, rings: Rings | None
-) -> _Measured:
+def round_of(
+    table: StageTable, group: Sequence[int], form: RoundForm = DRAFT, rings: Rings | None = None
+) -> Round:
+    """Return the round of a grouping, with its phases, rings and links.
+
+    Parameters
+    ----------
+    group
+        Of each job, 0 to ``form.groups`` - 1.
+    rings
+        Rings by job, where Algorithm 3 is not to decide.
+
+    Raises
+    ------
+    TooFewPortsError
+        If ports are too few for the pairs that must talk in a stage.
+    """
     network = table.jobs.network
     pods = network.pods_per_group
-    links = np.zeros((network.pod_groups, groups, pods, pods), np.int32)
-    seconds = np.zeros((network.pod_groups, groups))
+    links = np.zeros((network.pod_groups, form.groups, pods, pods), np.int32)
+    seconds = np.zeros((network.pod_groups, form.groups))
     chosen: list[Ring] = [()] * len(table.jobs)
     for g, members in enumerate(table.members):
         if not members:
             continue
-        parts = _split(table, g, group, groups)
-        if static:
-            stage = table.stage(g, members, rings)
-            seconds[g], links[g] = _one_topology(table, stage, parts)
-            laps = stage.rings
+        parts = _parts(table, g, group, form.groups)
+        if form.static:
+            stages = [table.stage(g, members, rings)]
+            seconds[g], links[g] = _one_topology(table, stages[0], parts)
         else:
             stages = [table.stage(g, part, rings) for part in parts]
-            links[g], seconds[g] = (
-                [stage.links for stage in stages],
-                [stage.communication_s for stage in stages],
-            )
-            laps = {n: lap for stage in stages for n, lap in stage.rings.items()}
-        for n, lap in laps.items():
-            chosen[n] = lap
-    return _Measured(links, seconds, tuple(chosen))
+            links[g] = [stage.links for stage in stages]
+            seconds[g] = [stage.communication_s for stage in stages]
+        for stage in stages:
+            for n, ring in stage.rings.items():
+                chosen[n] = ring
+    return Round(
+        jobs=table.jobs,
+        reading=table.reading,
+        form=form,
+        group=tuple(int(k) for k in group),
+        rings=tuple(chosen),
+        links=links,
+        communication_s=seconds,
+        cycles=cycles_of(table, group, form, seconds, links),
+    )
+
+
+def cycles_of(
+    table: StageTable,
+    group: Sequence[int],
+    form: RoundForm,
+    communication_s: Floats,
+    links: NDArray[np.integer],
+) -> tuple[Cycle, ...]:
+    """Return the cycles of a grouping, given its ``[pod group, group]`` times and its links."""
+    network = table.jobs.network
+    everything = tuple(range(network.pod_groups))
+    dark_s = np.zeros((network.pod_groups, form.groups))
+    if network.reconfiguration_ms and not form.static:
+        change = np.array([circuits_change(of_pod_group) for of_pod_group in links])
+        dark_s[:] = network.reconfiguration_ms / 1000.0 * change
+    cycles = []
+    for behind in [(g,) for g in everything] if form.per_pod_group else [everything]:
+        rows = list(behind)
+        members = table.members[behind[0]] if form.per_pod_group else None
+        phases = phases_of(
+            communication_s[rows].max(0),
+            computing_s(table.jobs, group, form.groups, table.reading, members),
+            dark_s[rows].max(0),
+            all_train=form.all_train,
+            delay_inside=table.reading.delay_inside,
+        )
+        cycles.append(Cycle(behind, phases))
+    return tuple(cycles)
 
 
 def _one_topology(
@@ -181,158 +209,43 @@ def _one_topology(
     stage pushes it pulls.
     """
     jobs, fabric = table.jobs.jobs, table.fabric
-    shape = whole.demand_gbit.shape
-    demand = [
-        sum(
-            (between_pods_gbit(jobs[n], table.reading, whole.rings[n]) for n in part),
-            np.zeros(shape),
-        )
-        for part in parts
-    ]
-    tor_s = [
-        float(sum((inside_pods_gbit(jobs[n]) for n in part), np.zeros(shape[0])).max())
-        / fabric.tor_gbps
-        for part in parts
-    ]
-    most = np.maximum.reduce([np.maximum(matrix, matrix.T) for matrix in demand])
+    pods = len(whole.demand_gbit)
+    demand, tor_s = np.zeros((len(parts), pods, pods)), []
+    for sent, part in zip(demand, parts, strict=True):
+        local = np.zeros(pods)
+        for n in part:
+            sent += between_pods_gbit(jobs[n], table.reading, whole.rings[n])
+            local += inside_pods_gbit(jobs[n])
+        tor_s.append(float(local.max()) / fabric.tor_gbps)
+    most = np.maximum(demand, demand.transpose(0, 2, 1)).max(0)
     longest, links = allocated(most, 0.0, fabric, both_ways=True)
     if longest == np.inf:
         refuse_few_ports(most, fabric.ports, whole.pod_group, table.jobs.name, both_ways=True)
     linked = links > 0
     pair_s = [
-        float((matrix[linked] / (fabric.port_gbps * links[linked])).max(initial=0.0))
-        for matrix in demand
+        float((sent[linked] / (fabric.port_gbps * links[linked])).max(initial=0.0))
+        for sent in demand
     ]
     return np.maximum(pair_s, tor_s), links
 
 
-def _cycles(
-    table: StageTable,
-    measured: _Measured,
-    group: Sequence[int],
-    groups: int,
-    all_train: bool,
-    barrier: Barrier,
-    static: bool,
-) -> tuple[Cycle, ...]:
-    network = table.jobs.network
-    everything = tuple(range(network.pod_groups))
-    delay_s = 0.0 if static else network.reconfiguration_ms / 1000.0
-    dark_s = np.zeros((network.pod_groups, groups))
-    if delay_s:
-        dark_s[:] = delay_s * np.array([circuits_change(links) for links in measured.links])
-    cycles = []
-    for behind in [everything] if barrier == "one" else [(g,) for g in everything]:
-        rows = list(behind)
-        members = None if barrier == "one" else table.members[behind[0]]
-        phases = phases_of(
-            measured.communication_s[rows].max(0),
-            computing_s(table.jobs, group, groups, table.reading, members),
-            dark_s[rows].max(0),
-            all_train=all_train,
-            delay_inside=table.reading.delay_inside,
-        )
-        cycles.append(Cycle(behind, phases))
-    return tuple(cycles)
-
-
-def round_of(
-    table: StageTable,
-    group: Sequence[int],
-    *,
-    algorithm: str,
-    groups: int = 2,
-    all_train: bool = False,
-    barrier: Barrier = "one",
-    static: bool = False,
-    rings: Rings | None = None,
-    status: Status = "feasible",
-    stopped_by: StoppedBy = "heuristic",
-    bound_s: float = 0.0,
-    bound_by: str = "",
-    bound_for: str = "",
-    wall_s: float = 0.0,
-    seed: int = 0,
-    story: Sequence[RoundTracePoint] = (),
-    message: str = "",
-) -> Round:
-    """Return the round of a grouping, with its phases, rings and links.
-
-    Parameters
-    ----------
-    group
-        Of each job, 0 to ``groups`` - 1.
-    all_train
-        Allow a phase in which all train after the second and after the fourth; always so unless
-        there are two groups.
-    barrier
-        ``one`` for all pod groups together, or one for each ``pod_group``.
-    static
-        Keep one topology through the round.
-    rings
-        Rings by job, where Algorithm 3 is not to decide.
-
-    Raises
-    ------
-    InputError
-        If ports are too few for the pairs that must talk in a stage.
-    """
-    measured = _measured(table, group, groups, static, rings)
-    cycles = _cycles(table, measured, group, groups, all_train, barrier, static)
-    if status == "feasible" and bound_s >= max(cycle.round_s for cycle in cycles) * (1.0 - 1e-9):
-        status, stopped_by = "optimal", "proof"
-    return Round(
-        jobs=table.jobs,
-        reading=table.reading,
-        algorithm=algorithm,
-        status=status,
-        stopped_by=stopped_by,
-        group=tuple(int(k) for k in group),
-        groups=groups,
-        rings=measured.rings,
-        links=measured.links,
-        communication_s=measured.communication_s,
-        cycles=cycles,
-        bound_s=bound_s,
-        bound_by=bound_by,
-        bound_for=bound_for,
-        wall_s=wall_s,
-        seed=seed,
-        static=static,
-        story=tuple(story),
-        message=message,
-    )
-
-
 def round_s_of(
-    table: StageTable,
-    group: Sequence[int],
-    *,
-    groups: int = 2,
-    all_train: bool = False,
-    barrier: Barrier = "one",
-    static: bool = False,
-    rings: Rings | None = None,
+    table: StageTable, group: Sequence[int], form: RoundForm = DRAFT, rings: Rings | None = None
 ) -> float:
     """Return only the length of the round of :func:`round_of`, in seconds; infinite where ports are too few."""
-    if not static and not rings:
+    if not form.static and not rings:
         seconds = np.array(
             [
-                [table.communication_s(g, part) for part in _split(table, g, group, groups)]
+                [table.communication_s(g, part) for part in _parts(table, g, group, form.groups)]
                 for g in range(len(table.members))
             ]
         )
         if np.isinf(seconds).any():
             return float("inf")
         if not table.jobs.network.reconfiguration_ms:
-            measured = _Measured(np.zeros((0, groups, 0, 0), np.int32), seconds, ())
-            cycles = _cycles(table, measured, group, groups, all_train, barrier, static)
-            return max(cycle.round_s for cycle in cycles)
-    measured = _measured(table, group, groups, static, rings)
-    return max(
-        cycle.round_s
-        for cycle in _cycles(table, measured, group, groups, all_train, barrier, static)
-    )
+            no_links = np.zeros((0, form.groups, 0, 0), np.int32)
+            return max(one.round_s for one in cycles_of(table, group, form, seconds, no_links))
+    return round_of(table, group, form, rings).round_s
 
 
 def iterations_per_s(answer: Round) -> Floats:
@@ -347,8 +260,7 @@ def iterations_per_s(answer: Round) -> Floats:
     per_round = np.array(
         [1.0 if job.collective == "parameter_server" else 2.0 for job in answer.jobs.jobs]
     )
-    with np.errstate(
-        divide="ignore"
-    ):  # nothing to send and nothing to compute: as often as one likes
+    # With nothing to send and nothing to compute the rate is infinite.
+    with np.errstate(divide="ignore"):
         rates: Floats = per_round / cycle_s[[job.pod_group for job in answer.jobs.jobs]]
     return rates

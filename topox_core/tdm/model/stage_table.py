@@ -66,13 +66,17 @@ class StageTable:
             mask |= 1 << int(self.place[n])
         return mask
 
+    def chosen(self, pod_group: int, members: Sequence[int]) -> NDArray[np.bool_]:
+        """Return, of each job of a pod group, whether it is a member."""
+        chosen = np.zeros(len(self.members[pod_group]), np.bool_)
+        chosen[self.place[list(members)]] = True
+        return chosen
+
     def communication_s(self, pod_group: int, members: Sequence[int]) -> float:
         """Return how long the members push, in seconds; infinite where ports are too few."""
         mask, known = self.mask(members), self._seconds[pod_group]
         if mask not in known:
-            load = self.load(pod_group)
-            chosen = np.zeros(len(load.kind), np.bool_)
-            chosen[self.place[list(members)]] = True
+            load, chosen = self.load(pod_group), self.chosen(pod_group, members)
             pods = load.units.shape[1]
             known[mask] = stage_s(
                 load,
@@ -87,7 +91,7 @@ class StageTable:
     def flips(
         self, pod_group: int, in_second: NDArray[np.bool_], candidates: Ints
     ) -> tuple[Floats, NDArray[np.bool_]]:
-        """Return, for each candidate that alone changes its group, both communication times and whether circuits change.
+        """Return, for each flip of one candidate, both communication times and whether circuits change.
 
         ``in_second`` and ``candidates`` count within the pod group; ``NOBODY_FLIPS`` leaves the
         grouping as it is. Circuits change (first column) when the first group's stages begin,
@@ -105,7 +109,7 @@ class StageTable:
 
         Raises
         ------
-        InputError
+        TooFewPortsError
             If ports are too few for the pairs that must talk.
         """
         given = {n: rings[n] for n in members if rings.get(n)} if rings else {}
@@ -113,14 +117,14 @@ class StageTable:
         if not given and key in self._stages:
             self._stages.move_to_end(key)
             return self._stages[key]
-        stage = self._made(pod_group, tuple(sorted(members)), given)
+        stage = self._measured(pod_group, tuple(sorted(members)), given)
         if not given:
             self._stages[key] = stage
             if len(self._stages) > _KEPT_STAGES:
                 self._stages.popitem(last=False)
         return stage
 
-    def _made(self, pod_group: int, members: tuple[int, ...], given: Rings) -> Stage:
+    def _measured(self, pod_group: int, members: tuple[int, ...], given: Rings) -> Stage:
         load = load_of(self.jobs, members, self.reading, given)
         pods = self.jobs.network.pods_per_group
         demand = np.zeros((pods, pods))

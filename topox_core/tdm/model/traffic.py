@@ -53,6 +53,16 @@ def between_pods_gbit(job: Job, reading: Reading, ring: Sequence[int] = ()) -> F
     return demand
 
 
+def fixed_and_arc_gbit(job: Job, reading: Reading) -> tuple[Floats, float]:
+    """Return what a job pushes whatever its ring, ``[from, to]``, and what each arc of a ring adds.
+
+    A ring of two pods has no choice: its arcs are fixed, and what an arc adds is 0.
+    """
+    free = job.collective == "ring_all_reduce" and len(job.pods) > 2
+    fixed = between_pods_gbit(job, reading, () if free else job.pods)
+    return fixed, arc_gbit(job, reading) if free else 0.0
+
+
 def inside_pods_gbit(job: Job) -> Floats:
     """Return what a job's servers exchange with the switch of each pod (eq. 5, with E_n - 1 for U_n - 1)."""
     units = np.array(job.units_per_pod, float)
@@ -60,11 +70,6 @@ def inside_pods_gbit(job: Job) -> Floats:
         return units * job.volume_gbit
     partners = job.units - 1 if job.collective == "all_to_all" else 1
     return 2.0 * units * job.volume_gbit * partners
-
-
-def total_gbit(collective: Collective, units: int, volume_gbit: float) -> float:
-    """Return the traffic by which jobs are ranked: E M, or E (E - 1) v of an all-to-all."""
-    return units * volume_gbit * (units - 1 if collective == "all_to_all" else 1)
 
 
 def fabric_of(jobs: Jobs) -> Fabric:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from topox_core.errors import InputError
+from topox_core.tdm.mixes.placement import Placement
 from topox_core.tdm.model.jobs import Collective, Job, Jobs, PodNetwork
 from topox_core.tdm.model.jobs_file import MAX_JOBS, check_network, validated
-from topox_core.tdm.model.placement import Ground
 
 FLOP_PER_TOKEN_PARAMETER = 8
 SYNC_BYTES = 8
@@ -143,25 +143,25 @@ def deploy(setup: SetUp) -> Jobs:
     draws = np.random.default_rng(setup.seed).random((setup.jobs, 3))
     shares = np.cumsum(setup.mix) / sum(setup.mix)
     models = list(MODELS.values())
-    ground = Ground(network, setup.gpus_per_pod)
+    placement = Placement(network, setup.gpus_per_pod)
     jobs = []
     for n, (which, how, degree) in enumerate(draws):
         model = models[int(which * len(models))]
         collective = _ORDER[int(np.searchsorted(shares, how, side="right"))]
         units = setup.degree_min + int(degree * (setup.degree_max - setup.degree_min + 1))
-        jobs.append(_placed(ground, f"j{n}-{model.name}", model, collective, units, setup))
+        jobs.append(_placed(placement, f"j{n}-{model.name}", model, collective, units, setup))
     name = f"{setup.jobs} jobs on {setup.pod_groups * setup.pods_per_group} pods, seed {setup.seed}"
     return validated(name, network, jobs, "settings")
 
 
 def _placed(
-    ground: Ground, name: str, model: Model, collective: Collective, units: int, setup: SetUp
+    placement: Placement, name: str, model: Model, collective: Collective, units: int, setup: SetUp
 ) -> Job:
     volume = (
         model.exchange_gbit(setup.context, units) if collective == "all_to_all" else model.sync_gbit
     )
-    found = ground.placed(collective, units, volume, model.gpus_per_unit)
-    if found is None:
+    place = placement.place(collective, units, volume, model.gpus_per_unit)
+    if place is None:
         raise InputError(
             f"no pod group has room for {units} units of {model.gpus_per_unit} GPUs, each within one pod "
             f"of {setup.gpus_per_pod}",
@@ -169,7 +169,7 @@ def _placed(
             item=f"job {name}",
             field="gpus_per_pod",
         )
-    pod_group, per_pod, server = found
+    pod_group, per_pod, server = place
     return Job(name, collective, pod_group, per_pod, volume, setup.train_s(model), server)
 
 

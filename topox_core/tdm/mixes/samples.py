@@ -32,7 +32,7 @@ class JobSample:
         The shortest round of two groups in four phases over all groupings and rings where it is
         known, and ``proof`` says in a line why it holds; else None.
     made_by
-        Keywords of :class:`topox_core.tdm.model.deployment.SetUp` that made it; empty if written by hand.
+        Keywords of :class:`topox_core.tdm.mixes.deployment.SetUp` that made it; empty if written by hand.
     """
 
     name: str

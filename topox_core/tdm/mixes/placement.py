@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from topox_core.tdm.model.jobs import Collective, PodNetwork
-from topox_core.tdm.model.traffic import total_gbit
+from topox_core.tdm.model.jobs import Collective, PodNetwork, total_gbit
 
 
-class Ground:
+class Placement:
     """Room and traffic so far, of each pod.
 
     Parameters
@@ -22,7 +21,7 @@ class Ground:
         self._pod_gbit = np.zeros(self._room.shape)
         self._group_gbit = np.zeros(network.pod_groups)
 
-    def placed(
+    def place(
         self, collective: Collective, units: int, volume_gbit: float, size: int = 1
     ) -> tuple[int, tuple[int, ...], int | None] | None:
         """Return pod group, units in each pod and the pod of a parameter server; None if no pod group has room.

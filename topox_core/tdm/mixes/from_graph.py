@@ -20,9 +20,9 @@ from topox_core.model.task_graph import (
     Task,
     TaskGraph,
 )
+from topox_core.tdm.mixes.placement import Placement
 from topox_core.tdm.model.jobs import COLLECTIVES, Collective, Job, Jobs, PodNetwork
 from topox_core.tdm.model.jobs_file import MAX_JOBS, MAX_UNITS, check_network, validated
-from topox_core.tdm.model.placement import Ground
 
 _GBIT = 8 / 1e9  # of a byte
 _RING_KINDS = ("all_reduce", "all_gather", "reduce_scatter")
@@ -148,7 +148,7 @@ def jobs_from_graphs(
         network do not agree.
     """
     check_network(network, name)
-    ground = Ground(network, MAX_UNITS if units_per_pod is None else units_per_pod)
+    placement = Placement(network, MAX_UNITS if units_per_pod is None else units_per_pod)
     jobs: list[Job] = []
     for graph, copies in graphs:
         if isinstance(copies, int) and not 1 <= copies <= MAX_JOBS:
@@ -162,7 +162,7 @@ def jobs_from_graphs(
             names = [copies]
         else:
             names = [f"{graph.name}-{k}" if copies > 1 else graph.name for k in range(copies)]
-        jobs += [_placed(ground, one, shape) for one in names]
+        jobs += [_placed(placement, one, shape) for one in names]
     return validated(name, network, jobs, name)
 
 
@@ -233,13 +233,13 @@ def _centre(parts: Sequence[tuple[float, tuple[int, ...]]]) -> int:
     return server if count == len(parts) and len(ends) > 2 else -1
 
 
-def _placed(ground: Ground, name: str, shape: Derived) -> Job:
-    found = ground.placed(shape.collective, shape.units, shape.volume_gbit)
-    if found is None:
+def _placed(placement: Placement, name: str, shape: Derived) -> Job:
+    place = placement.place(shape.collective, shape.units, shape.volume_gbit)
+    if place is None:
         raise InputError(
             f"needs room for {shape.units:,} units, and no pod group has that much left",
             item=f"job {name}",
             field="units_per_pod",
         )
-    pod_group, per_pod, server = found
+    pod_group, per_pod, server = place
     return Job(name, shape.collective, pod_group, per_pod, shape.volume_gbit, shape.train_s, server)

@@ -1,0 +1,185 @@
+"""One run of an algorithm: its problem, its clock, its trace, and the round it answers with."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Protocol
+
+from topox_core.runs.stopping import Stop, never
+from topox_core.tdm.bounds.floor import floor_of
+from topox_core.tdm.model.jobs import Jobs
+from topox_core.tdm.model.round import (
+    DRAFT,
+    OnRoundTrace,
+    Round,
+    RoundBound,
+    RoundForm,
+    RoundTracePoint,
+    StoppedBy,
+    TdmSettings,
+)
+from topox_core.tdm.model.rounds import round_of
+from topox_core.tdm.model.stage_table import Rings, StageTable
+
+# Relative; sums of the same times in another order differ by less.
+SAME = 1e-9
+
+
+class Search:
+    """One run of an algorithm under its settings.
+
+    Parameters
+    ----------
+    stop
+        Stop criterion beside the time limit of the settings.
+    on_trace
+        Called with every trace point.
+    table
+        Stages under the reading of the settings, if they are known.
+    """
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        settings: TdmSettings,
+        stop: Stop = never,
+        on_trace: OnRoundTrace | None = None,
+        table: StageTable | None = None,
+    ) -> None:
+        self.jobs, self.settings = jobs, settings
+        self.table = table or StageTable(jobs, settings.reading)
+        self.trace: list[RoundTracePoint] = []
+        self._cancelled, self._on_trace = stop, on_trace
+        self._began, self._best_s = time.perf_counter(), float("inf")
+
+    def nested(self, algorithm: str) -> Search:
+        """Return a search by another algorithm in the time that is left, without trace."""
+        settings = replace(self.settings, algorithm=algorithm, time_limit_s=self.left_s)
+        return Search(self.jobs, settings, self._cancelled, table=self.table)
+
+    @cached_property
+    def floor(self) -> RoundBound:
+        """Bound over all rounds."""
+        return floor_of(self.table)
+
+    @property
+    def dark_s(self) -> float:
+        """Seconds that a change of circuits takes."""
+        return self.jobs.network.reconfiguration_ms / 1000.0
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the search began."""
+        return time.perf_counter() - self._began
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the time limit."""
+        return max(0.0, self.settings.time_limit_s - self.elapsed_s)
+
+    @property
+    def stop_reason(self) -> StoppedBy | None:
+        """Why the search must end: cancelled or out of time; None while it may go on."""
+        if self._cancelled():
+            return "cancelled"
+        return "time_limit" if self.left_s <= 0 else None
+
+    def stop(self) -> bool:
+        """Return whether the search must end."""
+        return self.stop_reason is not None
+
+    def note(
+        self, round_s: float, source: str, bound_s: float | None = None, *, always: bool = False
+    ) -> None:
+        """Add a trace point if the round is the shortest so far, or ``always``."""
+        if round_s < self._best_s or always:
+            self._best_s = min(self._best_s, round_s)
+            known = self._best_s if self._best_s < float("inf") else None
+            bound_s = self.floor.round_s if bound_s is None else bound_s
+            point = RoundTracePoint(self.elapsed_s, len(self.trace), known, bound_s, source)
+            self.trace.append(point)
+            if self._on_trace is not None:
+                self._on_trace(point)
+
+    def round(
+        self,
+        group: Sequence[int],
+        form: RoundForm = DRAFT,
+        *,
+        rings: Rings | None = None,
+        source: str = "",
+    ) -> Round:
+        """Return the round of a grouping, noted under ``source`` (the algorithm's name if empty)."""
+        result = round_of(self.table, group, form, rings)
+        self.note(result.round_s, source or self.settings.algorithm)
+        return result
+
+    def all_at_once(self) -> Round:
+        """Return the round of all jobs in one group.
+
+        Raises
+        ------
+        TooFewPortsError
+            If ports are too few for it.
+        """
+        return self.round((0,) * len(self.jobs))
+
+    def answer(
+        self,
+        result: Round,
+        bound: RoundBound | None = None,
+        *,
+        stopped_by: StoppedBy | None = None,
+        message: str = "",
+    ) -> Round:
+        """Return a round as the answer of this search.
+
+        Its bound is the larger of the given one and the floor; where it meets the round, that is a
+        proof.
+
+        Parameters
+        ----------
+        stopped_by
+            Why the search ended without proof; if None, what :attr:`stop_reason` says now, or the
+            algorithm's own end.
+        """
+        if bound is None or bound.round_s <= self.floor.round_s:
+            bound = self.floor
+        proved = bound.round_s >= result.round_s * (1 - SAME)
+        return replace(
+            result,
+            algorithm=self.settings.algorithm,
+            status="optimal" if proved else "feasible",
+            stopped_by="proof" if proved else stopped_by or self.stop_reason or "heuristic",
+            bound=replace(bound, round_s=min(bound.round_s, result.round_s)),
+            wall_s=self.elapsed_s,
+            seed=self.settings.seed,
+            trace=tuple(self.trace),
+            message=message,
+        )
+
+
+class Algorithm(Protocol):
+    """One way to share the fabric."""
+
+    def __call__(self, search: Search, /) -> Round:
+        """Return a round; the best so far once ``search.stop()`` is true.
+
+        Raises
+        ------
+        TooFewPortsError
+            If ports are too few for the pairs that must talk, in whatever groupings the algorithm
+            tries.
+        InputError
+            If a limit of the algorithm is passed.
+        """
+        ...
+
+
+def shortest(*rounds: Round | None) -> Round | None:
+    """Return the shortest of the rounds that are not None, the first of equals."""
+    known = (one for one in rounds if one is not None)
+    return min(known, key=lambda one: one.round_s, default=None)
