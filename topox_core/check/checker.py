@@ -83,18 +83,18 @@ def check(
         # Absurd times in a file may overflow to infinity; comparisons with it are right.
         with np.errstate(over="ignore", invalid="ignore"):
             plan = CheckedPlan.of(graph, cluster, rules, schedule)
-            found = _times(plan) + _circuits(plan)
+            findings = _times(plan) + _circuits(plan)
     except InputError as error:
         raise error.in_file(file) from None
-    return CheckReport(tuple(finding.report() for finding in found))
+    return CheckReport(tuple(finding.report() for finding in findings))
 
 
 def _times(plan: CheckedPlan) -> list[ConstraintFinding]:
-    found = [claims(plan), one_start(plan), on_the_clock(plan), duration(plan), precedence(plan)]
+    findings = [claims(plan), one_start(plan), on_the_clock(plan), duration(plan), precedence(plan)]
     if plan.rules.exclusive_devices:
-        found.append(one_task_a_device(plan))
-    found.append(collectives_move_their_bytes(plan))
-    return found
+        findings.append(one_task_a_device(plan))
+    findings.append(collectives_move_their_bytes(plan))
+    return findings
 
 
 def _circuits(plan: CheckedPlan) -> list[ConstraintFinding]:
@@ -102,7 +102,7 @@ def _circuits(plan: CheckedPlan) -> list[ConstraintFinding]:
         return []
     k = plan.rules.ports_on_switch(plan.cluster)
     held = HeldCircuits.of(plan)
-    found = [
+    findings = [
         circuit_for_every_transfer(plan),
         switch_capacity(plan, held),
         server_ports(plan, held),
@@ -111,12 +111,12 @@ def _circuits(plan: CheckedPlan) -> list[ConstraintFinding]:
     ]
     if not plan.rules.continuous:
         # The printed model charges nothing for a change but the slot.
-        return found if plan.rules.model == "paper" else [*found, per_slot_delay(plan)]
+        return findings if plan.rules.model == "paper" else [*findings, per_slot_delay(plan)]
     if plan.cluster.duplex == "half":
-        found.append(one_way_a_port(held, k))
-    found.append(continuity(plan))
+        findings.append(one_way_a_port(held, k))
+    findings.append(continuity(plan))
     booked = BookedPorts.of(plan, k)
     if booked is not None:
-        found.append(port_bookings(plan, k, booked))
-    found.append(reconfiguration(plan, k, booked))
-    return found
+        findings.append(port_bookings(plan, k, booked))
+    findings.append(reconfiguration(plan, k, booked))
+    return findings

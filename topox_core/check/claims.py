@@ -11,26 +11,26 @@ GAP_TOLERANCE = 1e-6
 def claims(plan: CheckedPlan) -> ConstraintFinding:
     """Eq. 2 and what is said of it: the makespan is the last end, the bound is below it, gap and status follow."""
     given, slack = plan.schedule, 2 * plan.tolerance_ms
-    found = ConstraintFinding("makespan, bound and gap", "2", 4)
+    finding = ConstraintFinding("makespan, bound and gap", "2", 4)
     last = float(given.end_ms.max(initial=0.0))
     if abs(given.makespan_ms - last) > slack:
-        found.add(
+        finding.add(
             "makespan_ms", f"is {ms(given.makespan_ms)}, but the last task ends at {ms(last)}"
         )
     if given.bound_ms > given.makespan_ms + slack:
-        found.add(
+        finding.add(
             "bound_ms", f"is {ms(given.bound_ms)}, above the makespan of {ms(given.makespan_ms)}"
         )
     distance = given.makespan_ms - given.bound_ms
     gap = max(0.0, distance / given.makespan_ms) if given.makespan_ms > 0 else 0.0
     if given.gap is None or abs(given.gap - gap) > GAP_TOLERANCE:
         said = "missing" if given.gap is None else f"{given.gap:.6g}"
-        found.add("gap", f"is {said}, but (makespan - bound) / makespan is {gap:.6g}")
+        finding.add("gap", f"is {said}, but (makespan - bound) / makespan is {gap:.6g}")
     if given.status == "optimal" and distance > slack:
-        found.add(
+        finding.add(
             "status",
             f"is optimal, but the bound of {ms(given.bound_ms)} is below the makespan of {ms(given.makespan_ms)}",
         )
     if given.status in ("infeasible", "unknown"):
-        found.add("status", f"is {given.status}, but there is a schedule")
-    return found
+        finding.add("status", f"is {given.status}, but there is a schedule")
+    return finding

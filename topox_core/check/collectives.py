@@ -33,24 +33,24 @@ def collectives_move_their_bytes(plan: CheckedPlan) -> ConstraintFinding:
     graph, given = plan.graph, plan.schedule
     own = plan.collective[plan.tasks :]
     collectives = np.flatnonzero(plan.kind[: plan.tasks] == COLLECTIVE_CODE)
-    found = ConstraintFinding("collectives move their bytes", "lowering", len(collectives))
+    finding = ConstraintFinding("collectives move their bytes", "lowering", len(collectives))
     for i in np.flatnonzero(own < 0).tolist():
-        found.add(
+        finding.add(
             f"transfer {given.transfer[i]}",
             f"belongs to {given.collective[i]}, which is no task of the graph",
         )
     if len(set(given.transfer)) < len(given.transfer):
         for name, times in Counter(given.transfer).items():
             if times > 1:
-                found.add(f"transfer {name}", f"is listed {times} times")
+                finding.add(f"transfer {name}", f"is listed {times} times")
     for name in set(given.transfer) & graph.position.keys():
-        found.add(f"transfer {name}", "has the id of a task of the graph")
+        finding.add(f"transfer {name}", "has the id of a task of the graph")
     rows: dict[int, list[int]] = {int(c): [] for c in collectives}
     for i, owner in enumerate(own.tolist()):
         if owner in rows:
             rows[owner].append(i)
         elif owner >= 0:
-            found.add(
+            finding.add(
                 f"transfer {given.transfer[i]}",
                 f"belongs to {given.collective[i]}, which is no collective",
             )
@@ -67,8 +67,8 @@ def collectives_move_their_bytes(plan: CheckedPlan) -> ConstraintFinding:
             [size[i] for i in mine],
         )
         for fault in _faults(plan, listed):
-            found.add(f"{task.kind} {task.id}", fault)
-    return found
+            finding.add(f"{task.kind} {task.id}", fault)
+    return finding
 
 
 def _faults(plan: CheckedPlan, listed: _Listed) -> list[str]:

@@ -51,7 +51,7 @@ def circuit_for_every_transfer(plan: CheckedPlan) -> ConstraintFinding:
     node = plan.circuit_node
     begin, end = given.circuit_start_ms, given.circuit_end_ms
     needs = np.flatnonzero(plan.is_transfer & (plan.end_ms > plan.start_ms + slack))
-    found = ConstraintFinding("circuit for every transfer", "6", len(needs) + len(node))
+    finding = ConstraintFinding("circuit for every transfer", "6", len(needs) + len(node))
     carries = (node >= 0) & plan.is_transfer[node] if len(plan.ids) else node > 0
     joins = (
         carries
@@ -85,10 +85,10 @@ def circuit_for_every_transfer(plan: CheckedPlan) -> ConstraintFinding:
             f"or after {ms(begin[i])}, when it carries"
         )
 
-    found.each(np.flatnonzero(~inside | idle | bad_setup), describe)
+    finding.each(np.flatnonzero(~inside | idle | bad_setup), describe)
     good = np.flatnonzero(inside & ~idle)
     has = covered(plan.start_ms, plan.end_ms, node[good], begin[good], end[good], slack)
-    found.each(
+    finding.each(
         needs[~has[needs]],
         lambda i: (
             f"transfer {plan.ids[i]}",
@@ -96,15 +96,15 @@ def circuit_for_every_transfer(plan: CheckedPlan) -> ConstraintFinding:
             f"from {ms(plan.start_ms[i])} to {ms(plan.end_ms[i])}",
         ),
     )
-    return found
+    return finding
 
 
 def switch_capacity(plan: CheckedPlan, held: HeldCircuits) -> ConstraintFinding:
     """Eq. 7: a switch carries at most d_OCS circuits at once, dark ones too; a switch that is not there carries none."""
     cluster = plan.cluster
-    found = ConstraintFinding("switch capacity", "7", len(held.row))
+    finding = ConstraintFinding("switch capacity", "7", len(held.row))
     absent = held.switch >= cluster.switches
-    found.each(
+    finding.each(
         np.flatnonzero(absent),
         lambda i: (
             _circuit(plan, held, i),
@@ -112,7 +112,7 @@ def switch_capacity(plan: CheckedPlan, held: HeldCircuits) -> ConstraintFinding:
         ),
     )
     over, open_now = held.openings.above(held.switch, cluster.ports_per_switch)
-    found.each(
+    finding.each(
         range(len(over)),
         lambda j: (
             f"switch {held.switch[over[j]]}",
@@ -120,61 +120,48 @@ def switch_capacity(plan: CheckedPlan, held: HeldCircuits) -> ConstraintFinding:
             f"{_circuit(plan, held, over[j])}; it has room for {cluster.ports_per_switch}",
         ),
     )
-    return found
+    return finding
 
 
 def server_ports(plan: CheckedPlan, held: HeldCircuits) -> ConstraintFinding:
     """Eq. 8: a server uses at most d_S ports: each way (full duplex), or in and out together (half duplex, as printed)."""
-    limit = plan.cluster.ports_per_server
+    finding = ConstraintFinding("ports", "8", 2 * len(held.row))
     if plan.cluster.duplex == "half":
-        found = ConstraintFinding("ports", "8", 2 * len(held.row))
-        ends = _both_ends(held)
-        _too_many(plan, found, held, ends, ends.server, limit, "uses", "ports, in and out")
-        return found
-    found = ConstraintFinding("ports", "8", 2 * len(held.row))
-    for way, server in (("sends", held.source), ("receives", held.destination)):
-        _too_many(
-            plan,
-            found,
-            held,
-            _Ends(held.openings, server, held.row),
-            server,
-            limit,
-            way,
-            "circuits",
-        )
-    return found
+        _too_many(plan, finding, held, _both_ends(held), "uses {} ports, in and out")
+        return finding
+    for verb, server in (("sends", held.source), ("receives", held.destination)):
+        ends = _Ends(held.openings, server, held.row)
+        _too_many(plan, finding, held, ends, f"{verb} on {{}} circuits")
+    return finding
 
 
 def in_one_peer(plan: CheckedPlan, held: HeldCircuits, k: int) -> ConstraintFinding:
     """Eq. 9: into a server, at most one circuit (k with k ports there) on a switch at once."""
-    found = ConstraintFinding("in, one peer", "9", len(held.row))
-    _on_switch(plan, found, held, held.destination, k, "receives")
-    return found
+    finding = ConstraintFinding("in, one peer", "9", len(held.row))
+    return _on_switch(plan, finding, held, held.destination, k, "receives")
 
 
 def out_one_peer(plan: CheckedPlan, held: HeldCircuits, k: int) -> ConstraintFinding:
     """Eq. 10: out of a server, at most one circuit (k with k ports there) on a switch at once."""
-    found = ConstraintFinding("out, one peer", "10", len(held.row))
-    _on_switch(plan, found, held, held.source, k, "sends")
-    return found
+    finding = ConstraintFinding("out, one peer", "10", len(held.row))
+    return _on_switch(plan, finding, held, held.source, k, "sends")
 
 
 def one_way_a_port(held: HeldCircuits, k: int) -> ConstraintFinding:
     """Physical, half duplex with real ports: a port goes one way at a time, so in and out share the k ports on a switch."""
-    found = ConstraintFinding("one way a port", "physical", 2 * len(held.row))
+    finding = ConstraintFinding("one way a port", "physical", 2 * len(held.row))
     ends = _both_ends(held)
     switch = np.concatenate([held.switch, held.switch])
     group = ends.server * _wide(held) + switch
     over, open_now = ends.openings.above(group, k)
-    found.each(
+    finding.each(
         range(len(over)),
         lambda j: (
             f"server {ends.server[over[j]]}",
-            f"uses {open_now[j]} ports on switch {switch[over[j]]} at {_moment(held, over[j])}, in and out; it has {k} there",
+            f"uses {open_now[j]} ports on switch {switch[over[j]]} at {_setup_ms(held, over[j])}, in and out; it has {k} there",
         ),
     )
-    return found
+    return finding
 
 
 @dataclass(frozen=True)
@@ -197,45 +184,45 @@ def _both_ends(held: HeldCircuits) -> _Ends:
 
 
 def _too_many(
-    plan: CheckedPlan,
-    found: ConstraintFinding,
-    held: HeldCircuits,
-    ends: _Ends,
-    group: Int,
-    limit: int,
-    verb: str,
-    noun: str,
+    plan: CheckedPlan, finding: ConstraintFinding, held: HeldCircuits, ends: _Ends, words: str
 ) -> None:
-    over, open_now = ends.openings.above(group, limit)
-    found.each(
+    limit = plan.cluster.ports_per_server
+    over, open_now = ends.openings.above(ends.server, limit)
+    finding.each(
         range(len(over)),
         lambda j: (
             f"server {ends.server[over[j]]}",
-            f"{verb} {'' if 'ports' in noun else 'on '}{open_now[j]} {noun} at "
-            f"{_moment(held, over[j])}, when {plan.schedule.circuit_task[ends.row[over[j]]]} begins; it has {limit} ports",
+            f"{words.format(open_now[j])} at {_setup_ms(held, over[j])}, when "
+            f"{plan.schedule.circuit_task[ends.row[over[j]]]} begins; it has {limit} ports",
         ),
     )
 
 
 def _on_switch(
-    plan: CheckedPlan, found: ConstraintFinding, held: HeldCircuits, server: Int, k: int, verb: str
-) -> None:
+    plan: CheckedPlan,
+    finding: ConstraintFinding,
+    held: HeldCircuits,
+    server: Int,
+    k: int,
+    verb: str,
+) -> ConstraintFinding:
     over, open_now = held.openings.above(server * _wide(held) + held.switch, k)
-    found.each(
+    finding.each(
         range(len(over)),
         lambda j: (
             f"server {server[over[j]]}",
             f"{verb} on {open_now[j]} circuits of switch {held.switch[over[j]]} at "
-            f"{_moment(held, over[j])}, when {_circuit(plan, held, over[j])} begins; it may on {k}",
+            f"{_setup_ms(held, over[j])}, when {_circuit(plan, held, over[j])} begins; it may on {k}",
         ),
     )
+    return finding
 
 
 def _wide(held: HeldCircuits) -> int:
     return int(held.switch.max(initial=0)) + 1
 
 
-def _moment(held: HeldCircuits, interval: int) -> str:
+def _setup_ms(held: HeldCircuits, interval: int) -> str:
     return ms(held.setup_ms[interval % len(held.row)])
 
 

@@ -1,8 +1,8 @@
-"""The input and the result side by side: every task and transfer that must run, and when the result runs it."""
+"""The input beside the result: every task and transfer that must run, and when the result runs it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -101,7 +101,7 @@ class CheckedPlan:
 
     @staticmethod
     def of(graph: TaskGraph, cluster: Cluster, rules: Rules, schedule: Schedule) -> CheckedPlan:
-        """Lay the input and the result side by side.
+        """Return the nodes of the input with the times of the result.
 
         Raises
         ------
@@ -111,21 +111,13 @@ class CheckedPlan:
         tasks = graph.tasks
         n = len(tasks)
         node_of = {**{name: n + i for i, name in enumerate(schedule.transfer)}, **graph.position}
-        kind = np.concatenate(
-            [
-                np.fromiter((_CODE[task.kind] for task in tasks), np.int64, n),
-                np.full(len(schedule.transfer), TRANSFER_CODE),
-            ]
-        )
-        source = np.concatenate([_column(tasks, attrgetter("source")), schedule.transfer_source])
-        destination = np.concatenate(
-            [_column(tasks, attrgetter("destination")), schedule.transfer_destination]
-        )
+        kind = np.array([_CODE[task.kind] for task in tasks], np.int64)
+        kind = np.append(kind, np.full(len(schedule.transfer), TRANSFER_CODE))
+        source = np.append(_column(tasks, "source", -1), schedule.transfer_source)
+        destination = np.append(_column(tasks, "destination", -1), schedule.transfer_destination)
         _check_fits(graph, cluster)
         tick = schedule.slot_ms / max(1, round(schedule.slot_ms / schedule.tick_ms))
-        rows = np.fromiter(
-            (node_of.get(name, -1) for name in schedule.task), np.int64, len(schedule.task)
-        )
+        rows = _positions(node_of, schedule.task)
         known = rows >= 0
         start, end = np.full(len(kind), np.nan), np.full(len(kind), np.nan)
         # Turned round, so that of a task that appears twice the first row counts.
@@ -140,55 +132,38 @@ class CheckedPlan:
             ids=[*position, *schedule.transfer],
             node_of=node_of,
             kind=kind,
-            source=source,
-            destination=destination,
+            source=source.astype(np.int64),
+            destination=destination.astype(np.int64),
             length_ms=_lengths(tasks, cluster, schedule, kind, tick),
-            collective=np.concatenate(
-                [
-                    np.full(n, -1),
-                    np.fromiter(
-                        (position.get(name, -1) for name in schedule.collective),
-                        np.int64,
-                        len(schedule.collective),
-                    ),
-                ]
-            ),
+            collective=np.append(np.full(n, -1), _positions(position, schedule.collective)),
             start_ms=start,
             end_ms=end,
             appearances=np.bincount(rows[known], minlength=len(kind)),
             unknown=[schedule.task[i] for i in np.flatnonzero(~known)],
-            circuit_node=np.fromiter(
-                (node_of.get(name, -1) for name in schedule.circuit_task),
-                np.int64,
-                len(schedule.circuit_task),
-            ),
+            circuit_node=_positions(node_of, schedule.circuit_task),
             tick_ms=tick,
             tolerance_ms=max(1e-6 * tick, min(2e-9, 1e-2 * tick)),
         )
 
 
-def _column(tasks: tuple[Task, ...], get: Callable[[Task], int | None], missing: int = -1) -> Int:
-    return np.fromiter(
-        (missing if (value := get(task)) is None else value for task in tasks), np.int64, len(tasks)
-    )
+def _column(tasks: tuple[Task, ...], field: str, missing: float) -> Float:
+    """Return a field of all tasks, ``missing`` where it is None."""
+    values = map(attrgetter(field), tasks)
+    return np.array([missing if value is None else value for value in values], np.float64)
+
+
+def _positions(position: Mapping[str, int], names: Sequence[str]) -> Int:
+    """Return the position of each name, -1 if it has none."""
+    return np.array([position.get(name, -1) for name in names], np.int64)
 
 
 def _lengths(
     tasks: tuple[Task, ...], cluster: Cluster, schedule: Schedule, kind: Int, tick_ms: float
 ) -> Float:
     """Return what each node takes on its clock: p_j rounded up to ticks (compute) or slots (transfers)."""
-    given = np.fromiter(
-        (np.nan if task.duration_ms is None else task.duration_ms for task in tasks),
-        np.float64,
-        len(tasks),
-    )
-    size = np.fromiter(
-        (np.nan if task.size_bytes is None else task.size_bytes for task in tasks),
-        np.float64,
-        len(tasks),
-    )
-    given = np.concatenate([given, np.full(len(schedule.transfer), np.nan)])
-    size = np.concatenate([size, schedule.transfer_bytes])
+    unknown = np.full(len(schedule.transfer), np.nan)
+    given = np.append(_column(tasks, "duration_ms", np.nan), unknown)
+    size = np.append(_column(tasks, "size_bytes", np.nan), schedule.transfer_bytes)
     # A transfer given by its duration is given whole: the latency belongs to those given by their
     # bytes.
     running = np.where(

@@ -15,7 +15,7 @@ def continuity(plan: CheckedPlan) -> ConstraintFinding:
     """Physical: a transfer stays on its circuit, so exactly one record carries it from its start to its end."""
     given, slack = plan.schedule, plan.tolerance_ms
     needs = plan.is_transfer & (plan.end_ms > plan.start_ms + slack)
-    found = ConstraintFinding("continuity", "physical", int(needs.sum()))
+    finding = ConstraintFinding("continuity", "physical", int(needs.sum()))
     known = plan.circuit_node >= 0
     records = np.bincount(plan.circuit_node[known], minlength=len(plan.ids))
     first, last = np.full(len(plan.ids), np.nan), np.full(len(plan.ids), np.nan)
@@ -34,8 +34,8 @@ def continuity(plan: CheckedPlan) -> ConstraintFinding:
             f"from {ms(first[i])} to {ms(last[i])}"
         )
 
-    found.each(np.flatnonzero(needs & ((records != 1) | off)), describe)
-    return found
+    finding.each(np.flatnonzero(needs & ((records != 1) | off)), describe)
+    return finding
 
 
 @dataclass(frozen=True)
@@ -63,18 +63,15 @@ class BookedPorts:
         ``row``.
         """
         given = plan.schedule
-        wide, span = (
-            int(given.switch.max(initial=0)) + 1,
-            max(
-                k,
-                int(self.source_port.max(initial=0)) + 1,
-                int(self.destination_port.max(initial=0)) + 1,
-            ),
+        source, destination, switch = (
+            column[self.row] for column in (given.source, given.destination, given.switch)
         )
-        out = (given.source[self.row] * wide + given.switch[self.row]) * span + self.source_port
-        into = (
-            given.destination[self.row] * wide + given.switch[self.row]
-        ) * span + self.destination_port
+        wide = int(given.switch.max(initial=0)) + 1
+        span = max(
+            k, *(int(port.max(initial=0)) + 1 for port in (self.source_port, self.destination_port))
+        )
+        out = (source * wide + switch) * span + self.source_port
+        into = (destination * wide + switch) * span + self.destination_port
         if plan.cluster.duplex == "full":
             out, into = 2 * out, 2 * into + 1
         n = np.arange(len(self.row))
@@ -84,9 +81,9 @@ class BookedPorts:
 def port_bookings(plan: CheckedPlan, k: int, booked: BookedPorts) -> ConstraintFinding:
     """Physical: a port holds one circuit at a time, from its set-up to its end, and is one of those that are there."""
     given = plan.schedule
-    found = ConstraintFinding("port bookings", "physical", 2 * len(booked.row))
+    finding = ConstraintFinding("port bookings", "physical", 2 * len(booked.row))
     absent = (booked.source_port >= k) | (booked.destination_port >= k)
-    found.each(
+    finding.each(
         np.flatnonzero(absent),
         lambda i: (
             _circuit(plan, booked.row[i]),
@@ -98,14 +95,14 @@ def port_bookings(plan: CheckedPlan, k: int, booked: BookedPorts) -> ConstraintF
     setup, end = given.setup_ms[booked.row], given.circuit_end_ms[booked.row]
     has = before >= 0
     clash = np.flatnonzero(has & (setup[circuit] < end[before] - plan.tolerance_ms))
-    found.each(
+    finding.each(
         clash,
         lambda j: (
             _circuit(plan, booked.row[circuit[j]]),
             f"takes a port at {ms(setup[circuit[j]])} that {_circuit(plan, booked.row[before[j]])} holds until {ms(end[before[j]])}",
         ),
     )
-    return found
+    return finding
 
 
 def reconfiguration(plan: CheckedPlan, k: int, booked: BookedPorts | None) -> ConstraintFinding:
@@ -114,9 +111,9 @@ def reconfiguration(plan: CheckedPlan, k: int, booked: BookedPorts | None) -> Co
     The first circuit of a port stands before the iteration begins, so that it changes nothing.
     """
     given, delay, slack = plan.schedule, plan.cluster.reconfiguration_ms, plan.tolerance_ms
-    found = ConstraintFinding("reconfiguration", "physical", len(given.switch))
+    finding = ConstraintFinding("reconfiguration", "physical", len(given.switch))
     wrong = (given.setup_ms < -slack) | (given.setup_ms > given.circuit_start_ms + slack)
-    found.each(
+    finding.each(
         np.flatnonzero(wrong),
         lambda i: (
             _circuit(plan, i),
@@ -125,32 +122,32 @@ def reconfiguration(plan: CheckedPlan, k: int, booked: BookedPorts | None) -> Co
         ),
     )
     if delay <= slack:
-        return found
+        return finding
     if booked is None:
-        _first_fit(plan, k, found)
-        return found
+        _first_fit(plan, k, finding)
+        return finding
     dark = (given.circuit_start_ms - given.setup_ms)[booked.row]
     short = np.flatnonzero((dark < delay - slack) & ~_kept(plan, k, booked))
-    found.each(
+    finding.each(
         short,
         lambda i: (
             _circuit(plan, booked.row[i]),
             f"carries {ms(dark[i])} after its set-up; ports that change take {ms(delay)}",
         ),
     )
-    return found
+    return finding
 
 
 def per_slot_delay(plan: CheckedPlan) -> ConstraintFinding:
     """Physical: circuits drawn slot by slot have no state, so that a delay above 0 cannot be honoured."""
-    found = ConstraintFinding("reconfiguration", "physical", 1)
+    finding = ConstraintFinding("reconfiguration", "physical", 1)
     if plan.cluster.reconfiguration_ms > 0:
-        found.add(
+        finding.add(
             "cluster",
             f"has a reconfiguration delay of {ms(plan.cluster.reconfiguration_ms)}, which circuits drawn slot "
             "by slot cannot honour",
         )
-    return found
+    return finding
 
 
 def _in_turn(plan: CheckedPlan, k: int, booked: BookedPorts) -> tuple[Int, Int, Int]:
@@ -187,7 +184,7 @@ def _kept(plan: CheckedPlan, k: int, booked: BookedPorts) -> Bool:
 _Port = tuple[float, tuple[int, int, int, int] | None]
 
 
-def _first_fit(plan: CheckedPlan, k: int, found: ConstraintFinding) -> None:
+def _first_fit(plan: CheckedPlan, k: int, finding: ConstraintFinding) -> None:
     """Find ports for circuits whose result names none, in the order of set-up; a set of ports found is a proof.
 
     Each side is a list of k ports, each with the time it is free from and its last circuit, ports
@@ -220,7 +217,7 @@ def _first_fit(plan: CheckedPlan, k: int, found: ConstraintFinding) -> None:
         if not kept and start - setup >= delay - slack:
             kept = sorted(free, key=lambda pair: out[pair[0]][0] + into[pair[1]][0])
         if not kept:
-            found.add(
+            finding.add(
                 _circuit(plan, i),
                 f"has no port free from {ms(setup)} that keeps its circuit or has the {ms(delay)} "
                 "that a change takes (the result names no ports; they were tried in turn)",

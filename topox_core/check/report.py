@@ -1,4 +1,4 @@
-"""What the checker says: each constraint with its equation, how much was checked, and what broke it."""
+"""The checker's verdict: each constraint with its equation, how much was checked, and what broke it."""
 
 from __future__ import annotations
 
@@ -103,7 +103,10 @@ class ConstraintFinding:
             self._kept.append(Violation(self.name, self.equation, item, message))
 
     def each(self, positions: Iterable[int], describe: Callable[[int], tuple[str, str]]) -> None:
-        """Note a violation for each position; ``describe`` gives its item and message and is asked only for those kept."""
+        """Note a violation for each position.
+
+        ``describe`` gives its item and message, and is called only for those that are kept.
+        """
         for position in positions:
             if len(self._kept) < KEPT_VIOLATIONS:
                 self.add(*describe(int(position)))
@@ -111,7 +114,7 @@ class ConstraintFinding:
                 self._violated += 1
 
     def report(self) -> ConstraintReport:
-        """Return what was found."""
+        """Return the constraint with its violations so far."""
         return ConstraintReport(
             self.name, self.equation, self.checked, tuple(self._kept), self._violated
         )

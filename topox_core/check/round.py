@@ -32,7 +32,7 @@ def check_round(answer: Round) -> CheckReport:
     if groups.report().violated or rings.report().violated:
         return CheckReport(tuple(finding.report() for finding in (shape, groups, rings)))
     inter, intra = demands(answer)
-    found = [
+    findings = [
         shape,
         groups,
         rings,
@@ -41,7 +41,7 @@ def check_round(answer: Round) -> CheckReport:
         *check_phases(answer),
         _claims(answer),
     ]
-    return CheckReport(tuple(finding.report() for finding in found))
+    return CheckReport(tuple(finding.report() for finding in findings))
 
 
 def inter_pod(job: Job, ring: tuple[int, ...], reading: Reading) -> Float:
@@ -84,42 +84,42 @@ def demands(answer: Round) -> tuple[Float, Float]:
 
 def _shape(answer: Round) -> ConstraintFinding:
     network, jobs = answer.jobs.network, len(answer.jobs)
-    found = ConstraintFinding("everything is there", "format", 5)
+    finding = ConstraintFinding("everything is there", "format", 5)
     if not answer.cycles and jobs:
-        found.add("round", f"there is none to check (status {answer.status})")
+        finding.add("round", f"there is none to check (status {answer.status})")
     pods = network.pods_per_group
     for name, value, expected in (
         ("links", answer.links, (network.pod_groups, answer.groups, pods, pods)),
         ("communication_s", answer.communication_s, (network.pod_groups, answer.groups)),
     ):
         if np.shape(value) != expected:
-            found.add(name, f"must have the shape {expected} (got {np.shape(value)})")
+            finding.add(name, f"must have the shape {expected} (got {np.shape(value)})")
     for name, count in (("group", len(answer.group)), ("rings", len(answer.rings))):
         if count != jobs:
-            found.add(name, f"must have one entry a job, {jobs} (got {count})")
-    return found
+            finding.add(name, f"must have one entry a job, {jobs} (got {count})")
+    return finding
 
 
 def _groups(answer: Round) -> ConstraintFinding:
     """Eq. 1: the groups share out the jobs."""
-    found = ConstraintFinding("every job is in one group", "1", len(answer.group))
+    finding = ConstraintFinding("every job is in one group", "1", len(answer.group))
     for n, group in enumerate(answer.group):
         if not 0 <= group < answer.groups:
-            found.add(f"job {answer.jobs.jobs[n].id}", f"is in group {group} of {answer.groups}")
-    return found
+            finding.add(f"job {answer.jobs.jobs[n].id}", f"is in group {group} of {answer.groups}")
+    return finding
 
 
 def _rings(answer: Round) -> ConstraintFinding:
     """Eq. 7: in and out once at every pod of the job and nowhere else, in one lap."""
-    found = ConstraintFinding("a ring is one ring", "7", len(answer.jobs))
+    finding = ConstraintFinding("a ring is one ring", "7", len(answer.jobs))
     for job, ring in zip(answer.jobs.jobs, answer.rings, strict=True):
         pods = job.pods if job.collective == "ring_all_reduce" and len(job.pods) > 1 else ()
         if sorted(ring) != list(pods):
-            found.add(
+            finding.add(
                 f"job {job.id}",
                 f"its ring must pass once through the pods {list(pods)} (got {list(ring)})",
             )
-    return found
+    return finding
 
 
 def _links(answer: Round) -> list[ConstraintFinding]:
@@ -190,14 +190,14 @@ def _served(answer: Round, inter: Float, intra: Float) -> list[ConstraintFinding
 
 def _claims(answer: Round) -> ConstraintFinding:
     """Check what the answer says of itself: its bound cannot lie above it, and an optimum lies on its bound."""
-    found = ConstraintFinding("bound", "bound", 2)
+    finding = ConstraintFinding("bound", "bound", 2)
     slack = RELATIVE * max(1.0, answer.round_s)
     if (
         not answer.bound_s >= 0
         or math.isinf(answer.bound_s)
         or answer.bound_s > answer.round_s + slack
     ):
-        found.add(
+        finding.add(
             "bound",
             f"{answer.bound_s:.9g} s is no lower bound of a round of {answer.round_s:.9g} s",
         )
@@ -205,13 +205,13 @@ def _claims(answer: Round) -> ConstraintFinding:
         answer.status == "optimal"
         and answer.round_s > answer.bound_s + 1e-4 * answer.round_s + slack
     ):
-        found.add(
+        finding.add(
             "status",
             f"optimal, but the bound is {answer.bound_s:.9g} s and the round {answer.round_s:.9g} s",
         )
     if answer.status in ("infeasible", "unknown") and answer.cycles:
-        found.add("status", f"{answer.status}, but there is a round")
-    return found
+        finding.add("status", f"{answer.status}, but there is a round")
+    return finding
 
 
 def _stage(pod_group: int, group: int, pod: int | None = None, other: int | None = None) -> str:

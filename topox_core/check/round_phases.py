@@ -50,7 +50,7 @@ class _Turn:
 
 
 class _Clock:
-    """What is found barrier by barrier."""
+    """The constraints on the clock, checked barrier by barrier."""
 
     def __init__(self, answer: Round) -> None:
         self.answer = answer
@@ -65,7 +65,7 @@ class _Clock:
         self.static = ConstraintFinding("a static topology stays", "static", answer.links.size)
 
     def findings(self) -> list[ConstraintFinding]:
-        """Return what was found, once every barrier was looked at."""
+        """Return the findings, once every barrier is checked."""
         answer = self.answer
         seen = Counter(g for cycle in answer.cycles for g in cycle.pod_groups)
         for g in sorted({job.pod_group for job in answer.jobs.jobs} - set(seen)):
@@ -75,9 +75,9 @@ class _Clock:
                 self.covered.add(
                     f"pod group {g}", f"is named {times} times" if times > 1 else "does not exist"
                 )
-        found = [self.covered, self.order, self.turns, self.length, self.computing, self.dark]
+        findings = [self.covered, self.order, self.turns, self.length, self.computing, self.dark]
         if not answer.static:
-            return found
+            return findings
         moved = np.argwhere(answer.links != answer.links[:, :1])
         self.static.each(
             range(len(moved)),
@@ -86,10 +86,10 @@ class _Clock:
                 f"pods {moved[n][2]} to {moved[n][3]} have other links in group {moved[n][1]}",
             ),
         )
-        return [*found, self.static]
+        return [*findings, self.static]
 
     def check(self, name: str, cycle: Cycle) -> None:
-        """Look at one barrier."""
+        """Check one barrier."""
         self.turns.checked += self.answer.groups
         for phase in cycle.phases:
             if not (NOBODY <= phase.group < self.answer.groups and phase.way in (PUSH, PULL)):
@@ -197,11 +197,8 @@ class _Clock:
 
     def _usable_s(self, phase: Phase) -> float:
         """Return how much of a phase the others can compute: what Algorithm 1 adds for switching comes on top."""
-        return (
-            phase.end_s
-            - phase.start_s
-            - (0.0 if self.answer.reading.delay_inside else phase.dark_s)
-        )
+        dark_s = 0.0 if self.answer.reading.delay_inside else phase.dark_s
+        return phase.end_s - phase.start_s - dark_s
 
     def _time_to_compute(self, cycle: Cycle, mine: list[Job], turn: _Turn) -> None:
         free = sum(self._usable_s(cycle.phases[position]) for position in turn.between)

@@ -93,23 +93,13 @@ class Rules:
         def word(key: str, words: tuple[str, ...], default: str) -> str:
             value = settings.get(key, default)
             if value not in words:
-                raise InputError(
-                    f"must be one of {', '.join(words)} (got {shown(value)})",
-                    file=file,
-                    item="settings",
-                    field=key,
-                )
+                raise _wrong(f"one of {', '.join(words)}", value, key, file)
             return str(value)
 
         def flag(key: str, default: bool) -> bool:
             value = settings.get(key, default)
             if not isinstance(value, bool):
-                raise InputError(
-                    f"must be true or false (got {shown(value)})",
-                    file=file,
-                    item="settings",
-                    field=key,
-                )
+                raise _wrong("true or false", value, key, file)
             return value
 
         for field, value, words in (
@@ -152,14 +142,14 @@ class Rules:
         )
 
 
+def _wrong(expected: str, value: object, key: str, file: str) -> InputError:
+    problem = f"must be {expected} (got {shown(value)})"
+    return InputError(problem, file=file, item="settings", field=key)
+
+
 def _count(value: Any, key: str, file: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(
-            f"must be a whole number of at least 1 (got {shown(value)})",
-            file=file,
-            item="settings",
-            field=key,
-        )
+        raise _wrong("a whole number of at least 1", value, key, file)
     return value
 
 
@@ -168,24 +158,14 @@ def _tick(settings: Mapping[str, Any], file: str) -> str | float:
     if isinstance(tick, str) and tick in ("auto", "slot"):
         return tick
     if not is_finite(tick) or tick <= 0:
-        raise InputError(
-            f"must be 'auto', 'slot' or a length in ms above 0 (got {shown(tick)})",
-            file=file,
-            item="settings",
-            field="tick",
-        )
+        raise _wrong("'auto', 'slot' or a length in ms above 0", tick, "tick", file)
     return float(tick)
 
 
 def _strides(settings: Mapping[str, Any], file: str) -> tuple[int, ...]:
     strides = settings.get("strides", ())
     if not isinstance(strides, list | tuple):
-        raise InputError(
-            f"must be a list of whole numbers (got {shown(strides)})",
-            file=file,
-            item="settings",
-            field="strides",
-        )
+        raise _wrong("a list of whole numbers", strides, "strides", file)
     return tuple(_count(stride, "strides", file) for stride in strides)
 
 
@@ -200,12 +180,7 @@ def changed_cluster(cluster: Cluster, changes: Any, file: str) -> Cluster:
     if changes is None:
         return cluster
     if not isinstance(changes, Mapping):
-        raise InputError(
-            f"must be a record of cluster keys (got {shown(changes)})",
-            file=file,
-            item="settings",
-            field="cluster",
-        )
+        raise _wrong("a record of cluster keys", changes, "cluster", file)
     try:
         return cluster.changed(**{str(key): value for key, value in changes.items()})
     except InputError as error:

@@ -203,19 +203,11 @@ class _Rows:
                     )
 
     def _name(self, i: int) -> str:
-        row = self._rows[i]
-        label = (
-            row.get("task" if self._noun == "circuit" else "id")
-            if isinstance(row, Mapping)
-            else None
-        )
+        row, circuit = self._rows[i], self._noun == "circuit"
+        label = row.get("task" if circuit else "id") if isinstance(row, Mapping) else None
         if not isinstance(label, str):
             return f"{self._noun} number {i}"
-        return (
-            f"circuit number {i} (of {label})"
-            if self._noun == "circuit"
-            else f"{self._noun} {label}"
-        )
+        return f"circuit number {i} (of {label})" if circuit else f"{self._noun} {label}"
 
     def _column(
         self, field: str, right: Callable[[object], bool], types: set[type], expected: str

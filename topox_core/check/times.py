@@ -11,17 +11,17 @@ from topox_core.check.report import ConstraintFinding, ms
 
 def one_start(plan: CheckedPlan) -> ConstraintFinding:
     """Eq. 3: every task and every listed transfer starts exactly once, at or after 0; nothing else runs."""
-    found = ConstraintFinding("one start", "3", len(plan.ids))
+    finding = ConstraintFinding("one start", "3", len(plan.ids))
     needed = plan.kind != COLLECTIVE_CODE
-    found.each(
+    finding.each(
         np.flatnonzero(needed & (plan.appearances == 0)),
         lambda i: (_name(plan, i), "does not appear in the schedule"),
     )
-    found.each(
+    finding.each(
         np.flatnonzero(plan.appearances > 1),
         lambda i: (_name(plan, i), f"starts {plan.appearances[i]} times, must start once"),
     )
-    found.each(
+    finding.each(
         np.flatnonzero(plan.start_ms < -plan.tolerance_ms),
         lambda i: (
             _name(plan, i),
@@ -29,32 +29,34 @@ def one_start(plan: CheckedPlan) -> ConstraintFinding:
         ),
     )
     for name in plan.unknown:
-        found.add(f"task {name}", "is neither a task of the graph nor a listed transfer")
-    return found
+        finding.add(f"task {name}", "is neither a task of the graph nor a listed transfer")
+    return finding
 
 
 def on_the_clock(plan: CheckedPlan) -> ConstraintFinding:
     """Eq. 4: transfers start, and circuits change, on slot boundaries; compute tasks start on ticks that divide the slot."""
     schedule, rules, slot = plan.schedule, plan.rules, plan.cluster.slot_ms
-    found = ConstraintFinding("start on the clock", "4", int((plan.kind != COLLECTIVE_CODE).sum()))
+    finding = ConstraintFinding(
+        "start on the clock", "4", int((plan.kind != COLLECTIVE_CODE).sum())
+    )
     if abs(schedule.slot_ms - slot) > 1e-9 * slot:
-        found.add("slot_ms", f"is {ms(schedule.slot_ms)}, but the cluster's slot is {ms(slot)}")
+        finding.add("slot_ms", f"is {ms(schedule.slot_ms)}, but the cluster's slot is {ms(slot)}")
     parts = schedule.slot_ms / schedule.tick_ms
     if round(parts) < 1 or abs(parts - round(parts)) > 1e-6 * parts:
-        found.add(
+        finding.add(
             "tick_ms", f"{ms(schedule.tick_ms)} does not divide the slot of {ms(schedule.slot_ms)}"
         )
-    asked = slot if rules.tick == "slot" else rules.tick
-    if not isinstance(asked, str) and abs(schedule.tick_ms - asked) > 1e-6 * asked:
-        found.add("tick_ms", f"is {ms(schedule.tick_ms)}, but the settings ask for {ms(asked)}")
-    found.each(
+    tick = slot if rules.tick == "slot" else rules.tick
+    if not isinstance(tick, str) and abs(schedule.tick_ms - tick) > 1e-6 * tick:
+        finding.add("tick_ms", f"is {ms(schedule.tick_ms)}, but the settings ask for {ms(tick)}")
+    finding.each(
         np.flatnonzero(plan.is_transfer & _off(plan.start_ms, slot, plan.tolerance_ms)),
         lambda i: (
             _name(plan, i),
             f"starts at {ms(plan.start_ms[i])}, not on a slot boundary ({ms(slot)})",
         ),
     )
-    found.each(
+    finding.each(
         np.flatnonzero(
             (plan.kind == COMPUTE_CODE) & _off(plan.start_ms, plan.tick_ms, plan.tolerance_ms)
         ),
@@ -64,20 +66,20 @@ def on_the_clock(plan: CheckedPlan) -> ConstraintFinding:
         ),
     )
     begin, end = schedule.circuit_start_ms, schedule.circuit_end_ms
-    found.each(
+    finding.each(
         np.flatnonzero(_off(begin, slot, plan.tolerance_ms) | _off(end, slot, plan.tolerance_ms)),
         lambda i: (
             f"circuit number {i} (of {schedule.circuit_task[i]})",
             f"carries from {ms(begin[i])} to {ms(end[i])}, not between slot boundaries ({ms(slot)})",
         ),
     )
-    return found
+    return finding
 
 
 def duration(plan: CheckedPlan) -> ConstraintFinding:
     """p_j of eqs 5 and 6: a task ends its duration, in whole ticks or slots, after it starts."""
     known = plan.kind != COLLECTIVE_CODE
-    found = ConstraintFinding("duration", "p_j", int(known.sum()))
+    finding = ConstraintFinding("duration", "p_j", int(known.sum()))
     took = plan.end_ms - plan.start_ms
     wrong = known & (np.abs(took - plan.length_ms) > plan.tolerance_ms * 2)
     wrong |= plan.end_ms < plan.start_ms - plan.tolerance_ms
@@ -93,8 +95,8 @@ def duration(plan: CheckedPlan) -> ConstraintFinding:
         )
         return _name(plan, i), f"runs for {ms(took[i])}, but it {words}"
 
-    found.each(np.flatnonzero(wrong), describe)
-    return found
+    finding.each(np.flatnonzero(wrong), describe)
+    return finding
 
 
 def precedence(plan: CheckedPlan) -> ConstraintFinding:
@@ -104,18 +106,18 @@ def precedence(plan: CheckedPlan) -> ConstraintFinding:
     that it passes waiting on even where it moves nothing.
     """
     later, earlier = plan.edges
-    found = ConstraintFinding("precedence", "5", len(later) + len(plan.schedule.transfer))
+    finding = ConstraintFinding("precedence", "5", len(later) + len(plan.schedule.transfer))
     ready, done = _collective_times(plan)
     slack = plan.tolerance_ms
     held = (plan.kind[later] != COLLECTIVE_CODE) & (plan.start_ms[later] < done[earlier] - slack)
-    found.each(
+    finding.each(
         np.flatnonzero(held),
         lambda e: (_name(plan, int(later[e])), _too_early(plan, later[e], earlier[e], done)),
     )
-    _transfers_after_collective_is_ready(plan, found, ready)
-    _transfers_after_each_other(plan, found, done)
-    _rows_of_collectives(plan, found, ready)
-    return found
+    _transfers_after_collective_is_ready(plan, finding, ready)
+    _transfers_after_each_other(plan, finding, done)
+    _rows_of_collectives(plan, finding, ready)
+    return finding
 
 
 def _too_early(plan: CheckedPlan, later: int, earlier: int, done: Float) -> str:
@@ -160,11 +162,11 @@ def _pass_on(ready: Float, done: Float, later: Int, earlier: Int) -> None:
 
 
 def _transfers_after_collective_is_ready(
-    plan: CheckedPlan, found: ConstraintFinding, ready: Float
+    plan: CheckedPlan, finding: ConstraintFinding, ready: Float
 ) -> None:
     node = np.flatnonzero(plan.collective >= 0)
     early = plan.start_ms[node] < ready[plan.collective[node]] - plan.tolerance_ms
-    found.each(
+    finding.each(
         node[early],
         lambda i: (
             _name(plan, i),
@@ -174,7 +176,7 @@ def _transfers_after_collective_is_ready(
     )
 
 
-def _transfers_after_each_other(plan: CheckedPlan, found: ConstraintFinding, done: Float) -> None:
+def _transfers_after_each_other(plan: CheckedPlan, finding: ConstraintFinding, done: Float) -> None:
     """Check the dependencies that listed transfers have beyond those of their collective."""
     tasks, listed = plan.graph.tasks, plan.schedule.transfer_dependencies
     later: list[int] = []
@@ -192,14 +194,14 @@ def _transfers_after_each_other(plan: CheckedPlan, found: ConstraintFinding, don
         return
     ended = np.concatenate([done, plan.end_ms[plan.tasks :]])
     k, j = np.array(later), np.array(earlier)
-    found.checked += len(k)
-    found.each(
+    finding.checked += len(k)
+    finding.each(
         np.flatnonzero(plan.start_ms[k] < ended[j] - plan.tolerance_ms),
         lambda e: (_name(plan, int(k[e])), _too_early(plan, k[e], j[e], ended)),
     )
 
 
-def _rows_of_collectives(plan: CheckedPlan, found: ConstraintFinding, ready: Float) -> None:
+def _rows_of_collectives(plan: CheckedPlan, finding: ConstraintFinding, ready: Float) -> None:
     """Where a collective has a row of its own, it spans its transfers and starts when it is ready at the earliest."""
     n = plan.tasks
     own = plan.collective >= 0
@@ -207,43 +209,30 @@ def _rows_of_collectives(plan: CheckedPlan, found: ConstraintFinding, ready: Flo
     np.fmin.at(first, plan.collective[own], plan.start_ms[own])
     np.fmax.at(last, plan.collective[own], plan.end_ms[own])
     rows = (plan.kind[:n] == COLLECTIVE_CODE) & (plan.appearances[:n] > 0)
-    found.checked += int(rows.sum())
+    finding.checked += int(rows.sum())
     slack = plan.tolerance_ms
-    found.each(
-        np.flatnonzero(rows & (plan.start_ms[:n] > first + slack)),
-        lambda i: (
-            _name(plan, i),
-            f"starts at {ms(plan.start_ms[i])}, after its first transfer at {ms(first[i])}",
-        ),
-    )
-    found.each(
-        np.flatnonzero(rows & (plan.end_ms[:n] < last - slack)),
-        lambda i: (
-            _name(plan, i),
-            f"ends at {ms(plan.end_ms[i])}, before its last transfer at {ms(last[i])}",
-        ),
-    )
-    found.each(
-        np.flatnonzero(rows & (plan.start_ms[:n] < ready - slack)),
-        lambda i: (
-            _name(plan, i),
-            f"starts at {ms(plan.start_ms[i])}, before all that it waits for has ended "
-            f"at {ms(ready[i])}",
-        ),
-    )
+    start, end = plan.start_ms[:n], plan.end_ms[:n]
+    for wrong, verb, when, why, limit in (
+        (start > first + slack, "starts", start, "after its first transfer", first),
+        (end < last - slack, "ends", end, "before its last transfer", last),
+        (start < ready - slack, "starts", start, "before all that it waits for has ended", ready),
+    ):
+        for i in np.flatnonzero(rows & wrong):
+            words = f"{verb} at {ms(when[i])}, {why} at {ms(limit[i])}"
+            finding.add(_name(plan, int(i)), words)
 
 
 def one_task_a_device(plan: CheckedPlan) -> ConstraintFinding:
     """Physical: a device runs one compute task at a time (the printed model has no such constraint)."""
     n = plan.tasks
     compute = np.flatnonzero(plan.kind[:n] == COMPUTE_CODE)
-    found = ConstraintFinding("device exclusivity", "physical", len(compute))
+    finding = ConstraintFinding("device exclusivity", "physical", len(compute))
     tasks = [plan.graph.tasks[i] for i in compute.tolist()]
     wide = plan.cluster.devices_per_server
     device = np.array([(task.server or 0) * wide + (task.device or 0) for task in tasks], np.int64)
     start, end = np.nan_to_num(plan.start_ms[compute]), np.nan_to_num(plan.end_ms[compute])
     over, open_now = Openings.of(start, end, plan.tolerance_ms).above(device, 1)
-    found.each(
+    finding.each(
         range(len(over)),
         lambda j: (
             _name(plan, int(compute[over[j]])),
@@ -251,7 +240,7 @@ def one_task_a_device(plan: CheckedPlan) -> ConstraintFinding:
             f"of server {device[over[j]] // wide}, which runs one",
         ),
     )
-    return found
+    return finding
 
 
 def _off(times: Float, unit: float, tolerance: float) -> np.typing.NDArray[np.bool_]:

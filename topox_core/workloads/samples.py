@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
-from topox_core.errors import InputError
 from topox_core.io.cluster_file import load_cluster
-from topox_core.io.sample_folder import SAMPLE_FOLDER
+from topox_core.io.sample_folder import SAMPLE_FOLDER, SampleIndex
 from topox_core.io.task_graph_file import check_fits, load_graph
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
@@ -62,26 +58,7 @@ class Sample:
         return (SAMPLE_FOLDER / self.cluster_file).read_bytes()
 
 
-@cache
-def _index() -> dict[str, Sample]:
-    record = json.loads((SAMPLE_FOLDER / "index.json").read_text(encoding="utf-8"))
-    return {entry["name"]: Sample(**entry) for entry in record["samples"]}
-
-
-class _Samples(Mapping[str, Sample]):
-    """The index, read when it is first asked for."""
-
-    def __getitem__(self, name: str) -> Sample:
-        return _index()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_index())
-
-    def __len__(self) -> int:
-        return len(_index())
-
-
-SAMPLES: Mapping[str, Sample] = _Samples()
+SAMPLES: SampleIndex[Sample] = SampleIndex("samples", Sample)
 
 
 def load_sample(name: str) -> tuple[TaskGraph, Cluster]:
@@ -92,11 +69,7 @@ def load_sample(name: str) -> tuple[TaskGraph, Cluster]:
     InputError
         If there is no sample of that name.
     """
-    if name not in SAMPLES:
-        raise InputError(
-            f"must be one of {', '.join(SAMPLES)} (got {name[:80]})", file="sample", field="name"
-        )
-    sample = SAMPLES[name]
+    sample = SAMPLES.named(name)
     graph = load_graph(sample.graph_bytes(), sample.graph_file)
     cluster = load_cluster(sample.cluster_bytes(), sample.cluster_file)
     check_fits(graph, cluster, sample.graph_file)

@@ -16,7 +16,17 @@ from topox_core.figures.jobs_study import climb, gains
 from topox_core.figures.palette import DARK_THEME, LIGHT, VERMILION
 from topox_core.tdm.model.as_execution import execution_of
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
-from topox_core.tdm.model.round import NOBODY, PULL, PUSH, Cycle, Phase, Round, RoundTracePoint
+from topox_core.tdm.model.round import (
+    DRAFT,
+    NOBODY,
+    PULL,
+    PUSH,
+    Cycle,
+    Phase,
+    Round,
+    RoundBound,
+    RoundTracePoint,
+)
 
 NETWORK = PodNetwork(1, 4, 8, 100.0, 800.0, 500.0)
 JOBS = Jobs(
@@ -54,19 +64,15 @@ PHASES = (
 ROUND = Round(
     JOBS,
     Reading(),
-    "hill-climbing",
-    "feasible",
-    "heuristic",
+    DRAFT,
     (0, 1, 0),
-    2,
     ((0, 1, 2, 3), (), ()),
     LINKS,
     np.array([[1.25, 0.5]]),
     (Cycle((0,), PHASES),),
-    20.0,
-    "training",
-    "two groups",
-    0.01,
+    "hill-climbing",
+    bound=RoundBound(20.0, "training", "two groups"),
+    wall_s=0.01,
 )
 # All jobs in A, nobody in B: communicate, train, communicate, train.
 TOGETHER = replace(

@@ -12,9 +12,8 @@ from topox_core.errors import InputError
 from topox_core.tdm.algorithms.baselines import greedy, non_tdm
 from topox_core.tdm.algorithms.hill_climbing import hill_climb
 from topox_core.tdm.mixes.deployment import MODELS, SetUp, deploy
-from topox_core.tdm.model.jobs import Jobs
+from topox_core.tdm.model.jobs import Jobs, total_gbit
 from topox_core.tdm.model.round import TdmSettings
-from topox_core.tdm.model.traffic import total_gbit
 from topox_core.tdm.search import Search
 
 

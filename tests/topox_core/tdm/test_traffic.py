@@ -16,16 +16,11 @@ from tests.topox_core.tdm import tdm_reference
 from tests.topox_core.tdm.tdm_cases import GOLDEN_BEST_STAGE_S, GOLDEN_STAGE_S, golden, random_jobs
 from topox_core.errors import InputError
 from topox_core.tdm.kernels.stage import Fabric, ring_of
-from topox_core.tdm.model.jobs import Job, PodNetwork, Reading
+from topox_core.tdm.model.jobs import Job, PodNetwork, Reading, total_gbit
 from topox_core.tdm.model.jobs_file import validated
 from topox_core.tdm.model.links import allocated, ports_used
 from topox_core.tdm.model.stage_table import StageTable
-from topox_core.tdm.model.traffic import (
-    between_pods_gbit,
-    from_lowest,
-    inside_pods_gbit,
-    total_gbit,
-)
+from topox_core.tdm.model.traffic import between_pods_gbit, from_lowest, inside_pods_gbit
 
 SERVER = Job("p", "parameter_server", 0, (2, 0, 1), 10.0, 1.0, server_pod=2)
 RING = Job("r", "ring_all_reduce", 0, (2, 1, 1), 10.0, 1.0)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
-from topox_core.errors import InputError
-from topox_core.io.sample_folder import SAMPLE_FOLDER
+from topox_core.io.sample_folder import SAMPLE_FOLDER, SampleIndex
 from topox_core.tdm.model.jobs import Jobs
 from topox_core.tdm.model.jobs_file import load_jobs
 
@@ -52,26 +48,7 @@ class JobSample:
         return (SAMPLE_FOLDER / self.file).read_bytes()
 
 
-@cache
-def _index() -> dict[str, JobSample]:
-    record = json.loads((SAMPLE_FOLDER / "index.json").read_text(encoding="utf-8"))
-    return {entry["name"]: JobSample(**entry) for entry in record["job_mixes"]}
-
-
-class _Samples(Mapping[str, JobSample]):
-    """The index, read when it is first asked for."""
-
-    def __getitem__(self, name: str) -> JobSample:
-        return _index()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_index())
-
-    def __len__(self) -> int:
-        return len(_index())
-
-
-JOB_SAMPLES: Mapping[str, JobSample] = _Samples()
+JOB_SAMPLES: SampleIndex[JobSample] = SampleIndex("job_mixes", JobSample)
 
 
 def load_job_sample(name: str) -> Jobs:
@@ -82,11 +59,5 @@ def load_job_sample(name: str) -> Jobs:
     InputError
         If there is no sample of that name.
     """
-    if name not in JOB_SAMPLES:
-        raise InputError(
-            f"must be one of {', '.join(JOB_SAMPLES)} (got {name[:80]})",
-            file="sample",
-            field="name",
-        )
-    sample = JOB_SAMPLES[name]
+    sample = JOB_SAMPLES.named(name)
     return load_jobs(sample.jobs_bytes(), sample.file)
