@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+from topox_core.figures.marks import DOTS, INSIDE, box, line, note, sideways_bars, upright
 from topox_core.figures.palette import VERMILION, Theme
-from topox_core.figures.template import axis, frame, round_step
+from topox_core.figures.template import axis, frame, margins, named_axis, round_step
 from topox_core.tdm.model.jobs import Job
 from topox_core.tdm.model.round import NOBODY, PUSH, Cycle, Phase, Round
+from topox_core.tdm.model.rounds import aggregates
 from topox_core.text.numbers import short, time
 
 # What a bar means: words, colour, colour of the text on it.
@@ -53,11 +55,9 @@ def group_name(group: int) -> str:
 
 def stage_name(group: int, way: int) -> str:
     """Return a stage in words: A pushes, B pulls, all train."""
-    return (
-        "all train"
-        if group == NOBODY
-        else f"{group_name(group)} {'pushes' if way == PUSH else 'pulls'}"
-    )
+    if group == NOBODY:
+        return "all train"
+    return f"{group_name(group)} {'pushes' if way == PUSH else 'pulls'}"
 
 
 def numbered(cycle: Cycle) -> list[tuple[int, Phase]]:
@@ -80,7 +80,7 @@ def bars(round_: Round, cycle: Cycle) -> list[Bar]:
 
     Computing that goes on into the next round is drawn at the beginning, where it ends.
     """
-    found: list[Bar] = []
+    drawn: list[Bar] = []
     for group in range(round_.groups):
         mine = members(round_, cycle, group)
         if not mine:
@@ -90,33 +90,30 @@ def bars(round_: Round, cycle: Cycle) -> list[Bar]:
                 continue
             kind = "push" if phase.way == PUSH else "pull"
             if phase.communication_s > 0:
-                found.append(Bar(group, kind, phase.start_s + phase.dark_s, phase.communication_s))
+                drawn.append(Bar(group, kind, phase.start_s + phase.dark_s, phase.communication_s))
             after = cycle.phases[(place + 1) % len(cycle.phases)]
             begin = after.start_s + (0.0 if round_.reading.delay_inside else after.dark_s)
-            found += [
+            drawn += [
                 Bar(group, kind, start, length, job.id)
                 for kind, job, length in _computing(round_, mine, phase.way)
                 for start, length in _wrapped(begin, length, cycle.round_s)
             ]
-    return found
+    return drawn
 
 
 def _computing(round_: Round, mine: Sequence[Job], way: int) -> list[tuple[str, Job, float]]:
     """Return what a group computes after a stage of its own: kind, the job that takes longest, seconds."""
-    servers = [job for job in mine if job.collective == "parameter_server"]
-    trains = (
-        mine
-        if way != PUSH or round_.reading.eq3_literal
-        else [job for job in mine if job not in servers]
-    )
     work = []
-    if trains:
-        longest = max(trains, key=lambda job: job.train_s)
-        work.append(("train", longest, longest.train_s))
-    if way == PUSH and servers:
-        longest = max(servers, key=lambda job: job.aggregate_s)
-        work.append(("aggregate", longest, longest.aggregate_s))
-    return [one for one in work if one[2] > 0]
+    for job in mine:
+        if way == PUSH and aggregates(job, round_.reading):
+            work.append(("aggregate", job, job.aggregate_s))
+        else:
+            work.append(("train", job, job.train_s))
+    longest = (
+        max((one for one in work if one[0] == kind), key=lambda one: one[2], default=None)
+        for kind in ("train", "aggregate")
+    )
+    return [one for one in longest if one is not None and one[2] > 0]
 
 
 def _wrapped(start: float, length: float, round_s: float) -> list[tuple[float, float]]:
@@ -166,49 +163,24 @@ def timeline(
     y = 0.0
     for name, round_, cycle in blocks:
         lanes = [group for group in range(round_.groups) if members(round_, cycle, group)]
-        top, lane_at = (
-            y + HEADER,
-            {group: y + HEADER + (k + 0.5) * LANE for k, group in enumerate(lanes)},
-        )
+        top = y + HEADER
+        lane_at = {group: top + (k + 0.5) * LANE for k, group in enumerate(lanes)}
         bottom = top + LANE * len(lanes)
         notes += _heading(name, cycle, y + HEADER * 0.5, theme, scale)
         notes += _stage_numbers(cycle, name, y + HEADER * 0.5, px, theme, scale)
-        shapes.append(
-            {
-                "type": "rect",
-                "xref": "x",
-                "x0": 0,
-                "x1": cycle.round_s,
-                "y0": top,
-                "y1": bottom,
-                "layer": "below",
-                "fillcolor": theme.band,
-                "line": {"width": 0},
-            }
-        )
+        fill = {"fillcolor": theme.band, "line": {"width": 0}}
+        shapes.append(box(0, cycle.round_s, top, bottom, xref="x", layer="below", **fill))
         ends = [phase.end_s for phase in cycle.phases if phase.end_s > phase.start_s]
-        shapes += [
-            {
-                "type": "line",
-                "x0": end,
-                "x1": end,
-                "y0": top - 0.12,
-                "y1": bottom + 0.06,
-                "line": {
-                    "color": theme.ink,
-                    "width": 2 if end == ends[-1] else 1,
-                    "dash": "solid" if end == ends[-1] else "2px,3px",
-                },
-            }
-            for end in ends
-        ]
+        for end in ends:
+            style = line(theme.ink, 2, "solid") if end == ends[-1] else line(theme.ink, 1, DOTS)
+            shapes.append(upright(end, style, top - 0.12, bottom + 0.06, yref="y"))
         dark += [
             (phase.start_s, top - 0.1, phase.dark_s) for phase in cycle.phases if phase.dark_s > 0
         ]
-        ticks += [
-            (lane_at[group], f"{group_name(group)} · {_jobs(len(members(round_, cycle, group)))}")
-            for group in lanes
-        ]
+        for group in lanes:
+            jobs = len(members(round_, cycle, group))
+            words = f"{group_name(group)} · {jobs:,} job{'' if jobs == 1 else 's'}"
+            ticks.append((lane_at[group], words))
         for bar in bars(round_, cycle):
             drawn[bar.kind].append((lane_at[bar.group], bar))
         y = bottom + GAP
@@ -240,48 +212,27 @@ def timeline(
         showlegend=True,
         shapes=shapes,
         annotations=notes,
-        margin={"l": LEFT * scale, "r": 10, "t": 30 * scale, "b": 26, "pad": 0},
+        margin=margins(LEFT * scale, 10, 30 * scale, 26),
         xaxis=axis(
             theme, scale, grid=True, range=[0, until * 1.13], tickvals=marks, ticktext=clock
         ),
-        yaxis=axis(
+        yaxis=named_axis(
             theme,
             scale,
+            [words for _, words in ticks],
+            [at for at, _ in ticks],
+            colour=theme.ink,
             range=[y - GAP * 0.5, 0],
-            tickvals=[at for at, _ in ticks],
-            ticktext=[t for _, t in ticks],
-            ticks="",
-            tickfont={"size": 11 * scale, "color": theme.ink},
         ),
     )
 
 
-def _jobs(count: int) -> str:
-    return f"{count:,} job" + ("" if count == 1 else "s")
-
-
 def _heading(name: str, cycle: Cycle, y: float, theme: Theme, scale: float) -> list[dict[str, Any]]:
     """Return the name of a round on its left, and its length behind its end."""
-    length = {
-        "x": cycle.round_s,
-        "xanchor": "left",
-        "xshift": 6,
-        "y": y + HEADER * 0.5 + LANE * 0.5,
-        "showarrow": False,
-        "text": f"<b>{lasting(cycle.round_s)}</b>",
-        "font": {"size": 13 * scale, "color": theme.ink},
-    }
-    title = {
-        "xref": "paper",
-        "x": 0,
-        "xanchor": "left",
-        "xshift": round(-(LEFT - 8) * scale),
-        "y": y,
-        "showarrow": False,
-        "text": f"<b>{name}</b>",
-        "font": {"size": 12 * scale, "color": theme.ink},
-    }
-    return [title, length]
+    left: dict[str, Any] = {"xref": "paper", "xshift": round(-(LEFT - 8) * scale)}
+    title = note(f"<b>{name}</b>", 0, y, 12 * scale, theme.ink, xanchor="left", **left)
+    words, end, at = f"<b>{lasting(cycle.round_s)}</b>", cycle.round_s, y + (HEADER + LANE) * 0.5
+    return [title, note(words, end, at, 13 * scale, theme.ink, xanchor="left", xshift=6)]
 
 
 def _stage_numbers(
@@ -304,13 +255,7 @@ def _stage_numbers(
         if sum(fits) > len(stages) / 2 or form == "{}: {}":
             break
     return [
-        {
-            "x": (phase.start_s + phase.end_s) / 2,
-            "y": y,
-            "showarrow": False,
-            "text": text,
-            "font": {"size": 11 * scale, "color": theme.muted},
-        }
+        note(text, (phase.start_s + phase.end_s) / 2, y, 11 * scale, theme.muted)
         for text, fit, (_, phase, _) in zip(words, fits, stages, strict=True)
         if fit
     ]
@@ -328,20 +273,15 @@ def _bars(
         texts.append(
             "" if thin else next((text for text in (long, words) if room > len(text) + 0.9), "")
         )
-    return go.Bar(
-        orientation="h",
-        base=[bar.start_s for _, bar in of],
-        x=[bar.length_s for _, bar in of],
-        y=[at + (0.36 if thin else 0.0) for at, _ in of],
+    return sideways_bars(
+        [bar.start_s for _, bar in of],
+        [bar.length_s for _, bar in of],
+        [at + (0.36 if thin else 0.0) for at, _ in of],
+        words,
+        {"color": colour, "line": line(theme.page, 1)},
         width=0.18 if thin else 0.74,
-        name=words,
-        showlegend=True,
-        marker={"color": colour, "line": {"color": theme.page, "width": 1}},
         text=texts,
-        textposition="inside",
-        insidetextanchor="middle",
-        constraintext="none",
-        textangle=0,
+        **INSIDE,
         textfont={"size": 11.5 * scale, "color": ink},
         customdata=[
             [
@@ -411,16 +351,9 @@ def pod_group_bars(
                 hovertemplate=f"pod group %{{x}}: {group_name(group)} %{{y:.4~g}} s<extra></extra>",
             )
         )
+        words, above = f"<b>{short(float(values[worst]))}</b>", {"yanchor": "bottom"}
         notes.append(
-            {
-                "x": worst,
-                "y": values[worst],
-                "yref": f"y{number}",
-                "yanchor": "bottom",
-                "showarrow": False,
-                "text": f"<b>{short(float(values[worst]))}</b>",
-                "font": {"size": 11 * scale, "color": theme.ink},
-            }
+            note(words, worst, values[worst], 11 * scale, theme.ink, yref=f"y{number}", **above)
         )
         domain = [1 - each * (row + 1) + (0.07 if row + 1 < len(groups) else 0.0), 1 - each * row]
         layout[f"yaxis{number}"] = axis(
@@ -440,7 +373,7 @@ def pod_group_bars(
         scale,
         showlegend=True,
         annotations=notes,
-        margin={"l": 52 * scale, "r": 8, "t": 28 * scale, "b": 40, "pad": 0},
+        margin=margins(52 * scale, 8, 28 * scale, 40),
         xaxis=axis(
             theme,
             scale,

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import plotly.graph_objects as go
 
+from topox_core.figures.marks import DOTS, line, note
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import axis, frame
+from topox_core.figures.template import axis, frame, margins
 
 # Of the values that a point's colour and shape tell, smallest first; more of them begin again.
 MARKS = (
@@ -87,7 +88,7 @@ def gain_map(
                 xaxis=f"x{number}",
                 yaxis=f"y{number}",
                 mode="lines",
-                line={"color": theme.muted, "width": 1.5, "dash": "2px,3px"},
+                line=line(theme.muted, 1.5, DOTS),
                 name="overlap alone",
                 showlegend=k == 0,
                 hoverinfo="skip",
@@ -145,20 +146,9 @@ def gain_map(
             ticks="outside" if k == 0 else "",
             title="shorter than without" if k == 0 else "",
         )
-        notes.append(
-            {
-                "xref": f"x{number} domain",
-                "yref": f"y{number} domain",
-                "x": 0,
-                "y": 1,
-                "xanchor": "left",
-                "yanchor": "top",
-                "xshift": 6,
-                "showarrow": False,
-                "text": f"<b>{titles[name]}</b>",
-                "font": {"size": 12 * scale, "color": theme.ink},
-            }
-        )
+        corner = {"xref": f"x{number} domain", "yref": f"y{number} domain", "xshift": 6}
+        corner |= {"xanchor": "left", "yanchor": "top"}
+        notes.append(note(f"<b>{titles[name]}</b>", 0, 1, 12 * scale, theme.ink, **corner))
     return frame(
         figure,
         theme,
@@ -166,6 +156,6 @@ def gain_map(
         scale,
         showlegend=True,
         annotations=notes,
-        margin={"l": LEFT * scale, "r": 8, "t": 32 * scale, "b": 42, "pad": 0},
+        margin=margins(LEFT * scale, 8, 32 * scale, 42),
         **layout,
     )

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.figures.palette import VERMILION, Theme
-from topox_core.figures.template import axis, frame
+from topox_core.figures.marks import box, line, note
+from topox_core.figures.palette import VERMILION, Theme, faded
+from topox_core.figures.template import axis, frame, margins
 from topox_core.tdm.model.links import ports_used
 from topox_core.tdm.model.round import PUSH, Round
 from topox_core.tdm.model.traffic import between_pods_gbit
@@ -141,16 +143,8 @@ def link_matrix(view: LinkView, theme: Theme, scale: float = 1.0) -> go.Figure:
     shapes: list[dict[str, Any]] = []
     if view.worst is not None:
         i, j = view.worst
-        shapes.append(
-            {
-                "type": "rect",
-                "x0": j - 0.47,
-                "x1": j + 0.47,
-                "y0": i - 0.47,
-                "y1": i + 0.47,
-                "line": {"color": VERMILION, "width": 3},
-            }
-        )
+        style = line(VERMILION, 3)
+        shapes.append(box(j - 0.47, j + 0.47, i - 0.47, i + 0.47, line=style))
     drawn, room = _port_bars(view, theme, scale)
     for trace in drawn:
         figure.add_trace(trace)
@@ -161,16 +155,8 @@ def link_matrix(view: LinkView, theme: Theme, scale: float = 1.0) -> go.Figure:
         "ticks": "",
         "constrain": "domain",
     }
-    title = {
-        "x": n - 0.5 + 0.06 * n,
-        "y": -0.5,
-        "yanchor": "bottom",
-        "xanchor": "left",
-        "showarrow": False,
-        "text": "ports",
-        "yshift": 3,
-        "font": {"size": 11 * scale, "color": theme.muted},
-    }
+    corner = {"xanchor": "left", "yanchor": "bottom", "yshift": 3}
+    title = note("ports", n - 0.5 + 0.06 * n, -0.5, 11 * scale, theme.muted, **corner)
     return frame(
         figure,
         theme,
@@ -178,7 +164,7 @@ def link_matrix(view: LinkView, theme: Theme, scale: float = 1.0) -> go.Figure:
         scale,
         shapes=shapes,
         annotations=[title],
-        margin={"l": 30, "r": 4, "t": 24, "b": 4, "pad": 0},
+        margin=margins(30, 4, 24, 4),
         xaxis=axis(
             theme, scale, **names, side="top", range=[-0.5, n - 0.5 + room], constraintoward="left"
         ),
@@ -193,21 +179,14 @@ def _port_bars(view: LinkView, theme: Theme, scale: float) -> tuple[list[Any], f
     n = len(view.links)
     left, width = n - 0.5 + 0.06 * n, 0.16 * n
     pods = list(range(n))
-    full = go.Bar(
-        orientation="h",
-        base=[left] * n,
+    bar = partial(go.Bar, orientation="h", base=[left] * n, y=pods, width=0.44)
+    full = bar(
         x=[width] * n,
-        y=pods,
-        width=0.44,
         hoverinfo="skip",
         marker={"color": theme.cell_diagonal, "line": {"width": 0}},
     )
-    used = go.Bar(
-        orientation="h",
-        base=[left] * n,
+    used = bar(
         x=(width * view.ports / max(1, view.limit)).tolist(),
-        y=pods,
-        width=0.44,
         marker={"color": theme.muted, "line": {"width": 0}},
         customdata=[[int(p), view.limit] for p in view.ports],
         hovertemplate="P%{y}: %{customdata[0]} of %{customdata[1]} ports<extra></extra>",
@@ -224,10 +203,7 @@ def _port_bars(view: LinkView, theme: Theme, scale: float) -> tuple[list[Any], f
         ],
         textfont={"size": (11 if n <= 16 else 9) * scale, "color": theme.ink},
     )
-    return [full, used, words] if n <= MOST_CELLS else [
-        full,
-        used,
-    ], 0.42 * n if n <= MOST_CELLS else 0.26 * n
+    return ([full, used, words], 0.42 * n) if n <= MOST_CELLS else ([full, used], 0.26 * n)
 
 
 def ring_drawing(
@@ -267,15 +243,8 @@ def ring_drawing(
         added = [arc for arc in arcs if not laid[arc]]
         colour, bend = theme.switch_colour(k), 0.09 + 0.045 * (k % RING_COLOURS)
         if only is None or only == n:
-            _arcs(
-                figure,
-                places,
-                added,
-                bend,
-                {"color": _pale(colour), "width": 10},
-                "added for a ring",
-                False,
-            )
+            band = line(faded(colour, 0.28), 10)
+            figure.add_trace(_arcs(places, added, bend, band, "added for a ring"))
             _ring(figure, places, arcs, view, bend, colour, round_.jobs.jobs[n].id, len(added))
         for arc in arcs:
             laid[arc] = True
@@ -302,7 +271,7 @@ def ring_drawing(
         400 * scale,
         scale,
         showlegend=True,
-        margin={"l": 4, "r": 4, "t": 4, "b": 4, "pad": 0},
+        margin=margins(4, 4, 4, 4),
         legend={
             "orientation": "v",
             "x": 1.0,
@@ -324,51 +293,32 @@ def _base_links(
     figure: go.Figure, view: LinkView, places: NDArray[np.float64], theme: Theme
 ) -> None:
     """Draw the links that other traffic wanted, as wide as they have fibres."""
-    first = True
-    for count in sorted(set(view.links[view.wanted].tolist())):
+    for k, count in enumerate(sorted(set(view.links[view.wanted].tolist()))):
         arcs = [
             (int(i), int(j))
             for i, j in zip(*np.nonzero(view.wanted & (view.links == count)), strict=True)
         ]
-        _arcs(
-            figure,
-            places,
-            arcs,
-            0.04,
-            {"color": theme.line, "width": _width(count)},
-            "wanted by other traffic",
-            first,
-        )
-        first = False
+        style, name = line(theme.line, _width(count)), "wanted by other traffic"
+        figure.add_trace(_arcs(places, arcs, 0.04, style, name, legend=k == 0))
 
 
 def _arcs(
-    figure: go.Figure,
     places: NDArray[np.float64],
     arcs: Sequence[tuple[int, int]],
     bend: float,
-    line: dict[str, Any],
+    style: dict[str, Any],
     name: str,
-    legend: bool,
-) -> None:
+    legend: bool = False,
+) -> go.Scatter:
+    """Return curved lines between pods, under one name in the legend."""
     x: list[float | None] = []
     y: list[float | None] = []
     for i, j in arcs:
         curve = arc_points(places[i], places[j], bend)
         x += [*curve[:, 0].tolist(), None]
         y += [*curve[:, 1].tolist(), None]
-    figure.add_trace(
-        go.Scatter(
-            x=x,
-            y=y,
-            mode="lines",
-            line=line,
-            name=name,
-            showlegend=legend,
-            hoverinfo="skip",
-            legendgroup=name,
-        )
-    )
+    hidden = {"hoverinfo": "skip", "legendgroup": name, "showlegend": legend}
+    return go.Scatter(x=x, y=y, mode="lines", line=style, name=name, **hidden)
 
 
 def _ring(
@@ -385,8 +335,8 @@ def _ring(
     name = f"{job[:18]}: {len(arcs)} arcs, {added} added"
     for count in sorted({int(view.links[arc]) for arc in arcs}):
         of = [arc for arc in arcs if view.links[arc] == count]
-        line = {"color": colour, "width": _width(count)}
-        _arcs(figure, places, of, bend, line, name, count == int(view.links[arcs[0]]))
+        legend = count == int(view.links[arcs[0]])
+        figure.add_trace(_arcs(places, of, bend, line(colour, _width(count)), name, legend))
     middles = [
         arc_points(places[i], places[j], bend)[ARC_POINTS * 5 // 8 - 1 : ARC_POINTS * 5 // 8 + 1]
         for i, j in arcs
@@ -429,8 +379,3 @@ def arc_points(
 
 def _width(links: int) -> float:
     return min(1.0 + 0.6 * links, 5.0)
-
-
-def _pale(colour: str) -> str:
-    red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.28)"

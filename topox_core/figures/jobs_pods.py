@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 from topox_core.figures.gantt import PLOT_PX, Window, gantt
 from topox_core.figures.jobs import IN_MS, KINDS
 from topox_core.figures.lanes import Bars, Lanes, bars_of
+from topox_core.figures.marks import DOTS, line, upright
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import round_step
 from topox_core.model.execution import Circuits, Execution
@@ -94,27 +95,13 @@ def _seen_from(circuits: Circuits, pod: int) -> Circuits:
     """Return a pod's circuits with the pod as their source, those that end there turned round."""
     mine = (circuits.source == pod) | (circuits.destination == pod)
     turned = (circuits.destination == pod)[mine]
-    ends = [
-        column[mine]
-        for column in (
-            circuits.source,
-            circuits.destination,
-            circuits.source_port,
-            circuits.destination_port,
-        )
-    ]
-    source, destination, source_port, destination_port = ends
-    return Circuits(
-        switch=circuits.switch[mine],
-        source=np.where(turned, destination, source),
-        destination=np.where(turned, source, destination),
-        source_port=np.where(turned, destination_port, source_port),
-        destination_port=np.where(turned, source_port, destination_port),
-        setup_ms=circuits.setup_ms[mine],
-        start_ms=circuits.start_ms[mine],
-        end_ms=circuits.end_ms[mine],
-        node=circuits.node[mine],
-        changed=circuits.changed[mine],
+    own = Circuits(**{key: column[mine] for key, column in vars(circuits).items()})
+    return replace(
+        own,
+        source=np.where(turned, own.destination, own.source),
+        destination=np.where(turned, own.source, own.destination),
+        source_port=np.where(turned, own.destination_port, own.source_port),
+        destination_port=np.where(turned, own.source_port, own.destination_port),
     )
 
 
@@ -150,28 +137,14 @@ def pod_gantt(view: PodView, window: Window, theme: Theme, scale: float = 1.0) -
             "%{customdata[4]} s, %{customdata[5]} s<extra></extra>"
         )
     for kind in (kind for kind in KINDS if kind in shown):
-        figure.add_trace(
-            go.Bar(
-                x=[None],
-                y=[None],
-                name=KINDS[kind][0],
-                marker={"color": KINDS[kind][1]},
-                showlegend=True,
-            )
-        )
+        words, colour, _ = KINDS[kind]
+        key = {"name": words, "marker": {"color": colour}, "showlegend": True}
+        figure.add_trace(go.Bar(x=[None], y=[None], **key))
     for note in figure.layout.annotations:
         note.text = f"<b>P{view.pod}</b>"
     for begin in view.stage_begins_ms:
         if window[0] < begin < window[1]:
-            figure.add_shape(
-                type="line",
-                x0=begin,
-                x1=begin,
-                yref="paper",
-                y0=0,
-                y1=1,
-                line={"color": theme.ink, "width": 1, "dash": "2px,3px"},
-            )
+            figure.add_shape(**upright(begin, line(theme.ink, 1, DOTS)))
     step = round_step((window[1] - window[0]) / 8)
     marks = np.arange(np.ceil(window[0] / step) * step, window[1] * (1 + 1e-9), step).tolist()
     in_ms = window[1] < 1000 * IN_MS
@@ -196,10 +169,8 @@ def _label(task: str, pod: int, pixels: float) -> str:
     if kind not in ("push", "pull"):
         return KINDS[kind][0] if pixels > 8 + 6.0 * len(KINDS[kind][0]) else ""
     source, destination = _ends(task)
-    words = (
-        (f"to {destination}" if source == pod else f"from {source}"),
-        str(destination if source == pod else source),
-    )
+    out = source == pod
+    words = f"to {destination}" if out else f"from {source}", str(destination if out else source)
     return next((word for word in words if pixels > 6 + 6.0 * len(word)), "")
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import plotly.graph_objects as go
 
 from topox_core.figures.jobs import lasting
-from topox_core.figures.palette import Theme
-from topox_core.figures.template import axis, frame
+from topox_core.figures.marks import DOTS, level, line, note, upright
+from topox_core.figures.palette import Theme, faded
+from topox_core.figures.template import axis, frame, margins
 from topox_core.tdm.model.round import RoundTracePoint
 
 # Algorithms of the study and of the comparison: colour and dash, so that neither must be told apart
@@ -34,7 +35,7 @@ def line_of(name: str, place: int, theme: Theme) -> tuple[str, str]:
 
 
 def climb(
-    story: Sequence[RoundTracePoint],
+    trace: Sequence[RoundTracePoint],
     levels: Sequence[tuple[str, float, str]],
     theme: Theme,
     scale: float = 1.0,
@@ -49,21 +50,21 @@ def climb(
     by_step
         Steps along the axis (moves taken); else wall time, with the bound as it rose.
     """
-    found = [moment for moment in story if moment.round_s is not None]
-    x: list[float] = [moment.step if by_step else moment.elapsed_s for moment in found]
-    y = [float(moment.round_s or 0.0) for moment in found]
-    end = max(
-        [*x, *([] if by_step else [moment.elapsed_s for moment in story]), 1.0 if by_step else 1e-3]
-    )
+    measured = [(point, point.round_s) for point in trace if point.round_s is not None]
+    x: list[float] = [point.step if by_step else point.elapsed_s for point, _ in measured]
+    y = [round_s for _, round_s in measured]
+    times = [] if by_step else [point.elapsed_s for point in trace]
+    bounds = [] if by_step else [point.bound_s for point in trace]
+    end = max([*x, *times, 1.0 if by_step else 1e-3])
     figure = go.Figure()
-    if not by_step and story:
+    if bounds:
         figure.add_trace(
             go.Scatter(
-                x=[*(m.elapsed_s for m in story), end],
-                y=[*(m.bound_s for m in story), story[-1].bound_s],
+                x=[*times, end],
+                y=[*bounds, bounds[-1]],
                 mode="lines",
                 name="bound",
-                line={"shape": "hv", "width": 2, "dash": "2px,3px", "color": theme.ink},
+                line={"shape": "hv", **line(theme.ink, 2, DOTS)},
                 hovertemplate="no round below %{y:.6~g} s after %{x:.3~g} s<extra></extra>",
             )
         )
@@ -73,49 +74,26 @@ def climb(
             y=[*y, *y[-1:]],
             mode="lines" + ("+markers" if by_step and len(x) <= 80 else ""),
             name="round",
-            line={"shape": "hv", "width": 2.5, "color": theme.primary},
+            line={"shape": "hv", **line(theme.primary, 2.5)},
             marker={"size": 6, "opacity": 1},
             hovertemplate=("after %{x} moves" if by_step else "after %{x:.3~g} s")
             + ": %{y:.6~g} s<extra></extra>",
         )
     )
-    values = [
-        *y,
-        *(value for _, value, _ in levels),
-        *([] if by_step else [m.bound_s for m in story]),
-    ] or [1.0]
+    values = [*y, *(value for _, value, _ in levels), *bounds] or [1.0]
     low, high = min(values), max(values)
     spread = max(high - low, 0.04 * high, 1e-9)
     shapes = [
-        {
-            "type": "line",
-            "xref": "paper",
-            "x0": 0,
-            "x1": 1,
-            "y0": value,
-            "y1": value,
-            "layer": "below",
-            "line": {"color": theme.muted, "width": 1.5, "dash": dash},
-        }
+        {**level(value, line(theme.muted, 1.5, dash)), "layer": "below"}
         for _, value, dash in levels
     ]
     notes: list[dict[str, Any]] = []
     at = -math.inf
-    for words, value, _ in sorted(levels, key=lambda level: level[1]):
+    beside = {"xref": "paper", "xanchor": "left", "xshift": 4, "align": "left"}
+    for words, value, _ in sorted(levels, key=lambda one: one[1]):
         at = max(value, at + 0.18 * spread)  # labels keep their distance, lines stay where they are
-        notes.append(
-            {
-                "xref": "paper",
-                "x": 1,
-                "xanchor": "left",
-                "xshift": 4,
-                "y": at,
-                "showarrow": False,
-                "align": "left",
-                "text": f"{words}<br>{lasting(value)}",
-                "font": {"size": 11 * scale, "color": theme.ink},
-            }
-        )
+        label = f"{words}<br>{lasting(value)}"
+        notes.append(note(label, 1, at, 11 * scale, theme.ink, **beside))
     whole: dict[str, Any] = {"ticksuffix": " s", "nticks": 6}
     if by_step:
         whole = {"dtick": max(1, round(end / 8)), "title": "moves taken"}
@@ -126,7 +104,7 @@ def climb(
         scale,
         shapes=shapes,
         annotations=notes,
-        margin={"l": 52 * scale, "r": 104 * scale, "t": 10, "b": 42, "pad": 0},
+        margin=margins(52 * scale, 104 * scale, 10, 42),
         xaxis=axis(
             theme,
             scale,
@@ -168,8 +146,7 @@ def gains(
     places = sorted({place for of in values.values() for place in of})
     at = {place: k for k, place in enumerate(places)}
     figure = go.Figure()
-    lowest = 0.0
-    highest = 0.1
+    lowest, highest = 0.0, 0.1
     means = {
         name: {place: 100 * float(np.mean(of[place])) for place in places if of.get(place)}
         for name, of in values.items()
@@ -188,7 +165,7 @@ def gains(
                 y=[*(100 * v for v in high), *(100 * v for v in low[::-1])],
                 fill="toself",
                 mode="lines",
-                fillcolor=_pale(colour),
+                fillcolor=faded(colour, 0.14),
                 line={"width": 0},
                 hoverinfo="skip",
                 showlegend=False,
@@ -234,26 +211,11 @@ def gains(
                 "%{customdata[1]} to %{customdata[2]} %<extra></extra>",
             )
         )
-        lowest, highest = (
-            min([lowest, *(d[1] for d in dots)]),
-            max([highest, *(d[1] for d in dots)]),
-        )
-    shapes = (
-        []
-        if here is None or here not in at
-        else [
-            {
-                "type": "line",
-                "x0": at[here],
-                "x1": at[here],
-                "yref": "paper",
-                "y0": 0,
-                "y1": 1,
-                "layer": "below",
-                "line": {"color": theme.line, "width": 1.5, "dash": "2px,3px"},
-            }
-        ]
-    )
+        lowest = min([lowest, *(d[1] for d in dots)])
+        highest = max([highest, *(d[1] for d in dots)])
+    shapes = []
+    if here in at:
+        shapes.append({**upright(at[here], line(theme.line, 1.5, DOTS)), "layer": "below"})
     return frame(
         figure,
         theme,
@@ -261,7 +223,7 @@ def gains(
         scale,
         showlegend=True,
         shapes=shapes,
-        margin={"l": 52 * scale, "r": 12, "t": 32 * scale, "b": 42, "pad": 0},
+        margin=margins(52 * scale, 12, 32 * scale, 42),
         xaxis=axis(
             theme,
             scale,
@@ -298,8 +260,3 @@ def _label(means: Mapping[str, Mapping[float, float]], name: str, place: float) 
 
 def _short_count(value: float) -> str:
     return f"{value / 1024:g}k" if value >= 1024 and value % 1024 == 0 else f"{value:,g}"
-
-
-def _pale(colour: str) -> str:
-    red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
-    return f"rgba({red},{green},{blue},0.14)"

@@ -255,3 +255,9 @@ def blend(low: str, high: str, share: float) -> str:
     """Return the colour at a share (0 to 1) of the way between two, in plain RGB."""
     a, b = (np.array([int(code[i : i + 2], 16) for i in (1, 3, 5)]) for code in (low, high))
     return "#" + "".join(f"{round(v):02X}" for v in (a + (b - a) * share).tolist())
+
+
+def faded(colour: str, opacity: float) -> str:
+    """Return a colour (``#rrggbb``) through which what is behind it shows."""
+    red, green, blue = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
+    return f"rgba({red},{green},{blue},{opacity:g})"

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
+from topox_core.figures.marks import line, note
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import axis, frame
+from topox_core.figures.template import axis, frame, margins, named_axis
 from topox_core.papers.card import VERDICTS, Row
 from topox_core.text.numbers import NBSP, short
 
@@ -27,97 +28,54 @@ def paired(
     logarithmic
         Whether the numbers span decades; the axis title says so.
     """
-    place = list(range(len(rows)))
     figure = go.Figure()
-    gaps_x: list[float | None] = []
-    gaps_y: list[float | None] = []
-    for y, row in zip(place, rows, strict=True):
-        if row.theirs is not None:
-            gaps_x += [row.theirs, row.ours, None]
-            gaps_y += [y, y, None]
-    figure.add_trace(
-        go.Scatter(
-            x=gaps_x,
-            y=gaps_y,
-            mode="lines",
-            line={"color": theme.line, "width": 3},
-            hoverinfo="skip",
-            showlegend=False,
-        )
-    )
-    bounded = [(y, row) for y, row in zip(place, rows, strict=True) if row.bound is not None]
+    bounded = [(y, row, row.bound) for y, row in enumerate(rows) if row.bound is not None]
+    printed = [(y, row, row.theirs) for y, row in enumerate(rows) if row.theirs is not None]
+    computed = [(y, row, row.ours) for y, row in enumerate(rows)]
+    gaps = {
+        "x": [value for _, row, theirs in printed for value in (theirs, row.ours, None)],
+        "y": [value for y, _, _ in printed for value in (y, y, None)],
+    }
+    hidden = {"hoverinfo": "skip", "showlegend": False}
+    figure.add_trace(go.Scatter(**gaps, mode="lines", line=line(theme.line, 3), **hidden))
     if bounded:
-        figure.add_trace(
-            _dots(
-                bounded,
-                [row.bound or 0.0 for _, row in bounded],
-                "lower bound",
-                {
-                    "symbol": "line-ns",
-                    "size": 15 * scale,
-                    "line": {"color": theme.muted, "width": 2},
-                },
-            )
-        )
-    printed = [(y, row) for y, row in zip(place, rows, strict=True) if row.theirs is not None]
-    figure.add_trace(
-        _dots(
-            printed,
-            [row.theirs or 0.0 for _, row in printed],
-            "theirs (printed)",
-            {
-                "symbol": "diamond",
-                "size": 10 * scale,
-                "color": theme.page,
-                "opacity": 1,
-                "line": {"color": theme.ink, "width": 1.8},
-            },
-        )
-    )
-    figure.add_trace(
-        _dots(
-            list(zip(place, rows, strict=True)),
-            [row.ours for row in rows],
-            "ours (computed)",
-            {"symbol": "circle", "size": 10 * scale, "color": theme.primary, "opacity": 1},
-        )
-    )
+        tick = {"symbol": "line-ns", "size": 15 * scale, "line": line(theme.muted, 2)}
+        figure.add_trace(_dots(bounded, "lower bound", tick))
+    dot: dict[str, object] = {"size": 10 * scale, "opacity": 1}
+    hollow = {"symbol": "diamond", "color": theme.page, "line": line(theme.ink, 1.8)}
+    figure.add_trace(_dots(printed, "theirs (printed)", dot | hollow))
+    filled = {"symbol": "circle", "color": theme.primary}
+    figure.add_trace(_dots(computed, "ours (computed)", dot | filled))
     return frame(
         figure,
         theme,
         (ROW_PX * len(rows) + 66) * scale,
         scale,
         showlegend=True,
-        margin={"l": 200 * scale, "r": 118 * scale, "t": 26 * scale, "b": 40, "pad": 0},
-        annotations=[_verdict(y, row, theme, scale) for y, row in zip(place, rows, strict=True)],
+        margin=margins(200 * scale, 118 * scale, 26 * scale, 40),
+        annotations=[_verdict(y, row, theme, scale) for y, row in enumerate(rows)],
         xaxis=_values(rows, theme, logarithmic, scale),
-        yaxis=axis(
+        yaxis=named_axis(
             theme,
             scale,
+            [f"{row.item}{NBSP * 2}{row.about}" if row.about else row.item for row in rows],
             range=[len(rows) - 0.4, -0.6],
-            tickvals=place,
-            ticks="",
-            ticktext=[
-                f"{row.item}{NBSP * 2}{row.about}" if row.about else row.item for row in rows
-            ],
         ),
     )
 
 
 def _dots(
-    rows: Sequence[tuple[int, Row]], values: Sequence[float], name: str, marker: dict[str, object]
+    rows: Sequence[tuple[int, Row, float]], name: str, marker: dict[str, object]
 ) -> go.Scatter:
+    """Return marks of rows at their place and value."""
     return go.Scatter(
-        x=list(values),
-        y=[y for y, _ in rows],
+        x=[value for _, _, value in rows],
+        y=[y for y, _, _ in rows],
         mode="markers",
         name=name,
         marker=marker,
         cliponaxis=False,
-        customdata=[
-            [f"{value:.6g} {row.unit}", row.item]
-            for (_, row), value in zip(rows, values, strict=True)
-        ],
+        customdata=[[f"{value:.6g} {row.unit}", row.item] for _, row, value in rows],
         hovertemplate=f"{name}, %{{customdata[1]}}: %{{customdata[0]}}<extra></extra>",
     )
 
@@ -158,17 +116,8 @@ def _verdict(y: int, row: Row, theme: Theme, scale: float) -> dict[str, object]:
     sign, words = VERDICTS[row.verdict]
     colour = {"match": theme.good, "trend": theme.ink, "differs": theme.bad}[row.verdict]
     off = "" if row.deviation is None else f"{NBSP}{_signed(row.deviation)}"
-    return {
-        "x": 1,
-        "xref": "paper",
-        "y": y,
-        "xanchor": "left",
-        "xshift": 8,
-        "showarrow": False,
-        "align": "left",
-        "text": f"<b>{sign}</b>{NBSP}{words}{off}",
-        "font": {"size": 12 * scale, "color": colour},
-    }
+    beside = {"xref": "paper", "xanchor": "left", "xshift": 8, "align": "left"}
+    return note(f"<b>{sign}</b>{NBSP}{words}{off}", 1, y, 12 * scale, colour, **beside)
 
 
 def _signed(share: float) -> str:
