@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
+from topox_core.errors import InputError
 from topox_core.model.cluster import DUPLEXES, Cluster
 
 if TYPE_CHECKING:
@@ -92,6 +93,26 @@ _READ_AS: dict[str, tuple[Callable[[str], object], str]] = {
     "float": (number, "X"),
     "str": (str, "|".join(DUPLEXES)),
 }
+
+
+def on_command_line(
+    error: InputError, options: argparse.Namespace, flags: Mapping[str, str] | None = None
+) -> InputError:
+    """Return an error of a setting with the option that holds it; one of a file stays as it is.
+
+    Parameters
+    ----------
+    flags
+        Options of settings that have another name; the others are called as the setting.
+    """
+    if error.file not in ("", "settings", "command line"):
+        return error
+    field = error.field
+    if flags and field in flags:
+        field = flags[field]
+    elif hasattr(options, field):
+        field = f"--{field.replace('_', '-')}"
+    return InputError(error.problem, file="command line", item=error.item, field=field)
 
 
 def add_cluster_keys(command: argparse.ArgumentParser) -> None:

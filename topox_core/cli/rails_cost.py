@@ -15,19 +15,8 @@ if TYPE_CHECKING:
     from topox_core.economics.networks import Bill
     from topox_core.economics.parts import Catalogue
 
-# The flag behind each field that the core may refuse.
-FLAGS = {
-    "gpus": "--gpus",
-    "gpus_per_server": "--gpus-per-server",
-    "counting": "--counting",
-    "prices": "--prices",
-    "ocs_ports_per_gpu": "--ocs-ports-per-gpu",
-    "ocs_transceivers_per_gpu": "--transceivers-per-gpu",
-    "radix": "--radix",
-    "usd_per_kwh": "--usd-per-kwh",
-    "pue": "--pue",
-    "years": "--years",
-}
+# Options of settings that are called otherwise.
+_FLAGS = {"ocs_transceivers_per_gpu": "--transceivers-per-gpu"}
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
@@ -130,19 +119,14 @@ def run(options: argparse.Namespace) -> int:
         )
         running = Running(options.usd_per_kwh, options.pue, options.years)
         question = Question(options.gpus, catalogue, counting)
-        found = bills(options.gpus, catalogue, counting)
-        told = [one.text for one in findings(question, *_switch(options.radix))]
+        priced = bills(options.gpus, catalogue, counting)
+        caveats = [one.text for one in findings(question, *_switch(options.radix))]
     except InputError as error:
-        raise InputError(
-            error.problem,
-            file="command line",
-            item=error.item,
-            field=FLAGS.get(error.field, error.field),
-        ) from None
+        raise given.on_command_line(error, options, _FLAGS) from None
     if options.json:
-        as_json(_record(question, found, running, told))
+        as_json(_record(question, priced, running, caveats))
     else:
-        _print(question, found, running, told)
+        _print(question, priced, running, caveats)
     return 0
 
 
@@ -177,13 +161,13 @@ def _catalogue(options: argparse.Namespace) -> Catalogue:
 
 
 def _record(
-    question: Question, found: dict[str, Bill], running: Running, told: list[str]
+    question: Question, priced: dict[str, Bill], running: Running, caveats: list[str]
 ) -> dict[str, Any]:
     from topox_core.economics.comparison import year_of
     from topox_core.economics.networks import savings
 
     fabrics = {}
-    for name, one in found.items():
+    for name, one in priced.items():
         year = year_of(one, running)
         fabrics[name] = {
             "cost_usd": one.cost_usd,
@@ -208,20 +192,22 @@ def _record(
         "counting": question.counting.method,
         "prices": question.catalogue.name,
         "fabrics": fabrics,
-        "savings": savings(found),
-        "findings": told,
+        "savings": savings(priced),
+        "findings": caveats,
     }
 
 
-def _print(question: Question, found: dict[str, Bill], running: Running, told: list[str]) -> None:
+def _print(
+    question: Question, priced: dict[str, Bill], running: Running, caveats: list[str]
+) -> None:
     from topox_core.economics.comparison import year_of
     from topox_core.economics.networks import NETWORKS, saving
 
-    mine = found["photonic_rails"]
+    mine = priced["photonic_rails"]
     rows: list[tuple[str, ...]] = [
         ("network", "cost", "power", "a GPU", "a year", "photonic saves", "its power saves")
     ]
-    for name, one in found.items():
+    for name, one in priced.items():
         shares = (
             ("", "")
             if one is mine
@@ -245,5 +231,5 @@ def _print(question: Question, found: dict[str, Bill], running: Running, told: l
     print(
         f"{question.gpus:,} GPUs, {counting.gpus_per_server} a server; {question.catalogue.name}; counted by {counting.method}"
     )
-    for line in told:
+    for line in caveats:
         print(line)

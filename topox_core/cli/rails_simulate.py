@@ -1,52 +1,31 @@
-"""``rails simulate``, ``rails windows`` and ``rails graph``: a job on a rail, its windows, and its task graph."""
+"""``rails simulate`` and ``rails graph``: one iteration of a job on a rail, run or written as a task graph."""
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict, fields
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
-from topox_core.cli.files import must_be_writable, read, read_graph_and_cluster, write
+from topox_core.cli.files import must_be_writable, write
 from topox_core.cli.printing import as_json, figure, note, percent, table
+from topox_core.cli.rails_presets import add_preset, list_presets, preset_of
+from topox_core.cli.rails_windows import windows_file
 from topox_core.errors import InputError
-from topox_core.io.errors import printable, unknown
 
 if TYPE_CHECKING:
-    from topox_core.model.execution import Execution
     from topox_core.rails.iteration import Rail, RailRun, Window
     from topox_core.rails.presets import Preset
 
 SHOWN = 12
-CLASS_KEYS = ("name", "count", "mean_ms", "min_ms", "max_ms", "mean_bytes")
+# Options of settings that are called otherwise.
+_FLAGS = {"reconfiguration_ms": "--delay-ms"}
 
 
 def add(parts: argparse._SubParsersAction[Any]) -> None:
-    """Add the three subcommands."""
+    """Add both commands to those of ``rails``."""
     _add_simulate(parts)
-    _add_windows(parts)
     _add_graph(parts)
-
-
-def _add_preset(command: argparse.ArgumentParser) -> None:
-    command.add_argument(
-        "preset", nargs="?", metavar="PRESET", help="a job, such as llama3-8b-perlmutter"
-    )
-    command.add_argument("--list", dest="listing", action="store_true", help="show the presets")
-    add_changes(command)
-
-
-def add_changes(command: argparse.ArgumentParser) -> None:
-    """Add the option that changes keys of a preset."""
-    command.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        dest="changes",
-        help="change a key of the preset (gpus, tensor, pipeline, data, microbatches, shape, ...); "
-        "may be repeated",
-    )
 
 
 def _add_simulate(parts: argparse._SubParsersAction[Any]) -> None:
@@ -57,7 +36,7 @@ def _add_simulate(parts: argparse._SubParsersAction[Any]) -> None:
         description="Simulate one iteration of a job on one photonic rail: profiled, then provisioned or on demand. The replicas "
         "of a stage are folded to one unless --fold no.",
     )
-    _add_preset(command)
+    add_preset(command)
     rail = command.add_argument_group("rail")
     rail.add_argument(
         "--delay-ms",
@@ -136,66 +115,6 @@ def _on_off(text: str) -> bool:
     return text.lower() == "on"
 
 
-def preset_of(options: argparse.Namespace) -> Preset:
-    """Return the preset with what ``--set`` changes.
-
-    Raises
-    ------
-    InputError
-        If there is none of that name, a key is unknown, or the values do not go together.
-    """
-    from topox_core.rails.presets import Preset, preset
-
-    if options.preset is None:
-        raise InputError("is needed (--list shows them)", file="command line", field="PRESET")
-    try:
-        base = preset(options.preset)
-    except InputError as error:
-        raise InputError(error.problem, file="command line", field="PRESET") from None
-    kinds = {
-        field.name: str(field.type)
-        for field in fields(Preset)
-        if field.name not in ("name", "title", "source")
-    }
-    changes: dict[str, Any] = {}
-    for pair in options.changes:
-        key, sign, text = (part.strip() for part in pair.partition("="))
-        if not sign or not key:
-            raise InputError(
-                f"must be KEY=VALUE (got {pair[:80]!r})", file="command line", field="--set"
-            )
-        if key not in kinds:
-            raise InputError(
-                f"{printable(key)}: {unknown(key, kinds)}", file="command line", field="--set"
-            )
-        changes[key] = _value(key, text, kinds[key])
-    return base.changed(**changes, title=f"{base.title}, changed") if changes else base
-
-
-def _value(key: str, text: str, kind: str) -> Any:
-    from topox_core.strategy.transformers import SHAPES
-
-    if kind == "Shape":
-        if text not in SHAPES:
-            raise InputError(
-                f"shape: {unknown(text, SHAPES, 'model')}", file="command line", field="--set"
-            )
-        return SHAPES[text]
-    try:
-        if kind == "int":
-            return int(text)
-        if kind.startswith("float"):
-            return None if text == "none" and "None" in kind else float(text)
-        if kind == "bool":
-            return {"yes": True, "no": False, "true": True, "false": False}[text.lower()]
-    except (ValueError, KeyError):
-        expected = {"int": "a whole number", "bool": "yes or no"}.get(kind, "a number")
-        raise InputError(
-            f"{key} must be {expected} (got {text[:60]!r})", file="command line", field="--set"
-        ) from None
-    return text
-
-
 def _rail(options: argparse.Namespace, job: Preset) -> tuple[Rail, int]:
     """Return the rail, and how many switches it takes (0 where none was named)."""
     from topox_core.rails.iteration import Rail
@@ -229,7 +148,7 @@ def _simulate(options: argparse.Namespace) -> int:
     from topox_core.rails.timing import check_rail
 
     if options.listing:
-        return _list(options.json)
+        return list_presets(options.json)
     if options.output:
         must_be_writable(options.output)
     job = preset_of(options)
@@ -241,37 +160,21 @@ def _simulate(options: argparse.Namespace) -> int:
             check_limit(options.limit_percent)
         iteration = build(job, fold=options.fold, by_layer=options.by_layer)
         run = simulate(iteration, rail)
-        windows = (
-            run.windows
-            if not rail.dark_ms
-            else simulate(
-                iteration, type(rail)(rail.nic_gbps, rail.nic_ports, rail.latency_us, rail.optical)
-            ).windows
-        )
+        windows = run.windows
+        if rail.dark_ms:
+            undisturbed = replace(rail, provisioned=True, static_split=False)
+            undisturbed = replace(undisturbed, reconfiguration_ms=0.0, link_up_ms=0.0)
+            windows = simulate(iteration, undisturbed).windows
         limit = None
         if options.limit_percent is not None:
             limit = slowest_switch(
                 iteration_source(iteration, rail), options.limit_percent, rail.provisioned
             )
     except InputError as error:
-        flags = {
-            "reconfiguration_ms": "--delay-ms",
-            "link_up_ms": "--link-up-ms",
-            "latency_us": "--latency-us",
-            "nic_ports": "--nic-ports",
-            "limit_percent": "--limit-percent",
-        }
-        if error.file.startswith("preset "):
-            raise
-        raise InputError(
-            error.problem,
-            file="command line",
-            item=error.item,
-            field=flags.get(error.field, error.field),
-        ) from None
+        raise given.on_command_line(error, options, _FLAGS) from None
     note(f"{job.title}: {len(iteration):,} nodes on {iteration.ranks:,} ranks")
     if options.output:
-        write(options.output, _file(job.title, run.undisturbed_ms, windows, options.output))
+        write(options.output, windows_file(job.title, run.undisturbed_ms, windows, options.output))
     record = _record(job, run, windows, switches)
     if options.limit_percent is not None:
         record["slowest_switch_ms"] = limit
@@ -279,28 +182,6 @@ def _simulate(options: argparse.Namespace) -> int:
         as_json(record | {"windows": [asdict(one) for one in windows]})
     else:
         _print(job, run, windows, record)
-    return 0
-
-
-def _list(as_record: bool) -> int:
-    from topox_core.rails.presets import PRESETS
-
-    if as_record:
-        as_json(
-            {
-                "presets": [
-                    {"name": one.name, "title": one.title, "words": one.words, "source": one.source}
-                    for one in PRESETS.values()
-                ]
-            }
-        )
-    else:
-        table(
-            [
-                ("preset", "job", "degrees"),
-                *((one.name, one.title, one.words) for one in PRESETS.values()),
-            ]
-        )
     return 0
 
 
@@ -377,137 +258,6 @@ def _print_windows(windows: tuple[Window, ...]) -> None:
         print(f"and {len(windows) - SHOWN:,} more (--json lists all)")
 
 
-def _file(name: str, iteration_ms: float, windows: tuple[Window, ...], path: str) -> bytes:
-    from topox_core.rails.window_file import dump_windows_csv, dump_windows_json
-
-    if path.removesuffix(".gz").endswith(".csv"):
-        return dump_windows_csv(windows)
-    return dump_windows_json(name, iteration_ms, windows)
-
-
-def _add_windows(parts: argparse._SubParsersAction[Any]) -> None:
-    command = parts.add_parser(
-        "windows",
-        allow_abbrev=False,
-        help="windows of a list, or of an execution on any fabric",
-        description="Say how long windows are: of a list (one file), or of a task graph as a fabric runs it (GRAPH CLUSTER).",
-    )
-    command.add_argument(
-        "files", nargs="+", metavar="FILE", help="a list of windows, or a task graph and a cluster"
-    )
-    add_fabric(command)
-    command.add_argument(
-        "--above-ms", type=given.number, default=1.0, metavar="X", help="threshold (default 1)"
-    )
-    command.add_argument("--output", metavar="FILE", help="write them (.json or .csv)")
-    given.add_json(command)
-    command.set_defaults(run=_windows)
-
-
-def add_fabric(command: argparse.ArgumentParser) -> None:
-    """Add the option that names the fabric of an execution."""
-    command.add_argument(
-        "--fabric",
-        default="scheduled",
-        metavar="NAME",
-        help="ideal, fat_tree, static, reactive, provisioned or scheduled (default)",
-    )
-
-
-def _windows(options: argparse.Namespace) -> int:
-    from topox_core.rails.window_lengths import by_class, lengths_ms, share_above
-
-    if len(options.files) > 2:
-        raise InputError(
-            f"must be a list of windows, or a task graph and a cluster (got {len(options.files)} files)",
-            file="command line",
-            field="FILE",
-        )
-    if options.output:
-        must_be_writable(options.output, tuple(options.files))
-    name, iteration_ms, windows = _of_files(options)
-    if not windows:
-        raise InputError(
-            "has no window: one kind of traffic has the rail to itself", file=options.files[0]
-        )
-    lengths = lengths_ms(windows)
-    if options.output:
-        write(options.output, _file(name, iteration_ms, windows, options.output))
-    record = {
-        "name": name,
-        "iteration_ms": iteration_ms,
-        "windows": len(windows),
-        "above_ms": options.above_ms,
-        "share_above": share_above(windows, options.above_ms),
-        "overlaps": int((lengths < 0).sum()),
-        "median_ms": float(sorted(lengths)[len(lengths) // 2]),
-        "longest_ms": float(lengths.max()),
-        "classes": [{key: getattr(one, key) for key in CLASS_KEYS} for one in by_class(windows)],
-    }
-    if options.json:
-        as_json(record | {"list": [asdict(one) for one in windows]})
-        return 0
-    table(
-        [
-            ("windows", f"{len(windows):,} in {figure(iteration_ms, 'ms')}"),
-            ("above", f"{percent(record['share_above'])} are longer than {options.above_ms:g} ms"),
-            ("overlaps", f"{record['overlaps']:,}"),
-            ("longest", figure(record["longest_ms"], "ms")),
-        ]
-    )
-    print()
-    table(
-        [
-            ("traffic after the window", "windows", "mean", "shortest", "longest"),
-            *(
-                (
-                    one.name,
-                    f"{one.count:,}",
-                    figure(one.mean_ms, "ms"),
-                    figure(one.min_ms, "ms"),
-                    figure(one.max_ms, "ms"),
-                )
-                for one in by_class(windows)
-            ),
-        ]
-    )
-    return 0
-
-
-def _of_files(options: argparse.Namespace) -> tuple[str, float, tuple[Window, ...]]:
-    if len(options.files) == 1:
-        from topox_core.rails.window_file import load_windows
-
-        found = load_windows(read(options.files[0]), options.files[0])
-        return found.name, found.iteration_ms, found.windows
-    from topox_core.rails.windows import windows_of_execution
-
-    execution = executed(options.files[0], options.files[1], options.fabric)
-    try:
-        return execution.graph.name, execution.makespan_ms, windows_of_execution(execution)
-    except InputError as error:
-        raise error.in_file(options.files[0]) from None
-
-
-def executed(graph_path: str, cluster_path: str, fabric: str) -> Execution:
-    """Return a task graph as a fabric runs it.
-
-    Raises
-    ------
-    InputError
-        If a file cannot be used or there is no such fabric.
-    """
-    from topox_core.fabrics.compare import chosen, compare
-    from topox_core.schedule.settings import Settings
-
-    try:
-        (found,) = chosen([fabric])
-    except InputError as error:
-        raise InputError(error.problem, file="command line", field="--fabric") from None
-    graph, cluster = read_graph_and_cluster(graph_path, cluster_path, {})
-    return compare(graph, cluster, Settings.of(engine="list"), (found,))[found].execution
-
-
 def _add_graph(parts: argparse._SubParsersAction[Any]) -> None:
     command = parts.add_parser(
         "graph",
@@ -515,7 +265,7 @@ def _add_graph(parts: argparse._SubParsersAction[Any]) -> None:
         help="write a job's iteration on one rail as a task graph",
         description="Write a job's iteration on one rail as a task graph for every fabric, and the cluster that suits it.",
     )
-    _add_preset(command)
+    add_preset(command)
     command.add_argument(
         "--by-layer",
         type=given.yes_or_no,
@@ -534,7 +284,7 @@ def _graph(options: argparse.Namespace) -> int:
     from topox_core.rails.task_graph import as_task_graph
 
     if options.listing:
-        return _list(options.json)
+        return list_presets(options.json)
     if options.output is None:
         raise InputError(
             "is needed: where the task graph is written", file="command line", field="--output"

@@ -1,0 +1,151 @@
+"""``rails windows``: how long the windows are, of a list or of a task graph as a fabric runs it."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from topox_core.cli import options as given
+from topox_core.cli.files import must_be_writable, read, read_graph_and_cluster, write
+from topox_core.cli.printing import as_json, figure, percent, table
+from topox_core.errors import InputError
+
+if TYPE_CHECKING:
+    from topox_core.model.execution import Execution
+    from topox_core.rails.iteration import Window
+
+CLASS_KEYS = ("name", "count", "mean_ms", "min_ms", "max_ms", "mean_bytes")
+
+
+def add(parts: argparse._SubParsersAction[Any]) -> None:
+    """Add the command to those of ``rails``."""
+    command = parts.add_parser(
+        "windows",
+        allow_abbrev=False,
+        help="windows of a list, or of an execution on any fabric",
+        description="Say how long windows are: of a list (one file), or of a task graph as a fabric runs it (GRAPH CLUSTER).",
+    )
+    command.add_argument(
+        "files", nargs="+", metavar="FILE", help="a list of windows, or a task graph and a cluster"
+    )
+    add_fabric(command)
+    command.add_argument(
+        "--above-ms", type=given.number, default=1.0, metavar="X", help="threshold (default 1)"
+    )
+    command.add_argument("--output", metavar="FILE", help="write them (.json or .csv)")
+    given.add_json(command)
+    command.set_defaults(run=_windows)
+
+
+def add_fabric(command: argparse.ArgumentParser) -> None:
+    """Add the option that names the fabric of an execution."""
+    command.add_argument(
+        "--fabric",
+        default="scheduled",
+        metavar="NAME",
+        help="ideal, fat_tree, static, reactive, provisioned or scheduled (default)",
+    )
+
+
+def _windows(options: argparse.Namespace) -> int:
+    from topox_core.rails.window_lengths import by_class, lengths_ms, share_above
+
+    if len(options.files) > 2:
+        raise InputError(
+            f"must be a list of windows, or a task graph and a cluster (got {len(options.files)} files)",
+            file="command line",
+            field="FILE",
+        )
+    if options.output:
+        must_be_writable(options.output, tuple(options.files))
+    name, iteration_ms, windows = _listed_or_executed(options)
+    if not windows:
+        raise InputError(
+            "has no window: one kind of traffic has the rail to itself", file=options.files[0]
+        )
+    lengths = lengths_ms(windows)
+    if options.output:
+        write(options.output, windows_file(name, iteration_ms, windows, options.output))
+    record = {
+        "name": name,
+        "iteration_ms": iteration_ms,
+        "windows": len(windows),
+        "above_ms": options.above_ms,
+        "share_above": share_above(windows, options.above_ms),
+        "overlaps": int((lengths < 0).sum()),
+        "median_ms": float(sorted(lengths)[len(lengths) // 2]),
+        "longest_ms": float(lengths.max()),
+        "classes": [{key: getattr(one, key) for key in CLASS_KEYS} for one in by_class(windows)],
+    }
+    if options.json:
+        as_json(record | {"list": [asdict(one) for one in windows]})
+        return 0
+    table(
+        [
+            ("windows", f"{len(windows):,} in {figure(iteration_ms, 'ms')}"),
+            ("above", f"{percent(record['share_above'])} are longer than {options.above_ms:g} ms"),
+            ("overlaps", f"{record['overlaps']:,}"),
+            ("longest", figure(record["longest_ms"], "ms")),
+        ]
+    )
+    print()
+    table(
+        [
+            ("traffic after the window", "windows", "mean", "shortest", "longest"),
+            *(
+                (
+                    one.name,
+                    f"{one.count:,}",
+                    figure(one.mean_ms, "ms"),
+                    figure(one.min_ms, "ms"),
+                    figure(one.max_ms, "ms"),
+                )
+                for one in by_class(windows)
+            ),
+        ]
+    )
+    return 0
+
+
+def _listed_or_executed(options: argparse.Namespace) -> tuple[str, float, tuple[Window, ...]]:
+    if len(options.files) == 1:
+        from topox_core.rails.window_file import load_windows
+
+        listed = load_windows(read(options.files[0]), options.files[0])
+        return listed.name, listed.iteration_ms, listed.windows
+    from topox_core.rails.windows import windows_of_execution
+
+    execution = executed(options.files[0], options.files[1], options.fabric)
+    try:
+        return execution.graph.name, execution.makespan_ms, windows_of_execution(execution)
+    except InputError as error:
+        raise error.in_file(options.files[0]) from None
+
+
+def executed(graph_path: str, cluster_path: str, fabric: str) -> Execution:
+    """Return a task graph as a fabric runs it.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be used or there is no such fabric.
+    """
+    from topox_core.fabrics.compare import chosen, compare
+    from topox_core.schedule.settings import Settings
+
+    try:
+        (name,) = chosen([fabric])
+    except InputError as error:
+        raise InputError(error.problem, file="command line", field="--fabric") from None
+    graph, cluster = read_graph_and_cluster(graph_path, cluster_path, {})
+    return compare(graph, cluster, Settings.of(engine="list"), (name,))[name].execution
+
+
+def windows_file(name: str, iteration_ms: float, windows: tuple[Window, ...], path: str) -> bytes:
+    """Return windows as the file whose format the path's name says: .csv, else JSON."""
+    from topox_core.rails.window_file import dump_windows_csv, dump_windows_json
+
+    if path.removesuffix(".gz").endswith(".csv"):
+        return dump_windows_csv(windows)
+    return dump_windows_json(name, iteration_ms, windows)
