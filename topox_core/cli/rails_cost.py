@@ -102,7 +102,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Price the networks and print them."""
-    from topox_core.economics.caveats import findings
+    from topox_core.economics.caveats import caveats_of
     from topox_core.economics.comparison import Question, Running
     from topox_core.economics.networks import Counting, bills
 
@@ -120,7 +120,7 @@ def run(options: argparse.Namespace) -> int:
         running = Running(options.usd_per_kwh, options.pue, options.years)
         question = Question(options.gpus, catalogue, counting)
         priced = bills(options.gpus, catalogue, counting)
-        caveats = [one.text for one in findings(question, *_switch(options.radix))]
+        caveats = [one.text for one in caveats_of(question, *_switch(options.radix))]
     except InputError as error:
         raise given.on_command_line(error, options, _FLAGS) from None
     if options.json:

@@ -30,7 +30,7 @@ def most_gpus(question: Question, radix: int) -> int:
     return radix // question.counting.ocs_ports_per_gpu * question.counting.gpus_per_server
 
 
-def findings(
+def caveats_of(
     question: Question, radix: int | None = None, switch: str = "the optical switch"
 ) -> tuple[Caveat, ...]:
     """Return what does not hold for a question: too few ports, dearer optics, savings that are rounding.
@@ -51,9 +51,9 @@ def findings(
     if radix is not None and radix < 1:
         raise InputError(f"must be at least 1 (got {radix})", field="radix")
     check_size(question.gpus, question.counting)
-    found = []
+    caveats = []
     if radix is not None and ports_needed(question) > radix:
-        found.append(
+        caveats.append(
             Caveat(
                 WARNING,
                 "radix",
@@ -63,14 +63,14 @@ def findings(
                 ),
             )
         )
-    found += _dearer(question)
-    found += _rounding(question)
+    caveats += _dearer(question)
+    caveats += _rounding(question)
     optics = _many(question.counting.ocs_transceivers_per_gpu, "transceiver")
     ports = _many(question.counting.ocs_ports_per_gpu, "optical-switch port")
     counted = f"Photonic rails are counted with {optics} and {ports} a GPU."
     left_out = "Bidirectional optics, insertion loss and the control plane are not priced."
-    found.append(Caveat(NOTE, "not-priced", f"{counted} {left_out}"))
-    return tuple(found)
+    caveats.append(Caveat(NOTE, "not-priced", f"{counted} {left_out}"))
+    return tuple(caveats)
 
 
 def _dearer(question: Question) -> list[Caveat]:

@@ -34,24 +34,23 @@ class Question:
 
 def sizes_up_to(most_gpus: int, gpus_per_server: int, also: Iterable[int] = ()) -> tuple[int, ...]:
     """Return cluster sizes from two servers on, doubling, with those of ``also``."""
-    found = {also_gpus for also_gpus in also if also_gpus >= gpus_per_server}
+    sizes = {also_gpus for also_gpus in also if also_gpus >= gpus_per_server}
     gpus = 2 * gpus_per_server
     while gpus <= most_gpus:
-        found.add(gpus)
+        sizes.add(gpus)
         gpus *= 2
-    return tuple(sorted(found))
+    return tuple(sorted(sizes))
 
 
 def curves(
     question: Question, sizes: Iterable[int], networks: Iterable[str] = NETWORKS
 ) -> dict[str, list[Bill]]:
     """Return each network's bill at each cluster size; raises InputError where a size does not fill servers."""
-    chosen = tuple(networks)
-    found: dict[str, list[Bill]] = {network: [] for network in chosen}
+    by_network: dict[str, list[Bill]] = {network: [] for network in networks}
     for gpus in sizes:
-        for network, one in bills(gpus, question.catalogue, question.counting, chosen).items():
-            found[network].append(one)
-    return found
+        for network, one in bills(gpus, question.catalogue, question.counting, by_network).items():
+            by_network[network].append(one)
+    return by_network
 
 
 @dataclass(frozen=True)
@@ -65,12 +64,6 @@ class Swing:
     name: str
     low: tuple[str, float] | None
     high: tuple[str, float] | None
-
-    @property
-    def reach(self) -> float:
-        """Distance between the two ends, for sorting."""
-        ends = [end[1] for end in (self.low, self.high) if end is not None]
-        return max(ends) - min(ends) if len(ends) > 1 else 0.0
 
 
 def tornado(
@@ -99,7 +92,7 @@ def tornado(
         values = [end[1] for end in (row.low, row.high) if end is not None]
         if any(abs(value - base) >= 0.0005 for value in values):
             rows.append((max(*values, base) - min(*values, base), row))
-    return tuple(row for _, row in sorted(rows, key=lambda found: -found[0]))
+    return tuple(row for _, row in sorted(rows, key=lambda row: -row[0]))
 
 
 _MOVED = {
@@ -139,65 +132,31 @@ def _choices(question: Question, mine: str, other: str, measure: str) -> list[Sw
         changed = replace(question, counting=replace(counting, **changes))  # type: ignore[arg-type]
         return words, changed.saving(mine, other, measure)
 
+    def halved_and_doubled(name: str, field: str) -> Swing:
+        count = getattr(counting, field)
+        half, double = max(1, count // 2), min(64, 2 * count)
+        less = when(str(half), **{field: half}) if count > 1 else None
+        return Swing(name, less, when(str(double), **{field: double}))
+
+    def turned(name: str, field: str, now: bool, words: tuple[str, str]) -> Swing:
+        """Return a choice turned off or on; ``words`` are those of off and on."""
+        return Swing(name, None, when(words[not now], **{field: not now}))
+
     whole = counting.method == "whole-switches"
-    ports, optics = counting.ocs_ports_per_gpu, counting.ocs_transceivers_per_gpu
-    at_switches = (
-        question.catalogue.switch_transceivers
-        if counting.switch_transceivers is None
-        else counting.switch_transceivers
-    )
+    other_method = ("published", "paper") if whole else ("whole", "whole-switches")
+    at_switches = counting.at_switches(question.catalogue)
+    counted, used = ("not counted", "counted"), ("without", "with")
     rows = [
-        Swing(
-            "Optical ports a GPU",
-            when(str(max(1, ports // 2)), ocs_ports_per_gpu=max(1, ports // 2))
-            if ports > 1
-            else None,
-            when(str(min(64, 2 * ports)), ocs_ports_per_gpu=min(64, 2 * ports)),
-        ),
-        Swing(
-            "Transceivers a GPU (optical)",
-            when(str(max(1, optics // 2)), ocs_transceivers_per_gpu=max(1, optics // 2))
-            if optics > 1
-            else None,
-            when(str(min(64, 2 * optics)), ocs_transceivers_per_gpu=min(64, 2 * optics)),
-        ),
-        Swing(
-            "Switches counted",
-            None,
-            when("published" if whole else "whole", method="paper" if whole else "whole-switches"),
-        ),
-        Swing(
-            "Transceivers at switches",
-            None,
-            when("none" if at_switches else "counted", switch_transceivers=not at_switches),
-        ),
-        Swing(
-            "NICs",
-            None,
-            when("not counted" if counting.nics else "counted", nics=not counting.nics),
-        ),
-        Swing(
-            "Fibre",
-            None,
-            when("not counted" if counting.fibre else "counted", fibre=not counting.fibre),
-        ),
-        Swing(
-            "Look-ahead",
-            None,
-            when("without" if counting.look_ahead else "with", look_ahead=not counting.look_ahead),
-        ),
+        halved_and_doubled("Optical ports a GPU", "ocs_ports_per_gpu"),
+        halved_and_doubled("Transceivers a GPU (optical)", "ocs_transceivers_per_gpu"),
+        Swing("Switches counted", None, when(other_method[0], method=other_method[1])),
+        turned("Transceivers at switches", "switch_transceivers", at_switches, ("none", "counted")),
+        turned("NICs", "nics", counting.nics, counted),
+        turned("Fibre", "fibre", counting.fibre, counted),
+        turned("Look-ahead", "look_ahead", counting.look_ahead, used),
     ]
     if whole:
-        rows.append(
-            Swing(
-                "Spine over the rails",
-                None,
-                when(
-                    "without" if counting.joined_rails else "with",
-                    joined_rails=not counting.joined_rails,
-                ),
-            )
-        )
+        rows.append(turned("Spine over the rails", "joined_rails", counting.joined_rails, used))
     return rows
 
 
@@ -265,10 +224,10 @@ class Year:
         return self.total_usd / HOURS_PER_YEAR
 
 
-def year_of(found: Bill, running: Running) -> Year:
+def year_of(bill: Bill, running: Running) -> Year:
     """Return a year of a network: its listed watts all year round, times PUE; its price over the years of its life."""
-    energy = found.power_w / 1000 * running.pue * HOURS_PER_YEAR
-    return Year(found.cost_usd / running.years, energy * running.usd_per_kwh, energy)
+    energy = bill.power_w / 1000 * running.pue * HOURS_PER_YEAR
+    return Year(bill.cost_usd / running.years, energy * running.usd_per_kwh, energy)
 
 
 def per_dollar(iteration_ms: float, year: Year) -> float:

@@ -108,6 +108,11 @@ class Counting:
                 f"must be from 0 to 100,000 (got {shown(metres)})", field="fibre_m_per_link"
             )
 
+    def at_switches(self, catalogue: Catalogue) -> bool:
+        """Return whether packet-switch ports carry transceivers at a catalogue's prices."""
+        chosen = self.switch_transceivers
+        return catalogue.switch_transceivers if chosen is None else chosen
+
 
 @dataclass(frozen=True)
 class Line:
@@ -343,18 +348,14 @@ def priced(
     network: str, gpus: float, counts: Counts, catalogue: Catalogue, counting: Counting
 ) -> Bill:
     """Return counts as a bill; lines that count nothing are left out."""
-    at_switches = (
-        catalogue.switch_transceivers
-        if counting.switch_transceivers is None
-        else counting.switch_transceivers
-    )
     switch = catalogue.part("packet_switch")
     amounts: list[tuple[str, float, float, float]] = [
         ("packet_port", counts.ports, switch.port_usd, switch.port_w),
         ("packet_switch", counts.switches, switch.price_usd, switch.power_w),
         _of(
             "transceiver",
-            counts.gpu_transceivers + (counts.switch_transceivers if at_switches else 0),
+            counts.gpu_transceivers
+            + (counts.switch_transceivers if counting.at_switches(catalogue) else 0),
             catalogue,
         ),
         _of("ocs_port", counts.ocs_ports, catalogue),
@@ -380,7 +381,7 @@ def saving(mine: float, other: float) -> float:
     return 1.0 - mine / other
 
 
-def savings(found: Mapping[str, Bill]) -> dict[str, dict[str, dict[str, Any]]]:
+def savings(priced: Mapping[str, Bill]) -> dict[str, dict[str, dict[str, Any]]]:
     """Return for each network what it saves against each other one: ``{mine: {other: {cost, power}}}``, as shares.
 
     None stands where the other one has nothing that could be saved.
@@ -393,11 +394,11 @@ def savings(found: Mapping[str, Bill]) -> dict[str, dict[str, dict[str, Any]]]:
     return {
         mine: {
             other: {
-                "cost": share(found[mine].cost_usd, found[other].cost_usd),
-                "power": share(found[mine].power_w, found[other].power_w),
+                "cost": share(priced[mine].cost_usd, priced[other].cost_usd),
+                "power": share(priced[mine].power_w, priced[other].power_w),
             }
-            for other in found
+            for other in priced
             if other != mine
         }
-        for mine in found
+        for mine in priced
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from topox_core.economics.caveats import WARNING, Caveat, findings, most_gpus
+from topox_core.economics.caveats import WARNING, Caveat, caveats_of, most_gpus
 from topox_core.economics.comparison import Question, tornado
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill, bills, saving
 from topox_core.figures.cost import money, power, stacked
@@ -33,7 +33,7 @@ def asked() -> tuple[Question, dict[str, Bill], tuple[Caveat, ...]]:
     return (
         found,
         bills(found.gpus, found.catalogue, found.counting),
-        findings(found, ports, f"the largest of {switch}"),
+        caveats_of(found, ports, f"the largest of {switch}"),
     )
 
 

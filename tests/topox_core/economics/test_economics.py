@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topox_core.cli import rails_cost
-from topox_core.economics.caveats import findings, most_gpus
+from topox_core.economics.caveats import caveats_of, most_gpus
 from topox_core.economics.clusters import (
     BUILT_AS,
     at_speed,
@@ -231,12 +231,12 @@ def test_countings_that_cannot_be_are_refused(wrong) -> None:
 
 
 def names(question: Question, radix: int | None = 576) -> set[str]:
-    return {one.name for one in findings(question, radix)}
+    return {one.name for one in caveats_of(question, radix)}
 
 
 def test_4096_gpus_need_a_switch_that_nobody_makes() -> None:
     question = Question(4096, V1, Counting())
-    text = next(one.text for one in findings(question, 576, "Polatis") if one.name == "radix")
+    text = next(one.text for one in caveats_of(question, 576, "Polatis") if one.name == "radix")
     assert "1,024 ports" in text and "2,304 GPUs" in text
     assert "radix" in names(question, 1008) and "radix" not in names(Question(2304, V1, Counting()))
 
@@ -249,13 +249,13 @@ def test_gpus_of_a_switch_are_scale_up_times_half_its_ports(radix, each, gpus) -
 
 
 def test_at_512_gpus_the_page_says_that_photonic_is_dearer() -> None:
-    told = {one.name: one.text for one in findings(Question(512, V1, Counting()))}
+    told = {one.name: one.text for one in caveats_of(Question(512, V1, Counting()))}
     assert "23 % dearer" in told["dearer-than-whole-switches"]
     assert "dearer-than-whole-switches" not in names(Question(1024, V1, Counting()))
 
 
 def test_the_published_maximum_is_rounding() -> None:
-    told = {one.name: one.text for one in findings(Question(4096, V1, Counting()))}
+    told = {one.name: one.text for one in caveats_of(Question(4096, V1, Counting()))}
     assert "70.22 %" in told["rounding"] and "70.46 %" in told["rounding"]
     assert "rounding" not in names(Question(2048, V1, Counting()))
 
