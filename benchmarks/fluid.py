@@ -49,8 +49,8 @@ def main() -> int:
         port_gbps=given.port_gbps,
     )
     began = time.perf_counter()
-    found = find_layout(demand_of(graph, servers), given.ports)
-    layout, moved = found.layout, on_rings(graph, found)
+    result = find_layout(demand_of(graph, servers), given.ports)
+    layout, moved = result.layout, on_rings(graph, result)
     print(
         f"{given.graph.name}: {len(graph):,} nodes, {(graph.kind == TRANSFER).sum():,} transfers; "
         f"layout of {len(layout.links[0])} links found in {time.perf_counter() - began:.1f} s"

@@ -102,14 +102,14 @@ def ratios(run: Run, options: argparse.Namespace) -> Iterator[str]:
                 theirs = {
                     one.name: solve.makespan for one, solve in run.of(name, options.peer_seconds)
                 }
-                found = [
+                ratios = [
                     (one.name, solve.makespan / theirs[one.name])
                     for one, solve in run.of(engine, seconds)
                     if solve.makespan and theirs.get(one.name)
                 ]
-                if found:
-                    values = [ratio for _, ratio in found]
-                    name_worst, worst = max(found, key=lambda pair: pair[1])
+                if ratios:
+                    values = [ratio for _, ratio in ratios]
+                    name_worst, worst = max(ratios, key=lambda pair: pair[1])
                     counts = (
                         f"{sum(r < 1 for r in values)} shorter, {sum(r == 1 for r in values)} equal, "
                         f"{sum(r > 1 for r in values)} longer"

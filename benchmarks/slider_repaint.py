@@ -186,20 +186,20 @@ def measured(page: Page, slider: str, stroke: str) -> Move:
     page.evaluate("() => watch.begin()")
     handle.press(stroke)
     page.wait_for_function("() => watch.over()", timeout=120_000, polling=100)
-    told = page.evaluate("() => watch.result()")
+    measured = page.evaluate("() => watch.result()")
     value = handle.get_attribute("aria-valuetext") or ""
-    if not told["changed"]:
+    if not measured["changed"]:
         raise RuntimeError(
             f"{slider} at {value} draws the same Gantt chart as before: nothing to measure"
         )
     return Move(
         slider,
         value,
-        told["kpis"] / 1000,
-        told["first"] / 1000,
-        told["last"] / 1000,
-        told["layouts"],
-        told["bars"],
+        measured["kpis"] / 1000,
+        measured["first"] / 1000,
+        measured["last"] / 1000,
+        measured["layouts"],
+        measured["bars"],
     )
 
 

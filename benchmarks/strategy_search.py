@@ -94,13 +94,13 @@ def main() -> int:
                 evaluate(start)
             simulate_ms = (time.perf_counter() - began) / 20 * 1e3
             began = time.perf_counter()
-            found = search(
+            result = search(
                 graph, servers, evaluate, SearchSettings(options.proposals, seed=options.seed)
             )
             search_s = time.perf_counter() - began
             print(
-                f"{name:16} {servers:7} {speed:6.0f} {simulate_ms:11.2f} {search_s:8.2f} {found.start_ms:16.2f} "
-                f"{found.iteration_ms:9.2f} {found.speed_up:8.3f} {found.stopped_by}",
+                f"{name:16} {servers:7} {speed:6.0f} {simulate_ms:11.2f} {search_s:8.2f} {result.start_ms:16.2f} "
+                f"{result.iteration_ms:9.2f} {result.speed_up:8.3f} {result.stopped_by}",
                 flush=True,
             )
     if options.small:

@@ -22,9 +22,9 @@ LIMIT_S = 120
 
 def timed() -> tuple[Answer, float, float]:
     """Return the answer, wall seconds, and processor seconds of the child processes."""
-    told: list[Row] = []
+    rows: list[Row] = []
     began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    answer = card_named("topox-table3").run({}, never, told.append)
+    answer = card_named("topox-table3").run({}, never, rows.append)
     wall = time.monotonic() - began
     time.sleep(2)  # the children's time counts once they have ended
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -31,8 +31,8 @@ LINES = (
 def timed(jobs: Jobs, algorithm: str, **chosen: float) -> tuple[Round, float]:
     settings = replace(TdmSettings(algorithm=algorithm), **chosen)  # type: ignore[arg-type]
     began = time.perf_counter()
-    found = solve(jobs, settings)
-    return found, time.perf_counter() - began
+    result = solve(jobs, settings)
+    return result, time.perf_counter() - began
 
 
 def growth(most_pods: int) -> None:
@@ -91,10 +91,11 @@ def gain(seeds: int) -> None:
         for algorithm in LARGE:
             runs = [timed(jobs, algorithm) for jobs in mixes]
             cut = [
-                1 - found.round_s / without for (found, _), without in zip(runs, base, strict=True)
+                1 - result.round_s / without
+                for (result, _), without in zip(runs, base, strict=True)
             ]
             took = [seconds for _, seconds in runs]
-            proved = sum(found.status == "optimal" for found, _ in runs)
+            proved = sum(result.status == "optimal" for result, _ in runs)
             print(
                 f"{count:5} {context:8,} {algorithm:18} {np.mean(cut):9.1%} {min(cut):7.1%} {max(cut):7.1%} "
                 f"{np.mean(took):7.2f} {max(took):6.2f} {proved:4}/{seeds}",

@@ -29,6 +29,14 @@ from topox_core.workloads.catalogue import generate  # noqa: E402
 PLAIN_BYTES = 300_000
 # 8 Gbit/s carry a megabyte in a millisecond, so sums stay on the blackboard.
 BLACKBOARD_GBPS = 8.0
+ONE_SWITCH = Cluster(
+    servers=3,
+    ports_per_server=1,
+    switches=1,
+    ports_per_switch=3,
+    port_gbps=BLACKBOARD_GBPS,
+    name="3 servers, 1 OCS",
+)
 PHYSICAL = {"model": "physical"}
 
 
@@ -60,15 +68,7 @@ def blackboard() -> tuple[TaskGraph, Cluster]:
         _compute("c", "forward", 2, 2, "y"),
         _send("z", 1, 0, 1, "b"),
     ]
-    cluster = Cluster(
-        servers=3,
-        ports_per_server=1,
-        switches=1,
-        ports_per_switch=3,
-        port_gbps=BLACKBOARD_GBPS,
-        name="3 servers, 1 OCS",
-    )
-    return validated("blackboard", tasks, "sample"), cluster
+    return validated("blackboard", tasks, "sample"), ONE_SWITCH
 
 
 def patience() -> tuple[TaskGraph, Cluster]:
@@ -82,15 +82,7 @@ def patience() -> tuple[TaskGraph, Cluster]:
         _send("weights", 0, 2, 6, parallelism="dp"),
         _compute("u2", "update", 2, 1, "f2", "weights"),
     ]
-    cluster = Cluster(
-        servers=3,
-        ports_per_server=1,
-        switches=1,
-        ports_per_switch=3,
-        port_gbps=BLACKBOARD_GBPS,
-        name="3 servers, 1 OCS",
-    )
-    return validated("patience", tasks, "sample"), cluster
+    return validated("patience", tasks, "sample"), ONE_SWITCH
 
 
 WRITTEN: list[tuple[str, Any, dict[str, Any]]] = [
@@ -262,17 +254,18 @@ def main(folder: Path = ROOT / "sample_data") -> None:
     """Write all samples and their index."""
     folder.mkdir(exist_ok=True)
     entries = []
-    for name, make, told in WRITTEN:
+    for name, make, about in WRITTEN:
         graph, cluster = make()
-        entries.append(_write(folder, name, graph, cluster, told))
+        entries.append(_write(folder, name, graph, cluster, about))
     for name, workload, values, changes, title, see in GENERATED:
         graph, cluster = generate(workload, values)
-        told = {"title": title, "see": see, "made_by": {"workload": workload, "set": values}}
+        about = {"title": title, "see": see, "made_by": {"workload": workload, "set": values}}
         entries.append(
-            _write(folder, name, replace(graph, name=name), cluster.changed(**changes), told)
+            _write(folder, name, replace(graph, name=name), cluster.changed(**changes), about)
         )
     mixes = [
-        _write_jobs(folder, name, replace(jobs, name=name), told) for name, jobs, told in JOB_MIXES
+        _write_jobs(folder, name, replace(jobs, name=name), about)
+        for name, jobs, about in JOB_MIXES
     ]
     index = {"format": "topox-samples", "version": 1, "samples": entries, "job_mixes": mixes}
     (folder / "index.json").write_bytes(
@@ -280,7 +273,7 @@ def main(folder: Path = ROOT / "sample_data") -> None:
     )
 
 
-def _write_jobs(folder: Path, name: str, jobs: Jobs, told: dict[str, Any]) -> dict[str, Any]:
+def _write_jobs(folder: Path, name: str, jobs: Jobs, about: dict[str, Any]) -> dict[str, Any]:
     (folder / f"{name}.jobs.json").write_bytes(jobs_file.dump_jobs(jobs))
     rounds = {
         key: round(solve(jobs, TdmSettings(algorithm)).round_s, 4)
@@ -288,7 +281,7 @@ def _write_jobs(folder: Path, name: str, jobs: Jobs, told: dict[str, Any]) -> di
     }
     return {
         "name": name,
-        **told,
+        **about,
         "jobs": len(jobs),
         "pods": jobs.network.pod_groups * jobs.network.pods_per_group,
         "file": f"{name}.jobs.json",
@@ -297,7 +290,7 @@ def _write_jobs(folder: Path, name: str, jobs: Jobs, told: dict[str, Any]) -> di
 
 
 def _write(
-    folder: Path, name: str, graph: TaskGraph, cluster: Cluster, told: dict[str, Any]
+    folder: Path, name: str, graph: TaskGraph, cluster: Cluster, about: dict[str, Any]
 ) -> dict[str, Any]:
     content = dump_graph_json(graph)
     file = f"{name}.taskgraph.json"
@@ -310,7 +303,7 @@ def _write(
     known = facts(graph, cluster)
     return {
         "name": name,
-        **told,
+        **about,
         "tasks": known.tasks,
         "transfers": known.transfers,
         "servers": cluster.servers,

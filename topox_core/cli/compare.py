@@ -19,32 +19,24 @@ if TYPE_CHECKING:
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = commands.add_parser(
+    command = given.add_command(
+        commands,
         "compare",
-        allow_abbrev=False,
-        help="run a task graph under every fabric and controller",
-        description="Run one task graph under every fabric and controller; print who wins and why.",
+        run,
+        "run a task graph under every fabric and controller",
+        "Run one task graph under every fabric and controller; print who wins and why.",
     )
-    command.add_argument(
-        "graph", metavar="GRAPH", help="task graph: .json, .csv or .fbuf, each also .gz"
-    )
-    command.add_argument("cluster", metavar="CLUSTER", help="cluster: .cluster.json")
+    given.add_files(command)
     command.add_argument(
         "--fabrics",
         metavar="LIST",
         help="names separated by commas (default: ideal,fat_tree,static,reactive,provisioned,scheduled)",
     )
-    command.add_argument(
-        "--engine",
-        metavar="list|auto|highs|printed",
-        help="who plans the scheduled fabric (default list)",
-    )
-    command.add_argument(
-        "--tick-ms",
-        dest="tick",
-        type=given.tick,
-        metavar="X|slot|auto",
-        help="clock of compute tasks under the scheduled fabric; divides the slot (default auto)",
+    given.add_planner(
+        command,
+        "list|auto|highs|printed",
+        "who plans the scheduled fabric (default list)",
+        " under the scheduled fabric",
     )
     given.add_json(command)
     group = command.add_argument_group("fabrics")
@@ -72,17 +64,13 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         metavar="X",
         help="one NIC of this speed a server in the fat-tree, in place of the speed of the same cost",
     )
-    group.add_argument(
+    given.add_choice(
+        group,
         "--topology-variant",
-        choices=("published", "released"),
-        metavar="published|released",
-        help="how TopologyFinder lays out the static circuits (default published)",
+        ("published", "released"),
+        "how TopologyFinder lays out the static circuits (default published)",
     )
-    given.add_model(command)
-    given.add_lowering(command)
-    given.add_limits(command)
-    given.add_cluster_keys(command)
-    command.set_defaults(run=run)
+    given.add_solve(command)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -101,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
     )
     with ctrl_c_stops() as stop:
         runs = compare(
-            graph, cluster, settings, names, _fabric_options(options, cluster), stop, _tell
+            graph, cluster, settings, names, _fabric_options(options, cluster), stop, _note_run
         )
     if options.json:
         as_json(
@@ -139,7 +127,7 @@ def _fabric_options(options: argparse.Namespace, cluster: Cluster) -> FabricOpti
     return FabricOptions(**chosen)
 
 
-def _tell(run: FabricRun) -> None:
+def _note_run(run: FabricRun) -> None:
     note(f"{run.fabric}: {figure(run.iteration_ms, 'ms')}")
 
 
@@ -172,20 +160,8 @@ def _record(run: FabricRun) -> dict[str, Any]:
 
 def _print(runs: dict[str, FabricRun]) -> None:
     """Print one row a fabric; the four middle columns are the critical chain and add up to the iteration."""
-    rows: list[tuple[str, ...]] = [
-        (
-            "fabric",
-            "iteration",
-            "compute",
-            "exposed",
-            "dark",
-            "waiting",
-            "bound",
-            "changes",
-            "tax",
-            "what binds",
-        )
-    ]
+    head = "fabric iteration compute exposed dark waiting bound changes tax"
+    rows: list[tuple[str, ...]] = [(*head.split(), "what binds")]
     for name, run in runs.items():
         time = run.breakdown
         parts = (time.compute_ms, time.exposed_ms, time.dark_ms, time.waiting_ms)

@@ -81,11 +81,66 @@ def strides(text: str) -> tuple[int, ...]:
     return values
 
 
+def add_command(
+    commands: argparse._SubParsersAction[Any],
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    brief: str,
+    description: str,
+) -> argparse.ArgumentParser:
+    """Add a command with its line in the list of commands, and return it for its options."""
+    command: argparse.ArgumentParser = commands.add_parser(
+        name, allow_abbrev=False, help=brief, description=description
+    )
+    command.set_defaults(run=run)
+    return command
+
+
+def add_files(command: argparse.ArgumentParser) -> None:
+    """Add the two files that most commands read."""
+    command.add_argument(
+        "graph", metavar="GRAPH", help="task graph: .json, .csv or .fbuf, each also .gz"
+    )
+    command.add_argument("cluster", metavar="CLUSTER", help="cluster: .cluster.json")
+
+
 def add_json(command: argparse.ArgumentParser) -> None:
     """Add ``--json``."""
     command.add_argument(
         "--json", action="store_true", help="print one JSON object instead of a table"
     )
+
+
+def add_planner(command: argparse.ArgumentParser, engines: str, who: str, where: str = "") -> None:
+    """Add who plans circuits (``--engine``) and on which clock (``--tick-ms``)."""
+    command.add_argument("--engine", metavar=engines, help=who)
+    command.add_argument(
+        "--tick-ms",
+        dest="tick",
+        type=tick,
+        metavar="X|slot|auto",
+        help=f"clock of compute tasks{where}; divides the slot (default auto)",
+    )
+
+
+def add_solve(command: argparse.ArgumentParser) -> None:
+    """Add the model's switches, the lowering, when a solve stops, and the cluster keys."""
+    add_model(command)
+    add_lowering(command)
+    add_limits(command)
+    add_cluster_keys(command)
+
+
+def add_choice(
+    group: argparse._ActionsContainer, flag: str, choices: tuple[str, ...], meaning: str
+) -> None:
+    """Add an option that takes one of a few words."""
+    group.add_argument(flag, choices=choices, metavar="|".join(choices), help=meaning)
+
+
+def add_switch(group: argparse._ActionsContainer, flag: str, meaning: str) -> None:
+    """Add an option that takes ``yes`` or ``no``."""
+    group.add_argument(flag, type=yes_or_no, metavar="yes|no", help=meaning)
 
 
 _READ_AS: dict[str, tuple[Callable[[str], object], str]] = {
@@ -142,17 +197,17 @@ def cluster_overrides(options: argparse.Namespace) -> dict[str, object]:
 
 def add_preset(group: argparse._ArgumentGroup) -> None:
     """Add ``--model`` and ``--circuits``."""
-    group.add_argument(
+    add_choice(
+        group,
         "--model",
-        choices=("physical", "paper"),
-        metavar="physical|paper",
-        help="what hardware can do (physical, the default), or the equations as printed (paper)",
+        ("physical", "paper"),
+        "what hardware can do (physical, the default), or the equations as printed (paper)",
     )
-    group.add_argument(
+    add_choice(
+        group,
         "--circuits",
-        choices=("continuous", "per-slot"),
-        metavar="continuous|per-slot",
-        help="whether a transfer stays on its switch, or circuits are drawn afresh each slot",
+        ("continuous", "per-slot"),
+        "whether a transfer stays on its switch, or circuits are drawn afresh each slot",
     )
 
 
@@ -160,23 +215,16 @@ def add_model(command: argparse.ArgumentParser) -> None:
     """Add ``--model``, ``--circuits`` and the model's switches one by one."""
     group = command.add_argument_group("model")
     add_preset(group)
-    group.add_argument(
+    add_switch(
+        group,
         "--share-circuits",
-        type=yes_or_no,
-        metavar="yes|no",
-        help="transfers of one pair may share a circuit, each at full rate (eq. 6 as printed)",
+        "transfers of one pair may share a circuit, each at full rate (eq. 6 as printed)",
     )
-    group.add_argument(
-        "--exclusive-devices",
-        type=yes_or_no,
-        metavar="yes|no",
-        help="compute tasks hold their device alone",
-    )
-    group.add_argument(
+    add_switch(group, "--exclusive-devices", "compute tasks hold their device alone")
+    add_switch(
+        group,
         "--any-port",
-        type=yes_or_no,
-        metavar="yes|no",
-        help="a server may use any switch, at most one port on each (eqs 9 and 10 as printed)",
+        "a server may use any switch, at most one port on each (eqs 9 and 10 as printed)",
     )
 
 
@@ -192,23 +240,22 @@ def add_lowering(command: argparse.ArgumentParser) -> None:
         metavar="1,3",
         help="strides of the rings instead of the smallest that fit",
     )
-    group.add_argument(
+    add_switch(
+        group,
         "--all-reduce-on-network",
-        type=yes_or_no,
-        metavar="yes|no",
-        help="no: all-reduces take no time on the network (default yes)",
+        "no: all-reduces take no time on the network (default yes)",
     )
-    group.add_argument(
+    add_choice(
+        group,
         "--steps",
-        choices=("fluid", "stepwise"),
-        metavar="fluid|stepwise",
-        help="one lump a member and ring, or the lock steps one by one (default fluid)",
+        ("fluid", "stepwise"),
+        "one lump a member and ring, or the lock steps one by one (default fluid)",
     )
-    group.add_argument(
+    add_choice(
+        group,
         "--broadcast",
-        choices=("chain", "tree"),
-        metavar="chain|tree",
-        help="pipelined chain, or tree that stores and forwards (default chain)",
+        ("chain", "tree"),
+        "pipelined chain, or tree that stores and forwards (default chain)",
     )
 
 

@@ -6,6 +6,8 @@ import json
 import sys
 from typing import Any
 
+from topox_core.text.sentences import ENDED
+
 
 def as_json(record: dict[str, Any]) -> None:
     """Print one JSON object on standard output."""
@@ -26,16 +28,6 @@ def table(rows: list[tuple[str, ...]]) -> None:
 def note(line: str) -> None:
     """Print one line on standard error."""
     print(line, file=sys.stderr, flush=True)
-
-
-ENDED = {
-    "proof": "proved",
-    "time_limit": "stopped by the time limit",
-    "gap": "stopped at the gap asked for",
-    "cancelled": "cancelled",
-    "heuristic": "no exact engine ran",
-    "failed": "the solver failed",
-}
 
 
 def ended(stopped_by: str, wall_s: float) -> str:

@@ -20,37 +20,24 @@ DETAILS = ("tasks", "transfers", "circuits")
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = commands.add_parser(
+    command = given.add_command(
+        commands,
         "schedule",
-        allow_abbrev=False,
-        help="schedule a task graph on a cluster",
-        description="Schedule a task graph on a cluster; print makespan, bound and verdict.",
+        run,
+        "schedule a task graph on a cluster",
+        "Schedule a task graph on a cluster; print makespan, bound and verdict.",
     )
-    command.add_argument(
-        "graph", metavar="GRAPH", help="task graph: .json, .csv or .fbuf, each also .gz"
-    )
-    command.add_argument("cluster", metavar="CLUSTER", help="cluster: .cluster.json")
-    command.add_argument(
-        "--engine",
-        metavar="auto|list|highs|cpsat|printed",
-        help="auto (default) runs what there is side by side; list needs no exact solver",
-    )
-    command.add_argument(
-        "--tick-ms",
-        dest="tick",
-        type=given.tick,
-        metavar="X|slot|auto",
-        help="clock of compute tasks; divides the slot (default auto)",
+    given.add_files(command)
+    given.add_planner(
+        command,
+        "auto|list|highs|cpsat|printed",
+        "auto (default) runs what there is side by side; list needs no exact solver",
     )
     command.add_argument(
         "--output", metavar="FILE", help="write the whole result, tasks and circuits included"
     )
     given.add_json(command)
-    given.add_model(command)
-    given.add_lowering(command)
-    given.add_limits(command)
-    given.add_cluster_keys(command)
-    command.set_defaults(run=run)
+    given.add_solve(command)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -11,6 +11,7 @@ from topox_core.cli.files import must_be_writable, read, write
 from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.printing import as_json, figure, note, percent, table
 from topox_core.errors import InputError
+from topox_core.text.sentences import and_more
 
 if TYPE_CHECKING:
     from topox_core.model.task_graph import TaskGraph
@@ -29,11 +30,12 @@ SHOWN_MOVES = 5
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = commands.add_parser(
+    command = given.add_command(
+        commands,
         "strategy",
-        allow_abbrev=False,
-        help="search how to split a model over servers",
-        description="Search into how many partitions each operator of a model is split, and where they go, starting from data "
+        run,
+        "search how to split a model over servers",
+        "Search into how many partitions each operator of a model is split, and where they go, starting from data "
         "parallel. For a language model, rank all parallel plans (TP x PP x DP x CP x EP x microbatches) that fit "
         "the memory. --list shows the models.",
     )
@@ -44,11 +46,11 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     command.add_argument(
         "--servers", type=given.positive, metavar="N", help="servers (default: the model's own)"
     )
-    command.add_argument(
+    given.add_choice(
+        command,
         "--method",
-        choices=("search", "plans"),
-        metavar="search|plans",
-        help="Markov-chain search over operators, or ranked plans (default: plans for a language model)",
+        ("search", "plans"),
+        "Markov-chain search over operators, or ranked plans (default: plans for a language model)",
     )
     command.add_argument(
         "--memory-gb",
@@ -108,7 +110,6 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         metavar="N",
         help="sequences of an iteration (default: the model's own)",
     )
-    command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -161,24 +162,24 @@ def _search(options: argparse.Namespace, model: Model) -> int:
             )
         fixed = pinned.placements
     began = time.perf_counter()
-    found, proof, topologies = _found(options, graph, settings, fixed)
+    result, proof, topologies = _found(options, graph, settings, fixed)
     wall_s = time.perf_counter() - began
     if options.output:
-        write(options.output, dump_strategy(found.strategy))
+        write(options.output, dump_strategy(result.strategy))
     if options.graph:
-        _write_graph(options.graph, task_graph(graph, found.strategy, options.memory_gb))
+        _write_graph(options.graph, task_graph(graph, result.strategy, options.memory_gb))
     record = {
         "model": model.name,
         "servers": options.servers,
         "method": "search",
-        "iteration_ms": found.iteration_ms,
-        "start": _started(graph, found.start, bool(fixed)),
-        "start_ms": found.start_ms,
-        "speed_up": found.speed_up,
+        "iteration_ms": result.iteration_ms,
+        "start": _started(graph, result.start, bool(fixed)),
+        "start_ms": result.start_ms,
+        "speed_up": result.speed_up,
         "proved": proof,
-        "stopped_by": found.stopped_by,
-        "proposals": found.proposals,
-        "moves": len(found.moves),
+        "stopped_by": result.stopped_by,
+        "proposals": result.proposals,
+        "moves": len(result.moves),
         "fixed": len(fixed),
         "seed": options.seed,
         "wall_s": round(wall_s, 3),
@@ -191,14 +192,14 @@ def _search(options: argparse.Namespace, model: Model) -> int:
                 "start": p.start,
                 "cost_source": graph.operator(p.operator).costs[p.partitions].source,
             }
-            for p in found.strategy.placements
+            for p in result.strategy.placements
         ],
-        "trace": [_move(move) for move in found.moves],
+        "trace": [_move(move) for move in result.moves],
     }
     if options.json:
         as_json(record)
     else:
-        _print_search(record, graph, found.strategy, found.moves)
+        _print_search(record, graph, result.strategy, result.moves)
     return 0
 
 
@@ -213,7 +214,7 @@ def _found(
     from topox_core.strategy.network import laid_out, non_blocking
     from topox_core.strategy.search import search
 
-    def tell(progress: MoveProgress) -> None:
+    def show(progress: MoveProgress) -> None:
         if progress.proposals * 10 % max(10, progress.budget) == 0:
             note(
                 f"proposal {progress.proposals:,} of {progress.budget:,}: {figure(progress.current_ms, 'ms')}, best "
@@ -231,7 +232,7 @@ def _found(
                 settings,
                 fixed=fixed,
                 stop=stop,
-                on_progress=tell,
+                on_progress=show,
             )
             return result, result.proved, {}
         from topox_core.strategy.alternation import alternate
@@ -244,7 +245,7 @@ def _found(
             return FastEvaluator(graph, laid_out(layout, options.port_gbps))
 
         both = alternate(
-            graph, servers, find, evaluator, settings, fixed=fixed, stop=stop, on_progress=tell
+            graph, servers, find, evaluator, settings, fixed=fixed, stop=stop, on_progress=show
         )
         return both, False, {"topologies": both.topologies, "topologies_kept": both.kept}
 
@@ -302,7 +303,7 @@ def _print_search(
             )
             or "new topology"
         )
-        more = f" and {len(move.after) - 2} more" if len(move.after) > 2 else ""
+        more = and_more(len(move.after), 2)
         print(
             f"proposal {move.proposal}: {where}{more}: {figure(move.before_ms)} to {figure(move.after_ms, 'ms')}"
         )
@@ -341,8 +342,8 @@ def _plans(options: argparse.Namespace, model: Model) -> int:
         ranked = (timed(model.shape, plan, cluster, options.fix),)
     else:
         with ctrl_c_stops() as stop:
-            found = best_plans(model.shape, cluster, options.batch, stop=stop)
-        ranked, considered, too_large = found.ranked, found.considered, found.too_large
+            result = best_plans(model.shape, cluster, options.batch, stop=stop)
+        ranked, considered, too_large = result.ranked, result.considered, result.too_large
         if not ranked:
             note("stopped before a plan that fits was found")
             return 1

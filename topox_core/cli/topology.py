@@ -9,6 +9,7 @@ from topox_core.cli import options as given
 from topox_core.cli.files import read
 from topox_core.cli.printing import as_json, figure, table
 from topox_core.errors import InputError
+from topox_core.text.sentences import and_more
 
 if TYPE_CHECKING:
     from topox_core.topology.result import LayoutResult
@@ -19,11 +20,12 @@ SHOWN_LINKS = 16
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = commands.add_parser(
+    command = given.add_command(
+        commands,
         "topology",
-        allow_abbrev=False,
-        help="find circuits to fix before a job",
-        description="Lay out circuits that stay for the whole job (TopologyFinder): for the traffic of "
+        run,
+        "find circuits to fix before a job",
+        "Lay out circuits that stay for the whole job (TopologyFinder): for the traffic of "
         "a task graph, or without one for an all-reduce over all servers.",
     )
     command.add_argument(
@@ -53,7 +55,6 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         help="seed of the released variant's routing (default 0)",
     )
     given.add_json(command)
-    command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -62,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
 
     try:
         demand = _demand(options)
-        found = find_layout(demand, options.degree, options.variant, seed=options.seed)
+        result = find_layout(demand, options.degree, options.variant, seed=options.seed)
     except InputError as error:
         flag = {"servers": "--servers", "degree": "--degree", "variant": "--variant"}.get(
             error.field
@@ -70,11 +71,11 @@ def run(options: argparse.Namespace) -> int:
         if error.file == "topology" and flag:
             raise InputError(error.problem, file="command line", field=flag) from None
         raise
-    record = _record(found, demand)
+    record = _record(result, demand)
     if options.json:
         as_json(record)
     else:
-        _print(found, record)
+        _print(result, record)
     return 0
 
 
@@ -89,16 +90,16 @@ def _demand(options: argparse.Namespace) -> Demand:
     return traffic_of(load_graph(read(options.graph), options.graph), options.servers)
 
 
-def _record(found: LayoutResult, demand: Demand) -> dict[str, Any]:
-    source, destination, parallel = (ends.tolist() for ends in found.layout.links)
-    hops = found.hops
+def _record(result: LayoutResult, demand: Demand) -> dict[str, Any]:
+    source, destination, parallel = (ends.tolist() for ends in result.layout.links)
+    hops = result.hops
     return {
         "servers": demand.servers,
-        "degree": found.degree,
-        "variant": found.variant,
-        "degree_all_reduce": found.degree_all_reduce,
-        "degree_model_parallel": found.degree_model_parallel,
-        "rings": {str(size): list(strides) for size, strides in found.strides.items()},
+        "degree": result.degree,
+        "variant": result.variant,
+        "degree_all_reduce": result.degree_all_reduce,
+        "degree_model_parallel": result.degree_model_parallel,
+        "rings": {str(size): list(strides) for size, strides in result.strides.items()},
         "links": [
             {"source": a, "destination": b, "circuits": k}
             for a, b, k in zip(source, destination, parallel, strict=True)
@@ -106,22 +107,19 @@ def _record(found: LayoutResult, demand: Demand) -> dict[str, Any]:
         "diameter": hops.diameter,
         "mean_hops": hops.mean,
         "unreachable_pairs": hops.unreachable,
-        "steps": [{"kind": step.kind, "text": step.text} for step in found.steps],
+        "steps": [{"kind": step.kind, "text": step.text} for step in result.steps],
     }
 
 
-def _print(found: LayoutResult, record: dict[str, Any]) -> None:
+def _print(result: LayoutResult, record: dict[str, Any]) -> None:
     links = [
         f"{one['source']}>{one['destination']}"
         + (f" x{one['circuits']}" if one["circuits"] > 1 else "")
         for one in record["links"]
     ]
-    more = (
-        f" and {len(links) - SHOWN_LINKS:,} more (--json lists all)"
-        if len(links) > SHOWN_LINKS
-        else ""
-    )
-    both_ways = " both ways" if found.variant == "released" else ""
+    more = and_more(len(links), SHOWN_LINKS)
+    more += " (--json lists all)" if more else ""
+    both_ways = " both ways" if result.variant == "released" else ""
     rings = [
         (
             f"rings of {size}",
@@ -136,10 +134,10 @@ def _print(found: LayoutResult, record: dict[str, Any]) -> None:
     )
     table(
         [
-            ("layout", found.layout.name),
+            ("layout", result.layout.name),
             (
                 "ports",
-                f"{found.degree_all_reduce} for rings, {found.degree_model_parallel} for matchings",
+                f"{result.degree_all_reduce} for rings, {result.degree_model_parallel} for matchings",
             ),
             *rings,
             (
@@ -152,5 +150,5 @@ def _print(found: LayoutResult, record: dict[str, Any]) -> None:
         ]
     )
     print()
-    for number, step in enumerate(found.steps, 1):
+    for number, step in enumerate(result.steps, 1):
         print(f"{number:>2}. {step.text}")

@@ -20,11 +20,12 @@ ENDINGS = (".taskgraph.json", ".taskgraph.csv", ".json", ".csv")
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = commands.add_parser(
+    command = given.add_command(
+        commands,
         "workload",
-        allow_abbrev=False,
-        help="write a generated task graph and a cluster for it",
-        description="Write a generated task graph, and beside it (.cluster.json) a cluster that suits "
+        run,
+        "write a generated task graph and a cluster for it",
+        "Write a generated task graph, and beside it (.cluster.json) a cluster that suits "
         "it. --list shows every workload; with a NAME, its parameters.",
     )
     command.add_argument("name", nargs="?", metavar="NAME", help="a workload, such as dlrm")
@@ -43,7 +44,6 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "--list", dest="listing", action="store_true", help="show what there is, write nothing"
     )
     given.add_json(command)
-    command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

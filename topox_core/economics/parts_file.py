@@ -6,14 +6,13 @@ import json
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from topox_core.economics.parts import PARTS, Catalogue, as_records
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
 from topox_core.errors import InputError
-from topox_core.io.errors import Mistakes, printable, shown, unknown
-from topox_core.io.json import check_header, describe_error, json_object
-from topox_core.io.limits import unpacked
+from topox_core.io.errors import printable, shown, unknown
+from topox_core.io.json import Location, file_body, read_record
 
 FORMAT = "topox-parts"
 VERSION = 1
@@ -59,11 +58,7 @@ def load_parts(data: bytes, file: str) -> Catalogue:
         file, part and field.
     """
     file = printable(file, 200) if file else "parts"
-    record = json_object(unpacked(data, file), file)
-    check_header(record, FORMAT, VERSION, file)
-    values = _validated(
-        {key: value for key, value in record.items() if key not in ("format", "version")}, file
-    )
+    values = _validated(file_body(data, file, FORMAT, VERSION), file)
     if values.based_on not in PRICE_SETS:
         raise InputError(
             f"must be one of {', '.join(PRICE_SETS)} (got {shown(values.based_on)})",
@@ -95,27 +90,13 @@ def load_parts(data: bytes, file: str) -> Catalogue:
 
 
 def _validated(body: dict[str, Any], file: str) -> _FileRecord:
-    try:
-        return _FileRecord.model_validate(body)
-    except ValidationError as error:
-        findings = Mistakes(file)
-        for entry in error.errors(include_url=False):
-            place = entry["loc"]
-            inside = len(place) > 1 and place[0] == "parts"
-            item = _named(body, place[1]) if inside else ""
-            field = (
-                printable(str(place[2]))
-                if len(place) > 2
-                else ""
-                if inside
-                else printable(str(place[0]))
-            )
-            findings.add(
-                describe_error(entry, _PART_KEYS if len(place) > 2 else _KEYS),
-                item=item,
-                field=field,
-            )
-        raise findings.error() from None
+    def place(at: Location) -> tuple[str, str, tuple[str, ...]]:
+        if len(at) < 2 or at[0] != "parts":
+            return "", printable(str(at[0])), _KEYS
+        field = printable(str(at[2])) if len(at) > 2 else ""
+        return _named(body, at[1]), field, _PART_KEYS if len(at) > 2 else _KEYS
+
+    return read_record(_FileRecord, body, file, place)
 
 
 def _named(body: dict[str, Any], number: object) -> str:

@@ -82,13 +82,13 @@ def _with_dark_time(
     first_of_pair = _first_of_pair(graph, cluster, length)
     for side in sides:
         work = side.work_ms + first_of_pair[side.node] * delay / cluster.ports_per_server
-        which, found, first, last = largest_load(
+        which, load_ms, first, last = largest_load(
             side.ptr, head[side.node], work, tail[side.node], THRESHOLDS
         )
-        if which >= 0 and found - delay > best.ms * (1 + 1e-12):
-            until = found - delay - last
+        if which >= 0 and load_ms - delay > best.ms * (1 + 1e-12):
+            until = load_ms - delay - last
             best = Bound(
-                found - delay,
+                load_ms - delay,
                 f"{side.name(which)} between {first:.6g} and {until:.6g} ms, set-ups included",
             )
     return best

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
+from topox_core.fabrics.fluid import check_servers
 from topox_core.fabrics.kernels.circuit_requests import (
     Requests,
     RequestTables,
@@ -76,7 +77,7 @@ class Profile:
         return Profile(graph, cluster, length, wiring, server, known)
 
     def provisioned_start_ms(self) -> FloatArray:
-        """Return the starts when every circuit is asked for as soon as its ports fall idle."""
+        """Return the starts when every circuit is requested as soon as its ports fall idle."""
         return in_known_order(
             self.graph.pred_ptr,
             self.graph.pred_idx,
@@ -156,17 +157,7 @@ def _devices(graph: TransferGraph, exclusive: bool) -> tuple[IntArray, int]:
 def _wiring(order: FabricRequest, carried: NDArray[np.bool_]) -> tuple[IntArray, RequestTables]:
     """Return the talking servers, and the ports they can ever need: no more on a switch than they have transfers."""
     graph, cluster = order.graph, order.cluster
-    highest = max(
-        (int(ends.max()) for ends in (graph.server, graph.source, graph.destination) if len(ends)),
-        default=-1,
-    )
-    if highest >= cluster.servers:
-        raise InputError(
-            f"must be at least {highest + 1}, because the task graph names server {highest} (got "
-            f"{cluster.servers})",
-            file="cluster",
-            field="servers",
-        )
+    highest = check_servers(graph, cluster)
     if cluster.ports_per_server % cluster.switches:
         raise InputError(
             f"must be a multiple of switches ({cluster.switches}): circuits that are switched hold real ports, "

@@ -1,8 +1,8 @@
-"""Circuits switched while the job runs: on demand (reactive), or asked for beforehand (provisioned).
+"""Circuits switched while the job runs: on demand (reactive), or requested beforehand (provisioned).
 
 After Opus (arXiv 2507.08119, section on the control plane): a controller that serves requests first
 come, first served, never tears down a circuit in use and pays the delay each time a port changes;
-and one that has profiled an iteration and asks for the next circuit as soon as the ports fall idle.
+and one that has profiled an iteration and requests the next circuit as soon as the ports fall idle.
 Continuous time, no slots. docs/fabrics.md says what is decided how, and why provisioned is never
 later.
 """
@@ -21,7 +21,7 @@ from topox_core.runs.stopping import Stop
 
 
 def run_reactive(order: FabricRequest, stop: Stop) -> FabricRun:
-    """Run an iteration whose circuits are asked for when a transfer is ready, first come first served.
+    """Run an iteration whose circuits are requested when a transfer is ready, first come first served.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def run_reactive(order: FabricRequest, stop: Stop) -> FabricRun:
 
 
 def run_provisioned(order: FabricRequest, stop: Stop) -> FabricRun:
-    """Run an iteration that repeats the reactive one's orders, each circuit asked for as soon as its ports fall idle.
+    """Run an iteration that repeats the reactive one's orders, each circuit requested as soon as its ports fall idle.
 
     The starts satisfy start >= max(ready, end of the previous use of both ports + delay) (Opus,
     speculative provisioning). No task starts later than under :func:`run_reactive`.
@@ -54,7 +54,7 @@ def run_provisioned(order: FabricRequest, stop: Stop) -> FabricRun:
 
 
 def _go_on(stop: Stop) -> None:
-    # One sweep in compiled code takes milliseconds, so there is nothing to ask in between.
+    # One sweep in compiled code takes milliseconds, so it is not interrupted.
     if stop():
         raise Stopped
 

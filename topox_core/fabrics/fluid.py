@@ -24,7 +24,27 @@ BATCHES_BETWEEN_STOPS = 100
 
 
 class Stopped(Exception):
-    """The run was told to stop before the iteration ended."""
+    """The run was stopped before the iteration ended."""
+
+
+def check_servers(graph: TransferGraph, cluster: Cluster) -> int:
+    """Return the highest server that a graph names, -1 if none; refuse one that the cluster lacks.
+
+    Raises
+    ------
+    InputError
+        If the graph names a server that the cluster does not have.
+    """
+    named = (graph.server, graph.source, graph.destination)
+    highest = max((int(ends.max()) for ends in named if len(ends)), default=-1)
+    if highest >= cluster.servers:
+        raise InputError(
+            f"must be at least {highest + 1}, because the task graph names server {highest} (got "
+            f"{cluster.servers})",
+            file="cluster",
+            field="servers",
+        )
+    return highest
 
 
 @dataclass(frozen=True)
@@ -50,21 +70,7 @@ class Pairs:
         InputError
             If the graph names a server that the cluster does not have.
         """
-        highest = max(
-            (
-                int(ends.max())
-                for ends in (graph.server, graph.source, graph.destination)
-                if len(ends)
-            ),
-            default=-1,
-        )
-        if highest >= cluster.servers:
-            raise InputError(
-                f"must be at least {highest + 1}, because the task graph names server {highest} (got "
-                f"{cluster.servers})",
-                file="cluster",
-                field="servers",
-            )
+        check_servers(graph, cluster)
         transfers = np.flatnonzero(graph.kind == TRANSFER)
         code = (
             graph.source[transfers].astype(np.int64) * cluster.servers

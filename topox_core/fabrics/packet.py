@@ -14,6 +14,7 @@ from topox_core.errors import InputError
 from topox_core.fabrics.fluid import FluidNetwork, Pairs, bytes_per_ms
 from topox_core.fabrics.links import LinkRoutes, run_on_links
 from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
+from topox_core.io.ranges import check_whole
 from topox_core.model.cluster import Cluster
 from topox_core.model.transfer_graph import IntArray
 from topox_core.runs.stopping import Stop
@@ -73,12 +74,7 @@ def _check(options: FabricOptions) -> None:
         raise InputError(
             f"must be at least 1 (got {over:g})", file="settings", field="oversubscription"
         )
-    if isinstance(rack, bool) or not isinstance(rack, int) or rack < 0:
-        raise InputError(
-            f"must be a whole number of at least 0 (got {rack!r})",
-            file="settings",
-            field="servers_per_rack",
-        )
+    check_whole(rack, 0, file="settings", field="servers_per_rack")
     if nic is not None and not (math.isfinite(nic) and nic > 0):
         raise InputError(
             f"must be greater than 0 (got {nic:g})", file="settings", field="equivalent_gbps"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from topox_core.fabrics.compare import fastest, gap, undecided
 from topox_core.fabrics.run import FABRICS, FabricRun
 from topox_core.model.rings import RING_KINDS
+from topox_core.text.sentences import enumeration
 
 # The ideal switch is a yardstick that nobody can buy; it wins only where nothing else was run.
 YARDSTICK = "ideal"
@@ -32,22 +33,22 @@ def sentence(runs: Mapping[str, FabricRun]) -> str:
     if others:
         next_best = min(others, key=lambda run: run.iteration_ms)
         verb = "are" if len(first) > 1 or first[0] == "static" else "is"
-        said = (
+        sentence = (
             f"{_named(first)} {verb} fastest at {_ms(winner.iteration_ms)}, "
             f"{_ahead_of(winner, next_best)} {_label(next_best.fabric)} ({_ms(next_best.iteration_ms)}), "
             f"which {_reason(winner, next_best)}"
         )
     elif len(first) > 1:
-        said = f"It makes no difference: {_named(first)} take {_ms(winner.iteration_ms)} within 0.5 %{_held_by(winner)}"
+        sentence = f"It makes no difference: {_named(first)} take {_ms(winner.iteration_ms)} within 0.5 %{_held_by(winner)}"
     else:
-        said = f"{_label(winner.fabric)}: {_ms(winner.iteration_ms)}{_held_by(winner)}"
+        sentence = f"{_label(winner.fabric)}: {_ms(winner.iteration_ms)}{_held_by(winner)}"
     if undecided(contenders):
         plan = contenders["scheduled"]
-        said += f", though the plan has a gap of {100 * gap(plan.iteration_ms, plan.bound_ms):.2g} % and may yet win"
+        sentence += f", though the plan has a gap of {100 * gap(plan.iteration_ms, plan.bound_ms):.2g} % and may yet win"
     ideal = runs.get(YARDSTICK)
     if ideal is not None and YARDSTICK not in contenders:
-        said += f"; {_against(ideal, winner)}"
-    return said + "."
+        sentence += f"; {_against(ideal, winner)}"
+    return sentence + "."
 
 
 def _reason(winner: FabricRun, loser: FabricRun) -> str:
@@ -130,8 +131,7 @@ def _ahead_of(winner: FabricRun, loser: FabricRun) -> str:
 
 
 def _named(names: tuple[str, ...]) -> str:
-    words = [_label(name) for name in names]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+    return enumeration([_label(name) for name in names])
 
 
 def _label(name: str) -> str:

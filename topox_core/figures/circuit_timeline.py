@@ -9,15 +9,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from topox_core.figures.circuit_matrix import SWITCH_COLOURS
-from topox_core.figures.marks import (
-    INSIDE,
-    box,
-    hatched,
-    line,
-    sideways_bars,
-    time_image,
-    upright,
-)
+from topox_core.figures.marks import INSIDE, box, hatched, line, sideways_bars, time_image, upright
 from topox_core.figures.overview import COLUMNS, paint
 from topox_core.figures.palette import VERMILION, Theme
 from topox_core.figures.slot_state import SlotState, changes_a_slot

@@ -23,7 +23,7 @@ from topox_core.figures.marks import (
     upright,
 )
 from topox_core.figures.overview import paint
-from topox_core.figures.palette import DARK, IDLE, LOOK_COLOURS, Theme, looks
+from topox_core.figures.palette import CATEGORY_COLOURS, DARK, IDLE, Theme, categories
 from topox_core.figures.template import IN_SECONDS, frame, margins, named_axis, row_axis, time_axis
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray
@@ -202,7 +202,7 @@ def strip_image(execution: Execution, until_ms: float, columns: int = COLUMNS) -
     rows = min(2 * servers, MOST_STRIP_ROWS)
     each = 2 * servers / rows
     image = np.zeros((rows, columns), np.uint8)
-    look = looks(graph)
+    category = categories(graph)
     compute = np.flatnonzero((graph.kind == COMPUTE) & (execution.end_ms > execution.start_ms))
     moves = np.flatnonzero((graph.kind == TRANSFER) & (execution.end_ms > execution.start_ms))
     dark = np.flatnonzero(circuits.start_ms > circuits.setup_ms)
@@ -217,12 +217,12 @@ def strip_image(execution: Execution, until_ms: float, columns: int = COLUMNS) -
             2 * graph.server[compute],
             execution.start_ms[compute],
             execution.end_ms[compute],
-            look[compute],
+            category[compute],
         ),
     ]
     if len(circuits):
         bars.append(
-            (2 * circuits.source + 1, circuits.start_ms, circuits.end_ms, look[circuits.node])
+            (2 * circuits.source + 1, circuits.start_ms, circuits.end_ms, category[circuits.node])
         )
     else:
         bars.append(
@@ -230,7 +230,7 @@ def strip_image(execution: Execution, until_ms: float, columns: int = COLUMNS) -
                 2 * graph.source[moves] + 1,
                 execution.start_ms[moves],
                 execution.end_ms[moves],
-                look[moves],
+                category[moves],
             )
         )
     for row, start, end, colour in bars:
@@ -266,7 +266,7 @@ def strips(
     stacked = np.zeros(((rows + gap) * max(1, len(names)), COLUMNS), np.uint8)
     for k, name in enumerate(names):
         stacked[k * (rows + gap) : k * (rows + gap) + rows] = images[name]
-    colours = [CLEAR, *(LOOK_COLOURS[look] for look in range(1, DARK + 1))]
+    colours = [CLEAR, *(CATEGORY_COLOURS[category] for category in range(1, DARK + 1))]
     figure = go.Figure(time_image(stacked, colours, until_ms, y0=0, dy=1, zsmooth=False))
     shapes: list[dict[str, Any]] = []
     words: list[dict[str, Any]] = []

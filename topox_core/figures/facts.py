@@ -9,8 +9,8 @@ import plotly.graph_objects as go
 from topox_core.figures.marks import line
 from topox_core.figures.palette import (
     BACKWARD,
+    CATEGORY_COLOURS,
     FORWARD,
-    LOOK_COLOURS,
     UPDATE,
     Theme,
     parallelism_colour,
@@ -20,9 +20,9 @@ from topox_core.figures.template import axis, frame, margins, named_axis
 from topox_core.text.numbers import count, size, time
 
 KIND_COLOURS = {
-    "forward": LOOK_COLOURS[FORWARD],
-    "backward": LOOK_COLOURS[BACKWARD],
-    "update": LOOK_COLOURS[UPDATE],
+    "forward": CATEGORY_COLOURS[FORWARD],
+    "backward": CATEGORY_COLOURS[BACKWARD],
+    "update": CATEGORY_COLOURS[UPDATE],
 }
 
 

@@ -24,18 +24,18 @@ from topox_core.figures.marks import (
 )
 from topox_core.figures.palette import (
     BACKWARD,
+    CATEGORY_COLOURS,
+    CATEGORY_LETTER,
+    CATEGORY_TEXT,
     DARK,
     EXPERT,
     FORWARD,
     GRADIENT,
-    LOOK_COLOURS,
-    LOOK_LETTER,
-    LOOK_TEXT,
     MODEL,
     SEND,
     UPDATE,
     Theme,
-    look_words,
+    category_words,
     traffic,
 )
 from topox_core.figures.template import (
@@ -114,21 +114,21 @@ def gantt(
     critical = chain.mask(nodes) if chain is not None else np.zeros(nodes, np.bool_)
     view = _View(execution, bars, lanes, window, critical, theme, scale)
     figure = go.Figure()
-    words = look_words(traffic(execution.graph))
-    for look in (FORWARD, BACKWARD, UPDATE, SEND, GRADIENT, MODEL, EXPERT, DARK):
-        of_kind = chosen[bars.look[chosen] == look]
+    words = category_words(traffic(execution.graph))
+    for category in (FORWARD, BACKWARD, UPDATE, SEND, GRADIENT, MODEL, EXPERT, DARK):
+        of_kind = chosen[bars.category[chosen] == category]
         if len(of_kind):
-            figure.add_trace(_kind(view, of_kind, look, words[look]))
+            figure.add_trace(_kind(view, of_kind, category, words[category]))
     if chain is not None:
         _add_chain(figure, view, chosen, chain)
     return _framed(figure, view)
 
 
-def _kind(view: _View, of_kind: NDArray[np.intp], look: int, words: str) -> go.Bar:
+def _kind(view: _View, of_kind: NDArray[np.intp], category: int, words: str) -> go.Bar:
     """Return the bars of one kind."""
     theme, window = view.theme, view.window
     start, end = view.ends(of_kind)
-    width = float(view.thickness(of_kind)[0]) * (0.5 if look == UPDATE else 1.0)
+    width = float(view.thickness(of_kind)[0]) * (0.5 if category == UPDATE else 1.0)
     style: dict[str, Any] = {
         "width": width,
         "customdata": _facts(view, of_kind),
@@ -136,17 +136,17 @@ def _kind(view: _View, of_kind: NDArray[np.intp], look: int, words: str) -> go.B
         **INSIDE,
         **UNFADED,
     }
-    if look == DARK:
+    if category == DARK:
         marker = hatched(theme)
     else:
         pixels = (end - start) * PLOT_PX / max(window[1] - window[0], 1e-9)
         # An outline in the page's colour parts neighbours; on bars of a pixel or two it would
         # paint them over.
         parted = float(np.mean(pixels < 3)) < 0.1
-        edge = "#7A6A00" if look == MODEL and theme.name == "light" else theme.page
-        marker = {"color": LOOK_COLOURS[look], "line": line(edge, 1 if parted else 0)}
-        style["text"] = _labels(view, of_kind, look, pixels)
-        style["textfont"] = {"size": 10.5 * view.scale, "color": LOOK_TEXT[look]}
+        edge = "#7A6A00" if category == MODEL and theme.name == "light" else theme.page
+        marker = {"color": CATEGORY_COLOURS[category], "line": line(edge, 1 if parted else 0)}
+        style["text"] = _labels(view, of_kind, category, pixels)
+        style["textfont"] = {"size": 10.5 * view.scale, "color": CATEGORY_TEXT[category]}
     return sideways_bars(start, end - start, view.middle(of_kind), words, marker, **style)
 
 
@@ -156,10 +156,10 @@ HOVER = (
 )
 
 
-def _labels(view: _View, of_kind: NDArray[np.intp], look: int, pixels: FloatArray) -> list[str]:
+def _labels(view: _View, of_kind: NDArray[np.intp], category: int, pixels: FloatArray) -> list[str]:
     """Return a letter (compute) or the destination's number (transfer) where it fits."""
-    if look in LOOK_LETTER:
-        return [LOOK_LETTER[look] if wide else "" for wide in (pixels >= 13).tolist()]
+    if category in CATEGORY_LETTER:
+        return [CATEGORY_LETTER[category] if wide else "" for wide in (pixels >= 13).tolist()]
     circuits = view.bars.circuit[of_kind]
     destination = view.execution.circuits.destination[circuits].tolist()
     return [
@@ -180,9 +180,9 @@ def _facts(view: _View, of_kind: NDArray[np.intp]) -> list[list[str]]:
         bars.row,
         bars.start_ms,
         bars.end_ms,
-        bars.look,
+        bars.category,
     )
-    for node, circuit, server, row, start, end, look in zip(
+    for node, circuit, server, row, start, end, category in zip(
         *(column[of_kind].tolist() for column in columns), strict=True
     ):
         place = f"S{server} {names[row]}"
@@ -190,7 +190,7 @@ def _facts(view: _View, of_kind: NDArray[np.intp]) -> list[list[str]]:
             ends = f"S{server} → S{circuits.destination[circuit]}"
             place = f"{ends} on switch {circuits.switch[circuit]}"
         kind = f"{graph.task_kind[node]} {graph.parallelism[node]}".strip().replace("_", " ")
-        what = "dark: being set up" if look == DARK else kind
+        what = "dark: being set up" if category == DARK else kind
         rows.append(
             [
                 graph.ids[node],

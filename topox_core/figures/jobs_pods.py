@@ -79,7 +79,7 @@ def pod_view(execution: Execution, pod: int, jobs: Sequence[str]) -> PodView:
             for column in (
                 every.server,
                 every.row,
-                every.look,
+                every.category,
                 every.start_ms,
                 every.end_ms,
                 every.node,

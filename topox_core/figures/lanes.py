@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.figures.palette import DARK, IDLE, looks
+from topox_core.figures.palette import DARK, IDLE, categories
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray
 
@@ -27,7 +27,7 @@ class Bars:
 
     server: IntArray
     row: IntArray
-    look: NDArray[np.uint8]
+    category: NDArray[np.uint8]
     start_ms: FloatArray
     end_ms: FloatArray
     node: IntArray
@@ -132,7 +132,7 @@ def lanes_of(execution: Execution) -> Lanes:
 def bars_of(execution: Execution, lanes: Lanes) -> Bars:
     """Return every bar of an execution: compute tasks on devices, circuits and dark stretches on out-ports."""
     graph, circuits = execution.graph, execution.circuits
-    look = looks(graph)
+    category = categories(graph)
     compute = np.flatnonzero(
         (graph.kind == COMPUTE) & (execution.end_ms > execution.start_ms)
     ).astype(np.int32)
@@ -151,7 +151,7 @@ def bars_of(execution: Execution, lanes: Lanes) -> Bars:
         (
             graph.server[compute],
             graph.device[compute],
-            look[compute],
+            category[compute],
             execution.start_ms[compute],
             execution.end_ms[compute],
             compute,
@@ -160,7 +160,9 @@ def bars_of(execution: Execution, lanes: Lanes) -> Bars:
         (
             circuits.source,
             rows,
-            np.where(look[circuits.node] == IDLE, look.dtype.type(4), look[circuits.node]),
+            np.where(
+                category[circuits.node] == IDLE, category.dtype.type(4), category[circuits.node]
+            ),
             circuits.start_ms,
             circuits.end_ms,
             circuits.node,
@@ -176,14 +178,14 @@ def bars_of(execution: Execution, lanes: Lanes) -> Bars:
             dark,
         ),
     ]
-    server, row, looked, start, end, node, circuit = (
+    server, row, bar_category, start, end, node, circuit = (
         np.concatenate(columns) for columns in zip(*parts, strict=True)
     )
     order = np.argsort(start, kind="stable")
     return Bars(
         server[order],
         row[order],
-        looked[order].astype(np.uint8),
+        bar_category[order].astype(np.uint8),
         start[order],
         end[order],
         node[order],

@@ -35,7 +35,7 @@ def note(
 
 
 def line(colour: str, width: float, dash: str | None = None) -> dict[str, Any]:
-    """Return how a line looks."""
+    """Return the style of a line."""
     return {"color": colour, "width": width, **({"dash": dash} if dash else {})}
 
 
@@ -68,8 +68,8 @@ def hatch(
     theme: Theme, colour: str = VERMILION, size: float = 5, solidity: float = 0.45
 ) -> dict[str, Any]:
     """Return diagonal hatching on the page's colour; vermilion means a circuit that is being set up."""
-    look = {"shape": "/", "size": size, "solidity": solidity}
-    return {**look, "fgcolor": colour, "bgcolor": theme.page}
+    lines = {"shape": "/", "size": size, "solidity": solidity}
+    return {**lines, "fgcolor": colour, "bgcolor": theme.page}
 
 
 def hatched(

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from topox_core.figures.lanes import Bars, Lanes
 from topox_core.figures.marks import box, line, time_image
-from topox_core.figures.palette import DARK, LOOK_COLOURS, Theme
+from topox_core.figures.palette import CATEGORY_COLOURS, DARK, Theme
 from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame, margins, named_axis
 
 COLUMNS = 900
@@ -53,10 +53,10 @@ def overview_image(
         per_ms = columns / makespan_ms
         # Dark stretches on top, except where ports share a row: there they would hide the data
         # beside them.
-        order = np.argsort((bars.look == DARK) == full, kind="stable")
+        order = np.argsort((bars.category == DARK) == full, kind="stable")
         start = np.floor(bars.start_ms * per_ms + 1e-6).astype(np.int64)
         end = np.round(bars.end_ms * per_ms).astype(np.int64)
-        paint(image, place[order], start[order], end[order], bars.look[order])
+        paint(image, place[order], start[order], end[order], bars.category[order])
     return image, each
 
 
@@ -71,7 +71,7 @@ def overview(
 ) -> go.Figure:
     """Return the overview: everything outside the window is veiled, the servers in view are framed."""
     height = len(image)
-    colours = [theme.page, *(LOOK_COLOURS[look] for look in range(1, DARK + 1))]
+    colours = [theme.page, *(CATEGORY_COLOURS[category] for category in range(1, DARK + 1))]
     figure = go.Figure(time_image(image, colours, makespan_ms, y0=0, dy=1, zsmooth=False))
     per_server = height / lanes.servers
     top, bottom = (

@@ -16,8 +16,8 @@ ThemeName = Literal["light", "dark"]
 # What a bar means, as the small number that overview images store; 0 is idle.
 IDLE, FORWARD, BACKWARD, UPDATE, SEND, GRADIENT, MODEL, EXPERT, DARK = range(9)
 
-_COMPUTE_LOOK = {"forward": FORWARD, "backward": BACKWARD, "update": UPDATE}
-_TRANSFER_LOOK = {
+_COMPUTE_CATEGORY = {"forward": FORWARD, "backward": BACKWARD, "update": UPDATE}
+_TRANSFER_CATEGORY = {
     "pp": SEND,
     "": SEND,
     "dp": GRADIENT,
@@ -39,13 +39,13 @@ _PARALLELISM_WORDS = {
     "ep": "expert all-to-all (ep)",
     "cp": "context exchange (cp)",
 }
-LOOK_WORDS = {
+CATEGORY_WORDS = {
     FORWARD: "forward",
     BACKWARD: "backward",
     UPDATE: "update",
     DARK: "dark (reconfiguring)",
 }
-LOOK_COLOURS = {
+CATEGORY_COLOURS = {
     FORWARD: "#56B4E9",
     BACKWARD: "#0072B2",
     UPDATE: "#8A8F98",
@@ -55,7 +55,7 @@ LOOK_COLOURS = {
     EXPERT: "#CC79A7",
     DARK: "#D55E00",
 }
-LOOK_TEXT = {
+CATEGORY_TEXT = {
     FORWARD: "#10151C",
     BACKWARD: "#FFFFFF",
     UPDATE: "#10151C",
@@ -64,7 +64,7 @@ LOOK_TEXT = {
     MODEL: "#10151C",
     EXPERT: "#10151C",
 }
-LOOK_LETTER = {FORWARD: "F", BACKWARD: "B", UPDATE: "U"}
+CATEGORY_LETTER = {FORWARD: "F", BACKWARD: "B", UPDATE: "U"}
 
 VERMILION = "#D55E00"
 _SWITCHES_LIGHT = (
@@ -194,16 +194,16 @@ def theme_of(name: str) -> Theme:
     return DARK_THEME if name == "dark" else LIGHT
 
 
-def looks(graph: TransferGraph) -> NDArray[np.uint8]:
+def categories(graph: TransferGraph) -> NDArray[np.uint8]:
     """Return what each node's bar means (``FORWARD`` ... ``EXPERT``); barriers are ``IDLE``."""
     words = zip(graph.kind.tolist(), graph.task_kind, graph.parallelism, strict=True)
     return np.fromiter(
         (
-            _COMPUTE_LOOK.get(kind, UPDATE)
+            _COMPUTE_CATEGORY.get(kind, UPDATE)
             if node == COMPUTE
             else IDLE
             if node == BARRIER
-            else _TRANSFER_LOOK.get(use, SEND)
+            else _TRANSFER_CATEGORY.get(use, SEND)
             for node, kind, use in words
         ),
         np.uint8,
@@ -222,17 +222,22 @@ def traffic(graph: TransferGraph) -> list[str]:
     )
 
 
-def look_words(parallelisms: Sequence[str]) -> dict[int, str]:
-    """Return the legend's words for each look, naming only the kinds of traffic that occur in ``parallelisms``."""
-    words = dict(LOOK_WORDS)
-    for look in (SEND, GRADIENT, MODEL, EXPERT):
+def category_words(parallelisms: Sequence[str]) -> dict[int, str]:
+    """Return the legend's words for each category, naming only the traffic that occurs in ``parallelisms``."""
+    words = dict(CATEGORY_WORDS)
+    for category in (SEND, GRADIENT, MODEL, EXPERT):
         present = [
             text
             for use, text in _PARALLELISM_WORDS.items()
-            if _TRANSFER_LOOK[use] == look and use in parallelisms
+            if _TRANSFER_CATEGORY[use] == category and use in parallelisms
         ]
-        words[look] = ", ".join(present) or "transfer"
+        words[category] = ", ".join(present) or "transfer"
     return words
+
+
+def traffic_category(use: str) -> int:
+    """Return the category of a parallelism's traffic."""
+    return _TRANSFER_CATEGORY.get(use, SEND)
 
 
 def parallelism_word(use: str) -> str:
@@ -242,7 +247,7 @@ def parallelism_word(use: str) -> str:
 
 def parallelism_colour(use: str) -> str:
     """Return the colour of a parallelism's traffic."""
-    return LOOK_COLOURS[_TRANSFER_LOOK.get(use, SEND)]
+    return CATEGORY_COLOURS[traffic_category(use)]
 
 
 def discrete_scale(colours: Sequence[str]) -> list[list[object]]:

@@ -6,7 +6,14 @@ import numpy as np
 import plotly.graph_objects as go
 
 from topox_core.figures.marks import hatch, note
-from topox_core.figures.palette import LOOK_COLOURS, VERMILION, Theme, look_words, looks, traffic
+from topox_core.figures.palette import (
+    CATEGORY_COLOURS,
+    VERMILION,
+    Theme,
+    categories,
+    category_words,
+    traffic,
+)
 from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame, margins, ms_axis
 from topox_core.model.execution import Execution
 from topox_core.model.measures import ports_in_use
@@ -35,16 +42,18 @@ def port_use(
     circuits, cluster = execution.circuits, execution.cluster
     total = cluster.servers * cluster.ports_per_server
     edges = step_edges(window, cluster.slot_ms)
-    look = looks(execution.graph)[circuits.node]
-    words = look_words(traffic(execution.graph))
+    category = categories(execution.graph)[circuits.node]
+    words = category_words(traffic(execution.graph))
     parts: list[tuple[str, str, dict[str, object] | None, FloatArray]] = [
         (
             words[kind],
-            LOOK_COLOURS[kind],
+            CATEGORY_COLOURS[kind],
             None,
-            ports_in_use(circuits.start_ms[look == kind], circuits.end_ms[look == kind], edges),
+            ports_in_use(
+                circuits.start_ms[category == kind], circuits.end_ms[category == kind], edges
+            ),
         )
-        for kind in np.unique(look).tolist()
+        for kind in np.unique(category).tolist()
     ]
     parts.append(
         ("dark", VERMILION, hatch(theme), ports_in_use(circuits.setup_ms, circuits.start_ms, edges))

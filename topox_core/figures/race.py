@@ -8,12 +8,14 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from topox_core.figures.marks import line, note
 from topox_core.figures.palette import Theme
 from topox_core.figures.search import FIRST_S, LOG_ABOVE, time_axis
 from topox_core.figures.story import Event, events_of, last_better, proof_of
-from topox_core.figures.template import axis, frame
+from topox_core.figures.template import axis, frame, margins
 from topox_core.schedule.result import Result, StoryLine
 from topox_core.text.numbers import apart, percent, seconds
+from topox_core.text.sentences import STOPPED_BY, enumeration
 
 ENGINES = ("list", "highs", "cpsat", "auto")
 ENGINE_WORDS = {"list": "list", "highs": "HiGHS", "cpsat": "CP-SAT", "auto": "auto"}
@@ -25,14 +27,7 @@ COLOURS = {
 # thinner.
 _WIDTHS = {"list": 8.0, "highs": 5.5, "cpsat": 3.5, "auto": 1.75}
 SYMBOLS = {"list": "circle", "highs": "square", "cpsat": "diamond", "auto": "star"}
-ENDED = {
-    "proof": "proof",
-    "time_limit": "time limit",
-    "gap": "gap reached",
-    "cancelled": "cancelled",
-    "heuristic": "all rules tried",
-    "failed": "solver failed",
-}
+ENDED = {**STOPPED_BY, "heuristic": "all rules tried"}
 SAME_S, SAME_SHARE = 0.1, 0.2  # proofs this close in time count as equally fast
 EQUAL = 1e-9
 
@@ -136,7 +131,7 @@ def race(
         scale,
         showlegend=True,
         annotations=_labels(shown, spread, theme, scale),
-        margin={"l": 52, "r": 150 * scale, "t": 30 * scale, "b": 42, "pad": 0},
+        margin=margins(52, 150 * scale, 30 * scale, 42),
         xaxis={**time_axis(begin, end, log, theme, scale), **_titled(title, theme, scale)},
         yaxis=axis(
             theme,
@@ -210,7 +205,7 @@ def _end(runner: Contestant, begin: float, theme: Theme) -> go.Scatter:
             "size": 13 if runner.engine == "auto" else 11,
             "opacity": 1,
             "color": colour if proved else theme.page,
-            "line": {"width": 2, "color": colour},
+            "line": line(colour, 2),
         },
     )
 
@@ -235,20 +230,20 @@ def _labels(
         previous = y
         who = _who(levels[kind, value], shown)
         labels.append(
-            {
-                "x": 1,
-                "xref": "paper",
-                "xanchor": "left",
-                "xshift": 10,
-                "y": y,
-                "yanchor": "middle",
-                "showarrow": False,
-                "align": "left",
-                "text": f"{kind}{word} <span style='color:{theme.muted}'>{who}</span>"
+            note(
+                f"{kind}{word} <span style='color:{theme.muted}'>{who}</span>"
                 if kind
                 else f"<b>{word}</b> {who}",
-                "font": {"size": 12 * scale, "color": theme.muted if kind else theme.ink},
-            }
+                1,
+                y,
+                12 * scale,
+                theme.muted if kind else theme.ink,
+                xref="paper",
+                xanchor="left",
+                xshift=10,
+                yanchor="middle",
+                align="left",
+            )
         )
     return labels
 
@@ -321,7 +316,7 @@ def finding(runners: Sequence[Contestant]) -> str:
         whose = (
             "the same for all"
             if len(high) == len(found) > 1
-            else f"that of {_and([r.name for r in high])}"
+            else f"that of {enumeration([r.name for r in high])}"
         )
         parts.append(f"nobody proves it; the best bound, {word[-1]}, is {whose}")
     text = "; ".join(parts) + "."
@@ -334,7 +329,9 @@ def _proofs(proved: Sequence[Contestant], word: str) -> list[str]:
     level = max(fastest + SAME_S, fastest * (1 + SAME_SHARE))
     first = [r for r in proved if (r.proved_s or 0.0) <= level]
     verb = "proves" if len(first) == 1 else "both prove" if len(first) == 2 else "all prove"
-    parts = [f"{_and([r.name for r in first])} {verb} {word} after {seconds(round(fastest, 3))}"]
+    parts = [
+        f"{enumeration([r.name for r in first])} {verb} {word} after {seconds(round(fastest, 3))}"
+    ]
     slower = [r for r in proved if r not in first]
     return parts + [
         f"{r.name} needs {seconds(round((r.proved_s or 0.0) - fastest, 2))} longer" for r in slower
@@ -353,7 +350,7 @@ def _closest(found: Sequence[Contestant], best: float, word: str) -> list[str]:
     head = (
         f"{fastest.name} comes to {word}, the shortest,{by} after {after}"
         if len(first) == 1
-        else f"{_and([r.name for r in first])} come to {word}, {fastest.name} first,{by} after {after}"
+        else f"{enumeration([r.name for r in first])} come to {word}, {fastest.name} first,{by} after {after}"
     )
     return [head, *_behind([r for r in found if r not in first], best, "", "")]
 
@@ -367,11 +364,9 @@ def _behind(others: Sequence[Contestant], best: float, same: str, same_many: str
     parts = []
     for distance, names in by_distance.items():
         if distance:
-            parts.append(f"{_and(names)} {'is' if len(names) == 1 else 'are'} {distance} above")
+            parts.append(
+                f"{enumeration(names)} {'is' if len(names) == 1 else 'are'} {distance} above"
+            )
         else:
-            parts.append(f"{_and(names)} {same if len(names) == 1 else same_many}")
+            parts.append(f"{enumeration(names)} {same if len(names) == 1 else same_many}")
     return parts
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

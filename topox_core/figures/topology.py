@@ -115,11 +115,7 @@ def _parts(step: LayoutStep, layout: LayoutResult, several: bool) -> Iterator[Li
         and data["size"] == len(data["members"])
     ):
         members = data["members"]
-        yield LinkSet(
-            "connecting ring",
-            "connect",
-            tuple(ring_pairs(tuple(members), (1,))),
-        )
+        yield LinkSet("connecting ring", "connect", tuple(ring_pairs(tuple(members), (1,))))
     elif step.kind == "candidates":
         yield LinkSet(
             "candidate strides from S0",

@@ -6,12 +6,11 @@ import json
 from dataclasses import asdict, fields
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from topox_core.errors import InputError
-from topox_core.io.errors import Mistakes, printable, shown
-from topox_core.io.json import check_header, describe_error, json_object
-from topox_core.io.limits import unpacked
+from topox_core.io.errors import printable, shown
+from topox_core.io.json import file_body, read_record
 from topox_core.model.cluster import Cluster
 
 FORMAT = "topox-cluster"
@@ -48,16 +47,8 @@ def load_cluster(data: bytes, file: str) -> Cluster:
         If the file cannot be used; one line names file and field.
     """
     file = printable(file, _MAX_NAME) if file else "cluster"
-    record = json_object(unpacked(data, file), file)
-    check_header(record, FORMAT, VERSION, file)
-    body = {key: value for key, value in record.items() if key not in ("format", "version")}
-    try:
-        values = ClusterRecord.model_validate(body)
-    except ValidationError as error:
-        findings = Mistakes(file)
-        for entry in error.errors(include_url=False):
-            findings.add(describe_error(entry, _KEYS), field=printable(str(entry["loc"][0])))
-        raise findings.error() from None
+    body = file_body(data, file, FORMAT, VERSION)
+    values = read_record(ClusterRecord, body, file, lambda at: ("", printable(str(at[0])), _KEYS))
     if len(values.name) > _MAX_NAME or not values.name.isprintable():
         raise InputError(
             f"must be printable text of at most {_MAX_NAME} characters (got {shown(values.name)})",

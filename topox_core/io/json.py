@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from topox_core.errors import InputError
-from topox_core.io.errors import printable, shown, unknown
-from topox_core.io.limits import MAX_JSON_CONTAINERS, MAX_JSON_VALUES, text_of
+from topox_core.io.errors import Mistakes, printable, shown, unknown
+from topox_core.io.limits import MAX_JSON_CONTAINERS, MAX_JSON_VALUES, text_of, unpacked
+
+Record = TypeVar("Record", bound=BaseModel)
+# Where pydantic saw a mistake: keys and positions from the outside in.
+Location = tuple[int | str, ...]
 
 
 def json_object(data: bytes, file: str) -> dict[str, Any]:
@@ -91,6 +97,47 @@ def check_header(record: dict[str, Any], name: str, version: int, file: str) -> 
         )
 
 
+def file_body(data: bytes, file: str, name: str, version: int) -> dict[str, Any]:
+    """Return the keys of a file of ours after its header, gunzipping it if needed.
+
+    Raises
+    ------
+    InputError
+        If it is no JSON object or its header is not the one expected.
+    """
+    record = json_object(unpacked(data, file), file)
+    check_header(record, name, version, file)
+    return {key: value for key, value in record.items() if key not in ("format", "version")}
+
+
+def read_record(
+    kind: type[Record],
+    entry: Any,
+    file: str,
+    place: Callable[[Location], tuple[str, str, Iterable[str]]],
+) -> Record:
+    """Return an entry of a file as a record of a kind.
+
+    Parameters
+    ----------
+    place
+        Item, field and known keys that an error names, by where the mistake is.
+
+    Raises
+    ------
+    InputError
+        For the first mistake; the others are counted.
+    """
+    try:
+        return kind.model_validate(entry)
+    except ValidationError as error:
+        findings = Mistakes(file)
+        for mistake in error.errors(include_url=False):
+            item, field, known = place(mistake["loc"])
+            findings.add(_described(mistake, known), item=item, field=field)
+        raise findings.error() from None
+
+
 _WORDS = {
     "int_type": "must be a whole number",
     "float_type": "must be a number",
@@ -103,7 +150,7 @@ _WORDS = {
 }
 
 
-def describe_error(error: Any, known: Iterable[str]) -> str:
+def _described(error: Any, known: Iterable[str]) -> str:
     """Return one entry of pydantic's ``ValidationError.errors()`` in the words of our files."""
     if error["type"] == "missing":
         return "is missing"

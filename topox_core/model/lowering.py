@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from topox_core.errors import InputError
+from topox_core.io.ranges import check_whole, is_whole
 from topox_core.model.rings import Pattern, distinct_rings, pattern, ring_strides, transfer_count
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
@@ -72,18 +73,9 @@ def lower(graph: TaskGraph, lowering: Lowering | None = None) -> TransferGraph:
 
 
 def _check(lowering: Lowering) -> None:
-    if (
-        isinstance(lowering.rings, bool)
-        or not isinstance(lowering.rings, int)
-        or lowering.rings < 1
-    ):
-        raise InputError(
-            f"must be a whole number of at least 1 (got {lowering.rings!r})",
-            file="settings",
-            field="rings",
-        )
+    check_whole(lowering.rings, file="settings", field="rings")
     for stride in lowering.strides:
-        if isinstance(stride, bool) or not isinstance(stride, int) or stride < 1:
+        if not is_whole(stride):
             raise InputError(
                 f"must be whole numbers of at least 1 (got {stride!r})",
                 file="settings",

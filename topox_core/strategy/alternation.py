@@ -6,15 +6,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.io.ranges import check_whole
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import never
 from topox_core.strategy.chain import Chain
 from topox_core.strategy.evaluator import Evaluator
 from topox_core.strategy.moves import Move, MoveProgress, SearchSettings
 from topox_core.strategy.operators import OperatorGraph
-from topox_core.strategy.search import first_strategy, ignore
+from topox_core.strategy.search import first_strategy
 from topox_core.strategy.strategy import Placement, Strategy, check_placement
 from topox_core.strategy.task_graph import task_graph
 
@@ -70,7 +69,7 @@ def alternate(
     every: int = 1,
     fixed: Iterable[Placement] = (),
     stop: Callable[[], bool] = never,
-    on_progress: Callable[[MoveProgress], None] = ignore,
+    on_progress: Callable[[MoveProgress], None] | None = None,
 ) -> Alternated[T]:
     """Return the best strategy and topology found in turn; never slower than data parallel on its own topology.
 
@@ -93,12 +92,7 @@ def alternate(
         ``every`` is not a whole number above 0; and whatever ``find`` refuses.
     """
     settings = settings or SearchSettings()
-    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-        raise InputError(
-            f"must be a whole number of at least 1 (got {shown(every)})",
-            file="search",
-            field="every",
-        )
+    check_whole(every, file="search", field="every")
     pinned = {placement.operator: placement for placement in fixed}
     for placement in pinned.values():
         check_placement(placement, graph, servers)
@@ -107,6 +101,7 @@ def alternate(
     start_topology, start_ms = walk.topology, walk.chain.current_ms
     stopped = False
     since = idle = 0
+    every_part = max(1, settings.proposals // 100)
     while (
         walk.chain.proposer.free
         and walk.chain.proposals < settings.proposals
@@ -117,7 +112,7 @@ def alternate(
         if since >= every or idle >= PATIENCE:
             walk.renew()
             since = idle = 0
-        if walk.chain.proposals % max(1, settings.proposals // 100) == 0:
+        if on_progress is not None and walk.chain.proposals % every_part == 0:
             on_progress(
                 MoveProgress(
                     walk.chain.proposals,
@@ -134,7 +129,7 @@ def alternate(
         start_topology,
         start_ms,
         tuple(walk.moves),
-        walk.found,
+        walk.renewed,
         walk.kept,
         walk.chain.proposals,
         "cancelled" if stopped else "budget",
@@ -163,11 +158,11 @@ class _Walk(Generic[T]):
         self.chain = Chain(graph, start, evaluator(self.topology), settings, fixed)
         self.best_evaluate = self.chain.evaluate
         self.moves: list[Move] = []
-        self.found = self.kept = 0
-        self._found_for = start
+        self.renewed = self.kept = 0
+        self._topology_of = start
 
     def step(self) -> bool:
-        """Make one proposal; tell whether it was accepted."""
+        """Make one proposal; return whether it was accepted."""
         best_ms = self.chain.best_ms
         moves = self.chain.step()
         self.moves += moves
@@ -180,21 +175,23 @@ class _Walk(Generic[T]):
     def renew(self) -> None:
         """Find the topology anew, unless it was found for the very strategy, and keep it if it is faster."""
         chain = self.chain
-        if chain.current == self._found_for:
+        if chain.current == self._topology_of:
             return
-        self._found_for = chain.current
+        self._topology_of = chain.current
         topology = self.find(task_graph(self.graph, chain.current, self.memory_gb))
-        self.found += 1
+        self.renewed += 1
         evaluate = self.evaluator(topology)
-        found_ms = evaluate(chain.current)
-        if found_ms >= chain.current_ms:
+        strategy_ms = evaluate(chain.current)
+        if strategy_ms >= chain.current_ms:
             return
         self.kept += 1
         self.topology, chain.evaluate = topology, evaluate
-        self.moves.append(Move(chain.proposals, "", (), (), chain.current_ms, found_ms, "topology"))
-        chain.current_ms = found_ms
-        if found_ms < chain.best_ms:
-            chain.best, chain.best_ms = chain.current, found_ms
+        self.moves.append(
+            Move(chain.proposals, "", (), (), chain.current_ms, strategy_ms, "topology")
+        )
+        chain.current_ms = strategy_ms
+        if strategy_ms < chain.best_ms:
+            chain.best, chain.best_ms = chain.current, strategy_ms
             self._remember()
 
     def _remember(self) -> None:

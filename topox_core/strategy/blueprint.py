@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.io.ranges import check_whole
 from topox_core.strategy.costs import Machine, Work, roofline, table
 from topox_core.strategy.operators import Cost, Edge, Operator, OperatorGraph, Weight
 
@@ -40,16 +39,7 @@ class Blueprint:
         machine: Machine,
         measured: str = "",
     ) -> None:
-        if (
-            isinstance(servers, bool)
-            or not isinstance(servers, int)
-            or not 1 <= servers <= MAX_SERVERS
-        ):
-            raise InputError(
-                f"must be a whole number from 1 to {MAX_SERVERS:,} (got {shown(servers)})",
-                file=f"model {name}",
-                field="servers",
-            )
+        check_whole(servers, 1, MAX_SERVERS, file=f"model {name}", field="servers")
         self.name, self.title, self.source = name, title, source
         self.servers, self.samples = servers, servers * samples_per_server
         self.machine = machine

@@ -30,16 +30,8 @@ def vgg16(servers: int) -> OperatorGraph:
         A100,
         "vgg16",
     )
-    below, channels, side = "", 3, 224
-    for b, block in enumerate(VGG_BLOCKS):
-        for i, outputs in enumerate(block):
-            below = _convolution(plan, f"conv{b}.{i}", 3, channels, outputs, side, side, below)
-            channels = outputs
-        below = plan.moving(
-            f"pool{b}", "pool", channels * side**2, channels * (side // 2) ** 2, (below,)
-        )
-        side //= 2
-    _vgg_head(plan, below, channels * side**2)
+    below, elements = _vgg_body(plan, 224)
+    _vgg_head(plan, below, elements)
     return plan.graph()
 
 
@@ -59,32 +51,25 @@ def vgg16_measured(servers: int) -> OperatorGraph:
         A100,
         "vgg16",
     )
-    below, channels, side = "", 3, 352
-    for b, block in enumerate(VGG_BLOCKS):
-        for i, outputs in enumerate(block):
-            below = _convolution(
-                plan,
-                f"conv{b}.{i}",
-                3,
-                channels,
-                outputs,
-                side,
-                side,
-                below,
-                f"Conv2D_3_3_{outputs}",
-            )
-            channels = outputs
-        below = plan.moving(
-            f"pool{b}",
-            "pool",
-            channels * side**2,
-            channels * (side // 2) ** 2,
-            (below,),
-            "Pool2D_3_3",
-        )
-        side //= 2
+    below, _ = _vgg_body(plan, 352, measured=True)
     _vgg_head(plan, plan.moving("flat", "reshape", 61_952, 61_952, (below,), "Flat"), 61_952)
     return plan.graph()
+
+
+def _vgg_body(plan: Blueprint, side: int, *, measured: bool = False) -> tuple[str, int]:
+    """Add the five blocks of convolutions, each with its pooling; return the last operator and its elements."""
+    below, channels = "", 3
+    for b, block in enumerate(VGG_BLOCKS):
+        for i, outputs in enumerate(block):
+            known = f"Conv2D_3_3_{outputs}" if measured else ""
+            name = f"conv{b}.{i}"
+            below = _convolution(plan, name, 3, channels, outputs, side, side, below, known)
+            channels = outputs
+        read, written = channels * side**2, channels * (side // 2) ** 2
+        known = "Pool2D_3_3" if measured else ""
+        below = plan.moving(f"pool{b}", "pool", read, written, (below,), known)
+        side //= 2
+    return below, channels * side**2
 
 
 def _vgg_head(plan: Blueprint, below: str, inputs: int) -> None:

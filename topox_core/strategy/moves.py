@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import random
 from dataclasses import dataclass
 
 from topox_core.errors import InputError
 from topox_core.io.errors import shown
+from topox_core.io.ranges import check_number, is_whole
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Placement, Strategy
 
@@ -56,21 +56,13 @@ class SearchSettings:
             value = getattr(self, field)
             if value is None and field == "reset_every":
                 continue
-            if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= 10**9:
+            if not is_whole(value, least, 10**9):
                 raise InputError(
                     f"must be a whole number from {least} to 10^9 (got {shown(value)})",
                     file="search",
                     field=field,
                 )
-        alpha = self.alpha
-        if (
-            isinstance(alpha, bool)
-            or not isinstance(alpha, int | float)
-            or not (math.isfinite(alpha) and alpha >= 0)
-        ):
-            raise InputError(
-                f"must be a number of at least 0 (got {shown(alpha)})", file="search", field="alpha"
-            )
+        check_number(self.alpha, file="search", field="alpha")
 
     @property
     def patience(self) -> int:

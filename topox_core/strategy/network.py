@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import pairwise
 from math import gcd
@@ -11,6 +10,7 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.io.errors import shown
+from topox_core.io.ranges import check_whole, is_number
 from topox_core.model.transfer_graph import FloatArray, IntArray
 from topox_core.strategy.strategy import check_servers
 from topox_core.topology.layout import Layout
@@ -55,12 +55,7 @@ def non_blocking(
         If a number is out of range.
     """
     speed = _checked(servers, port_gbps, latency_us)
-    if isinstance(ports, bool) or not isinstance(ports, int) or ports < 1:
-        raise InputError(
-            f"must be a whole number of at least 1 (got {shown(ports)})",
-            file="network",
-            field="ports",
-        )
+    check_whole(ports, file="network", field="ports")
     links = np.array(
         [[a, servers + b] for a in range(servers) for b in range(servers)], np.int32
     ).ravel()
@@ -126,12 +121,7 @@ def _checked(servers: object, port_gbps: float, latency_us: float) -> float:
     """Return ms a byte of one port."""
     check_servers(servers)
     for field, value, least in (("port_gbps", port_gbps, 1e-9), ("latency_us", latency_us, 0.0)):
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not math.isfinite(value)
-            or value < least
-        ):
+        if not is_number(value, least):
             raise InputError(
                 f"must be a number {'above' if field == 'port_gbps' else 'of at least'} 0 (got {shown(value)})",
                 file="network",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,6 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from topox_core.errors import InputError
 from topox_core.io.errors import printable, shown
+from topox_core.io.ranges import is_number, is_whole
 
 SOURCES = ("measured", "roofline")
 MAX_NAME = 80
@@ -117,13 +117,13 @@ class OperatorGraph:
     source: str = ""
 
     def __post_init__(self) -> None:
-        if isinstance(self.samples, bool) or not isinstance(self.samples, int) or self.samples < 1:
+        if not is_whole(self.samples):
             raise self._wrong(
                 f"must be a whole number of at least 1 (got {shown(self.samples)})", field="samples"
             )
         if not self.operators:
             raise self._wrong("must hold at least one operator", field="operators")
-        if not _is_amount(self.memory_gb) or self.memory_gb <= 0:
+        if not is_number(self.memory_gb, above=True):
             raise self._wrong(
                 f"must be a number above 0 (got {shown(self.memory_gb)})", field="memory_gb"
             )
@@ -156,7 +156,7 @@ class OperatorGraph:
                 "costs",
             )
         for partitions, cost in operator.costs.items():
-            if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
+            if not is_whole(partitions):
                 raise self._wrong(
                     f"partitions must be whole numbers of at least 1 (got {shown(partitions)})",
                     name,
@@ -164,7 +164,7 @@ class OperatorGraph:
                 )
             for field in ("forward_ms", "backward_ms", "memory_bytes"):
                 value = getattr(cost, field)
-                if not _is_amount(value):
+                if not is_number(value):
                     raise self._wrong(
                         f"must be a number of at least 0 for {partitions} partitions (got {shown(value)})",
                         name,
@@ -192,7 +192,7 @@ class OperatorGraph:
                     raise self._wrong(
                         f"an edge names {shown(end)}, which is not an operator", field="edges"
                     )
-            if not _is_amount(edge.bytes_per_sample):
+            if not is_number(edge.bytes_per_sample):
                 raise self._wrong(
                     f"must be a number of at least 0 (got {shown(edge.bytes_per_sample)})",
                     edge.producer,
@@ -230,12 +230,3 @@ class OperatorGraph:
         return tuple(
             sorted(p for p in operator.costs if servers % p == 0 and self.samples % p == 0)
         )
-
-
-def _is_amount(value: object) -> bool:
-    return (
-        isinstance(value, int | float)
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-        and value >= 0
-    )

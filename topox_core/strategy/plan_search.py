@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.io.ranges import check_whole
 from topox_core.strategy.blueprint import divisors
 from topox_core.strategy.plan_memory import Memory, memory
 from topox_core.strategy.plan_time import PlanTime, plan_time
@@ -110,12 +110,7 @@ def best_plans(
         If ``batch`` is not a whole number above 0, no plan suits the GPUs, or none fits the memory.
     """
     batch = shape.batch if batch is None else batch
-    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
-        raise InputError(
-            f"must be a whole number of at least 1 (got {shown(batch)})",
-            file=f"model {shape.name}",
-            field="batch",
-        )
+    check_whole(batch, file=f"model {shape.name}", field="batch")
     limit, considered, least, complete = cluster.memory_gb * 1e9, 0, float("inf"), True
     fitting: list[tuple[ParallelPlan, Memory]] = []
     for plan in plans(shape, cluster, batch):

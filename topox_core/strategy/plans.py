@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from topox_core.errors import InputError
 from topox_core.io.errors import shown
+from topox_core.io.ranges import check_number, check_whole
 from topox_core.strategy.transformers import Shape
+
+_CLUSTER = "cluster of GPUs"
 
 
 @dataclass(frozen=True)
@@ -91,37 +93,16 @@ class GpuCluster:
     network_gbps: float = 400.0
 
     def __post_init__(self) -> None:
-        for field in ("servers", "gpus_per_server"):
-            value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= 100_000:
-                raise InputError(
-                    f"must be a whole number from 1 to 100,000 (got {shown(value)})",
-                    file="cluster of GPUs",
-                    field=field,
-                )
-        for field in (
-            "tflops",
-            "efficiency",
-            "memory_gb",
-            "memory_gb_per_s",
-            "inside_gb_per_s",
-            "network_gbps",
-        ):
-            value = getattr(self, field)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int | float)
-                or not (math.isfinite(value) and value > 0)
-            ):
-                raise InputError(
-                    f"must be a number above 0 (got {shown(value)})",
-                    file="cluster of GPUs",
-                    field=field,
-                )
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in ("servers", "gpus_per_server"):
+                check_whole(value, 1, 100_000, file=_CLUSTER, field=field.name)
+            else:
+                check_number(value, above=True, file=_CLUSTER, field=field.name)
         if self.efficiency > 1:
             raise InputError(
                 f"must be at most 1 (got {shown(self.efficiency)})",
-                file="cluster of GPUs",
+                file=_CLUSTER,
                 field="efficiency",
             )
 
@@ -148,12 +129,8 @@ def check_plan(plan: ParallelPlan, shape: Shape, cluster: GpuCluster, file: str 
         If a number is out of range or does not divide what it must.
     """
     for field, value in plan.as_record().items():
-        if field != "recompute" and (
-            isinstance(value, bool) or not isinstance(value, int) or value < 1
-        ):
-            raise InputError(
-                f"must be a whole number of at least 1 (got {shown(value)})", file=file, field=field
-            )
+        if field != "recompute":
+            check_whole(value, file=file, field=field)
     if plan.gpus != cluster.gpus:
         raise InputError(
             f"tensor x pipeline x data x context is {plan.gpus:,} and there are {cluster.gpus:,} GPUs",

@@ -17,17 +17,19 @@ from topox_core.strategy.strategy import (
     Placement,
     Strategy,
     blocks,
-    check_memory,
     check_placement,
     check_strategy,
     data_parallel,
+    memory_problem,
+    server_bytes,
+    server_limit,
     spread,
 )
 
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found.
+    """The result of a search.
 
     Attributes
     ----------
@@ -66,10 +68,6 @@ class SearchResult:
         return self.start_ms / self.iteration_ms if self.iteration_ms > 0 else 1.0
 
 
-def ignore(_progress: MoveProgress) -> None:
-    """Tell nobody."""
-
-
 def search(
     graph: OperatorGraph,
     servers: int,
@@ -79,13 +77,13 @@ def search(
     fixed: Iterable[Placement] = (),
     start: Strategy | None = None,
     stop: Callable[[], bool] = never,
-    on_progress: Callable[[MoveProgress], None] = ignore,
+    on_progress: Callable[[MoveProgress], None] | None = None,
 ) -> SearchResult:
     """Return the fastest strategy found; never one slower than data parallel.
 
     The chain is FlexNet's (FlexFlow's Metropolis search, MLSys 2019, as TopoOpt released it). A
     descent over changes of one operator, of at most as many strategies again, then takes what the
-    chain left lying about.
+    chain passed over.
 
     Parameters
     ----------
@@ -98,7 +96,7 @@ def search(
     stop
         Asked before every proposal; the best so far is kept.
     on_progress
-        Told about every hundredth part of the budget.
+        Called after every hundredth part of the budget.
 
     Raises
     ------
@@ -120,18 +118,18 @@ def search(
     every = max(1, settings.proposals // 100)
     while chain.proposer.free and chain.proposals < settings.proposals and not (stopped := stop()):
         moves += chain.step()
-        if chain.proposals % every == 0:
+        if on_progress is not None and chain.proposals % every == 0:
             on_progress(
                 MoveProgress(chain.proposals, settings.proposals, chain.current_ms, chain.best_ms)
             )
     tried, proved = 0, False
     if not stopped and settings.proposals and chain.proposer.free:
         moves += _blocks(chain, pinned)
-        tried, found, stopped = _descent(chain, settings.proposals, stop)
-        moves += found
+        tried, descended, stopped = _descent(chain, settings.proposals, stop)
+        moves += descended
         if not stopped:
-            proved, found, stopped = _proof(chain, settings, stop)
-            moves += found
+            proved, better, stopped = _proof(chain, settings, stop)
+            moves += better
     return SearchResult(
         chain.best,
         chain.best_ms,
@@ -164,23 +162,19 @@ def first_strategy(
         If neither fits.
     """
     fixed = tuple(fixed)
+    limit = server_limit(graph, memory_gb)
     base = data_parallel(graph, servers).changed(fixed)
-    try:
-        check_memory(base, graph, memory_gb)
-    except InputError as refused:
-        if refused.problem.startswith("must"):
-            raise
-        other = spread(graph, servers).changed(fixed)
-        try:
-            check_memory(other, graph, memory_gb)
-        except InputError as again:
-            raise InputError(
-                f"neither data parallel nor whole operators spread evenly fit: {refused.problem}; {again.problem}",
-                file=f"model {graph.name}",
-                field="memory_gb",
-            ) from None
+    if max(server_bytes(base, graph)) <= limit:
+        return base
+    other = spread(graph, servers).changed(fixed)
+    if max(server_bytes(other, graph)) <= limit:
         return other
-    return base
+    problems = "; ".join(memory_problem(one, graph, limit) for one in (base, other))
+    raise InputError(
+        f"neither data parallel nor whole operators spread evenly fit: {problems}",
+        file=f"model {graph.name}",
+        field="memory_gb",
+    )
 
 
 def _imported(chain: Chain, start: Strategy, pinned: dict[str, Placement]) -> list[Move]:
@@ -204,8 +198,8 @@ def _blocks(chain: Chain, pinned: dict[str, Placement]) -> list[Move]:
     servers = chain.best.servers
     for count in divisors(servers)[1:]:
         strategy = blocks(chain.graph, servers, count).changed(pinned.values())
-        if chain.fits(strategy) and (found_ms := chain.evaluate(strategy)) < chain.best_ms:
-            moves.append(chain.take(strategy, found_ms, "blocks"))
+        if chain.fits(strategy) and (strategy_ms := chain.evaluate(strategy)) < chain.best_ms:
+            moves.append(chain.take(strategy, strategy_ms, "blocks"))
     return moves
 
 
@@ -229,8 +223,8 @@ def _descent(chain: Chain, budget: int, stop: Callable[[], bool]) -> tuple[int, 
         if strategy == chain.best or not chain.fits(strategy):
             continue
         tried += 1
-        if (found_ms := chain.evaluate(strategy)) < chain.best_ms:
-            moves.append(chain.take(strategy, found_ms, "descent"))
+        if (strategy_ms := chain.evaluate(strategy)) < chain.best_ms:
+            moves.append(chain.take(strategy, strategy_ms, "descent"))
             since = 0
     return tried, moves, False
 

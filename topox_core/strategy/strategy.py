@@ -9,6 +9,7 @@ from itertools import accumulate
 
 from topox_core.errors import InputError
 from topox_core.io.errors import printable, shown, unknown
+from topox_core.io.ranges import check_number, check_whole, is_whole
 from topox_core.strategy.operators import Operator, OperatorGraph
 
 
@@ -131,12 +132,7 @@ def check_servers(servers: object) -> None:
     InputError
         If it is not a whole number of at least 1.
     """
-    if isinstance(servers, bool) or not isinstance(servers, int) or servers < 1:
-        raise InputError(
-            f"must be a whole number of at least 1 (got {shown(servers)})",
-            file="strategy",
-            field="servers",
-        )
+    check_whole(servers, file="strategy", field="servers")
 
 
 def _choices(graph: OperatorGraph, operator: Operator, servers: int) -> tuple[int, ...]:
@@ -155,7 +151,7 @@ def _choices(graph: OperatorGraph, operator: Operator, servers: int) -> tuple[in
 def check_strategy(
     strategy: Strategy, graph: OperatorGraph, memory_gb: float | None = None, file: str = "strategy"
 ) -> None:
-    """See that a strategy configures every operator of the model and fits servers and memory.
+    """Check that a strategy configures every operator of the model and fits servers and memory.
 
     Parameters
     ----------
@@ -188,7 +184,7 @@ def check_strategy(
 def check_placement(
     placement: Placement, graph: OperatorGraph, servers: int, file: str = "strategy"
 ) -> None:
-    """See that one operator's configuration is possible.
+    """Check that one operator's configuration is possible.
 
     Raises
     ------
@@ -205,13 +201,7 @@ def check_placement(
         )
     item = f"operator {placement.operator}"
     p, start = placement.partitions, placement.start
-    if isinstance(p, bool) or not isinstance(p, int) or p < 1:
-        raise InputError(
-            f"must be a whole number of at least 1 (got {shown(p)})",
-            file=file,
-            item=item,
-            field="partitions",
-        )
+    check_whole(p, file=file, item=item, field="partitions")
     if p > servers:
         raise InputError(
             f"{p} partitions do not fit on {servers} servers",
@@ -235,7 +225,7 @@ def check_placement(
             item=item,
             field="partitions",
         )
-    if isinstance(start, bool) or not isinstance(start, int) or not 0 <= start < servers:
+    if not is_whole(start, 0, servers - 1):
         raise InputError(
             f"must be a server from 0 to {servers - 1} (got {shown(start)})",
             file=file,
@@ -264,21 +254,14 @@ def server_limit(graph: OperatorGraph, memory_gb: float | None) -> float:
     """
     if memory_gb is None:
         memory_gb = graph.memory_gb
-    if (
-        isinstance(memory_gb, bool)
-        or not isinstance(memory_gb, int | float)
-        or not 0 < memory_gb < float("inf")
-    ):
-        raise InputError(
-            f"must be a number above 0 (got {shown(memory_gb)})", file="strategy", field="memory_gb"
-        )
+    check_number(memory_gb, above=True, file="strategy", field="memory_gb")
     return memory_gb * 1e9 * graph.gpus_per_server
 
 
 def check_memory(
     strategy: Strategy, graph: OperatorGraph, memory_gb: float | None = None, file: str = "strategy"
 ) -> None:
-    """See that every server's share fits the memory of its GPUs.
+    """Check that every server's share fits the memory of its GPUs.
 
     Raises
     ------
@@ -286,12 +269,17 @@ def check_memory(
         If one does not; the fullest server is named.
     """
     limit = server_limit(graph, memory_gb)
+    if problem := memory_problem(strategy, graph, limit):
+        raise InputError(problem, file=file, field="memory_gb")
+
+
+def memory_problem(strategy: Strategy, graph: OperatorGraph, limit: float) -> str:
+    """Return which server needs more than ``limit`` bytes, the fullest one; empty if none does."""
     needed = server_bytes(strategy, graph)
     most = max(needed)
-    if most > limit:
-        raise InputError(
-            f"server {needed.index(most)} needs {most / 1e9:,.1f} GB and its {graph.gpus_per_server} GPUs have "
-            f"{limit / 1e9:,.1f} GB",
-            file=file,
-            field="memory_gb",
-        )
+    if most <= limit:
+        return ""
+    return (
+        f"server {needed.index(most)} needs {most / 1e9:,.1f} GB and its {graph.gpus_per_server} GPUs have "
+        f"{limit / 1e9:,.1f} GB"
+    )

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from topox_core.errors import InputError
-from topox_core.io.errors import Mistakes, printable
-from topox_core.io.json import check_header, describe_error, json_object
-from topox_core.io.limits import unpacked
+from topox_core.io.errors import printable
+from topox_core.io.json import Location, file_body, read_record
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.plans import ParallelPlan
 from topox_core.strategy.strategy import Placement, Strategy, check_placement
@@ -143,20 +142,10 @@ def _head(model: str, servers: int) -> str:
 
 def _read(data: bytes, file: str) -> StrategyRecord:
     file = printable(file, _MAX_NAME) if file else "strategy"
-    record = json_object(unpacked(data, file), file)
-    check_header(record, FORMAT, VERSION, file)
-    body = {key: value for key, value in record.items() if key not in ("format", "version")}
-    try:
-        values = StrategyRecord.model_validate(body)
-    except ValidationError as error:
-        findings = Mistakes(file)
-        for entry in error.errors(include_url=False):
-            findings.add(
-                describe_error(entry, _known(entry["loc"])),
-                item=_item(body, entry["loc"]),
-                field=printable(str(entry["loc"][-1])),
-            )
-        raise findings.error() from None
+    body = file_body(data, file, FORMAT, VERSION)
+    values = read_record(
+        StrategyRecord, body, file, lambda at: (_item(body, at), printable(str(at[-1])), _known(at))
+    )
     if values.operators is not None and values.plan is not None:
         raise InputError(
             "must not stand beside operators: give one of the two", file=file, field="plan"
@@ -166,12 +155,12 @@ def _read(data: bytes, file: str) -> StrategyRecord:
     return values
 
 
-def _known(loc: tuple[int | str, ...]) -> list[str]:
+def _known(loc: Location) -> list[str]:
     kind: dict[Any, type[BaseModel]] = {"operators": PlacementRecord, "plan": PlanRecord}
     return list(kind.get(loc[0] if len(loc) > 1 else "", StrategyRecord).model_fields)
 
 
-def _item(body: dict[str, Any], loc: tuple[int | str, ...]) -> str:
+def _item(body: dict[str, Any], loc: Location) -> str:
     if len(loc) < 2 or loc[0] != "operators" or not isinstance(loc[1], int):
         return str(loc[0]) if len(loc) > 1 else ""
     entries = body.get("operators")

@@ -112,26 +112,20 @@ def _exchange(
                 f"x.{edge.producer}.{i}-{edge.consumer}.{j}",
                 f"y.{edge.consumer}.{j}-{edge.producer}.{i}",
             )
-            yield Task(
-                names[0],
-                "nominal_communication",
-                (ready,),
-                source=there,
-                destination=here,
-                size_bytes=size,
-                parallelism="mp",
-                group=edge.producer,
-            )
-            yield Task(
-                names[1],
-                "nominal_communication",
-                (gradient,),
-                source=here,
-                destination=there,
-                size_bytes=size,
-                parallelism="mp",
-                group=edge.producer,
-            )
+            for name, wait, ends in (
+                (names[0], ready, (there, here)),
+                (names[1], gradient, (here, there)),
+            ):
+                yield Task(
+                    name,
+                    "nominal_communication",
+                    (wait,),
+                    source=ends[0],
+                    destination=ends[1],
+                    size_bytes=size,
+                    parallelism="mp",
+                    group=edge.producer,
+                )
             ready, gradient = names
         forward.setdefault((edge.consumer, j), []).append(ready)
         backward.setdefault((edge.producer, i), []).append(gradient)

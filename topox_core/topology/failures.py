@@ -31,13 +31,13 @@ __all__ = ["FAILURES", "Failure", "Repair", "fail_layout", "repair"]
 class Repair:
     """A layout after a failure and its repair, and what was done, a sentence each."""
 
-    found: LayoutResult
+    result: LayoutResult
     done: tuple[str, ...]
 
     @property
     def layout(self) -> Layout:
         """The repaired layout."""
-        return self.found.layout
+        return self.result.layout
 
 
 def fail_layout(
@@ -65,21 +65,21 @@ def fail_layout(
     lost = _lost(wiring, failure, layout.servers, ports_per_switch)
     left = wiring.without(lost).circuits(layout.servers)
     routes = moved_routes(layout.routes, failure) if failure.kind == "server" else layout.routes
-    result = _rerouted(routes, left, failure)
+    rerouted = _rerouted(routes, left, failure)
     if failure.kind == "server":
-        result = bypassed(layout.routes, failure.server, RoutedNetwork(left)) | result
-    return Layout(left, result, f"{layout.name} without {failure}".strip())
+        rerouted = bypassed(layout.routes, failure.server, RoutedNetwork(left)) | rerouted
+    return Layout(left, rerouted, f"{layout.name} without {failure}".strip())
 
 
 def repair(
-    found: LayoutResult, failure: Failure, demand: Demand, ports_per_switch: int = 1
+    result: LayoutResult, failure: Failure, demand: Demand, ports_per_switch: int = 1
 ) -> Repair:
     """Return the layout after the failure, repaired as far as the ports that are left allow.
 
     A broken ring circuit gets a circuit on another plane: on free ports if both ends have them,
     else on ports of model-parallel circuits, those with the least traffic, which are taken down.
     Where no port can be had, the all-reduces give the broken ring up and run on the others
-    (``found.riding``, for :func:`~topox_core.topology.mutation.on_rings`). After a failed server
+    (``riding`` of the result, for :func:`~topox_core.topology.mutation.on_rings`). After a failed server
     the circuits are found anew for the servers that are left.
 
     Raises
@@ -88,22 +88,22 @@ def repair(
         As :func:`fail_layout`.
     """
     if failure.kind == "server":
-        failure.check(found.layout.servers)
-        again = find_without(found, failure, demand)
+        failure.check(result.layout.servers)
+        again = find_without(result, failure, demand)
         return Repair(
             again,
             (
                 f"Server {failure.substitute} takes over the tasks of server {failure.server}; the circuits are "
-                f"found anew for the {found.layout.servers - 1} servers that are left.",
+                f"found anew for the {result.layout.servers - 1} servers that are left.",
             ),
         )
-    lost = _lost(found.wiring, failure, found.layout.servers, ports_per_switch)
+    lost = _lost(result.wiring, failure, result.layout.servers, ports_per_switch)
     banned = {
         port
         for k in np.flatnonzero(lost).tolist()
         for port in (
-            ("out", int(found.wiring.source[k]), int(found.wiring.plane[k])),
-            ("in", int(found.wiring.destination[k]), int(found.wiring.plane[k])),
+            ("out", int(result.wiring.source[k]), int(result.wiring.plane[k])),
+            ("in", int(result.wiring.destination[k]), int(result.wiring.plane[k])),
         )
     }
     if failure.kind == "switch":
@@ -111,30 +111,31 @@ def repair(
         banned |= {
             (way, server, plane)
             for way in ("out", "in")
-            for server in range(found.layout.servers)
+            for server in range(result.layout.servers)
             for plane in planes
         }
     elif failure.kind == "port":
         banned |= {("out", failure.server, failure.port), ("in", failure.server, failure.port)}
-    name = f"{found.layout.name}, repaired after the loss of {failure}"
-    wiring, done = lend(found.wiring, lost, banned, demand, found.degree)
+    name = f"{result.layout.name}, repaired after the loss of {failure}"
+    wiring, done = lend(result.wiring, lost, banned, demand, result.degree)
     try:
-        return _repaired(found, wiring, failure, name, done)
+        return _repaired(result, wiring, failure, name, done)
     except InputError:
         # What was lent may have been the last way between two servers.
         kept = ("No circuit is lent to the ring: that would cut two talking servers off.",)
-        return _repaired(found, found.wiring.without(lost), failure, name, kept)
+        return _repaired(result, result.wiring.without(lost), failure, name, kept)
 
 
 def _repaired(
-    found: LayoutResult, wiring: SwitchWiring, failure: Failure, name: str, done: tuple[str, ...]
+    result: LayoutResult, wiring: SwitchWiring, failure: Failure, name: str, done: tuple[str, ...]
 ) -> Repair:
-    circuits = wiring.circuits(found.layout.servers)
-    layout = Layout(circuits, _rerouted(found.layout.routes, circuits, failure), name)
-    rings, given_up = whole_rings(found.rings, circuits)
-    riding = {members: rings.get(members, strides) for members, strides in found.riding.items()}
+    circuits = wiring.circuits(result.layout.servers)
+    layout = Layout(circuits, _rerouted(result.layout.routes, circuits, failure), name)
+    rings, given_up = whole_rings(result.rings, circuits)
+    riding = {members: rings.get(members, strides) for members, strides in result.riding.items()}
     return Repair(
-        replace(found, layout=layout, wiring=wiring, rings=rings, riding=riding), (*done, *given_up)
+        replace(result, layout=layout, wiring=wiring, rings=rings, riding=riding),
+        (*done, *given_up),
     )
 
 

@@ -8,6 +8,7 @@ hosts).
 from __future__ import annotations
 
 from topox_core.errors import InputError
+from topox_core.io.ranges import check_whole
 from topox_core.model.cluster import MAX_PORTS
 from topox_core.topology.published import find_published
 from topox_core.topology.released import find_released
@@ -72,12 +73,7 @@ def find_layout(
             file="topology",
             field="variant",
         )
-    if isinstance(degree, bool) or not isinstance(degree, int) or not 1 <= degree <= MAX_PORTS:
-        raise InputError(
-            f"must be a whole number from 1 to {MAX_PORTS:,} (got {degree!r})",
-            file="topology",
-            field="degree",
-        )
+    check_whole(degree, 1, MAX_PORTS, file="topology", field="degree")
     if paths < 1 or longer < 0:
         raise InputError(
             f"must be at least 1 path, at least 0 hops longer (got {paths} and {longer})",

@@ -33,7 +33,7 @@ class _Block:
     size_bytes: float
 
 
-def on_rings(graph: TransferGraph, found: LayoutResult) -> TransferGraph:
+def on_rings(graph: TransferGraph, result: LayoutResult) -> TransferGraph:
     """Return the graph with every ring collective on the rings of a layout, one ring a stride, equal shares.
 
     The collectives move the same bytes as before; only who sends to whom changes. Groups may have
@@ -46,7 +46,7 @@ def on_rings(graph: TransferGraph, found: LayoutResult) -> TransferGraph:
     InputError
         If a group is not one the layout was found for, or the transfers become too many.
     """
-    blocks = _blocks(graph, found)
+    blocks = _blocks(graph, result)
     if not blocks:
         return graph
     count = np.ones(len(graph), np.int64)
@@ -78,7 +78,7 @@ def on_rings(graph: TransferGraph, found: LayoutResult) -> TransferGraph:
         ids[here] = [one.id for one in transfers_now]
         changed[before.collective] = transfers_now
     waits, ptr = _predecessors(graph, blocks, count, first)
-    strides = {block.members: ring_strides(found, block.members) for block in blocks}
+    strides = {block.members: ring_strides(result, block.members) for block in blocks}
     words = "".join(f"{members}{p}" for members, p in strides.items())
     return TransferGraph(
         name=graph.name,
@@ -101,12 +101,12 @@ def on_rings(graph: TransferGraph, found: LayoutResult) -> TransferGraph:
     )
 
 
-def _blocks(graph: TransferGraph, found: LayoutResult) -> list[_Block]:
+def _blocks(graph: TransferGraph, result: LayoutResult) -> list[_Block]:
     shapes: dict[tuple[str, int, tuple[int, ...]], Pattern] = {}
     blocks = []
     for members, nodes, _ in ring_collectives(graph):
         first = int(nodes[0])
-        key = (graph.task_kind[first], len(members), ring_strides(found, members))
+        key = (graph.task_kind[first], len(members), ring_strides(result, members))
         if key not in shapes:
             shapes[key] = pattern(key[0], key[1], 0, key[2], graph.lowering)
         total = float(graph.size_bytes[nodes].sum())

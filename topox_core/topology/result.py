@@ -81,7 +81,7 @@ class LayoutResult:
         return self.network.hops
 
 
-def ring_strides(found: LayoutResult, members: Iterable[int]) -> tuple[int, ...]:
+def ring_strides(result: LayoutResult, members: Iterable[int]) -> tuple[int, ...]:
     """Return the strides on which the all-reduces of a group should run, one ring each with an equal share.
 
     Strides are in places within the group, as :class:`~topox_core.model.transfer_graph.Lowering`
@@ -93,11 +93,11 @@ def ring_strides(found: LayoutResult, members: Iterable[int]) -> tuple[int, ...]
         If the group is none of the demand that the layout was found for.
     """
     group = tuple(members)
-    if group not in found.riding:
+    if group not in result.riding:
         shown = ", ".join(map(str, group[:8])) + (", ..." if len(group) > 8 else "")
         raise InputError(
             f"the layout was found for other groups than ({shown})",
             file="topology",
             field="members",
         )
-    return found.riding[group]
+    return result.riding[group]

@@ -85,11 +85,11 @@ def bypassed(routes: Routes, server: int, network: RoutedNetwork) -> Routes:
     }
 
 
-def find_without(found: LayoutResult, failure: Failure, demand: Demand) -> LayoutResult:
+def find_without(result: LayoutResult, failure: Failure, demand: Demand) -> LayoutResult:
     """Return circuits found anew, by the same variant, for the demand after the move; the failed server has none."""
     demand = moved_demand(demand, failure)
-    if found.variant == "published":
-        return _named(find_layout(demand, found.degree, found.variant), failure)
+    if result.variant == "published":
+        return _named(find_layout(demand, result.degree, result.variant), failure)
     # The released variant lays rings through all servers, so it is asked about the others only,
     # numbered anew.
     there = [s for s in range(demand.servers) if s != failure.server]
@@ -105,40 +105,40 @@ def find_without(found: LayoutResult, failure: Failure, demand: Demand) -> Layou
         frozenset((place[a], place[b]) for a, b in demand.pairs),
     )
     return _named(
-        _numbered_back(find_layout(fewer, found.degree, found.variant), there, demand.servers),
+        _numbered_back(find_layout(fewer, result.degree, result.variant), there, demand.servers),
         failure,
     )
 
 
-def _numbered_back(found: LayoutResult, there: list[int], servers: int) -> LayoutResult:
+def _numbered_back(result: LayoutResult, there: list[int], servers: int) -> LayoutResult:
     number = np.array(there, np.int32)
     wiring = replace(
-        found.wiring,
-        source=number[found.wiring.source],
-        destination=number[found.wiring.destination],
+        result.wiring,
+        source=number[result.wiring.source],
+        destination=number[result.wiring.destination],
     )
     routes: Routes = {
         (there[a], there[b]): tuple(tuple(there[s] for s in path) for path in paths)
-        for (a, b), paths in found.layout.routes.items()
+        for (a, b), paths in result.layout.routes.items()
     }
 
     def groups(strides: dict[Group, tuple[int, ...]]) -> dict[Group, tuple[int, ...]]:
         return {tuple(there[m] for m in members): chosen for members, chosen in strides.items()}
 
     return replace(
-        found,
-        layout=Layout(wiring.circuits(servers), routes, found.layout.name),
-        rings=groups(dict(found.rings)),
-        riding=groups(dict(found.riding)),
+        result,
+        layout=Layout(wiring.circuits(servers), routes, result.layout.name),
+        rings=groups(dict(result.rings)),
+        riding=groups(dict(result.riding)),
         wiring=wiring,
     )
 
 
-def _named(found: LayoutResult, failure: Failure) -> LayoutResult:
-    name = f"{found.layout.name}, without {failure}"
+def _named(result: LayoutResult, failure: Failure) -> LayoutResult:
+    name = f"{result.layout.name}, without {failure}"
     step = LayoutStep(
         "repair",
         f"Without {failure}, whose tasks server {failure.substitute} takes over.",
         {"server": failure.server, "substitute": failure.substitute},
     )
-    return replace(found, layout=replace(found.layout, name=name), steps=(step, *found.steps))
+    return replace(result, layout=replace(result.layout, name=name), steps=(step, *result.steps))

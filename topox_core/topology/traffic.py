@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
+from topox_core.io.ranges import check_whole
 from topox_core.model.lowering import lower
 from topox_core.model.rings import RING_KINDS
 from topox_core.model.task_graph import TaskGraph
@@ -103,11 +104,15 @@ def demand_of(graph: TransferGraph, servers: int) -> Demand:
     )
     sent: dict[Group, float] = {}
     strides: dict[Group, dict[int, None]] = {}
-    for members, nodes, found in ring_collectives(graph):
+    for members, nodes, ring_strides in ring_collectives(graph):
         sent[members] = sent.get(members, 0.0) + float(sized[nodes].sum()) / len(members)
-        strides.setdefault(members, {}).update(found)
+        strides.setdefault(members, {}).update(ring_strides)
     return Demand(
-        servers, sent, {members: tuple(found) for members, found in strides.items()}, matrix, pairs
+        servers,
+        sent,
+        {members: tuple(ring_strides) for members, ring_strides in strides.items()},
+        matrix,
+        pairs,
     )
 
 
@@ -123,12 +128,7 @@ def all_reduce_demand(servers: int, size_bytes: float = 1.0) -> Demand:
 
 def check_servers(servers: int) -> None:
     """Refuse a number of servers that no layout can have, with one line."""
-    if isinstance(servers, bool) or not isinstance(servers, int) or not 1 <= servers <= MAX_SERVERS:
-        raise InputError(
-            f"must be a whole number from 1 to {MAX_SERVERS:,} (got {servers!r})",
-            file="topology",
-            field="servers",
-        )
+    check_whole(servers, 1, MAX_SERVERS, file="topology", field="servers")
 
 
 def _mutable(graph: TransferGraph) -> NDArray[np.bool_]:

@@ -20,6 +20,7 @@ from topox_core.figures.slot_state import (
 from topox_core.io.exports import PROGRAM_COLUMNS, cross_connects
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import plural, short, time
+from topox_core.text.sentences import is_or_are
 from topox_ui.schedule.solving import Case, Drawn
 from topox_ui.shell.charts import chart, frame
 from topox_ui.shell.page import PageStyle, chart_title, escape, headline
@@ -30,7 +31,7 @@ MOST_COLUMNS = 16
 
 
 @st.fragment
-def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, look: PageStyle) -> None:
+def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, style: PageStyle) -> None:
     """Draw everything that belongs to one slot; the slider redraws only this."""
     execution = result.execution
     assert execution is not None
@@ -47,7 +48,7 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, look: Pa
                 else "no circuit ever changes",
             )
         chart(
-            changes(execution, state, look.theme, look.scale),
+            changes(execution, state, style.theme, style.scale),
             "changes",
             "Circuits set up in each slot; the slot is marked.",
             lambda: {
@@ -67,7 +68,7 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, look: Pa
         )
         carrying, dark = len(state.carrying), len(state.dark)
         chart(
-            matrix(execution, state, look.theme, look.scale),
+            matrix(execution, state, style.theme, style.scale),
             "matrix",
             f"Circuits in slot {state.slot}: {carrying} carry data, {dark} are being set up. The table has the same facts.",
             lambda: _circuit_rows(result, state),
@@ -90,13 +91,13 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, look: Pa
                 under=True,
             )
         chart(
-            ports_over_time(execution, state, switch, look.theme, look.scale),
+            ports_over_time(execution, state, switch, style.theme, style.scale),
             "over_time",
             "Which circuit every out-port holds over the iteration; the slot is marked.",
             lambda: _program(result, switch),
             "Cross-connect program",
         )
-        _cross_connects(case, result, state, look)
+        _cross_connects(case, result, state, style)
     keep_address()
 
 
@@ -155,7 +156,7 @@ def _headline(loaded: Loaded, case: Case, result: Result, parts: Drawn, state: S
         ports_busy(execution.circuits, state.all),
     )
     turning = (
-        f", <b>{held - carrying:,}</b> {'is' if held - carrying == 1 else 'are'} turning"
+        f", <b>{held - carrying:,}</b> {is_or_are(held - carrying)} turning"
         if held > carrying
         else ""
     )
@@ -169,7 +170,7 @@ def _headline(loaded: Loaded, case: Case, result: Result, parts: Drawn, state: S
     headline(
         f"Circuits · {escape(loaded.title)} · {cluster_words(cluster)}, {short(cluster.slot_ms)}&nbsp;ms slots",
         f"<b>{carrying:,}</b> of {plural(every, 'out-port')} carry data in slot <b>{state.slot:,}</b>{turning} "
-        f"and <b>{free:,}</b> {'is' if free == 1 else 'are'} free.{lives}",
+        f"and <b>{free:,}</b> {is_or_are(free)} free.{lives}",
     )
 
 
@@ -199,7 +200,7 @@ def _switch(case: Case) -> int | None:
     return None if chosen in (None, "all") else int(chosen)
 
 
-def _cross_connects(case: Case, result: Result, state: SlotState, look: PageStyle) -> None:
+def _cross_connects(case: Case, result: Result, state: SlotState, style: PageStyle) -> None:
     execution = result.execution
     assert execution is not None
     chart_title(
@@ -211,14 +212,18 @@ def _cross_connects(case: Case, result: Result, state: SlotState, look: PageStyl
         frame(_circuit_rows(result, state))
         return
     table = pd.DataFrame(cross_connects_in(execution, state))
-    if len(state.dark):
-        frame(
-            table.style.map(
-                lambda cell: f"color: {look.theme.bad}" if str(cell).startswith("dark") else ""
-            )
-        )
-    else:
+    if not len(state.dark):
         frame(table)
+        return
+    circuits = execution.circuits
+    dark, carrying = (
+        set(zip(circuits.switch[part].tolist(), circuits.source[part].tolist(), strict=True))
+        for part in (state.dark, state.carrying)
+    )
+    colours = table.map(lambda _: "")
+    for switch, server in dark - carrying:
+        colours.loc[server, f"Switch {switch}"] = f"color: {style.theme.bad}"
+    frame(table.style.apply(lambda _: colours, axis=None))
 
 
 def _circuit_rows(result: Result, state: SlotState) -> dict[str, list[Any]]:

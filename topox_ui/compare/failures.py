@@ -207,7 +207,7 @@ def _broken(
                 else _case.graph
             )
             plain = lower(moved, settings.lowering)
-        graph = plain if plain.lowering.strides else on_rings(plain, repaired.found)
+        graph = plain if plain.lowering.strides else on_rings(plain, repaired.result)
         layout, done = repaired.layout, repaired.done
     run = REGISTRY["static"](
         FabricRequest(graph, cluster, settings, FabricOptions(layout=layout)), never

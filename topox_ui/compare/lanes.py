@@ -14,7 +14,14 @@ from topox_core.fabrics.run import FABRICS, FabricRun
 from topox_core.figures.fabrics import shown_until, strip_image, strips
 from topox_core.figures.gantt import gantt, in_view, window_words
 from topox_core.figures.lanes import Bars, Lanes, bars_of, first_window, lanes_of
-from topox_core.figures.palette import LOOK_COLOURS, LOOK_WORDS, Theme, look_words, traffic
+from topox_core.figures.palette import (
+    CATEGORY_COLOURS,
+    CATEGORY_WORDS,
+    Theme,
+    category_words,
+    traffic,
+    traffic_category,
+)
 from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Circuits, Execution
@@ -41,7 +48,7 @@ class SendLanes(Lanes):
         return SendLanes(plain.servers, plain.devices, plain.ports, plain.first, plain.last)
 
 
-def lanes(contest: Contest, runs: Runs, look: PageStyle) -> None:
+def lanes(contest: Contest, runs: Runs, style: PageStyle) -> None:
     """Draw all fabrics as strips on one clock, or the lanes of the chosen one."""
     title, choice = st.columns([1, 1.35], vertical_alignment="bottom")
     names = [ALL, *runs]
@@ -62,7 +69,7 @@ def lanes(contest: Contest, runs: Runs, look: PageStyle) -> None:
                 "a server: its compute, under it what it sends",
                 under=True,
             )
-        _all(contest, runs, look)
+        _all(contest, runs, style)
         return
     with title:
         chart_title(
@@ -70,21 +77,21 @@ def lanes(contest: Contest, runs: Runs, look: PageStyle) -> None:
             "outline and dotted line: critical path",
             under=True,
         )
-    _one(contest, picked, runs[picked], look)
+    _one(contest, picked, runs[picked], style)
 
 
-def _all(contest: Contest, runs: Runs, look: PageStyle) -> None:
+def _all(contest: Contest, runs: Runs, style: PageStyle) -> None:
     until = shown_until([run.iteration_ms for run in runs.values()])
     images = {name: _image(_token(run), run.execution, until) for name, run in runs.items()}
-    st.html(_legend(next(iter(runs.values())).execution, look.theme))
+    st.html(_legend(next(iter(runs.values())).execution, style.theme))
     chart(
         strips(
             images,
             contest.labels,
             {name: run.iteration_ms for name, run in runs.items()},
             until,
-            look.theme,
-            look.scale,
+            style.theme,
+            style.scale,
         ),
         "strips",
         "The iterations of all fabrics on one time axis: "
@@ -104,16 +111,15 @@ def _all(contest: Contest, runs: Runs, look: PageStyle) -> None:
 
 def _legend(execution: Execution, theme: Theme) -> str:
     """Return a line of colour keys: the picture is an image and has none of its own."""
-    words = look_words(traffic(execution.graph))
-    transfers = {
-        look: words[look] for look in words if look not in LOOK_WORDS and words[look] != "transfer"
-    }
-    keys = {**LOOK_WORDS, **transfers}
+    used = traffic(execution.graph)
+    words = category_words(used)
+    transfers = {category: words[category] for category in map(traffic_category, used)}
+    keys = {**CATEGORY_WORDS, **transfers}
     items = "".join(
         f'<span style="margin-right:1rem;white-space:nowrap;color:{theme.ink}"><span style="display:inline-block;'
-        f'width:.8em;height:.8em;margin-right:.35em;vertical-align:-.08em;background:{LOOK_COLOURS[look]}"></span>'
+        f'width:.8em;height:.8em;margin-right:.35em;vertical-align:-.08em;background:{CATEGORY_COLOURS[category]}"></span>'
         f"{escape(word)}</span>"
-        for look, word in sorted(keys.items())
+        for category, word in sorted(keys.items())
     )
     return f'<p class="quiet">{items}</p>'
 
@@ -183,7 +189,7 @@ def _as_one_port(execution: Execution) -> Circuits:
 
 
 @st.fragment
-def _one(contest: Contest, name: str, run: FabricRun, look: PageStyle) -> None:
+def _one(contest: Contest, name: str, run: FabricRun, style: PageStyle) -> None:
     execution = run.execution
     parts = _parts(_token(run), run)
     lanes, bars = parts.lanes, parts.bars
@@ -216,7 +222,7 @@ def _one(contest: Contest, name: str, run: FabricRun, look: PageStyle) -> None:
         window = (0.0, whole)
     shown = in_view(bars, lanes, window)
     st.plotly_chart(
-        _gantt(parts, lanes, window, look),
+        _gantt(parts, lanes, window, style),
         theme=None,
         config=PLAIN,
         key="lanes_gantt",
@@ -227,8 +233,10 @@ def _one(contest: Contest, name: str, run: FabricRun, look: PageStyle) -> None:
     table_under("lanes_gantt", lambda: _tasks(run, window), "Tasks in this window")
 
 
-def _gantt(parts: Parts, lanes: Lanes, window: tuple[float, float], look: PageStyle) -> go.Figure:
-    figure = gantt(parts.execution, parts.bars, lanes, window, parts.path, look.theme, look.scale)
+def _gantt(parts: Parts, lanes: Lanes, window: tuple[float, float], style: PageStyle) -> go.Figure:
+    figure = gantt(
+        parts.execution, parts.bars, lanes, window, parts.path, style.theme, style.scale
+    )
     if isinstance(lanes, SendLanes):
         for trace in figure.data:
             for facts in trace.customdata if trace.customdata is not None else ():

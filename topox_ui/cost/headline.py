@@ -11,6 +11,7 @@ from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill, bills, sav
 from topox_core.figures.cost import money, power, stacked
 from topox_core.figures.cost_tornado import tornado as tornado_figure
 from topox_core.text.numbers import count, percent
+from topox_core.text.sentences import enumeration
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import PageStyle, chart_title, escape, headline
 from topox_ui.state.prices import choices, chosen, question, radix, widget
@@ -89,7 +90,7 @@ def main_figures(
         for word, on in (("NICs", counting.nics), ("servers", False), ("fibre", counting.fibre))
         if not on
     ]
-    same = f"{', '.join(left_out[:-1])} and {left_out[-1]}" if len(left_out) > 1 else left_out[0]
+    same = enumeration(left_out)
     for column, measure, title, note, words in zip(
         st.columns(2, gap="medium"),
         ("cost", "power"),

@@ -24,7 +24,7 @@ def finding(card: Card, answer: Answer | None) -> str:
 def story(card: Card, answer: Answer, look: PageStyle) -> None:
     """Draw facts, one chart a series, its table with the reasons, and the remarks."""
     if answer.facts:
-        kpis([(name, value, note, "off", "off") for name, value, note in answer.facts])
+        kpis(list(answer.facts))
     for line in answer.lost:
         st.warning(f"Rows are missing: {line}".replace("$", "\\$"))
     present = [key for key in card.series if answer.of(key)]

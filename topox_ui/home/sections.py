@@ -26,7 +26,7 @@ from topox_ui.state.session import adopt, open_source, say, scenario
 CARDS_A_ROW = 4
 
 
-def cards(look: PageStyle) -> None:
+def cards(style: PageStyle) -> None:
     """Draw the samples, the one in use marked."""
     names = list(SAMPLES)
     now = scenario()
@@ -55,8 +55,8 @@ def cards(look: PageStyle) -> None:
                 )
             if in_use:
                 st.html(
-                    f"<style>.st-key-card_{name} {{ border-color: {look.theme.primary}; "
-                    f"box-shadow: inset 3px 0 0 {look.theme.primary}; }}</style>"
+                    f"<style>.st-key-card_{name} {{ border-color: {style.theme.primary}; "
+                    f"box-shadow: inset 3px 0 0 {style.theme.primary}; }}</style>"
                 )
 
 
@@ -74,7 +74,7 @@ def welcome() -> None:
             "independent checker goes through the paper's equations.",
         ),
         (
-            "PageStyle",
+            "Look",
             "Gantt chart and critical path, circuits slot by slot, and the cross-connects that each switch must make. "
             "Everything downloads; a link restores what you see.",
         ),
@@ -127,14 +127,14 @@ def _uploaded(what: str) -> None:
     if file is None:
         return
     try:
-        found = read_upload(file.getvalue(), file.name, what)
+        loaded = read_upload(file.getvalue(), file.name, what)
     except InputError as error:
         st.session_state["upload_error"] = str(error)
         return
-    if found is None:
+    if loaded is None:
         say("info", f"{file.name} is kept: now add the task graph that should run on it.")
         return
-    adopt(found, Scenario("upload", found.title))
+    adopt(loaded, Scenario("upload", loaded.title))
 
 
 def _use_fitting() -> None:
@@ -210,83 +210,69 @@ def _facts(key: str, _loaded: Loaded) -> Facts:  # noqa: ARG001 (the key is what
     return facts(_loaded.graph, _loaded.cluster)
 
 
-def facts_of(found: Loaded) -> Facts:
+def facts_of(loaded: Loaded) -> Facts:
     """Return the facts of what is loaded, computed once."""
-    return _facts(f"{found.graph.digest}|{found.cluster.digest}", found)
+    return _facts(f"{loaded.graph.digest}|{loaded.cluster.digest}", loaded)
 
 
-def summary(found: Loaded) -> None:
+def summary(loaded: Loaded) -> None:
     """Draw what was loaded and checked as KPIs."""
-    known = facts_of(found)
-    collectives = known.tasks - sum(
-        n for kind, n in known.tasks_by_kind.items() if kind in (*COMPUTE_KINDS, "barrier")
+    facts = facts_of(loaded)
+    collectives = facts.tasks - sum(
+        n for kind, n in facts.tasks_by_kind.items() if kind in (*COMPUTE_KINDS, "barrier")
     )
     kpis(
         [
             (
                 "Tasks",
-                f"{known.tasks:,}",
-                f"{plural(known.dependencies, 'dependency', 'dependencies')}, no cycle",
-                "off",
-                "off",
+                f"{facts.tasks:,}",
+                f"{plural(facts.dependencies, 'dependency', 'dependencies')}, no cycle",
             ),
-            (
-                "Transfers",
-                f"{known.transfers:,}",
-                f"from {plural(collectives, 'network task')}",
-                "off",
-                "off",
-            ),
+            ("Transfers", f"{facts.transfers:,}", f"from {plural(collectives, 'network task')}"),
             (
                 "Bytes to move",
-                size(known.bytes_total) if known.bytes_total else "–",
-                f"most leave S{known.busiest_server}: {size(known.busiest_out_bytes)}"
-                if known.busiest_server >= 0
+                size(facts.bytes_total) if facts.bytes_total else "–",
+                f"most leave S{facts.busiest_server}: {size(facts.busiest_out_bytes)}"
+                if facts.busiest_server >= 0
                 else "none by size",
-                "off",
-                "off",
             ),
             (
                 "Critical path",
-                time(known.critical_path_ms),
-                f"{plural(len(known.critical_path), 'task')} in line",
-                "off",
-                "off",
+                time(facts.critical_path_ms),
+                f"{plural(len(facts.critical_path), 'task')} in line",
             ),
             (
                 "Busiest device",
-                time(known.compute_ms_max),
-                f"mean of {plural(known.devices, 'device')}: {time(known.compute_ms_mean)}",
-                "off",
-                "off",
+                time(facts.compute_ms_max),
+                f"mean of {plural(facts.devices, 'device')}: {time(facts.compute_ms_mean)}",
             ),
         ]
     )
 
 
-def fact_charts(found: Loaded, look: PageStyle) -> None:
+def fact_charts(loaded: Loaded, style: PageStyle) -> None:
     """Draw what the graph is made of."""
-    known = facts_of(found)
+    facts = facts_of(loaded)
     left, middle, right = st.columns(3, gap="medium")
     with left:
         chart_title("Tasks by kind", "as in the file", under=True)
         chart(
-            tasks_by_kind(known.tasks_by_kind, look.theme, look.scale),
+            tasks_by_kind(facts.tasks_by_kind, style.theme, style.scale),
             "kinds",
-            f"Tasks by kind: {known.tasks_by_kind}",
+            f"Tasks by kind: {facts.tasks_by_kind}",
             lambda: {
-                "kind": list(known.tasks_by_kind),
-                "tasks": list(known.tasks_by_kind.values()),
+                "kind": list(facts.tasks_by_kind),
+                "tasks": list(facts.tasks_by_kind.values()),
             },
         )
     with middle:
         chart_title(
             "Bytes by parallelism", "over the network, collectives lowered to transfers", under=True
         )
-        sizes = {use: value for use, value in known.bytes_by_parallelism.items() if value}
+        sizes = {use: value for use, value in facts.bytes_by_parallelism.items() if value}
         if sizes:
             chart(
-                bytes_by_parallelism(sizes, look.theme, look.scale),
+                bytes_by_parallelism(sizes, style.theme, style.scale),
                 "bytes",
                 f"Bytes by parallelism: {sizes}",
                 lambda: {
@@ -297,27 +283,27 @@ def fact_charts(found: Loaded, look: PageStyle) -> None:
         else:
             st.html('<p class="quiet">No transfer is given by its size.</p>')
     with right:
-        chart_title("Critical path", f"where its {time(known.critical_path_ms)} go", under=True)
-        spent = path_times(found, known, look)
+        chart_title("Critical path", f"where its {time(facts.critical_path_ms)} go", under=True)
+        spent = path_times(loaded, facts, style)
         if spent:
             chart(
-                time_by_kind(spent, look.theme, look.scale),
+                time_by_kind(spent, style.theme, style.scale),
                 "path",
                 f"Critical path by kind of work: {spent}",
-                lambda: {"task": list(known.critical_path)},
+                lambda: {"task": list(facts.critical_path)},
                 "Tasks on the path",
             )
 
 
-def path_times(found: Loaded, known: Facts, look: PageStyle) -> dict[str, tuple[float, str]]:
+def path_times(loaded: Loaded, facts: Facts, style: PageStyle) -> dict[str, tuple[float, str]]:
     """Return what the critical path spends on each kind of compute, and on the network: words -> (ms, colour)."""
     from topox_core.figures.facts import KIND_COLOURS
 
-    tasks, position = found.graph.tasks, found.graph.position
+    tasks, position = loaded.graph.tasks, loaded.graph.position
     spent: dict[str, tuple[float, str]] = {}
-    rest = known.critical_path_ms
+    rest = facts.critical_path_ms
     uses: list[str] = []
-    for name in known.critical_path:
+    for name in facts.critical_path:
         # A transfer that a collective was lowered to is named after it: ring/r0/3.
         while name not in position and "/" in name:
             name = name.rpartition("/")[0]
@@ -326,7 +312,7 @@ def path_times(found: Loaded, known: Facts, look: PageStyle) -> dict[str, tuple[
             before = spent.get(task.kind, (0.0, ""))[0]
             spent[task.kind] = (
                 before + (task.duration_ms or 0.0),
-                KIND_COLOURS.get(task.kind, look.theme.muted),
+                KIND_COLOURS.get(task.kind, style.theme.muted),
             )
             rest -= task.duration_ms or 0.0
         elif task is not None:
@@ -340,20 +326,20 @@ def path_times(found: Loaded, known: Facts, look: PageStyle) -> dict[str, tuple[
     return spent
 
 
-def take_away(found: Loaded) -> None:
+def take_away(loaded: Loaded) -> None:
     """Offer the loaded files."""
-    name = stem(found)
+    name = stem(loaded)
     with st.popover("Download", icon=":material/download:"):
         offer(
             "Task graph (JSON)",
-            lambda: dump_graph_json(found.graph),
+            lambda: dump_graph_json(loaded.graph),
             f"{name}.taskgraph.json",
             "application/json",
         )
-        offer("Task graph (CSV)", lambda: dump_graph_csv(found.graph), f"{name}.csv", "text/csv")
+        offer("Task graph (CSV)", lambda: dump_graph_csv(loaded.graph), f"{name}.csv", "text/csv")
         offer(
             "Cluster (JSON)",
-            lambda: dump_cluster(found.cluster),
+            lambda: dump_cluster(loaded.cluster),
             f"{name}.cluster.json",
             "application/json",
         )

@@ -22,17 +22,13 @@ from topox_core.tdm.model.links import TooFewPortsError
 from topox_core.tdm.model.round import Round
 from topox_core.tdm.model.rounds import iterations_per_s
 from topox_core.text.numbers import count, percent, plural, seconds, short
+from topox_core.text.sentences import STOPPED_BY
 from topox_ui.jobs.choices import Choices
 from topox_ui.jobs.solving import AT_ONCE, TIME_LIMIT_S, Case, Rounds, round_desk, soon, verdict
 from topox_ui.shell.charts import chart, frame, kpis
 from topox_ui.shell.page import PageStyle, chart_title, escape, headline
 
-STOPPED = {
-    "proof": "proof",
-    "time_limit": "time limit",
-    "cancelled": "you",
-    "heuristic": "its own rule",
-}
+STOPPED = {**STOPPED_BY, "cancelled": "you", "heuristic": "its own rule"}
 WORTH_A_CHART_S = 3.0
 SAME = 0.0005  # differences below this share are none
 
@@ -104,22 +100,22 @@ def first_lines(rounds: Rounds, title: str) -> None:
     headline(kicker(best.jobs, title), finding(rounds))
     mean = f", mean {lasting(best.mean_round_s)}" if len(best.cycles) > 1 else ""
     row = [
-        ("No time division", "none", "ports too few for all at once", "off", "off")
+        ("No time division", "none", "ports too few for all at once")
         if together is None
-        else ("No time division", lasting(together.round_s), "all jobs at once", "off", "off"),
-        ("Hill climbing, the draft’s", "none", "found no groups that fit", "off", "off")
+        else ("No time division", lasting(together.round_s), "all jobs at once"),
+        ("Hill climbing, the draft’s", "none", "found no groups that fit")
         if paper is None
         else ("Hill climbing, the draft’s", lasting(paper.round_s), *_against(paper, together)),
     ]
     if rounds.algorithm not in AT_ONCE:
         name = ALGORITHMS[rounds.algorithm].title
         row.append(
-            (name, "…", "not there yet", "off", "off")
+            (name, "…", "not there yet")
             if rounds.chosen is None
             else (name, lasting(best.round_s), *_against(best, together, mean))
         )
     row += [
-        ("Lower bound", lasting(best.bound_s), _above(best), "off", "off"),
+        ("Lower bound", lasting(best.bound_s), _above(best)),
         (
             "Iterations per job and hour",
             short(3600 * float(iterations_per_s(best).mean())),

@@ -281,41 +281,27 @@ def _kpis(
     how = "by formula" if listed else "simulated"
     kpis(
         [
-            (
-                "Windows per iteration",
-                count(len(mine)),
-                f"of this rank; {count(every)} in all",
-                "off",
-                "off",
-            ),
+            ("Windows per iteration", count(len(mine)), f"of this rank; {count(every)} in all"),
             (
                 "Long enough",
                 percent(share),
                 f"{count(enough)} of {count(every)}"
                 + (f"; {count(overlaps)} are 0 or overlap" if overlaps else ""),
-                "off",
-                "off",
             ),
             (
                 "Median window",
                 time(float(np.median(lengths))) if lengths else "–",
                 f"longest {time(max(lengths, default=0.0))}",
-                "off",
-                "off",
             ),
             (
                 "Stall, provisioned",
                 time(max(0.0, provisioned - base)),
                 f"{_over(provisioned, base)}, {how}",
-                "off",
-                "off",
             ),
             (
                 "Stall, on demand",
                 time(max(0.0, on_demand - base)),
                 f"{_over(on_demand, base)}, {how}",
-                "off",
-                "off",
             ),
         ]
     )

@@ -7,18 +7,11 @@ import streamlit as st
 from topox_core.check.report import CheckReport
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import percent, plural, seconds, short, time
+from topox_core.text.sentences import STOPPED_BY
 from topox_ui.schedule.solving import Case, verdict
 from topox_ui.shell.charts import frame, told
 from topox_ui.shell.page import escape
 
-STOPPED = {
-    "proof": "proof",
-    "time_limit": "time limit",
-    "gap": "gap reached",
-    "cancelled": "cancelled",
-    "heuristic": "list schedule",
-    "failed": "solver failed",
-}
 MOST_CHECKED_AT_ONCE = 60_000
 
 
@@ -72,7 +65,7 @@ def _card(result: Result) -> str:
         ("Before rounding", time(result.unrounded_bound_ms)),
         (
             "Stopped by",
-            f"{STOPPED.get(result.stopped_by, result.stopped_by)}, {seconds(result.wall_s)}",
+            f"{STOPPED_BY.get(result.stopped_by, result.stopped_by)}, {seconds(result.wall_s)}",
         ),
         ("Clock", f"{short(result.tick_ms)}&nbsp;ms tick, {short(result.slot_ms)}&nbsp;ms slot"),
     ]

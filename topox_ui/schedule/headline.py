@@ -62,8 +62,6 @@ def schedule_kpis(case: Case, result: Result, now: Measures) -> None:
                 "Gap to bound",
                 percent(gap),
                 "proved" if result.status == "optimal" else f"bound {bound}",
-                "off",
-                "off",
             ),
             (
                 "Devices computing",
@@ -92,8 +90,6 @@ def schedule_kpis(case: Case, result: Result, now: Measures) -> None:
                 f"{percent(now.port_dark)} of port time dark"
                 if now.dark_ms
                 else f"of {plural(now.circuits_used, 'circuit')} used",
-                "off",
-                "off",
             ),
         ]
     )
@@ -115,8 +111,8 @@ def _before(case: Case, now: Measures) -> Measures | None:
 
 def _by(result: Result) -> str:
     """Return who found the schedule that is shown."""
-    found = last_better(events_of(result.story, result.bound_by))
-    return "list schedule" if found is None or found.family == "rules" else f"by {found.words}"
+    step = last_better(events_of(result.story, result.bound_by))
+    return "list schedule" if step is None or step.family == "rules" else f"by {step.words}"
 
 
 def _change(

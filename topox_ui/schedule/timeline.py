@@ -16,6 +16,7 @@ from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.model.measures import port_table
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import short
+from topox_core.text.sentences import and_more
 from topox_ui.schedule.solving import Drawn
 from topox_ui.shell.charts import chart, table_under
 from topox_ui.shell.page import PLAIN, PageStyle, chart_title, escape
@@ -25,7 +26,7 @@ HINT = "Number in a port bar: destination server. Outline and dotted line: criti
 
 
 @st.fragment
-def timeline(result: Result, parts: Drawn, look: PageStyle) -> None:
+def timeline(result: Result, parts: Drawn, style: PageStyle) -> None:
     """Draw the timeline of a result; its sliders redraw nothing else."""
     execution = result.execution
     assert execution is not None
@@ -38,8 +39,8 @@ def timeline(result: Result, parts: Drawn, look: PageStyle) -> None:
             lanes,
             execution.makespan_ms,
             window,
-            look.theme,
-            look.scale,
+            style.theme,
+            style.scale,
         )
         st.plotly_chart(
             whole,
@@ -48,7 +49,7 @@ def timeline(result: Result, parts: Drawn, look: PageStyle) -> None:
             key="overview",
             alt=f"The whole iteration of {short(execution.makespan_ms)} ms, server by server; the window is framed.",
         )
-        figure = gantt(execution, parts.bars, lanes, window, parts.path, look.theme, look.scale)
+        figure = gantt(execution, parts.bars, lanes, window, parts.path, style.theme, style.scale)
         shown = in_view(parts.bars, lanes, window)
         st.plotly_chart(
             figure,
@@ -65,7 +66,7 @@ def timeline(result: Result, parts: Drawn, look: PageStyle) -> None:
         table_under("gantt", lambda: _table(result, parts, window), "Tasks in this window")
         chart_title("Out-ports in use", "coloured by what they carry; hatched: dark")
         chart(
-            port_use(execution, window, look.theme, look.scale),
+            port_use(execution, window, style.theme, style.scale),
             "ports",
             "Out-ports that carry data or are dark, over the same time window.",
             lambda: port_table(execution),
@@ -171,9 +172,7 @@ def _picked(result: Result) -> str:
             if graph.ids[i]
         ]
         if names:
-            waits = f" · after {', '.join(names[:2])}" + (
-                f" and {len(names) - 2} more" if len(names) > 2 else ""
-            )
+            waits = f" · after {', '.join(names[:2])}{and_more(len(names), 2)}"
     words = f" · {what} · {place} · {start} to {end} ms ({lasts} ms){waits}{' · critical' if critical else ''}"
     return f"<b>{escape(task)}</b>{escape(words)}"
 

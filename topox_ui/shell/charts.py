@@ -61,9 +61,11 @@ def frame(content: Any, **options: Any) -> None:
     )
 
 
-def kpis(values: Sequence[tuple[str, str, str, str, str]]) -> None:
-    """Draw a row of KPIs: name, value, line under it, its arrow (``up``, ``down``, ``off``), and colour (``normal`` ...)."""
-    for column, (name, value, line, arrow, colour) in zip(
-        st.columns(len(values)), values, strict=True
-    ):
+Kpi = tuple[str, str, str] | tuple[str, str, str, str, str]
+
+
+def kpis(values: Sequence[Kpi]) -> None:
+    """Draw a row of KPIs: name, value, line under it, and where that is a change its arrow (``up``, ``down``) and colour."""
+    for column, (name, value, line, *change) in zip(st.columns(len(values)), values, strict=True):
+        arrow, colour = change or ("off", "off")
         column.metric(name, value, line, delta_arrow=arrow, delta_color=colour)  # type: ignore[arg-type]

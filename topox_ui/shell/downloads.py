@@ -42,7 +42,7 @@ def offer(label: str, data: Callable[[], bytes], file: str, mime: str) -> None:
     )
 
 
-def result_files(loaded: Loaded, result: Result, figures: Figures, look: PageStyle) -> None:
+def result_files(loaded: Loaded, result: Result, figures: Figures, style: PageStyle) -> None:
     """Draw the two menus: files, and the link."""
     execution, name = result.execution, stem(loaded)
     assert execution is not None
@@ -82,7 +82,7 @@ def result_files(loaded: Loaded, result: Result, figures: Figures, look: PageSty
             for title, build in figures.items():
                 offer(
                     f"{title} (HTML)",
-                    lambda build=build: standalone(build(), look.theme),  # type: ignore[misc]
+                    lambda build=build: standalone(build(), style.theme),  # type: ignore[misc]
                     f"{name}.{title.lower().replace(' ', '-')}.html",
                     "text/html",
                 )

@@ -70,7 +70,7 @@ def _ranked(key: str, _shape: Shape, _cluster: GpuCluster, batch: int) -> Plans:
     return best_plans(_shape, _cluster, batch)
 
 
-def plans_view(model: Model, cluster: GpuCluster, batch: int, look: PageStyle) -> None:
+def plans_view(model: Model, cluster: GpuCluster, batch: int, style: PageStyle) -> None:
     """Draw the ranked plans; raises InputError where none fits."""
     shape = model.shape
     assert shape is not None
@@ -78,7 +78,7 @@ def plans_view(model: Model, cluster: GpuCluster, batch: int, look: PageStyle) -
         f"Strategy · {model.name} · {plural(cluster.gpus, 'GPU')}, {cluster.memory_gb:g} GB each"
     )
     try:
-        found = _ranked(f"{model.name}|{cluster}|{batch}", shape, cluster, batch)
+        plans = _ranked(f"{model.name}|{cluster}|{batch}", shape, cluster, batch)
     except InputError as error:
         headline(
             kicker,
@@ -86,46 +86,30 @@ def plans_view(model: Model, cluster: GpuCluster, batch: int, look: PageStyle) -
         )
         st.error(str(error).replace("$", "\\$"), icon="⚠️")
         return
-    best = found.best
+    best = plans.best
     headline(
         kicker,
-        f"Of <b>{plural(found.considered, 'plan')}</b> that suit, <b>{count(len(found.ranked))}</b> fit the memory; the "
+        f"Of <b>{plural(plans.considered, 'plan')}</b> that suit, <b>{count(len(plans.ranked))}</b> fit the memory; the "
         f"fastest takes <b>{time(best.time.total_ms)}</b>: {escape(best.plan.words)}.",
     )
     kpis(
         [
-            ("Iteration", time(best.time.total_ms), "in closed form", "off", "off"),
-            (
-                "Of peak",
-                percent(best.time.utilisation),
-                f"{cluster.tflops:g} TFLOP/s a GPU",
-                "off",
-                "off",
-            ),
+            ("Iteration", time(best.time.total_ms), "in closed form"),
+            ("Of peak", percent(best.time.utilisation), f"{cluster.tflops:g} TFLOP/s a GPU"),
             (
                 "Memory",
                 f"{short(best.memory.total_bytes / 1e9)} GB",
                 f"of {cluster.memory_gb:g}, fullest stage",
-                "off",
-                "off",
             ),
-            (
-                "Too large",
-                count(found.too_large),
-                f"of {plural(found.considered, 'plan')}",
-                "off",
-                "off",
-            ),
+            ("Too large", count(plans.too_large), f"of {plural(plans.considered, 'plan')}"),
             (
                 "Bubble",
                 percent(best.time.bubble_ms / best.time.total_ms),
                 "filling and draining the pipeline",
-                "off",
-                "off",
             ),
         ]
     )
-    names = [plan_word(one) for one in found.ranked[:LISTED]]
+    names = [plan_word(one) for one in plans.ranked[:LISTED]]
     with st.container(horizontal=True, vertical_alignment="bottom", key="plan_actions"):
         at = st.selectbox(
             "Plan",
@@ -135,28 +119,28 @@ def plans_view(model: Model, cluster: GpuCluster, batch: int, look: PageStyle) -
             key=f"w_plan_{model.name}_{len(names)}",
             label_visibility="collapsed",
         )
-        picked = found.ranked[int(at or 0)]
+        picked = plans.ranked[int(at or 0)]
         _take_away(model, shape, cluster, picked)
     chart_title(
         "Where the time goes",
-        f"the {min(SHOWN, len(found.ranked))} fastest plans; R: recomputing. A plan is TP PP DP (CP EP), "
+        f"the {min(SHOWN, len(plans.ranked))} fastest plans; R: recomputing. A plan is TP PP DP (CP EP), "
         "microbatches × sequences",
         under=True,
     )
     chart(
-        plan_bars(found.ranked[:SHOWN], look.theme, look.scale),
+        plan_bars(plans.ranked[:SHOWN], style.theme, style.scale),
         "plans",
         "Iteration time of the fastest plans: "
         + "; ".join(
-            f"{plan_word(one)} {short(one.time.total_ms)} ms" for one in found.ranked[:SHOWN]
+            f"{plan_word(one)} {short(one.time.total_ms)} ms" for one in plans.ranked[:SHOWN]
         ),
     )
     chart_title(
         "The plans that fit",
-        f"the first {count(len(names))} of {count(len(found.ranked))}",
+        f"the first {count(len(names))} of {count(len(plans.ranked))}",
         under=True,
     )
-    frame(_table(found.ranked[:LISTED]))
+    frame(_table(plans.ranked[:LISTED]))
 
 
 def _table(ranked: tuple[RankedPlan, ...]) -> pd.DataFrame:

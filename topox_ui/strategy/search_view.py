@@ -28,7 +28,7 @@ from topox_ui.strategy.controls import import_box
 from topox_ui.strategy.search_run import Answer, Request, search_desk
 
 
-def search_view(model: Model, request: Request, look: PageStyle) -> None:
+def search_view(model: Model, request: Request, style: PageStyle) -> None:
     """Draw the search: not begun, running, or its answer."""
     desk = search_desk()
     if desk.poll() and not desk.note:
@@ -64,9 +64,9 @@ def search_view(model: Model, request: Request, look: PageStyle) -> None:
     if desk.note:
         st.error(desk.note.replace("$", "\\$"), icon="⚠️")
     if running:
-        _live(request, look)
+        _live(request, style)
     elif answer is not None:
-        _answer(request, answer, look)
+        _answer(request, answer, style)
     told = (
         "all measured"
         if measured == every
@@ -102,8 +102,8 @@ def _headline(kicker: str, request: Request, answer: Answer) -> None:
     whole = sum(p.partitions == 1 for p in answer.strategy.placements)
     kpis(
         [
-            ("Iteration", time(answer.iteration_ms), "by the search's own simulator", "off", "off"),
-            ("Data parallel", time(answer.start_ms), "where the search begins", "off", "off"),
+            ("Iteration", time(answer.iteration_ms), "by the search's own simulator"),
+            ("Data parallel", time(answer.start_ms), "where the search begins"),
             (
                 "Proposals",
                 count(answer.proposals),
@@ -113,23 +113,19 @@ def _headline(kicker: str, request: Request, answer: Answer) -> None:
                     "proof": "then all tried",
                     "fixed": "nothing left to choose",
                 }[answer.stopped_by],
-                "off",
-                "off",
             ),
             (
                 "Operators moved",
                 count(changed),
                 f"of {plural(len(request.graph.operators), 'operator')}",
-                "off",
-                "off",
             ),
-            ("Whole operators", count(whole), "on one server each", "off", "off"),
+            ("Whole operators", count(whole), "on one server each"),
         ]
     )
 
 
 @st.fragment(run_every=0.5)
-def _live(request: Request, look: PageStyle) -> None:
+def _live(request: Request, style: PageStyle) -> None:
     desk = search_desk()
     if not desk.running:
         st.rerun()
@@ -160,15 +156,15 @@ def _live(request: Request, look: PageStyle) -> None:
                 max(p.current_ms for p in told),
                 told[-1].best_ms,
                 done,
-                look.theme,
-                look.scale,
+                style.theme,
+                style.scale,
             ),
             "walk_live",
             f"Iteration time of the chain after {done} proposals.",
         )
 
 
-def _answer(request: Request, answer: Answer, look: PageStyle) -> None:
+def _answer(request: Request, answer: Answer, style: PageStyle) -> None:
     left, right = st.columns([1.25, 1], gap="medium")
     with left:
         chart_title("The walk", "accepted moves by reason; line: the best so far", under=True)
@@ -179,8 +175,8 @@ def _answer(request: Request, answer: Answer, look: PageStyle) -> None:
                 answer.start_ms,
                 answer.iteration_ms,
                 answer.proposals,
-                look.theme,
-                look.scale,
+                style.theme,
+                style.scale,
             ),
             "walk",
             f"Iteration time against proposals: from {short(answer.start_ms)} to {short(answer.iteration_ms)} ms in "
@@ -195,7 +191,7 @@ def _answer(request: Request, answer: Answer, look: PageStyle) -> None:
     with right:
         chart_title("Who works on what", "operators down, servers across", under=True)
         chart(
-            placements(answer.strategy, look.theme, look.scale),
+            placements(answer.strategy, style.theme, style.scale),
             "placements",
             f"Servers of each of {len(request.graph.operators)} operators. The table has the same.",
         )

@@ -9,13 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from topox_core.figures.topology import (
-    Frame,
-    frames,
-    hops,
-    ring,
-    used_for,
-)
+from topox_core.figures.topology import Frame, frames, hops, ring, used_for
 from topox_core.model.lowering import lower
 from topox_core.text.numbers import count, plural, short, size
 from topox_core.topology.finder import Demand, LayoutResult, demand_of, find_layout
@@ -50,7 +44,7 @@ class LaidTopology:
     """What TopologyFinder found for a demand, and its pictures."""
 
     demand: Demand
-    found: LayoutResult
+    result: LayoutResult
     pictures: tuple[Frame, ...]
     tax: float
     key: str
@@ -117,22 +111,22 @@ def _laid(key: str, _case: Case, degree: int, variant: str, traffic: str) -> Lai
         if traffic == "ring"
         else demand_of(lower(_case.graph, _case.settings.lowering), servers)
     )
-    found = find_layout(demand, degree, variant, seed=_case.settings.seed)
-    return LaidTopology(demand, found, frames(found), bandwidth_tax(found, demand), key)
+    result = find_layout(demand, degree, variant, seed=_case.settings.seed)
+    return LaidTopology(demand, result, frames(result), bandwidth_tax(result, demand), key)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
 def _hops(key: str, _laid: LaidTopology, at: int) -> Any:  # noqa: ARG001
-    return RoutedNetwork(_laid.pictures[at].circuits(_laid.found.layout.servers)).hop_matrix()
+    return RoutedNetwork(_laid.pictures[at].circuits(_laid.result.layout.servers)).hop_matrix()
 
 
 def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
     """Write what was laid and what it costs."""
-    found, far = laid.found, laid.found.hops
-    sets = [f"<b>{found.degree_all_reduce}</b> for rings"] if found.degree_all_reduce else []
+    result, far = laid.result, laid.result.hops
+    sets = [f"<b>{result.degree_all_reduce}</b> for rings"] if result.degree_all_reduce else []
     sets += (
-        [f"<b>{found.degree_model_parallel}</b> for matchings"]
-        if found.degree_model_parallel
+        [f"<b>{result.degree_model_parallel}</b> for matchings"]
+        if result.degree_model_parallel
         else []
     )
     traffic = escape(loaded.title) if viewed(scenario(), "traffic") == "graph" else "one all-reduce"
@@ -142,23 +136,17 @@ def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
         else ""
     )
     headline(
-        f"Topology · {traffic} · {cluster_words(case.cluster)}, as {found.variant}",
-        f"Of <b>{found.degree}</b> circuits a server, {' and '.join(sets)}: any server reaches any other in at most "
+        f"Topology · {traffic} · {cluster_words(case.cluster)}, as {result.variant}",
+        f"Of <b>{result.degree}</b> circuits a server, {' and '.join(sets)}: any server reaches any other in at most "
         f"<b>{plural(far.diameter, 'hop')}</b>, and a byte travels <b>{short(laid.tax)}</b> on average.{cut}",
     )
-    source, _, parallel = found.layout.links
+    source, _, parallel = result.layout.links
     kpis(
         [
-            ("Diameter", plural(far.diameter, "hop"), "farthest two servers", "off", "off"),
-            ("Mean distance", f"{short(far.mean)} hops", "over all pairs", "off", "off"),
-            ("Bandwidth tax", short(laid.tax), "hops a byte travels", "off", "off"),
-            (
-                "Links",
-                count(len(source)),
-                f"{plural(int(parallel.sum()), 'circuit')} in all",
-                "off",
-                "off",
-            ),
+            ("Diameter", plural(far.diameter, "hop"), "farthest two servers"),
+            ("Mean distance", f"{short(far.mean)} hops", "over all pairs"),
+            ("Bandwidth tax", short(laid.tax), "hops a byte travels"),
+            ("Links", count(len(source)), f"{plural(int(parallel.sum()), 'circuit')} in all"),
             (
                 "Rings carry",
                 size(laid.demand.all_reduce_bytes)
@@ -167,20 +155,18 @@ def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
                 f"of {size(laid.demand.all_reduce_bytes + laid.demand.model_parallel_bytes)}"
                 if laid.demand.model_parallel_bytes
                 else "no other traffic",
-                "off",
-                "off",
             ),
         ]
     )
 
 
-def player(laid: LaidTopology, look: PageStyle) -> None:
+def player(laid: LaidTopology, style: PageStyle) -> None:
     """Draw the player; it steps by itself while it plays."""
     playing = bool(st.session_state.get("playing"))
-    st.fragment(_player, run_every=1.6 if playing else None)(laid, look)
+    st.fragment(_player, run_every=1.6 if playing else None)(laid, style)
 
 
-def _player(laid: LaidTopology, look: PageStyle) -> None:
+def _player(laid: LaidTopology, style: PageStyle) -> None:
     last = len(laid.pictures) - 1
     at = min(int(scenario().value("step") if scenario().value("step") is not None else last), last)
     if st.session_state.get("playing"):
@@ -198,14 +184,14 @@ def _player(laid: LaidTopology, look: PageStyle) -> None:
         f'<p class="note"><b>{STEP_WORDS.get(picture.step.kind, picture.step.kind)}.</b> {escape(picture.words)}</p>'
     )
     left, right = st.columns([1.1, 1], gap="medium")
-    servers = laid.found.layout.servers
+    servers = laid.result.layout.servers
     with left:
         drawing = st.container()
         routes = _route(laid) if at == last else ()
         names = ", ".join(one.name for one in (*picture.laid, *picture.added)) or "none"
         with drawing:
             chart(
-                ring(picture, servers, routes, look.theme, look.scale),
+                ring(picture, servers, routes, style.theme, style.scale),
                 "ring",
                 f"{servers} servers on a circle. Circuits laid so far: {names}. Heavy lines are of this step.",
                 lambda: _sets(picture),
@@ -226,7 +212,7 @@ def _player(laid: LaidTopology, look: PageStyle) -> None:
             under=True,
         )
         chart(
-            hops(matrix, laid.found.hops.diameter, look.theme, look.scale),
+            hops(matrix, laid.result.hops.diameter, style.theme, style.scale),
             "hops",
             f"Hop counts between {servers} servers: {note}.",
             lambda: (
@@ -242,7 +228,7 @@ def _player(laid: LaidTopology, look: PageStyle) -> None:
 
 
 def _buttons(at: int, last: int) -> int:
-    back, on, play, bar, told = st.columns([0.5, 0.5, 0.95, 5, 0.9], vertical_alignment="center")
+    back, on, play, bar, place = st.columns([0.5, 0.5, 0.95, 5, 0.9], vertical_alignment="center")
     back.button(
         "",
         icon=":material/skip_previous:",
@@ -286,7 +272,7 @@ def _buttons(at: int, last: int) -> int:
             on_change=_slid,
             args=(key,),
         )
-    told.html(f'<p class="quiet">step {at} of {last}</p>')
+    place.html(f'<p class="quiet">step {at} of {last}</p>')
     return at
 
 
@@ -301,7 +287,7 @@ def _slid(key: str) -> None:
 
 def _route(laid: LaidTopology) -> tuple[tuple[int, ...], ...]:
     """Let the reader pick two servers; return their routes."""
-    n = laid.found.layout.servers
+    n = laid.result.layout.servers
     row = st.columns([1, 1, 2], vertical_alignment="center")
     servers = list(range(n))
     a = row[0].selectbox(
@@ -320,18 +306,18 @@ def _route(laid: LaidTopology) -> tuple[tuple[int, ...], ...]:
     )
     if a is None or b is None or a == b or not 0 <= int(a) < n or not 0 <= int(b) < n:
         return ()
-    paths = laid.found.layout.routes.get((a, b))
+    paths = laid.result.layout.routes.get((a, b))
     if paths is None:
-        found = laid.found.network
-        paths = found.shortest_paths(a, b) if found.connected(a, b) else ()
-        said = (
+        result = laid.result.network
+        paths = result.shortest_paths(a, b) if result.connected(a, b) else ()
+        words = (
             "they never talk; a shortest path"
             if paths
             else "no path leads there, and they never talk"
         )
     else:
-        said = "one route" if len(paths) == 1 else f"{len(paths)} routes, equal shares"
-    row[2].html(f'<p class="quiet">{said}</p>')
+        words = "one route" if len(paths) == 1 else f"{len(paths)} routes, equal shares"
+    row[2].html(f'<p class="quiet">{words}</p>')
     return paths
 
 
@@ -385,11 +371,11 @@ def link_table(laid: LaidTopology) -> None:
     box = st.expander("Every link", key="links", on_change="rerun", type="compact")
     if not box.open:
         return
-    found = laid.found
-    source, destination, parallel = (ends.tolist() for ends in found.layout.links)
-    purpose, carried = used_for(found), link_loads(found, laid.demand)
+    result = laid.result
+    source, destination, parallel = (ends.tolist() for ends in result.layout.links)
+    purpose, carried = used_for(result), link_loads(result, laid.demand)
     planes: dict[tuple[int, int], list[str]] = {}
-    wiring = found.wiring
+    wiring = result.wiring
     for a, b, plane in zip(
         wiring.source.tolist(), wiring.destination.tolist(), wiring.plane.tolist(), strict=True
     ):
@@ -421,7 +407,7 @@ def link_table(laid: LaidTopology) -> None:
 
 def load_words(laid: LaidTopology) -> str:
     """Return how evenly links are loaded, in words."""
-    carried = np.array(list(link_loads(laid.found, laid.demand).values()))
+    carried = np.array(list(link_loads(laid.result, laid.demand).values()))
     if not len(carried):
         return ""
     return (

@@ -7,6 +7,7 @@ from topox_core.figures.gantt import MOST_BARS, gantt, in_view, window_words
 from topox_core.figures.lanes import bars_of, first_window, lanes_of
 from topox_core.figures.overview import overview, overview_image, paint
 from topox_core.figures.palette import (
+    CATEGORY_COLOURS,
     DARK,
     DARK_THEME,
     EXPERT,
@@ -14,7 +15,6 @@ from topox_core.figures.palette import (
     GRADIENT,
     IDLE,
     LIGHT,
-    LOOK_COLOURS,
 )
 from topox_core.figures.ports import port_use, step_edges
 from topox_core.figures.template import standalone
@@ -50,8 +50,8 @@ def test_one_trace_a_kind_with_one_colour_each(pipeline):
         "critical path",
         "critical path, joins",
     ]
-    assert trace(figure, "forward").marker.color == LOOK_COLOURS[FORWARD]
-    assert trace(figure, "gradient ring (dp)").marker.color == LOOK_COLOURS[GRADIENT]
+    assert trace(figure, "forward").marker.color == CATEGORY_COLOURS[FORWARD]
+    assert trace(figure, "gradient ring (dp)").marker.color == CATEGORY_COLOURS[GRADIENT]
     assert trace(figure, "dark (reconfiguring)").marker.pattern.shape == "/"
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from topox_core.figures.facts import bytes_by_parallelism, tasks_by_kind
 from topox_core.figures.palette import (
+    CATEGORY_COLOURS,
     DARK_THEME,
     LIGHT,
-    LOOK_COLOURS,
     VERMILION,
+    category_words,
     discrete_scale,
-    look_words,
     theme_of,
 )
 from topox_core.figures.search import delays, search
@@ -58,13 +58,13 @@ def test_fact_charts_start_at_zero_and_write_their_values():
     assert list(figure.layout.yaxis.ticktext) == ["forward", "all reduce"]
     assert list(figure.data[0].text) == ["12", "1,400"]
     assert figure.layout.xaxis.range[0] == 0
-    assert bytes_by_parallelism({"dp": 64e9}, LIGHT).data[0].marker.color[0] == LOOK_COLOURS[5]
+    assert bytes_by_parallelism({"dp": 64e9}, LIGHT).data[0].marker.color[0] == CATEGORY_COLOURS[5]
 
 
 def test_the_legend_names_only_traffic_that_occurs():
-    assert look_words(["", "pp"])[4] == "pipeline send, transfer"
-    assert look_words(["pp"])[4] == "pipeline send"
-    assert look_words([])[4] == "transfer"
+    assert category_words(["", "pp"])[4] == "pipeline send, transfer"
+    assert category_words(["pp"])[4] == "pipeline send"
+    assert category_words([])[4] == "transfer"
 
 
 def test_flat_colour_scales_have_two_stops_a_colour():

@@ -178,7 +178,7 @@ class TestRepair:
         lowered = lower(job)
         found = find_layout(demand_of(lowered, 6), 2)
         mended = repair(found, Failure.fibre(0, 1), demand_of(lowered, 6))
-        moved = on_rings(lowered, mended.found)
+        moved = on_rings(lowered, mended.result)
         sent = {
             pair
             for pair in zip(moved.source.tolist(), moved.destination.tolist(), strict=True)
@@ -239,7 +239,7 @@ class TestRepair:
             "No port can be lent to the ring circuit 0 → 1.",
             "The ring of stride 1 of 6 servers is broken at 0 → 1: their all-reduces run on stride 5 only.",
         )
-        assert (ring_strides(found, SIX), ring_strides(mended.found, SIX)) == ((1, 5), (5,))
+        assert (ring_strides(found, SIX), ring_strides(mended.result, SIX)) == ((1, 5), (5,))
         assert mended.layout.routes[0, 1] == (
             (0, 5, 4, 3, 2, 1),
         )  # for a graph that still has the old ring
@@ -248,14 +248,14 @@ class TestRepair:
         mended = repair(
             find_layout(all_reduce_demand(16), 4), Failure.of_switch(1), all_reduce_demand(16)
         )
-        assert ring_strides(mended.found, range(16)) == (1, 5, 7)
+        assert ring_strides(mended.result, range(16)) == (1, 5, 7)
         assert len(mended.done) == 17
 
     def test_one_of_parallel_rings_is_given_up_with_its_circuit(self):
         mended = repair(
             find_layout(all_reduce_demand(2), 4), Failure.fibre(0, 1), all_reduce_demand(2)
         )
-        assert ring_strides(mended.found, (0, 1)) == (1, 1, 1)
+        assert ring_strides(mended.result, (0, 1)) == (1, 1, 1)
 
     def test_the_last_ring_of_a_group_is_kept_and_its_traffic_forwarded(self):
         circuits = np.array(
@@ -270,7 +270,7 @@ class TestRepair:
         traffic = demand(6, {SIX: 10.0}, {(0, 3): 5.0, (3, 4): 9.0})
         mended = repair(find_layout(traffic, 4, variant), Failure.of_server(3, 0), traffic)
         assert mended.layout.circuits[3].sum() + mended.layout.circuits[:, 3].sum() == 0
-        assert (0, 1, 2, 4, 5) in mended.found.riding
+        assert (0, 1, 2, 4, 5) in mended.result.riding
         assert (0, 4) in mended.layout.routes
         assert (0, 3) not in mended.layout.routes
         assert valid(mended.layout, 4)
@@ -298,7 +298,7 @@ class TestRepair:
         else:
             assert valid(mended.layout, degree)
             rings = np.count_nonzero(found.wiring.for_rings)
-            assert rings - 1 <= np.count_nonzero(mended.found.wiring.for_rings) <= rings
+            assert rings - 1 <= np.count_nonzero(mended.result.wiring.for_rings) <= rings
 
 
 class TestClusterAfterAFailure:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from topox_core.errors import InputError
-from topox_core.io.errors import Mistakes, printable, shown, unknown
-from topox_core.io.json import check_header, describe_error, json_object
+from topox_core.io.errors import printable, shown, unknown
+from topox_core.io.json import Location, Record, check_header, json_object, read_record
 from topox_core.io.limits import unpacked
 from topox_core.tdm.model.jobs import COLLECTIVES, Job, Jobs, PodNetwork
 
@@ -61,9 +61,6 @@ class JobRecord(BaseModel):
     aggregate_s: _Number = 0.0
 
 
-_Record = TypeVar("_Record", bound=BaseModel)
-
-
 def load_jobs(data: bytes, file: str) -> Jobs:
     """Read a network and its jobs, gunzipping if needed.
 
@@ -95,17 +92,12 @@ def load_jobs(data: bytes, file: str) -> Jobs:
     return validated(record.get("name", ""), PodNetwork(**network.model_dump()), jobs, file)
 
 
-def _read(kind: type[_Record], entry: Any, file: str, item: str) -> _Record:
-    try:
-        return kind.model_validate(entry)
-    except ValidationError as error:
-        findings = Mistakes(file)
-        for one in error.errors(include_url=False):
-            field = "".join(
-                printable(part) if isinstance(part, str) else f"[{part}]" for part in one["loc"]
-            )
-            findings.add(describe_error(one, kind.model_fields), item=item, field=field)
-        raise findings.error() from None
+def _read(kind: type[Record], entry: Any, file: str, item: str) -> Record:
+    def place(at: Location) -> tuple[str, str, Iterable[str]]:
+        parts = (printable(part) if isinstance(part, str) else f"[{part}]" for part in at)
+        return item, "".join(parts), kind.model_fields
+
+    return read_record(kind, entry, file, place)
 
 
 def _item(at: int, entry: Any) -> str:

@@ -1,0 +1,59 @@
+"""Numbers in range: one test and one sentence for every setting that must be a number."""
+
+from __future__ import annotations
+
+import math
+
+from topox_core.errors import InputError
+from topox_core.io.errors import shown
+
+
+def is_whole(value: object, least: int = 1, most: float = math.inf) -> bool:
+    """Return whether ``value`` is a whole number (no truth value) from ``least`` to ``most``."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def is_number(
+    value: object, least: float = 0.0, most: float = math.inf, *, above: bool = False
+) -> bool:
+    """Return whether ``value`` is a finite number from (or above) ``least`` to ``most``."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return (value > least if above else value >= least) and value <= most and value < math.inf
+
+
+def check_whole(
+    value: object,
+    least: int = 1,
+    most: int | None = None,
+    *,
+    file: str = "",
+    item: str = "",
+    field: str = "",
+) -> None:
+    """Refuse what is not a whole number from ``least`` to ``most``.
+
+    Raises
+    ------
+    InputError
+        If it is not; file, item and field are named.
+    """
+    if not is_whole(value, least, math.inf if most is None else most):
+        span = f"of at least {least}" if most is None else f"from {least:,} to {most:,}"
+        problem = f"must be a whole number {span} (got {shown(value)})"
+        raise InputError(problem, file=file, item=item, field=field)
+
+
+def check_number(
+    value: object, least: float = 0.0, *, above: bool = False, file: str = "", field: str = ""
+) -> None:
+    """Refuse what is not a finite number of at least (or above) ``least``.
+
+    Raises
+    ------
+    InputError
+        If it is not; file and field are named.
+    """
+    if not is_number(value, least, above=above):
+        span = f"{'above' if above else 'of at least'} {least:g}"
+        raise InputError(f"must be a number {span} (got {shown(value)})", file=file, field=field)
