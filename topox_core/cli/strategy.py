@@ -1,4 +1,4 @@
-"""``strategy``: how to split a model over servers, searched or, for a language model, enumerated."""
+"""``strategy``: how to split a model over servers, searched or enumerated."""
 
 from __future__ import annotations
 

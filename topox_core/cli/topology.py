@@ -1,4 +1,4 @@
-"""``topology``: TopologyFinder's circuits for a number of servers, or for the traffic of a task graph."""
+"""``topology``: TopologyFinder's circuits for some servers or a task graph's traffic."""
 
 from __future__ import annotations
 

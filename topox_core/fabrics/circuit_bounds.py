@@ -37,7 +37,7 @@ def circuit_bound(graph: TransferGraph, cluster: Cluster, exclusive_devices: boo
 
 
 def port_loads(graph: TransferGraph, cluster: Cluster, length: FloatArray) -> list[Loads]:
-    """Return what the ports of each server carry: out and in apart, or both together where they share ports (half duplex)."""
+    """Return what each server's ports carry: out and in apart, or together in half duplex."""
     carried = np.flatnonzero((graph.kind == TRANSFER) & (length > 0)).astype(np.int32)
     if not len(carried):
         return []

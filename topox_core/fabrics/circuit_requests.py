@@ -1,4 +1,4 @@
-"""Circuit requests of one iteration: who holds which ports in which order, and when, on continuous time."""
+"""Circuit requests of one iteration: who holds which ports, in which order, and when."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_PORTS = 50_000_000  # ports of all talking servers, about 30 bytes each
 
 @dataclass(frozen=True)
 class Profile:
-    """The first iteration, served first come first served: its orders and ports, which later iterations repeat.
+    """The first iteration, first come first served: orders and ports that later ones repeat.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Profile:
         ticks_per_slot: int,
         dark_slots: int,
     ) -> NDArray[np.int64]:
-        """Return the provisioned starts on the clock of the scheduled model, durations and delay in whole ticks and slots."""
+        """Return the provisioned starts in ticks, durations and delay in whole ticks and slots."""
         start = in_known_order(
             self.graph.pred_ptr,
             self.graph.pred_idx,
@@ -143,7 +143,7 @@ class Profile:
 
 
 def _devices(graph: TransferGraph, exclusive: bool) -> tuple[IntArray, int]:
-    """Return the number of the device that each task holds alone, -1 for none, and how many devices there are."""
+    """Return the device that each task holds alone (-1: none), and the number of devices."""
     device = np.full(len(graph), -1, np.int32)
     compute = graph.kind == COMPUTE
     if not exclusive or not compute.any():
@@ -155,7 +155,7 @@ def _devices(graph: TransferGraph, exclusive: bool) -> tuple[IntArray, int]:
 
 
 def _wiring(order: FabricRequest, carried: NDArray[np.bool_]) -> tuple[IntArray, RequestTables]:
-    """Return the talking servers, and the ports they can ever need: no more on a switch than they have transfers."""
+    """Return the talking servers and their ports, no more on a switch than they have transfers."""
     graph, cluster = order.graph, order.cluster
     highest = check_servers(graph, cluster)
     if cluster.ports_per_server % cluster.switches:
@@ -190,7 +190,7 @@ def _wiring(order: FabricRequest, carried: NDArray[np.bool_]) -> tuple[IntArray,
 
 
 def _numbered(end: IntArray, server: IntArray) -> IntArray:
-    """Return each node's server in the numbering of the ports, -1 for nodes that are no transfer."""
+    """Return each node's server in the numbering of the ports, -1 if it is no transfer."""
     if not len(server):
         return np.full(len(end), -1, np.int32)
     place = np.minimum(np.searchsorted(server, end), len(server) - 1)

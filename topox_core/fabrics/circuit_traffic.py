@@ -12,7 +12,7 @@ from topox_core.model.transfer_graph import FloatArray, IntArray
 
 
 def circuit_traffic(execution: Execution) -> Traffic:
-    """Return the measures of direct circuits: a bandwidth tax of 1, and how busy each port in use is.
+    """Return the traffic of direct circuits: bandwidth tax 1, and how busy each port is.
 
     One row an out-port (its destination -1, the switch) and one an in-port (its source -1). Dark
     time and idle circuits are not use.
@@ -41,7 +41,7 @@ def circuit_traffic(execution: Execution) -> Traffic:
 def _carrying(
     execution: Execution, port: NDArray[np.int64], server: IntArray
 ) -> tuple[IntArray, FloatArray]:
-    """Return of each port in use its server and its carrying time; transfers that share a circuit count once."""
+    """Return server and carrying time of each port in use; a shared circuit counts once."""
     circuits = execution.circuits
     if not len(circuits):
         return np.zeros(0, np.int32), np.zeros(0)

@@ -1,4 +1,4 @@
-"""Circuits switched while the job runs: on demand (reactive), or requested beforehand (provisioned).
+"""Circuits switched while the job runs: on demand (reactive) or beforehand (provisioned).
 
 After Opus (arXiv 2507.08119, section on the control plane): a controller that serves requests first
 come, first served, never tears down a circuit in use and pays the delay each time a port changes;
@@ -21,7 +21,7 @@ from topox_core.runs.stopping import Stop
 
 
 def run_reactive(order: FabricRequest, stop: Stop) -> FabricRun:
-    """Run an iteration whose circuits are requested when a transfer is ready, first come first served.
+    """Run an iteration whose circuits are requested on demand, first come first served.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def run_reactive(order: FabricRequest, stop: Stop) -> FabricRun:
 
 
 def run_provisioned(order: FabricRequest, stop: Stop) -> FabricRun:
-    """Run an iteration that repeats the reactive one's orders, each circuit requested as soon as its ports fall idle.
+    """Run the reactive iteration's orders, each circuit requested as soon as its ports are idle.
 
     The starts satisfy start >= max(ready, end of the previous use of both ports + delay) (Opus,
     speculative provisioning). No task starts later than under :func:`run_reactive`.

@@ -1,4 +1,4 @@
-"""The fluid simulator: transfers share links max-min fairly, on continuous time, from event to event.
+"""The fluid simulator: transfers share links max-min fairly on continuous time.
 
 Rates change only when a transfer starts or ends, so between two events everything is a straight
 line and nothing is rounded to slots or packets. Who goes first on a device is the order of
@@ -145,14 +145,14 @@ def bytes_per_ms(gbps: float) -> float:
 
 
 def work_bytes(graph: TransferGraph, cluster: Cluster) -> FloatArray:
-    """Return what each transfer moves; one given by its duration is what a port moves in that time."""
+    """Return the bytes of each transfer; a given duration counts as what a port moves in it."""
     given = np.nan_to_num(graph.duration_ms) * bytes_per_ms(cluster.port_gbps)
     moved = np.where(np.isnan(graph.duration_ms), np.nan_to_num(graph.size_bytes), given)
     return np.where(graph.kind == TRANSFER, moved, 0.0)
 
 
 def latency_ms(graph: TransferGraph, cluster: Cluster) -> FloatArray:
-    """Return the latency of each transfer, once however many hops; a given duration already holds its own."""
+    """Return the latency of each transfer, once for all hops; 0 where a duration is given."""
     return np.where(
         (graph.kind == TRANSFER) & np.isnan(graph.duration_ms), cluster.latency_us / 1000, 0.0
     )
@@ -165,7 +165,7 @@ def plan_of(
     network: FluidNetwork,
     exclusive_devices: bool,
 ) -> TaskTables:
-    """Return what the compiled loops run: every transfer cut into one part for each of its paths."""
+    """Return what the compiled loops run: transfers cut into one part for each of their paths."""
     n, work = len(graph), work_bytes(graph, cluster)
     moving = np.flatnonzero(work > 0)
     pair = pairs.of_node[moving]
@@ -245,7 +245,7 @@ class Simulation:
         return self.state.active.copy()
 
     def advance(self, batches: int) -> bool:
-        """Run up to ``batches`` batches of simultaneous events; return whether there is more to do."""
+        """Run up to ``batches`` batches of simultaneous events; return whether more remain."""
         return advance(self.plan, self.state, batches)
 
 

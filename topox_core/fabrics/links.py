@@ -1,4 +1,4 @@
-"""One iteration on links that are shared max-min fairly: what packet fabrics and static circuits have in common."""
+"""One iteration on links shared max-min fairly: packet fabrics and static circuits."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def bound_on_links(
 def traffic_on_links(
     wiring: LinkRoutes, plan: TaskTables, servers: int, makespan_ms: float
 ) -> Traffic:
-    """Return where the bytes went. A hop is one time that bytes leave a server, so a switch is no hop."""
+    """Return where the bytes went; a hop is one time that bytes leave a server."""
     network, shown = wiring.network, len(wiring.source)
     path_bytes = np.bincount(plan.part_class, plan.part_bytes, len(network.path_ptr) - 1)
     link_bytes = np.bincount(

@@ -84,7 +84,7 @@ def _check(options: FabricOptions) -> None:
 def switched(
     pairs: Pairs, cluster: Cluster, nic_gbps: float, rack: int, oversubscription: float
 ) -> LinkRoutes:
-    """Return servers on switches: out and in of every server, then up and down of every rack of ``rack`` servers.
+    """Return servers on switches: out and in of each server, then up and down of each rack.
 
     On a half-duplex cluster out and in are one link, shared; the links between switches are always
     duplex.

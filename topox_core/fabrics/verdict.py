@@ -89,7 +89,7 @@ def _slots_cost(run: FabricRun) -> bool:
 
 
 def _rings_on_circuits(run: FabricRun) -> int:
-    """Return how many rings the ring collectives have where each transfer has one circuit and so one port; 0 if none."""
+    """Return the rings of ring collectives whose transfers have one circuit each; 0 if none."""
     graph = run.execution.graph
     if not len(run.execution.circuits) or not any(
         kind in RING_KINDS for kind in set(graph.task_kind)

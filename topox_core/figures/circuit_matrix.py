@@ -32,7 +32,7 @@ _Y: dict[str, Any] = {"constrain": "domain", "scaleanchor": "x", "constraintowar
 
 
 def matrix(execution: Execution, state: SlotState, theme: Theme, scale: float = 1.0) -> go.Figure:
-    """Return who talks to whom: source servers down, destinations across, colour and number the switch."""
+    """Return who talks to whom, sources down, destinations across; colour and number: switch."""
     if execution.cluster.servers > MOST_CELLS:
         return _large_matrix(execution, state, theme, scale)
     n, circuits = execution.cluster.servers, execution.circuits
@@ -75,7 +75,7 @@ def matrix(execution: Execution, state: SlotState, theme: Theme, scale: float = 
 
 
 def _split_cells(circuits: Circuits, state: SlotState) -> tuple[FloatArray, FloatArray]:
-    """Return left edge and width of each circuit's part of its cell: parallel circuits share it side by side."""
+    """Return left edge and width of each circuit in its cell; parallel ones stand side by side."""
     every = state.all
     cell = circuits.source[every].astype(np.int64) * 100_003 + circuits.destination[every]
     order = np.lexsort((circuits.switch[every], cell))

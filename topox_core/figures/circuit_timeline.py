@@ -33,7 +33,7 @@ MOST_BAR_ROWS = 64
 def port_rows(
     execution: Execution, switch: int | None
 ) -> tuple[NDArray[np.int64], list[tuple[int, int, int]]]:
-    """Return each circuit's row and what the rows are, (server, switch, port): all switches, or one (else row -1)."""
+    """Return each circuit's row (-1: another switch), and (server, switch, port) of each row."""
     circuits, cluster = execution.circuits, execution.cluster
     each = max(
         1,
@@ -51,7 +51,7 @@ def port_rows(
 def ports_over_time(
     execution: Execution, state: SlotState, switch: int | None, theme: Theme, scale: float = 1.0
 ) -> go.Figure:
-    """Return every out-port over the iteration as an image; one switch alone is drawn as bars that name the destination."""
+    """Return every out-port over the iteration: an image, or bars for one switch alone."""
     row, rows = port_rows(execution, switch)
     shown = np.flatnonzero(row >= 0)
     if switch is not None and len(shown) <= MOST_LABELLED and len(rows) <= MOST_BAR_ROWS:
@@ -83,7 +83,7 @@ def ports_over_time(
 def _paint_circuits(
     z: NDArray[np.uint8], execution: Execution, shown: NDArray[np.intp], row: NDArray[np.int64]
 ) -> None:
-    """Paint circuits in the colour of their switch into rows of an image, then what is dark of them."""
+    """Paint circuits into rows of an image in their switch's colour, then their dark time."""
     circuits = execution.circuits
     per_ms = z.shape[1] / (execution.makespan_ms or 1.0)
     setup, start, end = (
@@ -104,7 +104,7 @@ def _bars(
     theme: Theme,
     scale: float,
 ) -> list[go.Bar]:
-    """Return the circuits of one switch as bars that name the destination, and what is dark of them."""
+    """Return the circuits of one switch as bars with their destinations, and their dark time."""
     circuits = execution.circuits
     start, length = circuits.start_ms[shown], circuits.end_ms[shown] - circuits.start_ms[shown]
     destination = circuits.destination[shown].tolist()
@@ -172,7 +172,7 @@ def _over_time(
 
 
 def changes(execution: Execution, state: SlotState, theme: Theme, scale: float = 1.0) -> go.Figure:
-    """Return circuits set up slot by slot (a few slots a bar, where there are many), on the slot slider's axis.
+    """Return how many circuits are set up slot by slot, on the slot slider's axis.
 
     Where nothing ever changes it shows the circuits in use instead.
     """

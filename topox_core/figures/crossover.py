@@ -67,7 +67,7 @@ def winner(point: Point) -> Winner:
 
 
 def place(values: Sequence[float], value: float) -> float:
-    """Return where a value lies among the ascending values of an axis that is drawn with equal steps."""
+    """Return where a value lies among the ascending values of an axis with equal steps."""
     low = _level(values, 0.0)
     levels = [_level(values, v) for v in values]
     return float(np.interp(max(_level(values, value), low), levels, np.arange(len(values))))
@@ -86,7 +86,7 @@ def winner_map(
     theme: Theme,
     scale: float = 1.0,
 ) -> go.Figure:
-    """Return the map: colour the winner, number its lead in %, ring the setting; a clear marker in each cell takes clicks.
+    """Return the map: the winner's colour, its lead in %, the setting in a box.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def cut(
     theme: Theme,
     scale: float = 1.0,
 ) -> go.Figure:
-    """Return iteration against delay at one value of the other axis, both logarithmic; today's delay is a dotted line.
+    """Return iteration against delay, both logarithmic; today's delay is a dotted line.
 
     A delay of 0 has no place on a logarithmic axis; it is drawn a decade below the smallest other
     one.
@@ -302,7 +302,7 @@ def _apart(levels: Sequence[float], distance: float) -> list[int]:
 
 
 def turning_point(points: Sequence[Point], value: float) -> float | None:
-    """Return the longest delay at which circuits that change still win at one value of the other axis; None if never or always.
+    """Return the longest delay at which changing circuits win; None if never or always.
 
     Beyond it fixed circuits (or packets) are at least as fast.
     """

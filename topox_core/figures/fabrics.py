@@ -47,7 +47,7 @@ def parts_of(spent: Breakdown) -> tuple[float, float, float, float]:
 
 
 def shown_until(times_ms: Sequence[float]) -> float:
-    """Return where a time axis ends: at the longest iteration that is not ``CUT_AT`` times the fastest."""
+    """Return the end of a time axis: the longest iteration below ``CUT_AT`` times the fastest."""
     if not times_ms:
         return 1.0
     best = min(times_ms)
@@ -61,7 +61,7 @@ def iteration_bars(
     theme: Theme,
     scale: float = 1.0,
 ) -> go.Figure:
-    """Return a bar of time a fabric, stacked along its critical chain, with its lower bound as a tick across it.
+    """Return a stacked bar of time a fabric, with its lower bound as a tick across it.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def _numbers(
     theme: Theme,
     scale: float,
 ) -> list[dict[str, Any]]:
-    """Return the numbers inside the parts that have room for one, beside the bound's tick where that would cross them."""
+    """Return the numbers of parts with room for one, clear of the bound's tick."""
     colours, per_px = ("#FFFFFF", "#10151C", theme.ink, theme.ink), limit / PLOT_PX
     numbers = []
     for (row, part), value in np.ndenumerate(spent):
@@ -192,7 +192,7 @@ def _part_marker(part: int, theme: Theme) -> dict[str, Any]:
 
 
 def strip_image(execution: Execution, until_ms: float, columns: int = COLUMNS) -> NDArray[np.uint8]:
-    """Return one iteration as a small image on a clock that ends at ``until_ms``: 0 idle, else what a bar means.
+    """Return one iteration as a small image that ends at ``until_ms``: 0 idle, else a category.
 
     Two rows a server: what its devices compute, and what leaves it, dark circuits included;
     neighbours share rows where there are many servers.
@@ -259,7 +259,7 @@ def strips(
     theme: Theme,
     scale: float = 1.0,
 ) -> go.Figure:
-    """Return every fabric's iteration under one another on one clock; the end of each is a line with its time."""
+    """Return all fabrics' iterations on one clock; the end of each is a line with its time."""
     names = list(images)
     rows = max((len(images[name]) for name in names), default=1)
     gap = max(1, round(rows * 0.18))
@@ -307,7 +307,7 @@ def strips(
 def before_after(
     rows: Sequence[tuple[str, str, float, float]], theme: Theme, scale: float = 1.0
 ) -> go.Figure:
-    """Return two bars a row, undisturbed (filled) and degraded (hatched): (label, fabric, undisturbed ms, degraded ms)."""
+    """Return two bars a row: (label, fabric, undisturbed ms, degraded ms; hatched)."""
     figure = go.Figure()
     top = max([1e-9, *(max(before, after) for _, _, before, after in rows)])
     for fabric in dict.fromkeys(row[1] for row in rows):

@@ -59,7 +59,7 @@ Window = tuple[float, float]
 
 @dataclass(frozen=True)
 class _View:
-    """What one chart shows: the bars of an execution within a window, and which nodes are critical."""
+    """What one chart shows: the bars within a window, and which nodes are critical."""
 
     execution: Execution
     bars: Bars
@@ -104,7 +104,7 @@ def gantt(
     theme: Theme,
     scale: float = 1.0,
 ) -> go.Figure:
-    """Return the Gantt chart of the servers in view; at most ``MOST_BARS`` bars, the earliest first.
+    """Return the Gantt chart of the servers in view: the first ``MOST_BARS`` bars.
 
     Bars are clipped to the window, so that labels centre in what is visible. ``customdata`` of a
     bar begins with its task's id.
@@ -241,7 +241,7 @@ def _add_chain(
 
 
 def _connectors(view: _View, chain: CriticalPath) -> tuple[list[float | None], list[float | None]]:
-    """Return the dotted lines from the end of each link of the chain, along time, to the lane of the next."""
+    """Return the dotted lines from the end of each link of the chain to the next lane."""
     where: dict[int, tuple[int, int]] = {}
     execution, bars, lanes, window = view.execution, view.bars, view.lanes, view.window
     on = np.flatnonzero(view.critical[bars.node])

@@ -19,7 +19,7 @@ NO_TASK = -1
 
 @dataclass(frozen=True)
 class Bars:
-    """Everything that can be drawn, as arrays, ordered by start: one entry a compute task, a circuit or a dark stretch.
+    """All bars as arrays, ordered by start: compute tasks, circuits, dark stretches.
 
     ``row`` counts lanes within the server (devices, then ports); ``node`` is the task it belongs
     to; ``circuit`` the circuit's position or -1 for compute tasks.
@@ -39,7 +39,7 @@ class Bars:
 
 @dataclass(frozen=True)
 class Lanes:
-    """The lanes of all servers, and where each is drawn when servers ``first`` to ``last`` are in view."""
+    """The lanes of all servers, and where they are with ``first`` to ``last`` in view."""
 
     servers: int
     devices: int
@@ -102,7 +102,7 @@ class Lanes:
 
 
 def lanes_of(execution: Execution) -> Lanes:
-    """Return the lanes of an execution: all devices; all ports, or only those in use where a server has more than eight."""
+    """Return all devices and ports as lanes; of more than eight ports only those in use."""
     circuits, cluster = execution.circuits, execution.cluster
     used = (
         {
@@ -130,7 +130,7 @@ def lanes_of(execution: Execution) -> Lanes:
 
 
 def bars_of(execution: Execution, lanes: Lanes) -> Bars:
-    """Return every bar of an execution: compute tasks on devices, circuits and dark stretches on out-ports."""
+    """Return every bar: compute tasks on devices, circuits and dark stretches on ports."""
     graph, circuits = execution.graph, execution.circuits
     category = categories(graph)
     compute = np.flatnonzero(
@@ -196,7 +196,7 @@ def bars_of(execution: Execution, lanes: Lanes) -> Bars:
 def first_window(
     bars: Bars, lanes: Lanes, makespan_ms: float, slot_ms: float, target: int = 600
 ) -> tuple[float, float]:
-    """Return the window a reader sees first: all of it, or from 0 to where ``target`` bars of the servers in view have begun."""
+    """Return the first window: all, or up to where ``target`` bars in view have begun."""
     start = bars.start_ms[(bars.server >= lanes.first) & (bars.server <= lanes.last)]
     if len(start) <= target or makespan_ms <= 0:
         return 0.0, makespan_ms

@@ -67,7 +67,7 @@ def level(y: float, style: dict[str, Any]) -> dict[str, Any]:
 def hatch(
     theme: Theme, colour: str = VERMILION, size: float = 5, solidity: float = 0.45
 ) -> dict[str, Any]:
-    """Return diagonal hatching on the page's colour; vermilion means a circuit that is being set up."""
+    """Return diagonal hatching on the page's colour; vermilion: a circuit being set up."""
     lines = {"shape": "/", "size": size, "solidity": solidity}
     return {**lines, "fgcolor": colour, "bgcolor": theme.page}
 
@@ -81,7 +81,7 @@ def hatched(
 
 
 def image(z: object, colours: Sequence[str], **style: Any) -> go.Heatmap:
-    """Return an image whose value k has the k-th colour; without hover words unless ``style`` has them."""
+    """Return an image whose value k has the k-th colour; hover words only from ``style``."""
     plain: dict[str, Any] = {} if "hovertemplate" in style else {"hoverinfo": "skip"}
     span = {"zmin": -0.5, "zmax": len(colours) - 0.5, "showscale": False}
     return go.Heatmap(z=z, colorscale=discrete_scale(colours), **span, **{**plain, **style})
@@ -108,6 +108,6 @@ def sideways_bars(
     marker: dict[str, Any],
     **style: Any,
 ) -> go.Bar:
-    """Return horizontal bars of one kind, named in the legend; they start at 0 where ``start`` is None."""
+    """Return horizontal bars of one kind, named in the legend; from 0 without ``start``."""
     place = {"orientation": "h", "base": start, "x": length, "y": rows}
     return go.Bar(**place, **{"name": name, "showlegend": True, "marker": marker, **style})

@@ -22,7 +22,7 @@ def paint(
     end: NDArray[np.int64],
     colour: NDArray[np.uint8],
 ) -> None:
-    """Paint intervals (columns ``start`` to ``end``, at least one wide) into rows of an image, without a Python loop."""
+    """Paint intervals of columns, at least one wide, into rows of an image, all at once."""
     columns = image.shape[1]
     start = np.clip(start, 0, columns - 1)
     length = np.maximum(np.clip(end, 0, columns) - start, 1)
@@ -69,7 +69,7 @@ def overview(
     theme: Theme,
     scale: float = 1.0,
 ) -> go.Figure:
-    """Return the overview: everything outside the window is veiled, the servers in view are framed."""
+    """Return the overview: what is outside the window is veiled, servers in view framed."""
     height = len(image)
     colours = [theme.page, *(CATEGORY_COLOURS[category] for category in range(1, DARK + 1))]
     figure = go.Figure(time_image(image, colours, makespan_ms, y0=0, dy=1, zsmooth=False))

@@ -1,4 +1,4 @@
-"""Colours: one meaning, one colour, on every chart (Okabe-Ito with the changes that colour-blind readers need)."""
+"""Colours: one meaning, one colour, on every chart (Okabe-Ito, adapted)."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class Theme:
     cell_diagonal: str
 
     def switch_colour(self, switch: int) -> str:
-        """Return the colour of a switch; beyond eight they repeat and the number in the cell tells."""
+        """Return the colour of a switch; beyond eight switches colours repeat."""
         colours = _SWITCHES_LIGHT if self.name == "light" else _SWITCHES_DARK
         return colours[switch % len(colours)]
 
@@ -223,7 +223,7 @@ def traffic(graph: TransferGraph) -> list[str]:
 
 
 def category_words(parallelisms: Sequence[str]) -> dict[int, str]:
-    """Return the legend's words for each category, naming only the traffic that occurs in ``parallelisms``."""
+    """Return the legend's words for each category; of traffic only what occurs."""
     words = dict(CATEGORY_WORDS)
     for category in (SEND, GRADIENT, MODEL, EXPERT):
         present = [

@@ -23,7 +23,7 @@ MOST_STEPS = 420
 
 
 def step_edges(window: tuple[float, float], slot_ms: float) -> FloatArray:
-    """Return where steps begin and end: slot boundaries while they fit, else equal parts of the window."""
+    """Return the edges of steps: slot boundaries while they fit, else equal parts."""
     low, high = window
     first, last = np.ceil(low / slot_ms - 1e-9), np.floor(high / slot_ms + 1e-9)
     if 1 <= last - first <= MOST_STEPS:
@@ -38,7 +38,7 @@ def step_edges(window: tuple[float, float], slot_ms: float) -> FloatArray:
 def port_use(
     execution: Execution, window: tuple[float, float], theme: Theme, scale: float = 1.0
 ) -> go.Figure:
-    """Return the strip: out-ports by what they carry (mean of each step) and, on top, those that are dark."""
+    """Return out-ports by what they carry (mean of each step), dark ones on top."""
     circuits, cluster = execution.circuits, execution.cluster
     total = cluster.servers * cluster.ports_per_server
     edges = step_edges(window, cluster.slot_ms)

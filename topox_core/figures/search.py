@@ -40,7 +40,7 @@ HEIGHT, ROOM = 180, 0.12
 def search(
     story: Sequence[StoryLine], until_s: float, theme: Theme, scale: float = 1.0, bound_by: str = ""
 ) -> go.Figure:
-    """Return incumbent against bound over wall time, each step marked by who made it; the optimum lies between the lines.
+    """Return best schedule against bound over wall time, each step marked by its source.
 
     Time is logarithmic where it spans more than a factor of 30, since most solves do most of their
     work at once.
@@ -94,7 +94,7 @@ def search(
 
 
 def _marks(family: Family, events: Sequence[Event], begin: float, theme: Theme) -> go.Scatter:
-    """Return the steps of one family: the shape tells who, the colour whether schedule or bound moved."""
+    """Return the steps of one family: shape for the family, colour for schedule or bound."""
     few = list(events[:: -(-len(events) // MOST_MARKS)])
     few += [events[-1]] if few[-1] is not events[-1] else []
     return go.Scatter(
@@ -185,7 +185,7 @@ def delays(
     theme: Theme,
     scale: float = 1.0,
 ) -> go.Figure:
-    """Return the iteration time (log) for a few delays, equally spaced, with today's delay marked and the bound dotted."""
+    """Return the iteration time (log) for a few delays, today's marked, the bound dotted."""
     known = [
         (i, delay, value)
         for i, (delay, value) in enumerate(zip(delay_ms, makespan_ms, strict=True))

@@ -13,7 +13,7 @@ from topox_core.model.measures import in_port, out_port
 
 @dataclass(frozen=True)
 class SlotState:
-    """What the circuits do in one slot: positions of those that carry data, and of those being set up only."""
+    """Circuits in one slot: positions of those that carry data, and of those only set up."""
 
     slot: int
     low_ms: float
@@ -33,7 +33,7 @@ def slots(execution: Execution) -> int:
 
 
 def slot_state(execution: Execution, slot: int) -> SlotState:
-    """Return what the circuits do in ``slot``; a circuit that begins to carry within it counts as carrying."""
+    """Return what circuits do in ``slot``; one that begins to carry in it counts as carrying."""
     circuits, tau = execution.circuits, execution.cluster.slot_ms
     low, high = slot * tau, (slot + 1) * tau
     edge = 1e-6 * tau
@@ -55,7 +55,7 @@ def changes_a_slot(execution: Execution) -> NDArray[np.int64]:
 
 
 def cross_connects_in(execution: Execution, state: SlotState) -> dict[str, list[str]]:
-    """Return one row a server, one column a switch: to whom its out-ports lead in the slot, ``–`` if free."""
+    """Return a row a server, a column a switch: where its out-ports lead, ``–`` if free."""
     circuits, cluster = execution.circuits, execution.cluster
     table = {f"Switch {r}": ["–"] * cluster.servers for r in range(cluster.switches)}
     for part, word in ((state.carrying, ""), (state.dark, "dark → ")):

@@ -1,4 +1,4 @@
-"""Strategies: the walk of a search, where each operator is, what operators cost, and what plans spend their time on."""
+"""Strategies: the walk of a search, operators' places and costs, where plans' time goes."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def walk(
     theme: Theme,
     scale: float = 1.0,
 ) -> go.Figure:
-    """Return the search as it went: iteration time against proposals, accepted moves by reason, the best so far, and the start.
+    """Return the search: iteration time against proposals, accepted moves by reason, the best.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def walk(
 
 
 def _places(moves: Sequence[Move], until: int) -> list[float]:
-    """Return where moves are drawn: at their proposal, and what comes after the chain's last proposal in a band of its own."""
+    """Return where moves are drawn: at their proposal; what follows the chain in a band."""
     chain = len(moves)
     while chain and moves[chain - 1].reason in (*AFTER, "reset"):
         chain -= 1
@@ -184,7 +184,7 @@ def _places(moves: Sequence[Move], until: int) -> list[float]:
 
 
 def placements(strategy: Strategy, theme: Theme, scale: float = 1.0) -> go.Figure:
-    """Return who works on what: operators down, servers across; the number is how many partitions the operator has.
+    """Return operators down, servers across; the number is the operator's partitions.
 
     Operators in as many partitions as there are servers are data parallel; one partition is a whole
     operator.
@@ -244,7 +244,7 @@ def _brief(name: str) -> str:
 
 
 def _shades(counts: Sequence[int], servers: int, theme: Theme) -> list[str]:
-    """Return a colour a number of partitions: accent for whole operators, deeper blue the more partitions."""
+    """Return colours by partitions: accent for whole operators, deeper blue for more."""
     depth = {p: (np.log2(p) + 1) / (np.log2(max(2, servers)) + 1) for p in counts}
     return [
         "#E69F00" if p == 1 else blend(theme.cell_diagonal, theme.primary, depth[p]) for p in counts

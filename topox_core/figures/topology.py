@@ -1,4 +1,4 @@
-"""TopologyFinder step by step: what each step lays, on a circle of servers, and how far servers are apart."""
+"""TopologyFinder step by step: circuits on a circle of servers, and hops between them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _LINES_DARK = (
 
 @dataclass(frozen=True)
 class LinkSet:
-    """Circuits that belong together: one stride of a ring in all groups of a size, one matching, the connecting ring.
+    """Circuits that belong together: one stride of rings, one matching, the connecting ring.
 
     ``kind`` is ``ring``, ``matching``, ``connect`` or ``candidate`` (considered, not laid).
     """
@@ -91,7 +91,7 @@ class Frame:
 
 
 def frames(layout: LayoutResult) -> tuple[Frame, ...]:
-    """Return the player's pictures: a chosen step lays its strides one after the other, a matching all its pairs at once."""
+    """Return the player's pictures: chosen strides one by one, a matching all at once."""
     several = len({len(members) for members in layout.rings}) > 1
     result: list[Frame] = []
     laid: tuple[LinkSet, ...] = ()
@@ -133,7 +133,7 @@ def _parts(step: LayoutStep, layout: LayoutResult, several: bool) -> Iterator[Li
 
 
 def _strides(step: LayoutStep, layout: LayoutResult, several: bool) -> Iterator[LinkSet]:
-    """Yield the circuits of each chosen stride, with those back where rings run in both directions."""
+    """Yield the circuits of each chosen stride, with those back where rings run both ways."""
     size = step.data["size"]
     ports = step.data["ports"]
     groups = {
@@ -188,7 +188,7 @@ def place_of(servers: int, server: int | NDArray[np.int64]) -> tuple[Any, Any]:
 def ring(
     picture: Frame, servers: int, routes: Sequence[Path], theme: Theme, scale: float = 1.0
 ) -> go.Figure:
-    """Return the servers on a circle and the circuits laid so far; those of this step are heavy, each set has colour and dash.
+    """Return servers on a circle and the circuits so far; those of this step are heavy.
 
     Parameters
     ----------
@@ -315,7 +315,7 @@ def _arrows(one: LinkSet, servers: int, colour: str, size: int) -> go.Scatter:
 
 
 def hops(matrix: NDArray[np.int32], most: int, theme: Theme, scale: float = 1.0) -> go.Figure:
-    """Return the hop counts, sources down, destinations across; the number stands in the cell, a cross where no path leads.
+    """Return the hop counts, sources down, destinations across; a cross where no path leads.
 
     Parameters
     ----------

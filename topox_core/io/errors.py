@@ -1,4 +1,4 @@
-"""One clear line for a mistake in a file: values shown short, near misses named, findings counted."""
+"""One clear line for a mistake in a file: values short, near misses named, rest counted."""
 
 from __future__ import annotations
 

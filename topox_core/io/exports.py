@@ -97,7 +97,7 @@ def tasks_csv(execution: Execution, path: CriticalPath | None = None) -> bytes:
 
 
 def cross_connects(execution: Execution) -> list[dict[str, Any]]:
-    """Return what each switch must connect, in order of time: one row a circuit held, however many transfers use it.
+    """Return what each switch must connect, in order of time: one row a circuit held.
 
     ``slot`` is the slot in which the set-up begins; the circuit is dark until ``usable_ms`` and may
     be torn down at ``until_ms``. A circuit that its ports keep between two transfers is one row.
@@ -142,7 +142,7 @@ def cross_connects_csv(execution: Execution) -> bytes:
 
 
 def cross_connects_json(execution: Execution) -> bytes:
-    """Return the cross-connect program as JSON: for every switch its connections in order of time."""
+    """Return the cross-connect program as JSON: each switch's connections in order of time."""
     switches: dict[int, list[dict[str, Any]]] = {r: [] for r in range(execution.cluster.switches)}
     for row in cross_connects(execution):
         step = {key: value for key, value in row.items() if key != "switch"}
@@ -159,7 +159,7 @@ def cross_connects_json(execution: Execution) -> bytes:
 
 
 def perfetto_trace(execution: Execution, path: CriticalPath | None = None) -> bytes:
-    """Return the execution as a Chrome trace for ui.perfetto.dev: processes are servers and switches, threads devices and ports.
+    """Return a Chrome trace for ui.perfetto.dev: servers and switches, devices and ports.
 
     Slices of one thread never overlap: where a model lets two tasks share a device or two transfers
     a circuit, the second moves to a thread of its own.
@@ -269,7 +269,7 @@ def perfetto_trace(execution: Execution, path: CriticalPath | None = None) -> by
 
 
 class _Threads:
-    """Hands out threads; a slice that would overlap the last one of its thread gets the next spare thread beside it."""
+    """Hands out threads; a slice that would overlap goes to the next spare thread."""
 
     SPARE = 100_000_000
 

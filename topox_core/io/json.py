@@ -1,4 +1,4 @@
-"""JSON objects from a stranger's bytes, the header of our files, and pydantic's errors in one line."""
+"""JSON objects from a stranger's bytes, our files' header, pydantic's errors in one line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Location = tuple[int | str, ...]
 
 
 def json_object(data: bytes, file: str) -> dict[str, Any]:
-    """Parse one JSON object; NaN and infinities pass, for the reader that knows the field to refuse.
+    """Parse one JSON object; NaN and infinities are left for the reader to refuse.
 
     Raises
     ------

@@ -200,7 +200,7 @@ def _number(column: str, cell: str, delimiter: str) -> float:
 
 
 def dump_graph_csv(graph: TaskGraph) -> bytes:
-    """Write a table, comma separated; reading it back gives equal tasks (the name is the file's)."""
+    """Write a comma-separated table; reading it back gives equal tasks."""
     records = [task.as_record() for task in graph.tasks]
     used = {key for record in records for key in record}
     columns = [key for key in KEYS if key in used]

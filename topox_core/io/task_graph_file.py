@@ -25,7 +25,7 @@ SUFFIXES = tuple(suffix + packed for suffix in _READERS for packed in ("", ".gz"
 
 
 def load_graph(data: bytes, file: str) -> TaskGraph:
-    """Read a task graph; the ending of ``file`` says how (``.gz`` may follow), gzip is seen in the bytes.
+    """Read a task graph; the ending of ``file`` says how, gzip is recognised by its bytes.
 
     Raises
     ------

@@ -67,7 +67,7 @@ class _Buffer:
         return self.read(form, at + slots[slot])
 
     def vector(self, table: tuple[int, tuple[int, ...]], slot: int, size: int) -> tuple[int, int]:
-        """Return (position, length) of a vector of items of ``size`` bytes that fits into the file."""
+        """Return (position, length) of a vector whose items fit into the file."""
         at, slots = table
         if slot >= len(slots) or not slots[slot]:
             return 0, 0
@@ -103,7 +103,7 @@ class _Raw:
 
 @dataclass(slots=True)
 class _Stored:
-    """What the file holds: nodes and switches, tasks, where compute devices are, endpoints of transfers."""
+    """A file's content: nodes, switches, tasks, places of devices, ends of transfers."""
 
     nodes: int = 0
     ports: int = 0

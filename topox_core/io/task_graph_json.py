@@ -34,7 +34,7 @@ KEYS = (
     "layer",
     "job",
 )
-_KNOWN = frozenset(KEYS)
+_KNOWN, _NEEDED = frozenset(KEYS), frozenset(("id", "kind"))
 
 
 def read_graph_json(data: bytes, file: str, name: str = "") -> TaskGraph:
@@ -59,33 +59,29 @@ def read_graph_json(data: bytes, file: str, name: str = "") -> TaskGraph:
             f"holds {len(entries):,} tasks, more than the {MAX_TASKS:,} a graph may have", file=file
         )
     findings = Mistakes(file)
-    tasks = [_task(i, entry, findings) for i, entry in enumerate(entries)]
-    return validated(
-        record.get("name", name), [task for task in tasks if task], file, findings=findings
-    )
+    tasks = (_task(i, entry, findings) for i, entry in enumerate(entries))
+    readable = [task for task in tasks if task is not None]
+    return validated(record.get("name", name), readable, file, findings=findings)
 
 
 def _task(i: int, entry: Any, findings: Mistakes) -> Task | None:
-    """Return an entry as a task whose values are not checked yet, or None after noting why it is none."""
+    """Return an entry as an unchecked task, or None after noting why it is none."""
     if not isinstance(entry, dict):
         findings.add(f"must be an object (got {shown(entry)})", item=f"entry {i + 1}")
         return None
-    before = findings.count
-    for key in ("id", "kind"):
-        if key not in entry:
+    values = dict(entry)
+    if not (_KNOWN >= values.keys() >= _NEEDED):
+        for key in sorted(_NEEDED - values.keys()):
             findings.add("is missing", item=_item(i, entry), field=key)
-    for key in entry.keys() - _KNOWN:
-        findings.add(unknown(key, KEYS), item=_item(i, entry), field=printable(key))
-    if findings.count > before:
+        for key in values.keys() - _KNOWN:
+            findings.add(unknown(key, KEYS), item=_item(i, entry), field=printable(key))
         return None
-    lists = {
-        key: tuple(entry[key])
-        for key in ("members", "dependencies")
-        if isinstance(entry.get(key), list)
-    }
-    if entry.get("dependencies") is None:
-        lists["dependencies"] = ()
-    return Task(**{**entry, **lists})
+    for key in ("members", "dependencies"):
+        if isinstance(values.get(key), list):
+            values[key] = tuple(values[key])
+    if values.get("dependencies") is None:
+        values["dependencies"] = ()
+    return Task(**values)
 
 
 def _item(i: int, entry: dict[str, Any]) -> str:

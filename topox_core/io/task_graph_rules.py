@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from topox_core.errors import InputError
@@ -27,6 +28,7 @@ MAX_DURATION_MS = 1e12
 MAX_SIZE_BYTES = 1e18
 MAX_TEXT = 200
 MAX_INDEX = 1_000_000_000
+MOST_BITS = 1023  # whole numbers beyond are no floats
 
 # For each kind: the keys it must have, the keys it may have.
 FIELDS_OF: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -74,12 +76,19 @@ def validated(
     """
     entries = tuple(tasks)
     types, ranges = findings or Mistakes(file), Mistakes(file)
+    sound: set[tuple[type, ...]] = set()
     _check_name(name, file)
     for i, task in enumerate(entries):
         checked = types.count
-        for field, problem in _wrong_types(task):
-            types.add(problem, item=_item(i, task.id, rows), field=field)
-        for field, problem in _wrong_fields(task) if types.count == checked else ():
+        # Few combinations of types occur: each is looked into once.
+        combination = tuple(map(type, _values(task)))
+        if combination not in sound or not _sound_lists(task):
+            for field, problem in _wrong_types(task):
+                types.add(problem, item=_item(i, task.id, rows), field=field)
+            if types.count > checked:
+                continue
+            sound.add(combination)
+        for field, problem in _wrong_fields(task):
             ranges.add(problem, item=_item(i, task.id, rows), field=field)
     types.stop()
     _check_counts(entries, file)
@@ -126,6 +135,11 @@ def _check_counts(tasks: Sequence[Task], file: str) -> None:
             )
 
 
+def _sound_lists(task: Task) -> bool:
+    members = {*map(type, task.members)} if task.members else set()
+    return members <= {int} and {*map(type, task.dependencies)} <= {str}
+
+
 def _wrong_types(task: Task) -> Iterator[tuple[str, str]]:
     """Yield (field, problem) for values of a type that the field cannot have."""
     for field, wrong in _TYPES:
@@ -154,8 +168,7 @@ def _wrong_fields(task: Task) -> Iterator[tuple[str, str]]:
         yield "kind", f"must be one of {', '.join(KINDS)} (got {shown(task.kind)})"
         return
     allowed, required = _ALLOWED[task.kind], _REQUIRED[task.kind]
-    for field, wrong in _OWN_FIELDS:
-        value = getattr(task, field)
+    for (field, wrong), value in zip(_OWN_FIELDS, _own_values(task), strict=True):
         if value is None:
             if field in required:
                 yield field, f"is missing ({task.kind} needs {', '.join(FIELDS_OF[task.kind][0])})"
@@ -172,8 +185,7 @@ def _wrong_fields(task: Task) -> Iterator[tuple[str, str]]:
         and task.root not in task.members
     ):
         yield "root", f"must be one of members (got {shown(task.root)})"
-    for field, wrong in _NOTES:
-        value = getattr(task, field)
+    for (field, wrong), value in zip(_NOTES, _note_values(task), strict=True):
         if value is not None and (problem := wrong(value)):
             yield field, problem
 
@@ -217,9 +229,7 @@ def _not_whole(value: object) -> str:
 
 
 def _not_number(value: object) -> str:
-    if type(value) is float or (type(value) is int and value.bit_length() < 1024):
-        return ""
-    return f"must be a number (got {shown(value)})"
+    return "" if type(value) in (int, float) else f"must be a number (got {shown(value)})"
 
 
 def _wrong_text(value: str) -> str:
@@ -239,6 +249,8 @@ def _amount(most: float) -> Callable[[Any], str]:
     def wrong(value: float) -> str:
         if 0 <= value <= most:
             return ""
+        if isinstance(value, int) and value.bit_length() > MOST_BITS:
+            return f"must be a number (got {shown(value)})"
         if not math.isfinite(value):
             return f"must be a finite number (got {value})"
         return (
@@ -297,6 +309,7 @@ _TYPES: tuple[tuple[str, Callable[[object], str]], ...] = (
     *((name, _not_text) for name in ("parallelism", "group", "job")),
     *((name, _not_whole) for name in ("microbatch", "stage", "layer")),
 )
+_values = attrgetter(*(name for name, _ in _TYPES))
 _OWN_FIELDS: tuple[tuple[str, Callable[[Any], str]], ...] = (
     ("server", _wrong_server),
     ("device", _whole(MAX_PORTS - 1)),
@@ -315,6 +328,10 @@ _NOTES: tuple[tuple[str, Callable[[Any], str]], ...] = (
     ("stage", _whole(MAX_INDEX)),
     ("layer", _whole(MAX_INDEX)),
 )
+
+
+_own_values = attrgetter(*(name for name, _ in _OWN_FIELDS))
+_note_values = attrgetter(*(name for name, _ in _NOTES))
 
 
 def _predecessors(tasks: Sequence[Task], file: str, rows: Sequence[int] | None) -> list[list[int]]:
@@ -361,7 +378,7 @@ def _dependency_line(task: Task, waits: list[int], own: int, table: bool) -> str
 
 
 def _cycle(predecessors: list[list[int]]) -> list[int]:
-    """Return the positions along one cycle, each waiting for the one before it; empty if there is none."""
+    """Return the positions along one cycle, each waiting for the one before; or none."""
     waiting = [len(p) for p in predecessors]
     successors: list[list[int]] = [[] for _ in predecessors]
     for i, waits in enumerate(predecessors):
@@ -399,7 +416,7 @@ def _cycle_line(ids: list[str], most: int = 8) -> str:
 
 
 def _normal(task: Task) -> Task:
-    """Return the task with its default device, and times and sizes as floats (minus zero as zero)."""
+    """Return the task with its default device, times and sizes as floats (-0 as 0)."""
     changes: dict[str, Any] = {}
     if task.device is None and task.kind in COMPUTE_KINDS:
         changes["device"] = 0

@@ -1,1 +1,1 @@
-"""What every part speaks of: task graphs, clusters, transfers, executions and what they amount to."""
+"""Shared objects: task graphs, clusters, transfers, executions and their measures."""

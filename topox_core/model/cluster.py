@@ -111,7 +111,7 @@ class Cluster:
         return self.latency_us / 1000 + size_bytes * 8 / (self.port_gbps * 1e6)
 
     def changed(self, **changes: Any) -> Cluster:
-        """Return a copy with some keys replaced; unknown keys are named in an :class:`InputError`."""
+        """Return a copy with some keys replaced; an unknown key raises :class:`InputError`."""
         known = {field.name for field in fields(self)}
         for key in changes:
             if key not in known:

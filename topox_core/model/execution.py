@@ -45,7 +45,7 @@ class Circuits:
 
 @dataclass(frozen=True)
 class Execution:
-    """One training iteration as it ran: task intervals and circuit intervals on one clock, in ms."""
+    """One training iteration as it ran: task and circuit intervals on one clock, in ms."""
 
     graph: TransferGraph
     cluster: Cluster

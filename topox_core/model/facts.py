@@ -1,4 +1,4 @@
-"""What a task graph is, in numbers that need no solver: tasks, bytes, compute load, critical path."""
+"""Facts of a task graph without a solver: tasks, bytes, compute load, critical path."""
 
 from __future__ import annotations
 

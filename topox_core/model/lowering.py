@@ -1,4 +1,4 @@
-"""From the task graph to transfers: collectives become point-to-point transfers between barriers."""
+"""From the task graph to transfers: collectives become transfers between barriers."""
 
 from __future__ import annotations
 

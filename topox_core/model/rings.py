@@ -50,7 +50,7 @@ class Pattern:
 
 @lru_cache(maxsize=256)
 def distinct_rings(members: int) -> tuple[int, ...]:
-    """Return the strides of all distinct directed rings of a group: 1 and the others coprime to ``members``, ascending.
+    """Return the strides of all distinct directed rings: 1 and others coprime to ``members``.
 
     There are phi(n) of them (TopoOpt, NSDI 2023, section 4.3, TotientPerms); none for a single
     member.
@@ -59,7 +59,7 @@ def distinct_rings(members: int) -> tuple[int, ...]:
 
 
 def ring_strides(members: int, lowering: Lowering, group: str = "") -> tuple[int, ...]:
-    """Return the strides that a ring collective of ``members`` uses: at most ``lowering.rings``, each a ring of its own.
+    """Return the strides of a ring collective: at most ``lowering.rings``, all distinct.
 
     Raises
     ------
@@ -96,7 +96,7 @@ def transfer_count(kind: str, members: int, rings: int, lowering: Lowering) -> i
 def pattern(
     kind: str, members: int, root: int, strides: tuple[int, ...], lowering: Lowering
 ) -> Pattern:
-    """Return the transfers of a collective of at least two members; ``root`` is a position in the group."""
+    """Return the transfers of a collective of two or more members; ``root`` is a position."""
     if kind in RING_KINDS:
         passes = 2 if kind == "all_reduce" else 1
         if lowering.steps == "stepwise":
@@ -118,7 +118,7 @@ def _ring_pass(members: int, strides: tuple[int, ...], passes: int) -> Pattern:
 
 
 def _ring_steps(members: int, strides: tuple[int, ...], steps: int) -> Pattern:
-    """Lock steps: step q of a member waits for step q - 1 of its predecessor (the data) and of its own (the link)."""
+    """Lock steps: a step waits for its predecessor's last step (data) and its own (link)."""
     rows: list[tuple[str, int, int]] = []
     after: list[tuple[int, ...]] = []
     last: list[int] = []
@@ -143,7 +143,7 @@ def _all_to_all(members: int) -> Pattern:
 
 
 def _chain(members: int, root: int, strides: tuple[int, ...]) -> Pattern:
-    """Pipelined chain from the root on each ring: n - 1 links, all active together, each with its ring's share."""
+    """Pipelined chain from the root on each ring: n - 1 links active together."""
     rows = []
     for r, stride in enumerate(strides):
         walk = [(root + hop * stride) % members for hop in range(members)]
@@ -152,7 +152,7 @@ def _chain(members: int, root: int, strides: tuple[int, ...]) -> Pattern:
 
 
 def _binomial_tree(members: int, root: int) -> Pattern:
-    """Store and forward from the root: rank v is served by v without its highest bit, once that rank has the tensor.
+    """Store and forward from the root: rank v is served by v without its highest bit.
 
     The id of a transfer names the position that receives, as a member may send several times.
     """

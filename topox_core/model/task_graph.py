@@ -1,4 +1,4 @@
-"""The task graph as a user gives it: compute tasks, transfers and collectives with their predecessors."""
+"""The task graph as given: compute tasks, transfers and collectives with predecessors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PARALLELISMS = ("dp", "fsdp", "tp", "sp", "pp", "cp", "ep", "mp")
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task of a training iteration; which fields are set depends on ``kind`` (see docs/files.md).
+    """One task of an iteration; ``kind`` decides which fields are set (docs/files.md).
 
     ``size_bytes`` of a collective is the full tensor of one member: the gathered output, the
     reduced input, an all-to-all's send buffer.
@@ -42,7 +42,7 @@ class Task:
     job: str | None = None
 
     def as_record(self) -> dict[str, Any]:
-        """Return the task as the file writes it: only the keys that are set, dependencies always."""
+        """Return the task as the file has it: only the keys that are set, dependencies always."""
         record: dict[str, Any] = {}
         for name in FIELD_NAMES:
             value = getattr(self, name)
@@ -63,7 +63,7 @@ FIELD_NAMES = tuple(
 
 @dataclass(frozen=True)
 class TaskGraph:
-    """A validated, acyclic task graph; build one with :func:`topox_core.io.task_graph_rules.validated`."""
+    """A validated, acyclic task graph, from :func:`~topox_core.io.task_graph_rules.validated`."""
 
     name: str
     tasks: tuple[Task, ...]
@@ -75,7 +75,7 @@ class TaskGraph:
 
     @cached_property
     def servers(self) -> int:
-        """Smallest number of servers the graph needs (highest server number plus one; 0 if none)."""
+        """Servers that the graph needs: highest server number plus one, 0 if none."""
         highest = -1
         for task in self.tasks:
             for value in (task.server, task.source, task.destination, *(task.members or ())):

@@ -1,1 +1,1 @@
-"""Parallelisation strategies: operators and their costs, task graphs from strategies, the search."""
+"""Parallelisation strategies: operators, their costs, task graphs, the search."""

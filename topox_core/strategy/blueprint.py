@@ -1,4 +1,4 @@
-"""From layers to an operator graph: each operator priced for every way to split it over the servers."""
+"""From layers to an operator graph, each operator priced for every split over servers."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class Blueprint:
         after: tuple[str, ...],
         measured_as: str = "",
     ) -> str:
-        """Add an operator that mostly moves elements (concatenation, addition, pooling, softmax)."""
+        """Add an operator that mostly moves elements (concatenation, pooling, softmax)."""
         bytes_moved = FLOAT_BYTES * (read + written)
         work = Work(flop=float(read), moved_bytes=bytes_moved, kept_bytes=bytes_moved)
         return self.add(name, kind, work, FLOAT_BYTES * written, after, measured_as=measured_as)

@@ -1,4 +1,4 @@
-"""The Markov chain over strategies: propose, time, accept or refuse, now and then go back to the best."""
+"""The Markov chain over strategies: propose, time, accept or refuse, return to the best."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Chain:
         return not self._ask_memory
 
     def step(self) -> list[Move]:
-        """Make one proposal; return the moves that came of it (at most a change and a return to the best)."""
+        """Make one proposal; return its moves, at most a change and a return to the best."""
         self.proposals += 1
         self._since_best += 1
         name, changed = self.proposer.draw(self.current)

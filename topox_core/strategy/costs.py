@@ -109,7 +109,7 @@ class Work:
 
 
 def roofline(work: Work, samples: int, machine: Machine, gpus: int) -> Cost:
-    """Return the cost of ``samples`` samples on one server: the slower of arithmetic and memory, backward twice forward.
+    """Return the cost of ``samples`` samples on one server: roofline, backward twice forward.
 
     Williams et al., Roofline, CACM 2009. The backward pass has two products for each of the forward
     pass; the measured tables have ratios around 1.9.

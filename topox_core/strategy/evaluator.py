@@ -20,7 +20,7 @@ Evaluator = Callable[[Strategy], float]
 
 
 class FastEvaluator:
-    """Times an iteration on a simplified fabric in compiled code (see :func:`topox_core.strategy.kernel.iteration_ms`).
+    """Times an iteration on a simplified fabric in compiled code.
 
     Only operators that changed since the last call are looked up again; the iteration itself is
     simulated whole.
@@ -93,7 +93,7 @@ class FastEvaluator:
 
 
 class FabricEvaluator:
-    """Times an iteration by building its task graph and asking ``fabric``, such as a fabric simulator."""
+    """Times an iteration by its task graph on ``fabric``, such as a simulator."""
 
     def __init__(
         self,

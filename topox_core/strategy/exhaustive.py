@@ -12,7 +12,7 @@ from topox_core.strategy.strategy import Placement, Strategy
 
 
 def space(proposer: Proposer, start: Strategy, symmetric: bool) -> list[list[Placement]]:
-    """Return the configurations of every operator; one of the starts is enough for the first operator if all rotate alike."""
+    """Return the configurations of every operator; the first's rotated copies left out."""
     free = set(proposer.free)
     rows = [
         proposer.configurations(p.operator) if p.operator in free else [p] for p in start.placements

@@ -149,7 +149,7 @@ class Proposer:
         ]
 
     def draw(self, strategy: Strategy) -> tuple[str, list[Placement]]:
-        """Return the operator a proposal begins with, and the configurations it changes (perhaps to what they were)."""
+        """Return the operator a proposal begins with, and the configurations it sets."""
         if self.rng.random() < PROPAGATE:
             return self._passed_on(strategy)
         name = self.rng.choice(self.free)
@@ -158,7 +158,7 @@ class Proposer:
         ]
 
     def _passed_on(self, strategy: Strategy) -> tuple[str, list[Placement]]:
-        """Copy an operator's configuration to a neighbour, drawn by the bytes between them, and perhaps on from there."""
+        """Copy a configuration to a neighbour, drawn by bytes between them, perhaps further."""
         names = list(self.choices)
         first = at = self.rng.choice(names)
         given = strategy.by_operator[first]

@@ -1,4 +1,4 @@
-"""The network that the search times iterations on: links, routes over them, and the rings of all-reduces."""
+"""The network of the search: links, routes over them, and the rings of all-reduces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from topox_core.topology.layout import Layout
 
 @dataclass(frozen=True)
 class StrategyNetwork:
-    """Links and routes as the compiled simulator wants them; make one with :func:`non_blocking` or :func:`laid_out`.
+    """Links and routes for the compiled simulator (:func:`non_blocking`, :func:`laid_out`).
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class StrategyNetwork:
 def non_blocking(
     servers: int, ports: int = 4, port_gbps: float = 100.0, latency_us: float = 0.0
 ) -> StrategyNetwork:
-    """Return the simplified fabric: all ports of a server are one link out and one link in, nothing else is scarce.
+    """Return the simplified fabric: a server's ports are one link out and one link in.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def non_blocking(
 
 
 def laid_out(layout: Layout, port_gbps: float = 100.0, latency_us: float = 0.0) -> StrategyNetwork:
-    """Return static circuits: parallel circuits add up, a transfer takes its pair's first route, host by host.
+    """Return static circuits: parallel ones add up, a transfer takes its first route.
 
     An all-reduce uses all strides whose circuits join every member to the next one, else stride 1
     over routes.
@@ -131,7 +131,7 @@ def _checked(servers: object, port_gbps: float, latency_us: float) -> float:
 
 
 def _trees(layout: Layout) -> list[list[tuple[int, ...]]]:
-    """Return a shortest path from every server to every other, for pairs that the layout has no route for."""
+    """Return shortest paths between all servers, for pairs the layout has no route for."""
     following = [np.nonzero(row)[0].tolist() for row in layout.circuits]
     trees = []
     for a in range(layout.servers):

@@ -1,4 +1,4 @@
-"""A model as a graph of operators: what each costs when split, what flows between them, what they train."""
+"""A model as a graph of operators: their costs when split, the bytes between them."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ class OperatorGraph:
         return self.operators[self.position[name]]
 
     def choices(self, operator: Operator, servers: int) -> tuple[int, ...]:
-        """Return the numbers of partitions that suit ``servers`` (stride N/p, equal shares), ascending."""
+        """Return the numbers of partitions that suit ``servers`` and the samples, ascending."""
         return tuple(
             sorted(p for p in operator.costs if servers % p == 0 and self.samples % p == 0)
         )

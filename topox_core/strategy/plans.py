@@ -1,4 +1,4 @@
-"""A transformer's parallel plan: tensor x pipeline x data x context x expert, and its microbatches."""
+"""A transformer's plan: tensor x pipeline x data x context x expert, microbatches."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class GpuCluster:
         return self.servers * self.gpus_per_server
 
     def bytes_per_ms(self, span: int) -> float:
-        """Return what a GPU sends in a group whose members lie within ``span`` neighbouring GPUs."""
+        """Return what a GPU sends in a group that lies within ``span`` neighbouring GPUs."""
         return (
             self.inside_gb_per_s * 1e6
             if span <= self.gpus_per_server

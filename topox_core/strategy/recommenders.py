@@ -87,7 +87,7 @@ def ncf(servers: int) -> OperatorGraph:
 
 
 def candle(servers: int, width: int = 4096, feature_layers: int = 12) -> OperatorGraph:
-    """Return CANDLE Uno as TopoOpt runs it: five feature towers, two doses, eight dense layers above.
+    """Return CANDLE Uno as TopoOpt runs it: feature towers, two doses, dense layers above.
 
     The towers read cell expression (942), descriptors (5270) and fingerprints (2048) of two drugs.
     The 128-server variant has 16 feature layers of 16384.

@@ -1,4 +1,4 @@
-"""Search for a fast strategy: a Markov chain from data parallel, a descent, and a proof where the model is small."""
+"""Search for a fast strategy: a Markov chain, a descent, and a proof for small models."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _ending(chain: Chain, stopped: bool, proved: bool) -> str:
 def first_strategy(
     graph: OperatorGraph, servers: int, memory_gb: float | None, fixed: Iterable[Placement] = ()
 ) -> Strategy:
-    """Return data parallel, or where that does not fit the memory, every operator whole and servers filled evenly.
+    """Return data parallel or, if that exceeds the memory, whole operators spread evenly.
 
     Raises
     ------
@@ -193,7 +193,7 @@ def _imported(chain: Chain, start: Strategy, pinned: dict[str, Placement]) -> li
 
 
 def _blocks(chain: Chain, pinned: dict[str, Placement]) -> list[Move]:
-    """Try blocks of neighbours on shares of the servers: too far from data parallel for a chain to walk there."""
+    """Try blocks of neighbours on shares of the servers, too far for the chain to reach."""
     moves = []
     servers = chain.best.servers
     for count in divisors(servers)[1:]:
@@ -204,7 +204,7 @@ def _blocks(chain: Chain, pinned: dict[str, Placement]) -> list[Move]:
 
 
 def _descent(chain: Chain, budget: int, stop: Callable[[], bool]) -> tuple[int, list[Move], bool]:
-    """From the best, take any change of one operator that is faster, until none is or the budget is spent."""
+    """Take any faster change of one operator, until none is or the budget is spent."""
     tried = 0
     moves: list[Move] = []
     if chain.current != chain.best:

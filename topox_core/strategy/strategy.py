@@ -47,7 +47,7 @@ class Strategy:
 
 
 def data_parallel(graph: OperatorGraph, servers: int) -> Strategy:
-    """Return every operator split over all servers, and what cannot be split round robin, one server each.
+    """Return every operator split over all servers; what cannot be split, round robin.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def data_parallel(graph: OperatorGraph, servers: int) -> Strategy:
 
 
 def spread(graph: OperatorGraph, servers: int) -> Strategy:
-    """Return every operator whole on one server, neighbours together, servers filled evenly by memory.
+    """Return every operator whole on one server, servers filled evenly by memory.
 
     The fall-back where a full copy of the model does not fit on a server.
 
@@ -97,7 +97,7 @@ def spread(graph: OperatorGraph, servers: int) -> Strategy:
 
 
 def blocks(graph: OperatorGraph, servers: int, count: int) -> Strategy:
-    """Return ``count`` blocks of neighbouring operators, each data parallel on its own share of the servers.
+    """Return ``count`` blocks of operators, each data parallel on its share of the servers.
 
     Blocks are even in weights and in the time data parallel would take; block i of k is on servers
     i, i + k, i + 2k and so on. What cannot be split so stays as in :func:`data_parallel`.

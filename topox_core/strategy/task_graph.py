@@ -50,7 +50,7 @@ def task_graph(
 
 
 def overlaps(samples: int, producers: int, consumers: int) -> Iterator[tuple[int, int, int]]:
-    """Yield (producer's partition, consumer's partition, samples that both have), equal shares in order."""
+    """Yield (producer's partition, consumer's partition, samples that both have)."""
     for i in range(producers):
         for j in range(i * consumers // producers, -(-(i + 1) * consumers // producers)):
             yield (

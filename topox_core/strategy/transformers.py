@@ -82,7 +82,7 @@ class Shape:
         return tokens * (2.0 * matrices + 4.0 * sequence * self.base.hidden)
 
     def feed_forward_flop(self, tokens: float) -> float:
-        """Forward operations of a layer's feed-forward block: each token visits ``top_k`` experts."""
+        """Forward operations of a feed-forward block: a token visits ``top_k`` experts."""
         return 2.0 * tokens * self.top_k * self.expert_parameters
 
 
@@ -137,7 +137,7 @@ SHAPES = {
 
 
 def bert(servers: int, size: int) -> OperatorGraph:
-    """Return BERT as TopoOpt's simulator builds it: ``size`` is 16 or 128, the servers it was run on.
+    """Return BERT as in TopoOpt's simulator; ``size`` (16 or 128) is its servers.
 
     A layer is attention, the sum with its input, and two dense layers h x h without bias; word
     tables and the wide feed-forward block of the published BERT are left out there, so they are

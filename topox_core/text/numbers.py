@@ -9,7 +9,7 @@ NBSP = "\u00a0"
 
 
 def short(value: float) -> str:
-    """Return three significant digits, thousands separated by commas: 0.0123, 32.2, 185, 5,270; exact values bare: 0.5, 7."""
+    """Return three significant digits: 0.0123, 32.2, 185, 5,270; exact values bare: 0.5, 7."""
     if not math.isfinite(value):
         return "–"
     if value == 0:
@@ -26,7 +26,7 @@ def short(value: float) -> str:
 
 
 def time(value_ms: float) -> str:
-    """Return a time given in ms: in ms below a second, in s above, in µs below a microsecond's hundred."""
+    """Return a time given in ms: in ms below a second, in s above, in µs below 0.01 ms."""
     if abs(value_ms) >= 1000:
         return f"{short(value_ms / 1000)}{NBSP}s"
     if 0 < abs(value_ms) < 0.01:
@@ -35,7 +35,7 @@ def time(value_ms: float) -> str:
 
 
 def apart(values_ms: Sequence[float]) -> list[str]:
-    """Return times as :func:`time` does, with more digits where it takes them to tell different ones apart."""
+    """Return times as :func:`time` does, with more digits where different ones look equal."""
     words = [time(value) for value in values_ms]
     different = len({f"{value:.9g}" for value in values_ms})
     for digits in range(4, 10):

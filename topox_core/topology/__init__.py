@@ -1,1 +1,1 @@
-"""Static circuit layouts: TopologyFinder's rings, matching and routing; failures and their repair."""
+"""Static circuit layouts: TopologyFinder, routing, failures and their repair."""

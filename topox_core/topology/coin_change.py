@@ -1,4 +1,4 @@
-"""Routing on rings: strides are coins, a distance is an amount to pay modulo n, a path is the fewest coins.
+"""Routing on rings by coin change: strides are coins, distances are amounts modulo n.
 
 CoinChangeMod of TopoOpt, NSDI 2023, section 4.3.
 """
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 def coin_sequences(
     members: int, coins: Sequence[int], rng: random.Random | None = None
 ) -> list[tuple[int, ...] | None]:
-    """Return for every distance 0..members-1 the fewest strides that add up to it modulo ``members``.
+    """Return for every distance the fewest strides that add up to it modulo ``members``.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ FAILURES = ("fibre", "port", "switch", "server")
 
 @dataclass(frozen=True)
 class Failure:
-    """One failed element; make it with :meth:`fibre`, :meth:`of_port`, :meth:`of_switch` or :meth:`of_server`.
+    """One failed element, made with ``fibre``, ``of_port``, ``of_switch`` or ``of_server``.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Failure:
         return InputError(problem, file="failure", item=str(self), field=field)
 
     def check(self, servers: int) -> None:
-        """Refuse a failure of no known kind, of a server that is not there, or whose substitute cannot take over.
+        """Refuse an unknown kind, a server that is not there, a substitute that cannot serve.
 
         Raises
         ------

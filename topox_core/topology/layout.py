@@ -1,4 +1,4 @@
-"""A static circuit layout: how many circuits lead from each server to each other one, and the routes over them."""
+"""A static circuit layout: circuits between servers, and the routes over them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Layout:
 
     @cached_property
     def links(self) -> tuple[IntArray, IntArray, IntArray]:
-        """Return (source, destination, parallel circuits) of every link, by source, then destination."""
+        """Return (source, destination, circuits) of every link, by source, then destination."""
         source, destination = np.nonzero(self.circuits)
         return (
             source.astype(np.int32),

@@ -1,4 +1,4 @@
-"""What a demand puts on the links of a layout: bytes a link, and the bandwidth tax of forwarding."""
+"""The load of a demand on a layout: bytes a link, and the bandwidth tax."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from topox_core.topology.traffic import Demand, Pair
 
 
 def sent_bytes(result: LayoutResult, demand: Demand) -> Iterator[tuple[Pair, float]]:
-    """Yield who sends how much to whom: rings in equal shares on the strides they ride on, then the rest."""
+    """Yield who sends how much to whom: rings in equal shares, then all other transfers."""
     for members, sent in demand.all_reduce.items():
         strides = result.riding.get(members, ())
         for p in strides:
@@ -24,7 +24,7 @@ def sent_bytes(result: LayoutResult, demand: Demand) -> Iterator[tuple[Pair, flo
 
 
 def bandwidth_tax(result: LayoutResult, demand: Demand) -> float:
-    """Return bytes times hops over bytes for a demand on a layout (TopoOpt's measure); rings ride on their strides' routes."""
+    """Return bytes times hops over bytes of a demand on a layout (TopoOpt's measure)."""
     paid = total = 0.0
     for pair, size in sent_bytes(result, demand):
         total += size

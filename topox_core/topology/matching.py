@@ -1,4 +1,4 @@
-"""Circuits for model-parallel traffic: rounds of maximum-weight matching with diminishing return."""
+"""Circuits for model-parallel traffic: rounds of maximum-weight matching."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def matching_rounds(model_parallel: FloatArray, free: NDArray[np.int64]) -> list
 
 
 def _maximum_weight(weight: FloatArray, allowed: NDArray[np.bool_]) -> tuple[tuple[int, int], ...]:
-    """Return the matching of most pairs, and of most bytes among those (Edmonds' Blossom algorithm)."""
+    """Return the matching of most pairs and, among those, of most bytes (Edmonds' Blossom)."""
     graph = networkx.Graph()
     first, second = np.nonzero(allowed)
     # Relative weights: bytes of 1e18 would leave the algorithm's differences no digits.

@@ -1,4 +1,4 @@
-"""All-reduce traffic is mutable: moving the rings of a lowered graph onto the rings that have circuits."""
+"""All-reduce traffic is mutable: the rings of a lowered graph move to laid circuits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Block:
 
 
 def on_rings(graph: TransferGraph, result: LayoutResult) -> TransferGraph:
-    """Return the graph with every ring collective on the rings of a layout, one ring a stride, equal shares.
+    """Return the graph with ring collectives on a layout's rings, one a stride, equal shares.
 
     The collectives move the same bytes as before; only who sends to whom changes. Groups may have
     different strides, which a ``Lowering`` cannot say. Strides are those of
@@ -115,7 +115,7 @@ def _blocks(graph: TransferGraph, result: LayoutResult) -> list[_Block]:
 
 
 def _transfers(block: _Block, before: LoweredTransfer) -> list[LoweredTransfer]:
-    """Return the collective's transfers; ``before`` is its first one, which waits for what the collective waits for."""
+    """Return the collective's transfers; ``before`` is the first one of the old lowering."""
     shape, members = block.shape, block.members
     ids = [before.collective + suffix for suffix in shape.suffix]
     waits = [before.dependencies] * len(ids)
@@ -182,7 +182,7 @@ def _lowered(
 
 
 def _lowering(graph: TransferGraph, strides: list[tuple[int, ...]]) -> Lowering:
-    """Return the choices that would have made this graph, if a ``Lowering`` can say them: one set of strides for all."""
+    """Return the lowering that would have made this graph, if one can say it."""
     first = strides[0]
     if any(one != first for one in strides) or len(set(first)) < len(first):
         return graph.lowering

@@ -1,4 +1,4 @@
-"""Which regular rings a group may use, and which few of them to lay: TotientPerms and SelectPermutations.
+"""Which regular rings a group may use, and which to lay (TotientPerms, SelectPermutations).
 
 A regular ring of stride p joins member i to member i + p (mod n) and visits everybody if p and n
 share no factor. TopoOpt, NSDI 2023, section 4.3; the released code chooses a little differently, so
@@ -34,7 +34,7 @@ def totient_strides(members: int) -> tuple[int, ...]:
 
 
 def select_strides(members: int, rings: int, candidates: Sequence[int]) -> tuple[int, ...]:
-    """Return ``rings`` strides near the geometric sequence 1, x, x^2, ... with x = members^(1/rings) (SelectPermutations).
+    """Return ``rings`` strides near 1, x, x^2, ... with x = members^(1/rings).
 
     Each target takes the nearest candidate that is still free, the smaller of two equally near.
     Where there are more rings than candidates, all are taken and the rest are laid a second time in

@@ -1,4 +1,4 @@
-"""TopologyFinder as published: ports split between rings and matchings (TopoOpt, NSDI 2023, Algorithm 1)."""
+"""TopologyFinder as published (TopoOpt, NSDI 2023, Algorithm 1): rings and matchings."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class _Plan:
 
 
 def find_published(demand: Demand, degree: int, paths: int, longer: int) -> LayoutResult:
-    """Return the layout of the published algorithm; arguments as :func:`~topox_core.topology.finder.find_layout`."""
+    """Return the published algorithm's layout; see :func:`~topox_core.topology.finder.find_layout`."""
     degree_rings, split = _split(demand, degree)
     # Without any all-reduce the one port that d_A never falls below still connects who talks.
     plan = _plan(demand, degree, degree_rings, () if demand.all_reduce else _talking(demand))
@@ -95,7 +95,7 @@ def find_published(demand: Demand, degree: int, paths: int, longer: int) -> Layo
 
 
 def _split(demand: Demand, degree: int) -> tuple[int, LayoutStep]:
-    """Return d_A = max(1, ceil(d * all-reduce bytes / all bytes)); the guard is against rounding just above a whole number."""
+    """Return d_A = max(1, ceil(d * all-reduce bytes / all bytes)), safe against rounding."""
     rings, others = demand.all_reduce_bytes, demand.model_parallel_bytes
     share = rings / (rings + others) if rings + others > 0 else float(bool(demand.all_reduce))
     for_rings = min(degree, max(1, ceil(degree * share - 1e-9)))
@@ -223,7 +223,7 @@ def _matching_step(number: int, one: Round) -> LayoutStep:
 
 
 def _talking(demand: Demand) -> tuple[Group, ...]:
-    """Return the sets of servers that talk with one another directly or not, as rings to lay: a group's order if it has one."""
+    """Return the connected sets of talking servers as rings; a group keeps its order."""
     graph = networkx.Graph()
     graph.add_edges_from(demand.pairs)
     for members in demand.all_reduce:

@@ -1,4 +1,4 @@
-"""TopologyFinder as released: every port to rings laid in both directions, everything else forwarded by hosts.
+"""TopologyFinder as released: all ports to rings both ways, other traffic forwarded.
 
 Kept apart from the published algorithm because the released code's figures can only be met this
 way: no degree split, a ring budget that favours the largest group size, another selection of
@@ -31,7 +31,7 @@ from topox_core.topology.wiring import wired
 
 
 def find_released(demand: Demand, degree: int, seed: int) -> LayoutResult:
-    """Return the layout of the released algorithm; arguments as :func:`~topox_core.topology.finder.find_layout`."""
+    """Return the released algorithm's layout; see :func:`~topox_core.topology.finder.find_layout`."""
     n = demand.servers
     buckets = _buckets(demand)
     steps = [_split_step(demand, degree, buckets)]
@@ -69,7 +69,7 @@ def find_released(demand: Demand, degree: int, seed: int) -> LayoutResult:
 
 
 def _buckets(demand: Demand) -> dict[int, float]:
-    """Return bytes by group size, most first, as the released code counts them: (2g-1)/g of each tensor, once a group."""
+    """Return bytes by group size, most first, as the released code counts: (2g-1)/g a tensor."""
     buckets: dict[int, float] = {}
     for members, sent in demand.all_reduce.items():
         size = len(members)
@@ -107,7 +107,7 @@ def _ring_budget(buckets: dict[int, float], servers: int, degree: int) -> dict[i
 def _routes(
     demand: Demand, riding: Rings, jumps: list[int], network: RoutedNetwork, rng: random.Random
 ) -> Routes:
-    """Return one route a pair: rings by coin change over all jumps laid, the others over one random shortest path."""
+    """Return one route a pair: rings by coin change, others over a random shortest path."""
     n = demand.servers
     sequences = coin_sequences(n, jumps, rng)
     routes: Routes = {}

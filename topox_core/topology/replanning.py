@@ -1,4 +1,4 @@
-"""Failures in the middle of a scheduled iteration: what remains of the cluster, and what remains to be done."""
+"""Failures in the middle of a scheduled iteration: what remains of cluster and tasks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from topox_core.topology.server_failure import moved_members
 
 
 def fail_cluster(cluster: Cluster, failure: Failure, *, conservative: bool = False) -> Cluster:
-    """Return what is left of the cluster: a failed switch takes one switch and its ports from every server.
+    """Return the rest of the cluster; a failed switch takes its ports from every server.
 
     After a failed server the cluster is the same; its tasks are elsewhere
     (:func:`remaining_graph`).
@@ -72,7 +72,7 @@ def fail_cluster(cluster: Cluster, failure: Failure, *, conservative: bool = Fal
 def remaining_graph(
     graph: TaskGraph, execution: Execution, at_ms: float, failure: Failure | None = None
 ) -> TaskGraph:
-    """Return the tasks that have not ended when something fails, for a plan that begins at that moment.
+    """Return the tasks that have not ended at a failure, for a plan that begins then.
 
     What ended is kept. A compute task goes on where it was, with the time it had left; so does a
     transfer, with its share of bytes, unless it used the failed element: then it starts again. A
@@ -141,7 +141,7 @@ class _Rest:
         self.gone = failure.server if failure and failure.kind == "server" else -1
 
     def of_task(self, task: Task, nodes: list[int]) -> Iterator[Task]:
-        """Yield what is left: nothing, the task, or the transfers of a collective and the barrier that closes it."""
+        """Yield what is left of a task; of a collective its transfers and closing barrier."""
         if all(self.end[i] <= self.at_ms for i in nodes):
             return
         touched = self.gone >= 0 and self.gone in (
@@ -228,7 +228,7 @@ class _Rest:
 
 
 def _transfers_on(execution: Execution, at_ms: float, failure: Failure) -> frozenset[int]:
-    """Return the transfers in flight on the failed element; where no circuits are told, those between its servers."""
+    """Return the transfers in flight on the failed element, or between its servers."""
     graph, circuits = execution.graph, execution.circuits
     flying = (graph.kind == TRANSFER) & (execution.start_ms < at_ms) & (execution.end_ms > at_ms)
     if failure.kind == "server":

@@ -1,4 +1,4 @@
-"""What TopologyFinder returns: the layout, the rings in it, and a record of every step that a page can play."""
+"""TopologyFinder's result: the layout, its rings, and a record of every step."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class LayoutResult:
 
 
 def ring_strides(result: LayoutResult, members: Iterable[int]) -> tuple[int, ...]:
-    """Return the strides on which the all-reduces of a group should run, one ring each with an equal share.
+    """Return the strides for a group's all-reduces, one ring each with an equal share.
 
     Strides are in places within the group, as :class:`~topox_core.model.transfer_graph.Lowering`
     has them; one that stands twice has twice the circuits, so it gets two rings.

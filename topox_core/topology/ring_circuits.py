@@ -1,4 +1,4 @@
-"""From chosen rings and matched pairs to circuits, and from circuits to the routes of whoever talks."""
+"""From rings and matched pairs to circuits, and from circuits to routes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def ring_pairs(members: Group, strides: Iterable[int]) -> list[Pair]:
 def riding_strides(
     demand: Demand, rings: Rings, network: RoutedNetwork, most: int
 ) -> dict[Group, tuple[int, ...]]:
-    """Return for each group the strides of its own rings or, if it has none, those with fewest hops over other circuits.
+    """Return each group's own strides or, without any, those with fewest hops.
 
     Equal ones are all taken, up to ``most``: rings of equal length share the load.
     """
@@ -61,7 +61,7 @@ def riding_strides(
 def routes_of_rings(
     demand: Demand, rings: Rings, riding: Rings, shortest: Callable[[int, int], tuple[Path, ...]]
 ) -> Routes:
-    """Return one route for each ring transfer: direct or by coin change on the group's own strides, else the shortest."""
+    """Return a route for each ring transfer: by coin change on own strides, else shortest."""
     routes: Routes = {}
     for members, strides in riding.items():
         n = len(members)

@@ -1,4 +1,4 @@
-"""Broken rings: put back together with circuits that were laid for model-parallel traffic, or no longer used."""
+"""Broken rings, repaired with circuits of model-parallel traffic or free ports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Side = tuple[str, int, int]
 def lend(
     wiring: SwitchWiring, lost: NDArray[np.bool_], banned: set[Side], demand: Demand, planes: int
 ) -> tuple[SwitchWiring, tuple[str, ...]]:
-    """Return the wiring after a loss with the broken ring circuits replaced where ports can be found, and what was done.
+    """Return the wiring with broken ring circuits replaced where possible, and what was done.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class _Planes:
         return not any(self.circuits[k][2] for k in self.held(a, b, plane))
 
     def missed(self, a: int, b: int, plane: int, demand: Demand) -> float:
-        """Return the bytes between the ends of the circuits that would be taken down; free ports come first."""
+        """Return the bytes of the circuits that would be taken down; free ports come first."""
         held = [self.circuits[k] for k in self.held(a, b, plane)]
         return sum(float(demand.model_parallel[x, y]) for x, y, _, _ in held) if held else -1.0
 

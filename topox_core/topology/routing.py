@@ -71,7 +71,7 @@ class RoutedNetwork:
         return hops
 
     def hop_matrix(self) -> NDArray[np.int32]:
-        """Return the hops from each server (row) to each other one; 0 on the diagonal, -1 where no path leads."""
+        """Return the hops between all servers: 0 on the diagonal, -1 where no path leads."""
         columns = [self.hops_to(b) for b in range(self.servers)]
         return np.array(columns, np.int32).reshape(self.servers, -1).T
 
@@ -82,7 +82,7 @@ class RoutedNetwork:
     def shortest_paths(
         self, source: int, destination: int, paths: int = 1, longer: int = 0
     ) -> tuple[Path, ...]:
-        """Return up to ``paths`` shortest loop-free paths, at most ``longer`` hops longer than the shortest.
+        """Return up to ``paths`` loop-free paths, at most ``longer`` hops over the shortest.
 
         Raises
         ------
@@ -99,7 +99,7 @@ class RoutedNetwork:
         return tuple(shortest)
 
     def random_path(self, source: int, destination: int, rng: random.Random) -> Path:
-        """Return one shortest path, ties broken at random hop by hop (the released TopoOpt's routing)."""
+        """Return one shortest path, ties broken at random (the released TopoOpt's routing)."""
         self._least(source, destination)
         hops = self.hops_to(destination)
         path = [source]
@@ -142,7 +142,7 @@ class RoutedNetwork:
 
     @property
     def circulant(self) -> bool:
-        """Return whether every server has circuits of the same strides, so that what holds for one holds for all."""
+        """Return whether every server has circuits of the same strides."""
         first = self.out[0]
         return all(out == [(b + a) % self.servers for b in first] for a, out in enumerate(self.out))
 
@@ -153,7 +153,7 @@ class RoutedNetwork:
 
 
 def hop_counts(network: RoutedNetwork) -> Hops:
-    """Return hop counts over all ordered pairs: bit s of ``reach[v]`` says that s reaches v, grown hop by hop."""
+    """Return hop counts over all ordered pairs; bit s of ``reach[v]``: s reaches v."""
     n = network.servers
     if network.circulant:
         from_0 = [hops for hops in network.hops_to(0) if hops > 0]

@@ -17,7 +17,7 @@ from topox_core.topology.traffic import Demand, Group
 
 
 def moved_members(members: Group, failure: Failure) -> Group:
-    """Return a group after the move: the substitute in the failed server's place, or one member fewer if it is one already."""
+    """Return a group with the substitute in the failed server's place, or without it."""
     if failure.server not in members:
         return members
     substitute = failure.stand_in()
@@ -27,7 +27,7 @@ def moved_members(members: Group, failure: Failure) -> Group:
 
 
 def moved_demand(demand: Demand, failure: Failure) -> Demand:
-    """Return the demand after the move; what server and substitute told each other stays inside the substitute.
+    """Return the demand after the move; traffic with the substitute itself disappears.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def moved_routes(routes: Routes, failure: Failure) -> Routes:
 
 
 def bypassed(routes: Routes, server: int, network: RoutedNetwork) -> Routes:
-    """Return routes that close rings over a server that is gone: from whoever sent to it to whomever it sent to."""
+    """Return routes that close rings over a missing server, from its sender to its receiver."""
     before = [a for a, b in routes if b == server]
     after = [b for a, b in routes if a == server]
     return {
@@ -86,7 +86,7 @@ def bypassed(routes: Routes, server: int, network: RoutedNetwork) -> Routes:
 
 
 def find_without(result: LayoutResult, failure: Failure, demand: Demand) -> LayoutResult:
-    """Return circuits found anew, by the same variant, for the demand after the move; the failed server has none."""
+    """Return a new layout of the same variant without the failed server."""
     demand = moved_demand(demand, failure)
     if result.variant == "published":
         return _named(find_layout(demand, result.degree, result.variant), failure)

@@ -1,4 +1,4 @@
-"""What a job sends: all-reduce bytes by group, whose rings may be chosen, and model-parallel bytes by pair, fixed.
+"""What a job sends: all-reduce bytes by group (mutable), model-parallel bytes by pair.
 
 TopoOpt (NSDI 2023) lays circuits out for these two kinds of traffic apart: a ring all-reduce moves
 the same bytes on any ring over its members (it is *mutable*), a model-parallel transfer has a
@@ -78,7 +78,7 @@ def traffic_of(graph: TaskGraph, servers: int, lowering: Lowering | None = None)
 
 
 def demand_of(graph: TransferGraph, servers: int) -> Demand:
-    """Return the demand of a lowered graph: transfers of ring collectives by group, all others by pair.
+    """Return the demand of a lowered graph: ring collectives by group, the rest by pair.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def _mutable(graph: TransferGraph) -> NDArray[np.bool_]:
 
 
 def ring_collectives(graph: TransferGraph) -> list[tuple[Group, NDArray[np.intp], dict[int, None]]]:
-    """Return (members, nodes, strides) of each lowered ring collective; its nodes stand together, ring by ring."""
+    """Return (members, nodes, strides) of each lowered ring collective."""
     nodes = np.flatnonzero(_mutable(graph))
     if not len(nodes):
         return []

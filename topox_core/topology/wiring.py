@@ -1,4 +1,4 @@
-"""Which optical switch each fixed circuit passes: circuits spread over planes, one port of a server in each."""
+"""Which optical switch each fixed circuit passes: circuits spread over planes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class SwitchWiring:
 
 
 def wired(circuits: Sequence[tuple[int, int, bool]]) -> SwitchWiring:
-    """Spread circuits (source, destination, for rings) over as many planes as the busiest server has ports.
+    """Spread circuits over as many planes as the busiest server has ports.
 
     That many always do (Koenig: a bipartite multigraph is coloured with as many colours as its
     degree). Each circuit takes the first plane free at both ends, so a ring laid whole lies on one

@@ -1,4 +1,4 @@
-"""Floating-point operations, parameters and bytes of a transformer, each formula with its source."""
+"""Operations, parameters and bytes of a transformer, each formula with its source."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Transformer:
 
     @property
     def layer_matrix_parameters(self) -> int:
-        """Weights of a layer's matrices: queries and output h*h, keys and values h*kv, feed-forward."""
+        """Weights of a layer: queries and output h*h, keys and values h*kv, feed-forward."""
         return (
             2 * self.hidden * (self.hidden + self.key_value)
             + self.feed_forward_matrices * self.hidden * self.feed_forward
@@ -72,13 +72,13 @@ class Transformer:
         return self.layers // stages + (stage < self.layers % stages)
 
     def stage_parameters(self, stage: int, stages: int) -> int:
-        """Parameters of a stage; the first holds the input table, the last the output table and norm."""
+        """Parameters of a stage; the first has the input table, the last output table and norm."""
         count = self.stage_layers(stage, stages) * self.layer_parameters
         count += self.embedding_parameters * (stage == 0)
         return count + (self.embedding_parameters + self.hidden) * (stage == stages - 1)
 
     def layer_forward_flop(self, tokens: int, sequence: int) -> float:
-        """Forward operations of one layer: 2 a weight and token, and 4*s*h a token for scores and their use.
+        """Forward operations of a layer: 2 a weight and token, 4*s*h a token for attention.
 
         Source: Narayanan et al., Efficient Large-Scale Language Model Training, SC 2021, appendix;
         the causal mask is not exploited there either.
@@ -96,13 +96,13 @@ class Transformer:
 
 
 def compute_ms(flop: float, values: dict[str, Any]) -> float:
-    """Return the time of ``flop`` on one server: its GPUs' peak TFLOP/s times the efficiency reached, in ms."""
+    """Return the time of ``flop`` on one server, in ms: peak TFLOP/s times efficiency."""
     per_ms = values["gpus_per_server"] * values["tflops"] * values["efficiency"] * 1e9
     return rounded_ms(flop / per_ms)
 
 
 def update_ms(parameters: float, values: dict[str, Any]) -> float:
-    """Return the time of an Adam step on ``parameters`` of one server, bound by its memory, in ms."""
+    """Return the time of an Adam step on one server's parameters, bound by memory, in ms."""
     return rounded_ms(
         parameters * UPDATE_BYTES / (values["gpus_per_server"] * values["memory_gb_per_s"] * 1e6)
     )

@@ -28,7 +28,7 @@ WORKLOADS: dict[str, Workload] = {
 
 
 def generate(name: str, overrides: Mapping[str, object] | None = None) -> tuple[TaskGraph, Cluster]:
-    """Return a workload's task graph and a cluster that suits it; the same choices give the same bytes.
+    """Return a workload's task graph and cluster; same choices give the same bytes.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""DLRM as in TOPO-X Table II, from measured operator times: dense layers on all servers, tables on one each.
+"""DLRM as in TOPO-X Table II: dense layers on all servers, tables on one each.
 
 The graph has the shape that FlexNet gives it (TopoOpt, NSDI 2023): forward and backward of every
 operator on every server, an all-reduce for each weight and each bias of the dense layers, and
@@ -78,7 +78,7 @@ CONFIGURATIONS = {
 
 
 def layers(configuration: Configuration) -> list[tuple[str, int, int]]:
-    """Return the dense layers in forward order as (name, inputs, outputs); the interaction sits after the bottom ones."""
+    """Return the dense layers in forward order as (name, inputs, outputs)."""
     inputs, outputs, count = configuration.bottom
     names = [(f"bottom{i}", inputs, outputs) for i in range(count)]
     i = 0

@@ -1,4 +1,4 @@
-"""The samples in ``sample_data``: small inputs, each with a line on what to see in it; some with a proved optimum."""
+"""The samples: small inputs, each with what to see in it; some with a proved optimum."""
 
 from __future__ import annotations
 
