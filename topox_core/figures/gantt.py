@@ -38,14 +38,7 @@ from topox_core.figures.palette import (
     category_words,
     traffic,
 )
-from topox_core.figures.template import (
-    LANE_LEFT,
-    LANE_RIGHT,
-    frame,
-    margins,
-    ms_axis,
-    named_axis,
-)
+from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, frame, margins, ms_axis, named_axis
 from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import FloatArray

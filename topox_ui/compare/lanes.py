@@ -234,9 +234,7 @@ def _one(contest: Contest, name: str, run: FabricRun, style: PageStyle) -> None:
 
 
 def _gantt(parts: Parts, lanes: Lanes, window: tuple[float, float], style: PageStyle) -> go.Figure:
-    figure = gantt(
-        parts.execution, parts.bars, lanes, window, parts.path, style.theme, style.scale
-    )
+    figure = gantt(parts.execution, parts.bars, lanes, window, parts.path, style.theme, style.scale)
     if isinstance(lanes, SendLanes):
         for trace in figure.data:
             for facts in trace.customdata if trace.customdata is not None else ():
