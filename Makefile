@@ -1,5 +1,6 @@
 # make run    from a bare machine with Python 3.11 to 3.13 to the running app
 # make test   from a bare machine to a finished test run
+# make test-long   what takes minutes: many random cases, many sessions, faults
 
 PORT ?= 8501
 # Test processes; the suite is written for two cores.
@@ -15,11 +16,12 @@ JOBS_STAMP := $(VENV)/stamp-jobs
 KERNELS := $(wildcard topox_core/*/kernels/*.py topox_core/strategy/kernel.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint bench clean
+.PHONY: help setup run test test-long lint bench clean
 
 help:
 	@echo "make run     set up and serve the workbench on http://127.0.0.1:$(PORT) (PORT=8502 chooses another port)"
 	@echo "make test    set up, check the style and the types, run every test"
+	@echo "make test-long  the tests that take minutes: many random cases, many page changes, faults"
 	@echo "make setup   only the environment in $(VENV)"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   the measurements in benchmarks/"
@@ -39,6 +41,9 @@ test: setup $(JOBS_STAMP) lint
 	$(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder -rs
 	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null || \
 		echo "The browser tests were SKIPPED: no Chromium on this machine (Debian, Ubuntu: apt-get install chromium)."
+
+test-long: setup $(JOBS_STAMP) $(DEV_STAMP)
+	$(PY) -m pytest -n $(JOBS) -m long -rs
 
 bench: setup $(DEV_STAMP)
 	@for script in benchmarks/*.py; do name=$$(basename $$script .py); echo "== $$name"; $(PY) -m benchmarks.$$name || exit 1; done

@@ -76,3 +76,17 @@ def test_the_make_targets_that_pages_name_exist() -> None:
     named = set(re.findall(r"(?:^|`)make ([a-z]+)\b", text, re.MULTILINE))
     assert {"run", "test"} <= named
     assert named <= targets
+
+
+def test_the_page_on_python_shows_code_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sample_data").symlink_to(ROOT / "sample_data")
+    exec(compile(code, "docs/python.md", "exec"), {})
+    makespan_ms, bound_ms, status = capsys.readouterr().out.splitlines()[0].split()
+    assert float(makespan_ms) >= float(bound_ms) > 0
+    assert status in ("optimal", "feasible")
+    assert (tmp_path / "moe.html").stat().st_size > 10_000

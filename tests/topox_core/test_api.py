@@ -1,0 +1,75 @@
+"""The public interface gives the numbers of the commands, and one line for every mistake."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import topox_core
+from topox_core.cli.main import main
+from topox_core.io.sample_folder import SAMPLE_FOLDER
+
+
+def test_every_public_function_says_what_it_takes_and_returns() -> None:
+    from topox_core import api
+
+    functions = [getattr(topox_core, name) for name in api.__all__ if name != "InputError"]
+    assert len(functions) >= 12
+    for function in functions:
+        text = function.__doc__ or ""
+        assert "Raises" in text, function.__name__
+        assert "Parameters" in text or function.__code__.co_argcount <= 3, function.__name__
+
+
+def test_importing_the_package_loads_neither_numba_nor_plotly() -> None:
+    program = "import sys, topox_core; print({'numba', 'plotly', 'numpy'} & set(sys.modules))"
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("name", ["moe", "race"])
+def test_a_script_and_the_command_get_one_number(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [str(SAMPLE_FOLDER / f"{name}.{kind}.json") for kind in ("taskgraph", "cluster")]
+    graph, cluster = topox_core.load_graph(files[0]), topox_core.load_cluster(files[1])
+    result = topox_core.schedule_iteration(graph, cluster)
+    assert main(["schedule", *files, "--engine", "list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["makespan_ms"] == result.makespan_ms
+    runs = topox_core.compare_fabrics(graph, cluster, ["fat_tree", "scheduled"])
+    assert runs["scheduled"].iteration_ms == result.makespan_ms
+    assert main(["compare", *files, "--fabrics", "fat_tree,scheduled", "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)["fabrics"]
+    assert record["fat_tree"]["iteration_ms"] == runs["fat_tree"].iteration_ms
+    assert topox_core.check_schedule(graph, cluster, result).ok
+
+
+def test_every_kind_of_result_has_a_figure() -> None:
+    graph, cluster = topox_core.load_sample("blackboard")
+    subjects = [
+        topox_core.schedule_iteration(graph, cluster),
+        topox_core.compare_fabrics(graph, cluster, ["ideal", "scheduled"]),
+        topox_core.study_rail_delay("llama3-8b-perlmutter", [0, 25]),
+        topox_core.share_fabric(SAMPLE_FOLDER / "four-pods.jobs.json"),
+        topox_core.price_networks(64),
+    ]
+    for subject in subjects:
+        assert len(topox_core.draw(subject).data) > 0
+    with pytest.raises(topox_core.InputError, match="no figure for int"):
+        topox_core.draw(3)
+
+
+def test_mistakes_are_one_line_that_names_the_place(tmp_path: Path) -> None:
+    graph, cluster = topox_core.load_sample("blackboard")
+    with pytest.raises(topox_core.InputError, match=r"nothing\.json: cannot be read"):
+        topox_core.load_graph(tmp_path / "nothing.json")
+    with pytest.raises(topox_core.InputError, match="settings, field colour: unknown setting"):
+        topox_core.schedule_iteration(graph, cluster, colour="red")
+    with pytest.raises(topox_core.InputError, match="engine"):
+        topox_core.schedule_iteration(graph, cluster, engine="oracle")

@@ -1,0 +1,407 @@
+"""The public interface: what a script or a notebook needs, a function a question.
+
+``import topox_core`` offers these functions; each loads the part of the core that it needs when it
+is first called. Everything they take and return is frozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from topox_core.errors import InputError
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from topox_core.check.report import CheckReport
+    from topox_core.economics.networks import Bill
+    from topox_core.fabrics.run import FabricRun
+    from topox_core.model.cluster import Cluster
+    from topox_core.model.task_graph import TaskGraph
+    from topox_core.model.transfer_graph import TransferGraph
+    from topox_core.rails.delay import DelayStudy
+    from topox_core.schedule.result import Result
+    from topox_core.tdm.model.jobs import Jobs
+    from topox_core.tdm.model.round import Round
+
+__all__ = [
+    "InputError",
+    "check_schedule",
+    "compare_fabrics",
+    "draw",
+    "generate_workload",
+    "load_cluster",
+    "load_graph",
+    "load_sample",
+    "lower_collectives",
+    "price_networks",
+    "schedule_iteration",
+    "share_fabric",
+    "study_rail_delay",
+]
+
+
+def load_graph(path: str | Path) -> TaskGraph:
+    """Read the task graph of one training iteration.
+
+    Parameters
+    ----------
+    path
+        ``.taskgraph.json``, ``.csv`` or FlexNet ``.fbuf``, each also gzipped (docs/files.md).
+
+    Returns
+    -------
+    TaskGraph
+        Validated and frozen; ``digest`` identifies its content.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be used: file, task and field are named in one line.
+    """
+    from topox_core.io.task_graph_file import load_graph as read
+
+    return read(_content(path), Path(path).name)
+
+
+def load_cluster(path: str | Path) -> Cluster:
+    """Read a cluster: servers, ports, switches, slot length, reconfiguration delay.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be used: file and field are named in one line.
+    """
+    from topox_core.io.cluster_file import load_cluster as read
+
+    return read(_content(path), Path(path).name)
+
+
+def load_sample(name: str) -> tuple[TaskGraph, Cluster]:
+    """Return the task graph and the cluster of a sample that comes with the workbench.
+
+    Parameters
+    ----------
+    name
+        One of ``topox_core.workloads.samples.SAMPLES``, e.g. ``"moe"`` or ``"dlrm-16"``.
+
+    Raises
+    ------
+    InputError
+        If there is no sample of that name; the known ones are listed.
+    """
+    from topox_core.workloads.samples import load_sample as read
+
+    return read(name)
+
+
+def generate_workload(name: str, **parameters: object) -> tuple[TaskGraph, Cluster]:
+    """Generate a training workload and the cluster it suggests.
+
+    Parameters
+    ----------
+    name
+        ``dlrm``, ``pipeline``, ``fsdp``, ``moe``, ... (docs/workloads.md; ``topox workload --list``).
+    **parameters
+        Changes to its parameters; the rest keep their defaults.
+
+    Raises
+    ------
+    InputError
+        If the workload or a parameter is unknown, or a value is out of range.
+    """
+    from topox_core.workloads.catalogue import generate
+
+    return generate(name, parameters)
+
+
+def lower_collectives(graph: TaskGraph, **lowering: Any) -> TransferGraph:
+    """Return the graph with every collective as point-to-point transfers on rings, between barriers.
+
+    Parameters
+    ----------
+    graph
+        Tasks and collectives.
+    **lowering
+        Fields of :class:`topox_core.model.transfer_graph.Lowering`: ``rings``, ``strides``,
+        ``all_reduce_on_network``, ``steps``, ``broadcast``.
+
+    Returns
+    -------
+    TransferGraph
+        Arrays, a row a node: compute tasks, transfers and barriers.
+
+    Raises
+    ------
+    InputError
+        If a choice is out of range for the graph.
+    """
+    from topox_core.model.lowering import lower
+    from topox_core.model.transfer_graph import Lowering
+
+    return lower(graph, Lowering(**lowering))
+
+
+def schedule_iteration(
+    graph: TaskGraph,
+    cluster: Cluster,
+    *,
+    engine: str = "list",
+    time_limit_s: float = 60.0,
+    model: str = "physical",
+    lowering: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> Result:
+    """Schedule one training iteration on optical circuits (TOPO-X, eqs 2 to 10).
+
+    The same schedule as on the Schedule page, in the command ``topox schedule`` and in
+    :func:`compare_fabrics`.
+
+    Parameters
+    ----------
+    graph, cluster
+        What runs, on what; change a cluster with ``cluster.changed(port_gbps=400)``.
+    engine
+        ``list`` (at once), ``auto``, ``cpsat``, ``highs`` or ``printed`` (exact, within the limit).
+    time_limit_s
+        Of an exact engine, in seconds.
+    model
+        ``physical``, or ``paper`` for the equations as printed.
+    lowering
+        As in :func:`lower_collectives`.
+    **settings
+        Other fields of :class:`topox_core.schedule.settings.Settings`, e.g. ``seed``, ``threads``.
+
+    Returns
+    -------
+    Result
+        ``makespan_ms`` and ``bound_ms`` (of the rounded model), ``gap`` (0 to 1), ``status``,
+        ``stopped_by`` and the ``execution``: start and end of every task, every circuit.
+
+    Raises
+    ------
+    InputError
+        If graph, cluster and settings do not go together; file and field are named.
+    """
+    from topox_core.fabrics.scheduled import schedule
+
+    return schedule(graph, cluster, _settings(engine, time_limit_s, model, lowering, settings))
+
+
+def check_schedule(graph: TaskGraph, cluster: Cluster, result: Result) -> CheckReport:
+    """Check a schedule against every constraint, by code that the engines do not share.
+
+    Returns
+    -------
+    CheckReport
+        ``ok``, and a line for each constraint with its equation and its violations.
+
+    Raises
+    ------
+    InputError
+        If graph and cluster do not fit together.
+    """
+    from topox_core.check.checker import check
+    from topox_core.schedule.result_file import to_record
+
+    return check(graph, cluster, to_record(result))
+
+
+def compare_fabrics(
+    graph: TaskGraph,
+    cluster: Cluster,
+    fabrics: Iterable[str] | None = None,
+    *,
+    engine: str = "list",
+    time_limit_s: float = 60.0,
+    lowering: Mapping[str, Any] | None = None,
+    **settings: Any,
+) -> dict[str, FabricRun]:
+    """Run one iteration on every fabric; the fat-tree is the one of the same cost.
+
+    Parameters
+    ----------
+    fabrics
+        Some of ``ideal``, ``fat_tree``, ``static``, ``reactive``, ``provisioned``, ``scheduled``;
+        None means all.
+    engine, time_limit_s, lowering, **settings
+        As in :func:`schedule_iteration`.
+
+    Returns
+    -------
+    dict of FabricRun
+        By fabric: ``iteration_ms``, ``bound_ms``, ``breakdown``, ``traffic``, ``execution``.
+
+    Raises
+    ------
+    InputError
+        If a name is no fabric, or a fabric cannot run the graph; the fabric is named.
+    """
+    from topox_core.fabrics.compare import compare
+    from topox_core.fabrics.run import FABRICS
+
+    chosen = _settings(engine, time_limit_s, "physical", lowering, settings)
+    return compare(graph, cluster, chosen, tuple(FABRICS) if fabrics is None else tuple(fabrics))
+
+
+def study_rail_delay(
+    preset: str, delays_ms: Sequence[float] | None = None, **changes: Any
+) -> DelayStudy:
+    """Return the iteration of a job on photonic rails against the switching delay (Opus, Fig. 8).
+
+    Parameters
+    ----------
+    preset
+        One of ``topox_core.rails.presets.PRESETS``, e.g. ``"llama3-8b-perlmutter"``.
+    delays_ms
+        Delays of a switch in milliseconds; None takes the usual ones from 0 to 1,000.
+    **changes
+        Keys of the preset, e.g. ``pipeline=8``.
+
+    Returns
+    -------
+    DelayStudy
+        ``base_ms`` without any delay, and a row a delay: ``on_demand_ms``, ``provisioned_ms``.
+
+    Raises
+    ------
+    InputError
+        If the preset is unknown, its degrees do not fit, or a delay is out of range.
+    """
+    from topox_core.rails.builder import build
+    from topox_core.rails.delay import DELAYS_MS, iteration_source, study
+    from topox_core.rails.iteration import Rail
+    from topox_core.rails.presets import preset as named
+
+    job = named(preset).changed(**changes)
+    source = iteration_source(build(job, fold=True), Rail(nic_gbps=job.nic_gbps))
+    return study(source, DELAYS_MS if delays_ms is None else delays_ms)
+
+
+def share_fabric(
+    jobs: Jobs | str | Path,
+    algorithm: str = "hill-climbing",
+    *,
+    time_limit_s: float = 60.0,
+    seed: int = 0,
+) -> Round:
+    """Let several jobs share one optical fabric by time division, and bound the round.
+
+    Parameters
+    ----------
+    jobs
+        Jobs and their fabric, or the path of a jobs file (docs/files.md).
+    algorithm
+        ``hill-climbing`` (the drafts'), ``best``, ``milp``, ``non-tdm``, ... (docs/tdm.md).
+    time_limit_s
+        In seconds.
+    seed
+        Of algorithms that draw.
+
+    Returns
+    -------
+    Round
+        ``round_s`` and ``bound_s`` in seconds, the group of every job, the links of every stage.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be used, there is no such algorithm, or ports are too few.
+    """
+    from topox_core.tdm.bounds.round_bounds import bounded
+    from topox_core.tdm.model.jobs_file import load_jobs
+    from topox_core.tdm.model.round import TdmSettings
+    from topox_core.tdm.solve import solve
+
+    if isinstance(jobs, str | Path):
+        jobs = load_jobs(_content(jobs), Path(jobs).name)
+    settings = TdmSettings(algorithm=algorithm, time_limit_s=time_limit_s, seed=seed)
+    return bounded(solve(jobs, settings))
+
+
+def price_networks(
+    gpus: int, prices: str | None = None, *, gpus_per_server: int = 8, **counting: Any
+) -> dict[str, Bill]:
+    """Return what each network of a cluster costs and draws, part by part.
+
+    Parameters
+    ----------
+    gpus
+        Of the cluster, in whole servers.
+    prices
+        One of ``topox_core.economics.price_sets.PRICE_SETS``; None takes the default set.
+    gpus_per_server, **counting
+        Fields of :class:`topox_core.economics.networks.Counting`.
+
+    Returns
+    -------
+    dict of Bill
+        By network: ``cost_usd``, ``power_w`` and the lines they add up from.
+
+    Raises
+    ------
+    InputError
+        If the GPUs do not fill servers, or there is no such price set.
+    """
+    from topox_core.economics.networks import Counting, bills
+    from topox_core.economics.price_sets import DEFAULT_SET, price_set
+
+    chosen = Counting(gpus_per_server=gpus_per_server, **counting)
+    return bills(gpus, price_set(DEFAULT_SET if prices is None else prices), chosen)
+
+
+def draw(subject: Any, theme: str = "light") -> go.Figure:
+    """Draw a result of this interface as the pages do.
+
+    Parameters
+    ----------
+    subject
+        What :func:`schedule_iteration` (Gantt chart), :func:`compare_fabrics` (a bar a fabric),
+        :func:`study_rail_delay` (overhead against delay), :func:`share_fabric` (one round on a
+        clock) or :func:`price_networks` (cost by part) returned.
+    theme
+        ``light`` or ``dark``.
+
+    Returns
+    -------
+    plotly.graph_objects.Figure
+
+    Raises
+    ------
+    InputError
+        If there is no figure for such an object, or nothing in it to draw.
+    """
+    from topox_core.figures.drawing import figure_of
+
+    return figure_of(subject, theme)
+
+
+def _settings(
+    engine: str,
+    time_limit_s: float,
+    model: str,
+    lowering: Mapping[str, Any] | None,
+    others: Mapping[str, Any],
+) -> Any:
+    from topox_core.model.transfer_graph import Lowering
+    from topox_core.schedule.settings import Settings
+
+    unknown = sorted(set(others) - set(Settings.__dataclass_fields__))
+    if unknown:
+        raise InputError("unknown setting", file="settings", field=unknown[0])
+    return Settings.of(
+        model,  # type: ignore[arg-type]
+        engine=engine,
+        time_limit_s=time_limit_s,
+        lowering=Lowering(**(lowering or {})),
+        **others,
+    )
+
+
+def _content(path: str | Path) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot be read ({error.strerror})", file=str(path)) from None

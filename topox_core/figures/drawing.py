@@ -1,0 +1,65 @@
+"""The figure of a result, chosen by its kind: what the public interface draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plotly.graph_objects as go
+
+from topox_core.economics.networks import Bill
+from topox_core.errors import InputError
+from topox_core.fabrics.run import FABRICS, FabricRun
+from topox_core.figures.cost import stacked
+from topox_core.figures.fabrics import iteration_bars
+from topox_core.figures.gantt import gantt
+from topox_core.figures.jobs import timeline
+from topox_core.figures.lanes import bars_of, lanes_of
+from topox_core.figures.palette import theme_of
+from topox_core.figures.rails_delay import Curve, overhead_curves
+from topox_core.model.critical_path import critical_path
+from topox_core.rails.delay import DelayStudy
+from topox_core.schedule.result import Result
+from topox_core.tdm.model.round import Round
+
+ACCEPTED_OVERHEAD = 0.05
+
+
+def figure_of(subject: Any, theme: str = "light") -> go.Figure:
+    """Return the figure of a schedule, a comparison, a delay study, a round or a set of bills.
+
+    Raises
+    ------
+    InputError
+        If there is no figure for such an object, or nothing in it to draw.
+    """
+    tokens = theme_of(theme)
+    if isinstance(subject, Result):
+        if subject.execution is None:
+            raise InputError(f"has no schedule to draw (status {subject.status})", file="result")
+        execution = subject.execution
+        lanes = lanes_of(execution)
+        whole = (0.0, execution.makespan_ms)
+        return gantt(
+            execution, bars_of(execution, lanes), lanes, whole, critical_path(execution), tokens
+        )
+    if isinstance(subject, Round):
+        return timeline([(subject.algorithm, subject)], tokens)
+    if isinstance(subject, DelayStudy):
+        return overhead_curves(_curves(subject), 0.0, ACCEPTED_OVERHEAD, {}, tokens)
+    if isinstance(subject, dict) and subject:
+        kinds = {type(value) for value in subject.values()}
+        if kinds == {FabricRun}:
+            return iteration_bars(subject, FABRICS, {}, tokens)
+        if kinds == {Bill}:
+            return stacked(subject, "cost", tokens)
+    raise InputError(f"there is no figure for {type(subject).__name__}", file="draw")
+
+
+def _curves(study: DelayStudy) -> list[Curve]:
+    delays = tuple(row.delay_ms for row in study.rows)
+    return [
+        Curve("on_demand", study.base_ms, delays, tuple(row.on_demand_ms for row in study.rows)),
+        Curve(
+            "provisioned", study.base_ms, delays, tuple(row.provisioned_ms for row in study.rows)
+        ),
+    ]
