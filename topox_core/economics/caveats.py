@@ -1,4 +1,4 @@
-"""Where a headline does not hold: what a reader must be told beside the numbers, as data."""
+"""Where a headline does not hold: what stands beside the numbers, as data."""
 
 from __future__ import annotations
 

@@ -205,9 +205,9 @@ class Catalogue:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON bytes of everything that a bill depends on."""
-        told = [[p.id, p.price_usd, p.power_w, p.ports] for p in self.parts]
+        priced = [[p.id, p.price_usd, p.power_w, p.ports] for p in self.parts]
         return hashlib.sha256(
-            json.dumps([told, self.port_gbps, self.switch_transceivers]).encode()
+            json.dumps([priced, self.port_gbps, self.switch_transceivers]).encode()
         ).hexdigest()
 
 

@@ -133,7 +133,7 @@ def edits_between(base: Catalogue, now: Catalogue) -> str:
 
 
 def with_edits(base: Catalogue, words: str) -> Catalogue:
-    """Return a catalogue with the edits that :func:`edits_between` told.
+    """Return a catalogue with the edits that :func:`edits_between` returned.
 
     Raises
     ------

@@ -73,15 +73,15 @@ def byte_classes(preset: Preset, stage: int = 0) -> tuple[ByteClass, ...]:
             field="stage",
         )
     layers = chunk_layers(preset)
-    found: list[ByteClass] = []
+    classes: list[ByteClass] = []
     for chunk in range(stage, preset.chunks, preset.pipeline):
         units = chunk_units(preset, chunk, layers[chunk], by_layer=True)
-        found += _weights(preset, stage, chunk, units)
-        found += _exchanges(preset, len(layers[chunk]))
-        found += _messages(preset, chunk)
+        classes += _weights(preset, stage, chunk, units)
+        classes += _exchanges(preset, len(layers[chunk]))
+        classes += _messages(preset, chunk)
     if preset.fsdp and preset.replicas > 1:
-        found.append(_class("dp", ALL_REDUCE, "optimizer", 3, 3 * 4.0, preset.replicas, 1))
-    return tuple(found)
+        classes.append(_class("dp", ALL_REDUCE, "optimizer", 3, 3 * 4.0, preset.replicas, 1))
+    return tuple(classes)
 
 
 def _class(
@@ -118,7 +118,7 @@ def gathering_passes(preset: Preset, stage: int, chunk: int) -> int:
 
 
 def _weights(preset: Preset, stage: int, chunk: int, units: list[Unit]) -> list[ByteClass]:
-    found = []
+    classes = []
     for spread, n in (("weights", preset.replicas), ("experts", preset.replicas // preset.expert)):
         counts = [count for unit in units for kind, count in unit.weights if kind == spread]
         if n == 1 or not counts:
@@ -127,7 +127,7 @@ def _weights(preset: Preset, stage: int, chunk: int, units: list[Unit]) -> list[
         if preset.fsdp:
             gathers = gathering_passes(preset, stage, chunk)
             both = preset.reshard and preset.regather
-            found.append(
+            classes.append(
                 _class(
                     "fsdp",
                     ALL_GATHER,
@@ -139,7 +139,7 @@ def _weights(preset: Preset, stage: int, chunk: int, units: list[Unit]) -> list[
                 )
             )
             once = preset.reduce == "last"
-            found.append(
+            classes.append(
                 _class(
                     "fsdp",
                     REDUCE_SCATTER,
@@ -151,7 +151,7 @@ def _weights(preset: Preset, stage: int, chunk: int, units: list[Unit]) -> list[
                 )
             )
         else:
-            found.append(
+            classes.append(
                 _class(
                     "dp",
                     ALL_REDUCE,
@@ -162,27 +162,27 @@ def _weights(preset: Preset, stage: int, chunk: int, units: list[Unit]) -> list[
                     1,
                 )
             )
-    return found
+    return classes
 
 
 def _exchanges(preset: Preset, layers: int) -> list[ByteClass]:
     """Context: keys and values gathered forward, their gradients reduced backward. Experts: there and back, both ways."""
-    found = []
+    classes = []
     base, microbatches = preset.shape.base, preset.microbatches
     forwards = microbatches * (2 if preset.recompute else 1)
     if preset.context > 1:
         size = layers * 2.0 * HALF * preset.tokens * preset.context * base.key_value / preset.tensor
-        found.append(
+        classes.append(
             _class("cp", ALL_GATHER, "forward passes", layers, size, preset.context, forwards)
         )
-        found.append(
+        classes.append(
             _class(
                 "cp", REDUCE_SCATTER, "backward passes", layers, size, preset.context, microbatches
             )
         )
     if preset.expert > 1:
         size = 2 * layers * HALF * preset.tokens * preset.shape.top_k * base.hidden / preset.tensor
-        found.append(
+        classes.append(
             _class(
                 "ep",
                 ALL_TO_ALL,
@@ -193,7 +193,7 @@ def _exchanges(preset: Preset, layers: int) -> list[ByteClass]:
                 forwards + microbatches,
             )
         )
-    return found
+    return classes
 
 
 def _messages(preset: Preset, chunk: int) -> list[ByteClass]:
@@ -219,7 +219,7 @@ def enumerated(iteration: RailIteration, rank: int = 0) -> dict[tuple[str, str],
             file=iteration.name,
             field="rank",
         )
-    found: dict[tuple[str, str], tuple[int, float]] = {}
+    totals: dict[tuple[str, str], tuple[int, float]] = {}
     for node in iteration.issue_idx[
         iteration.issue_ptr[rank] : iteration.issue_ptr[rank + 1]
     ].tolist():
@@ -228,6 +228,6 @@ def enumerated(iteration: RailIteration, rank: int = 0) -> dict[tuple[str, str],
                 iteration.groups[int(iteration.group[node])].parallelism,
                 KINDS[int(iteration.kind[node])],
             )
-            calls, size = found.get(key, (0, 0.0))
-            found[key] = calls + 1, size + float(iteration.size_bytes[node])
-    return found
+            calls, size = totals.get(key, (0, 0.0))
+            totals[key] = calls + 1, size + float(iteration.size_bytes[node])
+    return totals

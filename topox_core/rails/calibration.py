@@ -47,13 +47,13 @@ def calibrated(folded: RailIteration, scales: NDArray[np.bool_], preset: Preset)
     at_high = length_ms(high)
     for _ in range(100):
         factor = low + (wanted - at_low) * (high - low) / (at_high - at_low)
-        found = length_ms(factor)
-        if abs(found - wanted) <= CLOSE * wanted:
+        reached_ms = length_ms(factor)
+        if abs(reached_ms - wanted) <= CLOSE * wanted:
             break
-        if found < wanted:
-            low, at_low = factor, found
+        if reached_ms < wanted:
+            low, at_low = factor, reached_ms
         else:
-            high, at_high = factor, found
+            high, at_high = factor, reached_ms
     return replace(
         folded, duration_ms=np.where(scales, folded.duration_ms * factor, folded.duration_ms)
     )

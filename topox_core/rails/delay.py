@@ -189,7 +189,7 @@ def slowest_switch(source: Source, limit_percent: float, provisioned: bool = Tru
         if high >= MAX_DELAY_MS:
             return None
         low, below, high = high, over, min(4 * high, MAX_DELAY_MS)
-    before, was = low, below  # the last delay found to keep the limit before ``low``
+    before, was = low, below  # the last delay known to keep the limit before ``low``
     for step in range(MAX_STEPS):
         least = CLOSE * high
         if high - low <= least:
@@ -202,11 +202,11 @@ def slowest_switch(source: Source, limit_percent: float, provisioned: bool = Tru
         guess = min(
             max((chord, line, (low + high) / 2)[step % 3], low + least / 2), high - least / 2
         )
-        found = above(guess)
-        if found > 0:
-            high, over = guess, found
+        excess = above(guess)
+        if excess > 0:
+            high, over = guess, excess
         else:
-            before, was, low, below = low, below, guess, found
+            before, was, low, below = low, below, guess, excess
     last = low - below * (high - low) / (over - below)
     return last if above(last) <= 0 else low
 

@@ -177,13 +177,13 @@ def _pairs(iteration: RailIteration) -> list[bool]:
 
 def _pipeline_neighbours(iteration: RailIteration, pair: list[bool]) -> defaultdict[int, list[int]]:
     """Return the other ends of each rank's pairs, ascending."""
-    found: defaultdict[int, set[int]] = defaultdict(set)
+    others_of: defaultdict[int, set[int]] = defaultdict(set)
     for g, group in enumerate(iteration.groups):
         if pair[g]:
             for rank in group.ranks:
-                found[rank].add(_other(group.ranks, rank))
+                others_of[rank].add(_other(group.ranks, rank))
     ordered: defaultdict[int, list[int]] = defaultdict(list)
-    ordered.update({rank: sorted(others) for rank, others in found.items()})
+    ordered.update({rank: sorted(others) for rank, others in others_of.items()})
     return ordered
 
 
@@ -193,14 +193,14 @@ def _other(ranks: tuple[int, ...], rank: int) -> int:
 
 def _wiring(iteration: RailIteration, sides: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
     numbers: dict[object, int] = {}
-    found = []
+    wiring = []
     for g, group in enumerate(iteration.groups):
         # A folded group that covers everyone its ranks stand for is known; of any other only its
         # own kind is the same.
         whole = group.size == int(iteration.stands_for[list(group.ranks)].sum())
         key = (group.ranks, group.size, sides[g], "" if whole else group.parallelism)
-        found.append(numbers.setdefault(key, len(numbers)))
-    return tuple(found)
+        wiring.append(numbers.setdefault(key, len(numbers)))
+    return tuple(wiring)
 
 
 def _weights(iteration: RailIteration) -> tuple[int, ...]:

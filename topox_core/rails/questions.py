@@ -94,7 +94,7 @@ def answer(question: Question) -> Answer:
     InputError
         As :func:`simulation`.
     """
-    asked = question.key
-    if asked.what == BOTH:
-        return simulation(asked.job, asked.rail).both_ms(asked.dark_ms)
-    return simulation(asked.job, asked.rail).run(messages=0 if asked.what == UNDISTURBED else 500)
+    key = question.key
+    if key.what == BOTH:
+        return simulation(key.job, key.rail).both_ms(key.dark_ms)
+    return simulation(key.job, key.rail).run(messages=0 if key.what == UNDISTURBED else 500)

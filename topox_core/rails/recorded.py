@@ -168,7 +168,8 @@ def _issued(
     """Return the communications of every rank in the order in which they began; computing is ordered by its device."""
     issued: list[list[int]] = [[] for _ in range(ranks)]
     for task in sorted(
-        (task for task, found in enumerate(members) if found), key=lambda task: (start[task], task)
+        (task for task, ranks_of in enumerate(members) if ranks_of),
+        key=lambda task: (start[task], task),
     ):
         for rank in members[task]:
             issued[rank].append(task)

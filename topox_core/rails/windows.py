@@ -180,9 +180,9 @@ def _rails(execution: Execution) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 def _by(
     owner: NDArray[np.int64], value: FloatArray, count: int, best: np.ufunc, start: float
 ) -> FloatArray:
-    found = np.full(count, start, dtype=np.float64)
-    best.at(found, owner, value)
-    return found
+    best_of = np.full(count, start, dtype=np.float64)
+    best.at(best_of, owner, value)
+    return best_of
 
 
 def _stretches(calls: _Calls) -> tuple[Stretch, ...]:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from topox_core.rails.control.jobs import Jobs, Standing
-from topox_core.rails.control.messages import Log
+from topox_core.rails.control.jobs import Jobs, Setup
 from topox_core.rails.control.program import Program
-from topox_core.rails.iteration import Rail
 from topox_core.rails.ports import SIDES, PortUse
 
 
@@ -18,27 +14,18 @@ class Controller(Jobs):
     carries another group's traffic, after the dark time if its circuits are not in place.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        use: PortUse,
-        rail: Rail,
-        log: Log | None,
-        start: Callable[[int, float], None],
-        standing: Standing,
-    ) -> None:
-        super().__init__(program, use, rail, log, start, standing, profiled=False)
-        self.served: list[
-            tuple[int, int]
-        ] = []  # (communication, its session), in the order of service
-        self._mask = _masks(program, use)
+    def __init__(self, setup: Setup) -> None:
+        super().__init__(setup, profiled=False)
+        # (communication, its session), in the order of service
+        self.served: list[tuple[int, int]] = []
+        self._mask = _masks(self.program, self.use)
         self._busy = 0
-        self._in_flight = [0] * len(use.sides)
+        self._in_flight = [0] * len(self.use.sides)
         self._fresh: list[int] = []
         self._waiting: list[int] = []
         self._asking: dict[int, list[int]] = {}
 
-    def asked(self, node: int, rank: int) -> None:
+    def note_request(self, node: int, rank: int) -> None:
         """Note that a rank asked for circuits together with its call."""
         self._asking.setdefault(node, []).append(rank)
 

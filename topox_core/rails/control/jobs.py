@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from topox_core.rails.control.messages import Log
 from topox_core.rails.control.program import Program
@@ -50,6 +51,20 @@ class Standing:
     left_ms: dict[int, float] = field(default_factory=dict)
 
 
+class Setup(NamedTuple):
+    """What a controller runs: a program on a rail with these ports, from what stands when it begins.
+
+    ``start(node, at_ms)`` is called for each communication; without a log nothing is written down.
+    """
+
+    program: Program
+    use: PortUse
+    rail: Rail
+    log: Log | None
+    start: Callable[[int, float], None]
+    standing: Standing
+
+
 class Jobs:
     """The job table of one rail and the calls of its shims.
 
@@ -58,17 +73,8 @@ class Jobs:
     this rail's controller.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        use: PortUse,
-        rail: Rail,
-        log: Log | None,
-        start: Callable[[int, float], None],
-        standing: Standing,
-        *,
-        profiled: bool,
-    ) -> None:
+    def __init__(self, setup: Setup, *, profiled: bool) -> None:
+        program, use, rail, log, start, standing = setup
         iteration = program.iteration
         self.program, self.use, self.rail, self.start = program, use, rail, start
         self.group: list[int] = iteration.group.tolist()
@@ -111,7 +117,7 @@ class Jobs:
         if self.shims[rank].call(
             at_ms, group, entry.name, entry.sides.get(rank, ()), self.program.iteration.label[node]
         ):
-            self.asked(node, rank)
+            self.note_request(node, rank)
 
     def open(self, group: int, setup_ms: float, start_ms: float, changed: bool) -> int:
         """Set up a group's circuits, taking apart whatever holds a port of theirs; return the session's number."""
@@ -153,7 +159,7 @@ class Jobs:
             for one in ordered
         )
 
-    def asked(self, node: int, rank: int) -> None:
+    def note_request(self, node: int, rank: int) -> None:
         """Note that a rank asked for circuits together with its call."""
         raise NotImplementedError
 

@@ -1,4 +1,4 @@
-"""The words of the control plane, and the log of what was said."""
+"""The messages of the control plane, and their log."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ class Edges(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """Plain lists for the event loop, made once for any number of runs.
+    """Plain lists for the event loop, built once for any number of runs.
 
     A *gate* counts what a node as a whole waits for; a *slot* is one rank's part in one
     communication and counts what that rank computes before it calls. Gates are numbered like nodes,
@@ -99,7 +99,7 @@ class Program:
 
 
 class ProgramProgress:
-    """One run of a program: ends are told to it, and it tells who calls what, and when."""
+    """One run of a program: it takes the ends of communications and calls back who calls what, and when."""
 
     def __init__(
         self, program: Program, duration_ms: list[float], called: Callable[[float, int, int], None]

@@ -8,14 +8,10 @@ time later.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from topox_core.rails.control.jobs import NEVER, Jobs, Standing
-from topox_core.rails.control.messages import Log
-from topox_core.rails.control.program import Program
-from topox_core.rails.iteration import Rail
-from topox_core.rails.ports import SIDES, PortUse
+from topox_core.rails.control.jobs import NEVER, Jobs, Setup
+from topox_core.rails.ports import SIDES
 
 
 @dataclass
@@ -44,17 +40,9 @@ class Stay:
 class ProvisioningController(Jobs):
     """Replays the order of a profile, asking for circuits ahead of the calls."""
 
-    def __init__(
-        self,
-        program: Program,
-        use: PortUse,
-        rail: Rail,
-        log: Log | None,
-        start: Callable[[int, float], None],
-        standing: Standing,
-        served: list[tuple[int, int]],
-    ) -> None:
-        super().__init__(program, use, rail, log, start, standing, profiled=True)
+    def __init__(self, setup: Setup, served: list[tuple[int, int]]) -> None:
+        super().__init__(setup, profiled=True)
+        standing = setup.standing
         self._turn: dict[int, Turn] = {}
         self._stays: dict[int, list[Stay]] = {}
         first = self._profile(served, len(standing.groups))
@@ -93,7 +81,7 @@ class ProvisioningController(Jobs):
                 turn.start_ms = 0.0
         return first
 
-    def asked(self, node: int, rank: int) -> None:
+    def note_request(self, node: int, rank: int) -> None:
         """Take no request with a call: those of a profiled shim go ahead of it."""
         raise AssertionError(f"server {rank} asked for circuits with the call of node {node}")
 

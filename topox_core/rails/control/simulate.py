@@ -10,7 +10,7 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.control.controller import Controller
-from topox_core.rails.control.jobs import Jobs, Standing
+from topox_core.rails.control.jobs import Jobs, Setup, Standing
 from topox_core.rails.control.messages import Log
 from topox_core.rails.control.program import Program, ProgramProgress
 from topox_core.rails.control.provisioning import ProvisioningController
@@ -167,14 +167,13 @@ class Simulation:
             heapq.heappush(events, (progress.run(node, at_ms), _END, node, -1))
 
         progress = ProgramProgress(self._program, self._duration_ms, call)
+        setup = Setup(self._program, self._use, rail, log, start, standing)
         jobs: Jobs
         if profiled is None:
-            jobs = Controller(self._program, self._use, rail, log, start, standing)
+            jobs = Controller(setup)
         else:
             assert isinstance(profiled.jobs, Controller)
-            jobs = ProvisioningController(
-                self._program, self._use, rail, log, start, standing, profiled.jobs.served
-            )
+            jobs = ProvisioningController(setup, profiled.jobs.served)
         progress.begin()
         while events:
             now = events[0][0]
