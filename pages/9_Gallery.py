@@ -3,7 +3,7 @@
 import streamlit as st
 
 from topox_ui.gallery.card_run import card_desk, chosen_card, kicker, run_controls, switches
-from topox_ui.gallery.card_view import finding, story
+from topox_ui.gallery.card_view import draw_answer, finding
 from topox_ui.shell.page import frame, headline, size_switch
 
 look = frame("Gallery")
@@ -16,7 +16,7 @@ headline(kicker(card), finding(card, answer))
 run_controls(card, settings, answer)
 if answer is not None:
     st.html(f'<p class="quiet">{card.shows}</p>')
-    story(card, answer, look)
+    draw_answer(card, answer, look)
 else:
     st.html(
         '<p class="quiet">Nothing here is stored: every number of ours is computed on this machine when you run the card, '

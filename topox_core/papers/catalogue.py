@@ -22,7 +22,7 @@ def card_named(name: str) -> Card:
     Raises
     ------
     InputError
-        If there is none of that name; the nearest one is told.
+        If there is none of that name; the message has the nearest one.
     """
     if name not in CARDS:
         raise InputError(

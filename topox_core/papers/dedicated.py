@@ -17,7 +17,7 @@ from topox_core.papers.card import (
     geometric_mean,
     judged,
 )
-from topox_core.papers.dlrm_batches import SHARE, SPEED, VARIANT
+from topox_core.papers.switches import SHARE, SPEED, VARIANT
 from topox_core.papers.topoopt_jobs import iteration_ms, network
 from topox_core.runs.stopping import Stop
 

@@ -9,7 +9,6 @@ from topox_core.papers.calls import Call, answers
 from topox_core.papers.card import (
     Answer,
     Card,
-    Choice,
     OnRow,
     Row,
     Settings,
@@ -18,6 +17,7 @@ from topox_core.papers.card import (
     drawn,
     judged,
 )
+from topox_core.papers.switches import BYTES, SHARE, SPEED, VARIANT
 from topox_core.papers.topoopt_jobs import bandwidth_tax, iteration_ms, network
 from topox_core.runs.stopping import Stop
 
@@ -29,80 +29,45 @@ PRINTED_SHARE = 0.80  # all-to-all over all-reduce at batch 2048
 # (batch, degree) -> fat-tree over TopoOpt, TopoOpt over ideal switch.
 PRINTED_FAT_TREE = {(128, 4): 2.7, (2048, 4): 1 / 1.1}
 PRINTED_IDEAL = {(128, 4): 1.0}
-
-VARIANT = Choice(
-    "variant",
-    "Static circuits",
-    "How TopologyFinder lays out the circuits.",
-    (("published", "as published"), ("released", "as released")),
-    "published",
-)
-BYTES = Choice(
-    "bytes",
-    "Embedding element",
-    "Bytes of an embedding element on the network; FlexNet released 8.",
-    ((8, "8 bytes"), (4, "4 bytes")),
-    8,
-)
-SHARE = Choice(
-    "fat_tree",
-    "Fat-tree of similar cost",
-    "Its one NIC a server, as a share of d × B; the paper derives it from prices.",
-    (
-        (0.25, "a quarter of d × B"),
-        (0.37, "0.37 of d × B"),
-        (0.5, "half of d × B"),
-        (1.0, "all of d × B"),
-    ),
-    0.37,
-)
-SPEED = Choice(
-    "port_gbps",
-    "Port speed",
-    "B of the optical ports.",
-    tuple((b, f"{b} Gbit/s") for b in (10, 25, 40, 100, 200)),
-    100,
-)
+ITEMS = {batch: f"batch {batch}" for batch in BATCHES}
 
 
 def _tax(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
     lost: list[str] = []
-    found: dict[tuple[int, int], tuple[float, float]] = {}
+    points: dict[tuple[int, int], tuple[float, float]] = {}
     rows: list[Row] = []
+    variant = settings["variant"]
     calls = [
-        Call(
-            (batch, degree),
-            bandwidth_tax,
-            (_model(batch, settings), SERVERS, degree, settings["variant"]),
-        )
+        Call((batch, degree), bandwidth_tax, (_model(batch, settings), SERVERS, degree, variant))
         for batch in BATCHES
         for degree in DEGREES
     ]
     for key, answer in answers(calls, stop, lost):
-        found[key] = answer
+        points[key] = answer
         rows.append(_tax_row(key[0], key[1], answer[0]))
         on_row(rows[-1])
         if key == (2048, 4):
             rows.append(_share_row(answer[1]))
             on_row(rows[-1])
-    rows = _in_order(TAX, rows, rising=True)
+    rows = _in_order(rows, dict.fromkeys(TAX.series, True))
     return Answer(
         TAX.name,
         settings,
         tuple(rows),
-        _tax_finding(found),
-        remarks=_tax_remarks(found, rows),
+        _tax_finding(points),
+        remarks=_tax_remarks(points, rows),
         lost=tuple(lost),
     )
 
 
-def _in_order(card: Card, rows: list[Row], rising: bool) -> list[Row]:
-    """Return rows by series and batch; a step the wrong way of 2 % counts as level."""
-    by_batch = sorted(rows, key=lambda row: int(row.item.split()[-1]))
+def _in_order(rows: list[Row], rising: dict[str, bool]) -> list[Row]:
+    """Return rows by series and batch; a step of 2 % against a series that is ``rising`` (or falls) counts as level."""
+    place = {item: k for k, item in enumerate(ITEMS.values())}
+    by_batch = sorted(rows, key=lambda row: place[row.item])
     return [
         row
-        for key in card.series
-        for row in drawn([one for one in by_batch if one.series == key], rising, unsure=0.02)
+        for key, rises in rising.items()
+        for row in drawn([one for one in by_batch if one.series == key], rises, unsure=0.02)
     ]
 
 
@@ -115,7 +80,7 @@ def _tax_row(batch: int, degree: int, tax: float) -> Row:
     make = partial(
         Row,
         series=f"d{degree}",
-        item=f"batch {batch}",
+        item=ITEMS[batch],
         about=f"{SERVERS} servers, degree {degree}",
         unit="",
         theirs=theirs,
@@ -135,7 +100,7 @@ def _tax_row(batch: int, degree: int, tax: float) -> Row:
 def _share_row(share: float) -> Row:
     return Row(
         "share",
-        "batch 2048",
+        ITEMS[2048],
         f"{SERVERS} servers",
         PRINTED_SHARE,
         share,
@@ -145,32 +110,32 @@ def _share_row(share: float) -> Row:
     )
 
 
-def _tax_finding(found: dict[tuple[int, int], tuple[float, float]]) -> str:
+def _tax_finding(points: dict[tuple[int, int], tuple[float, float]]) -> str:
     ends = [
-        f"{found[batch, degree][0]:.2f} at batch {batch}"
+        f"{points[batch, degree][0]:.2f} at batch {batch}"
         for degree in DEGREES
         for batch in (64, 2048)
-        if (batch, degree) in found
+        if (batch, degree) in points
     ]
     if len(ends) < 4:
         return "Not all points were computed."
     return (
-        f"Host forwarding sends {found[64, 4][0]:.2f} bytes for one at batch 64 and degree 4, {found[64, 8][0]:.2f} at "
-        f"degree 8 (printed: 1.11, 1.05). It grows with the all-to-all: {found[2048, 4][0]:.2f} and "
-        f"{found[2048, 8][0]:.2f} at batch 2048."
+        f"Host forwarding sends {points[64, 4][0]:.2f} bytes for one at batch 64 and degree 4, {points[64, 8][0]:.2f} at "
+        f"degree 8 (printed: 1.11, 1.05). It grows with the all-to-all: {points[2048, 4][0]:.2f} and "
+        f"{points[2048, 8][0]:.2f} at batch 2048."
     )
 
 
 def _tax_remarks(
-    found: dict[tuple[int, int], tuple[float, float]], rows: list[Row]
+    points: dict[tuple[int, int], tuple[float, float]], rows: list[Row]
 ) -> tuple[str, ...]:
-    said = [f"{counted_verdicts(rows)}."]
-    if found:
-        said.append(
+    remarks = [f"{counted_verdicts(rows)}."]
+    if points:
+        remarks.append(
             "The tax is (all-reduce bytes + model-parallel bytes × mean hops) over all bytes: rings lie on circuits "
             "of their own, so only the share of model-parallel bytes and the mean hops of the layout count."
         )
-    return tuple(said)
+    return tuple(remarks)
 
 
 TAX = Card(
@@ -197,9 +162,8 @@ def _all_to_all(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
             for row in _point_rows(batch, degree, point, settings):
                 rows.append(row)
                 on_row(row)
-    rows = _in_order(
-        ALL_TO_ALL, [row for row in rows if row.series.startswith("fat_tree")], rising=False
-    ) + _in_order(ALL_TO_ALL, [row for row in rows if row.series.startswith("ideal")], rising=True)
+    falling = {f"fat_tree_d{degree}": False for degree in DEGREES}
+    rows = _in_order(rows, falling | {f"ideal_d{degree}": True for degree in DEGREES})
     full = {key: point for key, point in times.items() if len(point) == 3}
     return Answer(
         ALL_TO_ALL.name,
@@ -244,7 +208,7 @@ def _point_rows(batch: int, degree: int, point: dict[str, float], settings: Sett
         rows.append(
             Row(
                 f"{series}_d{degree}",
-                f"batch {batch}",
+                ITEMS[batch],
                 about,
                 known,
                 value,
@@ -298,7 +262,7 @@ def _all_to_all_finding(full: dict[tuple[int, int], dict[str, float]]) -> str:
 def _all_to_all_remarks(
     full: dict[tuple[int, int], dict[str, float]], rows: list[Row], settings: Settings
 ) -> tuple[str, ...]:
-    said = [
+    remarks = [
         f"{counted_verdicts(rows)}.",
         "Links are shared max-min fairly; a queue of packets is not modelled.",
     ]
@@ -308,10 +272,10 @@ def _all_to_all_remarks(
         if (batch, 4) in full and full[batch, 4]["fat_tree"] < full[batch, 4]["static"]
     ]
     if crossing:
-        said.append(
+        remarks.append(
             f"At degree 4 the fat-tree of {float(settings['fat_tree']):g} × d × B wins from batch {crossing[0]} on."
         )
-    return tuple(said)
+    return tuple(remarks)
 
 
 ALL_TO_ALL = Card(

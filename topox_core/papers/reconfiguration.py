@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from topox_core.fabrics.run import FabricOptions
 from topox_core.papers.calls import Call, answers
 from topox_core.papers.card import (
@@ -14,6 +16,7 @@ from topox_core.papers.card import (
     counted_verdicts,
     drawn,
 )
+from topox_core.papers.switches import VARIANT
 from topox_core.papers.topoopt_jobs import iteration_ms, network
 from topox_core.runs.stopping import Stop
 
@@ -35,13 +38,7 @@ CHOICES = (
         ),
         "dlrm-16",
     ),
-    Choice(
-        "variant",
-        "Static circuits",
-        "How TopologyFinder lays out the fixed circuits.",
-        (("published", "as published"), ("released", "as released")),
-        "published",
-    ),
+    replace(VARIANT, meaning="How TopologyFinder lays out the fixed circuits."),
 )
 
 
@@ -66,18 +63,18 @@ def _play(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
         for fabric in SERIES
     ]
     times: dict[tuple[str, int], float] = {}
-    told: set[tuple[str, int]] = set()
+    complete: set[tuple[str, int]] = set()
     for key, time in answers(calls, stop, lost):
         times[key] = time
         if ("static", 0) in times:
-            for waiting in set(times) - told - {("static", 0)}:
-                told.add(waiting)
-                on_row(_row(waiting, times))
+            for point in set(times) - complete - {("static", 0)}:
+                complete.add(point)
+                on_row(_row(point, times))
     rows = [
         row
         for fabric in SERIES
         for row in drawn(
-            [_row((fabric, delay), times) for delay in DELAYS_US if (fabric, delay) in told],
+            [_row((fabric, delay), times) for delay in DELAYS_US if (fabric, delay) in complete],
             rising=True,
             unsure=0.02,
         )
@@ -111,7 +108,7 @@ def _finding(times: dict[tuple[str, int], float], model: str) -> str:
     if len(times) < 1 + len(SERIES) * len(DELAYS_US):
         return "Not all points were computed."
     static = times["static", 0]
-    said = []
+    clauses = []
     for fabric, words in (("reactive", "on demand"), ("provisioned", "ahead of demand")):
         level = [delay for delay in DELAYS_US if times[fabric, delay] <= static * (1 + EQUAL)]
         until = (
@@ -119,10 +116,10 @@ def _finding(times: dict[tuple[str, int], float], model: str) -> str:
             if level
             else "come within 5 % of fixed ones at none of these delays"
         )
-        said.append(
+        clauses.append(
             f"circuits changed {words} {until} and take {times[fabric, 10_000] / static:.1f}× at 10,000 µs"
         )
-    return f"On {model}, {'; '.join(said)}."
+    return f"On {model}, {'; '.join(clauses)}."
 
 
 def _remarks(rows: list[Row]) -> tuple[str, ...]:

@@ -16,10 +16,11 @@ from topox_core.papers.card import (
     OnRow,
     Row,
     Settings,
+    Verdict,
     counted_verdicts,
     judged,
 )
-from topox_core.papers.dlrm_batches import SHARE, VARIANT
+from topox_core.papers.switches import SHARE, VARIANT, seeds
 from topox_core.papers.topoopt_jobs import iteration_ms, network, shared_iterations_ms
 from topox_core.runs.stopping import Stop
 
@@ -48,13 +49,7 @@ CHOICES = (
         2,
     ),
     VARIANT,
-    Choice(
-        "seed",
-        "Seed",
-        "Of the draw of jobs and of their places.",
-        tuple((i, str(i)) for i in range(5)),
-        0,
-    ),
+    seeds("Of the draw of jobs and of their places."),
 )
 
 
@@ -127,30 +122,13 @@ def _row(
     value, theirs = measure(others) / measure(ours), PRINTED.get((series, rival))
     data = {"topoopt_ms": measure(ours), f"{rival}_ms": measure(others)}
     about = f"{settings['servers']} servers, {len(ours)} jobs"
+    verdict: Verdict
     if theirs is None:
+        verdict = "trend" if value > 1 else "differs"
         reason = "No number is printed for the tail; the paper says that it is like the average, TopoOpt ahead."
-        return Row(
-            series,
-            RIVALS[rival],
-            about,
-            None,
-            value,
-            "",
-            "trend" if value > 1 else "differs",
-            reason,
-            data=data,
-        )
-    return Row(
-        series,
-        RIVALS[rival],
-        about,
-        theirs,
-        value,
-        "",
-        judged(theirs, value),
-        _reason(rival, theirs, value, settings),
-        data=data,
-    )
+    else:
+        verdict, reason = judged(theirs, value), _reason(rival, theirs, value, settings)
+    return Row(series, RIVALS[rival], about, theirs, value, "", verdict, reason, data=data)
 
 
 def _reason(rival: str, theirs: float, value: float, settings: Settings) -> str:

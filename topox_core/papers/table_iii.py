@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 from topox_core.papers.calls import Call, answers
@@ -17,6 +18,7 @@ from topox_core.papers.card import (
     Verdict,
     judged,
 )
+from topox_core.papers.switches import BYTES, VARIANT, VARIANTS, seeds
 from topox_core.papers.table_iii_runs import TABLE, Known, Ours, Printed, ours, topoopt_ms
 from topox_core.papers.table_iii_words import (
     SERIES,
@@ -29,18 +31,11 @@ from topox_core.papers.table_iii_words import (
 from topox_core.runs.stopping import Stop
 
 NAME = "topox-table3"
-# A plan on 1 ms slots cannot be told closer than a few of them.
+# A plan on 1 ms slots is known only to within a few of them.
 CLOSE_MS = 3.5
 
-VARIANTS = (("published", "as published"), ("released", "as released"))
 CHOICES = (
-    Choice(
-        "variant",
-        "Static circuits",
-        "How TopologyFinder lays out our static fabric.",
-        VARIANTS,
-        "published",
-    ),
+    replace(VARIANT, meaning="How TopologyFinder lays out our static fabric."),
     Choice(
         "topoopt_variant",
         "TopoOpt's circuits",
@@ -62,12 +57,9 @@ CHOICES = (
         ((4, "4 bytes"), (8, "8 bytes")),
         4,
     ),
-    Choice(
-        "bytes",
-        "Embedding element",
-        "Bytes of an embedding element on the network in our fabrics; FlexNet released 8.",
-        ((8, "8 bytes"), (4, "4 bytes")),
-        8,
+    replace(
+        BYTES,
+        meaning="Bytes of an embedding element on the network in our fabrics; FlexNet released 8.",
     ),
     Choice(
         "model",
@@ -94,13 +86,7 @@ CHOICES = (
         ((1, "1"), (2, "2"), ("degree", "one a port")),
         1,
     ),
-    Choice(
-        "seed",
-        "Seed",
-        "Of the ties in the released routing.",
-        tuple((i, str(i)) for i in range(5)),
-        0,
-    ),
+    seeds("Of the ties in the released routing."),
 )
 
 
@@ -111,7 +97,6 @@ def _play(
     topoopt: dict[int, float] = {}
     sides: dict[tuple[int, str], Ours] = {}
     known: list[Known] = []
-    rows: list[Row] = []
     for (number, part), answer in answers(_calls(table, settings), stop, lost):
         if part == "topoopt":
             topoopt[number] = answer
@@ -121,11 +106,9 @@ def _play(
             printed = next(row for row in table if row.number == number)
             known.append(Known(printed, topoopt[number], sides[number, "off"], sides[number, "on"]))
             for row in _rows(known[-1]):
-                rows.append(row)
                 on_row(row)
     known.sort(key=lambda one: one.printed.number)
-    order = list(SERIES)
-    rows.sort(key=lambda row: (int(row.item), order.index(row.series)))
+    rows = [row for one in known for row in _rows(one)]
     return Answer(
         NAME,
         settings,
@@ -150,6 +133,7 @@ def _calls(table: Sequence[Printed], settings: Settings) -> list[Call]:
 
 
 def _rows(one: Known) -> list[Row]:
+    """Return the rows of one network, in the order of the series."""
     printed = one.printed
     make = partial(Row, item=str(printed.number), about=printed.about, unit="ms")
     verdict = judged(printed.topoopt_ms, one.topoopt_ms)

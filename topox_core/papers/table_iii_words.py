@@ -41,16 +41,16 @@ def topox_reason(one: Known, mode: str, verdict: Verdict) -> str:
     plan = f"the plan on slots takes {side.scheduled_ms:.4g} ms"
     if one.falls_back(mode):
         what = "TopoOpt column" if mode == "off" else "static fabric"
-        said = f"Falls back to the {what}, {one.static_ms(mode):.4g} ms: {plan}, as every transfer fills whole slots."
-        return said + (
+        words = f"Falls back to the {what}, {one.static_ms(mode):.4g} ms: {plan}, as every transfer fills whole slots."
+        return words + (
             " The paper falls back here too." if one.printed.topoopt_ms == theirs else ""
         )
-    said = f"{plan[0].upper()}{plan[1:]}, {abs(one.reported_ms(mode) - theirs):.2g} ms from the printed time."
+    words = f"{plan[0].upper()}{plan[1:]}, {abs(one.reported_ms(mode) - theirs):.2g} ms from the printed time."
     if verdict == "match":
-        return said
+        return words
     other = "on" if mode == "off" else "off"
     time = one.reported_ms(other)
-    return f"{said} With the all-reduce {other} the network it would be {time:.4g} ms ({time / theirs - 1:+.0%})."
+    return f"{words} With the all-reduce {other} the network it would be {time:.4g} ms ({time / theirs - 1:+.0%})."
 
 
 def finding(known: Sequence[Known]) -> str:
@@ -98,30 +98,30 @@ def remarks(known: Sequence[Known], rows: Sequence[Row], settings: Settings) -> 
     """Return why it came out so, from the numbers."""
     if not known:
         return ()
-    said = [
+    lines = [
         f"{words}: {counted_verdicts(row for row in rows if row.series == key)}."
         for key, words in SERIES.items()
     ]
     backs = [str(one.printed.number) for one in known if one.falls_back("off")]
     if backs:
-        said.append(
+        lines.append(
             f"With the all-reduce off the network the plan loses to the TopoOpt column on rows {', '.join(backs)}, "
             "where a slot is long against a transfer. The printed table repeats TopoOpt's time on rows 9, 13 and 14."
         )
     below = [one for one in known if one.printed.topox_ms < one.on.bound_ms * (1 - SAME)]
     if below:
-        said.append(_out_of_reach(below))
+        lines.append(_out_of_reach(below))
     if settings["topoopt_bytes"] != settings["bytes"]:
-        said.append(
+        lines.append(
             f"The columns are read with different embedding elements on the network, {settings['topoopt_bytes']} "
             "bytes in the "
             f"TopoOpt column and {settings['bytes']} in ours: no one size fits both printed columns. The switches "
             "show each."
         )
-    said.append(
+    lines.append(
         "The bound holds for this strategy (dense layers data parallel over all servers) and full-duplex ports."
     )
-    return tuple(said)
+    return tuple(lines)
 
 
 def _out_of_reach(below: Sequence[Known]) -> str:

@@ -104,8 +104,8 @@ def bandwidth_tax(model: str, servers: int, degree: int, variant: str) -> tuple[
     """Return (bytes times hops over bytes on TopologyFinder's circuits, model-parallel over all-reduce bytes)."""
     graph = lowered(model, servers)
     demand = demand_of(graph, servers)
-    found = find_layout(demand, degree, variant)
-    moved = on_rings(graph, found)
+    result = find_layout(demand, degree, variant)
+    moved = on_rings(graph, result)
     sent = np.zeros((servers, servers))
     transfers = moved.kind == TRANSFER
     np.add.at(
@@ -113,7 +113,7 @@ def bandwidth_tax(model: str, servers: int, degree: int, variant: str) -> tuple[
     )
     hops = sum(
         size * sum(len(route) - 1 for route in routes) / len(routes)
-        for (a, b), routes in found.layout.routes.items()
+        for (a, b), routes in result.layout.routes.items()
         if (size := float(sent[a, b]))
     )
     return hops / float(sent.sum()), demand.model_parallel_bytes / demand.all_reduce_bytes

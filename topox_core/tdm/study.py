@@ -276,7 +276,7 @@ def run_cell(
     cell: StudyCell,
     stop: Stop | None = None,
 ) -> StudyCellResult:
-    """Run one cell, in a child process or here; what cannot run is told in words."""
+    """Run one cell, in a child process or here; why an algorithm has no round is kept in words."""
     outcomes: dict[str, CellOutcome] = {}
     failed: dict[str, str] = {}
     communicating_s = computing_s = 0.0

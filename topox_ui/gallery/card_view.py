@@ -1,4 +1,4 @@
-"""A card as a readable story: figures theirs against ours, the table, the reasons."""
+"""A card's answer: theirs against ours as figures, the table, the reasons."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def finding(card: Card, answer: Answer | None) -> str:
     )
 
 
-def story(card: Card, answer: Answer, look: PageStyle) -> None:
+def draw_answer(card: Card, answer: Answer, look: PageStyle) -> None:
     """Draw facts, one chart a series, its table with the reasons, and the remarks."""
     if answer.facts:
         kpis(list(answer.facts))

@@ -236,11 +236,11 @@ def clock(rounds: Rounds, now: Choices, look: PageStyle) -> None:
         under=True,
     )
     pod_group = None if now.pod_group < 0 else now.pod_group
-    told = "; ".join(f"{name} {lasting(round_.round_s)}" for name, round_ in rows)
+    lengths = "; ".join(f"{name} {lasting(round_.round_s)}" for name, round_ in rows)
     chart(
         timeline(rows, look.theme, look.scale, pod_group),
         "clock",
-        f"Rounds on one time axis: {told}. The table has every stage.",
+        f"Rounds on one time axis: {lengths}. The table has every stage.",
         lambda: stages(rows, pod_group),
         "Every stage",
     )
@@ -248,14 +248,14 @@ def clock(rounds: Rounds, now: Choices, look: PageStyle) -> None:
 
 def stages(rows: list[tuple[str, Round]], pod_group: int | None) -> pd.DataFrame:
     """Return every stage of every round as a table."""
-    found = []
+    table = []
     for name, round_ in rows:
         cycle = (
             max(round_.cycles, key=lambda c: c.round_s)
             if pod_group is None
             else round_.cycle_of(pod_group)
         )
-        found += [
+        table += [
             {
                 "round": name,
                 "stage": number,
@@ -268,7 +268,7 @@ def stages(rows: list[tuple[str, Round]], pod_group: int | None) -> pd.DataFrame
             }
             for number, phase in numbered(cycle)
         ]
-    return pd.DataFrame(found)
+    return pd.DataFrame(table)
 
 
 def certificate(rounds: Rounds) -> None:
@@ -337,20 +337,16 @@ def _seal(round_: Round) -> tuple[str, str]:
         return f"◐ {lasting(round_.round_s - round_.bound_s)} above the bound", ""
     if round_.status == "feasible":
         return f"◐ Within {percent(round_.gap)} of the bound", ""
-    return (
-        ("✗ No round exists", "bad")
-        if round_.status == "infeasible"
-        else ("◌ Nothing found yet", "")
-    )
+    if round_.status == "infeasible":
+        return "✗ No round exists", "bad"
+    return "◌ Nothing found yet", ""
 
 
 def _checks(report: CheckReport) -> str:
     """Return the verdicts, a line an equation."""
-    head = (
-        "Independent checker: equation (rules checked)"
-        if report.ok
-        else (f"The checker found {plural(report.violated, 'violation')}")
-    )
+    head = "Independent checker: equation (rules checked)"
+    if not report.ok:
+        head = f"The checker found {plural(report.violated, 'violation')}"
     items = []
     for label in dict.fromkeys(c.label for c in report.constraints):
         of = [c for c in report.constraints if c.label == label]
@@ -365,6 +361,7 @@ def searching(rounds: Rounds, look: PageStyle) -> None:
     if desk.running(case, algorithm):
         _live(rounds, look)
         return
+    restart = {"args": (case, algorithm), "icon": ":material/replay:"}
     refused = desk.refused.get(case.key(algorithm))
     if refused is not None:
         if rounds.known:
@@ -374,43 +371,23 @@ def searching(rounds: Rounds, look: PageStyle) -> None:
                 )
             )
     elif rounds.chosen is not None and rounds.chosen.stopped_by in ("cancelled", "time_limit"):
-        who = (
-            "you"
-            if rounds.chosen.stopped_by == "cancelled"
-            else f"the time limit of {TIME_LIMIT_S:.0f} s"
-        )
+        cancelled = rounds.chosen.stopped_by == "cancelled"
+        who = "you" if cancelled else f"the time limit of {TIME_LIMIT_S:.0f} s"
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.button(
-                "Search again",
-                key="jobs_again",
-                icon=":material/replay:",
-                on_click=desk.again,
-                args=(case, algorithm),
-            )
+            st.button("Search again", key="jobs_again", on_click=desk.again, **restart)
             st.html(
                 f'<p class="quiet">Stopped by {who}; this is the best that was found until then.</p>'
             )
     elif case.key(algorithm) in desk.unbounded:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.button(
-                "Work out the bound",
-                key="jobs_bound",
-                icon=":material/replay:",
-                on_click=desk.start,
-                args=(case, algorithm),
-            )
+            st.button("Work out the bound", key="jobs_bound", on_click=desk.start, **restart)
             st.html(
                 '<p class="quiet">The bound over every ring was stopped; the one that is shown came with the round.</p>'
             )
     elif desk.note:
         st.warning(desk.note)
-        st.button(
-            "Try again",
-            key="jobs_run",
-            icon=":material/play_arrow:",
-            on_click=desk.start,
-            args=(case, algorithm),
-        )
+        restart["icon"] = ":material/play_arrow:"
+        st.button("Try again", key="jobs_run", on_click=desk.start, **restart)
 
 
 @st.fragment(run_every=0.5)
@@ -423,17 +400,16 @@ def _live(rounds: Rounds, look: PageStyle) -> None:
         desk.wait(0.0)
         st.rerun()
         return
-    told = list(desk.told)
+    trace = list(desk.told)
     spent = time.monotonic() - desk.began
-    found = [m.round_s for m in told if m.round_s is not None]
-    bound = max((m.bound_s for m in told), default=0.0)
+    lengths = [point.round_s for point in trace if point.round_s is not None]
+    bound = max((point.bound_s for point in trace), default=0.0)
     words = f"{ALGORITHMS[algorithm].title}, {seconds(round(spent, 1))}"
     if rounds.chosen is not None:
         words += " · found; working out a bound over every ring"
-    elif found:
-        words += f" · best {lasting(min(found))}" + (
-            f" · bound {lasting(bound)}" if bound > 0 else ""
-        )
+    elif lengths:
+        words += f" · best {lasting(min(lengths))}"
+        words += f" · bound {lasting(bound)}" if bound > 0 else ""
     bar, stop = st.columns([5, 1], vertical_alignment="center")
     bar.progress(min(1.0, spent / TIME_LIMIT_S), text=words)
     stop.button(
@@ -446,7 +422,7 @@ def _live(rounds: Rounds, look: PageStyle) -> None:
         if rounds.chosen is None
         else "Stops at once; the round and its own bound are kept.",
     )
-    if rounds.chosen is None and len(told) > 1 and spent > WORTH_A_CHART_S:
+    if rounds.chosen is None and len(trace) > 1 and spent > WORTH_A_CHART_S:
         levels = [
             (name, round_.round_s, dash)
             for name, round_, dash in (
@@ -455,11 +431,11 @@ def _live(rounds: Rounds, look: PageStyle) -> None:
             )
             if round_ is not None
         ]
-        story = [*told, replace(told[-1], elapsed_s=spent)]
+        until_now = [*trace, replace(trace[-1], elapsed_s=spent)]
         chart(
-            climb(story, levels, look.theme, look.scale, by_step=False),
+            climb(until_now, levels, look.theme, look.scale, by_step=False),
             "jobs_live",
-            f"Search as it runs: best {lasting(min(found, default=0.0))}, bound {lasting(bound)}.",
+            f"Search as it runs: best {lasting(min(lengths, default=0.0))}, bound {lasting(bound)}.",
         )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -22,6 +24,7 @@ from topox_core.figures.jobs_links import LinkView, link_matrix, link_view, ring
 from topox_core.figures.jobs_study import climb
 from topox_core.figures.template import standalone
 from topox_core.io import exports
+from topox_core.model.execution import Execution
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.model.as_execution import execution_of
 from topox_core.tdm.model.bottleneck import bottlenecks
@@ -37,6 +40,7 @@ from topox_ui.shell.downloads import offer
 from topox_ui.shell.page import PageStyle, chart_title, escape
 
 LABEL = 17  # letters that fit beside a chart
+MEDIA_TYPE = {"json": "application/json", "csv": "text/csv", "html": "text/html"}
 
 
 @dataclass(frozen=True)
@@ -239,7 +243,7 @@ def pod_groups(rounds: Rounds, look: PageStyle) -> None:
         if rounds.together is None
         else rounds.together.communication_s.max(axis=1).tolist()
     )
-    told = "; ".join(
+    slowest = "; ".join(
         f"group {group_name(k)}: pod group {int(seconds[:, k].argmax())}, {lasting(float(seconds[:, k].max()))}"
         for k in range(best.groups)
     )
@@ -253,7 +257,7 @@ def pod_groups(rounds: Rounds, look: PageStyle) -> None:
     chart(
         pod_group_bars(best, together, look.theme, look.scale),
         "pod_groups",
-        f"Slowest: {told}.",
+        f"Slowest: {slowest}.",
         lambda: pd.DataFrame(
             {
                 "pod group": range(len(seconds)),
@@ -301,7 +305,7 @@ def how_found(rounds: Rounds, look: PageStyle) -> None:
         "Each move puts one job into the other group; it stops when none helps",
         under=True,
     )
-    moves = max((moment.step for moment in paper.trace), default=0)
+    moves = max((point.step for point in paper.trace), default=0)
     begin = paper.trace[0].round_s if paper.trace else None
     chart(
         climb(paper.trace, levels, look.theme, look.scale),
@@ -334,66 +338,47 @@ def files(rounds: Rounds, now: Choices, title: str, look: PageStyle) -> None:
     rows, together_s = named(rounds), None if rounds.together is None else rounds.together.round_s
     with st.container(horizontal=True, key="take_away"):
         with st.popover("Download", icon=":material/download:"):
-            offer(
-                "Jobs (JSON)", lambda: dump_jobs(best.jobs), f"{name}.jobs.json", "application/json"
-            )
-            offer(
-                "Round (JSON)",
-                lambda: to_json(
-                    best, non_tdm_s=together_s, settings=rounds.case.settings(best.algorithm)
+            settings = rounds.case.settings(best.algorithm)
+            for words, build, kind in (
+                ("Jobs (JSON)", lambda: dump_jobs(best.jobs), "jobs.json"),
+                (
+                    "Round (JSON)",
+                    lambda: to_json(best, non_tdm_s=together_s, settings=settings),
+                    "round.json",
                 ),
-                f"{name}.round.json",
-                "application/json",
-            )
-            offer(
-                "Iterations of every job (CSV)",
-                lambda: _csv(rates(rounds)),
-                f"{name}.iterations.csv",
-                "text/csv",
-            )
-            offer(
-                "Stages (CSV)", lambda: _csv(stages(rows, None)), f"{name}.stages.csv", "text/csv"
-            )
-            offer(
-                "Links of every stage (CSV)",
-                lambda: _csv(all_links(best)),
-                f"{name}.links.csv",
-                "text/csv",
-            )
-            offer(
-                "Timeline (HTML)",
-                lambda: standalone(timeline(rows, look.theme), look.theme),
-                f"{name}.timeline.html",
-                "text/html",
-            )
+                (
+                    "Iterations of every job (CSV)",
+                    lambda: _csv(rates(rounds)),
+                    "iterations.csv",
+                ),
+                ("Stages (CSV)", lambda: _csv(stages(rows, None)), "stages.csv"),
+                ("Links of every stage (CSV)", lambda: _csv(all_links(best)), "links.csv"),
+                (
+                    "Timeline (HTML)",
+                    lambda: standalone(timeline(rows, look.theme), look.theme),
+                    "timeline.html",
+                ),
+            ):
+                offer(words, build, f"{name}.{kind}", MEDIA_TYPE[kind.rsplit(".", 1)[1]])
             st.caption(
                 f"Pod group {pod_group} on the clock of the other pages: pods as servers, jobs as devices"
             )
-            part = f"{name}.pod-group-{pod_group}"
-            offer(
-                "Tasks (CSV)",
-                lambda: exports.tasks_csv(execution_of(best, pod_group)),
-                f"{part}.tasks.csv",
-                "text/csv",
-            )
-            offer(
-                "Cross-connect program (JSON)",
-                lambda: exports.cross_connects_json(execution_of(best, pod_group)),
-                f"{part}.cross-connects.json",
-                "application/json",
-            )
-            offer(
-                "Cross-connect program (CSV)",
-                lambda: exports.cross_connects_csv(execution_of(best, pod_group)),
-                f"{part}.cross-connects.csv",
-                "text/csv",
-            )
-            offer(
-                "Trace for ui.perfetto.dev",
-                lambda: exports.perfetto_trace(execution_of(best, pod_group)),
-                f"{part}.perfetto.json",
-                "application/json",
-            )
+            for words, export, kind in (
+                ("Tasks (CSV)", exports.tasks_csv, "tasks.csv"),
+                (
+                    "Cross-connect program (JSON)",
+                    exports.cross_connects_json,
+                    "cross-connects.json",
+                ),
+                ("Cross-connect program (CSV)", exports.cross_connects_csv, "cross-connects.csv"),
+                ("Trace for ui.perfetto.dev", exports.perfetto_trace, "perfetto.json"),
+            ):
+                offer(
+                    words,
+                    partial(_exported, export, best, pod_group),
+                    f"{name}.pod-group-{pod_group}.{kind}",
+                    MEDIA_TYPE[kind.rsplit(".", 1)[1]],
+                )
         with st.popover("Link", icon=":material/link:"):
             _link()
 
@@ -417,6 +402,10 @@ def all_links(round_: Round) -> pd.DataFrame:
                 for i, j in zip(*of_group[k].nonzero(), strict=True)
             ]
     return pd.DataFrame(rows)
+
+
+def _exported(export: Callable[[Execution], bytes], round_: Round, pod_group: int) -> bytes:
+    return export(execution_of(round_, pod_group))
 
 
 def _csv(table: pd.DataFrame) -> bytes:

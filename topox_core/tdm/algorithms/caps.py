@@ -9,7 +9,7 @@ boxes.
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
@@ -24,7 +24,7 @@ SAME = 1e-12
 
 @dataclass(frozen=True)
 class Best:
-    """The shortest round found, the point that each pod group takes, and what no split is below."""
+    """The shortest round, the point that each pod group takes in it, and what no split is below."""
 
     seconds: float
     chosen: NDArray[np.int64]
@@ -33,7 +33,7 @@ class Best:
 
 @dataclass(frozen=True)
 class _Box:
-    """Ranges (of indices, both ends in) of the second group's training and of one group's computing between push and pull.
+    """Index ranges (both ends in) of the second group's training and of one group's computing after its push.
 
     The longest training may be called the first group's; the longest computing between push and
     pull is in one of the two (``longest_between_first``), and only the other one's has a range.
@@ -47,25 +47,22 @@ class _Box:
 
     def halves(self) -> tuple[_Box, ...]:
         """Return the box cut in two across its longer side; nothing if it is a point."""
-        if max(self.train[1] - self.train[0], self.between[1] - self.between[0]) == 0:
+        train, between = self.train[1] - self.train[0], self.between[1] - self.between[0]
+        if max(train, between) == 0:
             return ()
-        if self.train[1] - self.train[0] >= self.between[1] - self.between[0]:
-            low, high = self.train
-            middle = (low + high) // 2
-            return tuple(
-                _Box(self.turn, self.longest_between_first, part, self.between)
-                for part in ((low, middle), (middle + 1, high))
-            )
-        low, high = self.between
-        middle = (low + high) // 2
-        return tuple(
-            _Box(self.turn, self.longest_between_first, self.train, part)
-            for part in ((low, middle), (middle + 1, high))
-        )
+        if train >= between:
+            return tuple(replace(self, train=part) for part in _halves(self.train))
+        return tuple(replace(self, between=part) for part in _halves(self.between))
 
 
-class _Search:
-    """What all boxes share."""
+def _halves(span: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
+    low, high = span
+    middle = (low + high) // 2
+    return (low, middle), (middle + 1, high)
+
+
+class _Boxes:
+    """What all boxes share: the points and what a change of circuits costs."""
 
     def __init__(self, points: Points, dark_s: float, inside: bool, all_train: bool) -> None:
         self.points, self.dark_s, self.inside, self.all_train = points, dark_s, inside, all_train
@@ -84,7 +81,7 @@ class _Search:
         whole = (0, len(self.train) - 1), (0, len(self.between) - 1)
         return [_Box(turn, first, *whole) for turn in turns for first in (True, False)]
 
-    def look(self, box: _Box) -> tuple[float, float, NDArray[np.int64]]:
+    def bound(self, box: _Box) -> tuple[float, float, NDArray[np.int64]]:
         """Return a bound for the box, and the round of one choice in it with that choice."""
         low, high = (self._computing(box, end) for end in (0, 1))
         switching = Switching(*box.turn, self.dark_s, self.inside)
@@ -100,32 +97,18 @@ class _Search:
     def length(self, chosen: NDArray[np.int64]) -> float:
         """Return the round of one point for each pod group."""
         p = self.points
-        computing = Computing(
-            *(
-                float(column[chosen].max())
-                for column in (
-                    p.train_first_s,
-                    p.train_second_s,
-                    p.between_first_s,
-                    p.between_second_s,
-                )
-            )
+        computing = (p.train_first_s, p.train_second_s, p.between_first_s, p.between_second_s)
+        turn_first, turn_second = (
+            bool(turn[chosen].any()) for turn in (p.turn_first, p.turn_second)
         )
-        switching = Switching(
-            bool(p.turn_first[chosen].any()),
-            bool(p.turn_second[chosen].any()),
-            self.dark_s,
-            self.inside,
+        length = round_length_s(
+            float(p.first_s[chosen].max()),
+            float(p.second_s[chosen].max()),
+            Computing(*(float(column[chosen].max()) for column in computing)),
+            Switching(turn_first, turn_second, self.dark_s, self.inside),
+            self.all_train,
         )
-        return float(
-            round_length_s(
-                float(p.first_s[chosen].max()),
-                float(p.second_s[chosen].max()),
-                computing,
-                switching,
-                self.all_train,
-            )
-        )
+        return float(length)
 
 
 def best_split(points: Points, dark_s: float, inside: bool, all_train: bool, stop: Stop) -> Best:
@@ -140,13 +123,13 @@ def best_split(points: Points, dark_s: float, inside: bool, all_train: bool, sto
     all_train
         Whether the round has phases in which all train.
     """
-    search, number = _Search(points, dark_s, inside, all_train), count()
+    boxes, number = _Boxes(points, dark_s, inside, all_train), count()
     best, chosen = np.inf, np.zeros(0, np.int64)
     heap: list[tuple[float, int, _Box]] = []
-    pending = search.roots()
+    pending = boxes.roots()
     for _ in range(MOST_BOXES):
         for box in pending:
-            bound, seconds, choice = search.look(box)
+            bound, seconds, choice = boxes.bound(box)
             if seconds < best:
                 best, chosen = seconds, choice
             if bound < best * (1 - SAME):
@@ -156,5 +139,5 @@ def best_split(points: Points, dark_s: float, inside: bool, all_train: bool, sto
         opened = heapq.heappop(heap)
         pending = list(opened[2].halves())
     else:
-        heapq.heappush(heap, opened)  # nobody looked into its halves any more
+        heapq.heappush(heap, opened)  # its halves were not bounded any more
     return Best(best, chosen, min(best, heap[0][0] if heap else best))

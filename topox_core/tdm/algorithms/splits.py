@@ -60,7 +60,7 @@ class Subsets:
 def most_bundles(jobs: int, pods: int, ports: int) -> int:
     """Return into how many bundles the jobs of a pod group go: fewer where each subset takes longer."""
     most = MOST_BUNDLES
-    # Every job adds its pairs, and links are given one by one, each after a look at all pods.
+    # Every job adds its pairs, and links are given one by one, each after a pass over all pods.
     while (
         most > FEWEST_BUNDLES and (1 << most) * (jobs * pods**2 + ports * pods * pods // 2) > WORK
     ):

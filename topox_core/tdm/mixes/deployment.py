@@ -71,7 +71,7 @@ MODELS: dict[str, Model] = {
 
 @dataclass(frozen=True)
 class SetUp:
-    """What the generator may be asked for; the defaults are the drafts' (section IV.A).
+    """Settings of the generator; the defaults are the drafts' (section IV.A).
 
     Attributes
     ----------
@@ -183,29 +183,20 @@ def _check(setup: SetUp) -> None:
         "gpus_per_pod": (1, 1_000_000_000),
         "seed": (0, 2**63 - 1),
     }
+    problems: dict[str, str] = {}
     for field, (least, most) in whole.items():
         value = getattr(setup, field)
         if not least <= value <= most:
-            raise InputError(
-                f"must be from {least:,} to {most:,} (got {value:,})", file="settings", field=field
-            )
+            problems[field] = f"must be from {least:,} to {most:,} (got {value:,})"
     for field in ("efficiency", "gpu_tflops"):
         value = getattr(setup, field)
         if not 0 < value < math.inf:
-            raise InputError(
-                f"must be greater than 0 (got {value:g})", file="settings", field=field
-            )
+            problems[field] = f"must be greater than 0 (got {value:g})"
     if setup.efficiency > 1:
-        raise InputError(
-            f"must be at most 1 (got {setup.efficiency:g})", file="settings", field="efficiency"
-        )
-    if (
-        len(setup.mix) != 3
-        or not all(0 <= weight < math.inf for weight in setup.mix)
-        or not sum(setup.mix) > 0
-    ):
-        raise InputError(
-            "must be three weights of at least 0, not all 0: parameter server, ring, all-to-all",
-            file="settings",
-            field="mix",
-        )
+        problems.setdefault("efficiency", f"must be at most 1 (got {setup.efficiency:g})")
+    weights = setup.mix
+    if len(weights) != 3 or not all(0 <= w < math.inf for w in weights) or not sum(weights) > 0:
+        words = "must be three weights of at least 0, not all 0"
+        problems["mix"] = f"{words}: parameter server, ring, all-to-all"
+    for field, problem in problems.items():
+        raise InputError(problem, file="settings", field=field)

@@ -84,18 +84,18 @@ def derived(graph: TaskGraph) -> Derived:
     Raises
     ------
     InputError
-        If nothing crosses the network, or only transfers whose bytes the graph does not tell.
+        If nothing crosses the network, or only transfers whose bytes the graph does not have.
     """
     traffic = _traffic(graph)
     sums = {name: sum(total for total, _ in parts) for name, parts in traffic.items()}
     total = sum(sums.values())
     if total <= 0:
-        untold = any(
+        without_bytes = any(
             task.kind in TRANSFER_KINDS and task.size_bytes is None for task in graph.tasks
         )
         raise InputError(
             "gives its transfers by their time: as a job it needs their bytes"
-            if untold
+            if without_bytes
             else "sends nothing over the network, so that it has no turn on a shared fabric",
             item=f"graph {graph.name}",
         )
@@ -206,14 +206,14 @@ def _traffic(graph: TaskGraph) -> dict[Collective, list[tuple[float, tuple[int, 
         [_moved(task) for task in graph.tasks if task.kind in kinds]
         for kinds in (_RING_KINDS, ("all_to_all",), (*TRANSFER_KINDS, "broadcast"))
     )
-    found: dict[Collective, list[tuple[float, tuple[int, ...]]]] = {"ring_all_reduce": ring}
+    traffic: dict[Collective, list[tuple[float, tuple[int, ...]]]] = {"ring_all_reduce": ring}
     direct = [part for part in direct if part[0] > 0]
     if direct and _centre(direct) >= 0:
-        found["parameter_server"] = direct
+        traffic["parameter_server"] = direct
     else:
         exchange += direct
-    found["all_to_all"] = exchange
-    return {name: [part for part in parts if part[0] > 0] for name, parts in found.items()}
+    traffic["all_to_all"] = exchange
+    return {name: [part for part in parts if part[0] > 0] for name, parts in traffic.items()}
 
 
 def _moved(task: Task) -> tuple[float, tuple[int, ...]]:

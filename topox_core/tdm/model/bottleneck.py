@@ -131,7 +131,7 @@ def _computing(answer: Round, cycle: Cycle, position: int) -> tuple[int, int | N
     """Return after which turn the job computes that sets the computing of a phase, and the job."""
     count = len(cycle.phases)
     longest = -1.0
-    found: tuple[int, int | None] = (PULL, None)
+    slowest: tuple[int, int | None] = (PULL, None)
     for n, job in enumerate(answer.jobs.jobs):
         group = answer.group[n]
         if job.pod_group not in cycle.pod_groups or group == cycle.phases[position].group:
@@ -155,8 +155,8 @@ def _computing(answer: Round, cycle: Cycle, position: int) -> tuple[int, int | N
         way = cycle.phases[(position - back) % count].way
         missing = (after_push_s(job, answer.reading) if way == PUSH else job.train_s) - others
         if missing > longest:
-            longest, found = missing, (way, n)
-    return found
+            longest, slowest = missing, (way, n)
+    return slowest
 
 
 def _communication(answer: Round, stage: int, phase: Phase, pod_group: int) -> Limit:

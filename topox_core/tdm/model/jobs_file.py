@@ -182,32 +182,30 @@ def check_network(network: PodNetwork, file: str) -> None:
     InputError
         If one is out of range, or there are too many pods.
     """
-    ranges: tuple[tuple[str, float, int], ...] = (
-        ("pod_groups", network.pod_groups, MAX_PODS),
-        ("pods_per_group", network.pods_per_group, MAX_PODS_PER_GROUP),
-        ("ports_per_pod", network.ports_per_pod, MAX_PORTS),
-    )
-    for field, value, most in ranges:
+    wrong = _network_problem(network)
+    if wrong:
+        raise InputError(wrong[1], file=file, item="network", field=wrong[0])
+
+
+def _network_problem(network: PodNetwork) -> tuple[str, str] | None:
+    """Return field and words for the first thing wrong with a network, or None."""
+    for field, most in (
+        ("pod_groups", MAX_PODS),
+        ("pods_per_group", MAX_PODS_PER_GROUP),
+        ("ports_per_pod", MAX_PORTS),
+    ):
+        value = getattr(network, field)
         if not 1 <= value <= most:
-            raise InputError(
-                f"must be from 1 to {most:,} (got {shown(value)})",
-                file=file,
-                item="network",
-                field=field,
-            )
+            return field, f"must be from 1 to {most:,} (got {shown(value)})"
     pods = network.pod_groups * network.pods_per_group
     if pods > MAX_PODS:
-        raise InputError(
-            f"makes {pods:,} pods, more than the {MAX_PODS:,} there may be",
-            file=file,
-            item="network",
-            field="pod_groups",
-        )
+        return "pod_groups", f"makes {pods:,} pods, more than the {MAX_PODS:,} there may be"
     for field in ("port_gbps", "tor_gbps", "reconfiguration_ms"):
         zero = field == "reconfiguration_ms"
         problem = _number(getattr(network, field), zero, MAX_S * 1000 if zero else _LARGEST)
         if problem:
-            raise InputError(problem, file=file, item="network", field=field)
+            return field, problem
+    return None
 
 
 def _number(value: float, zero: bool, most: float) -> str:
@@ -220,15 +218,11 @@ def _number(value: float, zero: bool, most: float) -> str:
 def _problem(job: Job, network: PodNetwork) -> tuple[str, str] | None:
     """Return field and words for the first thing wrong with a job, or None."""
     if job.collective not in COLLECTIVES:
-        return (
-            "collective",
-            f"must be one of {', '.join(COLLECTIVES)} (got {shown(job.collective)})",
-        )
+        known = ", ".join(COLLECTIVES)
+        return "collective", f"must be one of {known} (got {shown(job.collective)})"
     if not 0 <= job.pod_group < network.pod_groups:
-        return (
-            "pod_group",
-            f"must be from 0 to {network.pod_groups - 1} (got {shown(job.pod_group)})",
-        )
+        last = network.pod_groups - 1
+        return "pod_group", f"must be from 0 to {last} (got {shown(job.pod_group)})"
     pods = network.pods_per_group
     if len(job.units_per_pod) != pods:
         return (
@@ -252,8 +246,8 @@ def _problem(job: Job, network: PodNetwork) -> tuple[str, str] | None:
 
 
 def _duration_problem(job: Job, network: PodNetwork) -> tuple[str, str] | None:
-    """Return what is wrong with a job whose traffic would take for ever: its times would swallow those of others."""
-    gbit = job.units * job.volume_gbit * (job.units - 1 if job.collective == "all_to_all" else 1)
+    """Return field and words if a job's traffic takes for ever: its times would swallow those of others."""
+    gbit = job.total_gbit
     slowest_gbps = min(network.port_gbps, network.tor_gbps)
     if gbit > MAX_S * slowest_gbps:
         return (
@@ -272,14 +266,9 @@ def _server_problem(job: Job, pods: int) -> tuple[str, str] | None:
                 "server_pod",
                 f"must be a pod of the job's own group, 0 to {pods - 1} (got {shown(job.server_pod)})",
             )
-    elif job.server_pod is not None:
-        return (
-            "server_pod",
-            f"belongs to a parameter server only (got {shown(job.server_pod)} on {job.collective})",
-        )
-    elif job.aggregate_s:
-        return (
-            "aggregate_s",
-            f"belongs to a parameter server only (got {shown(job.aggregate_s)} on {job.collective})",
-        )
+        return None
+    for field, value in (("server_pod", job.server_pod), ("aggregate_s", job.aggregate_s or None)):
+        if value is not None:
+            problem = "belongs to a parameter server only"
+            return field, f"{problem} (got {shown(value)} on {job.collective})"
     return None
