@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import plotly.graph_objects as go
@@ -73,20 +73,7 @@ def pod_view(execution: Execution, pod: int, jobs: Sequence[str]) -> PodView:
     )
     every = bars_of(own, lanes)
     mine = every.server == pod
-    bars = Bars(
-        *(
-            column[mine]
-            for column in (
-                every.server,
-                every.row,
-                every.category,
-                every.start_ms,
-                every.end_ms,
-                every.node,
-                every.circuit,
-            )
-        )
-    )
+    bars = Bars(*(getattr(every, one.name)[mine] for one in fields(Bars)))
     row = np.where(bars.circuit < 0, np.searchsorted(present, bars.row), bars.row).astype(np.int32)
     return PodView(pod, own, lanes, replace(bars, row=row))
 
@@ -95,7 +82,7 @@ def _seen_from(circuits: Circuits, pod: int) -> Circuits:
     """Return a pod's circuits with the pod as their source, those that end there turned round."""
     mine = (circuits.source == pod) | (circuits.destination == pod)
     turned = (circuits.destination == pod)[mine]
-    own = Circuits(**{key: column[mine] for key, column in vars(circuits).items()})
+    own = Circuits(*(getattr(circuits, one.name)[mine] for one in fields(Circuits)))
     return replace(
         own,
         source=np.where(turned, own.destination, own.source),
