@@ -14,11 +14,12 @@ from topox_core.errors import InputError
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command and its subcommands to the command line."""
-    command = commands.add_parser(
+    command = given.add_command(
+        commands,
         "rails",
-        allow_abbrev=False,
-        help="photonic rails: windows, switching delay, control plane, cost",
-        description="Photonic rails: what a job sends on a rail, the windows between, what switching in them costs.",
+        _count,
+        "photonic rails: windows, switching delay, control plane, cost",
+        "Photonic rails: what a job sends on a rail, the windows between, what switching in them costs.",
     )
     parts = command.add_subparsers(dest="part", metavar="PART", required=True)
     _add_count(parts)
@@ -31,11 +32,12 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def _add_count(parts: argparse._SubParsersAction[Any]) -> None:
-    command = parts.add_parser(
+    command = given.add_command(
+        parts,
         "count",
-        allow_abbrev=False,
-        help="windows of an iteration, by stage and by formula",
-        description="Count the windows of one rank of every pipeline stage under FSDP, and by formula.",
+        _switches,
+        "windows of an iteration, by stage and by formula",
+        "Count the windows of one rank of every pipeline stage under FSDP, and by formula.",
     )
     command.add_argument(
         "--stages", type=given.whole, required=True, metavar="P", help="pipeline stages"
@@ -61,7 +63,6 @@ def _add_count(parts: argparse._SubParsersAction[Any]) -> None:
         help="model chunks of a stage when interleaved (default 2)",
     )
     given.add_json(command)
-    command.set_defaults(run=_count)
 
 
 def _count(options: argparse.Namespace) -> int:
@@ -98,14 +99,14 @@ def _count(options: argparse.Namespace) -> int:
 
 
 def _add_switches(parts: argparse._SubParsersAction[Any]) -> None:
-    command = parts.add_parser(
+    command = given.add_command(
+        parts,
         "switches",
-        allow_abbrev=False,
-        help="optical switches: their delay, ports, and the GPUs they join",
-        description="Table 3 of the paper: how fast each optical switch is, and how many GPUs one switch a rail can join.",
+        _advise,
+        "optical switches: their delay, ports, and the GPUs they join",
+        "Table 3 of the paper: how fast each optical switch is, and how many GPUs one switch a rail can join.",
     )
     given.add_json(command)
-    command.set_defaults(run=_switches)
 
 
 def _switches(options: argparse.Namespace) -> int:
@@ -165,7 +166,6 @@ def _add_advise(parts: argparse._SubParsersAction[Any]) -> None:
     )
     command.add_argument("--gpus", type=given.whole, required=True, metavar="N", help="GPUs")
     given.add_json(command)
-    command.set_defaults(run=_advise)
 
 
 def _advise(options: argparse.Namespace) -> int:

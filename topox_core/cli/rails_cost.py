@@ -21,11 +21,12 @@ _FLAGS = {"ocs_transceivers_per_gpu": "--transceivers-per-gpu"}
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to those of ``rails``."""
-    command = commands.add_parser(
+    command = given.add_command(
+        commands,
         "cost",
-        allow_abbrev=False,
-        help="price and power of six networks for a number of GPUs",
-        description="Count and price a fat-tree, rail-optimised, rail-only and photonic rails, and TopoOpt with a patch panel or "
+        run,
+        "price and power of six networks for a number of GPUs",
+        "Count and price a fat-tree, rail-optimised, rail-only and photonic rails, and TopoOpt with a patch panel or "
         "optical switches, for a number of GPUs.",
     )
     command.add_argument(
@@ -97,7 +98,6 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "--years", type=given.number, default=4.0, metavar="X", help="written off over (default 4)"
     )
     given.add_json(command)
-    command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -22,11 +22,12 @@ _FLAGS = {"windows": "--window-ms", "delays_ms": "--delay-ms", "PRESET": "--pres
 
 def add(parts: argparse._SubParsersAction[Any]) -> None:
     """Add the command to those of ``rails``."""
-    command = parts.add_parser(
+    command = given.add_command(
+        parts,
         "delay",
-        allow_abbrev=False,
-        help="iteration time at switching delays: of windows, a job, or an execution",
-        description="Iteration time at switching delays, on demand and provisioned. Of a list of windows in series: on demand "
+        _delay,
+        "iteration time at switching delays: of windows, a job, or an execution",
+        "Iteration time at switching delays, on demand and provisioned. Of a list of windows in series: on demand "
         "every window pays all of the delay, provisioned what does not fit into the window. A job, or an execution "
         "of any fabric carried by one photonic rail, is simulated.",
     )
@@ -75,7 +76,6 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
         help="also find the slowest switch that keeps the overhead within X %%",
     )
     given.add_json(command)
-    command.set_defaults(run=_delay)
 
 
 def _delay(options: argparse.Namespace) -> int:

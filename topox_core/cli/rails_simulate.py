@@ -29,11 +29,12 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
 
 
 def _add_simulate(parts: argparse._SubParsersAction[Any]) -> None:
-    command = parts.add_parser(
+    command = given.add_command(
+        parts,
         "simulate",
-        allow_abbrev=False,
-        help="run a job's iteration on a rail with its control plane",
-        description="Simulate one iteration of a job on one photonic rail: profiled, then provisioned or on demand. The replicas "
+        _simulate,
+        "run a job's iteration on a rail with its control plane",
+        "Simulate one iteration of a job on one photonic rail: profiled, then provisioned or on demand. The replicas "
         "of a stage are folded to one unless --fold no.",
     )
     add_preset(command)
@@ -106,7 +107,6 @@ def _add_simulate(parts: argparse._SubParsersAction[Any]) -> None:
         "--output", metavar="FILE", help="write the undisturbed windows (.json or .csv)"
     )
     given.add_json(command)
-    command.set_defaults(run=_simulate)
 
 
 def _on_off(text: str) -> bool:
@@ -259,11 +259,12 @@ def _print_windows(windows: tuple[Window, ...]) -> None:
 
 
 def _add_graph(parts: argparse._SubParsersAction[Any]) -> None:
-    command = parts.add_parser(
+    command = given.add_command(
+        parts,
         "graph",
-        allow_abbrev=False,
-        help="write a job's iteration on one rail as a task graph",
-        description="Write a job's iteration on one rail as a task graph for every fabric, and the cluster that suits it.",
+        _graph,
+        "write a job's iteration on one rail as a task graph",
+        "Write a job's iteration on one rail as a task graph for every fabric, and the cluster that suits it.",
     )
     add_preset(command)
     command.add_argument(
@@ -275,7 +276,6 @@ def _add_graph(parts: argparse._SubParsersAction[Any]) -> None:
     )
     command.add_argument("--output", metavar="FILE", help="where to: the cluster goes beside it")
     given.add_json(command)
-    command.set_defaults(run=_graph)
 
 
 def _graph(options: argparse.Namespace) -> int:

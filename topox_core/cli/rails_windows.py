@@ -20,11 +20,12 @@ CLASS_KEYS = ("name", "count", "mean_ms", "min_ms", "max_ms", "mean_bytes")
 
 def add(parts: argparse._SubParsersAction[Any]) -> None:
     """Add the command to those of ``rails``."""
-    command = parts.add_parser(
+    command = given.add_command(
+        parts,
         "windows",
-        allow_abbrev=False,
-        help="windows of a list, or of an execution on any fabric",
-        description="Say how long windows are: of a list (one file), or of a task graph as a fabric runs it (GRAPH CLUSTER).",
+        _windows,
+        "windows of a list, or of an execution on any fabric",
+        "Say how long windows are: of a list (one file), or of a task graph as a fabric runs it (GRAPH CLUSTER).",
     )
     command.add_argument(
         "files", nargs="+", metavar="FILE", help="a list of windows, or a task graph and a cluster"
@@ -35,7 +36,6 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
     )
     command.add_argument("--output", metavar="FILE", help="write them (.json or .csv)")
     given.add_json(command)
-    command.set_defaults(run=_windows)
 
 
 def add_fabric(command: argparse.ArgumentParser) -> None:

@@ -10,6 +10,7 @@ from topox_core.economics.networks import NETWORKS, Bill, Counting, bill, bills,
 from topox_core.economics.parts import Catalogue
 from topox_core.errors import InputError
 from topox_core.io.errors import shown
+from topox_core.io.ranges import is_number
 
 HOURS_PER_YEAR = 8_760.0
 MEASURES = ("cost", "power")
@@ -195,11 +196,7 @@ class Running:
             ("years", 0.1, 100.0),
         ):
             value = getattr(self, field)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int | float)
-                or not least <= value <= most
-            ):
+            if not is_number(value, least, most):
                 raise InputError(
                     f"must be from {least:g} to {most:g} (got {shown(value)})", field=field
                 )

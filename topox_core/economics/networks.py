@@ -10,6 +10,7 @@ from typing import Any
 from topox_core.economics.parts import Catalogue
 from topox_core.errors import InputError
 from topox_core.io.errors import shown
+from topox_core.io.ranges import check_whole, is_number
 
 # The order and the words of every list, legend and table.
 NETWORKS = {
@@ -93,17 +94,9 @@ class Counting:
             ("ocs_ports_per_gpu", 64),
             ("ocs_transceivers_per_gpu", 64),
         ):
-            value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-                raise InputError(
-                    f"must be a whole number from 1 to {most:,} (got {shown(value)})", field=field
-                )
+            check_whole(getattr(self, field), 1, most, field=field)
         metres = self.fibre_m_per_link
-        if (
-            isinstance(metres, bool)
-            or not isinstance(metres, int | float)
-            or not 0 <= metres <= 100_000
-        ):
+        if not is_number(metres, 0, 100_000):
             raise InputError(
                 f"must be from 0 to 100,000 (got {shown(metres)})", field="fibre_m_per_link"
             )
@@ -187,10 +180,7 @@ def check_size(gpus: int, counting: Counting) -> int:
     InputError
         If the GPUs do not fill whole servers, or are absurdly many.
     """
-    if isinstance(gpus, bool) or not isinstance(gpus, int) or not 1 <= gpus <= MOST_GPUS:
-        raise InputError(
-            f"must be a whole number from 1 to {MOST_GPUS:,} (got {shown(gpus)})", field="gpus"
-        )
+    check_whole(gpus, 1, MOST_GPUS, field="gpus")
     if gpus % counting.gpus_per_server:
         raise InputError(
             f"must be a multiple of the {counting.gpus_per_server} GPUs of a server (got {gpus})",

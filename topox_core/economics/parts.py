@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
@@ -12,6 +12,7 @@ from typing import Any
 
 from topox_core.errors import InputError
 from topox_core.io.errors import printable, shown, unknown
+from topox_core.io.ranges import is_number, is_whole
 
 PROVENANCES = ("published", "vendor list", "assumed")
 MOST_USD, MOST_W = 1e9, 1e9
@@ -69,11 +70,7 @@ class Part:
             )
         for field, most in (("price_usd", MOST_USD), ("power_w", MOST_W)):
             value = getattr(self, field)
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int | float)
-                or not math.isfinite(value)
-            ):
+            if not is_number(value, -sys.float_info.max):
                 raise self._wrong(f"must be a finite number (got {shown(value)})", field)
             if not 0 <= value <= most:
                 raise self._wrong(f"must be from 0 to {most:,.0f} (got {value:g})", field)
@@ -85,11 +82,7 @@ class Part:
                     field,
                 )
         least, most_ports = (4, MOST_PORTS) if self.id == "packet_switch" else (1, 1)
-        if (
-            isinstance(self.ports, bool)
-            or not isinstance(self.ports, int)
-            or not least <= self.ports <= most_ports
-        ):
+        if not is_whole(self.ports, least, most_ports):
             expected = (
                 f"a whole number from 4 to {MOST_PORTS:,}"
                 if most_ports > 1
@@ -159,7 +152,7 @@ class Catalogue:
             self, "parts", tuple(sorted(self.parts, key=lambda part: order.index(part.id)))
         )
         speed = self.port_gbps
-        if isinstance(speed, bool) or not isinstance(speed, int | float) or not 0 < speed <= 1e6:
+        if not is_number(speed, 0, 1e6, above=True):
             raise InputError(
                 f"must be a number above 0 and at most 1,000,000 Gbit/s (got {shown(speed)})",
                 field="port_gbps",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.io.ranges import check_number, check_whole
 from topox_core.rails.byte_classes import ByteClass, byte_classes
 from topox_core.rails.presets import Preset
 
@@ -154,22 +153,8 @@ def advise(parameters: float, gpus: int) -> Advice:
     InputError
         If a number is not above 0.
     """
-    if (
-        isinstance(parameters, bool)
-        or not isinstance(parameters, int | float)
-        or not 0 < parameters < math.inf
-    ):
-        raise InputError(
-            f"must be a number above 0 (got {shown(parameters)})",
-            file="settings",
-            field="parameters",
-        )
-    if isinstance(gpus, bool) or not isinstance(gpus, int) or gpus < 1:
-        raise InputError(
-            f"must be a whole number of at least 1 (got {shown(gpus)})",
-            file="settings",
-            field="gpus",
-        )
+    check_number(parameters, above=True, file="settings", field="parameters")
+    check_whole(gpus, file="settings", field="gpus")
     model = "small" if parameters < LARGE else "large"
     for row in TABLE_1:
         if row.model == model and row.more_than < gpus <= (row.up_to or math.inf):
@@ -229,18 +214,8 @@ def constraints(
     InputError
         If the ports or the latency are out of range.
     """
-    if isinstance(nic_ports, bool) or not isinstance(nic_ports, int) or nic_ports < 1:
-        raise InputError(
-            f"must be a whole number of at least 1 (got {shown(nic_ports)})",
-            file="settings",
-            field="nic_ports",
-        )
-    if not 0 <= latency_us < math.inf:
-        raise InputError(
-            f"must be a number of at least 0 (got {shown(latency_us)})",
-            file="settings",
-            field="latency_us",
-        )
+    check_whole(nic_ports, file="settings", field="nic_ports")
+    check_number(latency_us, file="settings", field="latency_us")
     used = rail_parallelisms(preset)
     return (
         _rings_only(preset, used, latency_us),

@@ -7,6 +7,7 @@ from typing import Any
 
 from topox_core.errors import InputError
 from topox_core.io.errors import shown, unknown
+from topox_core.io.ranges import check_whole, is_number
 from topox_core.rails.pass_order import SCHEDULES
 from topox_core.strategy.transformers import SHAPES, Shape
 from topox_core.workloads.arithmetic import Transformer
@@ -180,21 +181,14 @@ class Preset:
         limits = {"microbatches": MAX_MICROBATCHES, "sequence": 10**8}
         for field in _COUNTS:
             value, highest = getattr(self, field), limits.get(field, MAX_GPUS)
-            if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
-                raise self._wrong(
-                    field, f"must be a whole number from 1 to {highest:,} (got {shown(value)})"
-                )
+            check_whole(value, 1, highest, file=f"preset {self.name}", field=field)
         for field in (*_NUMBERS, "host_ms", "iteration_ms"):
             value = getattr(self, field)
             if field == "iteration_ms" and value is None:
                 continue
             least = 0.0 if field == "host_ms" else _SLOWEST
             most = 1.0 if field == "efficiency" else _FASTEST if field in _NUMBERS else _LONGEST_MS
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int | float)
-                or not least <= value <= most
-            ):
+            if not is_number(value, least, most):
                 raise self._wrong(
                     field, f"must be a number from {least:g} to {most:g} (got {shown(value)})"
                 )
