@@ -21,7 +21,6 @@ def build(tasks: list[tuple], circuits: list[tuple], cluster: Cluster) -> Execut
     moves = np.array([isinstance(t[3], tuple) for t in tasks])
     ptr = np.concatenate(([0], np.cumsum([len(t[6]) for t in tasks]))).astype(np.int32)
     graph = TransferGraph(
-        name="pipeline",
         ids=ids,
         kind=np.where(moves, TRANSFER, COMPUTE).astype(np.uint8),
         origin=np.arange(len(tasks), dtype=np.int32),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
@@ -168,12 +168,12 @@ def _simulated(options: argparse.Namespace) -> Source:
     if options.preset:
         job = preset_of(options)
         return iteration_source(build(job, fold=True), Rail(nic_gbps=job.nic_gbps))
-    graph, cluster = options.execution
-    execution = executed(graph, cluster, options.fabric)
+    graph_path, cluster_path = options.execution
+    graph, execution = executed(graph_path, cluster_path, options.fabric)
     try:
-        return execution_source(execution)
+        return replace(execution_source(execution), name=graph.name)
     except InputError as error:
-        raise error.in_file(graph) from None
+        raise error.in_file(graph_path) from None
 
 
 def _listed(options: argparse.Namespace) -> tuple[Source, list[float]]:

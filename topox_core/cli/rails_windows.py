@@ -13,6 +13,7 @@ from topox_core.errors import InputError
 
 if TYPE_CHECKING:
     from topox_core.model.execution import Execution
+    from topox_core.model.task_graph import TaskGraph
     from topox_core.rails.iteration import Window
 
 CLASS_KEYS = ("name", "count", "mean_ms", "min_ms", "max_ms", "mean_bytes")
@@ -116,15 +117,15 @@ def _listed_or_executed(options: argparse.Namespace) -> tuple[str, float, tuple[
         return listed.name, listed.iteration_ms, listed.windows
     from topox_core.rails.windows import windows_of_execution
 
-    execution = executed(options.files[0], options.files[1], options.fabric)
+    graph, execution = executed(options.files[0], options.files[1], options.fabric)
     try:
-        return execution.graph.name, execution.makespan_ms, windows_of_execution(execution)
+        return graph.name, execution.makespan_ms, windows_of_execution(execution)
     except InputError as error:
         raise error.in_file(options.files[0]) from None
 
 
-def executed(graph_path: str, cluster_path: str, fabric: str) -> Execution:
-    """Return a task graph as a fabric runs it.
+def executed(graph_path: str, cluster_path: str, fabric: str) -> tuple[TaskGraph, Execution]:
+    """Return a task graph and how a fabric runs it.
 
     Raises
     ------
@@ -139,7 +140,8 @@ def executed(graph_path: str, cluster_path: str, fabric: str) -> Execution:
     except InputError as error:
         raise InputError(error.problem, file="command line", field="--fabric") from None
     graph, cluster = read_graph_and_cluster(graph_path, cluster_path, {})
-    return compare(graph, cluster, Settings.of(engine="list"), (name,))[name].execution
+    runs = compare(graph, cluster, Settings.of(engine="list"), (name,))
+    return graph, runs[name].execution
 
 
 def windows_file(name: str, iteration_ms: float, windows: tuple[Window, ...], path: str) -> bytes:

@@ -158,7 +158,7 @@ def cross_connects_json(execution: Execution) -> bytes:
     return json.dumps(program, indent=1).encode()
 
 
-def perfetto_trace(execution: Execution, path: CriticalPath | None = None) -> bytes:
+def perfetto_trace(execution: Execution, name: str, path: CriticalPath | None = None) -> bytes:
     """Return a Chrome trace for ui.perfetto.dev: servers and switches, devices and ports.
 
     Slices of one thread never overlap: where a model lets two tasks share a device or two transfers
@@ -262,7 +262,7 @@ def perfetto_trace(execution: Execution, path: CriticalPath | None = None) -> by
     ]
     trace = {
         "displayTimeUnit": "ms",
-        "otherData": {"makespan_ms": execution.makespan_ms, "graph": graph.name},
+        "otherData": {"makespan_ms": execution.makespan_ms, "graph": name},
         "traceEvents": [*titles, *events, *markers],
     }
     return json.dumps(trace, separators=(",", ":")).encode()

@@ -268,7 +268,6 @@ class _Nodes:
         choices = json.dumps(asdict(lowering), sort_keys=True)
         tasks = graph.tasks
         return TransferGraph(
-            name=graph.name,
             ids=tuple(self.ids),
             kind=np.array(self.kind, np.uint8),
             origin=np.array(self.origin, np.int32),

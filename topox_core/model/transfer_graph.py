@@ -55,7 +55,10 @@ class LoweredTransfer:
 
 @dataclass(frozen=True)
 class TransferGraph:
-    """A lowered task graph of n nodes in topological order is *not* assumed; arrays run over nodes.
+    """A lowered task graph of n nodes, in any order; arrays run over nodes.
+
+    It has no name: results are shared between graphs of one digest, and whoever shows a result
+    knows what it is called.
 
     Attributes
     ----------
@@ -82,7 +85,6 @@ class TransferGraph:
         What collectives were lowered to.
     """
 
-    name: str
     ids: tuple[str, ...]
     kind: NDArray[np.uint8]
     origin: IntArray

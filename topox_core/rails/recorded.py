@@ -38,7 +38,7 @@ def recorded(execution: Execution) -> tuple[RailIteration, FloatArray]:
     graph = execution.graph
     transfers = np.flatnonzero(graph.kind == TRANSFER)
     if not len(transfers):
-        raise InputError("has no transfer, so no circuit is ever asked for", file=graph.name)
+        raise InputError("has no transfer, so no circuit is ever asked for")
     tasks, node_task = np.unique(graph.origin, return_inverse=True)
     n = len(tasks)
     start, end, members = _communications(execution, transfers, node_task, n)
@@ -61,7 +61,7 @@ def recorded(execution: Execution) -> tuple[RailIteration, FloatArray]:
     issue_ptr, issue_idx = _issued(members, start, ranks)
     label = tuple(graph.ids[i] or graph.task_kind[i] for i in first.tolist())
     iteration = RailIteration(
-        name=graph.name,
+        name="recorded",
         ranks=ranks,
         stands_for=np.ones(ranks, np.int32),
         stage=np.zeros(ranks, np.int32),

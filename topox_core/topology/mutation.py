@@ -81,7 +81,6 @@ def on_rings(graph: TransferGraph, result: LayoutResult) -> TransferGraph:
     strides = {block.members: ring_strides(result, block.members) for block in blocks}
     words = "".join(f"{members}{p}" for members, p in strides.items())
     return TransferGraph(
-        name=graph.name,
         ids=tuple(ids),
         kind=graph.kind[was],
         origin=graph.origin[was],

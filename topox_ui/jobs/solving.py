@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 import streamlit as st
@@ -66,10 +66,13 @@ def _asks_highs(case: Case, algorithm: str) -> bool:
 
 def at_once(case: Case, algorithm: str) -> Round:
     """Return the round of an algorithm that a slider can wait for; raises InputError where it cannot be."""
-    if len(case.jobs) < 100:
-        return _at_once(case.key(algorithm), case, algorithm)
-    with st.spinner("Climbing"):
-        return _at_once(case.key(algorithm), case, algorithm)
+    with nullcontext() if len(case.jobs) < 100 else st.spinner("Climbing"):
+        return _named(case, _at_once(case.key(algorithm), case, algorithm))
+
+
+def _named(case: Case, round_: Round) -> Round:
+    """Return a round that may have been found for the same jobs under another name with this case's name."""
+    return round_ if round_.jobs is case.jobs else replace(round_, jobs=case.jobs)
 
 
 @st.cache_resource(max_entries=48, show_spinner=False)
@@ -327,8 +330,12 @@ def rounds_of(case: Case, algorithm: str) -> Rounds:
     if desk.wanted(key) and not desk.running(case, algorithm):
         desk.start(case, algorithm)
     desk.wait(FIRST_LOOK_S if desk.running(case, algorithm) else 0.0)
-    known = {"hill-climbing": paper, "non-tdm": together}.get(algorithm, desk.rounds.get(key))
-    return Rounds(case, algorithm, together, paper, known, desk.certified.get(key), crowded)
+    searched, certified = (
+        None if round_ is None else _named(case, round_)
+        for round_ in (desk.rounds.get(key), desk.certified.get(key))
+    )
+    known = {"hill-climbing": paper, "non-tdm": together}.get(algorithm, searched)
+    return Rounds(case, algorithm, together, paper, known, certified, crowded)
 
 
 def _if_any(case: Case, algorithm: str) -> tuple[Round | None, InputError | None]:

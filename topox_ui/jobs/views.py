@@ -371,7 +371,13 @@ def files(rounds: Rounds, now: Choices, title: str, look: PageStyle) -> None:
                     "cross-connects.json",
                 ),
                 ("Cross-connect program (CSV)", exports.cross_connects_csv, "cross-connects.csv"),
-                ("Trace for ui.perfetto.dev", exports.perfetto_trace, "perfetto.json"),
+                (
+                    "Trace for ui.perfetto.dev",
+                    partial(
+                        exports.perfetto_trace, name=f"{best.jobs.name}, pod group {pod_group}"
+                    ),
+                    "perfetto.json",
+                ),
             ):
                 offer(
                     words,

@@ -75,7 +75,9 @@ def result_files(loaded: Loaded, result: Result, figures: Figures, style: PageSt
             )
             offer(
                 "Trace for ui.perfetto.dev",
-                lambda: exports.perfetto_trace(execution, critical_path(execution, exclusive)),
+                lambda: exports.perfetto_trace(
+                    execution, loaded.graph.name, critical_path(execution, exclusive)
+                ),
                 f"{name}.perfetto.json",
                 "application/json",
             )

@@ -20,7 +20,7 @@ from topox_core.model.cluster import Cluster
 def slices(execution):
     return [
         event
-        for event in json.loads(perfetto_trace(execution))["traceEvents"]
+        for event in json.loads(perfetto_trace(execution, "an iteration"))["traceEvents"]
         if event["ph"] == "X"
     ]
 

@@ -49,7 +49,7 @@ class Modelled:
 
 MODELS = """
 import json, sys
-from topox_core.schedule import wire
+from topox_core.schedule.engines import wire
 from topox_core.schedule.engines.cpsat_model import Model, Run
 from topox_core.schedule.bounds.windows import critical_path, windows
 for line in sys.stdin.buffer:
@@ -67,7 +67,7 @@ for line in sys.stdin.buffer:
 
 ENGINE = """
 import sys
-from topox_core.schedule import wire
+from topox_core.schedule.engines import wire
 from topox_core.schedule.engines.cpsat import solve_cpsat
 for line in sys.stdin.buffer:
     _, problem, limits = wire.read_request(line)

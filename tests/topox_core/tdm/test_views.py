@@ -175,7 +175,7 @@ def test_the_other_pages_can_show_a_round() -> None:
     assert len(cross_connects(execution)) > 0
     assert 0 < measures(execution).port_carrying <= 1
     assert b"b90/push" in tasks_csv(execution)
-    assert json.loads(perfetto_trace(execution))["traceEvents"]
+    assert json.loads(perfetto_trace(execution, "a round"))["traceEvents"]
 
 
 def test_a_pod_group_that_is_not_there() -> None:

@@ -1,15 +1,22 @@
 """One setting has one number: the command, the Schedule page and the comparison give the same iteration time."""
 
 import json
+from dataclasses import replace
 
 import pytest
+from topox_core.tdm.model.samples import load_job_sample
 
 from topox_core.cli.main import main
 from topox_core.fabrics.compare import compare
+from topox_core.io.exports import cross_connects_json, perfetto_trace, tasks_csv
 from topox_core.io.sample_folder import SAMPLE_FOLDER
+from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
+from topox_core.tdm.model.jobs import Reading
 from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_ui.compare.contest import contest_of
+from topox_ui.jobs.solving import Case as JobsCase
+from topox_ui.jobs.solving import at_once
 from topox_ui.schedule.solving import Case, listed
 from topox_ui.state.scenario import Scenario
 
@@ -57,3 +64,30 @@ def test_command_and_page_compare_with_the_fat_tree_of_the_same_cost(capsys):
     assert compared["fat_tree"]["iteration_ms"] == page.iteration_ms == alone.iteration_ms
     assert compared["fat_tree"]["iteration_ms"] > 1.2 * compared["ideal"]["iteration_ms"]
     assert full["fat_tree"]["iteration_ms"] == pytest.approx(full["ideal"]["iteration_ms"])
+
+
+def test_a_result_that_two_sessions_share_carries_no_name_of_either():
+    graph, cluster = load_sample("race")
+    first, second = (
+        Case(replace(graph, name=name), replace(cluster, name=name), Settings.of())
+        for name in ("my secret model", "their model")
+    )
+    shared = listed(first)
+    assert listed(second) is shared
+    for export in (
+        json.dumps(to_record(shared)).encode(),
+        tasks_csv(shared.execution),
+        cross_connects_json(shared.execution),
+        perfetto_trace(shared.execution, second.graph.name),
+    ):
+        assert b"secret" not in export
+
+
+def test_a_round_that_two_sessions_share_has_the_name_of_the_jobs_that_ask():
+    jobs = load_job_sample("overlap")
+    first, second = (
+        JobsCase(replace(jobs, name=name), Reading()) for name in ("my jobs", "their jobs")
+    )
+    assert at_once(first, "non-tdm").jobs.name == "my jobs"
+    assert at_once(second, "non-tdm").jobs.name == "their jobs"
+    assert at_once(second, "non-tdm").cycles == at_once(first, "non-tdm").cycles

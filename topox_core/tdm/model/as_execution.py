@@ -204,7 +204,7 @@ class _Drawing:
                 Task(_boundary(position), "barrier", (*before, *self.into.get(position, ())))
             )
             self.interval[_boundary(position)] = (self._boundary_s(position),) * 2
-        graph = TaskGraph(f"{self.jobs.name}, pod group {self.pod_group}", (*marks, *self.tasks))
+        graph = TaskGraph("", (*marks, *self.tasks))
         lowered = lower(graph)
         start, end = (
             np.array([self.interval[name][side] for name in lowered.ids]) * MS for side in (0, 1)
