@@ -14,12 +14,11 @@ from topox_core.errors import InputError
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command and its subcommands to the command line."""
-    command = given.add_command(
-        commands,
+    command = commands.add_parser(
         "rails",
-        _count,
-        "photonic rails: windows, switching delay, control plane, cost",
-        "Photonic rails: what a job sends on a rail, the windows between, what switching in them costs.",
+        allow_abbrev=False,
+        help="photonic rails: windows, switching delay, control plane, cost",
+        description="Photonic rails: what a job sends on a rail, the windows between, what switching in them costs.",
     )
     parts = command.add_subparsers(dest="part", metavar="PART", required=True)
     _add_count(parts)
@@ -35,7 +34,7 @@ def _add_count(parts: argparse._SubParsersAction[Any]) -> None:
     command = given.add_command(
         parts,
         "count",
-        _switches,
+        _count,
         "windows of an iteration, by stage and by formula",
         "Count the windows of one rank of every pipeline stage under FSDP, and by formula.",
     )
@@ -102,7 +101,7 @@ def _add_switches(parts: argparse._SubParsersAction[Any]) -> None:
     command = given.add_command(
         parts,
         "switches",
-        _advise,
+        _switches,
         "optical switches: their delay, ports, and the GPUs they join",
         "Table 3 of the paper: how fast each optical switch is, and how many GPUs one switch a rail can join.",
     )
@@ -150,11 +149,12 @@ def _switches(options: argparse.Namespace) -> int:
 
 
 def _add_advise(parts: argparse._SubParsersAction[Any]) -> None:
-    command = parts.add_parser(
+    command = given.add_command(
+        parts,
         "advise",
-        allow_abbrev=False,
-        help="which parallelisms for a model and its GPUs",
-        description="Rules of thumb of the paper (Tables 1 and 2): which parallelisms suit a model and its GPUs, and what each "
+        _advise,
+        "which parallelisms for a model and its GPUs",
+        "Rules of thumb of the paper (Tables 1 and 2): which parallelisms suit a model and its GPUs, and what each "
         "communicates.",
     )
     command.add_argument(
