@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -33,10 +34,13 @@ __all__ = ["MAX_TRANSFERS", "distinct_rings", "lower"]
 # n(n-1).
 MAX_TRANSFERS = 200_000
 _NAN = float("nan")
+MOST_KEPT = 8  # lowered graphs; one of 100,000 transfers has some 20 MB
 
 
 def lower(graph: TaskGraph, lowering: Lowering | None = None) -> TransferGraph:
     """Return the graph of compute tasks, transfers and barriers that ``graph`` becomes.
+
+    The last few are kept by digest and choices: a setting of the cluster does not lower anew.
 
     Each transfer of a collective waits for all that the collective waited for, and what waited for
     the collective waits for all of its transfers: a closing barrier carries the collective's id,
@@ -58,6 +62,21 @@ def lower(graph: TaskGraph, lowering: Lowering | None = None) -> TransferGraph:
     """
     lowering = lowering or Lowering()
     _check(lowering)
+    return _lowered(_GraphAndChoices(graph.digest, lowering, graph))
+
+
+@dataclass(frozen=True)
+class _GraphAndChoices:
+    """A graph with choices; equal for equal digests, whatever the graph is called."""
+
+    digest: str
+    lowering: Lowering
+    graph: TaskGraph = field(compare=False)
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _lowered(key: _GraphAndChoices) -> TransferGraph:
+    graph, lowering = key.graph, key.lowering
     patterns = _patterns(graph, lowering)
     first, own = _places(graph, patterns)
     nodes = _Nodes()

@@ -16,6 +16,7 @@ from topox_core.schedule.settings import Settings
 MAX_SLOTS = 1_000_000
 MAX_PROFILE_CELLS = 200_000_000  # resources x slots, four bytes each
 TICKS_PER_SLOT = (1, 2, 4, 5, 8, 10, 16, 20, 25, 40, 50, 80, 100, 125, 200, 250, 400, 500, 1000)
+MOST_RAISED = 0.01  # the fraction by which the automatic tick may raise the cheap bound
 UNROUNDED = 1_000_000  # ticks a slot that stand for "not rounded"
 TOLERANCE = 1e-9  # relative: 3.0000000000000004 slots are 3
 
@@ -97,28 +98,31 @@ def reduce(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Reduct
     reference = best_bound(rounded(UNROUNDED), 0)
     _refuse_many_slots(skeleton, reference.ticks / UNROUNDED, cluster)
     if settings.tick == "auto":
-        ticks = next(
-            (k for k in TICKS_PER_SLOT if _raised(rounded(k), reference) < 0.01), TICKS_PER_SLOT[-1]
-        )
+        clocks: tuple[int, ...] = TICKS_PER_SLOT
     elif settings.tick == "slot":
-        ticks = 1
+        clocks = (1,)
     else:
-        ticks = _ticks_that_divide(float(settings.tick), cluster.slot_ms)
-    problem = rounded(ticks)
+        clocks = (_ticks_that_divide(float(settings.tick), cluster.slot_ms),)
+    for ticks in clocks:
+        problem = rounded(ticks)
+        cheap = best_bound(problem, 0)
+        raised = _raised(problem, cheap, reference)
+        if raised < MOST_RAISED:
+            break
     unrounded = best_bound(rounded(UNROUNDED, slotted=False), 0)
     return Reduction(
         problem=problem,
-        bound=best_bound(problem, dark_slots),
-        rounding=_raised(problem, reference),
+        bound=best_bound(problem, dark_slots) if dark_slots else cheap,
+        rounding=raised,
         unrounded_bound_ms=unrounded.ticks * cluster.slot_ms / UNROUNDED,
         dark_slots=dark_slots,
     )
 
 
-def _raised(problem: Problem, reference: Bound) -> float:
+def _raised(problem: Problem, cheap: Bound, reference: Bound) -> float:
     """Return by how much a clock raises the cheap bound, as a fraction of the unrounded one."""
     exact = reference.ticks / UNROUNDED
-    return best_bound(problem, 0).ticks / problem.ticks_per_slot / exact - 1 if exact else 0.0
+    return cheap.ticks / problem.ticks_per_slot / exact - 1 if exact else 0.0
 
 
 def _ticks_that_divide(tick_ms: float, slot_ms: float) -> int:

@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import streamlit as st
@@ -45,7 +46,7 @@ class Case:
     cluster: Cluster
     settings: Settings
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Digest of everything that a schedule depends on; who solves and for how long does not count."""
         model = replace(self.settings, engine="list", time_limit_s=60.0, gap=0.0, seed=0, threads=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from topox_core.io.task_graph_rules import validated
 from topox_core.model.lowering import MAX_TRANSFERS, distinct_rings, lower
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import BARRIER, TRANSFER, Lowering, TransferGraph
+from topox_core.workloads.samples import load_sample
 
 SIZE = 1_000_003.0
 
@@ -336,3 +338,10 @@ def test_the_digest_knows_the_graph_and_every_choice() -> None:
     digests = {lower(g, c).digest for g in (graph, other) for c in choices}
     assert len(digests) == 12
     assert lower(graph, Lowering(rings=2)).digest in digests
+
+
+def test_a_graph_is_lowered_once_whatever_it_is_called():
+    task_graph, _ = load_sample("race")
+    first = lower(task_graph)
+    assert lower(replace(task_graph, name="another name")) is first
+    assert lower(task_graph, Lowering(all_reduce_on_network=False)) is not first

@@ -4,7 +4,6 @@ import json
 from dataclasses import replace
 
 import pytest
-from topox_core.tdm.model.samples import load_job_sample
 
 from topox_core.cli.main import main
 from topox_core.fabrics.compare import compare
@@ -12,6 +11,7 @@ from topox_core.io.exports import cross_connects_json, perfetto_trace, tasks_csv
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
+from topox_core.tdm.mixes.samples import load_job_sample
 from topox_core.tdm.model.jobs import Reading
 from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_ui.compare.contest import contest_of
