@@ -27,7 +27,10 @@ class HeldCircuits:
 
     @staticmethod
     def of(plan: CheckedPlan) -> HeldCircuits:
-        """Return the circuits of a result; overlapping ones of one pair on one switch count once where they may be shared."""
+        """Return the circuits of a result.
+
+        Overlapping ones of one pair on one switch count once where they may be shared.
+        """
         given = plan.schedule
         row = np.arange(len(given.switch))
         setup, end = given.setup_ms, given.circuit_end_ms
@@ -46,7 +49,10 @@ class HeldCircuits:
 
 
 def circuit_for_every_transfer(plan: CheckedPlan) -> ConstraintFinding:
-    """Eq. 6: while a transfer runs, a circuit of its own joins its source to its destination; no circuit does anything else."""
+    """Eq. 6: while a transfer runs, a circuit of its own joins its source to its destination.
+
+    No circuit does anything else.
+    """
     given, slack = plan.schedule, plan.tolerance_ms
     node = plan.circuit_node
     begin, end = given.circuit_start_ms, given.circuit_end_ms
@@ -100,7 +106,10 @@ def circuit_for_every_transfer(plan: CheckedPlan) -> ConstraintFinding:
 
 
 def switch_capacity(plan: CheckedPlan, held: HeldCircuits) -> ConstraintFinding:
-    """Eq. 7: a switch carries at most d_OCS circuits at once, dark ones too; a switch that is not there carries none."""
+    """Eq. 7: a switch carries at most d_OCS circuits at once, dark ones too.
+
+    A switch that is not there carries none.
+    """
     cluster = plan.cluster
     finding = ConstraintFinding("switch capacity", "7", len(held.row))
     absent = held.switch >= cluster.switches

@@ -48,7 +48,10 @@ class BookedPorts:
 
     @staticmethod
     def of(plan: CheckedPlan, k: int) -> BookedPorts | None:
-        """Return the circuits with the ports that the result gives; None where it must give some and does not."""
+        """Return the circuits with the ports that the result gives.
+
+        None where it must give some and does not.
+        """
         given = plan.schedule
         row = np.flatnonzero(given.circuit_end_ms > given.setup_ms + plan.tolerance_ms)
         source, destination = given.source_port[row], given.destination_port[row]
@@ -185,7 +188,9 @@ _Port = tuple[float, tuple[int, int, int, int] | None]
 
 
 def _first_fit(plan: CheckedPlan, k: int, finding: ConstraintFinding) -> None:
-    """Find ports for circuits whose result names none, in the order of set-up; a set of ports found is a proof.
+    """Find ports for circuits whose result names none, in the order of set-up.
+
+    A set of ports found is a proof.
 
     Each side is a list of k ports, each with the time it is free from and its last circuit, ports
     included.

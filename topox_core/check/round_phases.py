@@ -153,7 +153,10 @@ class _Clock:
                 )
 
     def _dark(self, name: str, cycle: Cycle, groups: list[int]) -> None:
-        """Check that a phase begins dark where any pod group changes its links; a turn without links changes none."""
+        """Check that a phase begins dark where any pod group changes its links.
+
+        A turn without links changes none.
+        """
         delay = 0.0 if self.answer.static else self.answer.jobs.network.reconfiguration_ms / 1000
         due = [0.0] * len(cycle.phases)
         for g in groups:

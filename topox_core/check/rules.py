@@ -78,7 +78,9 @@ class Rules:
         model: str | None = None,
         circuits: str | None = None,
     ) -> Rules:
-        """Return the rules of a result's settings; ``model`` and ``circuits`` win over them where given.
+        """Return the rules of a result's settings.
+
+        ``model`` and ``circuits`` win over them where given.
 
         A given model brings all its own switches: ``physical`` means exclusive devices, a circuit
         for each transfer and k ports on every switch; ``paper`` none of these, and circuits slot by

@@ -256,7 +256,10 @@ class _Rows:
         return values
 
     def counts(self, field: str, absent: int | None = None) -> Int:
-        """Return a column of whole numbers from 0; ``absent`` stands where the key may be left out and is."""
+        """Return a column of whole numbers from 0.
+
+        ``absent`` stands where the key may be left out and is.
+        """
         expected = "a whole number from 0"
         if absent is None:
             return self._as_counts(self._column(field, _is_count, {int}, expected), field, expected)

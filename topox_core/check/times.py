@@ -10,7 +10,10 @@ from topox_core.check.report import ConstraintFinding, ms
 
 
 def one_start(plan: CheckedPlan) -> ConstraintFinding:
-    """Eq. 3: every task and every listed transfer starts exactly once, at or after 0; nothing else runs."""
+    """Eq. 3: every task and every listed transfer starts exactly once, at or after 0.
+
+    Nothing else runs.
+    """
     finding = ConstraintFinding("one start", "3", len(plan.ids))
     needed = plan.kind != COLLECTIVE_CODE
     finding.each(
@@ -34,7 +37,10 @@ def one_start(plan: CheckedPlan) -> ConstraintFinding:
 
 
 def on_the_clock(plan: CheckedPlan) -> ConstraintFinding:
-    """Eq. 4: transfers start, and circuits change, on slot boundaries; compute tasks start on ticks that divide the slot."""
+    """Eq. 4: transfers start, and circuits change, on slot boundaries.
+
+    Compute tasks start on ticks that divide the slot.
+    """
     schedule, rules, slot = plan.schedule, plan.rules, plan.cluster.slot_ms
     finding = ConstraintFinding(
         "start on the clock", "4", int((plan.kind != COLLECTIVE_CODE).sum())

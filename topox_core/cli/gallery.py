@@ -36,7 +36,10 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """List the cards, or run one; 1 if rows are missing because it was stopped or a process died."""
+    """List the cards, or run one.
+
+    The exit code is 1 if rows are missing because it was stopped or a process died.
+    """
     from topox_core.papers.catalogue import CARDS, card_named
 
     if options.card is None:

@@ -172,7 +172,10 @@ def _settings(options: argparse.Namespace) -> TdmSettings:
 
 
 def _together(jobs: Jobs, settings: TdmSettings, stop: Callable[[], bool]) -> Round | None:
-    """Return the round without turns; None where ports are too few for all jobs at once, while turns may still do."""
+    """Return the round without turns.
+
+    None where ports are too few for all jobs at once, while turns may still do.
+    """
     from dataclasses import replace
 
     from topox_core.tdm.model.links import TooFewPortsError

@@ -303,7 +303,9 @@ def _bars(
 def pod_group_bars(
     round_: Round, together_s: Sequence[float], theme: Theme, scale: float = 1.0
 ) -> go.Figure:
-    """Return how long each group's push takes in every pod group, a row a group; behind it, all jobs together.
+    """Return how long each group's push takes in every pod group, a row a group.
+
+    Behind it, all jobs together.
 
     Parameters
     ----------

@@ -57,7 +57,10 @@ class LinkView:
 
 
 def link_view(round_: Round, pod_group: int, group: int, way: int = PUSH) -> LinkView:
-    """Return a stage's links in a pod group as eqs (2) and (4) have them; a pull is its push the other way round."""
+    """Return a stage's links in a pod group as eqs (2) and (4) have them.
+
+    A pull is its push the other way round.
+    """
     network, pods = round_.jobs.network, round_.jobs.network.pods_per_group
     demand = np.zeros((pods, pods))
     wanted = np.zeros((pods, pods), bool)
@@ -78,7 +81,10 @@ def link_view(round_: Round, pod_group: int, group: int, way: int = PUSH) -> Lin
 
 
 def link_matrix(view: LinkView, theme: Theme, scale: float = 1.0) -> go.Figure:
-    """Return links between pods, source down and destination across, the slower the deeper; ports in use at the right."""
+    """Return links between pods, source down and destination across, the slower the deeper.
+
+    Ports in use at the right.
+    """
     n = len(view.links)
     lettered = n <= MOST_CELLS
     longest = float(view.time_s.max()) or 1.0

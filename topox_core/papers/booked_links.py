@@ -112,7 +112,10 @@ class _Booking:
 
 
 def intra_server_ms(graph: TransferGraph) -> list[float]:
-    """Return for each node how long an all-reduce first runs within the servers; 0 for all other nodes."""
+    """Return for each node how long an all-reduce first runs within the servers.
+
+    0 for all other nodes.
+    """
     of_all_reduce = np.fromiter(
         (kind == "all_reduce" for kind in graph.task_kind), np.bool_, len(graph)
     )

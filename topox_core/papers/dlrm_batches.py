@@ -61,7 +61,10 @@ def _tax(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
 
 
 def _in_order(rows: list[Row], rising: dict[str, bool]) -> list[Row]:
-    """Return rows by series and batch; a step of 2 % against a series that is ``rising`` (or falls) counts as level."""
+    """Return rows by series and batch.
+
+    A step of 2 % against a series that is ``rising`` (or falls) counts as level.
+    """
     place = {item: k for k, item in enumerate(ITEMS.values())}
     by_batch = sorted(rows, key=lambda row: place[row.item])
     return [

@@ -153,7 +153,10 @@ def lowered(
 
 
 def topoopt_ms(row: Printed, switches: Switches) -> float:
-    """Return TopoOpt's iteration as rebuilt: TopologyFinder's circuits, links booked or shared; all-reduce on the network."""
+    """Return TopoOpt's iteration as rebuilt: TopologyFinder's circuits, links booked or shared.
+
+    All-reduce on the network.
+    """
     graph, cluster = lowered(row.configuration, int(switches["topoopt_bytes"]), True), row.cluster
     variant = str(switches["topoopt_variant"])
     if switches["links"] == "shared":

@@ -1,4 +1,7 @@
-"""TOPO-X Table III in words: the finding and the reasons, made from the numbers; no speed-up without its mode."""
+"""TOPO-X Table III in words: the finding and the reasons, made from the numbers.
+
+No speed-up without its mode.
+"""
 
 from __future__ import annotations
 

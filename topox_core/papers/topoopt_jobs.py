@@ -1,4 +1,7 @@
-"""The jobs of TopoOpt's figures and one iteration of each on a fabric; called in child processes."""
+"""The jobs of TopoOpt's figures and one iteration of each on a fabric.
+
+Called in child processes.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +123,10 @@ def bandwidth_tax(model: str, servers: int, degree: int, variant: str) -> tuple[
 
 
 def placed_jobs(models: tuple[str, ...], each: int, places: tuple[int, ...]) -> TaskGraph:
-    """Return several jobs as one graph; place k of ``places`` is the server that stands for server k of job after job."""
+    """Return several jobs as one graph.
+
+    Place k of ``places`` is the server that stands for server k of job after job.
+    """
     tasks: list[Task] = []
     for number, model in enumerate(models):
         at = places[number * each : (number + 1) * each]

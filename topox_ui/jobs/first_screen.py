@@ -392,7 +392,10 @@ def searching(rounds: Rounds, look: PageStyle) -> None:
 
 @st.fragment(run_every=0.5)
 def _live(rounds: Rounds, look: PageStyle) -> None:
-    """Watch the search, best against bound, with a way to stop; redraw the page when there is something new."""
+    """Watch the search, best against bound, with a way to stop.
+
+    Redraw the page when there is something new.
+    """
     desk, case, algorithm = round_desk(), rounds.case, rounds.algorithm
     if not desk.running(case, algorithm) or (
         rounds.chosen is None and case.key(algorithm) in desk.rounds

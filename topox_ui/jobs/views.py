@@ -97,7 +97,10 @@ def rings_of(round_: Round, view: View) -> list[int]:
 
 
 def _controls(best: Round, now: Choices, view: View) -> int | None:
-    """Draw which pod group, stage and ring the link figures show; return the one job whose ring is drawn, or None for all."""
+    """Draw which pod group, stage and ring the link figures show.
+
+    Return the one job whose ring is drawn, or None for all.
+    """
     slowest, rings = slowest_of(best), rings_of(best, view)
     left, middle, right = st.columns([1, 1.5, 1])
     pods = list(range(-1, best.jobs.network.pod_groups))
@@ -271,7 +274,10 @@ def pod_groups(rounds: Rounds, look: PageStyle) -> None:
 
 
 def how_found(rounds: Rounds, look: PageStyle) -> None:
-    """Draw hill climbing move by move against non-TDM, the best and the bound; without it, the search of the best."""
+    """Draw hill climbing move by move against non-TDM, the best and the bound.
+
+    Without it, the search of the best.
+    """
     paper, best = rounds.paper, rounds.best
     levels = (
         [] if rounds.together is None else [("no time division", rounds.together.round_s, "dash")]

@@ -115,7 +115,10 @@ class Combination:
         return kept
 
     def _longest_bundled(self, group: Sequence[int], turn: int) -> int | None:
-        """Return a pod group with bundles that one of the two communications waits for, in turns; None if none does."""
+        """Return a pod group with bundles that one of the two communications waits for, in turns.
+
+        None if none does.
+        """
         table = self.search.table
         longest = []
         for k in (0, 1):

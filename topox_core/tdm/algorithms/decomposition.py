@@ -32,12 +32,18 @@ OUT_OF_TIME = "Stopped before all splits were worked out: this is the round of "
 
 
 def best_grouping(search: Search) -> Round:
-    """Return the best two-group round for the rings of Algorithm 3; never longer than hill climbing's."""
+    """Return the best two-group round for the rings of Algorithm 3.
+
+    Never longer than hill climbing's.
+    """
     return _one_barrier(search, DRAFT)
 
 
 def with_all_train(search: Search) -> Round:
-    """Return the best round with phases in which all train; never longer than :func:`best_grouping`'s."""
+    """Return the best round with phases in which all train.
+
+    Never longer than :func:`best_grouping`'s.
+    """
     return _one_barrier(search, ALL_TRAIN)
 
 
@@ -86,7 +92,10 @@ def _unfinished(search: Search, start: Round | None, form: RoundForm) -> Round:
 
 
 def barrier_per_pod_group(search: Search) -> Round:
-    """Return the best two-group round of every pod group by itself; none is longer than behind one barrier."""
+    """Return the best two-group round of every pod group by itself.
+
+    None is longer than behind one barrier.
+    """
     start, combination = start_of(search), all_splits(search)
     if combination is None:
         return _unfinished(search, start, OWN_BARRIERS)
@@ -97,7 +106,10 @@ def barrier_per_pod_group(search: Search) -> Round:
 def _alone(
     search: Search, combination: Combination, start: Round | None, form: RoundForm
 ) -> Round | None:
-    """Return the better, for each pod group, of its best split and its part of one barrier's; None if none fits."""
+    """Return the better, for each pod group, of its best split and its part of one barrier's.
+
+    None if none fits.
+    """
     points, bundled, all_subsets = combination.points, combination.message, [*combination.subsets]
     if bundled:
         start = combined(search, combination, start)

@@ -178,7 +178,10 @@ def climb(
 
 
 def hill_climb(search: Search) -> Round:
-    """Return the round of Algorithm 1 with its loop corrected; never longer than without time division."""
+    """Return the round of Algorithm 1 with its loop corrected.
+
+    Never longer than without time division.
+    """
     note = partial(search.note, source="hill climbing", always=True)
     result = climb(search.table, (0,) * len(search.jobs), search.stop, note)
     message = (

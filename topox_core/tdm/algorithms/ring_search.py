@@ -26,7 +26,10 @@ MOST_POD_GROUPS = 12
 
 
 def load_aware_rings(search: Search) -> Round:
-    """Return the best grouping's round with better rings where it waits; never longer than with Algorithm 3's."""
+    """Return the best grouping's round with better rings where it waits.
+
+    Never longer than with Algorithm 3's.
+    """
     start, combination = start_of(search), all_splits(search)
     if combination is None:
         message = "Stopped before all splits were worked out."
@@ -39,7 +42,10 @@ def load_aware_rings(search: Search) -> Round:
 def with_better_rings(
     search: Search, combination: Combination, start: Round, form: RoundForm
 ) -> Round:
-    """Return a round with better rings in the pod groups it waits for, one after the other; ``start`` if none helps."""
+    """Return a round with better rings in the pod groups it waits for, one after the other.
+
+    ``start`` if none helps.
+    """
     rings = _Rings(search)
     best = start
     for _ in range(MOST_POD_GROUPS):

@@ -126,7 +126,10 @@ def _pod_group(jobs: Jobs, reading: Reading, pod_group: int) -> _PodGroup:
 
 
 def _apart(jobs: Jobs, pod_groups: Sequence[_PodGroup], form: RoundForm) -> tuple[float, str]:
-    """Return the longest of the pod groups' own bounds with what sets it; with one barrier for all it still is a bound."""
+    """Return the longest of the pod groups' own bounds with what sets it.
+
+    With one barrier for all it still is a bound.
+    """
     least = [
         least_round_s(
             one.demand,
@@ -302,7 +305,10 @@ def _rounded(per_group: Sequence[Floats]) -> list[Floats]:
 
 
 def _combinations(push: Sequence[Floats], pull: Sequence[Floats]) -> list[_Times]:
-    """Return what the longest computing of the groups can be; a job that trains longest is in group A, by symmetry."""
+    """Return what the longest computing of the groups can be.
+
+    A job that trains longest is in group A, by symmetry.
+    """
     pulls = np.unique(np.concatenate(pull)).tolist()
     pushes = np.unique(np.concatenate(push)).tolist()
     return [

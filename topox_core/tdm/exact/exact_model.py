@@ -396,7 +396,10 @@ class ExactModel:
         rings: Sequence[Sequence[int]],
         links: Callable[[int, int, Pair], int] | None,
     ) -> tuple[NDArray[np.int32], Float]:
-        """Return columns and values of a known round; without ``links`` the solver finds its links."""
+        """Return columns and values of a known round.
+
+        Without ``links`` the solver finds its links.
+        """
         known: dict[int, float] = dict(zip(self.group, map(float, group), strict=True))
         for (n, k), arc in self.arc.items():
             ring = rings[n]
@@ -417,7 +420,10 @@ def _links_for(share: float) -> float:
 
 
 def _cuts(pods: Sequence[int]) -> Iterator[frozenset[int]]:
-    """Yield the subsets in which a ring must not close; of a subset and its complement one is enough."""
+    """Yield the subsets in which a ring must not close.
+
+    Of a subset and its complement one is enough.
+    """
     for size in range(2, len(pods) // 2 + 1):
         for cut in combinations(pods, size):
             if 2 * size < len(pods) or pods[0] in cut:

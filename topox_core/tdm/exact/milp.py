@@ -136,7 +136,10 @@ class _Proof:
             self.search.note(self.shortest_s, BOUND_BY, bound_s, always=True)
 
     def _start(self, model: ExactModel) -> tuple[NDArray[np.int32], mip.Float]:
-        """Return the best round as the model's columns; the first job's group is the model's group 0."""
+        """Return the best round as the model's columns.
+
+        The first job's group is the model's group 0.
+        """
         assert self.best is not None
         group, links = self.best.group, self.best.links
         swapped = group[0] if group else 0
@@ -159,7 +162,10 @@ class _Proof:
 
 
 def with_links(search: Search, served: Round, links: NDArray[np.int32]) -> Round:
-    """Return a two-group round over other links, if they serve its demand; else the round as it is."""
+    """Return a two-group round over other links, if they serve its demand.
+
+    Else the round as it is.
+    """
     table, network = search.table, search.jobs.network
     rings = {n: ring for n, ring in enumerate(served.rings) if ring}
     seconds = np.zeros((network.pod_groups, 2))

@@ -24,7 +24,9 @@ class Placement:
     def place(
         self, collective: Collective, units: int, volume_gbit: float, size: int = 1
     ) -> tuple[int, tuple[int, ...], int | None] | None:
-        """Return pod group, units in each pod and the pod of a parameter server; None if no pod group has room.
+        """Return pod group, units in each pod and the pod of a parameter server.
+
+        None if no pod group has room.
 
         The pod group with the least traffic among those with room takes the job, its pod with the
         least a parameter server, then units go one by one to the pod with the least that has room;

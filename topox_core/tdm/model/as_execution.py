@@ -91,7 +91,10 @@ class _Drawing:
         self.interval[task.id] = start_s, end_s
 
     def stages(self) -> None:
-        """Add what is sent, stage by stage; the ports are those of a round that follows another one like it."""
+        """Add what is sent, stage by stage.
+
+        The ports are those of a round that follows another one like it.
+        """
         ports = _Ports(self.jobs.network.ports_per_pod)
         for _ in range(2):
             kept = [(phase, *ports.turned_to(self._links(phase))) for phase in self.cycle.phases]
@@ -254,14 +257,20 @@ class _Drawing:
 
 
 class _Ports:
-    """Which port of a pod holds which link, from stage to stage; a port has one link, whichever way it goes."""
+    """Which port of a pod holds which link, from stage to stage.
+
+    A port has one link, whichever way it goes.
+    """
 
     def __init__(self, ports: int) -> None:
         self.ports = ports
         self.links: list[Link] = []
 
     def turned_to(self, links: NDArray[np.int32]) -> tuple[list[Link], set[Link]]:
-        """Return the links of the next stage with their ports, and which of them are new; no links leave all as it is."""
+        """Return the links of the next stage with their ports, and which of them are new.
+
+        No links leave all as it is.
+        """
         if not links.any():
             return self.links, set()
         missing = links.copy()

@@ -120,7 +120,9 @@ class Jobs:
 
 @dataclass(frozen=True)
 class Reading:
-    """Choices where the drafts can be read in two ways; the defaults are what docs/tdm.md argues for.
+    """Choices where the drafts can be read in two ways.
+
+    The defaults are what docs/tdm.md argues for.
 
     Attributes
     ----------

@@ -85,7 +85,10 @@ def to_json(
 
 
 def links_of(answer: Round) -> list[dict[str, int]]:
-    """Return the links of every push that has any: pod group, group, from, to, and how many; pull turns them round."""
+    """Return the links of every push that has any: pod group, group, from, to, and how many.
+
+    Pull turns them round.
+    """
     return [
         {
             "pod_group": int(g),

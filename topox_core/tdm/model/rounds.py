@@ -232,7 +232,10 @@ def _one_topology(
 def round_s_of(
     table: StageTable, group: Sequence[int], form: RoundForm = DRAFT, rings: Rings | None = None
 ) -> float:
-    """Return only the length of the round of :func:`round_of`, in seconds; infinite where ports are too few."""
+    """Return only the length of the round of :func:`round_of`, in seconds.
+
+    Infinite where ports are too few.
+    """
     if not form.static and not rings:
         seconds = np.array(
             [

@@ -40,7 +40,10 @@ def arc_gbit(job: Job, reading: Reading) -> float:
 
 
 def between_pods_gbit(job: Job, reading: Reading, ring: Sequence[int] = ()) -> Floats:
-    """Return what a job pushes from pod to pod, ``[from, to]`` (eq. 4); a ring job along ``ring``."""
+    """Return what a job pushes from pod to pod, ``[from, to]`` (eq. 4).
+
+    A ring job along ``ring``.
+    """
     units = np.array(job.units_per_pod, float)
     demand = np.zeros((len(units), len(units)))
     if job.collective == "parameter_server":
@@ -81,7 +84,10 @@ def fabric_of(jobs: Jobs) -> Fabric:
 def load_of(
     jobs: Jobs, members: Sequence[int], reading: Reading, rings: Mapping[int, Ring] | None = None
 ) -> GroupLoad:
-    """Return jobs of one pod group as arrays; ``rings`` (by index of the job) replace Algorithm 3 where given."""
+    """Return jobs of one pod group as arrays.
+
+    ``rings`` (by index of the job) replace Algorithm 3 where given.
+    """
     chosen = [jobs.jobs[n] for n in members]
     pods = jobs.network.pods_per_group
     given = np.full((len(chosen), pods), NO_POD, np.int64)
