@@ -1,4 +1,4 @@
-"""``rails``: photonic rails; here the number of windows, the switches that can be bought and the rules of thumb."""
+"""``rails``: photonic rails; here the number of windows, the switches, the rules of thumb."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``rails cost``: what six networks cost and burn for a number of GPUs, and what each saves against the others."""
+"""``rails cost``: cost and power of six networks for a number of GPUs, and their savings."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _switch(radix: int | None) -> tuple[int, str]:
-    """Return the ports of the optical switch and its name; without a number the widest that can switch during a job."""
+    """Return ports and name of the optical switch; by default the widest that switches in a job."""
     from topox_core.rails.technologies import TECHNOLOGIES
 
     if radix is not None:

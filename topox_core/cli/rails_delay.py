@@ -1,4 +1,4 @@
-"""``rails delay``: iteration time at switching delays, of windows in series, a job, or an execution."""
+"""``rails delay``: iteration time at switching delays, of windows, a job, or an execution."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _delay(options: argparse.Namespace) -> int:
 
 
 def _source(options: argparse.Namespace) -> tuple[Source, int | None]:
-    """Return what a delay study asks, and how many windows are listed for it (None: it is simulated)."""
+    """Return the source of a delay study, and its number of listed windows (None: simulated)."""
     chosen = [
         name
         for name, value in (

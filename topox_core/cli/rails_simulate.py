@@ -1,4 +1,4 @@
-"""``rails simulate`` and ``rails graph``: one iteration of a job on a rail, run or written as a task graph."""
+"""``rails simulate``, ``rails graph``: one iteration of a job, run or as a task graph."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ WARNING, NOTE = "warning", "note"
 
 @dataclass(frozen=True)
 class Caveat:
-    """One thing to know: its kind (``warning`` or ``note``), its name for tests and scripts, and a sentence."""
+    """One caveat: its kind (``warning`` or ``note``), its name, and a sentence."""
 
     kind: str
     name: str
@@ -26,14 +26,14 @@ def ports_needed(question: Question) -> int:
 
 
 def most_gpus(question: Question, radix: int) -> int:
-    """Return how many GPUs one optical switch of that radix a rail can join (paper Table 3: scale-up times radix / 2)."""
+    """Return the GPUs that one optical switch a rail joins (Table 3: scale-up times radix / 2)."""
     return radix // question.counting.ocs_ports_per_gpu * question.counting.gpus_per_server
 
 
 def caveats_of(
     question: Question, radix: int | None = None, switch: str = "the optical switch"
 ) -> tuple[Caveat, ...]:
-    """Return what does not hold for a question: too few ports, dearer optics, savings that are rounding.
+    """Return what does not hold: too few ports, dearer optics, savings that are rounding.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The price of a cluster's own network: parts at its port speed, fabric by fabric, and the fat-tree that costs the same."""
+"""The price of a cluster's own network at its port speed, and the fat-tree that costs the same."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _at(part: Part, price_usd: float, power_w: float, gbps: float) -> Part:
 
 
 def _listed(part: str, gbps: float) -> float:
-    """Return the published price at a speed: straight between listed speeds on logarithmic axes, proportional outside."""
+    """Return the published price at a speed: log-log linear between listed ones, else proportional."""
     prices = USD_BY_SPEED[part]
     if gbps <= SPEEDS_GBPS[0]:
         return prices[0] * gbps / SPEEDS_GBPS[0]
@@ -96,7 +96,7 @@ def cluster_bill(
     equivalent_gbps: float | None = None,
     oversubscription: float = 1.0,
 ) -> Bill | None:
-    """Return what a fabric of the comparison costs for a cluster, NICs included; None for the ideal switch, which is not sold.
+    """Return a fabric's bill for a cluster, NICs included; None for the ideal switch, not sold.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def cluster_bill(
 def cost_equivalent_gbps(
     cluster: Cluster, catalogue: Catalogue, fabric: str = "scheduled"
 ) -> float:
-    """Return the speed of a fat-tree's one NIC a server at which it costs as much as the optical circuits (TopoOpt's d B').
+    """Return the NIC speed at which a fat-tree costs as much as the circuits (TopoOpt's d B').
 
     The circuits: for each port a NIC, a transceiver and an optical-switch port, or with
     ``fabric="static"`` two ports of a patch panel and a 1 x 2 switch (TopoOpt, NSDI 2023, section
@@ -201,7 +201,7 @@ def same_cost_ratio(cluster: Cluster, catalogue: Catalogue | None = None) -> flo
 def same_cost_nic_gbps(
     cluster: Cluster, catalogue: Catalogue | None = None, ratio: float | None = None
 ) -> float:
-    """Return the NIC speed of the fat-tree that ``compare`` sets beside the circuits: one of the same cost.
+    """Return the NIC speed of the fat-tree of the same cost that stands beside the circuits.
 
     Parameters
     ----------

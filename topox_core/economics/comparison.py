@@ -25,7 +25,7 @@ class Question:
     counting: Counting
 
     def bill(self, network: str) -> Bill:
-        """Return the bill of one network; raises InputError as :func:`topox_core.economics.networks.bill` does."""
+        """Return the bill of one network; raises InputError as :func:`networks.bill` does."""
         return bill(network, self.gpus, self.catalogue, self.counting)
 
     def saving(self, mine: str, other: str, measure: str) -> float:
@@ -46,7 +46,7 @@ def sizes_up_to(most_gpus: int, gpus_per_server: int, also: Iterable[int] = ()) 
 def curves(
     question: Question, sizes: Iterable[int], networks: Iterable[str] = NETWORKS
 ) -> dict[str, list[Bill]]:
-    """Return each network's bill at each cluster size; raises InputError where a size does not fill servers."""
+    """Return each network's bill at each cluster size; raises InputError for unfilled servers."""
     by_network: dict[str, list[Bill]] = {network: [] for network in networks}
     for gpus in sizes:
         for network, one in bills(gpus, question.catalogue, question.counting, by_network).items():
@@ -73,7 +73,7 @@ def tornado(
     other: str = "rail_optimized",
     measure: str = "cost",
 ) -> tuple[Swing, ...]:
-    """Return what ``mine``'s saving against ``other`` hangs on: every price halved and doubled, every counting choice turned.
+    """Return what a saving hangs on: every price halved and doubled, every choice turned.
 
     The widest first; what does not move the saving by 0.05 points is left out.
 
@@ -204,7 +204,7 @@ class Running:
 
 @dataclass(frozen=True)
 class Year:
-    """What a network costs in a year: its share of the purchase, its electricity, and the kilowatt-hours behind that."""
+    """What a network costs in a year: its share of the purchase, its electricity in $ and kWh."""
 
     purchase_usd: float
     electricity_usd: float
@@ -222,13 +222,13 @@ class Year:
 
 
 def year_of(bill: Bill, running: Running) -> Year:
-    """Return a year of a network: its listed watts all year round, times PUE; its price over the years of its life."""
+    """Return a year of a network: listed watts all year times PUE, price over its years."""
     energy = bill.power_w / 1000 * running.pue * HOURS_PER_YEAR
     return Year(bill.cost_usd / running.years, energy * running.usd_per_kwh, energy)
 
 
 def per_dollar(iteration_ms: float, year: Year) -> float:
-    """Return iterations for one dollar of network: iterations an hour over dollars an hour; infinite where it is free.
+    """Return iterations for one dollar of network, by the hour; infinite where it is free.
 
     Parameters
     ----------

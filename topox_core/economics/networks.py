@@ -160,7 +160,7 @@ class Bill:
 
 @dataclass(frozen=True)
 class Counts:
-    """What a network needs before prices: packet ports (or whole switches), transceivers by side, optical parts, links."""
+    """What a network is built of: packet ports or whole switches, transceivers, optics, links."""
 
     ports: float = 0
     switches: float = 0
@@ -190,7 +190,10 @@ def check_size(gpus: int, counting: Counting) -> int:
 
 
 def fat_tree(gpus: int, counting: Counting, radix: int) -> Counts:
-    """Count a fat-tree over all GPUs: ``k = round((4 G)^(1/3))`` and ``k (k^2 + floor(k^2 / 4))`` ports, or whole switches."""
+    """Count a fat-tree over all GPUs, by the paper's fractional radix or in whole switches.
+
+    Paper: ``k = round((4 G)^(1/3))`` and ``k (k^2 + floor(k^2 / 4))`` ports.
+    """
     if counting.method == "whole-switches":
         return _electrical(gpus, *clos(gpus, radix))
     k = round((4 * gpus) ** (1 / 3))
@@ -215,7 +218,7 @@ def rail_optimized(gpus: int, counting: Counting, radix: int) -> Counts:
 
 
 def rail_only(gpus: int, counting: Counting, radix: int) -> Counts:
-    """Count rails that nothing joins: three ports and four transceivers a GPU, or one Clos of whole switches a rail."""
+    """Count rails that nothing joins: 3 ports and 4 transceivers a GPU, or one Clos a rail."""
     if counting.method == "whole-switches":
         switches, used = clos(gpus // counting.gpus_per_server, radix)
         return _electrical(
@@ -225,7 +228,7 @@ def rail_only(gpus: int, counting: Counting, radix: int) -> Counts:
 
 
 def photonic_rails(gpus: int, counting: Counting, radix: int) -> Counts:  # noqa: ARG001 (one shape for all networks)
-    """Count rails of optical switches: two switch ports and one transceiver a GPU, as the paper does."""
+    """Count optical rails as the paper does: two switch ports and one transceiver a GPU."""
     optics = gpus * counting.ocs_transceivers_per_gpu
     return Counts(
         gpu_transceivers=optics, links=optics, ocs_ports=gpus * counting.ocs_ports_per_gpu
@@ -233,13 +236,13 @@ def photonic_rails(gpus: int, counting: Counting, radix: int) -> Counts:  # noqa
 
 
 def topoopt_ocs(gpus: int, counting: Counting, radix: int) -> Counts:  # noqa: ARG001
-    """Count circuits on optical switches as TopoOpt does: one switch port and one transceiver an interface."""
+    """Count circuits as TopoOpt does: one switch port and one transceiver an interface."""
     optics = gpus * counting.ocs_transceivers_per_gpu
     return Counts(gpu_transceivers=optics, links=optics, ocs_ports=optics)
 
 
 def topoopt_patch_panel(gpus: int, counting: Counting, radix: int) -> Counts:  # noqa: ARG001
-    """Count circuits on a patch panel: with look-ahead two panel ports and a 1 x 2 switch an interface."""
+    """Count a patch panel: with look-ahead two ports and a 1 x 2 switch an interface."""
     optics = gpus * counting.ocs_transceivers_per_gpu
     return Counts(
         gpu_transceivers=optics,
@@ -262,7 +265,7 @@ _LIMIT_PORTS = {"fat_tree": 5, "rail_optimized": 5, "rail_only": 3}
 
 
 def clos(endpoints: int, radix: int) -> tuple[int, int]:
-    """Return the whole switches and the used ports of a non-blocking Clos with as few tiers as it takes.
+    """Return the whole switches and the used ports of a non-blocking Clos of fewest tiers.
 
     One switch while it has the ports; else ``t`` tiers of ``ceil(n / (radix/2))`` leaves each, the
     top of half as many.
@@ -322,12 +325,12 @@ def bills(
     counting: Counting | None = None,
     networks: Iterable[str] = NETWORKS,
 ) -> dict[str, Bill]:
-    """Return the bills of several networks for the same GPUs; raises InputError as :func:`bill` does."""
+    """Return the bills of several networks; raises InputError as :func:`bill` does."""
     return {network: bill(network, gpus, catalogue, counting) for network in networks}
 
 
 def limit_per_gpu(network: str, catalogue: Catalogue, counting: Counting | None = None) -> Bill:
-    """Return the bill of one GPU in ever larger clusters, by the paper's counting: no rounding of the radix in it."""
+    """Return one GPU's bill in ever larger clusters, by the paper's counting without rounding."""
     counting = counting or Counting()
     ports = _LIMIT_PORTS.get(network)
     counts = _electrical(1, 0, ports, ports=True) if ports else _COUNTERS[network](1, counting, 0)
@@ -365,14 +368,14 @@ def _of(name: str, count: float, catalogue: Catalogue) -> tuple[str, float, floa
 
 
 def saving(mine: float, other: float) -> float:
-    """Return what share of ``other`` is saved by ``mine``: negative where mine is dearer, 0 where there is nothing to save."""
+    """Return the share of ``other`` that ``mine`` saves: negative where dearer, 0 of nothing."""
     if other == 0:
         return 0.0 if mine == 0 else -math.inf
     return 1.0 - mine / other
 
 
 def savings(priced: Mapping[str, Bill]) -> dict[str, dict[str, dict[str, Any]]]:
-    """Return for each network what it saves against each other one: ``{mine: {other: {cost, power}}}``, as shares.
+    """Return what each network saves against each other: ``{mine: {other: {cost, power}}}``.
 
     None stands where the other one has nothing that could be saved.
     """

@@ -1,4 +1,4 @@
-"""The catalogue: what a network is built of, what each part costs and burns, and where each figure comes from."""
+"""The catalogue: the parts of networks, their prices and watts, and the source of each figure."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class Catalogue:
         return next(part for part in self.parts if part.id == name)
 
     def changed(self, figures: Mapping[str, Mapping[str, Any]]) -> Catalogue:
-        """Return the catalogue with figures of some parts replaced: ``{"ocs_port": {"price_usd": 260}}``.
+        """Return the catalogue with some figures replaced: ``{"ocs_port": {"price_usd": 260}}``.
 
         What is changed becomes ``assumed``: a figure that was typed in has no source any more.
 

@@ -1,4 +1,4 @@
-"""Catalogues from and to files: ``*.parts.json``, format ``topox-parts`` version 1; and edits as words in a link."""
+"""Catalogues as files: ``*.parts.json``, ``topox-parts`` version 1; edits as words in a link."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class _FileRecord(BaseModel):
 
 
 def load_parts(data: bytes, file: str) -> Catalogue:
-    """Read a catalogue, gunzipping it if needed; parts and figures it does not name keep those of ``based_on``.
+    """Read a catalogue, gzipped or not; what it does not name is that of ``based_on``.
 
     Raises
     ------
@@ -124,7 +124,7 @@ def dump_parts(catalogue: Catalogue) -> bytes:
 
 
 def edits_between(base: Catalogue, now: Catalogue) -> str:
-    """Return what differs in price and power as words for a link: ``ocs_port:260:0.390625``; ``""`` where nothing does."""
+    """Return changed prices and watts for a link: ``ocs_port:260:0.390625``; ``""`` for none."""
     words = []
     for before, after in zip(base.parts, now.parts, strict=True):
         if (before.price_usd, before.power_w) != (after.price_usd, after.power_w):

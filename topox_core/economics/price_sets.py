@@ -1,4 +1,4 @@
-"""The prices that ship: price sets, with where each figure was printed, and prices by port speed."""
+"""The prices that ship: price sets with the source of each figure, and prices by speed."""
 
 from __future__ import annotations
 

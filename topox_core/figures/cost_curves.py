@@ -55,7 +55,7 @@ def by_size(
     scale: float = 1.0,
     most_photonic: float = float("inf"),
 ) -> go.Figure:
-    """Return cost or power a GPU against the number of GPUs; photonic rails are dotted where switches run out of ports.
+    """Return cost or power a GPU by cluster size; photonic rails are dotted beyond their ports.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def _names(
 
 
 def yearly(years: Mapping[str, Year], theme: Theme, scale: float = 1.0) -> go.Figure:
-    """Return a bar of dollars a year for each network: the share of the purchase, and electricity."""
+    """Return a bar of dollars a year a network: its share of the purchase, and electricity."""
     names = list(years)
     rows = list(range(len(names)))
     figure = go.Figure()
@@ -239,7 +239,7 @@ def yearly(years: Mapping[str, Year], theme: Theme, scale: float = 1.0) -> go.Fi
 
 
 def worth(rows: Sequence[tuple[str, str, float]], theme: Theme, scale: float = 1.0) -> go.Figure:
-    """Return iterations for a dollar of network, a bar a fabric: (fabric, label, iterations for a dollar)."""
+    """Return a bar for each of ``rows``: (fabric, label, iterations for a dollar of network)."""
     top = max([1e-9, *(value for _, _, value in rows)])
     figure = go.Figure(
         go.Bar(

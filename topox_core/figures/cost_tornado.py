@@ -17,7 +17,7 @@ PLOT_PX = 190.0  # of the bars, without their labels, on a laptop
 
 
 def tornado(swings: Sequence[Swing], base: float, theme: Theme, scale: float = 1.0) -> go.Figure:
-    """Return the saving's swings round where it is now, the widest on top; each end carries what moved and the saving there.
+    """Return the saving's swings round the present one, the widest on top, each end labelled.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, scale: float = 1
 
 
 def _label_share(texts: Sequence[str]) -> float:
-    """Return what the longest label beside a bar needs, as a share of what all bars need (on a laptop)."""
+    """Return the width of the longest label as a share of the bars' width (on a laptop)."""
     wide = max(
         (len(text.replace("<b>", "").replace("</b>", "").replace("&nbsp;", " ")) for text in texts),
         default=0,

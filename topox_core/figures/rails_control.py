@@ -16,7 +16,7 @@ MOST_CIRCUITS = 4_000
 
 
 def groups_in_view(run: RailRun, most: int = MOST_GROUPS) -> list[int]:
-    """Return the groups that the timeline shows: those with circuits, by parallelism, then in their order."""
+    """Return the groups of the timeline: those with circuits, by parallelism, then in order."""
     with_circuits = sorted({circuit.group for circuit in run.circuits})
     groups = run.iteration.groups
 
@@ -27,7 +27,7 @@ def groups_in_view(run: RailRun, most: int = MOST_GROUPS) -> list[int]:
 
 
 def timeline(run: RailRun, theme: Theme, scale: float = 1.0) -> go.Figure:
-    """Return when each group's circuits stand: dark (hatched) while they are made, then in place until they make way."""
+    """Return when each group's circuits stand: dark (hatched) first, then in place."""
     shown = groups_in_view(run)
     row = {group: k for k, group in enumerate(shown)}
     circuits = [one for one in run.circuits if one.group in row][:MOST_CIRCUITS]
@@ -93,7 +93,7 @@ def timeline(run: RailRun, theme: Theme, scale: float = 1.0) -> go.Figure:
 
 
 def group_words(run: RailRun, group: int) -> str:
-    """Return a group by its parallelism and the pipeline stages it joins: pp, stages 0 and 1; fsdp, stage 0."""
+    """Return a group's parallelism and stages in words: pp, stages 0 and 1; fsdp, stage 0."""
     iteration = run.iteration
     one = iteration.groups[group]
     stages = sorted({int(iteration.stage[rank]) for rank in one.ranks})

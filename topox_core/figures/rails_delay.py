@@ -1,4 +1,4 @@
-"""What a slower switch costs: the iteration against the switching delay, and where expert parallelism fails."""
+"""What a slower switch costs: overhead by switching delay, and by degree of expert parallelism."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def overhead_curves(
     theme: Theme,
     scale: float = 1.0,
 ) -> go.Figure:
-    """Return the overhead against the delay (logarithmic), with your delay, your limit and the technologies as marks.
+    """Return overhead against delay (logarithmic), with your delay, limit and the technologies.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def _label(
     theme: Theme,
     scale: float,
 ) -> dict[str, Any]:
-    """Return a curve's name where it leaves a third of the picture: on demand to its left, provisioned to its right."""
+    """Return a curve's name beside it: on demand to its left, provisioned to its right."""
     fabric = CONTROL[control][0]
     share = (0.45 if control == "on_demand" else 0.22) * top
     place, overhead = _place(at[-1][0]), 100 * at[-1][1]
@@ -214,7 +214,7 @@ def _place(delay_ms: float) -> float:
 def _technologies(
     technologies: Mapping[str, float], theme: Theme, scale: float
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Return a dashed line for each technology with its name at the top; those off the axis stand at its ends."""
+    """Return a dashed, named line a technology; those off the axis stand at its ends."""
     known = sorted(technologies.items(), key=lambda item: item[1])
     fast = [item for item in known if item[1] < LEAST_MS]
     slow = [item for item in known if item[1] > MOST_MS]
@@ -247,7 +247,7 @@ def _technologies(
 
 
 def switch_word(name: str) -> str:
-    """Return a technology's name as it stands within a sentence: piezo, liquid crystal, but RotorNet and 3D MEMS."""
+    """Return a technology's name within a sentence: piezo, liquid crystal, RotorNet, 3D MEMS."""
     return name.lower() if name == name.capitalize() else name
 
 
@@ -259,7 +259,7 @@ def expert_region(
     theme: Theme,
     scale: float = 1.0,
 ) -> go.Figure:
-    """Return the overhead (logarithmic) against the degree of expert parallelism, a line a delay; above the limit it fails.
+    """Return overhead (logarithmic) by degree of expert parallelism, a line a delay.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What one rank sends on its rail: traffic as bars, the windows between as outlines, the short ones marked."""
+"""What one rank sends on its rail: traffic as bars, windows as outlines, short ones marked."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def strip(
     theme: Theme,
     scale: float = 1.0,
 ) -> go.Figure:
-    """Return the communication pattern of one rank: traffic as bars, windows as outlines with their length, short ones marked.
+    """Return one rank's communication pattern: traffic, outlined windows, short ones marked.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def _facts(window: Window) -> list[str]:
 
 
 def parallelism_markers(parallelisms: Sequence[str], theme: Theme) -> dict[str, dict[str, Any]]:
-    """Return the marker of each parallelism's bars: its colour, and stripes where another one of the chart has that colour."""
+    """Return the marker of each parallelism: its colour, striped where another one has it."""
     seen: Counter[str] = Counter()
     markers: dict[str, dict[str, Any]] = {}
     for name in sorted(set(parallelisms), key=lambda name: (name != "fsdp", name)):
@@ -125,7 +125,7 @@ def parallelism_markers(parallelisms: Sequence[str], theme: Theme) -> dict[str, 
 
 
 def _traffic(phases: Sequence[Stretch], view: tuple[float, float], theme: Theme) -> list[go.Bar]:
-    """Return a trace of bars a parallelism; a bar is never too thin to be seen, and lies over the windows beside it."""
+    """Return a trace of bars a parallelism, none too thin to be seen, over the windows beside."""
     low, high = view
     least = THINNEST * (high - low)
     traces = []
@@ -172,7 +172,7 @@ def _marks(
     words: str,
     scale: float,
 ) -> list[go.Scatter]:
-    """Return a mark below each window that begins in view, as one trace; none where there is no such window."""
+    """Return a mark below each window that begins in view, as one trace, if there is any."""
     shown = [one for one in windows if view[0] <= one.begin_ms <= view[1]]
     if not shown:
         return []

@@ -1,4 +1,4 @@
-"""How long a rail's windows are: their distribution, by the traffic after them, and how many each stage has."""
+"""A rail's windows: how long they are, by the traffic after them, and how many a stage has."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOO_SHORT = "rgba(213,94,0,0.09)"
 def cdf(
     windows: Sequence[Window], threshold_ms: float, theme: Theme, scale: float = 1.0
 ) -> go.Figure:
-    """Return how the windows' lengths are distributed, with the threshold as a line and the share below it written there.
+    """Return the distribution of the windows' lengths, with the threshold and the share below it.
 
     The axis is logarithmic; overlaps (negative windows) lie at its left end, where they count as
     too short.
@@ -91,7 +91,7 @@ def cdf(
 def _log_axis(
     lengths: Sequence[float], threshold_ms: float
 ) -> tuple[float, float, list[float], list[str]]:
-    """Return the ends, ticks and their words of a logarithmic axis: whole decades round the lengths and the threshold.
+    """Return ends, ticks and their words of a logarithmic axis of whole decades.
 
     Where windows overlap (a length of 0 or less), the axis begins half a decade earlier with a
     place for them.
@@ -114,7 +114,7 @@ def _log_axis(
 
 
 def traffic_words(group: TrafficClass) -> str:
-    """Return a class of traffic in words: its operation (else its parallelism) and its mean size."""
+    """Return a class of traffic in words: operation (else parallelism) and mean size."""
     name = group.name or parallelism_word(group.parallelism)
     return f"{name}, {mib(group.mean_bytes)}" if group.mean_bytes else name
 
@@ -122,7 +122,7 @@ def traffic_words(group: TrafficClass) -> str:
 def breakdown(
     groups: Sequence[TrafficClass], threshold_ms: float, theme: Theme, scale: float = 1.0
 ) -> go.Figure:
-    """Return the windows of each class of traffic as dots on a logarithmic axis, their mean as a tick, and the threshold."""
+    """Return each class's windows as dots (logarithmic), their mean, and the threshold."""
     every = [one.length_ms for group in groups for one in group.windows]
     low, high, ticks, words = _log_axis(every, threshold_ms)
     figure = go.Figure(
@@ -187,7 +187,7 @@ def breakdown(
 
 
 def counts(exact: Sequence[int], formula: int, theme: Theme, scale: float = 1.0) -> go.Figure:
-    """Return the number of windows of an iteration by stage, counted, with what the formula says as a dotted line."""
+    """Return the windows of an iteration by stage, counted, with the formula's as a dotted line."""
     stages = list(range(len(exact)))
     top = max([*exact, formula, 1]) * 1.16
     figure = go.Figure(

@@ -1,1 +1,1 @@
-"""Photonic rails: what a hybrid-parallel job sends on a rail, its idle windows, and circuits switched inside the job."""
+"""Photonic rails: a job's traffic on a rail, its idle windows, and circuits switched in them."""

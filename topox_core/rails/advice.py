@@ -1,4 +1,4 @@
-"""Which parallelisms suit a model and its GPUs, what each sends, and where circuits constrain it (Tables 1 and 2)."""
+"""Which parallelisms suit a model, what each sends, where circuits constrain it (Tables 1, 2)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LATENCY_SHARE = 0.1
 
 @dataclass(frozen=True)
 class Practice:
-    """A row of Table 1 (rules of thumb): models, GPUs from ``more_than`` (exclusive) to ``up_to``, what is done."""
+    """A row of Table 1: models, GPUs above ``more_than`` up to ``up_to``, the rule of thumb."""
 
     model: str
     more_than: int
@@ -128,7 +128,7 @@ class Advice:
 
 @dataclass(frozen=True)
 class Communication:
-    """One kind of traffic of a preset: its row of Table 2, its class, and its bytes of an iteration on one rank."""
+    """A kind of traffic of a preset: its row of Table 2, its class, its bytes an iteration."""
 
     parallelism: Parallelism
     traffic: ByteClass
@@ -172,7 +172,7 @@ def advise(parameters: float, gpus: int) -> Advice:
 
 
 def communications(preset: Preset, stage: int = 0) -> tuple[Communication, ...]:
-    """Return what a rank of a stage sends on its rail, by parallelism; tensor parallelism stays inside the server.
+    """Return what a rank of a stage sends on its rail, by parallelism (not tensor parallelism).
 
     Raises
     ------
@@ -200,7 +200,7 @@ def rail_parallelisms(preset: Preset) -> dict[str, int]:
 def constraints(
     preset: Preset, nic_ports: int = 2, latency_us: float = 10.0
 ) -> tuple[Constraint, ...]:
-    """Say which of the constraints C1 (rings only), C2 (few parallelisms) and C3 (a split NIC) bite.
+    """Return which constraints bind: C1 (rings only), C2 (few parallelisms), C3 (a split NIC).
 
     Parameters
     ----------

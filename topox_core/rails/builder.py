@@ -1,4 +1,4 @@
-"""One training iteration on one representative rail, built pass by pass in an order that every rank can follow."""
+"""One training iteration on one rail, built pass by pass in an order that all ranks can follow."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def build(preset: Preset, fold: bool = False, by_layer: bool = True) -> RailIter
 
 
 class _Node(NamedTuple):
-    """A node of the iteration, by the names of :class:`RailIteration`; ``scales``: a pass's computing, which calibration scales."""
+    """A node, as in :class:`RailIteration`; calibration scales those with ``scales``."""
 
     kind: int
     label: str
@@ -211,7 +211,7 @@ class _Builder:
     def _collectives(
         self, stage: int, unit: Unit, kind: int, waits: list[int], m: int
     ) -> list[int]:
-        """Add a unit's collectives; shards of one group go one after the other, different groups need not."""
+        """Add a unit's collectives; those of one group follow each other."""
         nodes: list[int] = []
         for shard, count in self._shards(unit):
             group = self._group(shard, (stage,))
@@ -223,7 +223,7 @@ class _Builder:
     def _burst(
         self, stage: int, units: list[Unit], kind: int, waits: list[int], m: int
     ) -> list[int]:
-        """Add the collectives of several units: one ring after the other, which share a NIC, so that each is set up once."""
+        """Add several units' collectives ring by ring, so that each ring is set up once."""
         shards = [(shard, count, unit) for unit in units for shard, count in self._shards(unit)]
         nodes: list[int] = []
         for ring in dict.fromkeys(shard for shard, _, _ in shards):
@@ -240,7 +240,7 @@ class _Builder:
         return list({self.nodes[node].group: node for node in nodes}.values())
 
     def _begun(self, stage: int, one: Pass | None, label: str) -> list[int]:
-        """Return what a pass waits for: the pass before it, what that sent, what has come; then the host."""
+        """Return what a pass waits for: the one before, what that sent, what has come, the host."""
         waits = self.passed[stage] + self.sending[stage]
         self.sending[stage] = []
         if one is not None and needed(one, self.preset) is not None:
@@ -327,7 +327,7 @@ class _Builder:
             self.sending[event.sender].append(node)
 
     def _step(self, stage: int) -> None:
-        """Add the optimizer's step: FSDP's norm and scalars, or the all-reduce of copied weights; and the update."""
+        """Add the optimizer's step: FSDP's scalars or the gradients' all-reduce; and the update."""
         preset = self.preset
         chunks = range(stage, preset.chunks, preset.pipeline)
         units = [unit for chunk in reversed(chunks) for unit in reversed(self.units[chunk])]
@@ -365,6 +365,6 @@ def _work(one: Pass) -> int:
 
 
 def _rows(lists: list[list[int]]) -> tuple[IntArray, IntArray]:
-    """Return lists of node numbers as CSR: row pointers and their entries, one list after the other."""
+    """Return lists of node numbers as CSR: row pointers and entries."""
     ptr = np.cumsum([0, *map(len, lists)], dtype=np.int32)
     return ptr, np.array([node for one in lists for node in one], np.int32)

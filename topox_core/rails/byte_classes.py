@@ -56,7 +56,7 @@ class ByteClass:
 
 
 def byte_classes(preset: Preset, stage: int = 0) -> tuple[ByteClass, ...]:
-    """Return the classes of a rank of one pipeline stage, by formula; with virtual stages, of each of its chunks in turn.
+    """Return the classes of a rank of one stage by formula, chunk by chunk with virtual stages.
 
     The paper's preset has 3,829 MiB of reduce-scatter, 957 MiB of all-gather and messages of 64 MiB
     (Fig. 4b).
@@ -166,7 +166,7 @@ def _weights(preset: Preset, stage: int, chunk: int, units: list[Unit]) -> list[
 
 
 def _exchanges(preset: Preset, layers: int) -> list[ByteClass]:
-    """Context: keys and values gathered forward, their gradients reduced backward. Experts: there and back, both ways."""
+    """Return the exchanges of context (gathered forward, reduced backward) and of experts."""
     classes = []
     base, microbatches = preset.shape.base, preset.microbatches
     forwards = microbatches * (2 if preset.recompute else 1)
@@ -197,7 +197,7 @@ def _exchanges(preset: Preset, layers: int) -> list[ByteClass]:
 
 
 def _messages(preset: Preset, chunk: int) -> list[ByteClass]:
-    """Activations and gradients, sent or received: one each way and microbatch with each neighbouring chunk."""
+    """Return activations and gradients: one each way, microbatch and neighbouring chunk."""
     neighbours = (chunk > 0) + (chunk < preset.chunks - 1)
     if preset.pipeline == 1 or not neighbours:
         return []
@@ -206,7 +206,7 @@ def _messages(preset: Preset, chunk: int) -> list[ByteClass]:
 
 
 def enumerated(iteration: RailIteration, rank: int = 0) -> dict[tuple[str, str], tuple[int, float]]:
-    """Return what a rank of a built iteration takes part in: (parallelism, operation) to calls and summed tensors.
+    """Return a rank's (parallelism, operation) with its calls and summed tensors, as built.
 
     Raises
     ------

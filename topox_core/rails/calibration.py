@@ -17,7 +17,7 @@ CLOSE = 1e-9
 
 
 def calibrated(folded: RailIteration, scales: NDArray[np.bool_], preset: Preset) -> RailIteration:
-    """Return the iteration with the passes' computing scaled so that it lasts ``preset.iteration_ms``.
+    """Return the iteration with its passes scaled so that it lasts ``preset.iteration_ms``.
 
     The rail is the electrical one of the preset's NIC, as where iterations were measured. The
     iteration's length is a convex, piecewise linear function of the scale, so the secant from below

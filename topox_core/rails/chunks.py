@@ -1,4 +1,4 @@
-"""What a pipeline stage holds, layer by layer: weights on the rail, computing, and exchanges inside a layer."""
+"""What a pipeline stage holds, layer by layer: weights, computing, and exchanges."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from topox_core.strategy.transformers import HALF
 
 @dataclass(frozen=True)
 class ChunkStep:
-    """Computing (``ms``), or an exchange of ``size_bytes`` in the group ``of`` (``cp`` or ``ep``)."""
+    """Computing (``ms``), or an exchange of ``size_bytes`` in a group ``of`` cp or ep."""
 
     kind: int
     ms: float = 0.0
@@ -23,7 +23,7 @@ class ChunkStep:
 
 @dataclass(frozen=True)
 class Unit:
-    """What is gathered, computed and reduced together: a layer, the head, or a whole chunk when merged.
+    """What is gathered, computed and reduced together: a layer, the head, or a merged chunk.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Unit:
 
 
 def chunk_layers(preset: Preset) -> list[range]:
-    """Return the layers of every chunk: as even as can be, the shorter chunks at both ends, beginning with the last.
+    """Return the layers of every chunk, as even as can be; shorter chunks at the ends, last first.
 
     Llama 3 405B leaves a layer out of the first and the last stage likewise (arXiv 2407.21783,
     section 3.3.2).
@@ -92,7 +92,7 @@ def chunk_units(preset: Preset, chunk: int, layers: range, by_layer: bool) -> li
 
 
 def message_bytes(preset: Preset) -> float:
-    """Return the bytes of one microbatch's activations (or their gradients) from stage to stage, of one rank."""
+    """Return the bytes of a microbatch's activations, or gradients, between stages, of one rank."""
     parts = preset.tensor if preset.split_sends else 1
     return float(HALF * preset.tokens * preset.shape.base.hidden / parts)
 
@@ -127,7 +127,7 @@ def _layer(preset: Preset, layer: int) -> Unit:
 
 
 def _backward(preset: Preset, forward: Iterable[ChunkStep]) -> tuple[ChunkStep, ...]:
-    """Return the steps back: twice the computing, exchanges turned round; recomputing goes forward once more before."""
+    """Return the steps back: twice the computing, exchanges reversed; recomputing comes before."""
     steps = list(forward)
     turned = {COMPUTE: COMPUTE, ALL_GATHER: REDUCE_SCATTER, ALL_TO_ALL: ALL_TO_ALL}
     back = [

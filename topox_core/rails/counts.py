@@ -1,4 +1,4 @@
-"""How many windows one training iteration has: the reconstructed formula, and the exact count for every stage."""
+"""How many windows an iteration has: the reconstructed formula, and the count by stage."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORMULA_NOTE = (
 
 
 def windows_by_formula(microbatches: int) -> int:
-    """Return 4M - 1, the reconstructed Eq. 1 of the photonic rails paper (``FORMULA_NOTE`` says how sure that is).
+    """Return 4M - 1, the reconstructed Eq. 1 of the photonic rails paper (see ``FORMULA_NOTE``).
 
     Raises
     ------
@@ -59,7 +59,7 @@ def windows_by_stage(
 def phases_of_stage(
     stages: int, microbatches: int, schedule: str, stage: int, chunks: int = 2
 ) -> list[str]:
-    """Return the phases of one stage in order: ``fsdp``, ``pp``, and at the end ``sync`` (the optimizer's all-reduces).
+    """Return a stage's phases in order: ``fsdp``, ``pp``, last ``sync`` (the optimizer's).
 
     Raises
     ------

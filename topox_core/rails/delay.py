@@ -1,4 +1,4 @@
-"""Iteration time against the switching delay (Fig. 8), on demand and provisioned, and how slow a switch may be.
+"""Iteration time against the switching delay (Fig. 8), and how slow a switch may be.
 
 Over a list of windows in series a circuit that is asked for on demand costs the whole delay each
 time, a provisioned one what does not fit into its window: T + sum of max(0, R - W). Over an
@@ -60,7 +60,7 @@ class DelayStudy:
 
 @dataclass(frozen=True)
 class Source:
-    """Something whose iteration time depends on the switching delay: ``both_ms(delay)`` is (on demand, provisioned)."""
+    """Source of a delay study: ``both_ms(delay)`` is the time (on demand, provisioned)."""
 
     name: str
     base_ms: float
@@ -68,7 +68,7 @@ class Source:
 
 
 def on_demand_ms(base_ms: float, windows_ms: Sequence[float], delay_ms: float) -> float:
-    """Return the iteration time when every window's circuits are asked for with the traffic after it: R more each time.
+    """Return the iteration time on demand: every window's change costs the whole delay R.
 
     A negative window is an overlap, which circuits serialise: its length is added too, with any
     delay.
@@ -83,7 +83,7 @@ def on_demand_ms(base_ms: float, windows_ms: Sequence[float], delay_ms: float) -
 
 
 def provisioned_ms(base_ms: float, windows_ms: Sequence[float], delay_ms: float) -> float:
-    """Return the iteration time when every window's circuits are asked for where it begins: T + sum of max(0, R - W).
+    """Return the iteration time provisioned, asked where windows begin: T + sum of max(0, R - W).
 
     Raises
     ------
@@ -114,7 +114,7 @@ def windows_source(
 
 
 def iteration_source(iteration: RailIteration, rail: Rail) -> Source:
-    """Return a simulated iteration as a source; the rail's own delays and whether it is provisioned do not matter.
+    """Return a simulated iteration as a source, whatever the rail's own delays and control.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def iteration_source(iteration: RailIteration, rail: Rail) -> Source:
 
 
 def execution_source(execution: Execution) -> Source:
-    """Return an execution of any fabric as a source: its order and durations, carried by one photonic rail.
+    """Return any fabric's execution as a source: its order and durations, on one photonic rail.
 
     Raises
     ------
@@ -157,7 +157,7 @@ def study(source: Source, delays_ms: Sequence[float] = DELAYS_MS) -> DelayStudy:
 
 
 def slowest_switch(source: Source, limit_percent: float, provisioned: bool = True) -> float | None:
-    """Return the slowest switching delay, in ms, that keeps the overhead at or under ``limit_percent``.
+    """Return the slowest delay, in ms, that keeps the overhead within ``limit_percent``.
 
     None if no delay exceeds it (nothing is ever switched). Found by closing in on the true
     iteration time. A list of windows makes that time a rising function; a simulated iteration need

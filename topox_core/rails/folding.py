@@ -1,4 +1,4 @@
-"""Symmetric replicas folded to one representative a stage, and unfolded again: the same nodes, once for each group."""
+"""Symmetric replicas folded to one representative a stage, and unfolded again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAX_DEPENDENCIES = 40_000_000
 
 
 def equal_groups(preset: Preset) -> list[IntArray]:
-    """Return by spread, for each replica of a stage (data times context, context first), which of the equal groups it is in."""
+    """Return by spread the equal group of each replica of a stage (context first, then data)."""
     data, context = np.divmod(np.arange(preset.replicas, dtype=np.int32), preset.context)
     instance = {
         Spread.REPLICA: data * preset.context + context,
@@ -117,7 +117,7 @@ def _check_size(
 
 
 def _pairs_between(instances: list[IntArray]) -> dict[tuple[int, int], IntArray]:
-    """Return, for two spreads, which instance of the first meets which of the second in some replica, each pair once."""
+    """Return for two spreads which groups meet in some replica, each pair once."""
     return {
         (a, b): np.unique(np.stack([instances[a], instances[b]], axis=1), axis=0)
         for a in range(len(instances))

@@ -1,4 +1,4 @@
-"""One training iteration as a rail sees it: computing and communications by rank, in the order they are issued."""
+"""One training iteration as a rail sees it: computing and communications in order of issue."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORWARD, BACKWARD, UPDATE = range(3)
 
 
 class Spread(IntEnum):
-    """How a folded group is spread over the replicas of its stage: which of the equal groups each replica is in."""
+    """How a folded group is spread over the replicas of its stage."""
 
     REPLICA = 0  # a group for every replica
     WEIGHTS = 1  # one for all of them
@@ -31,7 +31,7 @@ class Spread(IntEnum):
 
 @dataclass(frozen=True)
 class RailGroup:
-    """Ranks that communicate with one another: one ring on the rail, or the pair of a pipeline's transfer.
+    """Ranks that communicate: one ring on the rail, or the pair of a pipeline's transfer.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class RailIteration:
 
 
 def senders(iteration: RailIteration) -> NDArray[np.int64]:
-    """Return the rank that sends each pipeline transfer, the one of the first thing it waits for; -1 if there is none."""
+    """Return the sender of each transfer, by the first node it waits for; -1 if there is none."""
     sender = np.full(len(iteration), -1, np.int64)
     for node in np.flatnonzero(iteration.kind == SEND).tolist():
         begin, end = iteration.pred_ptr[node], iteration.pred_ptr[node + 1]
@@ -208,7 +208,7 @@ class Message:
 
 @dataclass(frozen=True)
 class RailCircuit:
-    """A group's circuits on the rail: dark from ``setup_ms`` to ``start_ms``, in place until ``end_ms``."""
+    """A group's circuits: dark from ``setup_ms`` to ``start_ms``, in place until ``end_ms``."""
 
     group: int
     setup_ms: float

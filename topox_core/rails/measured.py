@@ -1,4 +1,4 @@
-"""What the authors of the photonic rails paper measured: one window list, and iteration times against the switching delay.
+"""What the photonic rails paper's authors measured: a window list, iteration times by delay.
 
 The figures are those of the evaluation folder of their public artifact (opusfabric/Opus, MIT
 licence); they belong to a later version of the system than the paper's first, so they are compared

@@ -1,4 +1,4 @@
-"""The order of forward and backward passes on a pipeline stage: 1F1B, all forward first, or interleaved."""
+"""The order of passes on a pipeline stage: 1F1B, all forward first, or interleaved."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SCHEDULES = ("1f1b", "afab", "interleaved")
 def pass_order(
     stage: int, stages: int, microbatches: int, schedule: str, virtual_stages: int = 1
 ) -> list[tuple[str, int, int]]:
-    """Return a stage's passes in order: ("f" or "b", microbatch, which of the stage's model chunks).
+    """Return a stage's passes in order: ("f" or "b", microbatch, the stage's model chunk).
 
     1F1B and all-forward-all-backward: see :func:`topox_core.workloads.pipeline.order`. Interleaved:
     Narayanan et al. (SC 2021), section 2.2: P microbatches go through a rank's first chunk, then

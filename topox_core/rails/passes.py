@@ -1,4 +1,4 @@
-"""The passes of every pipeline stage and what the stages send to each other, in one order for all ranks."""
+"""The passes of every stage and the transfers between, in one order for all ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from topox_core.rails.presets import Preset
 
 @dataclass(frozen=True)
 class Pass:
-    """One microbatch forward (``f``) or backward (``b``) through a chunk: a stage, or one of a rank's virtual stages."""
+    """One microbatch forward (``f``) or backward (``b``) through a (virtual) stage."""
 
     way: str
     microbatch: int
@@ -20,7 +20,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class Event:
-    """A pass on a stage, or (``sender`` is set) the transfer of its result to the stage that needs it.
+    """A pass on a stage, or (``sender`` is set) the transfer of its result.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ def program(preset: Preset, stage: int) -> list[Pass]:
 
 
 def needed(one: Pass, preset: Preset) -> Pass | None:
-    """Return the pass of another stage whose result a pass needs; None if it begins with data or its own output."""
+    """Return the other stage's pass whose result a pass needs; None if it needs none."""
     return _beyond(one, preset, -1 if one.way == "f" else 1)
 
 

@@ -1,4 +1,4 @@
-"""Which ports of a NIC a communication group takes on an optical rail, and what share of the NIC's speed that is.
+"""The NIC ports that a group takes on an optical rail, and its share of the NIC's speed.
 
 A NIC has two sides, half its ports each: a ring takes both, one towards either neighbour. A
 pipeline's pair takes the whole NIC where both its ranks have no other pipeline neighbour, else one
@@ -47,7 +47,7 @@ class PortUse:
 
 
 def port_use(iteration: RailIteration, rail: Rail) -> PortUse:
-    """Return the ports of each group under the rail's NIC, ring-only and, if asked for, with a static split.
+    """Return the ports of each group on the rail's NIC, with a static split if there is one.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def port_use(iteration: RailIteration, rail: Rail) -> PortUse:
 
 
 def static_ports(iteration: RailIteration, rail: Rail) -> dict[str, int]:
-    """Return the NIC ports of each parallelism when they are dealt once and for all (constraint C3).
+    """Return the NIC ports of each parallelism under a static split (constraint C3).
 
     Each gets what its circuits need at least, a port a neighbour; what is left goes to whoever has
     fewest, in the same portions. Parallelisms on the same rings share theirs.
@@ -153,7 +153,7 @@ def _sides(
 
 
 def _owners(iteration: RailIteration, wiring: tuple[int, ...]) -> dict[str, str]:
-    """Return whose ports each parallelism uses: those of another one if it needs no circuits beyond that one's, else its own."""
+    """Return whose ports each parallelism uses: another's if its circuits suffice, else its own."""
     circuits: dict[str, set[int]] = {}
     for g, group in enumerate(iteration.groups):
         circuits.setdefault(group.parallelism, set()).add(wiring[g])

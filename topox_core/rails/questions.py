@@ -1,4 +1,4 @@
-"""What is asked of a job on a rail, a call each: plain values in, plain values out, so that a child process can answer."""
+"""Simulations of a job on a rail, plain values in and out, so that a child process can run them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNDISTURBED, RUN, BOTH = "undisturbed", "run", "both"
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """An execution of any fabric as a job on a rail; ``key`` names it, and equal names are equal executions."""
+    """An execution of any fabric as a job on a rail; equal ``key`` means equal execution."""
 
     key: str
     execution: Execution
@@ -61,7 +61,7 @@ class Question:
 
 @lru_cache(maxsize=4)
 def iteration_of(job: Job) -> tuple[RailIteration, FloatArray | None]:
-    """Return a job's iteration, and how long its nodes last where that does not follow from the rail; the last few are kept.
+    """Return a job's iteration, and its nodes' durations where the rail does not give them.
 
     Raises
     ------

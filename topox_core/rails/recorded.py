@@ -1,4 +1,4 @@
-"""An execution of any fabric as a rail sees it, so that the control plane can run it again with switching delays."""
+"""An execution of any fabric as a rail sees it, to be run again with switching delays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 
 def recorded(execution: Execution) -> tuple[RailIteration, FloatArray]:
-    """Return an execution as an iteration on one rail, and how long each of its nodes lasted, in ms.
+    """Return an execution as an iteration on one rail, and its nodes' durations in ms.
 
     A rank is a server, a collective one communication of all its servers, another transfer one of a
     pair; all switches together count as the rail. A collective lasts from when the last of its
@@ -165,7 +165,7 @@ def _predecessors(
 def _issued(
     members: list[list[int]], start: FloatArray, ranks: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Return the communications of every rank in the order in which they began; computing is ordered by its device."""
+    """Return every rank's communications in the order in which they began."""
     issued: list[list[int]] = [[] for _ in range(ranks)]
     for task in sorted(
         (task for task, ranks_of in enumerate(members) if ranks_of),

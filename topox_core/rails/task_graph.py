@@ -59,7 +59,7 @@ def as_task_graph(
 
 
 def _members(iteration: RailIteration) -> int:
-    """Return the members of all collectives together, in the job: each covers every rank that its own stand for."""
+    """Return the members of all collectives in the job, those of folded ranks included."""
     covered = [int(iteration.stands_for[list(group.ranks)].sum()) for group in iteration.groups]
     return sum(
         covered[group]

@@ -1,4 +1,4 @@
-"""Optical switching technologies: how fast, how wide, and how many GPUs one switch a rail can carry (Table 3 of the paper)."""
+"""Optical switching technologies: delay, ports, and GPUs with one switch a rail (Table 3)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def servers(one: Technology) -> int:
 
 
 def gpus(one: Technology, scale_up: int) -> int:
-    """Return the GPUs of the largest cluster with one switch a rail: scale-up domain times radix / 2.
+    """Return the most GPUs with one switch a rail: scale-up domain times radix / 2.
 
     Raises
     ------

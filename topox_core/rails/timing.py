@@ -29,7 +29,7 @@ MAX_DELAY_MS = 1e9
 
 
 def wire_bytes(iteration: RailIteration) -> FloatArray:
-    """Return what one member sends into the rail for each node: 0 for computing, an all-to-all without forwarding."""
+    """Return what a member sends for each node: 0 for computing, all-to-alls not forwarded."""
     n = _members(iteration)
     parts = np.where(n > 1, (n - 1) / n, 0.0)
     kind = iteration.kind
@@ -40,7 +40,7 @@ def wire_bytes(iteration: RailIteration) -> FloatArray:
 
 
 def durations_ms(iteration: RailIteration, rail: Rail) -> FloatArray:
-    """Return how long each node lasts once it runs, in ms: computing as given, communications by the rail.
+    """Return each node's duration in ms: computing as given, communications by the rail.
 
     Notes
     -----

@@ -136,7 +136,7 @@ def _of_table(text: str, file: str) -> WindowList:
 
 
 def _cell(column: str, text: str, delimiter: str) -> str:
-    """Return a cell; in a table that is not separated by commas 3,5 is three and a half, as spreadsheets write it."""
+    """Return a cell; unless commas separate columns, 3,5 is three and a half."""
     numeric = column.endswith("_ms") and delimiter != ","
     return text.replace(",", ".") if numeric and text.count(",") == 1 and "." not in text else text
 
@@ -216,7 +216,7 @@ def _values(row: Mapping[str, Any], file: str, item: str) -> dict[str, Any]:
 
 
 def _number(value: Any, field: str, file: str, *, item: str = "", least: float) -> float:
-    """Return a number from JSON or from a cell; lengths may be negative (an overlap), times and sizes may not."""
+    """Return a number from JSON or a cell; only lengths may be negative (an overlap)."""
     try:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise ValueError

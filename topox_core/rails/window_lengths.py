@@ -1,4 +1,4 @@
-"""How long windows are: their lengths, the shares above a delay, and both by the traffic that follows (Fig. 4)."""
+"""How long windows are: lengths, shares above a delay, by the traffic that follows (Fig. 4)."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def hides(window: Window, dark_ms: float) -> bool:
 
 
 def share_hiding(windows: Sequence[Window], dark_ms: float) -> float:
-    """Return the share of windows in which a change of ``dark_ms`` can hide, 0 to 1; 0 where there is none."""
+    """Return the share of windows that hide a change of ``dark_ms``; 0 where there is none."""
     return sum(hides(one, dark_ms) for one in windows) / len(windows) if windows else 0.0
 
 
@@ -112,7 +112,7 @@ def cdf(windows: Iterable[Window | float]) -> tuple[FloatArray, FloatArray]:
 
 
 def by_class(windows: Sequence[Window]) -> tuple[TrafficClass, ...]:
-    """Return the windows by what follows them (Fig. 4b), small traffic first: parallelism, operation and size to a MiB.
+    """Return windows by parallelism, operation and MiB of what follows (Fig. 4b), smallest first.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def by_class(windows: Sequence[Window]) -> tuple[TrafficClass, ...]:
 
 
 def by_traffic(windows: Sequence[Window]) -> tuple[TrafficClass, ...]:
-    """Return the windows by the traffic after them, largest traffic first; beyond ``MOST_CLASSES`` the rarest are one class.
+    """Return windows by the traffic after them, largest first, the rarest in one class.
 
     Sizes of the same two leading digits are one class, named by its operation; the name is empty
     where that is unknown.

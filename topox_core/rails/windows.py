@@ -1,4 +1,4 @@
-"""Phases and windows: when a rank's traffic changes its parallelism, and how long the rail is idle in between.
+"""Phases and windows: when a rank's traffic changes its parallelism, and the idle time between.
 
 A window lies between two phases P1 and P2 of one rank on one rail: min over P2 of start(j) minus
 max over P1 of end(i), where start(j) is when the last of its ranks joins and end(i) is common to
@@ -23,7 +23,7 @@ from topox_core.rails.iteration import COMPUTE, KINDS, RailIteration, Window
 
 @dataclass(frozen=True)
 class Stretch:
-    """One phase of one rank on one rail: from the start of its first communication to the end of its last."""
+    """One phase of one rank on one rail, from its first communication's start to its last's end."""
 
     rank: int
     rail: int
@@ -57,7 +57,7 @@ def windows_of_run(
 
 
 def windows_of_execution(execution: Execution) -> tuple[Window, ...]:
-    """Return the windows of every server on every switch of an execution of any fabric, by server, switch and time.
+    """Return the windows of an execution of any fabric, by server, switch and time.
 
     A collective is one communication: it starts when the last of its servers sends or receives its
     first transfer, and ends with the last transfer. On a fabric without switches there is one rail,
@@ -74,7 +74,7 @@ def windows_of_execution(execution: Execution) -> tuple[Window, ...]:
 def strip(
     iteration: RailIteration, start_ms: FloatArray, end_ms: FloatArray
 ) -> tuple[Stretch, ...]:
-    """Return the communication pattern (Fig. 3): the phases of every rank of a run, by rank and time."""
+    """Return the communication pattern (Fig. 3): a run's phases, by rank and time."""
     node, rank = _taking_part(iteration)
     names = np.array([group.parallelism for group in iteration.groups] or [""], dtype=np.object_)
     words, word = np.unique(names.astype(str), return_inverse=True)
@@ -93,7 +93,7 @@ def strip(
 
 
 def strip_of_execution(execution: Execution) -> tuple[Stretch, ...]:
-    """Return the phases of every server on every switch of an execution, by server, switch and time.
+    """Return the phases of an execution of any fabric, by server, switch and time.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def strip_of_execution(execution: Execution) -> tuple[Stretch, ...]:
 
 
 def traffic_between(windows: Sequence[Window], until_ms: float) -> tuple[Stretch, ...]:
-    """Return the phases of one lane whose windows are known: from each window's end to the next one's begin."""
+    """Return the phases between one lane's windows, from a window's end to the next begin."""
     ordered = sorted(windows, key=lambda one: one.begin_ms)
     phases = []
     begin, operation, size = 0.0, "", 0.0

@@ -1,1 +1,1 @@
-"""The control plane of photonic rails, simulated: shims, their demand, and the controller of a rail exchange messages."""
+"""The simulated control plane of photonic rails: shims, their demand, a rail's controller."""

@@ -1,4 +1,4 @@
-"""The controller of one rail on demand: first come first served, and no circuit is taken apart while it carries."""
+"""The controller of one rail on demand: first come, first served; no circuit in use is cut."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Controller(Jobs):
             self._busy &= ~self._mask[group]
 
     def serve(self, at_ms: float) -> None:
-        """Start what can start, first come first served; of what came at one time, what was issued first."""
+        """Start what can start, first come first served; at equal times by order of issue."""
         if self._fresh:
             turn = self.program.turn
             self._waiting += sorted(self._fresh, key=lambda node: (turn[node], node))

@@ -1,4 +1,4 @@
-"""What a server asks the rail for: the shim's manager, which turns calls into as few requests as possible.
+"""What a server asks the rail for: the shim's manager merges calls into few requests.
 
 All GPUs of a scale-up domain go through the same phases, so one request stands for all their rails;
 and calls that follow one another within a group need only the first request.
@@ -20,7 +20,7 @@ class Demand:
             self._group[side] = group
 
     def changes(self, group: int, sides: tuple[int, ...]) -> bool:
-        """Note a call of a group; return whether circuits must be asked for (another group had one of the sides)."""
+        """Note a call; return whether circuits must be asked for (another group had a side)."""
         changed = False
         for side in sides:
             if self._group.get(side) != group:

@@ -1,4 +1,4 @@
-"""What both controllers of a rail share: the job table, the shims' calls, and the circuits that were set up."""
+"""What both controllers of a rail share: the job table, the shims' calls, the circuits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEVER = float("inf")
 
 @dataclass
 class Session:
-    """The life of a group's circuits: dark from ``setup_ms``, carrying from ``start_ms``, taken apart at ``end_ms``."""
+    """A group's circuits: dark from ``setup_ms``, carrying from ``start_ms`` to ``end_ms``."""
 
     group: int
     setup_ms: float
@@ -28,7 +28,7 @@ class Session:
 
 @dataclass
 class Entry:
-    """A group in the job table: its name, sides by rank, and the circuits that it has at the moment."""
+    """A group in the job table: its name, its sides by rank, and its wiring."""
 
     name: str
     sides: dict[int, tuple[int, ...]]
@@ -52,7 +52,7 @@ class Standing:
 
 
 class Setup(NamedTuple):
-    """What a controller runs: a program on a rail with these ports, from what stands when it begins.
+    """What a controller runs: a program on a rail's ports, and what stands when it begins.
 
     ``start(node, at_ms)`` is called for each communication; without a log nothing is written down.
     """
@@ -98,7 +98,7 @@ class Jobs:
                 shim.holds(group, self.table[group].sides.get(shim.rank, ()))
 
     def called(self, at_ms: float, node: int, slot: int) -> None:
-        """Take the call of a slot's rank; with the last of them the ranks that compute nothing for it call as well."""
+        """Take the call of a slot's rank; ranks that compute nothing for it call with the last."""
         program = self.program
         if slot >= 0:
             if self.shims:
@@ -120,7 +120,7 @@ class Jobs:
             self.note_request(node, rank)
 
     def open(self, group: int, setup_ms: float, start_ms: float, changed: bool) -> int:
-        """Set up a group's circuits, taking apart whatever holds a port of theirs; return the session's number."""
+        """Set up a group's circuits, cutting what holds their ports; return the session."""
         number = len(self.sessions)
         for side in self.use.sides[group]:
             held = self._holder.get(side, -1)
@@ -135,7 +135,7 @@ class Jobs:
         return number
 
     def answer(self, rank: int, group: int, at_ms: float, changed: bool) -> None:
-        """Tell a rank's shim that the circuits it asked for are switched, or that nothing had to change."""
+        """Answer a rank's shim: its circuits are switched, or nothing had to change."""
         self.shims[rank].configured(
             at_ms + (self.rail.reconfiguration_ms if changed else 0.0),
             self.table[group].name,
@@ -143,7 +143,7 @@ class Jobs:
         )
 
     def circuits(self, end_ms: float) -> tuple[RailCircuit, ...]:
-        """Return the life of all circuits up to the end of the iteration, by set-up; those gone when it begins are left out."""
+        """Return all circuits until the end of the iteration, by set-up, but those gone before it."""
         ordered = sorted(
             (one for one in self.sessions if one.end_ms >= 0),
             key=lambda one: (one.setup_ms, one.group),

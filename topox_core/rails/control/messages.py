@@ -16,7 +16,7 @@ _ANSWERS = "CONFIG_ACK or NACK"
 
 
 class Log:
-    """Counts every message and keeps the first ones, so that the longest iteration has a log of bounded size.
+    """Counts every message and keeps the first ones, so that the log's size is bounded.
 
     Of announcements as many are kept as of requests, so that the many of the former do not push out
     the latter.

@@ -1,4 +1,4 @@
-"""An iteration as its ranks run it: what each node's end sets free, and when each rank comes to each communication."""
+"""An iteration as its ranks run it: what each end sets free, and when ranks call."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Program:
 
 
 class ProgramProgress:
-    """One run of a program: it takes the ends of communications and calls back who calls what, and when."""
+    """One run of a program: takes ends of communications, calls back who calls what and when."""
 
     def __init__(
         self, program: Program, duration_ms: list[float], called: Callable[[float, int, int], None]
@@ -187,7 +187,7 @@ class ProgramProgress:
 
 
 def _edges(iteration: RailIteration, owner: Ints, issued: Ints, sender: Ints) -> Edges:
-    """Return predecessors and program order: computing of one rank, collectives of one group, transfers of one direction."""
+    """Return predecessors and program order, by rank, by group and by direction."""
     n = len(iteration)
     after = np.repeat(np.arange(n, dtype=np.int64), np.diff(iteration.pred_ptr))
     codes = [iteration.pred_idx.astype(np.int64) * n + after]

@@ -1,4 +1,4 @@
-"""The controller of one rail with a profile: circuits are switched as soon as the traffic before them has ended.
+"""The controller of one rail with a profile: circuits change once the traffic before has ended.
 
 The profile is the order of service of an iteration on demand. Each side of a NIC goes through its
 *stays* in that order: a stay is the side's traffic of one group until another group takes the side.
@@ -16,7 +16,7 @@ from topox_core.rails.ports import SIDES
 
 @dataclass
 class Turn:
-    """A group's communications from one change of its circuits to the next; unopened while ``sides_left`` hold other traffic."""
+    """A group's communications between circuit changes; closed while ``sides_left`` are busy."""
 
     group: int
     changed: bool
@@ -30,7 +30,7 @@ class Turn:
 
 @dataclass
 class Stay:
-    """One side's part in a turn: communications still to end, and the turn that takes the side next."""
+    """One side's part in a turn: communications left, and the turn that takes the side next."""
 
     turn: Turn
     left: int = 0
@@ -94,7 +94,7 @@ class ProvisioningController(Jobs):
             self.start(node, max(at_ms, turn.start_ms))
 
     def ended(self, at_ms: float, node: int) -> None:
-        """Take the end of a communication; where it was the last of a stay, the shim asks for what comes next."""
+        """Take the end of a communication; after the last of a stay the shim asks for the next."""
         sides = self.use.sides[self.group[node]]
         for side, stay in zip(sides, self._stays[node], strict=True):
             stay.left -= 1

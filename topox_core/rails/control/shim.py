@@ -1,4 +1,4 @@
-"""The shim of one scale-up domain: it sits between framework and collectives, announces calls and asks for circuits."""
+"""The shim of one scale-up domain, which announces calls and asks for circuits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Shim:
         self._demand.holds(group, sides)
 
     def foresee(self, at_ms: float, group: int, name: str, sides: tuple[int, ...]) -> bool:
-        """Ask for the circuits of the group that comes next in the profile, right after the traffic before it."""
+        """Ask for the next group's circuits, right after the traffic before it."""
         if not self._demand.changes(group, sides):
             return False
         self._log.ask(at_ms, self.rank, CONFIG_REQ, name, "ahead of the call")

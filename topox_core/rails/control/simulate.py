@@ -93,7 +93,7 @@ class Simulation:
         return self._on_demand(self._with(dark_ms), None).iteration_ms
 
     def both_ms(self, dark_ms: float) -> tuple[float, float]:
-        """Return the iteration time on demand and provisioned, with this dark time instead of the rail's."""
+        """Return the iteration time on demand and provisioned, with another dark time."""
         rail = self._with(dark_ms)
         profiled = self._on_demand(rail, None)
         return profiled.iteration_ms, self._provisioned(rail, profiled, None).iteration_ms
