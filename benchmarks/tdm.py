@@ -13,12 +13,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from topox_core.runs.child_processes import ChildProcesses
+from topox_core.runs.executor import LocalExecutor
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Jobs
 from topox_core.tdm.model.round import Round, TdmSettings
 from topox_core.tdm.solve import solve
-from topox_core.tdm.study import BASELINE, Study, StudyAxes, StudyCellResult, StudyRow, StudyRun
+from topox_core.tdm.study import BASELINE, Study, StudyAxes, StudyCellResult, StudyRow
 
 SMALL = SetUp(pod_groups=1, pods_per_group=4, ports_per_pod=8, degree_max=8, reconfiguration_ms=0.0)
 LARGE = ("hill-climbing", "best-grouping", "all-train")
@@ -104,8 +104,8 @@ def gain(seeds: int) -> None:
 
 
 def study(seeds: int, workers: int) -> None:
-    """Both studies of the Jobs page at full size, run in child processes as the page runs them, as rows of Markdown."""
-    children = ChildProcesses(workers)
+    """Both studies of the Jobs page at full size, run in worker processes as the page runs them, as rows of Markdown."""
+    executor = LocalExecutor(workers)
     known: dict[str, StudyCellResult] = {}
     print(
         "| jobs | context | C/T | no time division | "
@@ -117,17 +117,20 @@ def study(seeds: int, workers: int) -> None:
     try:
         for axes in LINES:
             whole = Study(axes, tuple(range(seeds)), LARGE)
-            run = StudyRun(whole, children, known)
+            run = whole.start(known, executor)
             while run.running:
                 print(
-                    f"\r{run.progress:4.0%} of {len(whole.cells())} sets of jobs",
+                    f"\r{run.progress.share:4.0%} of {len(whole.cells())} sets of jobs",
                     end="",
                     file=sys.stderr,
                     flush=True,
                 )
                 time.sleep(1.0)
-            print("\r" + "; ".join(run.lost), file=sys.stderr)
-            rows = {(row.jobs, row.context, row.algorithm): row for row in run.rows()}
+            print("\r" + "; ".join(run.result().lost), file=sys.stderr)
+            rows = {
+                (row.jobs, row.context, row.algorithm): row
+                for row in whole.rows(run.result().results)
+            }
             for count, context in axes.points():
                 ratios = [
                     known[whole.key(cell)].ratio or 0.0
@@ -142,7 +145,7 @@ def study(seeds: int, workers: int) -> None:
                     flush=True,
                 )
     finally:
-        children.kill()
+        executor.kill()
 
 
 def _reduction(row: StudyRow) -> str:
@@ -158,7 +161,7 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--most-pods", type=int, default=4096)
     parser.add_argument(
-        "--workers", type=int, default=os.cpu_count() or 1, help="child processes of the study"
+        "--workers", type=int, default=os.cpu_count() or 1, help="worker processes of the study"
     )
     given = parser.parse_args()
     for algorithm in LARGE:

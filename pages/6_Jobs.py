@@ -7,7 +7,8 @@ from topox_ui.jobs.controls import pick_source, reset, what_ifs
 from topox_ui.jobs.first_screen import certificate, clock, first_lines, no_round_yet, searching
 from topox_ui.jobs.loading import changed, loaded_jobs
 from topox_ui.jobs.pods import pods
-from topox_ui.jobs.solving import Case, rounds_of, told_here
+from topox_ui.jobs.search import Case
+from topox_ui.jobs.solving import rounds_of, told_here
 from topox_ui.jobs.study import study
 from topox_ui.jobs.views import files, how_found, job_table, links, pod_groups, waits
 from topox_ui.shell.page import frame, headline, size_switch

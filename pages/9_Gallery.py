@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from topox_ui.gallery.card_run import card_desk, chosen_card, kicker, run_controls, switches
+from topox_ui.gallery.card_run import answer_of, chosen_card, kicker, run_controls, switches
 from topox_ui.gallery.card_view import draw_answer, finding
 from topox_ui.shell.page import frame, headline, size_switch
 
@@ -11,7 +11,7 @@ card = chosen_card()
 settings = switches(card)
 size_switch()
 
-answer = card_desk().answer(card, settings)
+answer = answer_of(card, settings)
 headline(kicker(card), finding(card, answer))
 run_controls(card, settings, answer)
 if answer is not None:

@@ -56,7 +56,7 @@ def test_a_large_job_s_delays_are_simulated_beside_the_page_and_those_there_are_
     expect(tab.kpi("Windows per iteration")).to_have_text(str(2 * 96 + 2 * 16 - 1))
     expect(tab.button("Simulate 12")).to_be_visible()
     tab.button("Simulate 12").click()
-    expect(tab.page.get_by_text(re.compile(r"[1-9]\d* of\s12\sdelays"))).to_be_visible()
+    expect(tab.page.get_by_text(re.compile(r"[1-9]\d* of 12"))).to_be_visible()
     tab.button("Cancel").click()
     expect(tab.message).to_contain_text("What was simulated is kept")
     expect(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import hashlib
 import json
 import math
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import product
 from typing import Literal
 
@@ -23,6 +24,7 @@ from topox_core.model.cluster import MAX_PORTS, Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TransferGraph
+from topox_core.runs.cells import CellsRun
 from topox_core.schedule.settings import Settings
 
 MAX_POINTS = 2_500
@@ -211,7 +213,7 @@ class Sweep:
 
     @cached_property
     def job(self) -> bytes:
-        """Everything but the axes, for a child process."""
+        """Everything but the axes, for a worker process."""
         return pickle.dumps(
             (self.task_graph, self.cluster, self.settings, self.fabrics, self.options, self.axes.by)
         )
@@ -291,6 +293,21 @@ class Sweep:
         }
         return Point(value, delay_ms, outcomes, failed)
 
+    def points(self, known: Mapping[Cell, CellResult]) -> tuple[Point, ...]:
+        """Return the complete points of the map, in the order of the axes."""
+        points = (self.point(value, delay_ms, known) for value, delay_ms in self.axes.points())
+        return tuple(point for point in points if point is not None)
+
+    def start(
+        self,
+        known: MutableMapping[str, CellResult] | None = None,
+        executor: concurrent.futures.Executor | None = None,
+        workers: int | None = None,
+    ) -> CellsRun[Cell, str, CellResult]:
+        """Start to compute the map; the arguments are those of :class:`~topox_core.runs.cells.CellsRun`."""
+        function = partial(run_cell, self.job_digest, self.job)
+        return CellsRun(self.cells(), self.key, function, known, executor, workers)
+
 
 def with_degree(cluster: Cluster, degree: int) -> Cluster:
     """Return the cluster with ``degree`` ports a server.
@@ -315,17 +332,14 @@ def with_degree(cluster: Cluster, degree: int) -> Cluster:
     return cluster.changed(ports_per_server=degree)
 
 
-# In a child process: the job that was unpacked last, by its digest, and its graph lowered.
+# In a worker process: the job that was unpacked last, by its digest, and its graph lowered.
 _unpacked: dict[
     str, tuple[TransferGraph, Cluster, Settings, tuple[str, ...], FabricOptions, By]
 ] = {}
 
 
 def run_cell(digest: str, job: bytes, cell: Cell) -> CellResult:
-    """Run one cell; called in a child process.
-
-    What a fabric cannot run at this point is told in words beside the outcomes of the others.
-    """
+    """Run one cell, in a worker process; why a fabric cannot run stands beside the others' outcomes."""
     known = _unpacked.get(digest)
     if known is None:
         graph, *rest = pickle.loads(job)

@@ -1,4 +1,4 @@
-"""The calls of a card, run side by side in child processes."""
+"""The calls of a card, run side by side in worker processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from topox_core.errors import InputError
-from topox_core.runs.child_processes import ChildProcesses
+from topox_core.runs.executor import LocalExecutor
 from topox_core.runs.stopping import Stop
 
 POLL_S = 0.1
@@ -32,19 +32,19 @@ def answers(
     Parameters
     ----------
     stop
-        Asked ten times a second; True ends the children at once.
+        Asked ten times a second; True ends the workers at once.
     lost
         Gets a line for every reason why answers are missing.
     workers
-        Children at once; by default one a core.
+        Processes at once; by default one a core.
 
     Raises
     ------
     InputError
         If a call raises one.
     """
-    children = ChildProcesses(workers)
-    waiting = {children.submit(call.function, *call.arguments): call.key for call in calls}
+    executor = LocalExecutor(workers)
+    waiting = {executor.submit(call.function, *call.arguments): call.key for call in calls}
     try:
         while waiting:
             if stop():
@@ -63,4 +63,4 @@ def answers(
                     continue
                 yield key, future.result()
     finally:
-        children.kill()
+        executor.kill()

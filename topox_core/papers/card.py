@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Literal
 
 from topox_core.errors import InputError
+from topox_core.runs.run import FunctionRun, RunProgress
 from topox_core.runs.stopping import Stop
 
 Verdict = Literal["match", "trend", "differs"]
@@ -210,6 +212,24 @@ class Card:
             As :meth:`settings`.
         """
         return self.play(self.settings(settings), stop, on_row)
+
+    def start(self, settings: Settings | None = None) -> FunctionRun[Answer, Row]:
+        """Start the card in the background; raises InputError as :meth:`settings` does, before it starts."""
+        return FunctionRun(
+            partial(self.play, self.settings(settings)), self._measure, f"card {self.name}"
+        )
+
+    def _measure(self, rows: tuple[Row, ...], elapsed_s: float) -> RunProgress:
+        done, total = len(rows), self.row_count
+        return RunProgress(
+            elapsed_s,
+            min(1.0, done / total),
+            done,
+            total,
+            "numbers",
+            f"last {rows[-1].item}" if rows else "",
+            elapsed_s * max(0.0, total / done - 1) if done else None,
+        )
 
 
 def judged(theirs: float, ours: float) -> Verdict:

@@ -30,6 +30,8 @@ class RunProgress:
         Part that is done, 0 to 1; None if that is not known.
     done, total
         Finished pieces and all pieces, where the work comes in pieces.
+    unit
+        What the pieces are, in the plural.
     words
         What the run is doing now; empty if there is nothing to add.
     left_s
@@ -40,6 +42,7 @@ class RunProgress:
     share: float | None = None
     done: int | None = None
     total: int | None = None
+    unit: str = ""
     words: str = ""
     left_s: float | None = None
 

@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from topox_core.runs.run import RunProgress
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.planner import Prepared, SchedulePlan
 from topox_core.schedule.portfolio import Moment, Opening, Portfolio, opening
 from topox_core.schedule.report import story_line, to_result
 from topox_core.schedule.result import Result, StoryLine
+from topox_core.text.numbers import percent, seconds
 
 POLL_S = 0.02
 
@@ -84,6 +86,17 @@ class Proof:
     def bound_ms(self) -> float:
         """Best lower bound so far."""
         return self.prepared.reduction.problem.ms(self.race.bound)
+
+    @property
+    def progress(self) -> RunProgress:
+        """Share of the time limit that is spent, and the gap."""
+        limit_s, incumbent_ms = self.prepared.settings.time_limit_s, self.incumbent_ms
+        gap = max(0.0, 1 - self.bound_ms / incumbent_ms) if incumbent_ms else 0.0
+        return RunProgress(
+            self.elapsed_s,
+            min(1.0, self.elapsed_s / limit_s) if limit_s else 1.0,
+            words=f"gap {percent(gap)}, at most {seconds(limit_s)}",
+        )
 
     def poll(self) -> list[StoryLine]:
         """Take in what the engines found; return the new lines of the story."""

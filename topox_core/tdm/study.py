@@ -9,8 +9,7 @@ from __future__ import annotations
 import concurrent.futures
 import hashlib
 import json
-import threading
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from itertools import product
@@ -19,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.runs.stopping import Stop, never
+from topox_core.runs.cells import CellsRun
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.round import TdmSettings
@@ -228,7 +227,7 @@ class Study:
         """Return the key under which a cell's result may be kept."""
         return hashlib.sha256(f"{self._job_key} {cell}".encode()).hexdigest()
 
-    def rows(self, known: MutableMapping[StudyCell, StudyCellResult]) -> list[StudyRow]:
+    def rows(self, known: Mapping[StudyCell, StudyCellResult]) -> list[StudyRow]:
         """Return one row a point and algorithm, over the seeds that are known by now."""
         rows = []
         for (jobs, context), algorithm in product(self.axes.points(), self.algorithms):
@@ -245,6 +244,16 @@ class Study:
             if pairs:
                 rows.append(_row(jobs, context, algorithm, pairs))
         return rows
+
+    def start(
+        self,
+        known: MutableMapping[str, StudyCellResult] | None = None,
+        executor: concurrent.futures.Executor | None = None,
+        workers: int | None = None,
+    ) -> CellsRun[StudyCell, str, StudyCellResult]:
+        """Start to compute the study; the arguments are those of :class:`~topox_core.runs.cells.CellsRun`."""
+        function = partial(run_cell, self.setup, self.settings, self.algorithms)
+        return CellsRun(self.cells(), self.key, function, known, executor, workers)
 
 
 def _row(
@@ -270,13 +279,9 @@ def _reduction(value: float, base: float) -> float:
 
 
 def run_cell(
-    setup: SetUp,
-    settings: TdmSettings,
-    algorithms: Sequence[str],
-    cell: StudyCell,
-    stop: Stop | None = None,
+    setup: SetUp, settings: TdmSettings, algorithms: Sequence[str], cell: StudyCell
 ) -> StudyCellResult:
-    """Run one cell, in a child process or here; why an algorithm has no round is kept in words."""
+    """Run one cell; why an algorithm cannot run stands beside the others' outcomes."""
     outcomes: dict[str, CellOutcome] = {}
     failed: dict[str, str] = {}
     communicating_s = computing_s = 0.0
@@ -286,7 +291,7 @@ def run_cell(
         return StudyCellResult({}, dict.fromkeys(algorithms, str(error)))
     for name in algorithms:
         try:
-            answer = solve(jobs, replace(settings, algorithm=name, seed=cell.seed), stop or never)
+            answer = solve(jobs, replace(settings, algorithm=name, seed=cell.seed))
         except InputError as error:
             failed[name] = str(error)
             continue
@@ -300,116 +305,3 @@ def run_cell(
                 sum(one.computing_s for one in phases),
             )
     return StudyCellResult(outcomes, failed, communicating_s, computing_s)
-
-
-class StudyRun:
-    """A study on its way: poll it, cancel it, take the rows that are there; nothing here waits.
-
-    Parameters
-    ----------
-    executor
-        Who runs the cells; its end is its owner's to see to.
-    known
-        Cells computed before, by :meth:`Study.key`; new ones are put in.
-    """
-
-    def __init__(
-        self,
-        study: Study,
-        executor: concurrent.futures.Executor,
-        known: MutableMapping[str, StudyCellResult] | None = None,
-    ) -> None:
-        self.study = study
-        self._known = {} if known is None else known
-        self._lock = threading.Lock()
-        self._lost: dict[str, int] = {}
-        self._cancelled = False
-        cells = study.cells()
-        self._total = len(cells)
-        self._results = {
-            cell: self._known[key] for cell in cells if (key := study.key(cell)) in self._known
-        }
-        self._futures = {
-            cell: executor.submit(run_cell, study.setup, study.settings, study.algorithms, cell)
-            for cell in cells
-            if cell not in self._results
-        }
-        self._open = len(self._futures)
-        for cell, future in self._futures.items():
-            future.add_done_callback(partial(self._take, cell))
-
-    @property
-    def running(self) -> bool:
-        """Whether cells are still to come."""
-        return not self._cancelled and self._open > 0
-
-    @property
-    def progress(self) -> float:
-        """Share of the cells that are done, 0 to 1."""
-        return 1.0 - self._open / self._total
-
-    @property
-    def cancelled(self) -> bool:
-        """Whether it was stopped on request."""
-        return self._cancelled
-
-    @property
-    def lost(self) -> tuple[str, ...]:
-        """In words, once each, why cells are missing."""
-        with self._lock:
-            return tuple(
-                f"{why}: {count} of {self._total} calls are missing"
-                for why, count in self._lost.items()
-            )
-
-    def cancel(self) -> None:
-        """Take no more cells; those that are there are kept."""
-        self._cancelled = self._cancelled or self.running
-        for future in self._futures.values():
-            future.cancel()
-
-    def rows(self) -> list[StudyRow]:
-        """Return the rows as they stand."""
-        with self._lock:
-            results = dict(self._results)
-        return self.study.rows(results)
-
-    def _take(self, cell: StudyCell, future: concurrent.futures.Future[StudyCellResult]) -> None:
-        """Keep what a call gave; called in the thread that ran it."""
-        error = None if future.cancelled() else future.exception()
-        with self._lock:
-            self._open -= 1
-            if future.cancelled():
-                return
-            if error is not None:
-                self._lost[str(error)] = self._lost.get(str(error), 0) + 1
-                return
-            self._results[cell] = future.result()
-            self._known[self.study.key(cell)] = future.result()
-            for why in sorted(set(future.result().failed.values())):
-                self._lost[why] = self._lost.get(why, 0) + 1
-
-
-def run_study(
-    study: Study,
-    stop: Stop | None = None,
-    on_progress: Callable[[float], None] | None = None,
-    known: MutableMapping[str, StudyCellResult] | None = None,
-) -> list[StudyRow]:
-    """Compute a study here, cell by cell; ``stop`` ends it with the cells that are complete."""
-    kept = {} if known is None else known
-    results: dict[StudyCell, StudyCellResult] = {}
-    cells = study.cells()
-    for count, cell in enumerate(cells):
-        if stop is not None and stop():
-            break
-        key = study.key(cell)
-        if key not in kept:
-            found = run_cell(study.setup, study.settings, study.algorithms, cell, stop)
-            if stop is not None and stop():
-                break  # its rounds may be unfinished
-            kept[key] = found
-        results[cell] = kept[key]
-        if on_progress is not None:
-            on_progress((count + 1) / len(cells))
-    return study.rows(results)

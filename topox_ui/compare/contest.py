@@ -20,9 +20,9 @@ from topox_core.fabrics.verdict import YARDSTICK, sentence
 from topox_core.figures.fabrics import iteration_bars, parts_of
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
-from topox_core.schedule.result import Result
 from topox_core.text.numbers import count, percent, plural, short, time
-from topox_ui.schedule.solving import MOST_KEPT, Case, desk, listing
+from topox_ui.runs.owner import run_owner
+from topox_ui.schedule.solving import PROOF, Case, keep, known, listing
 from topox_ui.shell.charts import chart, frame
 from topox_ui.shell.page import PageStyle, chart_title, escape, headline
 from topox_ui.state.loading import Loaded, cluster_words
@@ -151,35 +151,32 @@ def _run(key: str, _case: Case, name: str, _options: FabricOptions) -> FabricRun
 
 def _best_plan(case: Case, run: FabricRun) -> FabricRun:
     """Return the run of the best plan this session knows of; Schedule and Circuits get to know the one found here."""
-    known: Result | None = desk().results.get(case.key)
-    mine = run.result
+    best, mine = known(case), run.result
     if mine is None or mine.makespan_ms is None:
         return run
     if (
-        known is not None
-        and known.execution is not None
-        and known.makespan_ms is not None
-        and (known.makespan_ms, -known.bound_ms) < (mine.makespan_ms, -mine.bound_ms)
+        best is not None
+        and best.execution is not None
+        and best.makespan_ms is not None
+        and (best.makespan_ms, -best.bound_ms) < (mine.makespan_ms, -mine.bound_ms)
     ):
-        circuits = known.execution.circuits
-        path = critical_path(known.execution, case.settings.exclusive_devices)
+        circuits = best.execution.circuits
+        path = critical_path(best.execution, case.settings.exclusive_devices)
         return replace(
             run,
-            execution=known.execution,
-            bound_ms=max(run.bound_ms, known.bound_ms),
-            bound_by=known.bound_by,
-            traffic=circuit_traffic(known.execution),
-            result=known,
-            message=known.message,
+            execution=best.execution,
+            bound_ms=max(run.bound_ms, best.bound_ms),
+            bound_by=best.bound_by,
+            traffic=circuit_traffic(best.execution),
+            result=best,
+            message=best.message,
             path=path,
-            breakdown=Breakdown.of(known.execution.graph, path),
+            breakdown=Breakdown.of(best.execution.graph, path),
             circuits_changed=int(circuits.changed.sum()),
             dark_ms=float((circuits.start_ms - circuits.setup_ms).sum()),
         )
-    if known is None or known is not mine:
-        desk().results[case.key] = mine
-        while len(desk().results) > MOST_KEPT:
-            desk().results.pop(next(iter(desk().results)))
+    if best is not mine:
+        keep(run_owner().results(PROOF), case.key, mine)
     return run
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -12,14 +10,16 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.fabrics.run import FABRICS
-from topox_core.fabrics.sweep import Axes, CellResult, Point, Sweep
-from topox_core.fabrics.sweep_run import SweepRun
+from topox_core.fabrics.sweep import Axes, Cell, CellResult, Point, Sweep
 from topox_core.fabrics.verdict import YARDSTICK
 from topox_core.figures.crossover import EQUAL, cut, turning_point, winner, winner_map
+from topox_core.runs.cells import CellsResult
 from topox_core.text.numbers import delay_in_sentence, percent, plural
 from topox_ui.compare.contest import Contest, scaled
-from topox_ui.runs.cells_desk import Cells, CellsDesk
-from topox_ui.schedule.solving import Case, places
+from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.runs.panel import run_note, run_panel
+from topox_ui.runs.slots import CORES
+from topox_ui.schedule.solving import Case
 from topox_ui.shell.charts import chart, table_under
 from topox_ui.shell.page import PLAIN, PageStyle, chart_title
 from topox_ui.state.loading import loaded
@@ -30,18 +30,24 @@ SPEEDS_GBPS = (25.0, 50.0, 100.0, 200.0, 400.0, 800.0)
 DEGREES = (1, 2, 3, 4, 6, 8)
 ACROSS = {"port_gbps": "Port speed", "degree": "Ports per server"}
 MOST_CELLS = 20_000
-MapDesk = CellsDesk[SweepRun, CellResult]
+MAP = RunKind(
+    "map",
+    MOST_CELLS,
+    CORES,
+    "Stops at once; the points that are there are kept.",
+    "Stopped. The points that were computed are kept; computing goes on from there.",
+)
 
 
-def _lost(run: SweepRun) -> str:
-    lost = run.result().lost
+def _start(sweep: Sweep) -> None:
+    owner = run_owner()
+    cells = owner.results(MAP)
+    owner.start(MAP, sweep.digest, lambda slots: sweep.start(cells, workers=slots), _note)
+
+
+def _note(result: CellsResult[Cell, CellResult]) -> str:
+    lost = result.lost
     return f"Points are missing. {lost[0]}. Compute again to fill them in." if lost else ""
-
-
-@st.cache_resource(scope="session", show_spinner=False, on_release=lambda desk: desk.close())
-def map_desk() -> MapDesk:
-    """Return this session's maps; closing the tab ends its sweep."""
-    return MapDesk(places(), Cells(MOST_CELLS), _lost)
 
 
 def sweep_of(case: Case, contest: Contest, by: str) -> Sweep:
@@ -72,11 +78,11 @@ def sweep_of(case: Case, contest: Contest, by: str) -> Sweep:
     return Sweep(case.graph, cluster, settings, Axes(DELAYS_MS, values, by), fabrics, options)  # type: ignore[arg-type]
 
 
-def known_points(sweep: Sweep, cells: Mapping[str, CellResult]) -> tuple[Point, ...]:
-    """Return the points of a map that are there."""
+def known_points(sweep: Sweep) -> tuple[Point, ...]:
+    """Return the points of a map that this session has computed and where a fabric can run."""
+    cells = run_owner().results(MAP)
     known = {cell: cells[key] for cell in sweep.cells() if (key := sweep.key(cell)) in cells}
-    points = (sweep.point(value, delay, known) for value, delay in sweep.axes.points())
-    return tuple(point for point in points if point is not None and point.outcomes)
+    return tuple(point for point in sweep.points(known) if point.outcomes)
 
 
 def turn(case: Case, contest: Contest) -> str:
@@ -85,7 +91,7 @@ def turn(case: Case, contest: Contest) -> str:
         sweep = sweep_of(case, contest, "port_gbps")
     except InputError:
         return ""
-    points = known_points(sweep, map_desk().cells)
+    points = known_points(sweep)
     delay = turning_point(points, case.cluster.port_gbps)
     return (
         ""
@@ -127,13 +133,11 @@ def crossover(case: Case, contest: Contest, look: PageStyle) -> None:
     except InputError as error:
         st.error(str(error).replace("$", "\\$"), icon="⚠️")
         return
-    desk = map_desk()
-    if desk.run is not None and desk.run.sweep.digest == sweep.digest:
-        _live(case, contest, sweep, look)
+    if run_owner().run(MAP, sweep.digest) is not None:
+        run_panel(MAP, "Computing the map", lambda _run: _live(case, contest, sweep, look))
         return
-    points = known_points(sweep, desk.cells)
-    if desk.note:
-        st.warning(desk.note.replace("$", "\\$"))
+    points = known_points(sweep)
+    run_note(MAP)
     if len(points) < len(sweep.axes):
         _offer(sweep, points)
     if points:
@@ -147,8 +151,8 @@ def _offer(sweep: Sweep, points: tuple[Point, ...]) -> None:
             "Compute the map" if not points else f"Compute the other {left} points",
             type="primary",
             key="compute_map",
-            on_click=map_desk().start,
-            args=(partial(SweepRun, sweep),),
+            on_click=_start,
+            args=(sweep,),
             icon=":material/grid_on:",
         )
         st.html(
@@ -158,26 +162,8 @@ def _offer(sweep: Sweep, points: tuple[Point, ...]) -> None:
         )
 
 
-@st.fragment(run_every=0.7)
 def _live(case: Case, contest: Contest, sweep: Sweep, look: PageStyle) -> None:
-    """Watch the sweep; redraw the page when it has ended."""
-    desk = map_desk()
-    if desk.poll() or desk.run is None:
-        st.rerun()
-        return
-    points = known_points(sweep, desk.cells)
-    bar, stop = st.columns([5, 1], vertical_alignment="center")
-    bar.progress(
-        min(1.0, desk.run.progress), text=f"{len(points)} of {plural(len(sweep.axes), 'point')}"
-    )
-    stop.button(
-        "Cancel",
-        key="cancel_map",
-        on_click=desk.cancel,
-        width="stretch",
-        icon=":material/stop_circle:",
-        help="Stops at once; the points that are there are kept.",
-    )
+    points = known_points(sweep)
     if points:
         _drawn(case, contest, sweep, points, look, live=True)
 

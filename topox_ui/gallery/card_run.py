@@ -1,103 +1,53 @@
-"""The gallery's desk: which card is open, its switches, the run beside the page, answers kept by card and switches."""
+"""The gallery's runs: which card is open, its switches, the run beside the page, answers by card and switches."""
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass, field
+from typing import cast
 
 import streamlit as st
 
-from topox_core.errors import InputError
-from topox_core.papers.card import Answer, Card, Settings
+from topox_core.papers.card import Answer, Card, Settings, Value
 from topox_core.papers.catalogue import CARDS
-from topox_core.papers.running import CardRun
-from topox_core.text.numbers import plural
-from topox_ui.runs.attending import attend
-from topox_ui.schedule.solving import BUSY, places
+from topox_ui.runs.owner import Kept, RunKind, run_owner
+from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.page import escape
 
 MOST_KEPT = 48
+CARD = RunKind(
+    "card",
+    MOST_KEPT,
+    cancel_help="Stops within a second or two; the rows that are there are kept.",
+)
 
 
-def key_of(card: Card, settings: Settings) -> str:
+Key = tuple[str, frozenset[tuple[str, Value]]]
+
+
+def key_of(card: Card, settings: Settings) -> Key:
     """Return the key of an answer: the card and every switch."""
-    return f"{card.name}|{sorted(settings.items())}"
+    return card.name, frozenset(settings.items())
 
 
 @st.cache_resource(show_spinner=False)
-def shelf() -> dict[str, Answer]:
-    """Return the complete answers of this server; they are the same on every run, so all sessions share them."""
-    return {}
+def complete_answers() -> Kept[Answer]:
+    """Return the complete answers of this server, which are the same on every run: all sessions share them."""
+    return Kept(MOST_KEPT)
 
 
-@dataclass
-class CardDesk:
-    """One session's run of a card, and the incomplete answers that it keeps."""
-
-    places: threading.BoundedSemaphore
-    shelf: dict[str, Answer]
-    run: CardRun | None = None
-    partial: dict[str, Answer] = field(default_factory=dict)
-    note: str = ""
-    _lock: threading.RLock = field(default_factory=threading.RLock)
-
-    def start(self, card: Card, settings: Settings) -> None:
-        """Run a card; one that runs already is ended first."""
-        self.close()
-        self.note = ""
-        if not self.places.acquire(blocking=False):
-            self.note = BUSY
-            return
-        try:
-            self.run = run = CardRun(card, settings)
-        except InputError as error:
-            self.places.release()
-            self.note = str(error)
-            return
-        attend(lambda: self.run is run, self.poll)
-
-    def poll(self) -> bool:
-        """Return True when the run has just ended and its answer was kept."""
-        with self._lock:
-            if self.run is None or self.run.running:
-                return False
-            self._keep(self.run)
-            self.close()
-        return True
-
-    def cancel(self) -> None:
-        """Stop the run and keep the rows that are there."""
-        if self.run is not None:
-            self.run.cancel()
-            self.poll()
-
-    def close(self) -> None:
-        """End the run at once: the tab was closed, or another card begins."""
-        with self._lock:
-            run, self.run = self.run, None
-            if run is not None:
-                run.close()
-                self.places.release()
-
-    def answer(self, card: Card, settings: Settings) -> Answer | None:
-        """Return what is known of a card under these switches."""
-        key = key_of(card, settings)
-        return self.shelf.get(key) or self.partial.get(key)
-
-    def _keep(self, run: CardRun) -> None:
-        self.note = run.error
-        if run.answer is None:
-            return
-        kept = self.shelf if run.answer.complete else self.partial
-        kept[key_of(run.card, run.settings)] = run.answer
-        while len(kept) > MOST_KEPT:
-            kept.pop(next(iter(kept)))
+def answer_of(card: Card, settings: Settings) -> Answer | None:
+    """Return what is known of a card under these switches."""
+    key = key_of(card, settings)
+    return complete_answers().get(key) or run_owner().results(CARD).get(key)
 
 
-@st.cache_resource(scope="session", show_spinner=False, on_release=lambda desk: desk.close())
-def card_desk() -> CardDesk:
-    """Return this session's desk; closing the tab ends its run."""
-    return CardDesk(places(), shelf())
+def start(card: Card, settings: Settings) -> None:
+    """Run a card beside the page; one that runs already is ended first."""
+    key, complete, partial = key_of(card, settings), complete_answers(), run_owner().results(CARD)
+
+    def keep(answer: Answer) -> None:
+        (complete if answer.complete else partial)[key] = answer
+
+    run_owner().start(CARD, key, lambda _slots: card.start(settings), keep)
 
 
 def chosen_card() -> Card:
@@ -139,44 +89,20 @@ def switches(card: Card) -> Settings:
 
 def run_controls(card: Card, settings: Settings, answer: Answer | None) -> None:
     """Draw the Run button, or the run's progress with its Cancel button."""
-    desk = card_desk()
-    if desk.note:
-        st.warning(desk.note.replace("$", "\\$"))
-    if desk.run is not None:
-        _live()
-        return
-    if answer is None or not answer.complete:
+    owner = run_owner()
+    run_note(CARD)
+    if owner.run(CARD) is not None:
+        name, _ = cast("Key", owner.key(CARD))
+        run_panel(CARD, CARDS[name].title)
+    elif answer is None or not answer.complete:
         st.button(
             "Run it here" if answer is None else "Run it again",
             type="primary",
             icon=":material/play_arrow:",
             key="gallery_run",
-            on_click=desk.start,
+            on_click=start,
             args=(card, settings),
         )
-
-
-@st.fragment(run_every=0.5)
-def _live() -> None:
-    """Poll the run twice a second; redraw the page when it has ended."""
-    desk = card_desk()
-    if desk.poll() or desk.run is None:
-        st.rerun()
-        return
-    run = desk.run
-    rows = run.rows
-    last = f", last {rows[-1].item}" if rows else ""
-    st.progress(
-        run.progress,
-        f"{run.card.title}: {plural(len(rows), 'number')} of {run.card.row_count}{last}",
-    )
-    st.button(
-        "Cancel",
-        key="gallery_cancel",
-        icon=":material/stop_circle:",
-        on_click=desk.cancel,
-        help="Stops within a second or two; the rows that are there are kept.",
-    )
 
 
 def kicker(card: Card) -> str:

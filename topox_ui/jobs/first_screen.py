@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import html
 import math
-import time
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,30 @@ import streamlit as st
 from topox_core.check.report import CheckReport
 from topox_core.figures.jobs import group_name, lasting, numbered, stage_name, timeline
 from topox_core.figures.jobs_study import climb
+from topox_core.runs.run import FunctionRun
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.bounds.round_bounds import lower_bound
 from topox_core.tdm.model.jobs import COLLECTIVES, Jobs
 from topox_core.tdm.model.links import TooFewPortsError
-from topox_core.tdm.model.round import Round
+from topox_core.tdm.model.round import Round, RoundTracePoint
 from topox_core.tdm.model.rounds import iterations_per_s
 from topox_core.text.numbers import count, percent, plural, seconds, short
 from topox_core.text.sentences import STOPPED_BY
 from topox_ui.jobs.choices import Choices
-from topox_ui.jobs.solving import AT_ONCE, TIME_LIMIT_S, Case, Rounds, round_desk, soon, verdict
+from topox_ui.jobs.search import (
+    BOUND,
+    ROUND,
+    TIME_LIMIT_S,
+    Case,
+    bound_stopped,
+    search_again,
+    search_bound,
+    search_round,
+    soon,
+)
+from topox_ui.jobs.solving import AT_ONCE, Rounds, verdict
+from topox_ui.runs.owner import run_owner
+from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, frame, kpis
 from topox_ui.shell.page import PageStyle, chart_title, escape, headline
 
@@ -136,7 +150,7 @@ def _above(round_: Round) -> str:
 def no_round_yet(rounds: Rounds, title: str, look: PageStyle) -> None:
     """Say what is known where there is no round: that all jobs at once do not fit, and whether turns may."""
     case = rounds.case
-    refused = round_desk().refused.get(case.key(rounds.algorithm))
+    refused = run_owner().refusals(ROUND).get(case.key(rounds.algorithm))
     jobs = plural(len(case.jobs), "job")
     if refused is None:
         headline(
@@ -357,12 +371,15 @@ def _checks(report: CheckReport) -> str:
 
 def searching(rounds: Rounds, look: PageStyle) -> None:
     """Say what the chosen algorithm is doing, where it has not ended: running, stopped, refused, or no place free."""
-    desk, case, algorithm = round_desk(), rounds.case, rounds.algorithm
-    if desk.running(case, algorithm):
-        _live(rounds, look)
+    owner, case, algorithm = run_owner(), rounds.case, rounds.algorithm
+    key = case.key(algorithm)
+    if owner.run(ROUND, key) is not None:
+        run_panel(ROUND, "Searching", partial(_live, rounds, look))
         return
-    restart = {"args": (case, algorithm), "icon": ":material/replay:"}
-    refused = desk.refused.get(case.key(algorithm))
+    if owner.run(BOUND, key) is not None:
+        run_panel(BOUND, "Found; working out a bound over every ring")
+        return
+    refused = owner.refusals(ROUND).get(key)
     if refused is not None:
         if rounds.known:
             st.warning(
@@ -374,72 +391,66 @@ def searching(rounds: Rounds, look: PageStyle) -> None:
         cancelled = rounds.chosen.stopped_by == "cancelled"
         who = "you" if cancelled else f"the time limit of {TIME_LIMIT_S:.0f} s"
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.button("Search again", key="jobs_again", on_click=desk.again, **restart)
+            st.button(
+                "Search again",
+                key="jobs_again",
+                icon=":material/replay:",
+                on_click=search_again,
+                args=(case, algorithm),
+            )
             st.html(
                 f'<p class="quiet">Stopped by {who}; this is the best that was found until then.</p>'
             )
-    elif case.key(algorithm) in desk.unbounded:
+    elif rounds.chosen is not None and bound_stopped(key):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.button("Work out the bound", key="jobs_bound", on_click=desk.start, **restart)
+            st.button(
+                "Work out the bound",
+                key="jobs_bound",
+                icon=":material/replay:",
+                on_click=search_bound,
+                args=(key, rounds.chosen),
+            )
             st.html(
                 '<p class="quiet">The bound over every ring was stopped; the one that is shown came with the round.</p>'
             )
-    elif desk.note:
-        st.warning(desk.note)
-        restart["icon"] = ":material/play_arrow:"
-        st.button("Try again", key="jobs_run", on_click=desk.start, **restart)
-
-
-@st.fragment(run_every=0.5)
-def _live(rounds: Rounds, look: PageStyle) -> None:
-    """Watch the search, best against bound, with a way to stop.
-
-    Redraw the page when there is something new.
-    """
-    desk, case, algorithm = round_desk(), rounds.case, rounds.algorithm
-    if not desk.running(case, algorithm) or (
-        rounds.chosen is None and case.key(algorithm) in desk.rounds
-    ):
-        desk.wait(0.0)
-        st.rerun()
-        return
-    trace = list(desk.told)
-    spent = time.monotonic() - desk.began
-    lengths = [point.round_s for point in trace if point.round_s is not None]
-    bound = max((point.bound_s for point in trace), default=0.0)
-    words = f"{ALGORITHMS[algorithm].title}, {seconds(round(spent, 1))}"
-    if rounds.chosen is not None:
-        words += " · found; working out a bound over every ring"
-    elif lengths:
-        words += f" · best {lasting(min(lengths))}"
-        words += f" · bound {lasting(bound)}" if bound > 0 else ""
-    bar, stop = st.columns([5, 1], vertical_alignment="center")
-    bar.progress(min(1.0, spent / TIME_LIMIT_S), text=words)
-    stop.button(
-        "Cancel",
-        key="jobs_cancel",
-        on_click=desk.cancel,
-        width="stretch",
-        icon=":material/stop_circle:",
-        help="Stops within a second or two; the best round so far is kept."
-        if rounds.chosen is None
-        else "Stops at once; the round and its own bound are kept.",
-    )
-    if rounds.chosen is None and len(trace) > 1 and spent > WORTH_A_CHART_S:
-        levels = [
-            (name, round_.round_s, dash)
-            for name, round_, dash in (
-                ("no time division", rounds.together, "dash"),
-                ("hill climbing", rounds.paper, "dot"),
-            )
-            if round_ is not None
-        ]
-        until_now = [*trace, replace(trace[-1], elapsed_s=spent)]
-        chart(
-            climb(until_now, levels, look.theme, look.scale, by_step=False),
-            "jobs_live",
-            f"Search as it runs: best {lasting(min(lengths, default=0.0))}, bound {lasting(bound)}.",
+    elif rounds.chosen is None:
+        run_note(ROUND)
+        st.button(
+            "Try again",
+            key="jobs_run",
+            icon=":material/play_arrow:",
+            on_click=search_round,
+            args=(case, algorithm),
         )
+    elif rounds.certified is None:
+        run_note(BOUND)
+
+
+def _live(rounds: Rounds, look: PageStyle, run: FunctionRun[Round, RoundTracePoint]) -> None:
+    """Draw the best round against the bound so far."""
+    points, spent_s = run.steps, run.elapsed_s
+    if len(points) < 2 or spent_s <= WORTH_A_CHART_S:
+        return
+    levels = [
+        (name, round_.round_s, dash)
+        for name, round_, dash in (
+            ("no time division", rounds.together, "dash"),
+            ("hill climbing", rounds.paper, "dot"),
+        )
+        if round_ is not None
+    ]
+    best_s = min((point.round_s for point in points if point.round_s is not None), default=0.0)
+    chart(
+        climb(
+            [*points, replace(points[-1], elapsed_s=spent_s)],
+            levels,
+            look.theme,
+            look.scale,
+            by_step=False,
+        ),
+        "jobs_live",
+        f"Search as it runs: best {lasting(best_s)}, bound {lasting(max(p.bound_s for p in points))}.",
+    )
 
 
 def rates(rounds: Rounds) -> pd.DataFrame:

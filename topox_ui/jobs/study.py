@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import pandas as pd
 import streamlit as st
 
 from topox_core.figures.jobs_gain import GainPoint, gain_map
 from topox_core.figures.jobs_study import gains
+from topox_core.runs.cells import CellsResult
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.tdm.model.round import TdmSettings
@@ -21,12 +21,12 @@ from topox_core.tdm.study import (
     StudyCell,
     StudyCellResult,
     StudyRow,
-    StudyRun,
 )
 from topox_core.text.numbers import percent, plural
 from topox_ui.jobs.choices import Choices
-from topox_ui.runs.cells_desk import Cells, CellsDesk
-from topox_ui.schedule.solving import places
+from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.runs.panel import run_note, run_panel
+from topox_ui.runs.slots import CORES
 from topox_ui.shell.charts import chart
 from topox_ui.shell.downloads import offer
 from topox_ui.shell.page import PageStyle, chart_title
@@ -36,13 +36,31 @@ CONTEXTS = (1024, 8192, 32768, 65536, 131072)
 ACROSS = {"jobs": "number of jobs", "context": "context length"}
 SEEDS = (10, 20, 30)
 MOST_CELLS = 5_000
-StudyDesk = CellsDesk[StudyRun, StudyCellResult]
+STUDY = RunKind(
+    "study",
+    MOST_CELLS,
+    CORES,
+    cancelled="Stopped. The points that were computed are kept; computing goes on from there.",
+)
 
 
-@st.cache_resource(scope="session", show_spinner=False, on_release=lambda desk: desk.close())
-def study_desk() -> StudyDesk:
-    """Return this session's studies; closing the tab ends the one that runs."""
-    return StudyDesk(places(), Cells(MOST_CELLS), lambda run: "; ".join(run.lost[:2]))
+def _start(asked: Study) -> None:
+    owner = run_owner()
+    cells = owner.results(STUDY)
+    owner.start(STUDY, asked.digest, lambda slots: asked.start(cells, workers=slots), _note)
+
+
+def _note(result: CellsResult[StudyCell, StudyCellResult]) -> str:
+    """Return why cells or algorithms are missing, in words."""
+    refused = [why for one in result.results.values() for why in set(one.failed.values())]
+    lines = [
+        *result.lost,
+        *(
+            f"{why}: {refused.count(why)} of {result.total} calls are missing"
+            for why in dict.fromkeys(refused)
+        ),
+    ]
+    return "; ".join(lines[:2])
 
 
 def study_of(now: Choices, across: str, seeds: int) -> Study:
@@ -143,13 +161,12 @@ def study(now: Choices, look: PageStyle) -> None:
             "dots: seeds",
             under=True,
         )
-    asked, desk = study_of(now, across, seeds), study_desk()
-    if desk.run is not None and desk.run.study.digest == asked.digest:
-        _live(asked, now, across, look)
+    asked, owner = study_of(now, across, seeds), run_owner()
+    if owner.run(STUDY, asked.digest) is not None:
+        run_panel(STUDY, "Computing the study", lambda _run: _live(asked, now, across, look))
         return
-    found = known(asked, desk.cells)
-    if desk.note:
-        st.warning(desk.note.replace("$", "\\$"))
+    found = known(asked, owner.results(STUDY))
+    run_note(STUDY)
     left_over = len(asked.cells()) - len(found)
     if left_over:
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -157,8 +174,8 @@ def study(now: Choices, look: PageStyle) -> None:
                 "Compute the study" if not found else f"Compute the other {left_over}",
                 type="primary",
                 key="compute_study",
-                on_click=desk.start,
-                args=(partial(StudyRun, asked),),
+                on_click=_start,
+                args=(asked,),
                 icon=":material/query_stats:",
             )
             st.html(
@@ -169,27 +186,8 @@ def study(now: Choices, look: PageStyle) -> None:
         _drawn(asked, found, now, across, look, live=False)
 
 
-@st.fragment(run_every=0.7)
 def _live(asked: Study, now: Choices, across: str, look: PageStyle) -> None:
-    """Watch the study; redraw the page when it has ended."""
-    desk = study_desk()
-    if desk.poll() or desk.run is None:
-        st.rerun()
-        return
-    found = known(asked, desk.cells)
-    bar, stop = st.columns([5, 1], vertical_alignment="center")
-    bar.progress(
-        min(1.0, desk.run.progress),
-        text=f"{len(found)} of {plural(len(asked.cells()), 'set of jobs', 'sets of jobs')}",
-    )
-    stop.button(
-        "Cancel",
-        key="cancel_study",
-        on_click=desk.cancel,
-        width="stretch",
-        icon=":material/stop_circle:",
-        help="Stops at once; what was computed is kept.",
-    )
+    found = known(asked, run_owner().results(STUDY))
     if found:
         _drawn(asked, found, now, across, look, live=True)
 
@@ -233,7 +231,7 @@ def _drawn(
 
 def _map(asked: Study, now: Choices, across: str, look: PageStyle) -> None:
     """Draw where the gain is: every set of jobs that was computed, over communicating to computing."""
-    cells = everything(now, study_desk().cells)
+    cells = everything(now, run_owner().results(STUDY))
     points = gain_points(cells, asked.algorithms, across)
     titles = {name: ALGORITHMS[name].title for name in points}
     words = {

@@ -15,10 +15,21 @@ from topox_core.rails.measured import SWEEPS, MeasuredSweep
 from topox_core.rails.presets import PRESETS
 from topox_core.rails.questions import Question
 from topox_core.rails.technologies import TECHNOLOGIES
-from topox_core.text.numbers import percent, plural, short, time
+from topox_core.text.numbers import percent, plural, time
 from topox_ui.rails.choices import choices, chosen, widget
-from topox_ui.rails.runs import CURVE_AT_ONCE, answered, nodes_of, rail_desk, run_of, times_of
+from topox_ui.rails.runs import (
+    CURVE_AT_ONCE,
+    RAILS,
+    answered,
+    known,
+    nodes_of,
+    run_of,
+    simulated,
+    start,
+    times_of,
+)
 from topox_ui.rails.subject import Lane, Listed, Simulated, Subject, measured_list
+from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import PageStyle, chart_title
 
@@ -49,19 +60,21 @@ def delay_chart(subject: Subject, lane: Lane, look: PageStyle) -> None:
     if isinstance(subject, Listed) or answered(_questions(subject)):
         _drawn(subject, lane, look)
         return
-    desk = rail_desk()
-    wanted = {one.key for one in _questions(subject)}
-    if desk.running and wanted & set(desk.asked):
-        _live(subject, lane, look)
+    if simulated(_questions(subject)):
+        run_panel(
+            RAILS,
+            "Simulating the delays",
+            lambda _run: _drawn(subject, lane, look, live=True),
+            "rails_curve",
+        )
         return
-    if desk.note:
-        st.warning(desk.note.replace("$", "\\$"))
-    left = sum(desk.known(one) is None for one in _questions(subject))
+    run_note(RAILS)
+    left = sum(known(one) is None for one in _questions(subject))
     st.button(
         f"Simulate {plural(left, 'delay')}",
         key="rails_curve",
         type="primary",
-        on_click=desk.start,
+        on_click=start,
         args=(_questions(subject),),
         icon=":material/show_chart:",
         help="Beside this page, in a process of its own; every delay is the whole iteration twice.",
@@ -84,28 +97,6 @@ def small(subject: Simulated) -> bool:
 def _questions(subject: Simulated) -> list[Question]:
     link, now = float(choices()["link_up_ms"]), float(choices()["delay_ms"])
     return [subject.at(delay + link) for delay in sorted({*DELAYS_MS, now})]
-
-
-@st.fragment(run_every=0.7)
-def _live(subject: Simulated, lane: Lane, look: PageStyle) -> None:
-    desk = rail_desk()
-    if not desk.running:
-        st.rerun()
-        return
-    bar, stop = st.columns([4, 1.2], vertical_alignment="center")
-    bar.progress(
-        desk.done / max(1, len(desk.asked)),
-        text=f"{desk.done} of {plural(len(desk.asked), 'delay')}, {short(desk.elapsed_s)} s",
-    )
-    stop.button(
-        "Cancel",
-        key="cancel_curve",
-        on_click=desk.cancel,
-        width="stretch",
-        icon=":material/stop_circle:",
-        help="Stops at once; the delays that are there are kept.",
-    )
-    _drawn(subject, lane, look, live=True)
 
 
 def curves_of(subject: Subject, lane: Lane) -> Curves:

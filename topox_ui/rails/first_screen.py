@@ -17,10 +17,10 @@ from topox_core.rails.iteration import RailRun, Window
 from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, TECHNOLOGIES
 from topox_core.rails.window_lengths import hides
 from topox_core.rails.windows import Stretch
-from topox_core.text.numbers import count, percent, plural, short, time
+from topox_core.text.numbers import count, percent, plural, time
 from topox_ui.rails.choices import UPLOAD, choices, choose, chosen, keep_address, reset, widget
 from topox_ui.rails.delay import delay_chart
-from topox_ui.rails.runs import answered, rail_desk, run_of, times_of
+from topox_ui.rails.runs import RAILS, answered, run_of, simulated, start, times_of
 from topox_ui.rails.sources import against_the_paper, chosen_of_the_match
 from topox_ui.rails.subject import (
     Lane,
@@ -34,6 +34,8 @@ from topox_ui.rails.subject import (
     pattern_of_run,
     switches_needed,
 )
+from topox_ui.runs.owner import run_owner
+from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, kpis
 from topox_ui.shell.page import PageStyle, chart_title, escape, headline
 
@@ -95,53 +97,29 @@ def nothing_yet() -> None:
 
 def simulating(subject: Simulated) -> bool:
     """Return whether the main simulations are there; if not, draw their progress (or the button that starts them)."""
-    desk, questions = rail_desk(), [subject.undisturbed(), subject.at(dark_ms())]
+    questions = [subject.undisturbed(), subject.at(dark_ms())]
     if answered(questions):
         return True
     headline(
         f"{KICKER} · {escape(subject.words)}",
         f"<b>{escape(subject.title)}</b> is large: it is simulated beside this page.",
     )
-    keys = {one.key for one in questions}
-    if not desk.running and not desk.note:
-        desk.start(questions)
-    if desk.running and keys & set(desk.asked):
-        _watch()
+    owner = run_owner()
+    if owner.run(RAILS) is None and not owner.note(RAILS):
+        start(questions)
+    if simulated(questions):
+        run_panel(RAILS, "Simulating without and with switching")
     else:
-        if desk.note:
-            st.warning(desk.note.replace("$", "\\$"))
+        run_note(RAILS)
         st.button(
             "Simulate",
             type="primary",
             key="rails_simulate",
-            on_click=desk.start,
+            on_click=start,
             args=(questions,),
             icon=":material/play_arrow:",
         )
     return False
-
-
-@st.fragment(run_every=0.7)
-def _watch() -> None:
-    desk = rail_desk()
-    if not desk.running:
-        st.rerun()
-        return
-    bar, stop = st.columns([5, 1], vertical_alignment="center")
-    names = ("without switching", "with switching")
-    bar.progress(
-        min(0.95, (desk.done + 0.3) / max(1, len(desk.asked))),
-        text=f"Simulating {names[min(desk.done, 1)]}, {desk.done + 1} of {len(desk.asked)}; "
-        f"{short(desk.elapsed_s)} s so far",
-    )
-    stop.button(
-        "Cancel",
-        key="cancel_rails",
-        on_click=desk.cancel,
-        width="stretch",
-        icon=":material/stop_circle:",
-        help="Stops at once.",
-    )
 
 
 def pattern_of(subject: Subject) -> tuple[Pattern, RailRun | None]:

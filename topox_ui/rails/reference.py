@@ -21,7 +21,7 @@ from topox_core.rails.window_file import dump_windows_csv, dump_windows_json
 from topox_core.rails.window_lengths import mib
 from topox_core.text.numbers import plural
 from topox_ui.rails.choices import UPLOAD, choices, chosen, widget
-from topox_ui.rails.runs import rail_desk
+from topox_ui.rails.runs import known as known_answer
 from topox_ui.rails.subject import Pattern, Simulated, Subject
 from topox_ui.shell.charts import frame
 from topox_ui.shell.downloads import Figures, offer
@@ -168,9 +168,7 @@ def take_away(subject: Subject, pattern: Pattern, figures: Figures, look: PageSt
                 f"{name}.windows.csv",
                 "text/csv",
             )
-            known = (
-                rail_desk().known(subject.switched()) if isinstance(subject, Simulated) else None
-            )
+            known = known_answer(subject.switched()) if isinstance(subject, Simulated) else None
             if isinstance(known, RailRun):
                 offer(
                     "Run with its control plane (JSON)",

@@ -17,8 +17,18 @@ from topox_core.rails.questions import BOTH, UNDISTURBED, Question
 from topox_core.text.numbers import delay_label, percent, plural, short, time
 from topox_ui.rails.choices import choices, chosen, widget
 from topox_ui.rails.first_screen import dark_ms
-from topox_ui.rails.runs import answered, rail_desk, run_of, times_of
+from topox_ui.rails.runs import (
+    RAILS,
+    answered,
+    known,
+    refusal,
+    run_of,
+    simulated,
+    start,
+    times_of,
+)
 from topox_ui.rails.subject import Simulated
+from topox_ui.runs.panel import run_panel
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import PageStyle, chart_title, escape
 
@@ -90,7 +100,6 @@ def _bars(subject: Simulated, look: PageStyle) -> None:
     questions, failed = {}, {}
     for way in WAYS:
         questions[way.name] = subject.switched(**way.changes)
-    desk = rail_desk()
     ready = True
     for name, question in questions.items():
         try:
@@ -98,14 +107,14 @@ def _bars(subject: Simulated, look: PageStyle) -> None:
         except InputError as error:
             failed[name] = str(error)
     if not ready:
-        left = [q for name, q in questions.items() if name not in failed and desk.known(q) is None]
-        if desk.running and {q.key for q in left} & set(desk.asked):
-            _progress("way", "cancel_rivals")
+        left = [q for name, q in questions.items() if name not in failed and known(q) is None]
+        if simulated(left):
+            run_panel(RAILS, "Simulating the ways", place="rails_rivals")
         else:
             st.button(
                 f"Simulate {plural(len(left), 'way')}",
                 key="rails_rivals",
-                on_click=desk.start,
+                on_click=start,
                 args=(left,),
                 icon=":material/play_arrow:",
             )
@@ -126,27 +135,6 @@ def _bars(subject: Simulated, look: PageStyle) -> None:
     )
     for name, why in failed.items():
         st.html(f'<p class="quiet">{name}: {escape(why)}</p>')
-
-
-@st.fragment(run_every=0.7)
-def _progress(word: str, key: str) -> None:
-    desk = rail_desk()
-    if not desk.running:
-        st.rerun()
-        return
-    bar, stop = st.columns([4, 1.2], vertical_alignment="center")
-    bar.progress(
-        desk.done / max(1, len(desk.asked)),
-        text=f"{desk.done} of {plural(len(desk.asked), word)}, {short(desk.elapsed_s)} s",
-    )
-    stop.button(
-        "Cancel",
-        key=key,
-        on_click=desk.cancel,
-        width="stretch",
-        icon=":material/stop_circle:",
-        help="Stops at once; what is there is kept.",
-    )
 
 
 def experts_of(base: Preset) -> dict[int, Preset]:
@@ -183,11 +171,10 @@ def experts_section(subject: Simulated | None, look: PageStyle) -> None:
         )
         for degree, job in jobs.items()
     }
-    desk = rail_desk()
     every = [*instant.values(), *questions.values()]
-    left = [one for one in every if desk.known(one) is None and one.key not in desk.failed]
-    if desk.running and {one.key for one in left} & set(desk.asked):
-        _progress("point", "cancel_experts")
+    left = [one for one in every if known(one) is None and refusal(one) is None]
+    if simulated(left):
+        run_panel(RAILS, "Simulating the points", place="rails_experts")
     elif left:
         # Degree by degree, so that the child keeps each prepared iteration.
         ordered = sorted(
@@ -198,7 +185,7 @@ def experts_section(subject: Simulated | None, look: PageStyle) -> None:
             f"Simulate {plural(len(left), 'point')}",
             key="rails_experts",
             type="primary",
-            on_click=desk.start,
+            on_click=start,
             args=(ordered,),
             icon=":material/play_arrow:",
             help="Beside this page, in a process of its own.",
@@ -244,7 +231,7 @@ def _question(job: Preset, rail: Rail | None, dark: float) -> Question:
 
 
 def _overhead(question: Question, electrical: Question) -> float | None:
-    found, base = times_of(question), rail_desk().known(electrical)
+    found, base = times_of(question), known(electrical)
     return (
         None if found is None or not isinstance(base, RailRun) else found[1] / base.iteration_ms - 1
     )

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from concurrent.futures import CancelledError, Future
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.rails.iteration import RailRun
-from topox_core.rails.questions import Answer, Job, Question, answer, iteration_of
-from topox_core.runs.child_processes import ChildProcesses, WorkerDied
-from topox_ui.runs.attending import attend
-from topox_ui.schedule.solving import BUSY, places
+from topox_core.rails.questions import BOTH, Answer, Job, Question, answer, iteration_of
+from topox_core.runs.cells import CellsResult, CellsRun
+from topox_ui.runs.owner import Kept, RunKind, run_owner
 
 # Nodes of an iteration: up to the first, a whole curve is simulated at once; up to the second, one
 # run is.
@@ -27,117 +22,89 @@ SOON_S = 2.5
 MOST_TIMES, MOST_RUNS = 4_000, 24
 
 
-@dataclass
-class RailDesk:
-    """One session's simulations: what was answered, and what a child process is answering."""
+RAILS = RunKind("rails", MOST_TIMES, cancelled="Stopped. What was simulated is kept.")
 
-    places: threading.BoundedSemaphore
-    runs: OrderedDict[Question, RailRun] = field(default_factory=OrderedDict)
-    times: OrderedDict[Question, tuple[float, float]] = field(default_factory=OrderedDict)
-    failed: dict[Question, str] = field(default_factory=dict)
-    note: str = ""
-    asked: tuple[Question, ...] = ()
-    began: float = 0.0
-    pace_s: dict[Job, float] = field(default_factory=dict)
-    _waiting: dict[Question, Future[Answer]] = field(default_factory=dict)
-    _workers: ChildProcesses | None = None
-    _lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def known(self, question: Question) -> Answer | None:
-        """Return an answer that is there."""
-        key = question.key
-        return self.runs.get(key) or self.times.get(key)
+class RailAnswers(MutableMapping[Question, Answer]):
+    """One session's answers by the question's key; whole runs, which are large, apart from times.
 
-    def keep(self, question: Question, found: Answer) -> None:
-        """Keep an answer; the oldest are forgotten."""
-        kept, most = (
-            (self.runs, MOST_RUNS) if isinstance(found, RailRun) else (self.times, MOST_TIMES)
+    Attributes
+    ----------
+    pace_s
+        Seconds that the last simulation of a job took.
+    """
+
+    def __init__(self) -> None:
+        self._runs: Kept[Answer] = Kept(MOST_RUNS)
+        self._times: Kept[Answer] = Kept(MOST_TIMES)
+        self.pace_s: dict[Job, float] = {}
+
+    def __getitem__(self, key: Question) -> Answer:
+        return (self._times if key.what == BOTH else self._runs)[key]
+
+    def __setitem__(self, key: Question, value: Answer) -> None:
+        (self._times if key.what == BOTH else self._runs)[key] = value
+
+    def __delitem__(self, key: Question) -> None:
+        del (self._times if key.what == BOTH else self._runs)[key]
+
+    def __iter__(self) -> Iterator[Question]:
+        return iter((*self._runs, *self._times))
+
+    def __len__(self) -> int:
+        return len(self._runs) + len(self._times)
+
+
+@st.cache_resource(scope="session", show_spinner=False)
+def rail_answers() -> RailAnswers:
+    """Return this session's answers."""
+    return RailAnswers()
+
+
+def known(question: Question) -> Answer | None:
+    """Return an answer that is there."""
+    return rail_answers().get(question.key)
+
+
+def refusal(question: Question) -> InputError | None:
+    """Return why a question has no answer, if that is known."""
+    return run_owner().refusals(RAILS).get(question.key)
+
+
+def start(questions: Sequence[Question]) -> None:
+    """Have what is not known answered beside the page; what runs for another setting is ended first."""
+    owner, answers = run_owner(), rail_answers()
+    refusals = owner.refusals(RAILS)
+    left = tuple(
+        dict.fromkeys(
+            one.key for one in questions if one.key not in answers and one.key not in refusals
         )
-        cast("OrderedDict[Question, Any]", kept)[question.key] = found
-        while len(kept) > most:
-            kept.popitem(last=False)
+    )
 
-    @property
-    def running(self) -> bool:
-        """Whether a child process is at work."""
-        return bool(self._waiting)
+    def keep(result: CellsResult[Question, Answer]) -> str:
+        note = ""
+        for question, error in result.failures.items():
+            if not isinstance(error, InputError):
+                note = f"{error}. Try a smaller job."
+                error = InputError(note)
+            refusals[question] = error
+        return note
 
-    @property
-    def done(self) -> int:
-        """Questions of the batch that are answered."""
-        return len(self.asked) - len(self._waiting)
-
-    @property
-    def elapsed_s(self) -> float:
-        """Since the batch began."""
-        return time.monotonic() - self.began
-
-    def start(self, questions: Iterable[Question]) -> None:
-        """Have what is not known answered, in this order; what runs for another setting is ended first."""
-        self.close()
-        self.note = ""
-        open_ones = [
-            one.key for one in questions if self.known(one) is None and one.key not in self.failed
-        ]
-        if not open_ones:
-            return
-        if not self.places.acquire(blocking=False):
-            self.note = BUSY
-            return
+    if left:
         # One process: it keeps the prepared iteration from one question to the next.
-        self._workers = workers = ChildProcesses(1)
-        self.asked, self.began = tuple(dict.fromkeys(open_ones)), time.monotonic()
-        self._waiting = {one: workers.submit(answer, one) for one in self.asked}
-        attend(lambda: self._workers is workers, self.poll)
-
-    def poll(self) -> bool:
-        """Take in what was answered; return True when the last of it has just come."""
-        with self._lock:
-            if self._workers is None:
-                return False
-            for question in [one for one, future in self._waiting.items() if future.done()]:
-                self._take(question, self._waiting.pop(question))
-            if self._waiting:
-                return False
-            self._ended()
-        return True
-
-    def _take(self, question: Question, future: Future[Answer]) -> None:
-        try:
-            self.keep(question, future.result())
-        except InputError as error:
-            self.failed[question] = str(error)
-        except (WorkerDied, CancelledError) as error:
-            self.failed[question] = self.note = (
-                f"{str(error) or 'it was cancelled'}. Try a smaller job."
-            )
-
-    def cancel(self) -> None:
-        """Stop at once; what was answered is kept."""
-        with self._lock:
-            self.poll()
-            if self._waiting:
-                self.note = "Stopped. What was simulated is kept."
-            self._waiting = {}
-            self._ended()
-
-    def close(self) -> None:
-        """End the child: the tab was closed, or other questions are asked."""
-        with self._lock:
-            self._waiting = {}
-            self._ended()
-
-    def _ended(self) -> None:
-        if self._workers is not None:
-            self._workers.kill()
-            self._workers = None
-            self.places.release()
+        owner.start(
+            RAILS, left, lambda slots: CellsRun(left, _key, answer, answers, workers=slots), keep
+        )
 
 
-@st.cache_resource(scope="session", show_spinner=False, on_release=lambda desk: desk.close())
-def rail_desk() -> RailDesk:
-    """Return this session's desk; closing the tab ends its simulations."""
-    return RailDesk(places())
+def _key(question: Question) -> Question:
+    return question.key
+
+
+def simulated(questions: Iterable[Question]) -> bool:
+    """Return whether one of the questions is being answered beside the page."""
+    run = run_owner().run(RAILS)
+    return run is not None and not {one.key for one in questions}.isdisjoint(run.cells)
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
@@ -153,19 +120,19 @@ def nodes_of(job: Job) -> int:
 def at_once(questions: Sequence[Question]) -> bool:
     """Return whether questions of one job are answered before anybody would look for a progress bar."""
     job = questions[0].job
-    pace = rail_desk().pace_s.get(job)
-    if pace is not None:
-        return pace * len(questions) <= SOON_S
+    pace_s = rail_answers().pace_s.get(job)
+    if pace_s is not None:
+        return pace_s * len(questions) <= SOON_S
     return nodes_of(job) <= (RUN_AT_ONCE if len(questions) <= 2 else CURVE_AT_ONCE)
 
 
 def answered(questions: Sequence[Question]) -> bool:
     """Have questions answered if that is quick; return whether all of them are. Raises InputError where one cannot be."""
-    desk = rail_desk()
-    left = [one for one in questions if desk.known(one) is None]
+    answers = rail_answers()
+    left = [one for one in questions if one.key not in answers]
     for one in left:
-        if one.key in desk.failed:
-            raise InputError(desk.failed[one.key])
+        if (error := refusal(one)) is not None:
+            raise error
     if not left:
         return True
     if not at_once(left):
@@ -174,19 +141,19 @@ def answered(questions: Sequence[Question]) -> bool:
     with st.spinner("Simulating the rail", show_time=True) if large else nullcontext():
         for one in left:
             began = time.monotonic()
-            desk.keep(one, answer(one))
-            desk.pace_s[one.job] = time.monotonic() - began
+            answers[one.key] = answer(one)
+            answers.pace_s[one.job] = time.monotonic() - began
     return True
 
 
 def run_of(question: Question) -> RailRun:
     """Return the run that answers a question which is known to be answered."""
-    found = rail_desk().known(question)
-    assert isinstance(found, RailRun)
-    return found
+    run = known(question)
+    assert isinstance(run, RailRun)
+    return run
 
 
 def times_of(question: Question) -> tuple[float, float] | None:
     """Return the iteration on demand and provisioned, if they are known."""
-    found = rail_desk().known(question)
-    return None if isinstance(found, RailRun) else found
+    times = known(question)
+    return None if isinstance(times, RailRun) else times

@@ -15,8 +15,9 @@ from topox_core.rails.window_lengths import by_traffic
 from topox_core.text.numbers import count, plural, short, time
 from topox_ui.rails.choices import SCHEDULES
 from topox_ui.rails.first_screen import dark_ms
-from topox_ui.rails.runs import answered, rail_desk, run_of
+from topox_ui.rails.runs import RAILS, answered, run_of, simulated, start
 from topox_ui.rails.subject import Pattern, Simulated
+from topox_ui.runs.panel import run_panel
 from topox_ui.shell.charts import chart, frame
 from topox_ui.shell.page import PageStyle, chart_title, escape
 
@@ -102,14 +103,13 @@ def control_section(subject: Simulated, look: PageStyle) -> None:
     """Draw circuits in time and the messages that made them."""
     question = subject.switched()
     if not answered([question]):
-        desk = rail_desk()
-        if desk.running and question.key in desk.asked:
-            _wait()
+        if simulated([question]):
+            run_panel(RAILS, "Simulating the control plane", place="rails_control")
             return
         st.button(
             "Simulate the control plane",
             key="rails_control_run",
-            on_click=desk.start,
+            on_click=start,
             args=([question],),
             icon=":material/play_arrow:",
         )
@@ -170,23 +170,6 @@ MEANINGS = {
     "CONFIG_ACK": "they are made",
     "NACK": "they stand already",
 }
-
-
-@st.fragment(run_every=0.7)
-def _wait() -> None:
-    desk = rail_desk()
-    if not desk.running:
-        st.rerun()
-        return
-    bar, stop = st.columns([5, 1], vertical_alignment="center")
-    bar.progress(0.4, text=f"Simulating the control plane, {short(desk.elapsed_s)} s so far")
-    stop.button(
-        "Cancel",
-        key="cancel_control",
-        on_click=desk.cancel,
-        width="stretch",
-        icon=":material/stop_circle:",
-    )
 
 
 def _messages(run: RailRun) -> pd.DataFrame:

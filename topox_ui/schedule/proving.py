@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.search import GLYPHS, families_of, search
 from topox_core.figures.story import FAMILY_WORDS, Event, events_of, proof_of, story_table, told
+from topox_core.schedule.proof import Proof
 from topox_core.schedule.result import Result
-from topox_core.text.numbers import percent, seconds, time
-from topox_ui.schedule.racing import race_desk
-from topox_ui.schedule.solving import Case, best, case_of, desk
+from topox_core.text.numbers import seconds, time
+from topox_ui.runs.owner import run_owner
+from topox_ui.runs.panel import BEFORE, run_note, run_panel
+from topox_ui.schedule.racing import RACE
+from topox_ui.schedule.solving import PROOF, Case, case_of, start_proof
 from topox_ui.shell.charts import chart, table_under
-from topox_ui.shell.page import PageStyle, chart_title, escape
+from topox_ui.shell.page import PageStyle, escape
 from topox_ui.state import session
 from topox_ui.state.loading import loaded as loaded_now
 from topox_ui.state.what_ifs import engine_choice
@@ -22,11 +27,8 @@ WORTH_A_CHART_S = 0.5
 
 def prove_button(result: Result) -> None:
     """Draw the button in the sidebar, with the engine and its time limit behind a small menu."""
-    proved, running, racing = (
-        result.status == "optimal",
-        desk().proof is not None,
-        race_desk().heat is not None,
-    )
+    owner, proved = run_owner(), result.status == "optimal"
+    running, racing = owner.run(PROOF) is not None, owner.run(RACE) is not None
     with st.sidebar:
         st.button(
             "Proved" if proved else "Proving …" if running else "Prove it",
@@ -45,25 +47,21 @@ def prove_button(result: Result) -> None:
 
 
 def _start() -> None:
-    found = loaded_now()
-    if found is None:
+    source = loaded_now()
+    if source is None:
         return
     try:
-        desk().start(case_of(found, session.scenario()))
+        start_proof(case_of(source, session.scenario()))
     except InputError as error:
         session.say("error", str(error))
 
 
 def search_panel(case: Case, result: Result, look: PageStyle) -> None:
     """Draw the running solve, or the story of the one that ended, or why none began."""
-    if desk().proof is not None:
-        _live(case, look)
+    if run_owner().run(PROOF) is not None:
+        run_panel(PROOF, "Searching", partial(_live, case.key, look))
         return
-    if best(case) is not result:
-        # The solve ended while this page was being drawn.
-        st.rerun()
-    if desk().note:
-        st.warning(desk().note.replace("$", "\\$"))
+    run_note(PROOF)
     events = events_of(result.story, result.bound_by)
     if not events:
         return
@@ -103,27 +101,10 @@ def _legend(events: tuple[Event, ...], look: PageStyle) -> None:
     st.html(f'<p class="quiet">{"&ensp; ".join((*lines, *marks))}</p>')
 
 
-@st.fragment(run_every=0.5)
-def _live(case: Case, look: PageStyle) -> None:
-    """Poll the solve twice a second; redraw the page when it has ended."""
-    proof = desk().proof
-    ended = desk().ended()
-    if ended or proof is None:
-        # The whole page is drawn next; what was asked for is answered before that.
-        chart_title("The search has ended", "the best schedule found is kept", under=True)
-        st.rerun()
-        return
-    gap = 1 - proof.bound_ms / proof.incumbent_ms if proof.incumbent_ms else 0.0
-    chart_title(
-        "Searching",
-        f"{seconds(round(proof.elapsed_s, 1))} of {seconds(proof.prepared.settings.time_limit_s)}, "
-        f"gap {percent(max(0.0, gap))}",
-        under=True,
-    )
-    if desk().proof_key != case.key:
-        st.html(
-            '<p class="quiet">For the setting before your last change; its result is kept for when you go back.</p>'
-        )
+def _live(key: str, look: PageStyle, proof: Proof) -> None:
+    """Draw the schedules and bounds of the solve so far."""
+    if run_owner().key(PROOF) != key:
+        st.html(f'<p class="quiet">{BEFORE}</p>')
     story = tuple(proof.story)
     _legend(events_of(story), look)
     chart(
@@ -133,11 +114,3 @@ def _live(case: Case, look: PageStyle) -> None:
     )
     if proof.trouble:
         st.warning(proof.trouble.replace("$", "\\$"))
-    st.button(
-        "Cancel",
-        key="cancel",
-        on_click=desk().cancel,
-        width="stretch",
-        icon=":material/stop_circle:",
-        help="Stops within a second; the best schedule so far is kept.",
-    )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
-from topox_core.figures.race import ENGINE_WORDS, ENGINES, finding, race, race_table
+from topox_core.figures.race import ENGINES, finding, race, race_table
+from topox_core.runs.run import FunctionRun
 from topox_core.text.numbers import plural, seconds, short
-from topox_ui.schedule.racing import Ask, race_desk, start
-from topox_ui.schedule.solving import Case, desk
+from topox_ui.runs.owner import run_owner
+from topox_ui.runs.panel import BEFORE, run_note, run_panel
+from topox_ui.schedule.racing import RACE, EngineStart, Race, start
+from topox_ui.schedule.solving import PROOF, Case
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import PageStyle, escape
 from topox_ui.state.session import chosen, scenario, widget
@@ -26,42 +31,42 @@ MARKS = "Solid: the best schedule so far. Dotted: the bound. The mark is where a
 
 def race_section(case: Case, look: PageStyle) -> None:
     """Draw the race of this setting: the way to start it, its way so far, or its outcome."""
-    ask, racing = Ask(case, scenario().value("race_s") or FIRST_LIMIT_S), race_desk()
-    if racing.heat is None:
-        racing.ended()
-    runners = racing.runners(ask)
+    owner = run_owner()
+    current = Race(case, scenario().value("race_s") or FIRST_LIMIT_S)
+    ended = current.contestants(owner.results(RACE))
     st.html(
         '<p class="chart" style="margin-top:1rem">Race of the engines</p>'
         + (
-            f'<p class="card">{escape(finding(runners))}</p>'
-            if len(runners) > 1
+            f'<p class="card">{escape(finding(ended))}</p>'
+            if len(ended) > 1
             else f'<p class="quiet">{WHAT}</p>'
         )
     )
-    if racing.note:
-        st.warning(racing.note.replace("$", "\\$"))
-    _offer(ask, {runner.engine for runner in runners}, racing.heat is not None)
-    if racing.heat is not None:
-        _live(ask, look)
-    elif runners:
+    run_note(RACE)
+    running = owner.run(RACE) is not None
+    _offer(current, {one.engine for one in ended}, running)
+    if running:
+        run_panel(RACE, "Race", partial(_live, current.key, look))
+    elif ended:
         st.html(f'<p class="quiet">{MARKS}</p>')
         chart(
-            race(runners, ask.limit_s, look.theme, look.scale),
+            race(ended, current.limit_s, look.theme, look.scale),
             "race_chart",
-            f"Schedules and bounds of {', '.join(r.name for r in runners)} over wall time. {finding(runners)}",
-            lambda: race_table(runners),
+            f"Schedules and bounds of {', '.join(r.name for r in ended)} over wall time. {finding(ended)}",
+            lambda: race_table(ended),
             "Every engine",
         )
 
 
-def _offer(ask: Ask, ran: set[str], running: bool) -> None:
+def _offer(current: Race, ran: set[str], running: bool) -> None:
     """Offer to run what has not run: the time limit, the button, and how long it will take."""
-    left, proving = [engine for engine in ENGINES if engine not in ran], desk().proof is not None
+    left = [engine for engine in ENGINES if engine not in ran]
+    proving = run_owner().run(PROOF) is not None
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        key = widget("race_s", ask.limit_s)
+        key = widget("race_s", current.limit_s)
         st.select_slider(
             "Time limit of each engine",
-            sorted({*LIMITS_S, ask.limit_s}),
+            sorted({*LIMITS_S, current.limit_s}),
             key=key,
             width=230,
             format_func=lambda v: f"{short(v)} s",
@@ -82,7 +87,7 @@ def _offer(ask: Ask, ran: set[str], running: bool) -> None:
             words,
             key="race",
             on_click=start,
-            args=(ask,),
+            args=(current,),
             icon=":material/flag:",
             disabled=proving,
             help="A proof is running and has the cores: wait for its end or cancel it."
@@ -90,47 +95,25 @@ def _offer(ask: Ask, ran: set[str], running: bool) -> None:
             else None,
         )
         st.html(
-            f'<p class="quiet">At most {seconds(sum(engine != "list" for engine in left) * ask.limit_s)} on '
-            f"{plural(ask.case.settings.threads, 'core')}</p>"
+            f'<p class="quiet">At most {seconds(sum(engine != "list" for engine in left) * current.limit_s)} on '
+            f"{plural(current.case.settings.threads, 'core')}</p>"
         )
 
 
-@st.fragment(run_every=0.5)
-def _live(ask: Ask, look: PageStyle) -> None:
-    """Watch the race; redraw the page when it has ended."""
-    racing = race_desk()
-    heat, ended = racing.heat, racing.ended()
-    if ended or heat is None:
-        st.html('<p class="quiet">The race has ended; what was found is kept.</p>')
-        st.rerun()
+def _live(key: str, look: PageStyle, run: FunctionRun[int, EngineStart]) -> None:
+    """Draw the engines that have ended and the one that runs."""
+    if not run.steps:
         return
-    runners = racing.runners(heat.ask)
-    now = heat.on_the_way()
-    spent = now.wall_s if now is not None else 0.0
-    share = (len(runners) + min(1.0, spent / heat.ask.limit_s)) / len(ENGINES)
-    bar, stop = st.columns([4, 1], vertical_alignment="center")
-    bar.progress(
-        min(1.0, share),
-        text=f"{ENGINE_WORDS.get(heat.engine, 'making ready')}, {len(runners) + 1} of {len(ENGINES)}: "
-        f"{seconds(round(spent, 1))} of {seconds(heat.ask.limit_s)}",
-    )
-    stop.button(
-        "Cancel",
-        key="cancel_race",
-        on_click=racing.cancel,
-        width="stretch",
-        icon=":material/stop_circle:",
-        help="Stops at once; the engines that have ended are kept.",
-    )
-    if heat.ask.key != ask.key:
-        st.html(
-            '<p class="quiet">For the setting before your last change; what it brings is kept for when you go back.</p>'
-        )
-    runners += [now] if now is not None else []
-    if runners:
+    step = run.steps[-1]
+    if step.race.key != key:
+        st.html(f'<p class="quiet">{BEFORE}</p>')
+    contestants = step.race.contestants(run_owner().results(RACE))
+    if step.contestant is not None and step.engine not in {one.engine for one in contestants}:
+        contestants.append(step.contestant)
+    if contestants:
         st.html(f'<p class="quiet">{MARKS}</p>')
         chart(
-            race(runners, heat.ask.limit_s, look.theme, look.scale),
+            race(contestants, step.race.limit_s, look.theme, look.scale),
             "race_live",
             "Schedules and bounds of the engines so far.",
         )

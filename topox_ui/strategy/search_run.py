@@ -1,15 +1,14 @@
-"""A strategy search beside the page: in a thread of its own, watched, cancelled, kept."""
+"""A strategy search beside the page: what is searched, how far it is, its answers by request."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 
-import streamlit as st
-
-from topox_core.errors import InputError
 from topox_core.model.task_graph import TaskGraph
+from topox_core.runs.run import FunctionRun, RunProgress
+from topox_core.runs.stopping import Stop
 from topox_core.strategy.alternation import Alternated, alternate
 from topox_core.strategy.evaluator import FastEvaluator
 from topox_core.strategy.moves import MoveProgress, SearchSettings
@@ -17,10 +16,14 @@ from topox_core.strategy.network import laid_out, non_blocking
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.search import SearchResult, search
 from topox_core.strategy.strategy import Placement, Strategy
+from topox_core.text.numbers import time
 from topox_core.topology.finder import find_layout, traffic_of
 from topox_core.topology.layout import Layout
-from topox_ui.schedule.solving import BUSY, places
+from topox_ui.runs.owner import RunKind, run_owner
 
+SEARCH = RunKind(
+    "search", 12, cancel_help="Stops at the next proposal; the best strategy so far is kept."
+)
 Answer = SearchResult | Alternated[Layout]
 
 
@@ -46,7 +49,7 @@ class Request:
         )
 
 
-def run(request: Request, stop: Callable[[], bool], tell: Callable[[MoveProgress], None]) -> Answer:
+def run(request: Request, stop: Stop, on_step: Callable[[MoveProgress], None]) -> Answer:
     """Search; raises InputError where nothing fits or a file does not suit the model."""
     graph, servers = request.graph, request.servers
     if request.network == "switch":
@@ -59,7 +62,7 @@ def run(request: Request, stop: Callable[[], bool], tell: Callable[[MoveProgress
             fixed=request.fixed,
             start=request.start,
             stop=stop,
-            on_progress=tell,
+            on_progress=on_step,
         )
 
     def find(tasks: TaskGraph) -> Layout:
@@ -73,76 +76,25 @@ def run(request: Request, stop: Callable[[], bool], tell: Callable[[MoveProgress
         request.settings,
         fixed=request.fixed,
         stop=stop,
-        on_progress=tell,
+        on_progress=on_step,
     )
 
 
-@dataclass
-class SearchDesk:
-    """One session's search: what it told so far, and the answers that were found."""
-
-    places: threading.BoundedSemaphore
-    answers: dict[str, Answer] = field(default_factory=dict)
-    told: list[MoveProgress] = field(default_factory=list)
-    request: Request | None = None
-    note: str = ""
-    _stop: threading.Event = field(default_factory=threading.Event)
-    _thread: threading.Thread | None = None
-    _failed: Exception | None = None
-
-    def start(self, request: Request) -> None:
-        """Start a search; one that runs is ended first."""
-        self.close()
-        self.note = ""
-        if not self.places.acquire(blocking=False):
-            self.note = BUSY
-            return
-        self.request, self.told, self._failed, self._stop = request, [], None, threading.Event()
-        self._thread = threading.Thread(
-            target=self._work, args=(request, self._stop), daemon=True, name="strategy search"
-        )
-        self._thread.start()
-
-    def _work(self, request: Request, stop: threading.Event) -> None:
-        try:
-            answer = run(request, stop.is_set, self.told.append)
-            self.answers[request.key] = answer
-            while len(self.answers) > 12:
-                self.answers.pop(next(iter(self.answers)))
-        except Exception as error:
-            self._failed = error
-        finally:
-            self.places.release()
-
-    @property
-    def running(self) -> bool:
-        """Whether a search runs."""
-        return self._thread is not None and self._thread.is_alive()
-
-    def poll(self) -> bool:
-        """Return True when the search has just ended; bad input becomes a note, everything else is raised here."""
-        if self._thread is None or self._thread.is_alive():
-            return False
-        self._thread, failed, self._failed = None, self._failed, None
-        if isinstance(failed, InputError):
-            self.note = str(failed)
-        elif failed is not None:
-            raise failed
-        return True
-
-    def cancel(self) -> None:
-        """Ask the search to stop; it answers with the best so far."""
-        self._stop.set()
-
-    def close(self) -> None:
-        """End the search and wait for it (it asks before every proposal)."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(timeout=10)
-            self._thread = None
+def start(request: Request) -> None:
+    """Search beside the page; a search that runs is ended first."""
+    run_owner().start(
+        SEARCH,
+        request.key,
+        lambda _slots: FunctionRun(partial(run, request), partial(measure, request), "search"),
+    )
 
 
-@st.cache_resource(scope="session", show_spinner=False, on_release=lambda desk: desk.close())
-def search_desk() -> SearchDesk:
-    """Return this session's search; closing the tab ends it."""
-    return SearchDesk(places())
+def measure(request: Request, steps: tuple[MoveProgress, ...], elapsed_s: float) -> RunProgress:
+    """Return how far a search is, in proposals."""
+    done, total = steps[-1].proposals if steps else 0, request.settings.proposals
+    words = f"best {time(steps[-1].best_ms)}" if steps else ""
+    if done >= total:
+        words += "; now every change of one operator"
+    left_s = elapsed_s * max(0.0, total / done - 1) if done else None
+    share = min(1.0, done / max(1, total))
+    return RunProgress(elapsed_s, share, done, total, "proposals", words, left_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 import streamlit as st
@@ -11,13 +12,17 @@ from topox_core.errors import InputError
 from topox_core.figures.strategy import placements, walk
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.model.task_graph import TaskGraph
+from topox_core.runs.run import FunctionRun
 from topox_core.strategy.models import Model
+from topox_core.strategy.moves import MoveProgress
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.search import SearchResult
 from topox_core.strategy.strategy import Strategy
 from topox_core.strategy.strategy_file import dump_strategy
 from topox_core.strategy.task_graph import task_graph
 from topox_core.text.numbers import count, plural, short, time
+from topox_ui.runs.owner import run_owner
+from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, frame, kpis
 from topox_ui.shell.downloads import offer
 from topox_ui.shell.page import PageStyle, chart_title, escape, headline
@@ -25,15 +30,13 @@ from topox_ui.state.loading import Loaded, fitting
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import adopt, say
 from topox_ui.strategy.controls import import_box
-from topox_ui.strategy.search_run import Answer, Request, search_desk
+from topox_ui.strategy.search_run import SEARCH, Answer, Request, start
 
 
 def search_view(model: Model, request: Request, style: PageStyle) -> None:
     """Draw the search: not begun, running, or its answer."""
-    desk = search_desk()
-    if desk.poll() and not desk.note:
-        st.rerun()
-    answer = desk.answers.get(request.key)
+    owner = run_owner()
+    answer = owner.results(SEARCH).get(request.key)
     kicker = (
         f"Strategy · {model.name} · {plural(request.servers, 'server')}, {request.ports} × {request.port_gbps:g}G, "
         + ("one switch" if request.network == "switch" else "circuits fixed before the job")
@@ -48,23 +51,22 @@ def search_view(model: Model, request: Request, style: PageStyle) -> None:
     else:
         _headline(kicker, request, answer)
     with st.container(horizontal=True, vertical_alignment="center", key="strategy_actions"):
-        running = desk.running and desk.request is not None and desk.request.key == request.key
+        running = owner.run(SEARCH, request.key) is not None
         st.button(
             "Search" if answer is None else "Searched",
             type="primary" if answer is None else "secondary",
             key="search",
             icon=":material/search:",
             disabled=running or answer is not None,
-            on_click=desk.start,
+            on_click=start,
             args=(request,),
         )
         import_box()
         if answer is not None:
             _take_away(request, answer)
-    if desk.note:
-        st.error(desk.note.replace("$", "\\$"), icon="⚠️")
+    run_note(SEARCH)
     if running:
-        _live(request, style)
+        run_panel(SEARCH, "Searching", partial(_live, style))
     elif answer is not None:
         _answer(request, answer, style)
     told = (
@@ -124,37 +126,17 @@ def _headline(kicker: str, request: Request, answer: Answer) -> None:
     )
 
 
-@st.fragment(run_every=0.5)
-def _live(request: Request, style: PageStyle) -> None:
-    desk = search_desk()
-    if not desk.running:
-        st.rerun()
-        return
-    told = list(desk.told)
-    done = told[-1].proposals if told else 0
-    bar, stop = st.columns([5, 1], vertical_alignment="center")
-    words = f", best {time(told[-1].best_ms)}" if told else ""
-    if done >= request.settings.proposals:
-        words += "; now every change of one operator"
-    bar.progress(
-        min(1.0, done / max(1, request.settings.proposals)),
-        text=f"{done:,} of {request.settings.proposals:,} proposals{words}",
-    )
-    stop.button(
-        "Cancel",
-        key="cancel_search",
-        on_click=desk.cancel,
-        width="stretch",
-        icon=":material/stop_circle:",
-        help="Stops at the next proposal; the best strategy so far is kept.",
-    )
-    if told:
+def _live(style: PageStyle, run: FunctionRun[Answer, MoveProgress]) -> None:
+    """Draw the walk so far."""
+    steps = run.steps
+    if steps:
+        done = steps[-1].proposals
         chart(
             walk(
-                [(p.proposals, p.current_ms) for p in told],
+                [(p.proposals, p.current_ms) for p in steps],
                 (),
-                max(p.current_ms for p in told),
-                told[-1].best_ms,
+                max(p.current_ms for p in steps),
+                steps[-1].best_ms,
                 done,
                 style.theme,
                 style.scale,

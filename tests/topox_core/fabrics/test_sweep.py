@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import concurrent.futures
-import os
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,10 +13,18 @@ from tests.topox_core.small_graphs import cluster, compute, graph, transfer
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.run import FabricOptions
-from topox_core.fabrics.sweep import MAX_POINTS, Axes, Cell, Sweep, log_range, run_cell, with_degree
-from topox_core.fabrics.sweep_run import CrossoverMap, SweepRun, run_sweep
+from topox_core.fabrics.sweep import (
+    MAX_POINTS,
+    Axes,
+    Cell,
+    Point,
+    Sweep,
+    log_range,
+    run_cell,
+    with_degree,
+)
 from topox_core.model.cluster import Cluster
-from topox_core.runs.child_processes import ChildProcesses, WorkerDied
+from topox_core.runs.run import finish
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import load_sample
 
@@ -31,7 +37,6 @@ CHAIN = graph(
 )
 THREE = cluster(3)
 AXES = Axes((0.0, 1.0, 30.0), (50.0, 100.0))
-WAIT_S = 120.0
 
 
 class InThisProcess(concurrent.futures.Executor):
@@ -52,33 +57,18 @@ class InThisProcess(concurrent.futures.Executor):
         return future
 
 
-class OneDies(ChildProcesses):
-    """The child that is given one certain cell ends instead of answering."""
-
-    def __init__(self, victim: Cell) -> None:
-        super().__init__(1)
-        self.victim = victim
-
-    def submit(
-        self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
-    ) -> concurrent.futures.Future[Any]:
-        return (
-            super().submit(os._exit, 7)
-            if args[-1] == self.victim
-            else super().submit(fn, *args, **kwargs)
-        )
-
-
 def swept(axes: Axes = AXES, of: Cluster = THREE, **changes: Any) -> Sweep:
     return Sweep(CHAIN, of, Settings(), axes, **changes)
 
 
-def finished(run: SweepRun) -> CrossoverMap:
-    deadline = time.monotonic() + WAIT_S
-    while run.running:
-        assert time.monotonic() < deadline, "the sweep does not end"
-        time.sleep(0.01)
-    return run.result()
+def computed(
+    sweep: Sweep,
+    executor: concurrent.futures.Executor | None = None,
+    known: dict[str, Any] | None = None,
+) -> tuple[Point, ...]:
+    result = finish(sweep.start(known, executor or InThisProcess()))
+    assert result is not None
+    return sweep.points(result.results)
 
 
 # -- axes ------------------------------------------------------------------------------------------
@@ -165,10 +155,9 @@ def test_with_one_port_on_each_switch_the_switches_follow_the_degree() -> None:
 
 
 def test_every_point_of_the_map_is_what_a_comparison_gives() -> None:
-    found = run_sweep(swept(), InThisProcess())
-    assert found.complete
-    assert [(point.value, point.delay_ms) for point in found.points] == list(AXES.points())
-    for point in found.points:
+    points = computed(swept())
+    assert [(point.value, point.delay_ms) for point in points] == list(AXES.points())
+    for point in points:
         runs = compare(
             CHAIN,
             THREE.changed(port_gbps=point.value, reconfiguration_ms=point.delay_ms),
@@ -183,17 +172,14 @@ def test_every_point_of_the_map_is_what_a_comparison_gives() -> None:
 def test_circuits_that_change_win_while_changing_is_quick() -> None:
     task_graph, of = load_sample("race")
     two = Sweep(task_graph, of, Settings(), Axes((0.001, 100.0), (34.0,)), ("static", "reactive"))
-    assert [point.winner for point in run_sweep(two, InThisProcess()).points] == [
+    assert [point.winner for point in computed(two)] == [
         "reactive",
         "static",
     ]
 
 
 def test_of_equals_the_simplest_controller_wins() -> None:
-    found = run_sweep(
-        swept(Axes((0.0, 1.0), (100.0,)), fabrics=("reactive", "provisioned")), InThisProcess()
-    )
-    free, hidden = found.points
+    free, hidden = computed(swept(Axes((0.0, 1.0), (100.0,)), fabrics=("reactive", "provisioned")))
     assert free.fastest == ("reactive", "provisioned")
     assert free.winner == "reactive"
     assert hidden.fastest == ("provisioned",)  # the 1 ms hides in the 3 ms of compute
@@ -201,46 +187,37 @@ def test_of_equals_the_simplest_controller_wins() -> None:
 
 def test_what_does_not_depend_on_the_delay_runs_once_a_value() -> None:
     executor = InThisProcess()
-    run_sweep(swept(fabrics=("ideal", "static", "reactive")), executor)
+    computed(swept(fabrics=("ideal", "static", "reactive")), executor)
     assert executor.calls.count(Cell(50.0, None)) == 1
     assert len(executor.calls) == 2 + 2 * 3
     only = InThisProcess()
-    run_sweep(swept(fabrics=("static",)), only)
+    computed(swept(fabrics=("static",)), only)
     assert only.calls == [Cell(50.0, None), Cell(100.0, None)]
 
 
 def test_a_map_over_the_degree() -> None:
     task_graph, of = load_sample("dlrm-16")
-    found = run_sweep(
-        Sweep(
-            task_graph,
-            of,
-            Settings(),
-            Axes((0.01, 10.0), (2.0, 4.0), "degree"),
-            ("static", "reactive"),
-        ),
-        InThisProcess(),
-    )
-    slow, quick = found.points[0], found.points[2]
+    axes = Axes((0.01, 10.0), (2.0, 4.0), "degree")
+    points = computed(Sweep(task_graph, of, Settings(), axes, ("static", "reactive")))
+    slow, quick = points[0], points[2]
     assert (slow.value, quick.value) == (2.0, 4.0)
     assert quick.outcomes["static"].iteration_ms < slow.outcomes["static"].iteration_ms
 
 
 def test_a_fabric_that_cannot_run_at_a_point_says_why_and_the_others_do() -> None:
-    found = run_sweep(swept(options=FabricOptions(topology_variant="released")), InThisProcess())
-    for point in found.points:
+    for point in computed(swept(options=FabricOptions(topology_variant="released"))):
         assert "must be even in the released variant" in point.failed["static"]
         assert point.winner in ("reactive", "provisioned", "scheduled")
 
 
 def test_cells_that_are_known_are_not_run_again() -> None:
     known: dict[str, Any] = {}
-    first = run_sweep(swept(), InThisProcess(), known=known)
+    first = computed(swept(), known=known)
     wider = replace(AXES, delay_ms=(*AXES.delay_ms, 2.0))
     executor = InThisProcess()
-    second = run_sweep(swept(wider), executor, known=known)
+    second = computed(swept(wider), executor, known)
     assert executor.calls == [Cell(50.0, 2.0), Cell(100.0, 2.0)]
-    assert [point for point in second.points if point.delay_ms != 2.0] == list(first.points)
+    assert [point for point in second if point.delay_ms != 2.0] == list(first)
 
 
 def test_a_digest_tells_maps_apart_and_equal_ones_together() -> None:
@@ -258,93 +235,18 @@ def test_a_digest_tells_maps_apart_and_equal_ones_together() -> None:
     assert len({sweep.digest for sweep in [swept(), *others]}) == 6
 
 
-# -- child processes -------------------------------------------------------------------------------
+# -- worker processes ------------------------------------------------------------------------------
 
 
-def test_child_processes_give_the_same_map() -> None:
-    shares: list[float] = []
-    found = run_sweep(swept(), on_progress=shares.append)
-    assert found == run_sweep(swept(), InThisProcess())
-    assert shares == sorted(shares)
-    assert shares[-1] == 1.0
-
-
-def test_a_worker_that_dies_costs_its_point_and_is_reported() -> None:
-    executor = OneDies(Cell(50.0, 1.0))
-    found = finished(SweepRun(swept(), executor))
-    executor.kill()
-    assert len(found.points) == len(AXES) - 1
-    assert (50.0, 1.0) not in [(point.value, point.delay_ms) for point in found.points]
-    assert found.lost == ("the worker process ended (exit code 7): 1 of 8 calls are missing",)
-    assert not found.cancelled
-
-
-def test_a_sweep_that_is_cancelled_keeps_the_points_it_has() -> None:
-    task_graph, of = load_sample("race")
-    run = SweepRun(
-        Sweep(
-            task_graph,
-            of,
-            Settings(),
-            Axes(log_range(0.001, 100.0, 50), log_range(10.0, 400.0, 20)),
-        )
-    )
-    deadline = time.monotonic() + WAIT_S
-    while not run.result().points and time.monotonic() < deadline:
-        time.sleep(0.01)
-    children = run.process_ids
-    run.cancel()
-    assert not run.running
-    found = run.result()
-    assert found.cancelled
-    assert 0 < len(found.points) < found.total
-    assert found.lost == ()
-    assert children
-    deadline = time.monotonic() + WAIT_S
-    while any(_alive(child) for child in children) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not any(_alive(child) for child in children)
-
-
-def test_workers_that_die_one_after_the_other_are_given_up() -> None:
-    with ChildProcesses(1) as children:
-        futures = [children.submit(os._exit, 1) for _ in range(3)] + [children.submit(abs, -3)]
-        errors = [future.exception(WAIT_S) for future in futures]
-    assert all(isinstance(error, WorkerDied) for error in errors)
-    assert str(errors[-1]) == "no process was left to run it"
-
-
-def test_a_call_that_fails_raises_its_own_error_and_the_child_goes_on() -> None:
-    with ChildProcesses(1) as children:
-        refused = children.submit(with_degree, cluster(3, ports_per_server=4, switches=2), 3)
-        fine = children.submit(abs, -3)
-        assert fine.result(WAIT_S) == 3
-        with pytest.raises(InputError, match="field degree"):
-            refused.result(WAIT_S)
-
-
-def test_what_a_call_prints_does_not_come_between_the_answers() -> None:
-    with ChildProcesses(1) as children:
-        assert children.submit(print, "noise").result(WAIT_S) is None
-        assert children.submit(abs, -4).result(WAIT_S) == 4
-
-
-def test_nothing_is_taken_after_the_end() -> None:
-    children = ChildProcesses(1)
-    children.shutdown()
-    with pytest.raises(RuntimeError, match="shut down"):
-        children.submit(abs, -1)
+def test_worker_processes_give_the_same_map_and_a_point_lacks_while_a_cell_of_it_does() -> None:
+    result = finish(swept().start(workers=2))
+    assert result is not None
+    assert swept().points(result.results) == computed(swept())
+    del result.results[Cell(50.0, 1.0)]
+    assert len(swept().points(result.results)) == len(AXES) - 1
 
 
 def test_a_cell_unpacks_its_job_once() -> None:
     sweep = swept()
     first = run_cell(sweep.job_digest, sweep.job, Cell(100.0, 1.0))
     assert run_cell(sweep.job_digest, b"not a job", Cell(100.0, 1.0)) == first
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True

@@ -27,7 +27,6 @@ from topox_core.papers.calls import Call, answers
 from topox_core.papers.card import Answer, Card, Choice, Row, drawn, geometric_mean, judged
 from topox_core.papers.catalogue import CARDS, card_named
 from topox_core.papers.dlrm_batches import TAX
-from topox_core.papers.running import CardRun
 from topox_core.papers.shared_cluster import MIX, drawn_jobs
 from topox_core.papers.table_iii_runs import TABLE, Known, ours, topoopt_ms
 from topox_core.papers.table_iii_words import finding, remarks
@@ -37,6 +36,7 @@ from topox_core.papers.topoopt_jobs import (
     network,
     shared_iterations_ms,
 )
+from topox_core.runs.run import finish
 from topox_core.runs.stopping import never
 from topox_core.topology.layout import Layout
 
@@ -450,30 +450,25 @@ def test_a_stopped_run_keeps_what_is_there():
 
 
 def test_a_card_run_can_be_cancelled():
-    run = CardRun(TAX, {})
-    run.cancel(30)
-    assert not run.running
-    assert run.answer is not None
-    assert not run.answer.complete
-    assert run.answer.finding == "Not all points were computed."
+    run = TAX.start()
+    run.cancel()
+    answer = finish(run)
+    assert answer is not None
+    assert not answer.complete
+    assert answer.finding == "Not all points were computed."
 
 
 def test_a_card_run_ends_with_its_answer():
-    run = CardRun(COUNT, {"factor": 2})
-    run._thread.join(30)
-    assert (run.progress, run.error) == (1, "")
-    assert run.answer is not None
-    assert [one.ours for one in run.answer.rows] == [2, 4, 6]
+    run = COUNT.start({"factor": 2})
+    answer = finish(run)
+    assert answer is not None
+    assert [one.ours for one in answer.rows] == [2, 4, 6]
+    assert (run.progress.share, run.progress.done, run.progress.total) == (1, 3, 3)
 
 
-def test_a_card_that_fails_says_so(capsys):
-    def broken(settings, stop, on_row):
-        raise RuntimeError("out of ink")
-
-    run = CardRun(Card("broken", "", "", "", (), {}, 1, broken), {})
-    run._thread.join(30)
-    assert run.error == "the card failed: out of ink"
-    assert run.answer is None
+def test_switches_are_checked_before_a_card_starts():
+    with pytest.raises(InputError, match="unknown switch"):
+        COUNT.start({"colour": 2})
 
 
 # --- command line

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import concurrent.futures
-import pickle
 from dataclasses import replace
 
 import pytest
 
 from topox_core.errors import InputError
+from topox_core.runs.run import finish
 from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.study import (
@@ -17,9 +17,8 @@ from topox_core.tdm.study import (
     Study,
     StudyAxes,
     StudyCellResult,
-    StudyRun,
+    StudyRow,
     run_cell,
-    run_study,
 )
 
 SMALL = SetUp(pod_groups=2, pods_per_group=4, ports_per_pod=8, degree_max=6)
@@ -35,8 +34,17 @@ def study(**changes: object) -> Study:
     return Study(**{**chosen, **changes})  # type: ignore[arg-type]
 
 
+def computed(of: Study, known: dict[str, StudyCellResult] | None = None) -> list[StudyRow]:
+    """Compute a study in threads of this process."""
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        result = finish(of.start(known, pool))
+    assert result is not None
+    assert result.lost == ()
+    return of.rows(result.results)
+
+
 def test_every_point_has_a_row_for_every_algorithm_and_the_baseline() -> None:
-    rows = run_study(study())
+    rows = computed(study())
     assert len(rows) == 4 * 3
     assert {row.algorithm for row in rows} == {BASELINE, "hill-climbing", "all-train"}
     assert all(row.seeds == 3 for row in rows)
@@ -54,13 +62,13 @@ def test_reductions_are_taken_seed_by_seed() -> None:
     by_hand = [
         1 - one.outcomes["all-train"].round_s / one.outcomes[BASELINE].round_s for one in results
     ]
-    row = next(row for row in run_study(whole) if row.algorithm == "all-train")
+    row = next(row for row in computed(whole) if row.algorithm == "all-train")
     assert row.reduction.mean == pytest.approx(sum(by_hand) / 2)
     assert (row.reduction.least, row.reduction.most) == pytest.approx((min(by_hand), max(by_hand)))
 
 
 def test_time_division_never_loses_and_bounds_hold() -> None:
-    for row in run_study(study()):
+    for row in computed(study()):
         assert row.reduction.least >= -1e-9
         assert 0 <= row.gap.least <= row.gap.most < 1
 
@@ -89,45 +97,25 @@ def test_spread_of_known_numbers() -> None:
 
 def test_cells_that_are_known_are_not_run_again() -> None:
     kept: dict[str, StudyCellResult] = {}
-    first = run_study(study(), known=kept)
+    first = computed(study(), kept)
     assert len(kept) == 4 * 3
     marked = {key: StudyCellResult({}, {}) for key in kept}
-    assert run_study(study(), known=marked) == []
+    assert computed(study(), marked) == []
     more = study(seeds=(0, 1, 2, 3))
     assert len({more.key(cell) for cell in more.cells()} - set(kept)) == 4
-    assert [row.round_s for row in run_study(study(), known=kept)] == [row.round_s for row in first]
+    assert [row.round_s for row in computed(study(), kept)] == [row.round_s for row in first]
 
 
-def test_a_study_stops_between_cells_and_keeps_them() -> None:
-    told: list[float] = []
-    kept: dict[str, StudyCellResult] = {}
-    rows = run_study(study(), stop=lambda: len(told) >= 5, on_progress=told.append, known=kept)
-    assert len(kept) == 5
-    assert told == pytest.approx([n / 12 for n in range(1, 6)])
-    assert {row.seeds for row in rows} == {1, 2}  # four points of the first seed, one of the second
-
-
-def test_an_executor_runs_the_same_cells() -> None:
-    assert pickle.loads(pickle.dumps(run_cell)) is run_cell
+def test_worker_processes_run_the_same_cells_and_rows_grow_with_the_seeds() -> None:
     whole = study(seeds=(0, 1))
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        run = StudyRun(whole, pool)
-    assert not run.running
-    assert (run.progress, run.cancelled, run.lost) == (1.0, False, ())
-    assert [(row.algorithm, row.round_s) for row in run.rows()] == [
-        (row.algorithm, row.round_s) for row in run_study(whole)
+    result = finish(whole.start(workers=2))
+    assert result is not None
+    rows = whole.rows(result.results)
+    assert [(row.algorithm, row.round_s) for row in rows] == [
+        (row.algorithm, row.round_s) for row in computed(whole)
     ]
-
-
-def test_a_cancelled_run_keeps_what_is_there() -> None:
-    class Never(concurrent.futures.Executor):
-        def submit(self, fn, /, *args, **kwargs):  # type: ignore[no-untyped-def]
-            return concurrent.futures.Future()
-
-    run = StudyRun(study(), Never())
-    assert (run.running, run.progress) == (True, 0.0)
-    run.cancel()
-    assert (run.running, run.cancelled, run.rows()) == (False, True, [])
+    some = {cell: result.results[cell] for cell in whole.cells()[:5]}
+    assert {row.seeds for row in whole.rows(some)} == {1, 2}  # four points of a seed, one of two
 
 
 def test_what_cannot_run_is_told() -> None:
@@ -139,7 +127,7 @@ def test_what_cannot_run_is_told() -> None:
     result = run_cell(crowded.setup, crowded.settings, crowded.algorithms, crowded.cells()[0])
     assert result.outcomes == {}
     assert set(result.failed) == set(crowded.algorithms)
-    assert run_study(crowded) == []
+    assert computed(crowded) == []
 
 
 @pytest.mark.parametrize(

@@ -8,17 +8,15 @@ import time
 import pytest
 
 from tests.topox_ui.conftest import address, chart, metric, words
+from topox_core.runs.executor import WorkerDied
 from topox_core.runs.stopping import never
-from topox_core.tdm.bounds.round_bounds import bounded
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.mixes.samples import JOB_SAMPLES, load_job_sample
-from topox_core.tdm.model.jobs import Reading
 from topox_core.tdm.model.jobs_file import dump_jobs
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.solve import solve
-from topox_ui.jobs import solving as jobs_solving
-from topox_ui.jobs.beside import bounded_beside
-from topox_ui.jobs.solving import Case, RoundDesk, with_network
+from topox_ui.jobs import search
+from topox_ui.runs.slots import solver_slots
 
 JOBS = "pages/6_Jobs.py"
 NO_TURNS, DRAFT = "No time division", "Hill climbing, the draft’s"
@@ -29,7 +27,7 @@ def settled(at, seconds: float = 90):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         assert not at.exception
-        if not any(button.key == "jobs_cancel" for button in at.button):
+        if not any(button.key in ("cancel_round", "cancel_bound") for button in at.button):
             return at
         time.sleep(0.2)
         at.run()
@@ -269,43 +267,52 @@ def test_choices_survive_a_visit_to_another_page(page):
     assert "10 ports of 100G" in words(settled(at))
 
 
-def test_a_bound_from_a_child_process_is_the_bound():
-    answer = solve(load_job_sample("four-pods"), TdmSettings("hill-climbing"))
-    found = bounded_beside(answer, never)
-    assert found is not None
-    assert found.bound == bounded(answer).bound
-    assert bounded_beside(answer, lambda: True) is None
-
-
-def test_a_bound_holds_no_solver_s_place_and_ends_with_the_search(monkeypatch):
-    """One place in all: while the bound of one setting is worked out, the next setting is solved and the bound ended."""
+def test_a_stopped_bound_is_not_begun_again_until_it_is_asked_for(page, monkeypatch):
+    """The bound holds no solver's slot, ends with its setting, and begins again when the setting comes back."""
     begun, ended = threading.Event(), threading.Event()
 
-    def never_done(_round, stop):
+    def never_done(_function, _round, stop):
         begun.set()
         while not stop():
             time.sleep(0.01)
         ended.set()
+        raise WorkerDied("it was stopped")
 
-    monkeypatch.setattr(jobs_solving, "soon", lambda jobs: jobs.network.ports_per_pod == 4)
-    monkeypatch.setattr(jobs_solving, "bounded_beside", never_done)
-    desk = RoundDesk(threading.BoundedSemaphore(1), threading.BoundedSemaphore(1))
-    jobs = load_job_sample("overlap")
-    slow, next_one = Case(jobs, Reading()), Case(with_network(jobs, 4, None, None), Reading())
-    desk.start(slow, "all-train")
-    assert begun.wait(20)
-    assert desk.running(slow, "all-train") and slow.key("all-train") in desk.rounds
-    desk.start(next_one, "all-train")
-    desk.wait(20)
+    monkeypatch.setattr(search, "soon", lambda jobs: jobs.network.ports_per_pod == 4)
+    monkeypatch.setattr(search, "call_in_worker", never_done)
+
+    def bounding(at) -> bool:
+        return any(button.key == "cancel_bound" for button in at.button)
+
+    at = page(ports="4")
+    at.select_slider(key="w_jobs_ports").set_value(6).run()
+    assert begun.wait(20) and bounding(at.run())
+    assert solver_slots().acquire(blocking=False)
+    solver_slots().release()
+    at.select_slider(key="w_jobs_ports").set_value(8).run()
     assert ended.wait(20)
-    assert (
-        next_one.key("all-train") in desk.certified and slow.key("all-train") not in desk.certified
-    )
-    # The reader moved on and may come back: only a bound that was cancelled is not begun again.
-    assert desk.wanted(slow.key("all-train"))
     begun.clear()
-    desk.start(slow, "all-train")
+    ended.clear()
+    at.select_slider(key="w_jobs_ports").set_value(6).run()
     assert begun.wait(20)
-    desk.cancel()
-    desk.wait(20)
-    assert not desk.wanted(slow.key("all-train")) and slow.key("all-train") in desk.unbounded
+    at.button(key="cancel_bound").click().run()
+    assert ended.wait(20)
+    settled(at)
+    begun.clear()
+    at.run()
+    assert not begun.is_set()
+    at.button(key="jobs_bound").click().run()
+    assert begun.wait(20)
+
+
+def test_a_solver_that_dies_is_answered_for_by_hill_climbing(monkeypatch):
+    def dies(*_arguments, **_options):
+        raise WorkerDied("the worker process ended (EXIT(7))")
+
+    monkeypatch.setattr(search, "call_in_worker", dies)
+    jobs = load_job_sample("four-pods")
+    climbed = solve(jobs, TdmSettings("hill-climbing"))
+    answer = search.solve_in_worker(jobs, TdmSettings("milp"), never, lambda _point: None)
+    assert (answer.algorithm, answer.stopped_by) == ("milp", "time_limit")
+    assert answer.round_s == climbed.round_s
+    assert "this is the round of hill climbing" in answer.message

@@ -1,0 +1,260 @@
+"""The owner of a session's runs: slots are always given back, ends are noticed, nothing outlives the session."""
+
+import threading
+import time
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from tests.topox_core.runs.test_run import alive, processes, squares, wait_until
+from tests.topox_core.small_graphs import list_schedule
+from topox_core.errors import InputError
+from topox_core.fabrics.scheduled import prove
+from topox_core.runs.run import FunctionRun
+from topox_core.schedule.settings import Settings
+from topox_core.workloads.samples import load_sample
+from topox_ui.runs.owner import Kept, RunKind, RunOwner
+from topox_ui.runs.slots import BUSY
+from topox_ui.schedule.racing import RACE, Race, run_race
+from topox_ui.schedule.solving import Case, joined
+
+WORK = RunKind("work", most_kept=2, cancelled="Stopped.")
+FREE = RunKind("free", most_slots=0)
+
+
+@pytest.fixture
+def slot() -> threading.BoundedSemaphore:
+    return threading.BoundedSemaphore(1)
+
+
+@pytest.fixture
+def owner(slot):
+    owner = RunOwner(slot)
+    yield owner
+    owner.close()
+
+
+def is_free(slot: threading.BoundedSemaphore) -> bool:
+    if slot.acquire(blocking=False):
+        slot.release()
+        return True
+    return False
+
+
+def counted(until, stop, on_step):
+    for k in range(until):
+        if stop():
+            return k
+        on_step(k)
+        time.sleep(0.01)
+    return until
+
+
+def counting(until=10**9):
+    return lambda _slots: FunctionRun(partial(counted, until))
+
+
+def failing(error):
+    def fail(stop, on_step):
+        raise error
+
+    return lambda _slots: FunctionRun(fail)
+
+
+def case(**settings) -> Case:
+    graph, cluster = load_sample("moe")
+    return Case(graph, cluster, Settings.of(**settings))
+
+
+def test_a_run_that_nobody_watches_still_ends_keeps_its_result_and_gives_its_slot_back(owner, slot):
+    owner.start(WORK, "a", counting(20))
+    assert not is_free(slot)
+    wait_until(lambda: is_free(slot))
+    assert owner.results(WORK) == {"a": 20}
+    assert owner.run(WORK) is None
+    assert owner.ended(WORK)
+    assert not owner.ended(WORK)
+
+
+def test_the_oldest_results_are_dropped():
+    kept = Kept(2)
+    for key in "abac":
+        kept[key] = key
+    assert list(kept) == ["a", "c"]
+
+
+def test_a_second_session_is_told_when_all_slots_are_taken(owner, slot):
+    second = RunOwner(slot)
+    owner.start(WORK, "a", counting())
+    second.start(WORK, "b", counting())
+    assert (second.note(WORK), second.run(WORK)) == (BUSY, None)
+    second.start(FREE, "c", counting())
+    assert second.run(FREE, "c") is not None
+    owner.close()
+    assert is_free(slot)
+    second.start(WORK, "b", counting())
+    assert second.run(WORK, "b") is not None
+    second.close()
+    assert is_free(slot)
+
+
+def test_another_run_of_the_kind_takes_the_slot_of_the_one_before(owner):
+    owner.start(WORK, "a", counting())
+    owner.start(WORK, "b", counting())
+    assert owner.key(WORK) == "b"
+    assert (owner.results(WORK), owner.note(WORK)) == ({}, "")
+
+
+def test_cancel_keeps_what_is_complete(owner, slot):
+    owner.start(WORK, "a", counting())
+    wait_until(lambda: owner.run(WORK).steps)
+    owner.cancel(WORK)
+    wait_until(lambda: owner.run(WORK) is None)
+    assert owner.results(WORK)["a"] > 0
+    assert owner.note(WORK) == "Stopped."
+    assert owner.cancelled(WORK, "a")
+    wait_until(lambda: is_free(slot))
+    owner.start(WORK, "a", counting())
+    assert not owner.cancelled(WORK, "a")
+
+
+def test_a_cancelled_run_that_does_not_listen_keeps_its_slot_until_it_ends(owner, slot):
+    gate = threading.Event()
+    owner.start(WORK, "a", lambda _slots: FunctionRun(lambda stop, on_step: gate.wait(60)))
+    owner.cancel(WORK)
+    assert owner.stopping(WORK)
+    assert not is_free(slot)
+    gate.set()
+    wait_until(lambda: is_free(slot))
+    assert owner.results(WORK) == {"a": True}
+
+
+def test_bad_input_is_a_note_and_a_defect_is_raised_once(owner, slot):
+    owner.start(WORK, "a", failing(InputError("is wrong")))
+    wait_until(lambda: owner.run(WORK) is None)
+    assert (owner.note(WORK), owner.refused(WORK)) == ("is wrong", True)
+    assert str(owner.refusals(WORK)["a"]) == "is wrong"
+    assert owner.ended(WORK)
+    owner.start(WORK, "a", failing(ValueError("a defect")))
+    with pytest.raises(ValueError, match="a defect"):
+        owner.wait(WORK, 60)
+    assert not owner.ended(WORK)
+    wait_until(lambda: is_free(slot))
+
+
+@pytest.mark.parametrize("error", [InputError("is wrong"), ValueError("a defect")])
+def test_a_run_that_cannot_begin_gives_its_slot_back(owner, slot, error):
+    def begin(_slots):
+        raise error
+
+    if isinstance(error, InputError):
+        owner.start(WORK, "a", begin)
+        assert owner.note(WORK) == "is wrong"
+    else:
+        with pytest.raises(ValueError):
+            owner.start(WORK, "a", begin)
+    assert is_free(slot)
+
+
+def test_the_end_of_a_session_ends_its_processes_and_keeps_complete_cells(owner, slot, tmp_path):
+    cells = owner.results(WORK)
+    owner.start(WORK, "a", lambda slots: squares(tmp_path, [1, 2, 99], cells, workers=slots))
+    wait_until(lambda: len(list(tmp_path.iterdir())) == 3)
+    began = time.monotonic()
+    owner.close()
+    assert is_free(slot)
+    assert cells == {"1": 1, "2": 4}
+    wait_until(lambda: not any(map(alive, processes(tmp_path))))
+    assert time.monotonic() - began < 5
+
+
+# -- proofs and races ------------------------------------------------------------------------------
+
+
+def test_cancel_of_a_proof_answers_before_the_engines_are_gone(owner, slot, monkeypatch):
+    asked = case(time_limit_s=600.0)
+    owner.start(WORK, "a", lambda _slots: prove(asked.graph, asked.cluster, asked.settings))
+    closed, proof = threading.Event(), owner.run(WORK)
+    close = proof.close
+
+    def slowly() -> None:
+        closed.wait(30)
+        close()
+
+    monkeypatch.setattr(proof, "close", slowly)
+    owner.cancel(WORK)
+    assert owner.run(WORK) is None
+    assert owner.results(WORK)["a"].stopped_by == "cancelled"
+    assert owner.ended(WORK)
+    assert not is_free(slot)
+    closed.set()
+    wait_until(lambda: is_free(slot))
+
+
+def test_of_two_equally_long_schedules_the_one_with_fewer_circuit_changes_is_kept():
+    asked = case()
+    listed = list_schedule(asked.graph, asked.cluster, asked.settings)
+    circuits = listed.execution.circuits
+    quieter = replace(
+        listed,
+        execution=replace(
+            listed.execution, circuits=replace(circuits, changed=circuits.changed & False)
+        ),
+    )
+    for results in ((listed, quieter), (quieter, listed)):
+        assert joined(*results).execution is quieter.execution
+
+
+def test_the_better_schedule_and_the_better_bound_are_both_kept():
+    asked = case()
+    listed = list_schedule(asked.graph, asked.cluster, asked.settings)
+    better_bound = replace(
+        listed, makespan_ms=listed.makespan_ms + 1, bound_ms=listed.bound_ms + 5, bound_by="search"
+    )
+    for results in ((listed, better_bound), (better_bound, listed)):
+        kept = joined(*results)
+        assert (kept.makespan_ms, kept.bound_ms, kept.bound_by) == (
+            listed.makespan_ms,
+            listed.bound_ms + 5,
+            "search",
+        )
+        # The story that the page tells ends where the result stands.
+        assert (kept.story[-1].incumbent_ms, kept.story[-1].bound_ms) == (
+            kept.makespan_ms,
+            kept.bound_ms,
+        )
+
+
+def raced(race: Race, outcomes, kept=None):
+    keep = ([] if kept is None else kept).append
+    return lambda _slots: FunctionRun(partial(run_race, race, outcomes, keep, None))
+
+
+def test_a_race_runs_every_engine_and_keeps_what_they_reach(owner, slot):
+    graph, cluster = load_sample("patience")
+    race, kept = Race(Case(graph, cluster, Settings.of()), 5.0), []
+    outcomes = owner.results(RACE)
+    owner.start(WORK, race.key, raced(race, outcomes, kept), lambda _outcome: None)
+    wait_until(lambda: is_free(slot))
+    ended = race.contestants(outcomes)
+    assert [one.engine for one in ended] == ["list", "highs", "cpsat", "auto"]
+    assert {one.makespan_ms for one in ended if one.proved_s is not None} == {14.0}
+    assert all(one.makespan_ms >= 14.0 >= one.bound_ms for one in ended)
+    # The page learns what the engines found; the list schedule it has already.
+    assert [result.engine for result in kept] == ["highs", "cpsat", "auto"]
+    assert replace(race, limit_s=6.0).contestants(outcomes) == []
+
+
+def test_a_cancelled_race_keeps_who_had_ended_and_goes_on_from_there(owner, slot):
+    race, outcomes = Race(case(), 300.0), owner.results(RACE)
+    owner.start(WORK, race.key, raced(race, outcomes), lambda _outcome: None)
+    wait_until(lambda: owner.run(WORK).steps and owner.run(WORK).steps[-1].contestant is not None)
+    owner.cancel(WORK)
+    wait_until(lambda: owner.run(WORK) is None)
+    assert owner.note(WORK) == "Stopped."
+    assert [one.engine for one in race.contestants(outcomes)] == ["list"]
+    wait_until(lambda: is_free(slot))
+    owner.start(WORK, race.key, raced(race, outcomes), lambda _outcome: None)
+    wait_until(lambda: owner.run(WORK).steps)
+    assert owner.run(WORK).steps[0].engine == "highs"

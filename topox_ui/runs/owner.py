@@ -1,0 +1,316 @@
+"""The one owner of a session's runs: starts them, attends them, keeps their results, ends them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.runs.run import POLL_S, Run
+from topox_ui.runs.slots import BUSY, solver_slots, take_slots
+
+CLOSING_S = 2.0  # how long a new run waits for the slot of the one that it replaces
+PATIENCE_S = 0.1  # how long Cancel waits for the end
+
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True)
+class RunKind:
+    """One kind of run; a session has at most one of a kind at a time.
+
+    Attributes
+    ----------
+    name
+        Unique among the kinds.
+    most_kept
+        How many results a session keeps; the oldest are dropped first.
+    most_slots
+        How many solver slots a run may have; 0 if it needs none.
+    cancel_help
+        What Cancel does, in a sentence.
+    cancelled
+        Note after a cancel: what was kept.
+    """
+
+    name: str
+    most_kept: int = 24
+    most_slots: int = 1
+    cancel_help: str = "Stops at once; what was computed is kept."
+    cancelled: str = ""
+
+
+class Kept(OrderedDict[Any, ResultT], Generic[ResultT]):
+    """Results by key, the oldest beyond ``most`` dropped first."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def __setitem__(self, key: Hashable, value: ResultT) -> None:
+        super().__setitem__(key, value)
+        self.move_to_end(key)
+        while len(self) > self._most:
+            self.popitem(last=False)
+
+
+@dataclass
+class _Entry:
+    kind: RunKind
+    key: Hashable
+    run: Run[Any]
+    slots: int
+    keep: Callable[[Any], str | None] | None
+    cancelled: bool = False
+
+
+class RunOwner:
+    """Runs of one session by kind.
+
+    A thread attends them, so that their ends are noticed, their results kept and their slots given
+    back whatever page the user is on.
+
+    Parameters
+    ----------
+    slots
+        The machine's solver slots.
+    """
+
+    def __init__(self, slots: threading.BoundedSemaphore) -> None:
+        self._slots = slots
+        self._lock = threading.RLock()
+        self._active: dict[RunKind, _Entry] = {}
+        self._leaving: list[_Entry] = []
+        self._results: dict[RunKind, Kept[Any]] = {}
+        self._refusals: dict[RunKind, Kept[InputError]] = {}
+        self._cancelled: dict[RunKind, Kept[bool]] = {}
+        self._refused: set[RunKind] = set()
+        self._notes: defaultdict[RunKind, str] = defaultdict(str)
+        self._failures: dict[RunKind, Exception] = {}
+        self._ended: set[RunKind] = set()
+        self._attendant: threading.Thread | None = None
+
+    # -- what is known -----------------------------------------------------------------------------
+
+    def results(self, kind: RunKind) -> Kept[Any]:
+        """Return the results of a kind by key."""
+        return self._results.setdefault(kind, Kept(kind.most_kept))
+
+    def refusals(self, kind: RunKind) -> Kept[InputError]:
+        """Return why runs of a kind could not be, by key."""
+        return self._refusals.setdefault(kind, Kept(kind.most_kept))
+
+    def run(self, kind: RunKind, key: Hashable = None) -> Any:
+        """Return the run of a kind (of this very key, if one is given), or None if none goes on."""
+        entry = self._active.get(kind)
+        return entry.run if entry is not None and key in (None, entry.key) else None
+
+    def key(self, kind: RunKind) -> Hashable:
+        """Return the key of the run that goes on, or None."""
+        entry = self._active.get(kind)
+        return None if entry is None else entry.key
+
+    def stopping(self, kind: RunKind) -> bool:
+        """Return whether the run was cancelled and has not ended yet."""
+        entry = self._active.get(kind)
+        return entry is not None and entry.cancelled
+
+    def cancelled(self, kind: RunKind, key: Hashable) -> bool:
+        """Return whether the last run with this key was cancelled."""
+        return key in self._cancelled.get(kind, ())
+
+    def note(self, kind: RunKind) -> str:
+        """Return what must be known about the last run of a kind: why it failed, what was kept."""
+        return self._notes[kind]
+
+    def refused(self, kind: RunKind) -> bool:
+        """Return whether the note says that the last run was refused as bad input."""
+        return kind in self._refused
+
+    def ended(self, kind: RunKind) -> bool:
+        """Return True once after a run has ended; raise what ended it, if that was not bad input."""
+        with self._lock:
+            ended = kind in self._ended
+            self._ended.discard(kind)
+            failure = self._failures.pop(kind, None)
+        if failure is not None:
+            raise failure
+        return ended
+
+    # -- what is done ------------------------------------------------------------------------------
+
+    def start(
+        self,
+        kind: RunKind,
+        key: Hashable,
+        begin: Callable[[int], Run[Any]],
+        keep: Callable[[Any], str | None] | None = None,
+    ) -> None:
+        """Start a run; one of the same kind is ended first.
+
+        Parameters
+        ----------
+        key
+            Of its result.
+        begin
+            Makes the run, given how many solver slots it has.
+        keep
+            Keeps the result and may return a note; by default it goes to :meth:`results`.
+        """
+        with self._lock:
+            self._let_go(kind)
+            self._notes[kind] = ""
+            self._refused.discard(kind)
+            self._ended.discard(kind)
+            self.refusals(kind).pop(key, None)
+            self._cancelled.setdefault(kind, Kept(kind.most_kept)).pop(key, None)
+            replacing = bool(self._leaving)
+        slots = 0
+        if kind.most_slots:
+            slots = take_slots(self._slots, kind.most_slots, CLOSING_S if replacing else 0.0)
+            if not slots:
+                self._notes[kind] = BUSY
+                return
+        try:
+            run = begin(slots)
+        except BaseException as error:
+            self._give_back(slots)
+            if not isinstance(error, InputError):
+                raise
+            self._refuse(kind, key, error)
+            return
+        with self._lock:
+            self._active[kind] = _Entry(kind, key, run, slots, keep)
+            self._attend()
+
+    def cancel(self, kind: RunKind) -> None:
+        """Cancel a run; whatever is complete is kept."""
+        entry = self._active.get(kind)
+        if entry is None:
+            return
+        entry.cancelled = self._cancelled[kind][entry.key] = True
+        entry.run.cancel()
+        until = time.monotonic() + PATIENCE_S
+        while self._active.get(kind) is entry and entry.run.running and time.monotonic() < until:
+            time.sleep(PATIENCE_S / 10)
+        with self._lock:
+            if self._active.get(kind) is entry:
+                entry.run.poll()
+                if not entry.run.running or entry.run.result() is not None:
+                    self._end(entry)
+
+    def wait(self, kind: RunKind, seconds: float) -> None:
+        """Wait a little for the end of a run; raise what ended it, if that was not bad input."""
+        until = time.monotonic() + seconds
+        while (entry := self._active.get(kind)) is not None and time.monotonic() < until:
+            if not entry.run.running:
+                with self._lock:
+                    if self._active.get(kind) is entry:
+                        self._forward(entry)
+            time.sleep(0.01)
+        if kind in self._failures:
+            self.ended(kind)
+
+    def end(self, kind: RunKind) -> None:
+        """End a run whose result nobody wants any more."""
+        with self._lock:
+            self._let_go(kind)
+
+    def close(self) -> None:
+        """End all runs: the session is over."""
+        with self._lock:
+            for kind in list(self._active):
+                self._let_go(kind)
+            attendant = self._attendant
+        if attendant is not None:
+            attendant.join(CLOSING_S)
+
+    # -- in the background -------------------------------------------------------------------------
+
+    def _attend(self) -> None:
+        if self._attendant is None:
+            self._attendant = threading.Thread(target=self._work, name="attend runs", daemon=True)
+            self._attendant.start()
+
+    def _work(self) -> None:
+        """Take every run forward until none is left."""
+        while True:
+            with self._lock:
+                for entry in list(self._active.values()):
+                    self._forward(entry)
+                leaving, self._leaving = self._leaving, []
+                if not leaving and not self._active:
+                    self._attendant = None
+                    return
+            for entry in leaving:
+                self._close(entry)
+            time.sleep(POLL_S)
+
+    def _forward(self, entry: _Entry) -> None:
+        running = entry.run.running
+        try:
+            entry.run.poll()
+        except Exception as error:
+            self._failures[entry.kind] = error
+            running = False
+        if not running:
+            self._end(entry)
+
+    def _end(self, entry: _Entry) -> None:
+        """Keep what a run brought and let it go."""
+        kind = entry.kind
+        self._leaving.append(self._active.pop(kind))
+        self._ended.add(kind)
+        self._attend()
+        try:
+            result = entry.run.result()
+            if result is not None and entry.keep is None:
+                self.results(kind)[entry.key] = result
+            elif result is not None and entry.keep is not None:
+                self._notes[kind] = entry.keep(result) or ""
+        except InputError as error:
+            self._refuse(kind, entry.key, error)
+        except Exception as error:
+            self._failures[kind] = error
+        if entry.cancelled and kind.cancelled:
+            self._notes[kind] = kind.cancelled
+
+    def _refuse(self, kind: RunKind, key: Hashable, error: InputError) -> None:
+        self._notes[kind] = str(error)
+        self._refused.add(kind)
+        self.refusals(kind)[key] = error
+
+    def _let_go(self, kind: RunKind) -> None:
+        """End a run without keeping what it has."""
+        entry = self._active.pop(kind, None)
+        if entry is not None:
+            entry.run.cancel()
+            self._leaving.append(entry)
+            self._attend()
+
+    def _close(self, entry: _Entry) -> None:
+        """Close a run and give its slots back once it has ended."""
+        try:
+            entry.run.close()
+        finally:
+            with self._lock:
+                if entry.run.running:
+                    self._leaving.append(entry)
+                else:
+                    self._give_back(entry.slots)
+
+    def _give_back(self, slots: int) -> None:
+        for _ in range(slots):
+            self._slots.release()
+
+
+@st.cache_resource(scope="session", show_spinner=False, on_release=lambda owner: owner.close())
+def run_owner() -> RunOwner:
+    """Return this session's owner of runs; the end of the session ends them."""
+    return RunOwner(solver_slots())

@@ -1,0 +1,80 @@
+"""The one panel of a run: what it does, how far it is, the time left, Cancel, and what was kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+
+from topox_core.runs.run import RunProgress
+from topox_core.text.numbers import seconds
+from topox_ui.runs.owner import RunKind, run_owner
+
+POLL_S = 0.5
+BEFORE = "For the setting before your last change; its result is kept for when you go back."
+
+
+def run_note(kind: RunKind) -> None:
+    """Write the note of the last run of a kind, if there is one; raise what ended it, if that was a defect."""
+    owner = run_owner()
+    if owner.ended(kind):
+        st.rerun()  # it ended while this page was being drawn, or another was
+    note = owner.note(kind).replace("$", "\\$")
+    if note and owner.refused(kind):
+        st.error(note, icon="⚠️")
+    elif note:
+        st.warning(note)
+
+
+@st.fragment(run_every=POLL_S)
+def run_panel(
+    kind: RunKind, title: str, draw: Callable[[Any], None] | None = None, place: str = ""
+) -> None:
+    """Draw the run of a kind twice a second; redraw the page when it has ended.
+
+    Parameters
+    ----------
+    title
+        What the run does.
+    draw
+        Draws what the run has so far, under the bar.
+    place
+        Tells apart the panels of one kind on one page.
+    """
+    owner = run_owner()
+    run, ended = owner.run(kind), owner.ended(kind)
+    if ended or run is None:
+        # The whole page is drawn next; a click is answered before that.
+        st.html(f'<p class="quiet">{title}: ended, what is complete is kept.</p>')
+        st.rerun()
+        return
+    progress: RunProgress = run.progress
+    stopping = owner.stopping(kind)
+    bar, cancel = st.columns([4, 1.2], vertical_alignment="center")
+    bar.progress(min(1.0, progress.share or 0.0), text=progress_words(title, progress))
+    cancel.button(
+        "Stopping …" if stopping else "Cancel",
+        key=f"cancel_{place or kind.name}",
+        on_click=owner.cancel,
+        args=(kind,),
+        disabled=stopping,
+        width="stretch",
+        icon=":material/stop_circle:",
+        help=kind.cancel_help,
+    )
+    if draw is not None:
+        draw(run)
+
+
+def progress_words(title: str, progress: RunProgress) -> str:
+    """Return in a line what a run does, how far it is and how long it will take."""
+    parts = [title]
+    if progress.total:
+        parts.append(f"{progress.done or 0:,} of {progress.total:,} {progress.unit}".rstrip())
+    if progress.words:
+        parts.append(progress.words)
+    parts.append(f"{seconds(round(progress.elapsed_s, 1))} so far")
+    if progress.left_s is not None:
+        parts.append(f"about {seconds(max(1, round(progress.left_s)))} left")
+    return ", ".join(parts)
