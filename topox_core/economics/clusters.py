@@ -24,16 +24,8 @@ from topox_core.model.cluster import Cluster
 # NIC.
 _BELOW, _ABOVE = 1.0, 4.0
 FASTEST_GBPS = 1e6
-# Which network a fabric of the comparison is built as; the ideal switch cannot be built, so it has
-# no price.
-BUILT_AS = {
-    "ideal": "",
-    "fat_tree": "fat_tree",
-    "static": "topoopt_patch_panel",
-    "reactive": "topoopt_ocs",
-    "provisioned": "topoopt_ocs",
-    "scheduled": "topoopt_ocs",
-}
+# The networks that a cluster of servers with several ports each is priced as.
+CLUSTER_NETWORKS = ("fat_tree", "topoopt_patch_panel", "topoopt_ocs")
 
 
 def at_speed(catalogue: Catalogue, gbps: float) -> Catalogue:
@@ -89,19 +81,19 @@ def _listed(part: str, gbps: float) -> float:
 
 
 def cluster_bill(
-    fabric: str,
+    network: str,
     cluster: Cluster,
     catalogue: Catalogue,
     *,
     equivalent_gbps: float | None = None,
     oversubscription: float = 1.0,
-) -> Bill | None:
-    """Return a fabric's bill for a cluster, NICs included; None for the ideal switch, not sold.
+) -> Bill:
+    """Return the bill of a cluster's own network, NICs included.
 
     Parameters
     ----------
-    fabric
-        A name of :data:`BUILT_AS`.
+    network
+        One of :data:`CLUSTER_NETWORKS`.
     equivalent_gbps
         Of the fat-tree: one NIC of this speed a server instead of one for each port.
     oversubscription
@@ -110,19 +102,15 @@ def cluster_bill(
     Raises
     ------
     InputError
-        If the fabric is unknown.
+        If no cluster is priced as such a network.
     """
-    if fabric not in BUILT_AS:
+    if network not in CLUSTER_NETWORKS:
         raise InputError(
-            f"unknown fabric {fabric[:40]!r} (expected one of {', '.join(BUILT_AS)})",
-            field="fabric",
+            f"must be one of {', '.join(CLUSTER_NETWORKS)} (got {shown(network)})", field="network"
         )
     links: float = cluster.servers * cluster.ports_per_server
     gbps = cluster.port_gbps
     counting = Counting(nics=True)
-    network = BUILT_AS[fabric]
-    if not network:
-        return None
     if network == "fat_tree":
         if equivalent_gbps is not None:
             links, gbps = cluster.servers, equivalent_gbps
@@ -138,30 +126,27 @@ def cluster_bill(
 
 
 def cost_equivalent_gbps(
-    cluster: Cluster, catalogue: Catalogue, fabric: str = "scheduled"
+    cluster: Cluster, catalogue: Catalogue, network: str = "topoopt_ocs"
 ) -> float:
     """Return the NIC speed at which a fat-tree costs as much as the circuits (TopoOpt's d B').
 
     The circuits: for each port a NIC, a transceiver and an optical-switch port, or with
-    ``fabric="static"`` two ports of a patch panel and a 1 x 2 switch (TopoOpt, NSDI 2023, section
+    ``topoopt_patch_panel`` two ports of a patch panel and a 1 x 2 switch (TopoOpt, NSDI 2023, section
     5). The fat-tree: a NIC, five switch ports and six transceivers a server. It may exceed what the
     circuits carry where packets are cheap.
 
     Raises
     ------
     InputError
-        If the fabric is none of circuits, or the catalogue's packet parts are free, so that any
+        If the network is none of circuits, or the catalogue's packet parts are free, so that any
         speed costs the same.
     """
-    if BUILT_AS.get(fabric) not in OPTICAL:
-        raise InputError(f"must be a fabric of circuits (got {shown(fabric)})", field="fabric")
-    optical = cluster_bill(fabric, cluster, catalogue)
-    assert optical is not None
-    aim = optical.cost_usd / cluster.servers
+    if network not in OPTICAL:
+        raise InputError(f"must be a network of circuits (got {shown(network)})", field="network")
+    aim = cluster_bill(network, cluster, catalogue).cost_usd / cluster.servers
 
     def packet_usd(gbps: float) -> float:
         bill = cluster_bill("fat_tree", cluster, catalogue, equivalent_gbps=gbps)
-        assert bill is not None
         return bill.cost_usd / cluster.servers
 
     low, high = 1e-3, 800.0

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from topox_core.economics.clusters import same_cost_nic_gbps
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.registry import REGISTRY
-from topox_core.fabrics.run import FABRICS, FabricOptions, FabricRequest, FabricRun
+from topox_core.fabrics.registry import FABRICS, fabric
+from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
@@ -99,7 +99,7 @@ def run_one(
     try:
         if stop():
             raise Stopped
-        return REGISTRY[name](FabricRequest(graph, cluster, settings, options), stop)
+        return fabric(name)(FabricRequest(graph, cluster, settings, options), stop)
     except InputError as error:
         item = f"fabric {name}, {error.item}" if error.item else f"fabric {name}"
         raise InputError(error.problem, file=error.file, item=item, field=error.field) from None

@@ -1,24 +1,79 @@
-"""All fabrics by name, in the order in which every list and legend shows them."""
+"""The one list of fabrics: a new fabric is a row here and a file with its function."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pkgutil import resolve_name
 from types import MappingProxyType
+from typing import TYPE_CHECKING, cast
 
-from topox_core.fabrics.circuits import run_provisioned, run_reactive
-from topox_core.fabrics.packet import run_fat_tree, run_ideal
-from topox_core.fabrics.run import FABRICS, Fabric, Registry
-from topox_core.fabrics.scheduled import run_scheduled
-from topox_core.fabrics.static import run_static
+if TYPE_CHECKING:
+    from topox_core.fabrics.run import Fabric
 
-_RUN: dict[str, Fabric] = {
-    "ideal": run_ideal,
-    "fat_tree": run_fat_tree,
-    "static": run_static,
-    "reactive": run_reactive,
-    "provisioned": run_provisioned,
-    "scheduled": run_scheduled,
-}
 
-REGISTRY: Registry = MappingProxyType({name: _RUN[name] for name in FABRICS})
-# Only circuits that change can be late; the others run the same whatever a change takes.
-PAYS_DELAY = frozenset({"reactive", "provisioned", "scheduled"})
+@dataclass(frozen=True)
+class FabricEntry:
+    """One fabric, as every list, legend, table, price and map knows it.
+
+    Attributes
+    ----------
+    label
+        Its name on pages and in tables.
+    function
+        ``module:function`` of the :class:`~topox_core.fabrics.run.Fabric` that runs it; loaded when
+        it is first asked for.
+    built_as
+        The network of :data:`topox_core.economics.networks.NETWORKS` whose parts it is made of;
+        empty for one that nobody sells, which is a yardstick and no contender.
+    pays_delay
+        Whether circuits change while it runs. Only such a fabric depends on the reconfiguration
+        delay.
+    mapped
+        Whether the crossover map shows it unless other fabrics are chosen.
+    """
+
+    label: str
+    function: str
+    built_as: str
+    pays_delay: bool = False
+    mapped: bool = True
+
+
+# In the order of every list, legend and table.
+ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
+    {
+        "ideal": FabricEntry(
+            "Ideal switch", "topox_core.fabrics.packet:run_ideal", "", mapped=False
+        ),
+        "fat_tree": FabricEntry(
+            "Fat-tree", "topox_core.fabrics.packet:run_fat_tree", "fat_tree", mapped=False
+        ),
+        "static": FabricEntry(
+            "Static circuits", "topox_core.fabrics.static:run_static", "topoopt_patch_panel"
+        ),
+        "reactive": FabricEntry(
+            "Reactive", "topox_core.fabrics.circuits:run_reactive", "topoopt_ocs", pays_delay=True
+        ),
+        "provisioned": FabricEntry(
+            "Provisioned",
+            "topox_core.fabrics.circuits:run_provisioned",
+            "topoopt_ocs",
+            pays_delay=True,
+        ),
+        "scheduled": FabricEntry(
+            "Scheduled",
+            "topox_core.fabrics.scheduled:run_scheduled",
+            "topoopt_ocs",
+            pays_delay=True,
+        ),
+    }
+)
+FABRICS: Mapping[str, str] = MappingProxyType({name: one.label for name, one in ENTRIES.items()})
+PAYS_DELAY = frozenset(name for name, one in ENTRIES.items() if one.pays_delay)
+MAPPED = tuple(name for name, one in ENTRIES.items() if one.mapped)
+
+
+def fabric(name: str) -> Fabric:
+    """Return the function that runs one iteration on a fabric."""
+    return cast("Fabric", resolve_name(ENTRIES[name].function))

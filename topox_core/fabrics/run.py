@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from topox_core.fabrics.registry import FABRICS as FABRICS
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Execution
@@ -14,16 +14,6 @@ from topox_core.runs.stopping import Stop
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
 from topox_core.topology.layout import Layout
-
-# The order and the words of every list, legend and table.
-FABRICS = {
-    "ideal": "Ideal switch",
-    "fat_tree": "Fat-tree",
-    "static": "Static circuits",
-    "reactive": "Reactive",
-    "provisioned": "Provisioned",
-    "scheduled": "Scheduled",
-}
 
 
 @dataclass(frozen=True)
@@ -154,6 +144,3 @@ class Fabric(Protocol):
             If the fabric cannot run the graph (two talking servers not connected, ...).
         """
         ...
-
-
-Registry = Mapping[str, Fabric]

@@ -17,7 +17,7 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL, MAX_DELAY_MS, chosen, run_one
-from topox_core.fabrics.registry import PAYS_DELAY
+from topox_core.fabrics.registry import MAPPED, PAYS_DELAY
 from topox_core.fabrics.run import FABRICS, FabricOptions
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import MAX_PORTS, Cluster
@@ -30,7 +30,6 @@ from topox_core.schedule.settings import Settings
 MAX_POINTS = 2_500
 MAX_GBPS = 1e6
 # The ideal switch is left out of the map: it is the yardstick, not a choice.
-SWEPT = ("static", "reactive", "provisioned", "scheduled")
 
 By = Literal["port_gbps", "degree"]
 
@@ -201,7 +200,7 @@ class Sweep:
     cluster: Cluster
     settings: Settings
     axes: Axes
-    fabrics: tuple[str, ...] = SWEPT
+    fabrics: tuple[str, ...] = MAPPED
     options: FabricOptions = field(default_factory=FabricOptions)
 
     def __post_init__(self) -> None:

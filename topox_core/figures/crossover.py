@@ -242,7 +242,9 @@ def cut(
                 name=labels[name],
                 showlegend=not steady_name,
                 line=line(
-                    theme.fabric_colour(name), 3 if name == "scheduled" else 2, FABRIC_DASH[name]
+                    theme.fabric_colour(name),
+                    3 if name == "scheduled" else 2,
+                    FABRIC_DASH.get(name, "longdash"),
                 ),
                 marker={
                     "size": 7,

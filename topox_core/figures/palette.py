@@ -115,6 +115,8 @@ FABRIC_DASH = {
     "provisioned": "6px,3px",
     "scheduled": "solid",
 }
+# A fabric without a colour of its own.
+_OTHER_FABRIC = "#999933"
 _WHITE_ON_FABRIC = {"light": ("fat_tree", "scheduled"), "dark": ("ideal", "fat_tree")}
 
 
@@ -148,7 +150,9 @@ class Theme:
 
     def fabric_colour(self, fabric: str) -> str:
         """Return the colour of a fabric."""
-        return (_FABRICS_LIGHT if self.name == "light" else _FABRICS_DARK)[fabric]
+        return (_FABRICS_LIGHT if self.name == "light" else _FABRICS_DARK).get(
+            fabric, _OTHER_FABRIC
+        )
 
     def fabric_text(self, fabric: str) -> str:
         """Return the text colour that reads on a fabric's colour."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics.registry import REGISTRY
+from topox_core.fabrics.registry import fabric
 from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
 from topox_core.fabrics.static import static_layout
 from topox_core.figures.fabrics import before_after
@@ -197,7 +197,7 @@ def _broken(
     else:
         repaired = repair(found, _failure, demand_of(plain, cluster.servers), each)
         if _failure.kind == "server":
-            whole = REGISTRY["static"](
+            whole = fabric("static")(
                 FabricRequest(plain, cluster, settings, FabricOptions(topology_variant=variant)),
                 never,
             )
@@ -209,7 +209,7 @@ def _broken(
             plain = lower(moved, settings.lowering)
         graph = plain if plain.lowering.strides else on_rings(plain, repaired.result)
         layout, done = repaired.layout, repaired.done
-    run = REGISTRY["static"](
+    run = fabric("static")(
         FabricRequest(graph, cluster, settings, FabricOptions(layout=layout)), never
     )
     return run.iteration_ms, done
@@ -268,7 +268,7 @@ def _planned_again(
     left = fail_cluster(_case.cluster, _failure, conservative=True)
     rest = remaining_graph(_case.graph, _run.execution, at_ms, _failure)
     settings = replace(_case.settings, engine="list")
-    again = REGISTRY["scheduled"](
+    again = fabric("scheduled")(
         FabricRequest(lower(rest, settings.lowering), left, settings), never
     )
     return at_ms + again.iteration_ms, left

@@ -6,9 +6,10 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.economics.caveats import most_gpus
-from topox_core.economics.clusters import BUILT_AS, cluster_bill
+from topox_core.economics.clusters import cluster_bill
 from topox_core.economics.comparison import Question, curves, per_dollar, sizes_up_to, year_of
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
+from topox_core.fabrics.registry import ENTRIES
 from topox_core.figures.cost import SHORT_PARTS, energy, money, power
 from topox_core.figures.cost_curves import by_size, worth, yearly
 from topox_core.text.numbers import count, plural, short, time
@@ -213,20 +214,20 @@ def for_a_dollar(look: PageStyle) -> None:
         cut = 1.0 if contest.options.equivalent_gbps else contest.options.oversubscription
         bought = {
             name: cluster_bill(
-                name,
+                ENTRIES[name].built_as,
                 case.cluster,
                 prices,
                 equivalent_gbps=contest.options.equivalent_gbps,
                 oversubscription=cut,
             )
             for name in runs
+            if ENTRIES[name].built_as
         }
     for line in failed:
         st.html(f'<p class="quiet">{escape(line)}</p>')
     rows = [
         (name, contest.labels[name], per_dollar(runs[name].iteration_ms, year_of(one, running)))
         for name, one in bought.items()
-        if one is not None
     ]
     left, right = st.columns([1, 1.25], gap="medium")
     with left:
@@ -241,12 +242,14 @@ def for_a_dollar(look: PageStyle) -> None:
             [
                 {
                     "Fabric": contest.labels[name],
-                    "Built as": NETWORKS[BUILT_AS[name]] if one else "not for sale",
+                    "Built as": NETWORKS[ENTRIES[name].built_as]
+                    if name in bought
+                    else "not for sale",
                     "Iteration": time(runs[name].iteration_ms),
-                    "Network": money(one.cost_usd) if one else "–",
-                    "Power": power(one.power_w) if one else "–",
+                    "Network": money(bought[name].cost_usd) if name in bought else "–",
+                    "Power": power(bought[name].power_w) if name in bought else "–",
                 }
-                for name, one in bought.items()
+                for name in runs
             ]
         )
         st.html(

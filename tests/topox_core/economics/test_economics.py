@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from topox_core.cli import rails_cost
 from topox_core.economics.caveats import caveats_of, most_gpus
 from topox_core.economics.clusters import (
-    BUILT_AS,
+    CLUSTER_NETWORKS,
     at_speed,
     cluster_bill,
     cost_equivalent_gbps,
@@ -43,7 +43,7 @@ from topox_core.economics.parts import PARTS
 from topox_core.economics.parts_file import dump_parts, edits_between, load_parts, with_edits
 from topox_core.economics.price_sets import PRICE_SETS
 from topox_core.errors import InputError
-from topox_core.fabrics.run import FABRICS
+from topox_core.fabrics.registry import ENTRIES
 from topox_core.model.cluster import Cluster
 
 V1 = PRICE_SETS["opus-v1"]
@@ -322,24 +322,26 @@ def cluster(gbps: float = 100.0, ports: int = 4) -> Cluster:
 
 
 def test_every_fabric_of_the_comparison_has_a_network_or_none() -> None:
-    assert set(BUILT_AS) == set(FABRICS)
-    assert {name for name in BUILT_AS.values() if name} <= set(NETWORKS)
+    assert set(CLUSTER_NETWORKS) <= set(NETWORKS)
+    built_as = {entry.built_as for entry in ENTRIES.values() if entry.built_as}
+    assert built_as == set(CLUSTER_NETWORKS)
 
 
 def test_circuits_at_100_gbps_by_hand() -> None:
     # A 100G port: transceiver 99 $, NIC 659 $, optical-switch port 520 $; TopoOpt's panel 2 x 100 $
     # and a 25 $ switch.
     mixnet = PRICE_SETS["mixnet"]
-    assert cluster_bill("scheduled", cluster(), mixnet).cost_usd == pytest.approx(
+    assert cluster_bill("topoopt_ocs", cluster(), mixnet).cost_usd == pytest.approx(
         64 * (99 + 659 + 520)
     )
-    assert cluster_bill("static", cluster(), mixnet).cost_usd == pytest.approx(
+    assert cluster_bill("topoopt_patch_panel", cluster(), mixnet).cost_usd == pytest.approx(
         64 * (99 + 659 + 225)
     )
     assert cluster_bill("fat_tree", cluster(), mixnet).cost_usd == pytest.approx(
         64 * (659 + 5 * 187 + 6 * 99)
     )
-    assert cluster_bill("ideal", cluster(), mixnet) is None
+    with pytest.raises(InputError, match="must be one of fat_tree"):
+        cluster_bill("rail_only", cluster(), mixnet)
     halved = cluster_bill("fat_tree", cluster(), mixnet, oversubscription=4.0)
     assert halved.cost_usd == pytest.approx(64 * (659 + 2 * 187 + 3 * 99))
 
@@ -349,31 +351,31 @@ def test_circuits_at_100_gbps_by_hand() -> None:
     st.floats(40, 800),
     st.integers(1, 8),
     st.sampled_from(tuple(PRICE_SETS)),
-    st.sampled_from(("scheduled", "static")),
+    st.sampled_from(("topoopt_ocs", "topoopt_patch_panel")),
 )
 def test_the_cost_equivalent_fat_tree_costs_what_the_circuits_cost(
-    gbps: float, ports: int, prices: str, fabric: str
+    gbps: float, ports: int, prices: str, network: str
 ) -> None:
     here, catalogue = cluster(gbps, ports), PRICE_SETS[prices]
-    found = cost_equivalent_gbps(here, catalogue, fabric)
+    found = cost_equivalent_gbps(here, catalogue, network)
     tree = cluster_bill("fat_tree", here, catalogue, equivalent_gbps=found)
-    assert tree.cost_usd == pytest.approx(cluster_bill(fabric, here, catalogue).cost_usd, rel=1e-4)
+    assert tree.cost_usd == pytest.approx(cluster_bill(network, here, catalogue).cost_usd, rel=1e-4)
 
 
 def test_a_patch_panel_leaves_the_fat_tree_of_its_cost_about_a_third_of_the_bandwidth() -> None:
     """TopoOpt's similar-cost fat-tree, at four ports of 200G; at 100G it is less than a half."""
     mixnet = PRICE_SETS["mixnet"]
     for gbps, ratio in ((100.0, 2.23), (200.0, 3.06)):
-        assert 4 * gbps / cost_equivalent_gbps(cluster(gbps), mixnet, "static") == pytest.approx(
-            ratio, abs=0.01
-        )
+        assert 4 * gbps / cost_equivalent_gbps(
+            cluster(gbps), mixnet, "topoopt_patch_panel"
+        ) == pytest.approx(ratio, abs=0.01)
     # OCS are published to cost 1.33 times patch panels.
     dearer = (
-        cluster_bill("scheduled", cluster(), mixnet).cost_usd
-        / cluster_bill("static", cluster(), mixnet).cost_usd
+        cluster_bill("topoopt_ocs", cluster(), mixnet).cost_usd
+        / cluster_bill("topoopt_patch_panel", cluster(), mixnet).cost_usd
     )
     assert dearer == pytest.approx(1.33, abs=0.04)
-    with pytest.raises(InputError, match="must be a fabric of circuits"):
+    with pytest.raises(InputError, match="must be a network of circuits"):
         cost_equivalent_gbps(cluster(), mixnet, "fat_tree")
 
 

@@ -14,7 +14,7 @@ from topox_core.cli import compare as command
 from topox_core.cli.main import OneLineParser
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import chosen, compare, fastest, same_time, undecided
-from topox_core.fabrics.registry import PAYS_DELAY, REGISTRY
+from topox_core.fabrics.registry import ENTRIES, PAYS_DELAY
 from topox_core.fabrics.run import FABRICS, Breakdown, FabricOptions, FabricRequest, FabricRun
 from topox_core.fabrics.static import run_static
 from topox_core.fabrics.verdict import sentence
@@ -56,7 +56,7 @@ def run_of(name: str, ms: float, **changes: Any) -> FabricRun:
 
 
 def test_every_fabric_has_its_run_in_the_order_of_all_lists() -> None:
-    assert list(REGISTRY) == list(FABRICS)
+    assert list(ENTRIES) == list(FABRICS)
     runs = compare(CHAIN, THREE, QUICK, reversed(list(FABRICS)))
     assert list(runs) == list(FABRICS)
     assert all(run.fabric == name for name, run in runs.items())
