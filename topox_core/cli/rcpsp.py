@@ -11,7 +11,7 @@ from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.printing import as_json, ended, figure, note, percent, table
 
 if TYPE_CHECKING:
-    from topox_core.schedule.result import StoryLine
+    from topox_core.schedule.result import TracePoint
 
 ENGINES = ("auto", "list", "highs", "cpsat")
 
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     return 0 if result.makespan_ms is not None else 1
 
 
-def _print_point(point: StoryLine) -> None:
+def _print_point(point: TracePoint) -> None:
     makespan = "-" if point.incumbent_ms is None else f"{point.incumbent_ms:.0f}"
     note(
         f"{point.elapsed_s:7.1f} s  makespan {makespan}  bound {point.bound_ms:.0f}  ({point.source})"

@@ -13,7 +13,7 @@ from topox_core.cli.printing import as_json, ended, figure, note, percent, table
 
 if TYPE_CHECKING:
     from topox_core.model.execution import Execution
-    from topox_core.schedule.result import StoryLine
+    from topox_core.schedule.result import TracePoint
 
 DETAILS = ("tasks", "transfers", "circuits")
 
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     return 0 if summary.get("checked", False) else 1
 
 
-def _print_point(line: StoryLine) -> None:
+def _print_point(line: TracePoint) -> None:
     makespan, bound = figure(line.incumbent_ms, "ms"), figure(line.bound_ms, "ms")
     note(f"{line.elapsed_s:7.1f} s  makespan {makespan}  bound {bound}  ({line.source})")
 

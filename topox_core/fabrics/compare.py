@@ -25,10 +25,6 @@ MAX_DELAY_MS = 3_600_000.0
 OnRun = Callable[[FabricRun], None]
 
 
-def no_runs(run: FabricRun) -> None:
-    """Take no notice of a run."""
-
-
 def compare(
     task_graph: TaskGraph,
     cluster: Cluster,
@@ -36,7 +32,7 @@ def compare(
     fabrics: Iterable[str] = tuple(FABRICS),
     options: FabricOptions | None = None,
     stop: Stop = never,
-    on_run: OnRun = no_runs,
+    on_run: OnRun | None = None,
 ) -> dict[str, FabricRun]:
     """Run one task graph under each fabric and return the runs in the order of :data:`FABRICS`.
 
@@ -75,7 +71,8 @@ def compare(
             runs[name] = run_one(name, graph, cluster, settings, options, stop)
         except Stopped:
             break
-        on_run(runs[name])
+        if on_run is not None:
+            on_run(runs[name])
     return runs
 
 

@@ -13,7 +13,7 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.search import FIRST_S, LOG_ABOVE, time_axis
 from topox_core.figures.story import Event, events_of, last_better, proof_of
 from topox_core.figures.template import axis, frame, margins
-from topox_core.schedule.result import Result, StoryLine
+from topox_core.schedule.result import Result, TracePoint
 from topox_core.text.numbers import apart, percent, seconds
 from topox_core.text.sentences import STOPPED_BY, enumeration
 
@@ -54,7 +54,7 @@ class Contestant:
         )
 
     @staticmethod
-    def running(engine: str, story: Sequence[StoryLine], elapsed_s: float) -> Contestant:
+    def running(engine: str, story: Sequence[TracePoint], elapsed_s: float) -> Contestant:
         """Return the runner of a solve on its way."""
         return Contestant(engine, events_of(story), elapsed_s)
 

@@ -12,7 +12,7 @@ from topox_core.figures.marks import DOTS, level, line, note
 from topox_core.figures.palette import Theme
 from topox_core.figures.story import FAMILY_WORDS, Event, Family, events_of
 from topox_core.figures.template import axis, frame, margins, named_axis
-from topox_core.schedule.result import StoryLine
+from topox_core.schedule.result import TracePoint
 from topox_core.text.numbers import apart, short
 
 GLYPHS: dict[Family, str] = {
@@ -38,7 +38,11 @@ HEIGHT, ROOM = 180, 0.12
 
 
 def search(
-    story: Sequence[StoryLine], until_s: float, theme: Theme, scale: float = 1.0, bound_by: str = ""
+    story: Sequence[TracePoint],
+    until_s: float,
+    theme: Theme,
+    scale: float = 1.0,
+    bound_by: str = "",
 ) -> go.Figure:
     """Return best schedule against bound over wall time, each step marked by its source.
 

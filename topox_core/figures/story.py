@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from topox_core.schedule.result import StoryLine
+from topox_core.schedule.result import TracePoint
 from topox_core.text.numbers import apart, seconds
 
 Family = Literal["rules", "controllers", "search", "neighbourhoods", "exact", "bounds"]
@@ -66,7 +66,7 @@ def family_of(source: str) -> Family:
     return "bounds" if any(word in source for word in _BOUNDS) else "rules"
 
 
-def events_of(story: Sequence[StoryLine], bound_by: str = "") -> tuple[Event, ...]:
+def events_of(story: Sequence[TracePoint], bound_by: str = "") -> tuple[Event, ...]:
     """Return every step of a story in order.
 
     A line names who found its schedule. Where the bound rose in the same line, and its source

@@ -17,6 +17,7 @@ from topox_core.schedule.engines.engine import Answer, Limits, Progress, Stopped
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.planner import Planner, SchedulePlan, keeping_reduced
 from topox_core.schedule.problem import Problem
+from topox_core.schedule.result import TracePoint
 from topox_core.schedule.search.local_search import LocalSearch, Pace
 from topox_core.schedule.search.successive_halving import SuccessiveHalving
 
@@ -51,16 +52,6 @@ class Team:
             exact = ("highs",) if problem.shares else ("cpsat",)
             return Team((*exact, "highs") if threads > 2 and exact != ("highs",) else exact, True)
         return Team((engine,), threads > 1 and engine != "printed")
-
-
-@dataclass(frozen=True)
-class Moment:
-    """One line of the story, in ticks."""
-
-    elapsed_s: float
-    makespan: int
-    bound: int
-    source: str
 
 
 @dataclass(frozen=True)
@@ -129,7 +120,7 @@ class Portfolio:
     steered: Planner | None = None
     start_process: Start = SolverProcess
     began: float = field(default_factory=time.monotonic)
-    story: list[Moment] = field(default_factory=list)
+    trace: list[TracePoint] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.bound = self.limits.bound
@@ -190,9 +181,9 @@ class Portfolio:
             "",
         )
 
-    def poll(self) -> list[Moment]:
-        """Take in what the engines found; return the new lines of the story."""
-        before = len(self.story)
+    def poll(self) -> list[TracePoint]:
+        """Take in what the engines found; return the new points of the trace."""
+        before = len(self.trace)
         for name, process in self._processes.items():
             for progress in process.poll():
                 self._take(progress)
@@ -201,7 +192,7 @@ class Portfolio:
         self._drain()
         if self._ended is None and self._over():
             self._end()
-        return self.story[before:]
+        return self.trace[before:]
 
     def cancel(self) -> None:
         """Ask everybody to stop; the best plan so far is kept."""
@@ -372,7 +363,9 @@ class Portfolio:
                 self._note(plan.source)
 
     def _note(self, source: str) -> None:
-        self.story.append(Moment(self.elapsed_s, self.plan.makespan, self.bound, source))
+        problem = self.planner.problem
+        makespan_ms, bound_ms = problem.ms(self.plan.makespan), problem.ms(self.bound)
+        self.trace.append(TracePoint(self.elapsed_s, makespan_ms, bound_ms, source))
 
 
 def _unheard(progress: Progress) -> None:

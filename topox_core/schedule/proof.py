@@ -10,9 +10,9 @@ from topox_core.runs.run import RunProgress
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.planner import Prepared, SchedulePlan
-from topox_core.schedule.portfolio import Moment, Opening, Portfolio, opening
-from topox_core.schedule.report import story_line, to_result
-from topox_core.schedule.result import Result, StoryLine
+from topox_core.schedule.portfolio import Opening, Portfolio, opening
+from topox_core.schedule.report import to_result
+from topox_core.schedule.result import Result, TracePoint
 from topox_core.text.numbers import percent, seconds
 
 POLL_S = 0.02
@@ -25,7 +25,7 @@ class Proof:
     prepared: Prepared
     plan: SchedulePlan
     spent_before_s: float = 0.0
-    story: list[StoryLine] = field(default_factory=list)
+    story: list[TracePoint] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         settings, reduction = self.prepared.settings, self.prepared.reduction
@@ -55,7 +55,7 @@ class Proof:
             known.bound_by,
             known.steered,
         )
-        self._tell(self.race.story)
+        self._record(self.race.trace)
 
     @property
     def running(self) -> bool:
@@ -98,12 +98,12 @@ class Proof:
             words=f"gap {percent(gap)}, at most {seconds(limit_s)}",
         )
 
-    def poll(self) -> list[StoryLine]:
+    def poll(self) -> list[TracePoint]:
         """Take in what the engines found; return the new lines of the story."""
-        return self._tell(self.race.poll())
+        return self._record(self.race.poll())
 
     def finish(
-        self, stop: Stop = never, on_line: Callable[[StoryLine], None] | None = None
+        self, stop: Stop = never, on_line: Callable[[TracePoint], None] | None = None
     ) -> Result:
         """Wait for the end and return the result; ``stop`` cancels, every new line of the story is told."""
         try:
@@ -141,16 +141,8 @@ class Proof:
             race.message,
         )
 
-    def _tell(self, moments: list[Moment]) -> list[StoryLine]:
-        lines = [
-            story_line(
-                self.prepared,
-                moment.elapsed_s + self.spent_before_s,
-                moment.makespan,
-                moment.bound,
-                moment.source,
-            )
-            for moment in moments
-        ]
-        self.story += lines
-        return lines
+    def _record(self, points: list[TracePoint]) -> list[TracePoint]:
+        """Add what a race found to the trace, on the solve's own clock."""
+        added = [replace(p, elapsed_s=p.elapsed_s + self.spent_before_s) for p in points]
+        self.story += added
+        return added

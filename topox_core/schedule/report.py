@@ -10,7 +10,7 @@ from topox_core.schedule.circuits.assignment import to_circuits
 from topox_core.schedule.engines.engine import StoppedBy
 from topox_core.schedule.planner import Prepared, SchedulePlan
 from topox_core.schedule.problem import Problem
-from topox_core.schedule.result import Result, StoryLine
+from topox_core.schedule.result import Result, TracePoint
 from topox_core.schedule.settings import Settings
 
 
@@ -31,12 +31,12 @@ def to_execution(prepared: Prepared, plan: SchedulePlan) -> Execution | None:
     )
 
 
-def story_line(
+def trace_point(
     prepared: Prepared, elapsed_s: float, makespan: int | None, bound: int, source: str
-) -> StoryLine:
+) -> TracePoint:
     """Return a line of the story, in ms."""
     problem = prepared.reduction.problem
-    return StoryLine(
+    return TracePoint(
         elapsed_s, None if makespan is None else problem.ms(makespan), problem.ms(bound), source
     )
 
@@ -47,7 +47,7 @@ def to_result(
     bound: int,
     bound_by: str,
     stopped_by: StoppedBy,
-    story: tuple[StoryLine, ...],
+    story: tuple[TracePoint, ...],
     wall_s: float,
     message: str = "",
 ) -> Result:

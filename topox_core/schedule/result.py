@@ -10,7 +10,7 @@ from topox_core.schedule.settings import Settings
 
 
 @dataclass(frozen=True)
-class StoryLine:
+class TracePoint:
     """Incumbent and bound at a moment of the solve, in ms, and who moved them."""
 
     elapsed_s: float
@@ -56,7 +56,7 @@ class Result:
     rounding: float
     settings: Settings
     execution: Execution | None
-    story: tuple[StoryLine, ...] = ()
+    story: tuple[TracePoint, ...] = ()
     message: str = ""
 
     @property

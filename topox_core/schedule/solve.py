@@ -22,11 +22,11 @@ from topox_core.schedule.planner import (
 )
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.proof import Proof
-from topox_core.schedule.report import infeasible, story_line, to_result
-from topox_core.schedule.result import Result, StoryLine
+from topox_core.schedule.report import infeasible, to_result, trace_point
+from topox_core.schedule.result import Result, TracePoint
 from topox_core.schedule.settings import Settings
 
-OnPoint = Callable[[StoryLine], None]
+OnPoint = Callable[[TracePoint], None]
 Candidates = Callable[[Prepared], Iterable[SchedulePlan]]
 
 
@@ -122,13 +122,13 @@ def _best_candidate(
     stop: Stop,
     on_point: OnPoint | None,
     candidates: Candidates | None,
-) -> tuple[SchedulePlan, list[StoryLine]]:
+) -> tuple[SchedulePlan, list[TracePoint]]:
     """Return the best plan by rules and candidates within the time limit, and the trace to it."""
     bound = prepared.reduction.bound.ticks
-    trace: list[StoryLine] = []
+    trace: list[TracePoint] = []
 
     def record(plan: SchedulePlan) -> None:
-        point = story_line(prepared, time.monotonic() - began, plan.makespan, bound, plan.source)
+        point = trace_point(prepared, time.monotonic() - began, plan.makespan, bound, plan.source)
         if not trace or point.incumbent_ms != trace[-1].incumbent_ms:
             trace.append(point)
             if on_point is not None:

@@ -18,7 +18,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.measures import Measures, measures
 from topox_core.model.task_graph import TaskGraph
-from topox_core.schedule.result import Result, StoryLine
+from topox_core.schedule.result import Result, TracePoint
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.text.numbers import plural
@@ -91,7 +91,7 @@ def joined(before: Result, result: Result) -> Result:
     if before.bound_ms <= result.bound_ms:
         return result
     proved = before.bound_ms >= (result.makespan_ms or 0.0)
-    line = StoryLine(result.wall_s, result.makespan_ms, before.bound_ms, ANOTHER_SOLVE)
+    line = TracePoint(result.wall_s, result.makespan_ms, before.bound_ms, ANOTHER_SOLVE)
     return replace(
         result,
         bound_ms=before.bound_ms,

@@ -16,12 +16,12 @@ from topox_core.figures.palette import (
     theme_of,
 )
 from topox_core.figures.search import delays, search
-from topox_core.schedule.result import StoryLine
+from topox_core.schedule.result import TracePoint
 
 STORY = [
-    StoryLine(0.0, None, 100.0, "bound"),
-    StoryLine(0.1, 150.0, 100.0, "list"),
-    StoryLine(1.0, 120.0, 110.0, "HiGHS"),
+    TracePoint(0.0, None, 100.0, "bound"),
+    TracePoint(0.1, 150.0, 100.0, "list"),
+    TracePoint(1.0, 120.0, 110.0, "HiGHS"),
 ]
 
 

@@ -74,7 +74,7 @@ def sound(race: Portfolio) -> None:
     assert violation(problem, race.plan.start) is None
     assert race.plan.makespan == makespan(problem, race.plan.start)
     assert race.bound <= race.plan.makespan
-    makespans, bounds = [m.makespan for m in race.story], [m.bound for m in race.story]
+    makespans, bounds = [p.incumbent_ms for p in race.trace], [p.bound_ms for p in race.trace]
     assert makespans == sorted(makespans, reverse=True)
     assert bounds == sorted(bounds)
     assert "\n" not in race.message
@@ -301,7 +301,7 @@ def test_the_best_plan_and_bound_of_all_are_kept_and_a_closed_gap_ends_the_race(
         best.makespan,
         best.makespan,
     )
-    assert race.story[-1].source == "child"
+    assert race.trace[-1].source == "child"
 
 
 def test_a_bound_that_counts_dark_time_is_not_put_to_engines_that_know_of_none():
@@ -352,7 +352,7 @@ def test_the_bound_that_steers_the_search_is_told():
     race.close()
     assert race.bound == found.ticks == steered.bound
     assert race.bound_by == found.text
-    assert "heads and tails" in {moment.source for moment in race.story}
+    assert "heads and tails" in {point.source for point in race.trace}
     sound(race)
 
 

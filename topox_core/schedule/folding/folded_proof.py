@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 
 from topox_core.schedule.engines.engine import Limits, StoppedBy
 from topox_core.schedule.planner import FoldedProblem, Prepared, SchedulePlan
-from topox_core.schedule.portfolio import Moment, Portfolio
+from topox_core.schedule.portfolio import Portfolio
 from topox_core.schedule.proof import Proof
 from topox_core.schedule.report import to_result
-from topox_core.schedule.result import Result, StoryLine
+from topox_core.schedule.result import Result, TracePoint
 
 # Of the time limit, for the folded problem where the whole can be searched as well: at most, and
 # without a better plan.
@@ -19,7 +19,7 @@ SHARE, PATIENCE = 0.5, 0.15
 
 
 def started(
-    prepared: Prepared, plan: SchedulePlan, spent_before_s: float, story: list[StoryLine]
+    prepared: Prepared, plan: SchedulePlan, spent_before_s: float, story: list[TracePoint]
 ) -> Proof:
     """Return a solve in the background from a plan on: on the folded problem first where there is one and it can help."""
     engines = prepared.settings.engine in ("auto", "highs", "cpsat")
@@ -40,7 +40,7 @@ class FoldedRace(Portfolio):
         self.symmetric_bound = max(self.symmetric_bound, bound)
 
     def _over(self) -> bool:
-        waited_s = self.elapsed_s - self.story[-1].elapsed_s
+        waited_s = self.elapsed_s - self.trace[-1].elapsed_s
         return self._proved or waited_s > self.patience_s or super()._over()
 
     @property
@@ -95,7 +95,7 @@ class FoldedProof(Proof):
         race = FoldedRace(self._folded.planner, plan, settings.engine, limits, bound.text)
         race.patience_s = math.inf if alone else left_s * PATIENCE
         self.race = race
-        self._tell(self.race.story)
+        self._record(self.race.trace)
 
     @property
     def running(self) -> bool:
@@ -107,7 +107,7 @@ class FoldedProof(Proof):
         """Makespan of the best plan so far."""
         return self.prepared.reduction.problem.ms(min(self.plan.makespan, self.race.plan.makespan))
 
-    def poll(self) -> list[StoryLine]:
+    def poll(self) -> list[TracePoint]:
         """Take in what the engines found; return the new lines of the story."""
         lines = super().poll()
         if not self._last and not self.race.running:
@@ -147,7 +147,7 @@ class FoldedProof(Proof):
         """Whether no other race comes after this one."""
         return self._stopped or self._folded is None or self.prepared.planner.too_large
 
-    def _go_on(self) -> list[StoryLine]:
+    def _go_on(self) -> list[TracePoint]:
         """Begin the race on the whole problem from the best plan; return its first lines."""
         told = len(self.story)
         self._unfold()
@@ -169,14 +169,15 @@ class FoldedProof(Proof):
                 )
             self.plan = found
 
-    def _tell(self, moments: list[Moment]) -> list[StoryLine]:
+    def _record(self, points: list[TracePoint]) -> list[TracePoint]:
         if self._folded is not None:
-            moments = [
+            best_ms = self.prepared.reduction.problem.ms(self.plan.makespan)
+            points = [
                 replace(
-                    moment,
-                    makespan=min(moment.makespan, self.plan.makespan),
-                    source=f"folded, {moment.source}",
+                    point,
+                    incumbent_ms=min(point.incumbent_ms or best_ms, best_ms),
+                    source=f"folded, {point.source}",
                 )
-                for moment in moments
+                for point in points
             ]
-        return super()._tell(moments)
+        return super()._record(points)
