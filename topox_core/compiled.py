@@ -16,6 +16,13 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 PACKAGE = Path(__file__).parent
+COMPILED = (
+    "**/kernels/*.py",
+    "strategy/kernel.py",
+    "model/heap.py",
+    "model/loads.py",
+    "model/passes.py",
+)
 
 
 def cache_folder() -> Path:
@@ -24,7 +31,7 @@ def cache_folder() -> Path:
     Numba looks only at the file that a function is in, so that a kernel would go on calling the old
     code of a changed one elsewhere: the folder's name is a digest of all kernels' sources.
     """
-    sources = sorted({*PACKAGE.glob("**/kernels/*.py"), *PACKAGE.glob("**/kernel.py")})
+    sources = sorted(source for pattern in COMPILED for source in PACKAGE.glob(pattern))
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
     beside = PACKAGE / "__pycache__" / f"kernels-{digest}"
     try:

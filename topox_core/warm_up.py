@@ -18,7 +18,7 @@ from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.runs.stopping import never
 from topox_core.schedule.bounds.ancestor_bounds import cones
 from topox_core.schedule.bounds.propagation import Propagator, raised_bound
-from topox_core.schedule.bounds.windows import clocks, topological_order
+from topox_core.schedule.bounds.windows import clocks
 from topox_core.schedule.folding.fold import fold
 from topox_core.schedule.planner import prepare
 from topox_core.schedule.search.local_search import LocalSearch
@@ -132,7 +132,7 @@ def _search(graph: TaskGraph, cluster: Cluster) -> None:
         LocalSearch(prepared.planner, prepared.planner.best_plan()).go_on(3)
         cones(
             problem,
-            clocks(problem, topological_order(problem)),
+            clocks(problem),
             dark_ticks=prepared.reduction.dark_slots,
         )
 

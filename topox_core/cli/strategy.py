@@ -235,7 +235,7 @@ def _found(
                 on_progress=show,
             )
             return result, result.proved, {}
-        from topox_core.strategy.alternation import alternate
+        from topox_core.strategy.alternation import Topologies, alternate
         from topox_core.topology.finder import find_layout, traffic_of
 
         def find(tasks: TaskGraph) -> Layout:
@@ -244,8 +244,9 @@ def _found(
         def evaluator(layout: Layout) -> FastEvaluator:
             return FastEvaluator(graph, laid_out(layout, options.port_gbps))
 
+        topologies = Topologies(find, evaluator)
         both = alternate(
-            graph, servers, find, evaluator, settings, fixed=fixed, stop=stop, on_progress=show
+            graph, servers, topologies, settings, fixed=fixed, stop=stop, on_progress=show
         )
         return both, False, {"topologies": both.topologies, "topologies_kept": both.kept}
 

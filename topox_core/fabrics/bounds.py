@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topox_core.fabrics.kernels import load
+from topox_core.fabrics.kernels.load import largest_load
 from topox_core.model.cluster import Cluster
+from topox_core.model.csr import grouped
+from topox_core.model.passes import heads, tails, topological_order
 from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray, TransferGraph
-from topox_core.schedule.kernels.passes import topological_order
 
 THRESHOLDS = 200  # head and tail thresholds tried for each device and link
 
@@ -53,9 +54,7 @@ def device_loads(graph: TransferGraph, cluster: Cluster) -> Loads:
         graph.server[compute].astype(np.int64) * cluster.devices_per_server + graph.device[compute]
     )
     unique, number = np.unique(code, return_inverse=True)
-    node = compute[np.argsort(number, kind="stable")].astype(np.int32)
-    ptr = np.zeros(len(unique) + 1, np.int32)
-    np.cumsum(np.bincount(number, minlength=len(unique)), out=ptr[1:])
+    ptr, node = grouped(number, compute.astype(np.int32), len(unique))
 
     def name(i: int) -> str:
         server, device = divmod(int(unique[i]), cluster.devices_per_server)
@@ -81,11 +80,11 @@ def lower_bound(graph: TransferGraph, length_ms: FloatArray, loads: Sequence[Loa
         return Bound(0.0, "nothing to do")
     succ_ptr, succ_idx = graph.successors
     order = topological_order(graph.pred_ptr, succ_ptr, succ_idx)
-    head = load.heads(order, graph.pred_ptr, graph.pred_idx, length_ms)
-    tail = load.tails(order, succ_ptr, succ_idx, length_ms)
+    head = heads(order, graph.pred_ptr, graph.pred_idx, length_ms)
+    tail = tails(order, succ_ptr, succ_idx, length_ms)
     best = _critical_path(graph, length_ms, head, tail)
     for shared in loads:
-        which, bound_ms, first, last = load.largest_load(
+        which, bound_ms, first, last = largest_load(
             shared.ptr,
             head[shared.node],
             shared.work_ms,

@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.fabrics.bounds import THRESHOLDS, Bound, Loads, device_loads, lower_bound
-from topox_core.fabrics.kernels.load import heads, largest_load, tails
+from topox_core.fabrics.kernels.load import largest_load
 from topox_core.model.cluster import Cluster
+from topox_core.model.csr import grouped
+from topox_core.model.durations import durations_ms
+from topox_core.model.passes import heads, tails, topological_order
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray, TransferGraph
-from topox_core.schedule.kernels.passes import topological_order
-from topox_core.schedule.reduction import durations_ms
 
 
 def circuit_bound(graph: TransferGraph, cluster: Cluster, exclusive_devices: bool = True) -> Bound:
@@ -51,10 +52,7 @@ def port_loads(graph: TransferGraph, cluster: Cluster, length: FloatArray) -> li
 def _loads(
     words: str, server: IntArray, node: IntArray, cluster: Cluster, length: FloatArray
 ) -> Loads:
-    order = np.argsort(server, kind="stable")
-    ptr = np.zeros(cluster.servers + 1, np.int32)
-    np.cumsum(np.bincount(server, minlength=cluster.servers), out=ptr[1:])
-    by_server = node[order]
+    ptr, by_server = grouped(server, node, cluster.servers)
     several = f" ({cluster.ports_per_server} at once)" if cluster.ports_per_server > 1 else ""
     return Loads(
         ptr,

@@ -12,14 +12,15 @@ from topox_core.fabrics.fluid import check_servers
 from topox_core.fabrics.kernels.circuit_requests import (
     Requests,
     RequestTables,
+    RequestTasks,
     first_come_first_served,
     in_known_order,
 )
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
+from topox_core.model.durations import durations_ms
 from topox_core.model.execution import Circuits
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntArray, TransferGraph
-from topox_core.schedule.reduction import durations_ms
 
 MAX_PORTS = 50_000_000  # ports of all talking servers, about 30 bytes each
 
@@ -61,8 +62,8 @@ class Profile:
         device, devices = _devices(graph, order.settings.exclusive_devices)
         server, wiring = _wiring(order, carried)
         succ_ptr, succ_idx = graph.successors
-        known = first_come_first_served(
-            graph.pred_ptr,
+        tasks = RequestTasks(
+            np.diff(graph.pred_ptr),
             succ_ptr,
             succ_idx,
             length,
@@ -71,9 +72,8 @@ class Profile:
             devices,
             _numbered(graph.source, server),
             _numbered(graph.destination, server),
-            wiring,
-            cluster.reconfiguration_ms,
         )
+        known = first_come_first_served(tasks, wiring, cluster.reconfiguration_ms)
         return Profile(graph, cluster, length, wiring, server, known)
 
     def provisioned_start_ms(self) -> FloatArray:

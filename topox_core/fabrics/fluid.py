@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.fabrics.kernels.events import advance, begin
 from topox_core.fabrics.kernels.state import NOW, State, TaskTables, fresh
 from topox_core.model.cluster import Cluster
+from topox_core.model.csr import flattened, pointer_of, row_pointer
+from topox_core.model.durations import bytes_per_ms
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntArray, TransferGraph
 from topox_core.runs.stopping import Stop
 
@@ -109,13 +110,9 @@ class FluidNetwork:
     @staticmethod
     def of(capacity: FloatArray, paths: Sequence[Sequence[Sequence[int]]]) -> FluidNetwork:
         """Return the network whose pair i has the paths ``paths[i]``, each a list of links."""
-        flat = [path for of_pair in paths for path in of_pair]
-        return FluidNetwork(
-            np.asarray(capacity, np.float64),
-            _pointer([len(path) for path in flat]),
-            np.array([link for path in flat for link in path], np.int32),
-            _pointer([len(of_pair) for of_pair in paths]),
-        )
+        path_ptr, path_link = flattened([path for of_pair in paths for path in of_pair], np.int32)
+        pair_ptr = row_pointer([len(of_pair) for of_pair in paths])
+        return FluidNetwork(np.asarray(capacity, np.float64), path_ptr, path_link, pair_ptr)
 
     @property
     def paths_of_pair(self) -> IntArray:
@@ -131,17 +128,6 @@ class FluidNetwork:
             else np.zeros(0)
         )
         return least
-
-
-def _pointer(counts: Sequence[int] | NDArray[np.integer]) -> IntArray:
-    pointer = np.zeros(len(counts) + 1, np.int32)
-    np.cumsum(counts, out=pointer[1:])
-    return pointer
-
-
-def bytes_per_ms(gbps: float) -> float:
-    """Return a speed in gigabits a second as bytes a millisecond."""
-    return gbps * 1e6 / 8
 
 
 def work_bytes(graph: TransferGraph, cluster: Cluster) -> FloatArray:
@@ -172,7 +158,7 @@ def plan_of(
     split = network.paths_of_pair[pair]
     counts = np.zeros(n, np.int64)
     counts[moving] = split
-    part_ptr = _pointer(counts)
+    part_ptr = row_pointer(counts)
     part_node = np.repeat(moving, split).astype(np.int32)
     within = np.arange(len(part_node)) - part_ptr[part_node]
     part_class = (network.pair_ptr[pairs.of_node[part_node]] + within).astype(np.int32)
@@ -197,10 +183,10 @@ def plan_of(
         part_node=part_node,
         class_ptr=network.path_ptr,
         class_link=network.path_link,
-        flow_ptr=_pointer(np.bincount(part_class, minlength=len(network.path_ptr) - 1)),
-        link_ptr=_pointer(np.bincount(network.path_link, minlength=len(network.capacity))),
+        flow_ptr=pointer_of(part_class, len(network.path_ptr) - 1),
+        link_ptr=pointer_of(network.path_link, len(network.capacity)),
         capacity=network.capacity,
-        queue_ptr=_pointer(np.bincount(device[device >= 0], minlength=1)),
+        queue_ptr=pointer_of(device[device >= 0], 1),
     )
 
 

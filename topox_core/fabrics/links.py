@@ -11,16 +11,16 @@ from topox_core.fabrics.bounds import Bound, Loads, device_loads, lower_bound
 from topox_core.fabrics.fluid import (
     FluidNetwork,
     Pairs,
-    bytes_per_ms,
     latency_ms,
     plan_of,
     simulate,
 )
-from topox_core.fabrics.kernels.load import items_by_link
 from topox_core.fabrics.kernels.state import TaskTables
 from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun, Traffic
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
+from topox_core.model.csr import entries_of, grouped
+from topox_core.model.durations import bytes_per_ms
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import IntArray, TransferGraph
 from topox_core.runs.stopping import Stop
@@ -101,15 +101,11 @@ def bound_on_links(
     part_ms = plan.part_bytes / network.path_capacity[plan.part_class]
     length = plan.length_ms.copy()
     np.maximum.at(length, plan.part_node, part_ms + latency[plan.part_node])
-    ptr, node, size = items_by_link(
-        plan.part_node,
-        plan.part_class,
-        plan.part_bytes,
-        network.path_ptr,
-        network.path_link,
-        len(network.capacity),
-    )
-    work = size / np.repeat(network.capacity, np.diff(ptr))
+    link = network.path_link[entries_of(network.path_ptr, plan.part_class)]
+    hops = np.diff(network.path_ptr)[plan.part_class]
+    ptr, part = grouped(link, np.repeat(np.arange(len(hops)), hops), len(network.capacity))
+    node = plan.part_node[part]
+    work = plan.part_bytes[part] / np.repeat(network.capacity, np.diff(ptr))
     links = Loads(ptr, node, work, latency[node], lambda i: wiring.names[i])
     devices = [device_loads(graph, cluster)] if exclusive_devices else []
     return lower_bound(graph, length, [*devices, links])

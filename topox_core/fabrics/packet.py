@@ -11,11 +11,13 @@ import math
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import FluidNetwork, Pairs, bytes_per_ms
+from topox_core.fabrics.fluid import FluidNetwork, Pairs
 from topox_core.fabrics.links import LinkRoutes, run_on_links
 from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
 from topox_core.io.ranges import check_whole
 from topox_core.model.cluster import Cluster
+from topox_core.model.csr import row_pointer
+from topox_core.model.durations import bytes_per_ms
 from topox_core.model.transfer_graph import IntArray
 from topox_core.runs.stopping import Stop
 
@@ -120,14 +122,12 @@ def switched(
         np.stack([first, up, down, last], axis=1),
         np.stack([every, crosses, crosses, every], axis=1),
     )
-    path_ptr = np.zeros(count + 1, np.int32)
-    np.cumsum(keep.sum(axis=1), out=path_ptr[1:])
     one: IntArray = np.arange(count, dtype=np.int32)
     return LinkRoutes(
         pairs=pairs,
         network=FluidNetwork(
             bytes_per_ms(1.0) * np.concatenate([np.full(hosts, float(nic_gbps)), rack_gbps]),
-            path_ptr,
+            row_pointer(keep.sum(axis=1)),
             table[keep].astype(np.int32),
             np.arange(count + 1, dtype=np.int32),
         ),

@@ -8,10 +8,11 @@ from itertools import pairwise
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import FluidNetwork, Pairs, bytes_per_ms
+from topox_core.fabrics.fluid import FluidNetwork, Pairs
 from topox_core.fabrics.links import LinkRoutes, run_on_links
 from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.cluster import Cluster
+from topox_core.model.durations import bytes_per_ms
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop
 from topox_core.topology.finder import find_layout

@@ -10,6 +10,7 @@ from topox_core.figures.lanes import Bars, Lanes
 from topox_core.figures.marks import box, line, time_image
 from topox_core.figures.palette import CATEGORY_COLOURS, DARK, Theme
 from topox_core.figures.template import LANE_LEFT, LANE_RIGHT, axis, frame, margins, named_axis
+from topox_core.model.csr import ranges
 
 COLUMNS = 900
 MOST_ROWS = 104  # about as many as the picture has pixels: more would be dropped row by row
@@ -27,9 +28,7 @@ def paint(
     start = np.clip(start, 0, columns - 1)
     length = np.maximum(np.clip(end, 0, columns) - start, 1)
     first = row * columns + start
-    total = int(length.sum())
-    offset = np.arange(total) - np.repeat(np.cumsum(length) - length, length)
-    image.reshape(-1)[np.repeat(first, length) + offset] = np.repeat(colour, length)
+    image.reshape(-1)[ranges(first, length)] = np.repeat(colour, length)
 
 
 def overview_image(

@@ -106,10 +106,6 @@ class Cluster:
         if self.duplex not in DUPLEXES:
             raise InputError(f"must be 'full' or 'half' (got {self.duplex!r})", field="duplex")
 
-    def transfer_ms(self, size_bytes: float) -> float:
-        """Time that ``size_bytes`` takes over one circuit, in ms, not rounded to slots."""
-        return self.latency_us / 1000 + size_bytes * 8 / (self.port_gbps * 1e6)
-
     def changed(self, **changes: Any) -> Cluster:
         """Return a copy with some keys replaced; an unknown key raises :class:`InputError`."""
         known = {field.name for field in fields(self)}

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from topox_core.model.cluster import Cluster
+from topox_core.model.durations import durations_ms
 from topox_core.model.lowering import lower
+from topox_core.model.passes import heads, topological_order
 from topox_core.model.task_graph import KINDS, PARALLELISMS, TaskGraph
 from topox_core.model.transfer_graph import (
     BARRIER,
@@ -79,7 +81,7 @@ def facts(graph: TaskGraph, cluster: Cluster, lowering: Lowering | None = None) 
         If the graph cannot be lowered as asked.
     """
     lowered = lower(graph, lowering)
-    duration = running_ms(lowered, cluster)
+    duration = durations_ms(lowered, cluster)
     path_ms, path, depth = _critical_path(lowered, duration)
     counts = Counter(task.kind for task in graph.tasks)
     is_transfer = lowered.kind == TRANSFER
@@ -105,15 +107,6 @@ def facts(graph: TaskGraph, cluster: Cluster, lowering: Lowering | None = None) 
         critical_path=path,
         depth=depth,
         parallelism=float(duration.sum()) / path_ms if path_ms > 0 else 0.0,
-    )
-
-
-def running_ms(lowered: TransferGraph, cluster: Cluster) -> FloatArray:
-    """Return each node's running time in ms: a sized transfer alone on one circuit (file format, cluster), unrounded."""
-    sized = (lowered.kind == TRANSFER) & np.isnan(lowered.duration_ms)
-    per_byte_ms = 8 / (cluster.port_gbps * 1e6)
-    return np.where(
-        sized, cluster.latency_us / 1000 + lowered.size_bytes * per_byte_ms, lowered.duration_ms
     )
 
 
@@ -143,35 +136,19 @@ def _device_loads(lowered: TransferGraph) -> FloatArray:
 def _critical_path(
     lowered: TransferGraph, duration: FloatArray
 ) -> tuple[float, tuple[str, ...], int]:
-    """Return length, ids and depth in one topological pass (plain lists: chains are deep, so levels would be many)."""
-    n = len(lowered)
-    ptr, idx = (a.tolist() for a in lowered.successors)
-    missing = np.diff(lowered.pred_ptr).tolist()
-    length: list[float] = duration.tolist()
-    counts: list[int] = (lowered.kind != BARRIER).astype(int).tolist()
-    ready = [0.0] * n
-    before = [-1] * n
-    depth = [0] * n
-    stack = [i for i in range(n) if not missing[i]]
-    end, last = 0.0, -1
-    while stack:
-        i = stack.pop()
-        finish, deep = ready[i] + length[i], depth[i] + counts[i]
-        depth[i] = deep
-        if finish > end:
-            end, last = finish, i
-        for k in range(ptr[i], ptr[i + 1]):
-            j = idx[k]
-            if finish > ready[j]:
-                ready[j], before[j] = finish, i
-            if deep > depth[j]:
-                depth[j] = deep
-            missing[j] -= 1
-            if not missing[j]:
-                stack.append(j)
-    path = []
-    while last >= 0:
-        if counts[last]:
-            path.append(lowered.ids[last])
-        last = before[last]
-    return end, tuple(reversed(path)), max(depth, default=0)
+    """Return the length and the ids of the longest chain, and the most nodes on any chain; barriers do not count."""
+    if not len(lowered):
+        return 0.0, (), 0
+    pred_ptr, pred_idx = lowered.pred_ptr, lowered.pred_idx
+    order = topological_order(pred_ptr, *lowered.successors)
+    counts = (lowered.kind != BARRIER).astype(np.int64)
+    depth = heads(order, pred_ptr, pred_idx, counts) + counts
+    head = heads(order, pred_ptr, pred_idx, duration)
+    end = head + duration
+    path, at = [], int(end.argmax()) if end.any() else -1
+    while at >= 0:
+        if counts[at]:
+            path.append(lowered.ids[at])
+        before = pred_idx[pred_ptr[at] : pred_ptr[at + 1]]
+        at = int(before[end[before].argmax()]) if head[at] > 0 else -1
+    return float(end.max()), tuple(reversed(path)), int(depth.max())

@@ -11,6 +11,7 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.io.ranges import check_whole, is_whole
+from topox_core.model.csr import row_pointer
 from topox_core.model.rings import Pattern, distinct_rings, pattern, ring_strides, transfer_count
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
@@ -198,8 +199,7 @@ class _Nodes:
                 task.id,
                 COMPUTE,
                 waits,
-                server=task.server or 0,
-                device=task.device or 0,
+                place=(task.server or 0, task.device or 0),
                 duration_ms=task.duration_ms or 0.0,
             )
         elif task.kind in TRANSFER_KINDS:
@@ -209,8 +209,7 @@ class _Nodes:
                 task.id,
                 TRANSFER,
                 waits,
-                source=task.source or 0,
-                destination=task.destination or 0,
+                ends=(task.source or 0, task.destination or 0),
                 duration_ms=_NAN if task.duration_ms is None else task.duration_ms,
                 size_bytes=_NAN if given else task.size_bytes or 0.0,
             )
@@ -261,20 +260,19 @@ class _Nodes:
         kind: int,
         waits: list[int],
         *,
-        server: int = -1,
-        device: int = -1,
-        source: int = -1,
-        destination: int = -1,
+        place: tuple[int, int] = (-1, -1),
+        ends: tuple[int, int] = (-1, -1),
         duration_ms: float = _NAN,
         size_bytes: float = _NAN,
     ) -> None:
+        """Add a node: a task at ``place`` (server, device), or a transfer between ``ends`` (source, destination)."""
         self.ids.append(name)
         self.kind.append(kind)
         self.origin.append(position)
-        self.server.append(server)
-        self.device.append(device)
-        self.source.append(source)
-        self.destination.append(destination)
+        self.server.append(place[0])
+        self.device.append(place[1])
+        self.source.append(ends[0])
+        self.destination.append(ends[1])
         self.duration_ms.append(duration_ms)
         self.size_bytes.append(size_bytes)
         self.waits += waits
@@ -282,8 +280,6 @@ class _Nodes:
 
     def transfer_graph(self, graph: TaskGraph, lowering: Lowering) -> TransferGraph:
         """Return the columns as arrays."""
-        ptr = np.zeros(len(self.ids) + 1, np.int32)
-        np.cumsum(self.wait_counts, out=ptr[1:])
         choices = json.dumps(asdict(lowering), sort_keys=True)
         tasks = graph.tasks
         return TransferGraph(
@@ -296,7 +292,7 @@ class _Nodes:
             destination=np.array(self.destination, np.int32),
             duration_ms=np.array(self.duration_ms, np.float64),
             size_bytes=np.array(self.size_bytes, np.float64),
-            pred_ptr=ptr,
+            pred_ptr=row_pointer(self.wait_counts),
             pred_idx=np.array(self.waits, np.int32),
             task_kind=tuple([tasks[i].kind for i in self.origin]),
             parallelism=tuple([tasks[i].parallelism or "" for i in self.origin]),

@@ -9,6 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.model.csr import transposed
+
 COMPUTE, TRANSFER, BARRIER = 0, 1, 2
 
 IntArray = NDArray[np.int32]
@@ -108,10 +110,4 @@ class TransferGraph:
     @cached_property
     def successors(self) -> tuple[IntArray, IntArray]:
         """The edges turned round: ``succ_ptr, succ_idx`` in the same layout as the predecessors."""
-        n = len(self)
-        counts = np.bincount(self.pred_idx, minlength=n)
-        ptr = np.zeros(n + 1, np.int32)
-        np.cumsum(counts, out=ptr[1:])
-        owner = np.repeat(np.arange(n, dtype=np.int32), np.diff(self.pred_ptr))
-        order = np.argsort(self.pred_idx, kind="stable")
-        return ptr, owner[order]
+        return transposed(self.pred_ptr, self.pred_idx, len(self))

@@ -17,6 +17,7 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
 from topox_core.model.cluster import Cluster
+from topox_core.model.durations import bytes_per_ms
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, TransferGraph
 from topox_core.runs.stopping import Stop, never
 from topox_core.topology.layout import Layout
@@ -75,7 +76,7 @@ class _Booking:
         self.ends = list(zip(graph.source.tolist(), graph.destination.tolist(), strict=True))
         self.size: list[float] = graph.size_bytes.tolist()
         self.joins = intra_server_ms(graph)
-        self.bytes_per_ms = layout.circuits * (cluster.port_gbps * 1e6 / 8)
+        self.bytes_per_ms = layout.circuits * bytes_per_ms(cluster.port_gbps)
         self.layout = layout
         self.free: dict[tuple[int, int], float] = {}
         self.idle: dict[tuple[int, int], float] = {}

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from topox_core.io.ranges import check_number, check_whole
+from topox_core.model.durations import transfer_ms
 from topox_core.rails.byte_classes import ByteClass, byte_classes
 from topox_core.rails.presets import Preset
 
@@ -249,7 +250,7 @@ def _rings_only(preset: Preset, used: dict[str, int], latency_us: float) -> Cons
     )
     n = rings[tightest.parallelism]
     wait_ms, tree_ms = (n - 1) * latency_us / 1e3, math.ceil(math.log2(n)) * latency_us / 1e3
-    move_ms = tightest.wire_bytes / tightest.calls * 8 / (preset.nic_gbps * 1e6)
+    move_ms = transfer_ms(tightest.wire_bytes / tightest.calls, preset.nic_gbps)
     share = (wait_ms - tree_ms) / (move_ms + wait_ms)
     return Constraint(
         "C1",

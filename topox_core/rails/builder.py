@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.model.transfer_graph import IntArray
+from topox_core.model.csr import flattened
 from topox_core.rails.calibration import calibrated
 from topox_core.rails.chunks import Unit, chunk_layers, chunk_units, message_bytes
 from topox_core.rails.folding import unfold
@@ -128,8 +128,8 @@ class _Builder:
         kind, label, work, rank, ms, group, size, microbatch, layer, _ = zip(
             *self.nodes, strict=True
         )
-        pred_ptr, pred_idx = _rows(self.waits)
-        issue_ptr, issue_idx = _rows(self.issued)
+        pred_ptr, pred_idx = flattened(self.waits, np.int32)
+        issue_ptr, issue_idx = flattened(self.issued, np.int32)
         stages = np.arange(preset.pipeline, dtype=np.int32)
         return RailIteration(
             name=preset.title,
@@ -362,9 +362,3 @@ class _Builder:
 
 def _work(one: Pass) -> int:
     return FORWARD if one.way == "f" else BACKWARD
-
-
-def _rows(lists: list[list[int]]) -> tuple[IntArray, IntArray]:
-    """Return lists of node numbers as CSR: row pointers and entries."""
-    ptr = np.cumsum([0, *map(len, lists)], dtype=np.int32)
-    return ptr, np.array([node for one in lists for node in one], np.int32)

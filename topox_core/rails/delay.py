@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topox_core.errors import InputError
+from topox_core.model import durations
 from topox_core.model.execution import Execution
 from topox_core.rails.control.simulate import Simulation
 from topox_core.rails.iteration import Rail, RailIteration
@@ -21,7 +22,7 @@ from topox_core.rails.recorded import recorded
 from topox_core.rails.timing import MAX_DELAY_MS, check_delay
 from topox_core.rails.window_lengths import lengths_ms
 
-DELAYS_MS = (0.0, 1.0, 2.0, 5.0, 10.0, 15.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
+DELAYS_MS = tuple(delay for delay in durations.DELAYS_MS if delay == 0 or 1 <= delay <= 1000)
 MAX_DELAYS = 200
 # A delay is found to one part in a thousand, finer than any switch is specified.
 CLOSE = 1e-3

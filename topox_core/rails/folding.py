@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
+from topox_core.model.csr import pointer_of, ranges, row_of_entry, row_pointer
 from topox_core.model.transfer_graph import IntArray
 from topox_core.rails.iteration import RailGroup, RailIteration, Spread
 from topox_core.rails.presets import Preset
@@ -51,14 +52,13 @@ def unfold(folded: RailIteration, preset: Preset) -> RailIteration:
     """
     instances = equal_groups(preset)
     spread, copies = _copies(folded, instances)
-    first = np.zeros(len(folded) + 1, np.int64)
-    np.cumsum(copies, out=first[1:])
+    first = row_pointer(copies, np.int64)
     _check_size(preset, int(first[-1]), folded, instances, spread)
     ptr, idx = _predecessors(folded, instances, spread, first)
     groups, group = _groups(folded, preset, instances, copies)
     issue_ptr, issue_idx = _issues(folded, preset, instances, spread, first)
     own = np.repeat(folded.rank.astype(np.int64), copies)
-    number = np.arange(int(first[-1])) - np.repeat(first[:-1], copies)
+    number = ranges(np.zeros_like(copies), copies)
     labels = np.array(folded.label, dtype=object)
     stages = preset.replicas
     return replace(
@@ -93,7 +93,7 @@ def unfolded_size(folded: RailIteration, preset: Preset) -> tuple[int, int]:
 
 def _edges(folded: RailIteration, instances: list[IntArray], spread: IntArray) -> int:
     pairs = _pairs_between(instances)
-    waiting = np.repeat(np.arange(len(folded)), np.diff(folded.pred_ptr))
+    waiting = row_of_entry(folded.pred_ptr)
     counts = np.array(
         [[len(pairs[a, b]) for b in range(len(instances))] for a in range(len(instances))], np.int64
     )
@@ -131,7 +131,7 @@ def _predecessors(
     spread: IntArray,
     first: Ints,
 ) -> tuple[IntArray, IntArray]:
-    waiting = np.repeat(np.arange(len(folded)), np.diff(folded.pred_ptr))
+    waiting = row_of_entry(folded.pred_ptr)
     before = folded.pred_idx
     starts, ends, places = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for (a, b), pairs in _pairs_between(instances).items():
@@ -143,9 +143,7 @@ def _predecessors(
     # What a node waits for keeps the order it has in the folded iteration: a message's sender comes
     # first.
     order = np.lexsort((start, np.concatenate(places), end))
-    ptr = np.zeros(int(first[-1]) + 1, np.int32)
-    np.cumsum(np.bincount(end, minlength=int(first[-1])), out=ptr[1:])
-    return ptr, start[order].astype(np.int32)
+    return pointer_of(end, int(first[-1])), start[order].astype(np.int32)
 
 
 def _groups(
@@ -169,7 +167,7 @@ def _groups(
             )
             tail = f".{instance}" if count > 1 else ""
             groups.append(replace(group, name=group.name + tail, ranks=ranks, size=len(ranks)))
-    number = np.arange(int(copies.sum())) - np.repeat(np.cumsum(copies) - copies, copies)
+    number = ranges(np.zeros_like(copies), copies)
     base = np.repeat(np.array([-1, *first], np.int64)[folded.group + 1], copies)
     return tuple(groups), np.where(base < 0, -1, base + number).astype(np.int32)
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
+from topox_core.model.csr import flattened, pointer_of, row_of_entry
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import COMPUTE as COMPUTE_NODE
 from topox_core.model.transfer_graph import TRANSFER, FloatArray
@@ -145,7 +146,7 @@ def _predecessors(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Return the dependencies between tasks, with the order in which each device ran them."""
     graph = execution.graph
-    after = node_task[np.repeat(np.arange(len(graph)), np.diff(graph.pred_ptr))]
+    after = node_task[row_of_entry(graph.pred_ptr)]
     before = node_task[graph.pred_idx]
     device = (
         graph.server[computes].astype(np.int64) * execution.cluster.devices_per_server
@@ -157,9 +158,7 @@ def _predecessors(
     before = np.concatenate((before, task[order][:-1][same]))
     after = np.concatenate((after, task[order][1:][same]))
     code = np.unique(after[before != after].astype(np.int64) * n + before[before != after])
-    ptr = np.zeros(n + 1, np.int32)
-    np.cumsum(np.bincount(code // n, minlength=n), out=ptr[1:])
-    return ptr, (code % n).astype(np.int32)
+    return pointer_of(code // n, n), (code % n).astype(np.int32)
 
 
 def _issued(
@@ -173,6 +172,4 @@ def _issued(
     ):
         for rank in members[task]:
             issued[rank].append(task)
-    ptr = np.zeros(ranks + 1, np.int32)
-    np.cumsum([len(one) for one in issued], out=ptr[1:])
-    return ptr, np.array([task for one in issued for task in one], np.int32)
+    return flattened(issued, np.int32)

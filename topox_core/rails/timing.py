@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from topox_core.errors import InputError
+from topox_core.model.durations import transfer_ms
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.iteration import (
     ALL_GATHER,
@@ -66,7 +67,7 @@ def durations_ms(iteration: RailIteration, rail: Rail) -> FloatArray:
             iteration.size_bytes[exchange], n[exchange], rail.nic_ports == 1
         )
     lasting = (
-        carried * 8 / (rail.nic_gbps * 1e6 * share)
+        transfer_ms(carried, rail.nic_gbps * share)
         + _steps(iteration, n, rail) * rail.latency_us / 1e3
     )
     # A group of one has nobody to talk to.

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
+from topox_core.model.csr import row_of_entry
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray
 from topox_core.rails.iteration import COMPUTE, KINDS, RailIteration, Window
@@ -157,7 +158,7 @@ def traffic_between(windows: Sequence[Window], until_ms: float) -> tuple[Stretch
 
 def _taking_part(iteration: RailIteration) -> tuple[IntArray, IntArray]:
     """Return (node, rank) for every rank of every communication."""
-    rank = np.repeat(np.arange(iteration.ranks, dtype=np.int32), np.diff(iteration.issue_ptr))
+    rank = row_of_entry(iteration.issue_ptr)
     communicates = iteration.kind[iteration.issue_idx] != COMPUTE
     return iteration.issue_idx[communicates], rank[communicates]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from topox_core.model.csr import entries_of, row_of_entry
 from topox_core.schedule.problem import Int, Problem
 
 
@@ -27,7 +27,7 @@ def violation(problem: Problem, start: Int) -> str | None:
     if len(off):
         return f"transfer {names[int(off[0])]} does not start on a slot boundary"
     end = start + problem.duration
-    owner = np.repeat(np.arange(problem.n), np.diff(problem.pred_ptr))
+    owner = row_of_entry(problem.pred_ptr)
     early = np.flatnonzero(start[owner] < end[problem.pred_idx])
     if len(early):
         return f"task {names[int(owner[early[0]])]} starts before {names[int(problem.pred_idx[early[0]])]} ends"
@@ -74,7 +74,7 @@ def circuit_intervals(problem: Problem, start: Int) -> tuple[Int, Int, Int]:
 def _resource_violation(problem: Problem, start: Int) -> str | None:
     task, opened, closed = circuit_intervals(problem, start)
     count = np.diff(problem.demand_ptr)[task]
-    entry = _ragged(problem.demand_ptr[task].astype(np.int64), count)
+    entry = entries_of(problem.demand_ptr, task)
     resource = problem.demand_resource[entry].astype(np.int64)
     amount = problem.demand_amount[entry].astype(np.int64)
     which = np.concatenate((resource, resource))
@@ -91,17 +91,9 @@ def _resource_violation(problem: Problem, start: Int) -> str | None:
     return f"more than {problem.capacity[which[at]]} of {problem.resource_names[which[at]]} in slot {slot}"
 
 
-def _ragged(first: NDArray[np.int64], count: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return first[0], first[0]+1, ... (count[0] of them), first[1], ... as one array."""
-    total = int(count.sum())
-    skipped = np.repeat(np.cumsum(count) - count, count)
-    within: NDArray[np.int64] = np.arange(total, dtype=np.int64) - skipped
-    return within + np.repeat(first, count)
-
-
 def impossible(problem: Problem) -> str | None:
     """Return why no schedule exists: a task that needs more of a resource than there is; None if one exists."""
-    owner = np.repeat(np.arange(problem.n), np.diff(problem.demand_ptr))
+    owner = row_of_entry(problem.demand_ptr)
     over = np.flatnonzero(
         (problem.demand_amount > problem.capacity[problem.demand_resource])
         & (problem.duration[owner] > 0)

@@ -16,7 +16,7 @@ from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.ancestor_bounds import cone_bound, cones
 from topox_core.schedule.bounds.best_bound import Bound, best_bound
-from topox_core.schedule.bounds.windows import clocks, topological_order
+from topox_core.schedule.bounds.windows import clocks
 from topox_core.schedule.circuits.assignment import Booking, changed_rows, per_slot
 from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.folding.fold import FOLD_ABOVE, Folding, fold
@@ -97,7 +97,7 @@ class Planner:
         problem, dark = self.problem, 0 if self.ports is None else self.ports.ports.dark
         head, tail = cones(
             problem,
-            clocks(problem, topological_order(problem)),
+            clocks(problem),
             STEERING_NEAR,
             dark * problem.ticks_per_slot,
         )

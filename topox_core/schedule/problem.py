@@ -8,9 +8,12 @@ N_OCS * d_OCS (Koenig's theorem and de Werra's balancing), so eqs 7, 9 and 10 be
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from topox_core.model.passes import topological_order
 
 Int = NDArray[np.int64]
 Int32 = NDArray[np.int32]
@@ -92,6 +95,16 @@ class Problem:
     def n(self) -> int:
         """Number of tasks."""
         return len(self.duration)
+
+    @cached_property
+    def order(self) -> Int32:
+        """The tasks, each after its predecessors; tasks on a cycle are missing."""
+        return topological_order(self.pred_ptr, self.succ_ptr, self.succ_idx)
+
+    @property
+    def slot_clock(self) -> Int:
+        """Ticks that each task's start is a multiple of: transfers start on slots."""
+        return np.where(self.on_grid, self.ticks_per_slot, 1).astype(np.int64)
 
     @property
     def devices(self) -> int:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.schedule.bounds.windows import topological_order
+from topox_core.model.csr import flattened, transposed
 from topox_core.schedule.problem import Problem
 
 MAX_JOBS = 100_000
@@ -100,10 +100,8 @@ def read_psplib(data: bytes, file: str) -> Problem:
     text.seek(r"RESOURCEAVAILABILITIES", "RESOURCEAVAILABILITIES:")
     capacity = _availabilities(text, renewable)
     problem = _problem(duration, demand, capacity, successors)
-    try:
-        topological_order(problem)
-    except ValueError as error:
-        raise InputError(f"{error}", file=file) from None
+    if len(problem.order) < problem.n:
+        raise InputError("the precedence has a cycle", file=file)
     return problem
 
 
@@ -184,32 +182,22 @@ def _problem(
 ) -> Problem:
     n = len(duration)
     used = [[(r, amount) for r, amount in enumerate(row) if amount > 0] for row in demand]
-    predecessors: list[list[int]] = [[] for _ in range(n)]
-    for i, after in enumerate(successors):
-        for j in after:
-            predecessors[j].append(i)
-
-    def pointer(
-        rows: list[list[int]] | list[list[tuple[int, int]]],
-    ) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-        return np.cumsum([0, *(len(row) for row in rows)]).astype(np.int32)
-
-    def flat(rows: list[list[int]]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-        return np.array([value for row in rows for value in row], np.int32)
-
+    demand_ptr, demand_resource = flattened([[r for r, _ in row] for row in used], np.int32)
+    succ_ptr, succ_idx = flattened(successors, np.int32)
+    pred_ptr, pred_idx = transposed(succ_ptr, succ_idx, n)
     return Problem(
         duration=np.array(duration, np.int64),
         on_grid=np.ones(n, np.bool_),
         device=np.full(n, -1, np.int32),
         capacity=np.array(capacity, np.int32),
-        demand_ptr=pointer(used),
-        demand_resource=flat([[r for r, _ in row] for row in used]),
-        demand_amount=flat([[a for _, a in row] for row in used]),
+        demand_ptr=demand_ptr,
+        demand_resource=demand_resource,
+        demand_amount=np.array([amount for row in used for _, amount in row], np.int32),
         pair=np.full(n, -1, np.int32),
-        pred_ptr=pointer(predecessors),
-        pred_idx=flat(predecessors),
-        succ_ptr=pointer(successors),
-        succ_idx=flat(successors),
+        pred_ptr=pred_ptr,
+        pred_idx=pred_idx,
+        succ_ptr=succ_ptr,
+        succ_idx=succ_idx,
         ticks_per_slot=1,
         tick_ms=1.0,
         device_names=(),

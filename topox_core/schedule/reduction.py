@@ -8,6 +8,8 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
+from topox_core.model.csr import grouped
+from topox_core.model.durations import durations_ms
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, TransferGraph
 from topox_core.schedule.bounds.best_bound import Bound, best_bound
 from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
@@ -56,15 +58,6 @@ def ports_on_switch(cluster: Cluster, settings: Settings) -> int:
             field="ports_per_server",
         )
     return cluster.ports_per_server // cluster.switches
-
-
-def durations_ms(graph: TransferGraph, cluster: Cluster) -> FloatArray:
-    """Return every node's running time in ms, transfers at full circuit speed, not rounded."""
-    by_size = cluster.latency_us / 1000 + np.nan_to_num(graph.size_bytes) * 8 / (
-        cluster.port_gbps * 1e6
-    )
-    duration = np.where(np.isnan(graph.duration_ms), by_size, graph.duration_ms)
-    return np.where((graph.kind == COMPUTE) | (graph.kind == TRANSFER), duration, 0.0)
 
 
 def reduce(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Reduction:
@@ -324,10 +317,8 @@ def _ports(
         names.append("all switches together")
     owner = np.concatenate(owners) if owners else np.zeros(0, np.int32)
     resource = np.concatenate(resources) if resources else np.zeros(0, np.int32)
-    order = np.argsort(owner, kind="stable")
-    pointer = np.zeros(len(graph) + 1, np.int32)
-    np.cumsum(np.bincount(owner, minlength=len(graph)), out=pointer[1:])
-    return pointer, resource[order].astype(np.int32), np.array(capacity, np.int32), tuple(names)
+    pointer, resource = grouped(owner, resource.astype(np.int32), len(graph))
+    return pointer, resource, np.array(capacity, np.int32), tuple(names)
 
 
 def _with_clock(

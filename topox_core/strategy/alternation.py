@@ -59,31 +59,31 @@ class Alternated(Generic[T]):
         return self.start_ms / self.iteration_ms if self.iteration_ms > 0 else 1.0
 
 
+@dataclass(frozen=True)
+class Topologies(Generic[T]):
+    """How a topology is found for a task graph, how strategies are timed on it, and after how many accepted proposals anew."""
+
+    find: Callable[[TaskGraph], T]
+    evaluator: Callable[[T], Evaluator]
+    every: int = 1
+
+
 def alternate(
     graph: OperatorGraph,
     servers: int,
-    find: Callable[[TaskGraph], T],
-    evaluator: Callable[[T], Evaluator],
+    topologies: Topologies[T],
     settings: SearchSettings | None = None,
     *,
-    every: int = 1,
     fixed: Iterable[Placement] = (),
     stop: Callable[[], bool] = never,
     on_progress: Callable[[MoveProgress], None] | None = None,
 ) -> Alternated[T]:
     """Return the best strategy and topology found in turn; never slower than data parallel on its own topology.
 
-    After ``every`` accepted proposals, or after ``PATIENCE`` proposals without one, the topology is
+    After ``topologies.every`` accepted proposals, or after ``PATIENCE`` proposals without one, the topology is
     found anew for the strategy at hand and kept if the iteration is faster on it (TopoOpt, NSDI
     2023, section 4; its released code also keeps a slower one now and then). Going back to the best
     goes back to its topology.
-
-    Parameters
-    ----------
-    find
-        A topology for a task graph, such as TopologyFinder.
-    evaluator
-        How strategies are timed on a topology.
 
     Raises
     ------
@@ -92,12 +92,12 @@ def alternate(
         ``every`` is not a whole number above 0; and whatever ``find`` refuses.
     """
     settings = settings or SearchSettings()
-    check_whole(every, file="search", field="every")
+    check_whole(topologies.every, file="search", field="every")
     pinned = {placement.operator: placement for placement in fixed}
     for placement in pinned.values():
         check_placement(placement, graph, servers)
     start = first_strategy(graph, servers, settings.memory_gb, tuple(pinned.values()))
-    walk = _Walk(graph, start, find, evaluator, settings, frozenset(pinned))
+    walk = _Walk(graph, start, topologies, settings, frozenset(pinned))
     start_topology, start_ms = walk.topology, walk.chain.current_ms
     stopped = False
     since = idle = 0
@@ -143,19 +143,16 @@ class _Walk(Generic[T]):
         self,
         graph: OperatorGraph,
         start: Strategy,
-        find: Callable[[TaskGraph], T],
-        evaluator: Callable[[T], Evaluator],
+        topologies: Topologies[T],
         settings: SearchSettings,
         fixed: frozenset[str],
     ) -> None:
-        self.graph, self.find, self.evaluator, self.memory_gb = (
-            graph,
-            find,
-            evaluator,
-            settings.memory_gb,
+        self.graph, self.topologies, self.memory_gb = graph, topologies, settings.memory_gb
+        self.topology = self.best_topology = topologies.find(
+            task_graph(graph, start, settings.memory_gb)
         )
-        self.topology = self.best_topology = find(task_graph(graph, start, settings.memory_gb))
-        self.chain = Chain(graph, start, evaluator(self.topology), settings, fixed)
+        evaluate = topologies.evaluator(self.topology)
+        self.chain = Chain(graph, start, evaluate, settings, fixed)
         self.best_evaluate = self.chain.evaluate
         self.moves: list[Move] = []
         self.renewed = self.kept = 0
@@ -178,9 +175,9 @@ class _Walk(Generic[T]):
         if chain.current == self._topology_of:
             return
         self._topology_of = chain.current
-        topology = self.find(task_graph(self.graph, chain.current, self.memory_gb))
+        topology = self.topologies.find(task_graph(self.graph, chain.current, self.memory_gb))
         self.renewed += 1
-        evaluate = self.evaluator(topology)
+        evaluate = self.topologies.evaluator(topology)
         strategy_ms = evaluate(chain.current)
         if strategy_ms >= chain.current_ms:
             return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from topox_core.strategy.blueprint import FLOAT_BYTES, Blueprint
 from topox_core.strategy.costs import A100, Work
 from topox_core.strategy.operators import OperatorGraph, Weight
@@ -11,6 +13,16 @@ from topox_core.strategy.operators import OperatorGraph, Weight
 VGG_BLOCKS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 # Middle channels and number of the bottlenecks of ResNet50 (He et al., CVPR 2016, table 1).
 RESNET_STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))
+
+
+class Filter(NamedTuple):
+    """A convolution: width of its kernel, channels in and out, and the image's side before and after it."""
+
+    kernel: int
+    channels: int
+    outputs: int
+    into: int
+    side: int
 
 
 def vgg16(servers: int) -> OperatorGraph:
@@ -63,7 +75,8 @@ def _vgg_body(plan: Blueprint, side: int, *, measured: bool = False) -> tuple[st
         for i, outputs in enumerate(block):
             known = f"Conv2D_3_3_{outputs}" if measured else ""
             name = f"conv{b}.{i}"
-            below = _convolution(plan, name, 3, channels, outputs, side, side, below, known)
+            shape = Filter(3, channels, outputs, side, side)
+            below = _convolution(plan, name, shape, below, known)
             channels = outputs
         read, written = channels * side**2, channels * (side // 2) ** 2
         known = "Pool2D_3_3" if measured else ""
@@ -83,7 +96,7 @@ def resnet50(servers: int) -> OperatorGraph:
     plan = Blueprint(
         "resnet50", "ResNet50", "structure: He et al. (CVPR 2016)", servers, 4 * 128, A100
     )
-    below = _convolution(plan, "stem", 7, 3, 64, 224, 112, "", normalised=True)
+    below = _convolution(plan, "stem", Filter(7, 3, 64, 224, 112), "", normalised=True)
     below = plan.moving("stem.pool", "pool", 64 * 112**2, 64 * 56**2, (below,))
     channels, side = 64, 56
     for s, (middle, count) in enumerate(RESNET_STAGES):
@@ -101,34 +114,32 @@ def _bottleneck(
     plan: Blueprint, name: str, channels: int, middle: int, into: int, side: int, below: str
 ) -> str:
     """Add 1x1, 3x3, 1x1 convolutions and the sum with their input; the 3x3 halves the image where it must."""
-    first = _convolution(plan, f"{name}.a", 1, channels, middle, into, into, below, normalised=True)
-    second = _convolution(plan, f"{name}.b", 3, middle, middle, into, side, first, normalised=True)
-    third = _convolution(
-        plan, f"{name}.c", 1, middle, 4 * middle, side, side, second, normalised=True
-    )
+    wide = 4 * middle
+    one = Filter(1, channels, middle, into, into)
+    first = _convolution(plan, f"{name}.a", one, below, normalised=True)
+    three = Filter(3, middle, middle, into, side)
+    second = _convolution(plan, f"{name}.b", three, first, normalised=True)
+    widening = Filter(1, middle, wide, side, side)
+    third = _convolution(plan, f"{name}.c", widening, second, normalised=True)
     skip = below
-    if channels != 4 * middle:
-        skip = _convolution(
-            plan, f"{name}.skip", 1, channels, 4 * middle, into, side, below, normalised=True
-        )
-    elements = 4 * middle * side**2
+    if channels != wide:
+        projection = Filter(1, channels, wide, into, side)
+        skip = _convolution(plan, f"{name}.skip", projection, below, normalised=True)
+    elements = wide * side**2
     return plan.moving(f"{name}.add", "add", 2 * elements, elements, (third, skip))
 
 
 def _convolution(
     plan: Blueprint,
     name: str,
-    kernel: int,
-    channels: int,
-    outputs: int,
-    into: int,
-    side: int,
+    shape: Filter,
     below: str,
     measured_as: str = "",
     *,
     normalised: bool = False,
 ) -> str:
     """Add a convolution with bias, or (normalised) with scale and shift instead, which reads its output once more."""
+    kernel, channels, outputs, into, side = shape
     matrix = kernel * kernel * channels * outputs
     weights = (
         Weight("weight", matrix),

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from topox_core.errors import InputError
+from topox_core.model.csr import flattened, grouped
 from topox_core.model.task_graph import TaskGraph
-from topox_core.model.transfer_graph import IntArray
-from topox_core.strategy.kernel import iteration_ms
+from topox_core.strategy.kernel import Exchanged, Placed, Routes, iteration_ms
 from topox_core.strategy.network import StrategyNetwork
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Placement, Strategy
@@ -35,22 +35,31 @@ class FastEvaluator:
         self.graph, self.network = graph, network
         count = len(graph.operators)
         position = graph.position
-        self._producer = np.array([position[edge.producer] for edge in graph.edges], np.int32)
-        self._consumer = np.array([position[edge.consumer] for edge in graph.edges], np.int32)
-        self._bytes = np.array([edge.bytes_per_sample for edge in graph.edges], np.float64)
-        self._out = _rows(self._producer, count)
-        self._in = _rows(self._consumer, count)
-        sizes = [
-            [float(weight.size_bytes) for weight in operator.weights]
-            for operator in graph.operators
-        ]
-        self._weight_ptr = np.concatenate([[0], np.cumsum([len(row) for row in sizes])]).astype(
-            np.int32
+        producer = np.array([position[edge.producer] for edge in graph.edges], np.int32)
+        consumer = np.array([position[edge.consumer] for edge in graph.edges], np.int32)
+        number = np.arange(len(graph.edges), dtype=np.int32)
+        sizes = [[weight.size_bytes for weight in one.weights] for one in graph.operators]
+        self._exchanged = Exchanged(
+            producer,
+            consumer,
+            np.array([edge.bytes_per_sample for edge in graph.edges], np.float64),
+            *grouped(producer, number, count),
+            *grouped(consumer, number, count),
+            *flattened(sizes, np.float64),
         )
-        self._weight_bytes = np.array([size for row in sizes for size in row], np.float64)
+        self._routes = Routes(
+            network.servers,
+            network.route_ptr,
+            network.route_link,
+            network.byte_ms,
+            network.latency_ms,
+            network.ring_ptr,
+            network.ring_stride,
+        )
         self._known: list[Placement | None] = [None] * count
-        self._parts, self._start = np.ones(count, np.int32), np.zeros(count, np.int32)
-        self._forward, self._backward = np.zeros(count), np.zeros(count)
+        self._placed = Placed(
+            np.ones(count, np.int32), np.zeros(count, np.int32), np.zeros(count), np.zeros(count)
+        )
 
     def __call__(self, strategy: Strategy) -> float:
         """Return the iteration time in ms."""
@@ -60,36 +69,14 @@ class FastEvaluator:
                 file="strategy",
                 field="servers",
             )
+        placed = self._placed
         for k, placement in enumerate(strategy.placements):
             if placement is not self._known[k]:
                 self._known[k] = placement
                 cost = self.graph.operators[k].costs[placement.partitions]
-                self._parts[k], self._start[k] = placement.partitions, placement.start
-                self._forward[k], self._backward[k] = cost.forward_ms, cost.backward_ms
-        net = self.network
-        return float(
-            iteration_ms(
-                self.graph.samples,
-                net.servers,
-                self._parts,
-                self._start,
-                self._forward,
-                self._backward,
-                self._producer,
-                self._consumer,
-                self._bytes,
-                *self._out,
-                *self._in,
-                self._weight_ptr,
-                self._weight_bytes,
-                net.route_ptr,
-                net.route_link,
-                net.byte_ms,
-                net.latency_ms,
-                net.ring_ptr,
-                net.ring_stride,
-            )
-        )
+                placed.parts[k], placed.start[k] = placement.partitions, placement.start
+                placed.forward_ms[k], placed.backward_ms[k] = cost.forward_ms, cost.backward_ms
+        return float(iteration_ms(self.graph.samples, placed, self._exchanged, self._routes))
 
 
 class FabricEvaluator:
@@ -106,10 +93,3 @@ class FabricEvaluator:
     def __call__(self, strategy: Strategy) -> float:
         """Return the iteration time in ms."""
         return self.fabric(task_graph(self.graph, strategy, self.memory_gb))
-
-
-def _rows(ends: IntArray, count: int) -> tuple[IntArray, IntArray]:
-    """Return edge numbers by operator, in compressed rows."""
-    ptr = np.zeros(count + 1, np.int32)
-    np.cumsum(np.bincount(ends, minlength=count), out=ptr[1:])
-    return ptr, np.argsort(ends, kind="stable").astype(np.int32)

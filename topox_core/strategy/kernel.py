@@ -6,74 +6,55 @@ the operators, so that a search can afford thousands of iterations a second.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from topox_core.compiled import compiled
+from topox_core.model.heap import pop, push
 from topox_core.model.transfer_graph import FloatArray, IntArray
 
 
-@compiled
-def push(keys: FloatArray, items: IntArray, size: int, key: float, item: int) -> int:
-    """Add to a binary heap ordered by key, then item; return its new size."""
-    i = size
-    while i > 0:
-        above = (i - 1) >> 1
-        if keys[above] < key or (keys[above] == key and items[above] < item):
-            break
-        keys[i], items[i] = keys[above], items[above]
-        i = above
-    keys[i], items[i] = key, item
-    return size + 1
+class Placed(NamedTuple):
+    """Of each operator in the strategy: its partitions, its first server, and its times."""
+
+    parts: IntArray
+    start: IntArray
+    forward_ms: FloatArray
+    backward_ms: FloatArray
+
+
+class Exchanged(NamedTuple):
+    """The edges between operators, their numbers by producer and by consumer, and the weights by operator."""
+
+    producer: IntArray
+    consumer: IntArray
+    sample_bytes: FloatArray
+    out_ptr: IntArray
+    out_edge: IntArray
+    in_ptr: IntArray
+    in_edge: IntArray
+    weight_ptr: IntArray
+    weight_bytes: FloatArray
+
+
+class Routes(NamedTuple):
+    """The links from server a to b at ``route_ptr[a * servers + b]``, and each link's ms a byte.
+
+    The strides of the rings of a group of g members are at ``ring_ptr[g]``.
+    """
+
+    servers: int
+    route_ptr: IntArray
+    route_link: IntArray
+    byte_ms: FloatArray
+    latency_ms: float
+    ring_ptr: IntArray
+    ring_stride: IntArray
 
 
 @compiled
-def pop(keys: FloatArray, items: IntArray, size: int) -> int:
-    """Remove the first of the heap (read it before); return the new size."""
-    size -= 1
-    key, item = keys[size], items[size]
-    i = 0
-    while True:
-        below = 2 * i + 1
-        if below >= size:
-            break
-        right = below + 1
-        if right < size and (
-            keys[right] < keys[below]
-            or (keys[right] == keys[below] and items[right] < items[below])
-        ):
-            below = right
-        if key < keys[below] or (key == keys[below] and item < items[below]):
-            break
-        keys[i], items[i] = keys[below], items[below]
-        i = below
-    keys[i], items[i] = key, item
-    return size
-
-
-@compiled
-def iteration_ms(
-    samples: int,
-    servers: int,
-    parts: IntArray,
-    start: IntArray,
-    forward_ms: FloatArray,
-    backward_ms: FloatArray,
-    producer: IntArray,
-    consumer: IntArray,
-    sample_bytes: FloatArray,
-    out_ptr: IntArray,
-    out_edge: IntArray,
-    in_ptr: IntArray,
-    in_edge: IntArray,
-    weight_ptr: IntArray,
-    weight_bytes: FloatArray,
-    route_ptr: IntArray,
-    route_link: IntArray,
-    byte_ms: FloatArray,
-    latency_ms: float,
-    ring_ptr: IntArray,
-    ring_stride: IntArray,
-) -> float:
+def iteration_ms(samples: int, placed: Placed, exchanged: Exchanged, routes: Routes) -> float:
     """Return when the last task of one iteration ends, in ms.
 
     Whatever is ready first is served first (then: forward before backward, operators in order,
@@ -81,20 +62,12 @@ def iteration_ms(
     cut-through: it asks for each when its head has come through the one before, waits its turn, and
     holds it for its bytes. An all-reduce of S bytes over g servers is, on each of its k rings, one
     transfer of 2(g-1)/g * S/k bytes a server to the one ``stride`` members on.
-
-    Parameters
-    ----------
-    parts, start, forward_ms, backward_ms
-        Of each operator in the strategy.
-    producer, consumer, sample_bytes, out_ptr, out_edge, in_ptr, in_edge
-        Edges, and their numbers by producer and by consumer.
-    weight_ptr, weight_bytes
-        Weights by operator.
-    route_ptr, route_link, byte_ms, latency_ms
-        Links from server a to b at ``route_ptr[a * servers + b]``, and each link's ms a byte.
-    ring_ptr, ring_stride
-        Strides of the rings of a group of g members at ``ring_ptr[g]``.
     """
+    parts, start, forward_ms, backward_ms = placed
+    producer, consumer = exchanged.producer, exchanged.consumer
+    sample_bytes = exchanged.sample_bytes
+    weight_ptr, weight_bytes = exchanged.weight_ptr, exchanged.weight_bytes
+    servers, route_ptr, route_link, byte_ms, latency_ms, ring_ptr, ring_stride = routes
     count = len(parts)
     first = np.zeros(count + 1, np.int32)
     for k in range(count):
@@ -133,13 +106,13 @@ def iteration_ms(
     ended = np.zeros(most)
     transfers = 0
 
-    keys = np.empty(2 * total + most)
-    items = np.empty(2 * total + most, np.int32)
+    # Of each task and transfer: when it is, or would be, ready.
+    ready = np.zeros(2 * total + most)
+    queue = np.empty(2 * total + most, np.int32)
     waiting = 0
-    ready = np.zeros(2 * total)
     for i in range(total):
         if missing[i] == 0:
-            waiting = push(keys, items, waiting, 0.0, i)
+            waiting = push(queue, 0, waiting, ready, i)
     unreduced = parts.copy()
     reduce_at = np.zeros(count)
     device_free = np.zeros(servers)
@@ -147,8 +120,9 @@ def iteration_ms(
     last = 0.0
 
     while waiting > 0:
-        now, item = keys[0], items[0]
-        waiting = pop(keys, items, waiting)
+        item = pop(queue, 0, waiting, ready)
+        now = ready[item]
+        waiting -= 1
         if item >= 2 * total:  # a transfer
             x = item - 2 * total
             pair = source[x] * servers + destination[x]
@@ -159,7 +133,8 @@ def iteration_ms(
                 ended[x] = max(ended[x], link_free[link])
                 hop[x] += 1
                 if route_ptr[pair] + hop[x] < route_ptr[pair + 1]:
-                    waiting = push(keys, items, waiting, head, item)
+                    ready[item] = head
+                    waiting = push(queue, 0, waiting, ready, item)
                     continue
             end = max(now, ended[x])
             last = max(last, end)
@@ -168,7 +143,7 @@ def iteration_ms(
                 ready[node] = max(ready[node], end)
                 missing[node] -= 1
                 if missing[node] == 0:
-                    waiting = push(keys, items, waiting, ready[node], node)
+                    waiting = push(queue, 0, waiting, ready, node)
             continue
 
         back = item >= total
@@ -182,9 +157,10 @@ def iteration_ms(
         last = max(last, end)
 
         # To the partitions that share samples: activations to consumers, gradients to producers.
-        low, high = (in_ptr[k], in_ptr[k + 1]) if back else (out_ptr[k], out_ptr[k + 1])
-        for r in range(low, high):
-            e = in_edge[r] if back else out_edge[r]
+        ptr = exchanged.in_ptr if back else exchanged.out_ptr
+        edge = exchanged.in_edge if back else exchanged.out_edge
+        for r in range(ptr[k], ptr[k + 1]):
+            e = edge[r]
             other = producer[e] if back else consumer[e]
             p, q = parts[k], parts[other]
             for j in range(i * q // p, ((i + 1) * q + p - 1) // p):
@@ -194,14 +170,15 @@ def iteration_ms(
                     ready[node] = max(ready[node], end)
                     missing[node] -= 1
                     if missing[node] == 0:
-                        waiting = push(keys, items, waiting, ready[node], node)
+                        waiting = push(queue, 0, waiting, ready, node)
                     continue
                 shared = min((i + 1) * samples // p, (j + 1) * samples // q) - max(
                     i * samples // p, j * samples // q
                 )
                 source[transfers], destination[transfers], target[transfers] = server, there, node
                 size_bytes[transfers] = shared * sample_bytes[e]
-                waiting = push(keys, items, waiting, end, 2 * total + transfers)
+                ready[2 * total + transfers] = end
+                waiting = push(queue, 0, waiting, ready, 2 * total + transfers)
                 transfers += 1
 
         if not back:
@@ -209,7 +186,7 @@ def iteration_ms(
             ready[node] = max(ready[node], end)
             missing[node] -= 1
             if missing[node] == 0:
-                waiting = push(keys, items, waiting, ready[node], node)
+                waiting = push(queue, 0, waiting, ready, node)
             continue
         reduce_at[k] = max(reduce_at[k], end)
         unreduced[k] -= 1
@@ -227,6 +204,7 @@ def iteration_ms(
                     ) % servers
                     target[transfers] = -1
                     size_bytes[transfers] = weight_bytes[w] * 2 * (members - 1) / members / rings
-                    waiting = push(keys, items, waiting, reduce_at[k], 2 * total + transfers)
+                    ready[2 * total + transfers] = reduce_at[k]
+                    waiting = push(queue, 0, waiting, ready, 2 * total + transfers)
                     transfers += 1
     return last

@@ -11,6 +11,7 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.io.errors import shown
 from topox_core.io.ranges import check_whole, is_number
+from topox_core.model.durations import transfer_ms
 from topox_core.model.transfer_graph import FloatArray, IntArray
 from topox_core.strategy.strategy import check_servers
 from topox_core.topology.layout import Layout
@@ -127,7 +128,7 @@ def _checked(servers: object, port_gbps: float, latency_us: float) -> float:
                 file="network",
                 field=field,
             )
-    return 8 / (port_gbps * 1e6)
+    return transfer_ms(1.0, port_gbps)
 
 
 def _trees(layout: Layout) -> list[list[tuple[int, ...]]]:

@@ -8,6 +8,7 @@ from typing import Any
 from topox_core.errors import InputError
 from topox_core.io.errors import shown
 from topox_core.io.ranges import check_number, check_whole
+from topox_core.model.durations import bytes_per_ms
 from topox_core.strategy.transformers import Shape
 
 _CLUSTER = "cluster of GPUs"
@@ -116,7 +117,7 @@ class GpuCluster:
         return (
             self.inside_gb_per_s * 1e6
             if span <= self.gpus_per_server
-            else self.network_gbps * 1e6 / 8
+            else bytes_per_ms(self.network_gbps)
         )
 
 

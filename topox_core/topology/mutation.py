@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
+from topox_core.model.csr import row_pointer
 from topox_core.model.lowering import MAX_TRANSFERS
 from topox_core.model.rings import Pattern, pattern
 from topox_core.model.transfer_graph import (
@@ -61,8 +62,7 @@ def on_rings(graph: TransferGraph, result: LayoutResult) -> TransferGraph:
             file="topology",
             field="degree",
         )
-    first = np.zeros(len(graph) + 1, np.int64)
-    np.cumsum(count, out=first[1:])
+    first = row_pointer(count, np.int64)
     was = np.repeat(np.arange(len(graph)), count)  # of each new node the old one it comes from
     source, destination, size = graph.source[was], graph.destination[was], graph.size_bytes[was]
     ids = _taken(graph.ids, was)
@@ -158,9 +158,7 @@ def _predecessors(
             earlier = [moved[i] + e for e in block.shape.after[k]] if block.shape.after else []
             waits += earlier or own
             counts.append(len(earlier) or len(own))
-    ptr = np.zeros(len(counts) + 1, np.int32)
-    np.cumsum(counts, out=ptr[1:])
-    return np.array(waits, np.int32), ptr
+    return np.array(waits, np.int32), row_pointer(counts)
 
 
 def _taken(words: tuple[str, ...], where: NDArray[np.int64]) -> list[str]:

@@ -9,7 +9,7 @@ from functools import partial
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.run import FunctionRun, RunProgress
 from topox_core.runs.stopping import Stop
-from topox_core.strategy.alternation import Alternated, alternate
+from topox_core.strategy.alternation import Alternated, Topologies, alternate
 from topox_core.strategy.evaluator import FastEvaluator
 from topox_core.strategy.moves import MoveProgress, SearchSettings
 from topox_core.strategy.network import laid_out, non_blocking
@@ -71,8 +71,7 @@ def run(request: Request, stop: Stop, on_step: Callable[[MoveProgress], None]) -
     return alternate(
         graph,
         servers,
-        find,
-        lambda layout: FastEvaluator(graph, laid_out(layout, request.port_gbps)),
+        Topologies(find, lambda layout: FastEvaluator(graph, laid_out(layout, request.port_gbps))),
         request.settings,
         fixed=request.fixed,
         stop=stop,

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topox_core.model.cluster import Cluster
-from topox_core.model.facts import facts, running_ms
+from topox_core.model.durations import durations_ms
+from topox_core.model.facts import facts
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import BARRIER, Lowering
@@ -95,7 +96,7 @@ def test_critical_path_and_depth_agree_with_networkx(seed: int, width: int, laye
         "random-layered", {"seed": seed, "width": width, "layers": layers, "fan_in": 3}
     )
     lowered = lower(graph)
-    duration = running_ms(lowered, cluster)
+    duration = durations_ms(lowered, cluster)
     oracle = nx.DiGraph()
     oracle.add_nodes_from(range(len(lowered) + 1))
     for i in range(len(lowered)):

@@ -74,7 +74,7 @@ def test_a_shared_circuit_counts_once_in_the_load():
 
 
 def test_load_thresholds_do_not_change_the_bound_when_there_are_few_tasks():
-    from topox_core.schedule.kernels.passes import load_bound
+    from topox_core.model.loads import Load, load_bound
 
     random = np.random.default_rng(3)
     for _ in range(200):
@@ -85,4 +85,4 @@ def test_load_thresholds_do_not_change_the_bound_when_there_are_few_tasks():
             for q in tail
             if work[(head >= h) & (tail >= q)].sum() > 0
         )
-        assert load_bound(head, work, tail, 2, 1, 200)[0] == best
+        assert load_bound(Load(head, work, tail), 200, 2, 1)[0] == best

@@ -11,7 +11,7 @@ import pytest
 from tests.topox_core.schedule.problem_builder import Fabric, random_problem
 from topox_core.schedule.bounds import propagation
 from topox_core.schedule.bounds.propagation import Propagator
-from topox_core.schedule.bounds.windows import Windows, clocks, serial_schedule, topological_order
+from topox_core.schedule.bounds.windows import Windows, clocks, serial_schedule
 from topox_core.schedule.engines import highs, mip
 from topox_core.schedule.engines.best_known import opened
 from topox_core.schedule.engines.engine import Limits, Progress, no_news
@@ -52,7 +52,7 @@ class Trying:
     def schedule(self) -> Int | None:
         """A schedule; None if there is none. ``tried`` beyond ``most``: nothing is known."""
         p = self.problem
-        self.order, self.random = topological_order(p), random.Random(self.seed)
+        self.order, self.random = p.order.tolist(), random.Random(self.seed)
         self.length, self.device, self.pair, self.capacity = (
             a.tolist() for a in (p.duration, p.device, p.pair, p.capacity)
         )
@@ -128,9 +128,7 @@ def middle_of(problem: Problem, slack: int) -> Middle:
     start = serial_schedule(problem)
     generator = Generator.of(problem, int((start + problem.duration).max()))
     start, makespan = generator.improved(start, int((start + problem.duration).max()), 0, rounds=1)
-    return Middle.of(
-        generator, clocks(problem, topological_order(problem)), start, makespan + slack
-    )
+    return Middle.of(generator, clocks(problem), start, makespan + slack)
 
 
 def stretches(middle: Middle, seed: int, many: int = 5) -> list[Neighbourhood]:

@@ -12,7 +12,7 @@ from tests.topox_core.small_graphs import cluster, random_graph
 from topox_core.check.checker import check
 from topox_core.schedule.bounds.ancestor_bounds import cone_bound, cones
 from topox_core.schedule.bounds.best_bound import best_bound
-from topox_core.schedule.bounds.windows import clocks, topological_order
+from topox_core.schedule.bounds.windows import clocks
 from topox_core.schedule.circuits.assignment import changed_rows
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.planner import Planner, SchedulePlan, prepare
@@ -194,7 +194,7 @@ def test_the_search_finds_the_optimum_of_tiny_problems():
 def cone_ticks(problem: Problem, dark_slots: int = 0) -> int:
     head, tail = cones(
         problem,
-        clocks(problem, topological_order(problem)),
+        clocks(problem),
         dark_ticks=dark_slots * problem.ticks_per_slot,
     )
     bound = cone_bound(problem, head, tail, 0, dark_slots)
@@ -230,7 +230,7 @@ def test_bounds_from_ancestors_are_never_above_what_trying_every_start_finds(fab
 def test_fewer_ancestors_only_weaken_the_bound(fabric):
     for seed in range(20):
         problem = random_problem(seed, fabric, tasks=60, density=0.05)
-        clock = clocks(problem, topological_order(problem))
+        clock = clocks(problem)
         heads, tails = zip(*(cones(problem, clock, near) for near in (2, 10_000)), strict=True)
         assert (heads[0] <= heads[1]).all()
         assert (tails[0] <= tails[1]).all()

@@ -21,7 +21,7 @@ from topox_core.cli.main import OneLineParser
 from topox_core.errors import InputError
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.task_graph import TaskGraph
-from topox_core.strategy.alternation import alternate
+from topox_core.strategy.alternation import Topologies, alternate
 from topox_core.strategy.evaluator import FabricEvaluator, FastEvaluator
 from topox_core.strategy.models import MODELS, named
 from topox_core.strategy.moves import MoveProgress, SearchSettings
@@ -490,7 +490,7 @@ def test_alternating_keeps_topologies_that_help_and_never_ends_worse_than_it_beg
         return FastEvaluator(graph, laid_out(layout, 100.0))
 
     found, again = (
-        alternate(graph, 4, find, evaluator, SearchSettings(300, alpha=0.1, seed=1))
+        alternate(graph, 4, Topologies(find, evaluator), SearchSettings(300, alpha=0.1, seed=1))
         for _ in range(2)
     )
     assert found.iteration_ms < found.start_ms

@@ -13,6 +13,7 @@ from tests.topox_core.small_graphs import list_schedule
 from topox_core.errors import InputError
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.cluster import Cluster
+from topox_core.model.durations import transfer_ms
 from topox_core.model.facts import facts
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import Lowering
@@ -28,7 +29,7 @@ def whole_ms(task: Task, cluster: Cluster) -> int:
     ms = (
         task.duration_ms
         if task.duration_ms is not None
-        else cluster.transfer_ms(task.size_bytes or 0)
+        else transfer_ms(task.size_bytes or 0, cluster.port_gbps, cluster.latency_us)
     )
     assert ms == int(ms)
     assert cluster.slot_ms == 1

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.compiled import compiled
-from topox_core.fabrics.kernels.order import TIE, pop, push
+from topox_core.fabrics.kernels.order import earlier
+from topox_core.model.heap import pop, push
 from topox_core.model.transfer_graph import FloatArray, IntArray
 
 NEVER = -1.0  # a port that was not used yet
@@ -33,6 +34,23 @@ class RequestTables(NamedTuple):
     limit: int
 
 
+class RequestTasks(NamedTuple):
+    """Of each task: successors, time, who carries it, and what it is carried by (a device, or a pair of servers).
+
+    ``waits_for`` counts its predecessors; ``carried`` transfers take circuits, others their ``device`` or -1.
+    """
+
+    waits_for: IntArray
+    succ_ptr: IntArray
+    succ_idx: IntArray
+    length: FloatArray
+    carried: NDArray[np.bool_]
+    device: IntArray
+    devices: int
+    source: IntArray
+    destination: IntArray
+
+
 class Ports(NamedTuple):
     """Of each port: when its last holder leaves, what circuit it holds, and that last holder."""
 
@@ -41,12 +59,6 @@ class Ports(NamedTuple):
     last: IntArray
     place_free: FloatArray  # of each switch, ``limit`` places for a circuit
     place_last: IntArray
-
-
-@compiled
-def earlier(one: float, other: float) -> bool:
-    """Return whether one time lies before the other by more than rounding."""
-    return one < other - TIE * abs(other)
 
 
 @compiled
@@ -132,20 +144,9 @@ class Requests(NamedTuple):
 
 
 @compiled
-def first_come_first_served(
-    pred_ptr: IntArray,
-    succ_ptr: IntArray,
-    succ_idx: IntArray,
-    length: FloatArray,
-    carried: NDArray[np.bool_],
-    device: IntArray,
-    devices: int,
-    source: IntArray,
-    destination: IntArray,
-    wiring: RequestTables,
-    dark: float,
-) -> Requests:
+def first_come_first_served(tasks: RequestTasks, wiring: RequestTables, dark: float) -> Requests:
     """Serve tasks by readiness, then position; a transfer starts ``dark`` after its turn if a port must change."""
+    length, succ_ptr, succ_idx = tasks.length, tasks.succ_ptr, tasks.succ_idx
     n, k = len(length), wiring.k
     sides = 1 if wiring.half else 2
     total = sides * wiring.servers * wiring.switches * k
@@ -159,8 +160,8 @@ def first_come_first_served(
         np.zeros(wiring.switches * wiring.limit),
         np.full(wiring.switches * wiring.limit, -1, np.int32),
     )
-    device_free, device_last = np.zeros(devices), np.full(devices, -1, np.int32)
-    found = Requests(
+    device_free, device_last = np.zeros(tasks.devices), np.full(tasks.devices, -1, np.int32)
+    requests = Requests(
         np.empty(n, np.int32),
         np.zeros(n),
         np.full(n, -1, np.int32),
@@ -173,11 +174,10 @@ def first_come_first_served(
         np.full(n, -1, np.int32),
     )
     ready = np.zeros(n)
-    waiting = np.empty(n, np.int32)
+    waiting = tasks.waits_for.copy()
     heap, stack, batch = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     heaped, stacked, done = 0, 0, 0
     for j in range(n):
-        waiting[j] = pred_ptr[j + 1] - pred_ptr[j]
         if waiting[j] == 0:
             stack[stacked] = j
             stacked += 1
@@ -190,9 +190,9 @@ def first_come_first_served(
             if length[j] > 0:
                 heaped = push(heap, 0, heaped, ready, j)
                 continue
-            found.sequence[done] = j
+            requests.sequence[done] = j
             done += 1
-            found.start[j] = ready[j]
+            requests.start[j] = ready[j]
             for e in range(succ_ptr[j], succ_ptr[j + 1]):
                 s = succ_idx[e]
                 ready[s] = max(ready[s], ready[j])
@@ -201,7 +201,7 @@ def first_come_first_served(
                     stack[stacked] = s
                     stacked += 1
         if heaped == 0:
-            return found
+            return requests
         now = ready[heap[0]]
         size = 0
         while heaped > 0 and not earlier(now, ready[heap[0]]):
@@ -212,28 +212,35 @@ def first_come_first_served(
         for i in range(size):
             j = batch[i]
             start = ready[j]
-            if carried[j]:
+            if tasks.carried[j]:
                 start, state, switch, out_port, in_port, place = choose(
-                    source[j], destination[j], start, wiring, ports
+                    tasks.source[j], tasks.destination[j], start, wiring, ports
                 )
                 if state == CHANGED:
                     start += dark
-                found.changed[j] = state == CHANGED
-                found.switch[j], found.out_port[j], found.in_port[j] = switch, out_port, in_port
-                found.before_out[j], found.before_in[j] = ports.last[out_port], ports.last[in_port]
+                requests.changed[j] = state == CHANGED
+                requests.switch[j], requests.out_port[j], requests.in_port[j] = (
+                    switch,
+                    out_port,
+                    in_port,
+                )
+                requests.before_out[j], requests.before_in[j] = (
+                    ports.last[out_port],
+                    ports.last[in_port],
+                )
                 ports.free[out_port], ports.free[in_port] = start + length[j], start + length[j]
                 ports.held[out_port], ports.held[in_port] = 2 * in_port, 2 * out_port + way
                 ports.last[out_port], ports.last[in_port] = j, j
                 if place >= 0:
-                    found.before_place[j] = ports.place_last[place]
+                    requests.before_place[j] = ports.place_last[place]
                     ports.place_free[place], ports.place_last[place] = start + length[j], j
-            elif device[j] >= 0:
-                d = device[j]
+            elif tasks.device[j] >= 0:
+                d = tasks.device[j]
                 start = max(start, device_free[d])
-                found.before_device[j] = device_last[d]
+                requests.before_device[j] = device_last[d]
                 device_free[d], device_last[d] = start + length[j], j
-            found.start[j] = start
-            found.sequence[done] = j
+            requests.start[j] = start
+            requests.sequence[done] = j
             done += 1
             end = start + length[j]
             for e in range(succ_ptr[j], succ_ptr[j + 1]):

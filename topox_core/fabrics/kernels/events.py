@@ -13,7 +13,7 @@ from topox_core.fabrics.kernels.max_min import (
     refill,
     unschedule,
 )
-from topox_core.fabrics.kernels.order import TIE, pop, push
+from topox_core.fabrics.kernels.order import TIE
 from topox_core.fabrics.kernels.state import (
     BATCHES,
     CHANGED,
@@ -29,6 +29,7 @@ from topox_core.fabrics.kernels.state import (
     State,
     TaskTables,
 )
+from topox_core.model.heap import pop, push
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER
 
 

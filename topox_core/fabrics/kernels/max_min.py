@@ -11,7 +11,6 @@ from __future__ import annotations
 import numpy as np
 
 from topox_core.compiled import compiled
-from topox_core.fabrics.kernels.order import pop, push
 from topox_core.fabrics.kernels.state import (
     CHANGED,
     EPOCH,
@@ -23,6 +22,7 @@ from topox_core.fabrics.kernels.state import (
     State,
     TaskTables,
 )
+from topox_core.model.heap import pop, push
 
 SAFE = 1.0 - 1e-9  # rates this close below the first change are filled again: floats only
 

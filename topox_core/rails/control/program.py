@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
+from topox_core.model.csr import grouped, row_of_entry
 from topox_core.rails.iteration import COMPUTE, SEND, RailIteration, senders
 
 Ints = NDArray[np.int64]
@@ -62,7 +63,7 @@ class Program:
         """Prepare an iteration."""
         n = len(iteration)
         kind = iteration.kind
-        owner = np.repeat(np.arange(iteration.ranks, dtype=np.int64), np.diff(iteration.issue_ptr))
+        owner = row_of_entry(iteration.issue_ptr)
         issued = iteration.issue_idx.astype(np.int64)
         place = np.arange(len(issued)) - iteration.issue_ptr[:-1].astype(np.int64)[owner]
         sender = senders(iteration)
@@ -189,7 +190,7 @@ class ProgramProgress:
 def _edges(iteration: RailIteration, owner: Ints, issued: Ints, sender: Ints) -> Edges:
     """Return predecessors and program order, by rank, by group and by direction."""
     n = len(iteration)
-    after = np.repeat(np.arange(n, dtype=np.int64), np.diff(iteration.pred_ptr))
+    after = row_of_entry(iteration.pred_ptr)
     codes = [iteration.pred_idx.astype(np.int64) * n + after]
     kind, group = iteration.kind[issued], iteration.group[issued].astype(np.int64)
     stream = np.where(
@@ -216,20 +217,15 @@ def _local(iteration: RailIteration, edges: Edges) -> tuple[Ints, Ints]:
     key = after.astype(np.int64) * iteration.ranks + iteration.rank[before]
     slot = np.full(len(before), -1, np.int64)
     # A rank may wait for a communication that it takes no part in; that is no call of its own.
-    taking_part = np.repeat(
-        np.arange(iteration.ranks, dtype=np.int64), np.diff(iteration.issue_ptr)
-    )
+    taking_part = row_of_entry(iteration.issue_ptr)
     local &= np.isin(key, iteration.issue_idx.astype(np.int64) * iteration.ranks + taking_part)
     keys, slot[local] = np.unique(key[local], return_inverse=True)
     return keys, slot
 
 
 def _grouped(owner: Ints, value: Ints, n: int) -> list[list[int]]:
-    order = np.argsort(owner, kind="stable")
-    ends = np.cumsum(np.bincount(owner, minlength=n)).tolist()
-    values = value[order].tolist()
-    begins = [0, *ends[:-1]]
-    return [values[begin:end] for begin, end in zip(begins, ends, strict=True)]
+    pointer, values = grouped(owner, value, n)
+    return [row.tolist() for row in np.split(values, pointer[1:-1])]
 
 
 def _members(

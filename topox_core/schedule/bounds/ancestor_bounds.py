@@ -2,65 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from topox_core.model.csr import pointer_of, row_of_entry
 from topox_core.schedule.bounds.best_bound import Bound, load_bounds
-from topox_core.schedule.kernels import passes
-from topox_core.schedule.kernels.ancestors import cone_heads
-from topox_core.schedule.problem import Int, Int32, Problem
+from topox_core.schedule.kernels.ancestors import Uses, cone_heads
+from topox_core.schedule.kernels.tasks import Precedence
+from topox_core.schedule.problem import Int, Problem
 
 NEAR = 200  # a second or two for 10,000 tasks
 
 
-@dataclass(frozen=True)
-class Uses:
-    """Which devices and ports a task works on, and for how many ticks; ports first, then devices (CSR over tasks)."""
-
-    ptr: Int32
-    resource: Int32
-    work: Int
-    pair: Int32
-    pairs: int
-    capacity: Int
-
-    @staticmethod
-    def of(problem: Problem) -> Uses:
-        """Return the uses; transfers that may share a circuit are left out, which only weakens what follows."""
-        p = problem
-        owner = np.repeat(np.arange(p.n, dtype=np.int32), np.diff(p.demand_ptr))
-        lone = (p.pair < 0)[owner] & (p.duration[owner] > 0)
-        held = np.flatnonzero((p.device >= 0) & (p.duration > 0)).astype(np.int32)
-        task = np.concatenate([owner[lone], held])
-        resource = np.concatenate(
-            [p.demand_resource[lone], p.device[held] + len(p.capacity)]
-        ).astype(np.int32)
-        work = np.concatenate(
-            [p.duration[owner[lone]] * p.demand_amount[lone], p.duration[held]]
-        ).astype(np.int64)
-        pair = np.full(len(task), -1, np.int32)
-        pairs = 0
-        if p.network is not None:
-            # The row of all switches together holds no ports of its own.
-            ports = np.array([not name.startswith("all") for name in p.resource_names], np.bool_)
-            on_port = (
-                np.flatnonzero(ports[p.demand_resource[lone]])
-                if len(ports)
-                else np.zeros(0, np.int64)
-            )
-            carried = task[on_port]
-            code = (
-                p.network.source[carried].astype(np.int64) * p.network.servers
-                + p.network.destination[carried]
-            )
-            unique, number = np.unique(code, return_inverse=True)
-            pair[on_port], pairs = number.astype(np.int32), len(unique)
-        order = np.lexsort((resource, task))
-        ptr = np.zeros(p.n + 1, np.int32)
-        np.cumsum(np.bincount(task, minlength=p.n), out=ptr[1:])
-        capacity = np.concatenate([p.capacity, np.ones(p.devices)]).astype(np.int64)
-        return Uses(ptr, resource[order], work[order], pair[order], pairs, capacity)
+def uses_of(problem: Problem) -> Uses:
+    """Return the uses; transfers that may share a circuit are left out, which only weakens what follows."""
+    p = problem
+    owner = row_of_entry(p.demand_ptr)
+    lone = (p.pair < 0)[owner] & (p.duration[owner] > 0)
+    held = np.flatnonzero((p.device >= 0) & (p.duration > 0)).astype(np.int32)
+    task = np.concatenate([owner[lone], held])
+    resource = np.concatenate([p.demand_resource[lone], p.device[held] + len(p.capacity)]).astype(
+        np.int32
+    )
+    work = np.concatenate(
+        [p.duration[owner[lone]] * p.demand_amount[lone], p.duration[held]]
+    ).astype(np.int64)
+    pair = np.full(len(task), -1, np.int32)
+    pairs = 0
+    if p.network is not None:
+        # The row of all switches together holds no ports of its own.
+        ports = np.array([not name.startswith("all") for name in p.resource_names], np.bool_)
+        on_port = (
+            np.flatnonzero(ports[p.demand_resource[lone]]) if len(ports) else np.zeros(0, np.int64)
+        )
+        carried = task[on_port]
+        code = (
+            p.network.source[carried].astype(np.int64) * p.network.servers
+            + p.network.destination[carried]
+        )
+        unique, number = np.unique(code, return_inverse=True)
+        pair[on_port], pairs = number.astype(np.int32), len(unique)
+    order = np.lexsort((resource, task))
+    capacity = np.concatenate([p.capacity, np.ones(p.devices)]).astype(np.int64)
+    return Uses(pointer_of(task, p.n), resource[order], work[order], pair[order], pairs, capacity)
 
 
 def cones(
@@ -89,26 +72,16 @@ def cones(
     known
         Valid heads and tails to raise.
     """
-    p, uses = problem, Uses.of(problem)
-    order = passes.topological_order(p.pred_ptr, p.succ_ptr, p.succ_idx)
-    head, tail = (
-        (np.zeros(p.n, np.int64), np.zeros(p.n, np.int64))
-        if known is None
-        else (known[0].copy(), known[1].copy())
-    )
-    _raise_heads(head, order, p.pred_ptr, p.pred_idx, p, clock, uses, near, dark_ticks)
+    p, uses = problem, uses_of(problem)
+    head, tail = (np.zeros(p.n, np.int64), np.zeros(p.n, np.int64)) if known is None else known
+    head, tail, near = head.copy(), tail.copy(), min(near, p.n)
+    ahead = Precedence(p.order, p.pred_ptr, p.pred_idx, p.duration, clock)
     # Backwards the tail plus the duration of a task is what its head is forwards, on no clock.
-    _raise_heads(
-        tail,
-        order[::-1].copy(),
-        p.succ_ptr,
-        p.succ_idx,
-        p,
-        np.ones(p.n, np.int64),
-        uses,
-        near,
-        dark_ticks,
+    behind = Precedence(
+        p.order[::-1].copy(), p.succ_ptr, p.succ_idx, p.duration, np.ones_like(p.duration)
     )
+    cone_heads(head, ahead, uses, near, dark_ticks)
+    cone_heads(tail, behind, uses, near, dark_ticks)
     return head, tail
 
 
@@ -127,36 +100,3 @@ def cone_bound(
             (j,),
         )
     return load_bounds(problem, head, tail, beat, dark_slots) or best
-
-
-def _raise_heads(
-    head: Int,
-    order: Int32,
-    pred_ptr: Int32,
-    pred_idx: Int32,
-    problem: Problem,
-    clock: Int,
-    uses: Uses,
-    near: int,
-    dark_ticks: int,
-) -> None:
-    n = problem.n
-    place = np.empty(n, np.int32)
-    place[order] = np.arange(n, dtype=np.int32)
-    cone_heads(
-        order,
-        min(near, n),
-        place,
-        pred_ptr,
-        pred_idx,
-        problem.duration,
-        clock,
-        head,
-        uses.ptr,
-        uses.resource,
-        uses.work,
-        uses.pair,
-        uses.capacity,
-        dark_ticks,
-        uses.pairs,
-    )

@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topox_core.schedule.kernels import passes
-from topox_core.schedule.problem import Int, Int32, Problem
+from topox_core.model.csr import grouped, row_of_entry
+from topox_core.model.loads import Load, load_bound
+from topox_core.model.passes import heads, tails
+from topox_core.schedule.kernels.loads import dark_load_bound, shared_load_bound
+from topox_core.schedule.problem import Int, Problem
 
 THRESHOLDS = 200  # head and tail thresholds tried for each resource
 
@@ -31,16 +34,9 @@ def best_bound(problem: Problem, dark_slots: int) -> Bound:
     dark_slots
         Slots that a port is dark before each circuit it did not have; 0 where nothing is charged.
     """
-    order = passes.topological_order(problem.pred_ptr, problem.succ_ptr, problem.succ_idx)
-    head = passes.heads(
-        order,
-        problem.pred_ptr,
-        problem.pred_idx,
-        problem.duration,
-        problem.on_grid,
-        problem.ticks_per_slot,
-    )
-    tail = passes.tails(order, problem.succ_ptr, problem.succ_idx, problem.duration)
+    p = problem
+    head = heads(p.order, p.pred_ptr, p.pred_idx, p.duration, p.slot_clock)
+    tail = tails(p.order, p.succ_ptr, p.succ_idx, p.duration)
     best = _critical_path(problem, head, tail)
     return load_bounds(problem, head, tail, best.ticks, dark_slots) or best
 
@@ -102,13 +98,11 @@ def _between(problem: Problem, name: str, capacity: int, bound: int, first: int,
 def _device_load(problem: Problem, head: Int, tail: Int, beat: int) -> Bound | None:
     held = np.flatnonzero(problem.device >= 0)
     best: Bound | None = None
-    order = held[np.argsort(problem.device[held], kind="stable")]
-    edges = np.searchsorted(problem.device[order], np.arange(problem.devices + 1))
+    edges, order = grouped(problem.device[held], held, problem.devices)
     for d in range(problem.devices):
         tasks = order[edges[d] : edges[d + 1]]
-        ticks, first, last = passes.load_bound(
-            head[tasks], problem.duration[tasks], tail[tasks], 1, 1, THRESHOLDS
-        )
+        load = Load(head[tasks], problem.duration[tasks], tail[tasks])
+        ticks, first, last = load_bound(load, THRESHOLDS, 1, 1)
         if ticks > beat:
             beat = ticks
             best = Bound(ticks, _between(problem, problem.device_names[d], 1, ticks, first, last))
@@ -116,9 +110,9 @@ def _device_load(problem: Problem, head: Int, tail: Int, beat: int) -> Bound | N
 
 
 def _port_load(problem: Problem, head: Int, tail: Int, beat: int, dark_slots: int) -> Bound | None:
-    owner = np.repeat(np.arange(problem.n, dtype=np.int32), np.diff(problem.demand_ptr))
-    order = np.argsort(problem.demand_resource, kind="stable")
-    edges = np.searchsorted(problem.demand_resource[order], np.arange(len(problem.capacity) + 1))
+    owner = row_of_entry(problem.demand_ptr)
+    entries = np.arange(len(owner))
+    edges, order = grouped(problem.demand_resource, entries, len(problem.capacity))
     unit, shares = problem.ticks_per_slot, problem.shares
     best: Bound | None = None
     for r in range(len(problem.capacity)):
@@ -127,27 +121,17 @@ def _port_load(problem: Problem, head: Int, tail: Int, beat: int, dark_slots: in
         if not len(tasks):
             continue
         work = problem.duration[tasks] // unit * problem.demand_amount[uses]
-        capacity = int(problem.capacity[r])
+        load, capacity = Load(head[tasks], work, tail[tasks]), int(problem.capacity[r])
         if shares:
-            pair = problem.pair[tasks]
-            ticks, first, last = passes.shared_load_bound(
-                head[tasks],
-                work,
-                tail[tasks],
-                pair,
-                int(pair.max()) + 1,
-                capacity,
-                unit,
-                THRESHOLDS,
+            ticks, first, last = shared_load_bound(
+                load, problem.pair[tasks], THRESHOLDS, capacity, unit
             )
         else:
-            ticks, first, last = passes.load_bound(
-                head[tasks], work, tail[tasks], capacity, unit, THRESHOLDS
-            )
+            ticks, first, last = load_bound(load, THRESHOLDS, capacity, unit)
             if dark_slots and not problem.resource_names[r].startswith("all"):
                 ticks, first, last = max(
                     (ticks, first, last),
-                    _dark_load(problem, tasks, work, head, tail, capacity, dark_slots),
+                    _dark_load(problem, tasks, load, capacity, dark_slots),
                 )
         if ticks > beat:
             beat = ticks
@@ -158,7 +142,7 @@ def _port_load(problem: Problem, head: Int, tail: Int, beat: int, dark_slots: in
 
 
 def _dark_load(
-    problem: Problem, tasks: Int32, work: Int, head: Int, tail: Int, capacity: int, dark_slots: int
+    problem: Problem, tasks: Int, load: Load, capacity: int, dark_slots: int
 ) -> tuple[int, int, int]:
     """Return the load bound of one server's ports with a dark time for every circuit they must set up."""
     assert problem.network is not None
@@ -169,14 +153,12 @@ def _dark_load(
     kept = tasks[carried]
     code = network.source[kept].astype(np.int64) * network.servers + network.destination[kept]
     _, pair = np.unique(code, return_inverse=True)
-    return passes.dark_load_bound(
-        head[kept],
-        work[carried],
-        tail[kept],
+    return dark_load_bound(
+        Load(load.head[carried], load.work[carried], load.tail[carried]),
         pair.astype(np.int32),
-        int(pair.max()) + 1,
+        THRESHOLDS,
         capacity,
         problem.ticks_per_slot,
         dark_slots,
-        THRESHOLDS,
+        np.zeros(int(pair.max()) + 2, np.int32),
     )

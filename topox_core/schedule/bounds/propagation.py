@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from topox_core.schedule.bounds.windows import Windows, topological_order, windows, within
-from topox_core.schedule.kernels import propagation as kernels
-from topox_core.schedule.problem import Int, Int32, Problem
+from topox_core.model.csr import pointer_of, row_of_entry
+from topox_core.schedule.bounds.windows import Windows, windows, within
+from topox_core.schedule.kernels.propagation import Constraints, propagate, shave
+from topox_core.schedule.kernels.tasks import Precedence
+from topox_core.schedule.problem import Int, Problem
 
 # Larger problems are left to windows from the critical path: a shaving pass would take longer than
 # it saves.
@@ -32,38 +33,28 @@ class Propagator:
     problem: Problem
 
     @cached_property
-    def _order(self) -> Int32:
-        return np.array(topological_order(self.problem), np.int32)
-
-    @cached_property
-    def _resources(self) -> tuple[Int32, Int32, Int, Int, Int, Int32, Int32]:
-        """(task_ptr, task, demand, capacity, unit, use_ptr, use_resource): ports on slots, then devices on ticks."""
+    def _constraints(self) -> Constraints:
+        """The constraints on a clock of single ticks."""
         p = self.problem
-        owner = np.repeat(np.arange(p.n), np.diff(p.demand_ptr))
+        owner = row_of_entry(p.demand_ptr)
         lone = (p.pair < 0) | (np.bincount(p.pair[p.pair >= 0], minlength=1)[p.pair] == 1)
         counts = lone[owner] & (p.duration[owner] > 0)
         held = np.flatnonzero((p.device >= 0) & (p.duration > 0))
         ports = len(p.capacity)
         task = np.concatenate((owner[counts], held))
-        resource = np.concatenate((p.demand_resource[counts], p.device[held] + ports)).astype(
-            np.int64
-        )
+        resource = np.concatenate((p.demand_resource[counts], p.device[held] + ports))
         demand = np.concatenate((p.demand_amount[counts], np.ones(len(held)))).astype(np.int64)
-        total = ports + p.devices
         by_resource = np.lexsort((task, resource))
-        by_task = np.lexsort((resource, task))
-        capacity = np.concatenate((p.capacity, np.ones(p.devices))).astype(np.int64)
-        unit = np.concatenate((np.full(ports, p.ticks_per_slot), np.ones(p.devices))).astype(
-            np.int64
-        )
-        return (
-            _pointer(resource, total),
+        unit = np.where(np.arange(ports + p.devices) < ports, p.ticks_per_slot, 1)
+        return Constraints(
+            Precedence(p.order, p.pred_ptr, p.pred_idx, p.duration, np.ones_like(p.duration)),
+            pointer_of(resource, ports + p.devices),
             task[by_resource].astype(np.int32),
             demand[by_resource],
-            capacity,
-            unit,
-            _pointer(task, p.n),
-            resource[by_task].astype(np.int32),
+            np.concatenate((p.capacity, np.ones(p.devices))).astype(np.int64),
+            unit.astype(np.int64),
+            pointer_of(task, p.n),
+            resource[np.lexsort((resource, task))].astype(np.int32),
         )
 
     def worthwhile(self, horizon: int) -> bool:
@@ -89,36 +80,14 @@ class Propagator:
     def _run(
         self, given: Windows, horizon: int, passes: int, thorough: bool, stop: Callable[[], bool]
     ) -> Windows | None:
-        p = self.problem
-        task_ptr, task, demand, capacity, unit, use_ptr, use_resource = self._resources
+        constraints = self._constraints
+        constraints = constraints._replace(edges=constraints.edges._replace(clock=given.clock))
         earliest, latest = given.earliest.copy(), given.latest.copy()
         if (earliest > latest).any():
             return None
-        profile, dirty = np.zeros(horizon + 2, np.int64), np.ones(len(capacity), np.bool_)
-
-        def rules(with_energy: bool) -> tuple[object, ...]:
-            return (
-                earliest,
-                latest,
-                p.duration,
-                given.clock,
-                self._order,
-                p.pred_ptr,
-                p.pred_idx,
-                task_ptr,
-                task,
-                demand,
-                capacity,
-                unit,
-                use_ptr,
-                use_resource,
-                profile,
-                dirty,
-                horizon,
-                with_energy,
-            )
-
-        if not kernels.propagate(*rules(True)):  # type: ignore[arg-type]
+        profile = np.zeros(horizon + 2, np.int64)
+        dirty = np.ones(len(constraints.capacity), np.bool_)
+        if not propagate(earliest, latest, constraints, profile, dirty, True):
             return None
         for _ in range(passes):
             shrank = False
@@ -126,12 +95,12 @@ class Propagator:
             for j in np.argsort(latest - earliest, kind="stable").tolist():
                 if stop():
                     return Windows(earliest, latest, given.clock)
-                found = kernels.shave(j, *rules(thorough))  # type: ignore[arg-type]
-                if found < 0:
+                change = shave(j, earliest, latest, constraints, profile, dirty, thorough)
+                if change < 0:
                     return None
-                shrank = shrank or found > 0
+                shrank = shrank or change > 0
             dirty[:] = True
-            if not kernels.propagate(*rules(True)):  # type: ignore[arg-type]
+            if not propagate(earliest, latest, constraints, profile, dirty, True):
                 return None
             if not shrank:
                 break
@@ -186,9 +155,3 @@ def raised_bound(
             else:
                 open_, jump = length, max(step, (length - bound) // 2 // step * step)
     return bound
-
-
-def _pointer(owner: NDArray[np.integer], count: int) -> Int32:
-    pointer = np.zeros(count + 1, np.int32)
-    np.cumsum(np.bincount(owner, minlength=count), out=pointer[1:])
-    return pointer

@@ -9,7 +9,7 @@ import numpy as np
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.ancestor_bounds import cone_bound, cones
 from topox_core.schedule.bounds.propagation import Propagator, raised_bound
-from topox_core.schedule.bounds.windows import Windows, clocks, topological_order, windows
+from topox_core.schedule.bounds.windows import Windows, clocks, windows
 from topox_core.schedule.engines.best_known import BestKnown
 from topox_core.schedule.problem import Int, Problem
 
@@ -57,7 +57,7 @@ def raised(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> int:
 
 def _by_cones(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> tuple[Int, Int] | None:
     """Count more and more ancestors while that takes a fair share of the time; return the heads and tails, if there was any."""
-    clock = clocks(coarse, topological_order(coarse))
+    clock = clocks(coarse)
     near, found = FIRST_NEAR, None
     while not stop() and not known.close_enough:
         began = time.monotonic()

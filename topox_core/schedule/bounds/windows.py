@@ -8,6 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.model.passes import heads, tails
+from topox_core.schedule.kernels.propagation import precedence
+from topox_core.schedule.kernels.tasks import Precedence
 from topox_core.schedule.problem import Int, Problem
 
 
@@ -20,28 +23,7 @@ class Windows:
     clock: Int
 
 
-def topological_order(problem: Problem) -> list[int]:
-    """Return the tasks so that each comes after its predecessors.
-
-    Raises
-    ------
-    ValueError
-        If the precedence has a cycle.
-    """
-    waiting = np.diff(problem.pred_ptr).tolist()
-    ptr, idx = problem.succ_ptr.tolist(), problem.succ_idx.tolist()
-    order = [j for j, count in enumerate(waiting) if count == 0]
-    for j in order:
-        for k in idx[ptr[j] : ptr[j + 1]]:
-            waiting[k] -= 1
-            if waiting[k] == 0:
-                order.append(k)
-    if len(order) < problem.n:
-        raise ValueError("the precedence has a cycle")
-    return order
-
-
-def clocks(problem: Problem, order: list[int]) -> Int:
+def clocks(problem: Problem) -> Int:
     """Return the clock in ticks that each task may keep to without loss.
 
     Transfers keep slots. So may a task that holds no device, lasts whole slots and follows only
@@ -52,7 +34,7 @@ def clocks(problem: Problem, order: list[int]) -> Int:
     on = problem.on_grid.tolist()
     ptr, idx = problem.pred_ptr.tolist(), problem.pred_idx.tolist()
     free = ((problem.device < 0) | (problem.duration == 0)) & (problem.duration % slot == 0)
-    for j, may in zip(order, free[order].tolist(), strict=True):
+    for j, may in zip(problem.order.tolist(), free[problem.order].tolist(), strict=True):
         if may and not on[j]:
             on[j] = all(on[i] for i in idx[ptr[j] : ptr[j + 1]])
     return np.where(np.array(on, np.bool_), slot, 1).astype(np.int64)
@@ -60,37 +42,21 @@ def clocks(problem: Problem, order: list[int]) -> Int:
 
 def windows(problem: Problem, horizon: int) -> Windows:
     """Return windows from a critical-path pass each way, every task ending by ``horizon`` ticks."""
-    order = topological_order(problem)
-    clock = clocks(problem, order)
-    step, duration = clock.tolist(), problem.duration.tolist()
-    earliest = [0] * problem.n
-    latest = [0] * problem.n
-    ptr, idx = problem.pred_ptr.tolist(), problem.pred_idx.tolist()
-    for j in order:
-        at = max((earliest[i] + duration[i] for i in idx[ptr[j] : ptr[j + 1]]), default=0)
-        earliest[j] = -(-at // step[j]) * step[j]
-    ptr, idx = problem.succ_ptr.tolist(), problem.succ_idx.tolist()
-    for j in reversed(order):
-        by = min((latest[k] for k in idx[ptr[j] : ptr[j + 1]]), default=horizon)
-        latest[j] = (by - duration[j]) // step[j] * step[j]
-    return Windows(np.array(earliest, np.int64), np.array(latest, np.int64), clock)
+    p, clock = problem, clocks(problem)
+    earliest = heads(p.order, p.pred_ptr, p.pred_idx, p.duration, clock)
+    tail = tails(p.order, p.succ_ptr, p.succ_idx, p.duration, clock, horizon)
+    latest = (horizon - tail - p.duration) // clock * clock
+    return Windows(earliest, latest, clock)
 
 
 def consistent(problem: Problem, given: Windows) -> Windows | None:
     """Return windows in which every start has room for its predecessors and successors; None if one is empty."""
-    order = topological_order(problem)
-    earliest, latest = given.earliest.tolist(), given.latest.tolist()
-    step, duration = given.clock.tolist(), problem.duration.tolist()
-    ptr, idx = problem.pred_ptr.tolist(), problem.pred_idx.tolist()
-    for j in order:
-        at = max((earliest[i] + duration[i] for i in idx[ptr[j] : ptr[j + 1]]), default=0)
-        earliest[j] = max(earliest[j], -(-at // step[j]) * step[j])
-    ptr, idx = problem.succ_ptr.tolist(), problem.succ_idx.tolist()
-    for j in reversed(order):
-        by = min((latest[k] for k in idx[ptr[j] : ptr[j + 1]]), default=latest[j] + duration[j])
-        latest[j] = min(latest[j], (by - duration[j]) // step[j] * step[j])
-    narrow = Windows(np.array(earliest, np.int64), np.array(latest, np.int64), given.clock)
-    return None if (narrow.earliest > narrow.latest).any() else narrow
+    p, clock = problem, given.clock
+    earliest, latest = given.earliest.copy(), given.latest.copy()
+    no_uses, dirty = np.zeros(p.n + 1, np.int32), np.zeros(0, np.bool_)
+    edges = Precedence(p.order, p.pred_ptr, p.pred_idx, p.duration, clock)
+    possible = precedence(earliest, latest, edges, dirty, no_uses, no_uses[:0])
+    return Windows(earliest, latest, clock) if possible else None
 
 
 def critical_path(problem: Problem) -> int:
@@ -122,7 +88,7 @@ def serial_schedule(problem: Problem) -> Int:
     A plain starting point for an engine that was given none (the list engine finds better ones).
     Every transfer takes circuits of its own, which is feasible whether or not pairs may share.
     """
-    order = topological_order(problem)
+    order = problem.order.tolist()
     latest = windows(problem, 0).latest
     rank = {j: r for r, j in enumerate(order)}
     ready = sorted(range(problem.n), key=lambda j: (int(latest[j]), rank[j]))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.model.csr import grouped
 from topox_core.model.execution import Circuits
 from topox_core.schedule.kernels.colouring import colour_slots
 from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
@@ -44,10 +45,8 @@ def per_slot(problem: Problem, start: Int) -> Booking:
     k = network.ports_on_switch
     # Only servers that talk count, however large the cluster.
     talking, ends = np.unique(np.concatenate([x, y]), return_inverse=True)
-    x, y = ends[: len(x)].astype(np.int32), ends[len(x) :].astype(np.int32)
-    edge, colour, since, until, pieces = colour_slots(
-        x,
-        y,
+    edge, colour, since, until = colour_slots(
+        ends.reshape(2, -1).astype(np.int32),
         edge_first,
         edge_end,
         len(talking),
@@ -55,7 +54,6 @@ def per_slot(problem: Problem, start: Int) -> Booking:
         k,
         network.circuits_per_switch,
     )
-    edge, colour, since, until = edge[:pieces], colour[:pieces], since[:pieces], until[:pieces]
     if network.shares:
         rows, piece = _cut(edge_of, first, end, edge, since, until, len(edge_first))
         since, until = np.maximum(since[piece], first[rows]), np.minimum(until[piece], end[rows])
@@ -90,11 +88,10 @@ def _shared_runs(
 
 
 def _cut(
-    run_of: NDArray[np.intp], first: Int, end: Int, edge: Int32, since: Int, until: Int, runs: int
+    run_of: NDArray[np.intp], first: Int, end: Int, edge: Int, since: Int, until: Int, runs: int
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Pair every transfer with the pieces of its run's circuit that it lives through."""
-    order = np.argsort(edge, kind="stable")
-    edges = np.searchsorted(edge[order], np.arange(runs + 1))
+    edges, order = grouped(edge, np.arange(len(edge)), runs)
     rows: list[int] = []
     pieces: list[int] = []
     for i, run in enumerate(run_of.tolist()):

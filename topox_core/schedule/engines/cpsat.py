@@ -27,6 +27,7 @@ from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search.large_neighbourhood import (
     SubSolve,
+    SubSolver,
     Undecided,
     search_neighbourhoods,
 )
@@ -85,9 +86,8 @@ def solve_cpsat(
     elif known.makespan - known.bound <= CLOSE * known.makespan:
         _whole(coarse, tick, step, known, known.elapsed_s + WHOLE_SHARE * known.left_s, stop, news)
     if not known.close_enough and not stop() and known.left_s > 0 and not small:
-        search_neighbourhoods(
-            coarse, tick, step, known, _sub_solve(limits), stop, news, NEIGHBOURHOODS, FREE_TASKS
-        )
+        solver = SubSolver(_sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)
+        search_neighbourhoods(coarse, tick, step, known, solver, stop, news)
     return known.answer("cancelled" if stop() else ended)
 
 

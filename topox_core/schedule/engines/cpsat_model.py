@@ -14,6 +14,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from topox_core.errors import InputError
+from topox_core.model.csr import grouped, row_of_entry
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.problem import Int, Problem
@@ -104,7 +105,7 @@ class Model:
     def _add_precedence(self) -> None:
         p = self._problem
         duration = p.duration.tolist()
-        after = np.repeat(np.arange(p.n), np.diff(p.pred_ptr)).tolist()
+        after = row_of_entry(p.pred_ptr).tolist()
         for j, i in zip(after, p.pred_idx.tolist(), strict=True):
             self._model.add(self._at[j] >= self._at[i] + duration[i])
 
@@ -118,16 +119,14 @@ class Model:
             return interval[j]
 
         held = np.flatnonzero((p.device >= 0) & (p.duration > 0))
-        order = held[np.argsort(p.device[held], kind="stable")]
-        edges = np.searchsorted(p.device[order], np.arange(p.devices + 1))
+        edges, order = grouped(p.device[held], held, p.devices)
         for d in range(p.devices):
             tasks = order[edges[d] : edges[d + 1]].tolist()
             if len(tasks) > 1:
                 model.add_no_overlap([of(j) for j in tasks])
-        owner = np.repeat(np.arange(p.n), np.diff(p.demand_ptr))
+        owner = row_of_entry(p.demand_ptr)
         used = np.flatnonzero(p.duration[owner] > 0)
-        order = used[np.argsort(p.demand_resource[used], kind="stable")]
-        edges = np.searchsorted(p.demand_resource[order], np.arange(len(p.capacity) + 1))
+        edges, order = grouped(p.demand_resource[used], used, len(p.capacity))
         for r in range(len(p.capacity)):
             entries = order[edges[r] : edges[r + 1]]
             if int(p.demand_amount[entries].sum()) <= p.capacity[r]:

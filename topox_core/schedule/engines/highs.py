@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.root_bounds import (
@@ -29,6 +30,7 @@ from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search.large_neighbourhood import (
     SubSolve,
+    SubSolver,
     Undecided,
     search_neighbourhoods,
 )
@@ -70,9 +72,8 @@ def solve_highs(
     if known.close_enough or stop():
         return known.answer("cancelled" if stop() else ended)
     if not _fits(coarse, tick, known):
-        search_neighbourhoods(
-            coarse, tick, step, known, _sub_solve(limits), stop, news, NEIGHBOURHOODS, FREE_TASKS
-        )
+        solver = SubSolver(_sub_solve(limits), NEIGHBOURHOODS, FREE_TASKS)
+        search_neighbourhoods(coarse, tick, step, known, solver, stop, news)
         return known.answer("cancelled" if stop() else ended)
     reaching_s = known.elapsed_s + REACH_SHARE * known.left_s
     while _open(known, stop) and known.elapsed_s < reaching_s:
@@ -168,19 +169,14 @@ def _within(
             known.offer(start, ELSEWHERE, tell=False)
         return known.makespan < shortest
 
-    return branch_and_bound(
-        known,
-        model.build(),
-        None,
+    reading = ModelReading(
         lambda values: model.start(values) * tick,
         model.step * tick,
-        until_s,
-        stop,
-        enough,
         SOURCE,
         BOUND_BY,
         (horizon + 1) * tick,
     )
+    return branch_and_bound(known, model.build(), None, reading, until_s, stop, enough)
 
 
 def _unheard(_values: mip.Float) -> None:
@@ -192,18 +188,37 @@ def _no_end(_dual: float) -> bool:
     return False
 
 
+@dataclass(frozen=True)
+class ModelReading:
+    """What the values and bounds of a model say about the problem.
+
+    Attributes
+    ----------
+    start_of
+        Reads the start ticks from a solution.
+    unit
+        Ticks that one unit of the objective is worth.
+    source, words
+        Where schedules and bounds come from, and why the bounds hold.
+    beyond
+        A bound that holds if the model has no solution; 0 if it must have one.
+    """
+
+    start_of: Callable[[mip.Float], Int]
+    unit: int
+    source: str
+    words: str
+    beyond: int = 0
+
+
 def branch_and_bound(
     known: BestKnown,
     built: mip.Mip,
     start: tuple[mip.Index, mip.Float] | None,
-    start_of: Callable[[mip.Float], Int],
-    unit: int,
+    reading: ModelReading,
     until_s: float,
     stop: Stop,
     enough: Callable[[], bool],
-    source: str,
-    words: str,
-    beyond: int = 0,
 ) -> StoppedBy:
     """Run HiGHS on a model of what is still to be found, and take in what it says.
 
@@ -211,23 +226,17 @@ def branch_and_bound(
     ----------
     start
         Columns and values of the best known schedule; None if the model leaves it out.
-    start_of
-        Reads the start ticks from a solution.
-    unit
-        Ticks that one unit of the objective is worth.
     until_s
         When to end, in seconds since the solve began.
     enough
         Whether to end this run although nothing is proved.
-    beyond
-        A bound that holds if the model has no solution; 0 if it must have one.
     """
 
     def on_values(values: mip.Float) -> None:
-        known.offer(start_of(values), source)
+        known.offer(reading.start_of(values), reading.source)
 
     def on_dual(dual: float) -> bool:
-        known.raise_dual(dual, unit, source, words)
+        known.raise_dual(dual, reading.unit, reading.source, reading.words)
         return known.close_enough or enough()
 
     run = mip.Run(
@@ -237,9 +246,10 @@ def branch_and_bound(
         return "time_limit"
     outcome = mip.solve(built, run, start, stop, on_values, on_dual)
     if outcome.ended == "infeasible":
-        if not beyond:
+        if not reading.beyond:
             raise RuntimeError("HiGHS calls a model infeasible although a schedule for it is known")
-        known.raise_bound(-(-beyond // unit) * unit, source, words)
+        bound = -(-reading.beyond // reading.unit) * reading.unit
+        known.raise_bound(bound, reading.source, reading.words)
         return "proof"
     if outcome.values is not None:
         on_values(outcome.values)

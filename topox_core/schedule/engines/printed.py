@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.bounds.windows import topological_order
 from topox_core.schedule.engines import mip
 from topox_core.schedule.engines.best_known import opened
 from topox_core.schedule.engines.engine import (
@@ -32,7 +31,7 @@ from topox_core.schedule.engines.engine import (
     no_news,
     silent,
 )
-from topox_core.schedule.engines.highs import branch_and_bound
+from topox_core.schedule.engines.highs import ModelReading, branch_and_bound
 from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.problem import Int, Problem, SwitchNetwork
 
@@ -174,7 +173,7 @@ class PrintedModel:
         """Return the start ticks that a solution says; tasks without x start at the last end before them."""
         p = self.problem
         start = np.zeros(p.n, np.int64)
-        for j in topological_order(p):
+        for j in p.order.tolist():
             if j in self.first_x:
                 length, unit = (self.m, self.tau) if j in self.pair_of else (self.horizon, 1)
                 start[j] = int(values[self.x(j, 0) : self.x(j, 0) + length].argmax()) * unit
@@ -363,12 +362,9 @@ def solve_printed(
             known,
             model.build(),
             model.known(known.start),
-            model.start,
-            1,
+            ModelReading(model.start, 1, SOURCE, BOUND_BY),
             limits.time_limit_s,
             stop,
             never,
-            SOURCE,
-            BOUND_BY,
         )
     return known.answer("cancelled" if stop() else ended)

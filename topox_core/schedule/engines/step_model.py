@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
+from topox_core.model.csr import pointer_of, ranges, row_of_entry, row_pointer
 from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.engines.mip import Mip
 from topox_core.schedule.problem import Int, Problem
@@ -26,9 +27,7 @@ MAX_NONZEROS = 6_000_000
 def ragged(first: Int, count: Int) -> tuple[Int, Int]:
     """Return (owner, value): for each owner i the values first[i], first[i] + 1, ..., count[i] of them."""
     count = np.maximum(count, 0)
-    owner = np.repeat(np.arange(len(count), dtype=np.int64), count)
-    within = np.arange(len(owner), dtype=np.int64) - np.repeat(np.cumsum(count) - count, count)
-    return owner, first[owner] + within
+    return np.repeat(np.arange(len(count), dtype=np.int64), count), ranges(first, count)
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class StepModel:
     def _edges(self) -> tuple[Int, Int]:
         """(before, after) of every precedence; last tasks come before the makespan."""
         p = self.problem
-        after = np.repeat(np.arange(p.n, dtype=np.int64), np.diff(p.pred_ptr))
+        after = row_of_entry(p.pred_ptr)
         ends = np.full(len(self._terminals), p.n, np.int64)
         return np.concatenate((p.pred_idx.astype(np.int64), self._terminals)), np.concatenate(
             (after, ends)
@@ -341,12 +340,10 @@ def _joined(
 def _assembled(
     blocks: list[Rows], cost: NDArray[np.float64], integer: NDArray[np.bool_], offset: float
 ) -> Mip:
-    shifts = np.cumsum([0, *(len(block.upper) for block in blocks)])
+    shifts = row_pointer([len(block.upper) for block in blocks])
     row = np.concatenate([block.row + shift for block, shift in zip(blocks, shifts, strict=False)])
     order = np.argsort(row, kind="stable")
     rows = int(shifts[-1])
-    row_start = np.zeros(rows + 1, np.int32)
-    np.cumsum(np.bincount(row, minlength=rows), out=row_start[1:])
     return Mip(
         cost,
         np.zeros(len(cost)),
@@ -354,7 +351,7 @@ def _assembled(
         integer,
         np.full(rows, -np.inf),
         np.concatenate([block.upper for block in blocks]),
-        row_start,
+        pointer_of(row, rows),
         np.concatenate([block.column for block in blocks])[order].astype(np.int32),
         np.concatenate([block.value for block in blocks])[order],
         offset,

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.model.csr import entries_of, grouped, pointer_of, row_of_entry, transposed
 from topox_core.schedule.circuits.assignment import Booking
-from topox_core.schedule.kernels import passes
 from topox_core.schedule.kernels.colouring import colour_slots
 from topox_core.schedule.kernels.refinement import (
     Colour,
@@ -123,8 +123,7 @@ class _Partition:
     @staticmethod
     def of(problem: Problem, most: int) -> _Partition:
         p = problem
-        order = passes.topological_order(p.pred_ptr, p.succ_ptr, p.succ_idx)
-        return _Partition(p, surroundings(p), order, most)
+        return _Partition(p, surroundings(p), p.order, most)
 
     def refined(self, orbit: Int32) -> Int32 | None:
         """Return the coarsest equitable partition within ``orbit``, numbered by first tasks; None if it is too fine.
@@ -155,7 +154,7 @@ def surroundings(problem: Problem) -> Surroundings:
     """Return what a task's colour looks at; tasks of no time hold nothing."""
     p = problem
     lasts = p.duration > 0
-    owner = np.repeat(np.arange(p.n), np.diff(p.demand_ptr))
+    owner = row_of_entry(p.demand_ptr)
     return Surroundings(
         p.pred_ptr,
         p.pred_idx,
@@ -191,11 +190,8 @@ def _numbered_rows(rows: NDArray[np.int64]) -> Int32:
 
 def _by_device(problem: Problem, orbit: Int32) -> Int32 | None:
     """Return the part of its orbit that each task goes to, so that no part holds a device twice."""
-    nothing = surroundings(problem)._replace(demand_ptr=np.zeros(problem.n + 1, np.int32))
-    part = first_fit(
-        orbit, int(orbit.max()) + 1, nothing, problem.capacity, problem.devices, MOST_PARTS
-    )
-    return None if part.min() < 0 else part
+    demand_ptr = np.zeros(problem.n + 1, np.int32)
+    return _fitted(problem, orbit, surroundings(problem)._replace(demand_ptr=demand_ptr))
 
 
 def _by_ports(problem: Problem, orbit: Int32) -> Int32 | None:
@@ -211,45 +207,34 @@ def _by_ports(problem: Problem, orbit: Int32) -> Int32 | None:
     if not len(carried):
         return part
     group = _numbered(orbit[carried])
-    talking, ends = np.unique(
+    talking, servers = np.unique(
         np.concatenate([problem.network.source[carried], problem.network.destination[carried]]),
         return_inverse=True,
     )
-    source, destination = (
-        ends[: len(carried)].astype(np.int32),
-        ends[len(carried) :].astype(np.int32),
-    )
+    ends = servers.reshape(2, -1).astype(np.int32)
     degree = np.zeros(int(group.max()) + 1, np.int64)
-    for end in (source, destination):
+    for end in ends:
         code, times = np.unique(group.astype(np.int64) * len(talking) + end, return_counts=True)
         np.maximum.at(degree, code // len(talking), times)
     for colours in np.unique(degree[degree > 1]).tolist():
         here = np.flatnonzero(degree[group] == colours)
         moment = group[here].astype(np.int64)
-        edge, colour, _, _, pieces = colour_slots(
-            source[here],
-            destination[here],
-            moment,
-            moment + 1,
-            len(talking),
-            colours,
-            1,
-            len(talking),
+        edge, colour, _, _ = colour_slots(
+            ends[:, here], moment, moment + 1, len(talking), colours, 1, len(talking)
         )
-        part[carried[here[edge[:pieces]]]] = colour[:pieces]
+        part[carried[here[edge]]] = colour
     return part
 
 
 def _by_room(problem: Problem, orbit: Int32) -> Int32 | None:
     """Return parts that devices and resources have room for; None if there are too many, or a task fits nowhere."""
-    part = first_fit(
-        orbit,
-        int(orbit.max()) + 1,
-        surroundings(problem),
-        problem.capacity,
-        problem.devices,
-        MOST_PARTS,
-    )
+    return _fitted(problem, orbit, surroundings(problem))
+
+
+def _fitted(problem: Problem, orbit: Int32, around: Surroundings) -> Int32 | None:
+    tasks = np.arange(problem.n, dtype=np.int32)
+    pointer, members = grouped(orbit, tasks, int(orbit.max()) + 1)
+    part = first_fit(pointer, members, around, problem.capacity, problem.devices, MOST_PARTS)
     return None if part.min() < 0 else part
 
 
@@ -258,15 +243,9 @@ def _folding(problem: Problem, orbit: Int32) -> Folding | None:
     p = problem
     orbits = int(orbit.max()) + 1
     _, first = np.unique(orbit, return_index=True)
-    waits = np.unique(
-        orbit[np.repeat(np.arange(p.n), np.diff(p.pred_ptr))].astype(np.int64) * orbits
-        + orbit[p.pred_idx]
-    )
-    pred_ptr, pred_idx = _rows(waits // orbits, waits % orbits, orbits)
-    followed = np.sort(waits % orbits * orbits + waits // orbits)
-    succ_ptr, succ_idx = _rows(followed // orbits, followed % orbits, orbits)
-    if len(passes.topological_order(pred_ptr, succ_ptr, succ_idx)) < orbits:
-        return None
+    waits = np.unique(orbit[row_of_entry(p.pred_ptr)].astype(np.int64) * orbits + orbit[p.pred_idx])
+    pred_ptr, pred_idx = grouped(waits // orbits, (waits % orbits).astype(np.int32), orbits)
+    succ_ptr, succ_idx = transposed(pred_ptr, pred_idx, orbits)
     device, device_names = _devices(p, orbit, orbits)
     demand_ptr, demand_resource, demand_amount, capacity, resource_names = _resources(
         p, orbit, orbits
@@ -290,14 +269,7 @@ def _folding(problem: Problem, orbit: Int32) -> Folding | None:
         task_names=tuple(p.task_names[j] for j in first.tolist()),
         network=None,
     )
-    return Folding(quotient, orbit)
-
-
-def _rows(owner: Int, value: Int, count: int) -> tuple[Int32, Int32]:
-    """Return values in compressed rows by sorted owner."""
-    pointer = np.zeros(count + 1, np.int32)
-    np.cumsum(np.bincount(owner, minlength=count), out=pointer[1:])
-    return pointer, value.astype(np.int32)
+    return Folding(quotient, orbit) if len(quotient.order) == orbits else None
 
 
 def _devices(problem: Problem, orbit: Int32, orbits: int) -> tuple[Int32, tuple[str, ...]]:
@@ -341,7 +313,7 @@ def _resources(
     full = np.bincount(resource, weights=amount, minlength=len(p.capacity)) > p.capacity
     # Rows as bytes are compared whole, so that two resources are one only if every use of theirs
     # is.
-    edges = np.searchsorted(resource, np.arange(len(p.capacity) + 1))
+    edges = pointer_of(resource, len(p.capacity))
     known: dict[bytes, int] = {}
     many: list[int] = []
     kept: list[int] = []
@@ -353,19 +325,13 @@ def _resources(
             kept.append(r)
             many.append(0)
         many[number] += 1
-    entry = (
-        np.concatenate([np.arange(edges[r], edges[r + 1]) for r in kept])
-        if kept
-        else np.zeros(0, np.int64)
-    )
-    new = (
-        np.repeat(np.arange(len(kept)), [edges[r + 1] - edges[r] for r in kept]) if kept else entry
-    )
-    by_user = np.argsort(user[entry], kind="stable")
-    pointer, used = _rows(np.sort(user[entry]), new[by_user], orbits)
+    rows = np.array(kept, np.int64)
+    entry = entries_of(edges, rows)
+    new = np.repeat(np.arange(len(kept), dtype=np.int32), np.diff(edges)[rows])
+    pointer, by_user = grouped(user[entry], np.arange(len(entry)), orbits)
     return (
         pointer,
-        used,
+        new[by_user],
         amount[entry][by_user].astype(np.int32),
         p.capacity[kept].astype(np.int32),
         tuple(_alike(p.resource_names[r], m) for r, m in zip(kept, many, strict=True)),

@@ -8,7 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from topox_core.schedule.kernels import passes
+from topox_core.model.csr import pointer_of
+from topox_core.model.passes import heads, tails
+from topox_core.schedule.kernels.loads import successor_work
 from topox_core.schedule.kernels.parallel import parallel
 from topox_core.schedule.kernels.serial import serial
 from topox_core.schedule.kernels.tasks import Tasks, by_rank, turned
@@ -50,12 +52,10 @@ class Generator:
     def of(problem: Problem, bound: int) -> Generator:
         """Prepare a problem; ``bound`` (ticks) sizes the first horizon, which grows if it must."""
         p = problem
-        order = passes.topological_order(p.pred_ptr, p.succ_ptr, p.succ_idx)
-        head = passes.heads(order, p.pred_ptr, p.pred_idx, p.duration, p.on_grid, p.ticks_per_slot)
-        tail = passes.tails(order, p.succ_ptr, p.succ_idx, p.duration)
-        device_ptr = np.zeros(p.devices + 1, np.int32)
-        held = p.device[p.device >= 0]
-        np.cumsum(np.bincount(held, minlength=p.devices)[: p.devices], out=device_ptr[1:])
+        order = p.order
+        head = heads(order, p.pred_ptr, p.pred_idx, p.duration, p.slot_clock)
+        tail = tails(order, p.succ_ptr, p.succ_idx, p.duration)
+        device_ptr = pointer_of(p.device[p.device >= 0], p.devices)
         pairs = int(p.pair.max(initial=-1)) + 1
         tasks = Tasks(
             p.pred_ptr,
@@ -112,24 +112,7 @@ class Generator:
 
     def in_parallel(self, rank: Int32) -> tuple[Int, int]:
         """Return (start, makespan) of the parallel scheme."""
-        p = self.problem
-        return parallel(
-            rank,
-            p.pred_ptr,
-            p.succ_ptr,
-            p.succ_idx,
-            p.duration,
-            p.on_grid,
-            p.ticks_per_slot,
-            p.device,
-            self.tasks.device_ptr,
-            p.demand_ptr,
-            p.demand_resource,
-            p.demand_amount,
-            p.capacity,
-            p.pair,
-            self.tasks.pairs,
-        )
+        return parallel(rank, self.tasks)
 
     def improved(
         self, start: Int, makespan: int, enough: int, rounds: int = IMPROVEMENT_ROUNDS
@@ -159,7 +142,7 @@ class Generator:
             "LST": latest,
             "LFT": -self.tail,
             "SLK": latest - self.head,
-            "GRPW": -passes.successor_work(self.order, p.succ_ptr, p.succ_idx, p.duration),
+            "GRPW": -successor_work(self.order, p.succ_ptr, p.succ_idx, p.duration),
             "MIS": -np.diff(p.succ_ptr).astype(np.int64),
             "EST": self.head,
         }[name]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from topox_core.errors import InputError
+from topox_core.model.csr import row_pointer
 from topox_core.schedule.circuits.assignment import Booking
 from topox_core.schedule.generation.list_scheduler import IMPROVEMENT_ROUNDS, Generator, ranked
 from topox_core.schedule.kernels.continuous import Ports, serial_on_ports
@@ -75,8 +76,7 @@ class PortGenerator:
             if network.half_duplex
             else np.concatenate([np.repeat(outs, per_server), np.repeat(ins, per_server)])
         )
-        pointer = np.zeros(len(room) + 1, np.int64)
-        np.cumsum(room, out=pointer[1:])
+        pointer = row_pointer(room, np.int64)
         in_base = 0 if network.half_duplex else len(talking) * per_server
         most = network.servers * network.ports_on_switch // (2 if network.half_duplex else 1)
         limit = network.circuits_per_switch if network.circuits_per_switch < most else 0

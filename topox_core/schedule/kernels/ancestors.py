@@ -2,118 +2,64 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
 
 from topox_core.compiled import compiled
-from topox_core.schedule.kernels.heap import pop, push
-from topox_core.schedule.kernels.passes import load_bound
+from topox_core.model.heap import pop, push
+from topox_core.model.loads import Load, load_bound
+from topox_core.schedule.kernels.loads import dark_load_bound
+from topox_core.schedule.kernels.tasks import Flags, Precedence
 from topox_core.schedule.problem import Int, Int32
 
 DARK_THRESHOLDS = 12  # the same where circuits must be counted
 THRESHOLDS = 48  # head and tail thresholds tried for a resource of one cone
 
 
-@compiled
-def fluid_dark(
-    head: Int,
-    work: Int,
-    tail: Int,
-    pair: Int32,
-    capacity: int,
-    limit: int,
-    dark: int,
-    seen: Int32,
-    mark: int,
-) -> int:
-    """Return the load bound of a server's ports with ``dark`` ticks for every circuit beyond the first of each port.
+class Uses(NamedTuple):
+    """Which devices and ports a task works on, and for how many ticks; ports first, then devices (CSR over tasks).
 
-    ``seen`` has room for every pair and holds marks below ``mark``; one mark is used up a tail
-    threshold.
+    ``pair`` numbers the servers that a circuit must be set up between, 0 to ``pairs`` - 1 (-1: no circuit).
     """
-    k = len(head)
-    by_head = np.argsort(-head)
-    levels = np.unique(np.sort(tail)[:: max(1, k // limit)])
-    best = 0
-    for level in levels:
-        mark += 1
-        total, circuits = 0, 0
-        for e in range(k):
-            j = by_head[e]
-            if tail[j] < level:
-                continue
-            total += work[j]
-            if seen[pair[j]] != mark:
-                seen[pair[j]] = mark
-                circuits += 1
-            if e + 1 < k and head[by_head[e + 1]] == head[j]:
-                continue
-            needed = total + max(0, circuits - capacity) * dark
-            best = max(best, head[j] + -(-needed // capacity) + level)
-    return best
+
+    ptr: Int32
+    resource: Int32
+    work: Int
+    pair: Int32
+    pairs: int
+    capacity: Int
+
+
+class Room(NamedTuple):
+    """Room to work in: all of ``path`` is 0 and all of ``inside`` False between two tasks.
+
+    ``later`` is minus the topological place of a task; ``seen`` belongs to
+    :func:`~topox_core.schedule.kernels.loads.dark_load_bound`.
+    """
+
+    later: Int32
+    path: Int
+    inside: Flags
+    heap: Int32
+    cone: Int32
+    seen: Int32
 
 
 @compiled
-def cone_head(
-    j: int,
-    reach: int,
-    pred_ptr: Int32,
-    pred_idx: Int32,
-    duration: Int,
-    head: Int,
-    use_ptr: Int32,
-    use_resource: Int32,
-    use_work: Int,
-    use_pair: Int32,
-    capacity: Int,
-    dark: int,
-    seen: Int32,
-    later: Int32,
-    path: Int,
-    inside: NDArray[np.bool_],
-    heap: Int32,
-    cone: Int32,
-) -> int:
-    """Return a lower bound on the start of ``j`` from at most ``reach`` of its ancestors, the nearest first.
-
-    ``later`` is minus the topological place; ``path`` (all 0), ``inside`` (all False), ``heap`` and
-    ``cone`` are room to work in, left as they were.
-    """
-    size, found, uses = 0, 0, 0
-    for e in range(pred_ptr[j], pred_ptr[j + 1]):
-        p = pred_idx[e]
-        if not inside[p]:
-            inside[p] = True
-            size = push(heap, size, later, p)
-    while size > 0 and found < reach:
-        i = pop(heap, size, later)
-        size -= 1
-        cone[found] = i
-        found += 1
-        uses += use_ptr[i + 1] - use_ptr[i]
-        for e in range(pred_ptr[i], pred_ptr[i + 1]):
-            p = pred_idx[e]
-            path[p] = max(path[p], path[i] + duration[i])
-            if not inside[p]:
-                inside[p] = True
-                size = push(heap, size, later, p)
-    resource, owner, pair = (
-        np.empty(uses, np.int32),
-        np.empty(uses, np.int32),
-        np.empty(uses, np.int32),
-    )
-    work = np.empty(uses, np.int64)
+def resource_bound(j: int, size: int, head: Int, uses: Uses, dark: int, room: Room) -> int:
+    """Return the head of ``j`` that the work of the ``size`` tasks in the cone on single resources gives."""
+    entries = 0
+    for c in range(size):
+        entries += uses.ptr[room.cone[c] + 1] - uses.ptr[room.cone[c]]
+    used, owner = np.empty(entries, np.int32), np.empty(entries, np.int32)
     count = 0
-    for c in range(found):
-        i = cone[c]
-        for e in range(use_ptr[i], use_ptr[i + 1]):
-            resource[count], owner[count], work[count], pair[count] = (
-                use_resource[e],
-                i,
-                use_work[e],
-                use_pair[e],
-            )
+    for c in range(size):
+        i = room.cone[c]
+        for e in range(uses.ptr[i], uses.ptr[i + 1]):
+            used[count], owner[count] = e, i
             count += 1
+    resource = uses.resource[used]
     best = head[j]
     order = np.argsort(resource)
     begin = 0
@@ -124,96 +70,76 @@ def cone_head(
             stop += 1
         if stop - begin > 1:
             part = order[begin:stop]
-            own = owner[part]
-            if dark > 0 and pair[part[0]] >= 0:
-                mark = seen[len(seen) - 1]
-                best = max(
-                    best,
-                    fluid_dark(
-                        head[own],
-                        work[part],
-                        path[own],
-                        pair[part],
-                        capacity[r],
-                        DARK_THRESHOLDS,
-                        dark,
-                        seen,
-                        mark,
-                    ),
-                )
-                seen[len(seen) - 1] = mark + DARK_THRESHOLDS + 2
+            own, pair = owner[part], uses.pair[used[part]]
+            load = Load(head[own], uses.work[used[part]], room.path[own])
+            if dark > 0 and pair[0] >= 0:
+                bound = dark_load_bound(
+                    load, pair, DARK_THRESHOLDS, uses.capacity[r], 1, dark, room.seen
+                )[0]
             else:
-                best = max(
-                    best,
-                    load_bound(head[own], work[part], path[own], capacity[r], 1, THRESHOLDS)[0],
-                )
+                bound = load_bound(load, THRESHOLDS, uses.capacity[r], 1)[0]
+            best = max(best, bound)
         begin = stop
-    for c in range(found):
-        i = cone[c]
+    return int(best)
+
+
+@compiled
+def cone_head(
+    j: int, near: int, edges: Precedence, head: Int, uses: Uses, dark: int, room: Room
+) -> int:
+    """Return a lower bound on the start of ``j`` from at most ``near`` of its ancestors, the nearest first."""
+    pred_ptr, pred_idx, duration = edges.pred_ptr, edges.pred_idx, edges.duration
+    later, path, inside, heap, cone = room.later, room.path, room.inside, room.heap, room.cone
+    waiting, size = 0, 0
+    for e in range(pred_ptr[j], pred_ptr[j + 1]):
+        p = pred_idx[e]
+        if not inside[p]:
+            inside[p] = True
+            waiting = push(heap, 0, waiting, later, p)
+    while waiting > 0 and size < near:
+        i = pop(heap, 0, waiting, later)
+        waiting -= 1
+        cone[size] = i
+        size += 1
+        for e in range(pred_ptr[i], pred_ptr[i + 1]):
+            p = pred_idx[e]
+            path[p] = max(path[p], path[i] + duration[i])
+            if not inside[p]:
+                inside[p] = True
+                waiting = push(heap, 0, waiting, later, p)
+    best = resource_bound(j, size, head, uses, dark, room)
+    for c in range(-1, size):
+        i = j if c < 0 else cone[c]
         inside[i] = False
         path[i] = 0
         for e in range(pred_ptr[i], pred_ptr[i + 1]):
             inside[pred_idx[e]] = False
             path[pred_idx[e]] = 0
-    for e in range(pred_ptr[j], pred_ptr[j + 1]):
-        inside[pred_idx[e]] = False
-        path[pred_idx[e]] = 0
-    return int(best)
+    return best
 
 
 @compiled
-def cone_heads(
-    order: Int32,
-    near: int,
-    place: Int32,
-    pred_ptr: Int32,
-    pred_idx: Int32,
-    duration: Int,
-    clock: Int,
-    head: Int,
-    use_ptr: Int32,
-    use_resource: Int32,
-    use_work: Int,
-    use_pair: Int32,
-    capacity: Int,
-    dark: int,
-    pairs: int,
-) -> None:
-    """Raise the heads of all tasks, in a topological order and in place, by their ``near`` nearest ancestors.
+def cone_heads(head: Int, edges: Precedence, uses: Uses, near: int, dark: int) -> None:
+    """Raise the heads of all tasks, in place, by their ``near`` nearest ancestors.
 
-    ``dark`` ticks for every circuit that a server's ports must set up, ``use_pair`` its pair of
-    servers (-1: no circuit).
+    A server's ports are dark for ``dark`` ticks before every circuit that they must set up.
     """
-    seen = np.zeros(pairs + 1, np.int32)
+    order, pred_ptr, pred_idx = edges.order, edges.pred_ptr, edges.pred_idx
     n = len(order)
-    later = -place
-    path, inside = np.zeros(n, np.int64), np.zeros(n, np.bool_)
-    heap, cone = np.empty(n, np.int32), np.empty(n, np.int32)
-    for i in range(n):
-        j = order[i]
+    later = np.empty(n, np.int32)
+    later[order] = -np.arange(n).astype(np.int32)
+    room = Room(
+        later,
+        np.zeros(n, np.int64),
+        np.zeros(n, np.bool_),
+        np.empty(n, np.int32),
+        np.empty(n, np.int32),
+        np.zeros(uses.pairs + 1, np.int32),
+    )
+    for j in order:
         t = head[j]
         for e in range(pred_ptr[j], pred_ptr[j + 1]):
-            p = pred_idx[e]
-            t = max(t, head[p] + duration[p])
+            t = max(t, head[pred_idx[e]] + edges.duration[pred_idx[e]])
         head[j] = t
-        t = cone_head(
-            j,
-            near,
-            pred_ptr,
-            pred_idx,
-            duration,
-            head,
-            use_ptr,
-            use_resource,
-            use_work,
-            use_pair,
-            capacity,
-            dark,
-            seen,
-            later,
-            path,
-            inside,
-            heap,
-            cone,
-        )
-        head[j] = -(-t // clock[j]) * clock[j]
+        t = cone_head(j, near, edges, head, uses, dark, room)
+        head[j] = -(-t // edges.clock[j]) * edges.clock[j]

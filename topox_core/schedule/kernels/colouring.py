@@ -21,8 +21,7 @@ def swap_path(
     c: int,
     other: int,
     at: Int32,
-    x_of: Int32,
-    y_of: Int32,
+    ends: Int32,
     colour: Int32,
     apply: bool,
 ) -> int:
@@ -40,7 +39,7 @@ def swap_path(
             break
         surplus += 1 if take == c else -1
         s = 1 - s
-        v = y_of[edge] if s == 1 else x_of[edge]
+        v = ends[s, edge]
         previous = edge
         take = other if take == c else c
     if apply:
@@ -60,38 +59,28 @@ def swap_path(
             path[size] = edge
             size += 1
             s = 1 - s
-            v = y_of[edge] if s == 1 else x_of[edge]
+            v = ends[s, edge]
             previous = edge
             take = other if take == c else c
         for i in range(size):
             e = path[i]
-            at[0, x_of[e], colour[e]] = -1
-            at[1, y_of[e], colour[e]] = -1
+            at[0, ends[0, e], colour[e]] = -1
+            at[1, ends[1, e], colour[e]] = -1
         for i in range(size):
             e = path[i]
             colour[e] = other if colour[e] == c else c
-            at[0, x_of[e], colour[e]] = e
-            at[1, y_of[e], colour[e]] = e
+            at[0, ends[0, e], colour[e]] = e
+            at[1, ends[1, e], colour[e]] = e
     return surplus
 
 
 @compiled
-def place(
-    e: int,
-    colours: int,
-    k: int,
-    at: Int32,
-    x_of: Int32,
-    y_of: Int32,
-    colour: Int32,
-    last: Int32,
-    size: Int32,
-) -> None:
+def place(e: int, k: int, at: Int32, ends: Int32, colour: Int32, last: Int32, size: Int32) -> None:
     """Colour one new edge: the circuit its ports held last if free, else a common free colour, else Koenig's swap."""
-    x, y = x_of[e], y_of[e]
+    x, y = ends[0, e], ends[1, e]
     free_x, free_y, common = -1, -1, -1
     lightest = 0
-    for c in range(colours):
+    for c in range(at.shape[2]):
         x_free, y_free = at[0, x, c] < 0, at[1, y, c] < 0
         if x_free and free_x < 0:
             free_x = c
@@ -106,7 +95,7 @@ def place(
                 lightest = size[c // k]
     if common < 0:
         # Colour free_x is free at x, free_y at y: swap them on the path that leaves y with free_x.
-        swap_path(y, 1, free_x, free_y, at, x_of, y_of, colour, True)
+        swap_path(y, 1, free_x, free_y, at, ends, colour, True)
         common = free_x
     colour[e] = common
     at[0, x, common] = e
@@ -114,11 +103,9 @@ def place(
 
 
 @compiled
-def balance(
-    colours: int, k: int, limit: int, at: Int32, x_of: Int32, y_of: Int32, colour: Int32
-) -> None:
+def balance(k: int, limit: int, at: Int32, ends: Int32, colour: Int32) -> None:
     """Swap paths between colours until no switch carries more than ``limit`` circuits (eq. 7)."""
-    vertices = at.shape[1]
+    vertices, colours = at.shape[1:]
     switches = colours // k
     while True:
         size = np.zeros(colours, np.int32)
@@ -143,25 +130,36 @@ def balance(
         for side in range(2):
             for v in range(vertices):
                 begins = not done and at[side, v, heavy] >= 0 and at[side, v, light] < 0
-                if begins and swap_path(v, side, heavy, light, at, x_of, y_of, colour, False) == 1:
-                    swap_path(v, side, heavy, light, at, x_of, y_of, colour, True)
+                if begins and swap_path(v, side, heavy, light, at, ends, colour, False) == 1:
+                    swap_path(v, side, heavy, light, at, ends, colour, True)
                     done = True
         if not done:
             return
 
 
 @compiled
-def colour_slots(
-    x_of: Int32, y_of: Int32, first: Int, end: Int, servers: int, colours: int, k: int, limit: int
-) -> tuple[Int32, Int32, Int, Int, int]:
-    """Return pieces (edge, colour, first slot, end slot) and their number: which switch carries an edge when.
+def added(pieces: Int, count: int, edge: int, colour: int, first: int, end: int) -> Int:
+    """Return ``pieces`` with one more column at ``count``, in an array twice as wide if there is no room."""
+    if count == pieces.shape[1]:
+        wider = np.empty((4, 2 * count), np.int64)
+        wider[:, :count] = pieces
+        pieces = wider
+    pieces[0, count], pieces[1, count] = edge, colour
+    pieces[2, count], pieces[3, count] = first, end
+    return pieces
 
-    Edges are circuits that last from slot ``first`` to ``end``, and keep their colour from slot to
-    slot unless an alternating path must move them.
+
+@compiled
+def colour_slots(
+    ends: Int32, first: Int, end: Int, servers: int, colours: int, k: int, limit: int
+) -> Int:
+    """Return which switch carries an edge when: pieces as columns (edge, colour, first slot, end slot).
+
+    Edges are circuits from server ``ends[0]`` to ``ends[1]`` that last from slot ``first`` to ``end``,
+    and keep their colour from slot to slot unless an alternating path must move them.
     """
-    edges = len(x_of)
-    begins = np.argsort(first)
-    ends = np.argsort(end)
+    edges = len(first)
+    begins, finishes = np.argsort(first), np.argsort(end)
     at = np.full((2, servers, colours), -1, np.int32)
     last = np.full((2, servers, colours), -1, np.int32)
     colour = np.full(edges, -1, np.int32)
@@ -171,40 +169,22 @@ def colour_slots(
     where = np.full(edges, -1, np.int32)
     count = 0
     load = np.zeros(colours // k, np.int32)
-    room = 2 * edges + 16
-    out_edge = np.empty(room, np.int32)
-    out_colour = np.empty(room, np.int32)
-    out_first = np.empty(room, np.int64)
-    out_end = np.empty(room, np.int64)
-    pieces = 0
+    pieces, size = np.empty((4, 2 * edges + 16), np.int64), 0
     b, f = 0, 0
     while f < edges:
-        t = end[ends[f]]
+        t = end[finishes[f]]
         if b < edges:
             t = min(t, first[begins[b]])
-        while f < edges and end[ends[f]] == t:
-            e = ends[f]
+        while f < edges and end[finishes[f]] == t:
+            e = finishes[f]
             f += 1
             c = colour[e]
-            at[0, x_of[e], c] = -1
-            at[1, y_of[e], c] = -1
-            last[0, x_of[e], c] = y_of[e]
-            last[1, y_of[e], c] = x_of[e]
+            x, y = ends[0, e], ends[1, e]
+            at[0, x, c], at[1, y, c] = -1, -1
+            last[0, x, c], last[1, y, c] = y, x
             load[c // k] -= 1
-            if pieces == room:
-                out_edge, out_colour = (
-                    np.append(out_edge, out_edge),
-                    np.append(out_colour, out_colour),
-                )
-                out_first, out_end = np.append(out_first, out_first), np.append(out_end, out_end)
-                room *= 2
-            out_edge[pieces], out_colour[pieces], out_first[pieces], out_end[pieces] = (
-                e,
-                c,
-                since[e],
-                t,
-            )
-            pieces += 1
+            pieces = added(pieces, size, e, c, since[e], t)
+            size += 1
             active[where[e]] = active[count - 1]
             where[active[count - 1]] = where[e]
             count -= 1
@@ -212,7 +192,7 @@ def colour_slots(
         while b < edges and first[begins[b]] == t:
             e = begins[b]
             b += 1
-            place(e, colours, k, at, x_of, y_of, colour, last, load)
+            place(e, k, at, ends, colour, last, load)
             load[colour[e] // k] += 1
             since[e] = t
             active[count] = e
@@ -222,31 +202,16 @@ def colour_slots(
         if not moved:
             continue
         if limit < servers * k:
-            balance(colours, k, limit, at, x_of, y_of, colour)
+            balance(k, limit, at, ends, colour)
         load[:] = 0
         for i in range(count):
             e = active[i]
             load[colour[e] // k] += 1
             if shown[e] >= 0 and shown[e] != colour[e] and since[e] < t:
-                if pieces == room:
-                    out_edge, out_colour = (
-                        np.append(out_edge, out_edge),
-                        np.append(out_colour, out_colour),
-                    )
-                    out_first, out_end = (
-                        np.append(out_first, out_first),
-                        np.append(out_end, out_end),
-                    )
-                    room *= 2
-                out_edge[pieces], out_colour[pieces], out_first[pieces], out_end[pieces] = (
-                    e,
-                    shown[e],
-                    since[e],
-                    t,
-                )
-                pieces += 1
-                last[0, x_of[e], shown[e]] = y_of[e]
-                last[1, y_of[e], shown[e]] = x_of[e]
+                pieces = added(pieces, size, e, shown[e], since[e], t)
+                size += 1
+                x, y = ends[0, e], ends[1, e]
+                last[0, x, shown[e]], last[1, y, shown[e]] = y, x
                 since[e] = t
             shown[e] = colour[e]
-    return out_edge, out_colour, out_first, out_end, pieces
+    return pieces[:, :size]

@@ -20,25 +20,18 @@ from topox_core.schedule.problem import Int, Int32
 
 FAR = 1 << 60  # past every slot
 NOTHING = -2  # no circuit at all
+FIRST, END, CIRCUIT = range(3)  # rows of the bookings: first slot, end slot, circuit
 
 
 @compiled
 def earliest_on_port(
-    first: Int,
-    end: Int,
-    circuit: Int,
-    base: int,
-    count: int,
-    start: int,
-    slots: int,
-    held: int,
-    dark: int,
+    booked: Int, base: int, count: int, start: int, slots: int, held: int, dark: int
 ) -> int:
     """Return the first slot at or after ``start`` where a port can hold circuit ``held`` for ``slots`` slots."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
-        if end[base + middle] > start:
+        if booked[END, base + middle] > start:
             high = middle
         else:
             low = middle + 1
@@ -46,44 +39,44 @@ def earliest_on_port(
     i = low
     while True:
         if i > 0:
-            s = max(s, end[base + i - 1] + (0 if circuit[base + i - 1] == held else dark))
+            s = max(
+                s,
+                booked[END, base + i - 1] + (0 if booked[CIRCUIT, base + i - 1] == held else dark),
+            )
         if i == count:
             return s
-        gap = 0 if circuit[base + i] == held else dark
-        if s + slots + gap <= first[base + i]:
+        gap = 0 if booked[CIRCUIT, base + i] == held else dark
+        if s + slots + gap <= booked[FIRST, base + i]:
             return s
         i += 1
 
 
 @compiled
-def book(
-    first: Int, end: Int, circuit: Int, base: int, count: int, start: int, slots: int, held: int
-) -> None:
+def book(booked: Int, base: int, count: int, start: int, slots: int, held: int) -> None:
     """Insert a booking in a port's sorted list (the caller raises its count)."""
     i = count
-    while i > 0 and first[base + i - 1] > start:
-        first[base + i] = first[base + i - 1]
-        end[base + i] = end[base + i - 1]
-        circuit[base + i] = circuit[base + i - 1]
+    while i > 0 and booked[FIRST, base + i - 1] > start:
+        for row in range(3):
+            booked[row, base + i] = booked[row, base + i - 1]
         i -= 1
-    first[base + i] = start
-    end[base + i] = start + slots
-    circuit[base + i] = held
+    booked[FIRST, base + i] = start
+    booked[END, base + i] = start + slots
+    booked[CIRCUIT, base + i] = held
 
 
 @compiled
-def held_before(end: Int, circuit: Int, base: int, count: int, start: int) -> tuple[int, int]:
+def held_before(booked: Int, base: int, count: int, start: int) -> tuple[int, int]:
     """Return (circuit, end slot) of a port's last booking that ends by ``start``; (-1, -1) if none."""
     low, high = 0, count
     while low < high:
         middle = (low + high) >> 1
-        if end[base + middle] > start:
+        if booked[END, base + middle] > start:
             high = middle
         else:
             low = middle + 1
     if low == 0:
         return -1, -1
-    return circuit[base + low - 1], end[base + low - 1]
+    return booked[CIRCUIT, base + low - 1], booked[END, base + low - 1]
 
 
 @compiled
@@ -125,54 +118,38 @@ def choose_ports(
     y: int,
     start: int,
     slots: int,
-    switches: int,
-    k: int,
-    in_base: int,
-    half: bool,
-    port_ptr: Int,
-    port_count: Int32,
-    first: Int,
-    end: Int,
-    circuit: Int,
-    dark: int,
+    ports: Ports,
+    booked: Int,
+    count: Int32,
     carried: Int32,
-    limit: int,
 ) -> tuple[int, int, int, int]:
     """Return (slot, switch, out-port, in-port) of the earliest start of a transfer x -> y from slot ``start``.
 
-    Ties go to ports that hold this very circuit already, then to the tightest fit.
+    Ties go to ports that hold this very circuit already, then to the tightest fit. ``count`` says
+    how many bookings a port has; ``carried`` how many circuits a switch carries in each slot.
     """
+    k, dark, limit, base = ports.k, ports.dark, ports.limit, ports.port_ptr
     best, best_switch, best_out, best_in = FAR, -1, -1, -1
     best_change, best_idle = 3, FAR
-    way = 1 if half else 0
-    for r in range(switches):
+    way = 1 if ports.half else 0
+    for r in range(ports.switches):
         fresh_out = False
         for a in range(k):
-            out_port = (x * switches + r) * k + a
-            if port_count[out_port] == 0:  # unused ports are all alike: one of them is enough
+            out_port = (x * ports.switches + r) * k + a
+            at_out = base[out_port]
+            if count[out_port] == 0:  # unused ports are all alike: one of them is enough
                 if fresh_out:
                     continue
                 fresh_out = True
-            elif (
-                best < FAR
-                and earliest_on_port(
-                    first,
-                    end,
-                    circuit,
-                    port_ptr[out_port],
-                    port_count[out_port],
-                    start,
-                    slots,
-                    NOTHING,
-                    0,
-                )
-                > best
-            ):
-                continue
+            elif best < FAR:
+                alone = earliest_on_port(booked, at_out, count[out_port], start, slots, NOTHING, 0)
+                if alone > best:
+                    continue
             fresh_in = False
             for b in range(k):
-                in_port = in_base + (y * switches + r) * k + b
-                if port_count[in_port] == 0:
+                in_port = ports.in_base + (y * ports.switches + r) * k + b
+                at_in = base[in_port]
+                if count[in_port] == 0:
                     if fresh_in:
                         continue
                     fresh_in = True
@@ -180,47 +157,21 @@ def choose_ports(
                 s = start
                 while True:
                     before = s
-                    s = earliest_on_port(
-                        first,
-                        end,
-                        circuit,
-                        port_ptr[out_port],
-                        port_count[out_port],
-                        s,
-                        slots,
-                        held_out,
-                        dark,
-                    )
-                    s = earliest_on_port(
-                        first,
-                        end,
-                        circuit,
-                        port_ptr[in_port],
-                        port_count[in_port],
-                        s,
-                        slots,
-                        held_in,
-                        dark,
-                    )
+                    s = earliest_on_port(booked, at_out, count[out_port], s, slots, held_out, dark)
+                    s = earliest_on_port(booked, at_in, count[in_port], s, slots, held_in, dark)
                     if limit > 0:
                         s = room_on_switch(carried, r, s, slots, dark, limit)
                     if s == before or s > best:
                         break
                 if s > best:
                     continue
-                was_out, free_out = held_before(
-                    end, circuit, port_ptr[out_port], port_count[out_port], s
-                )
-                was_in, free_in = held_before(
-                    end, circuit, port_ptr[in_port], port_count[in_port], s
-                )
-                change = (
-                    0
-                    if was_out == held_out and was_in == held_in
-                    else 1
-                    if was_out < 0 and was_in < 0
-                    else 2
-                )
+                was_out, free_out = held_before(booked, at_out, count[out_port], s)
+                was_in, free_in = held_before(booked, at_in, count[in_port], s)
+                change = 2
+                if was_out == held_out and was_in == held_in:
+                    change = 0
+                elif was_out < 0 and was_in < 0:
+                    change = 1
                 idle = 2 * s - free_out - free_in
                 if s < best or change < best_change or (change == best_change and idle < best_idle):
                     best, best_switch, best_out, best_in = s, r, out_port, in_port
@@ -229,19 +180,19 @@ def choose_ports(
 
 
 @compiled
-def changes(port_ptr: Int, port_count: Int32, first: Int, circuit: Int) -> int:
+def changes(base: Int, count: Int32, booked: Int) -> int:
     """Return how many circuits had to be set up: an end of theirs held another one before."""
+    first, circuit = booked[FIRST], booked[CIRCUIT]
     changed = 0
-    for p in range(len(port_count)):
-        base = port_ptr[p]
-        for i in range(base + 1, base + port_count[p]):
+    for p in range(len(count)):
+        for i in range(base[p] + 1, base[p] + count[p]):
             held = circuit[i]
             if held == circuit[i - 1]:
                 continue
             other = held >> 1
             # The same booking at the other end: counted there already if that port changes as well
             # and comes first.
-            low, high = port_ptr[other], port_ptr[other] + port_count[other]
+            low, high = base[other], base[other] + count[other]
             q = low + np.searchsorted(first[low:high], first[i])
             if other < p and q > low and circuit[q] != circuit[q - 1]:
                 continue
@@ -257,40 +208,22 @@ def serial_on_ports(
 
     Makespan -1 if ``horizon`` slots do not suffice (used only where eq. 7 binds).
     """
-    # Taken apart here once: handing the records on to a function for every task would cost more
-    # than the work itself.
-    duration, slot, on_grid, device, device_ptr = (
-        tasks.duration,
-        tasks.slot,
-        tasks.on_grid,
-        tasks.device,
-        tasks.device_ptr,
-    )
+    # Taken apart here once: handing so large a record on to a function for every task would cost
+    # more than the work itself.
+    duration, slot, on_grid = tasks.duration, tasks.slot, tasks.on_grid
+    device, device_ptr = tasks.device, tasks.device_ptr
     pred_ptr, pred_idx = tasks.pred_ptr, tasks.pred_idx
-    source, destination, port_ptr, dark, limit = (
-        ports.source,
-        ports.destination,
-        ports.port_ptr,
-        ports.dark,
-        ports.limit,
-    )
-    switches, k, in_base, half = ports.switches, ports.k, ports.in_base, ports.half
+    base, dark, limit = ports.port_ptr, ports.dark, ports.limit
     n = len(sequence)
     start = np.zeros(n, np.int64)
-    switch_of, out_of, in_of = (
-        np.full(n, -1, np.int32),
-        np.full(n, -1, np.int32),
-        np.full(n, -1, np.int32),
-    )
+    switch_of = np.full(n, -1, np.int32)
+    out_of, in_of = switch_of.copy(), switch_of.copy()
     begin, over = np.zeros(device_ptr[-1], np.int64), np.zeros(device_ptr[-1], np.int64)
-    count = np.zeros(len(device_ptr) - 1, np.int32)
-    first, end, circuit = (
-        np.zeros(port_ptr[-1], np.int64),
-        np.zeros(port_ptr[-1], np.int64),
-        np.zeros(port_ptr[-1], np.int64),
-    )
-    port_count = np.zeros(len(port_ptr) - 1, np.int32)
-    carried = np.zeros((switches, horizon if limit > 0 else 0), np.int32)
+    held = np.zeros(len(device_ptr) - 1, np.int32)
+    booked = np.zeros((3, base[-1]), np.int64)
+    count = np.zeros(len(base) - 1, np.int32)
+    carried = np.zeros((ports.switches, horizon if limit > 0 else 0), np.int32)
+    way = 1 if ports.half else 0
     makespan = 0
     for i in range(n):
         j = sequence[i]
@@ -298,46 +231,21 @@ def serial_on_ports(
         if on_grid[j]:
             s, slots = -(-t // slot), duration[j] // slot
             if slots > 0:
-                s, r, a, b = choose_ports(
-                    source[j],
-                    destination[j],
-                    s,
-                    slots,
-                    switches,
-                    k,
-                    in_base,
-                    half,
-                    port_ptr,
-                    port_count,
-                    first,
-                    end,
-                    circuit,
-                    dark,
-                    carried,
-                    limit,
-                )
+                x, y = ports.source[j], ports.destination[j]
+                s, r, a, b = choose_ports(x, y, s, slots, ports, booked, count, carried)
                 if limit > 0:
                     if s + slots > horizon:
                         return start, -1, switch_of, out_of, in_of, 0
                     for u in range(max(0, s - dark), s + slots):
                         carried[r, u] += 1
-                book(first, end, circuit, port_ptr[a], port_count[a], s, slots, 2 * b)
-                port_count[a] += 1
-                book(
-                    first,
-                    end,
-                    circuit,
-                    port_ptr[b],
-                    port_count[b],
-                    s,
-                    slots,
-                    2 * a + (1 if half else 0),
-                )
-                port_count[b] += 1
+                book(booked, base[a], count[a], s, slots, 2 * b)
+                count[a] += 1
+                book(booked, base[b], count[b], s, slots, 2 * a + way)
+                count[b] += 1
                 switch_of[j], out_of[j], in_of[j] = r, a, b
             t = s * slot
         elif device[j] >= 0 and duration[j] > 0:
-            t = hold_device(begin, over, count, device[j], device_ptr[device[j]], t, duration[j])
+            t = hold_device(begin, over, held, device[j], device_ptr[device[j]], t, duration[j])
         start[j] = t
         makespan = max(makespan, t + duration[j])
-    return start, makespan, switch_of, out_of, in_of, changes(port_ptr, port_count, first, circuit)
+    return start, makespan, switch_of, out_of, in_of, changes(base, count, booked)

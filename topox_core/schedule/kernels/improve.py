@@ -44,6 +44,45 @@ class State(NamedTuple):
     paid: NDArray[np.float64]
 
 
+class SearchSpace(NamedTuple):
+    """What the search never changes.
+
+    Attributes
+    ----------
+    tasks, back
+        The tasks, and the same with the precedence turned round.
+    ports, on_ports
+        The ports that transfers are booked on, if they are.
+    order, place
+        A topological order, and every task's place in it.
+    tail
+        Least time from the end of a task to the end of the iteration.
+    rows
+        The tasks that share a resource, a device or a pair of servers.
+    target
+        A lower bound on the makespan: there only circuit changes are left to save.
+    """
+
+    tasks: Tasks
+    back: Tasks
+    ports: Ports
+    on_ports: bool
+    order: Int32
+    place: Int32
+    tail: Int
+    rows: Neighbours
+    target: int
+
+
+class Candidate(NamedTuple):
+    """A sequence and the schedule that it gives; makespan -1 past the horizon."""
+
+    sequence: Int32
+    start: Int
+    makespan: int
+    changes: int
+
+
 @compiled
 def lateness(start: Int, duration: Int, tail: Int, enough: int) -> int:
     """Return by how much all tasks together miss an end of the iteration at ``enough``."""
@@ -54,102 +93,54 @@ def lateness(start: Int, duration: Int, tail: Int, enough: int) -> int:
 
 
 @compiled
-def generate(
-    sequence: Int32, tasks: Tasks, ports: Ports, on_ports: bool, horizon: int
-) -> tuple[Int, int, int]:
-    """Return (start ticks, makespan, circuit changes); makespan -1 past the horizon."""
-    if on_ports:
-        start, makespan, _, _, _, changed = serial_on_ports(sequence, tasks, ports, horizon)
-        return start, makespan, changed
+def generate(sequence: Int32, space: SearchSpace, backwards: bool, horizon: int) -> Candidate:
+    """Return the schedule of a sequence."""
+    tasks = space.back if backwards else space.tasks
+    if space.on_ports:
+        start, makespan, _, _, _, changed = serial_on_ports(sequence, tasks, space.ports, horizon)
+        return Candidate(sequence, start, makespan, changed)
     start, makespan = serial(sequence, tasks, horizon)
-    return start, makespan, 0
+    return Candidate(sequence, start, makespan, 0)
 
 
 @compiled
-def justified(
-    start: Int,
-    tasks: Tasks,
-    back: Tasks,
-    ports: Ports,
-    on_ports: bool,
-    order: Int32,
-    place: Int32,
-    horizon: int,
-) -> Int32:
-    """Return the sequence after one backward pass by latest end (Tormos and Lova 2001); empty past the horizon."""
-    latest_first = by_time(-(start + tasks.duration), order, place, True)
-    behind, length, _ = generate(latest_first, back, ports, on_ports, horizon)
-    if length < 0:
-        return np.empty(0, np.int32)
-    return by_time(length - behind - tasks.duration, order, place, False)
+def justified(latest_first: Int32, space: SearchSpace, horizon: int) -> Candidate:
+    """Return the schedule after a pass backwards by latest end and one forwards (Tormos and Lova 2001)."""
+    behind = generate(latest_first, space, True, horizon)
+    if behind.makespan < 0:
+        return behind
+    time = behind.makespan - behind.start - space.tasks.duration
+    return generate(by_time(time, space.order, space.place, False), space, False, horizon)
 
 
 @compiled
-def forwards_first(
-    key: Float,
-    tasks: Tasks,
-    back: Tasks,
-    ports: Ports,
-    on_ports: bool,
-    order: Int32,
-    place: Int32,
-    tail: Int,
-    enough: int,
-    horizon: int,
-) -> tuple[Int32, Int, int, int]:
-    """Return (sequence, start, makespan, changes) by these keys, or after a pass backwards and forwards where that is no later.
+def forwards_first(key: Float, space: SearchSpace, enough: int, horizon: int) -> Candidate:
+    """Return the schedule by these keys, or after a pass backwards and forwards where that is no later."""
+    tasks, unit = space.tasks, space.tasks.slot / KEYS_A_SLOT
+    sequence = by_key(key, unit, space.order, space.place, tasks.pred_ptr, tasks.pred_idx)
+    once = generate(sequence, space, False, horizon)
+    if once.makespan < 0:
+        return once
+    latest_first = by_time(-(once.start + tasks.duration), space.order, space.place, True)
+    twice = justified(latest_first, space, horizon)
+    if twice.makespan < 0:
+        return twice
+    late = lateness(once.start, tasks.duration, space.tail, enough)
+    sooner = lateness(twice.start, tasks.duration, space.tail, enough)
+    better = sooner < late or (sooner == late and twice.changes <= once.changes)
+    return twice if better else once
 
-    Makespan -1 past the horizon.
+
+@compiled
+def backwards_first(key: Float, space: SearchSpace, horizon: int) -> Candidate:
+    """Return the schedule after a pass backwards by the ends that the keys give, then forwards.
+
+    Two passes where :func:`forwards_first` has three.
     """
-    sequence = by_key(key, tasks.slot / KEYS_A_SLOT, order, place, tasks.pred_ptr, tasks.pred_idx)
-    start, makespan, changed = generate(sequence, tasks, ports, on_ports, horizon)
-    if makespan < 0:
-        return sequence, start, -1, 0
-    again = justified(start, tasks, back, ports, on_ports, order, place, horizon)
-    if len(again) == 0:
-        return again, start, -1, 0
-    second, shorter, fewer = generate(again, tasks, ports, on_ports, horizon)
-    if shorter < 0:
-        return again, second, -1, 0
-    late, sooner = (
-        lateness(start, tasks.duration, tail, enough),
-        lateness(second, tasks.duration, tail, enough),
-    )
-    if sooner < late or (sooner == late and fewer <= changed):
-        return again, second, shorter, fewer
-    return sequence, start, makespan, changed
-
-
-@compiled
-def backwards_first(
-    key: Float,
-    tasks: Tasks,
-    back: Tasks,
-    ports: Ports,
-    on_ports: bool,
-    order: Int32,
-    place: Int32,
-    horizon: int,
-) -> tuple[Int32, Int, int, int]:
-    """Return (sequence, start, makespan, changes) of a pass backwards by the ends that the keys give, then forwards.
-
-    Two passes where :func:`forwards_first` has three. Makespan -1 past the horizon.
-    """
-    last = len(order) - 1
-    latest_first = by_key(
-        -(key + tasks.duration),
-        tasks.slot / KEYS_A_SLOT,
-        order[::-1],
-        last - place,
-        back.pred_ptr,
-        back.pred_idx,
-    )
-    behind, length, _ = generate(latest_first, back, ports, on_ports, horizon)
-    if length < 0:
-        return latest_first, behind, -1, 0
-    sequence = by_time(length - behind - tasks.duration, order, place, False)
-    start, makespan, changed = generate(sequence, tasks, ports, on_ports, horizon)
-    return sequence, start, makespan, changed
+    back, unit, last = space.back, space.tasks.slot / KEYS_A_SLOT, len(space.order) - 1
+    end, against = -(key + back.duration), space.order[::-1]
+    latest_first = by_key(end, unit, against, last - space.place, back.pred_ptr, back.pred_idx)
+    return justified(latest_first, space, horizon)
 
 
 @compiled
@@ -183,86 +174,57 @@ def turn_season(state: State) -> None:
 
 
 @compiled
-def take(
-    state: State,
-    sequence: Int32,
-    start: Int,
-    makespan: int,
-    changed: int,
-    late: int,
-    tail: Int,
-    tasks: Tasks,
-    target: int,
-    kind: int,
-) -> bool:
+def take(state: State, candidate: Candidate, late: int, space: SearchSpace, kind: int) -> bool:
     """Stand at a candidate if it is no worse; return whether it is better."""
-    number = state.number
+    number, makespan, changed = state.number, candidate.makespan, candidate.changes
     worse = late > number[LATENESS] or (late == number[LATENESS] and changed > number[NOW_CHANGES])
     if worse:
         return False
     better = bool(late < number[LATENESS] or changed < number[NOW_CHANGES])
-    state.now[:] = start
+    state.now[:] = candidate.start
     number[LATENESS], number[NOW_CHANGES] = late, changed
     if makespan < number[MAKESPAN] or (makespan == number[MAKESPAN] and changed < number[CHANGES]):
-        state.best[:] = sequence
+        state.best[:] = candidate.sequence
         if makespan < number[MAKESPAN]:
-            number[LATENESS] = lateness(start, tasks.duration, tail, max(target, makespan - 1))
+            enough = max(space.target, makespan - 1)
+            number[LATENESS] = lateness(candidate.start, space.tasks.duration, space.tail, enough)
         number[MAKESPAN], number[CHANGES], number[BEST_MOVE] = makespan, changed, kind
     return better
 
 
 @compiled
-def improve(
-    state: State,
-    tasks: Tasks,
-    back: Tasks,
-    ports: Ports,
-    on_ports: bool,
-    order: Int32,
-    place: Int32,
-    tail: Int,
-    rows: Neighbours,
-    target: int,
-    candidates: int,
-    random: Random,
-) -> bool:
+def improve(state: State, space: SearchSpace, candidates: int, random: Random) -> bool:
     """Try ``candidates`` moves; return False if the horizon in ``state`` was too short.
 
     The aim is the least sum of lateness against an end one tick before the best makespan (not
-    before ``target``, a lower bound: there only circuit changes are left to save), then the fewest
-    changes. ``random`` goes on where it was, so the same seed and number of candidates give the
-    same schedule, in however many calls.
+    before the lower bound), then the fewest changes. ``random`` goes on where it was, so the same
+    seed and number of candidates give the same schedule, in however many calls.
     """
-    number = state.number
-    moves = MOVES if on_ports else CIRCUIT
+    number, tasks = state.number, space.tasks
+    moves = MOVES if space.on_ports else CIRCUIT
     for _ in range(candidates):
-        enough = max(target, number[MAKESPAN] - 1)
+        enough = max(space.target, number[MAKESPAN] - 1)
         kind = drawn(random, state.weight, 0, moves)
         direction = drawn(random, state.weight, FORWARDS, NEAR)
         reach = drawn(random, state.weight, NEAR, CHOICES)
-        key = moved(random, kind, reach == FAR, state.now, tail, enough, tasks, rows)
+        key = moved(random, kind, reach == FAR, state.now, space.tail, enough, tasks, space.rows)
         if direction == BACKWARDS:
-            found = backwards_first(
-                key, tasks, back, ports, on_ports, order, place, number[HORIZON]
-            )
+            candidate = backwards_first(key, space, number[HORIZON])
         else:
-            found = forwards_first(
-                key, tasks, back, ports, on_ports, order, place, tail, enough, number[HORIZON]
-            )
-        sequence, start, makespan, changed = found
-        if makespan < 0:
+            candidate = forwards_first(key, space, enough, number[HORIZON])
+        if candidate.makespan < 0:
             return False
-        late = lateness(start, tasks.duration, tail, enough)
+        late = lateness(candidate.start, tasks.duration, space.tail, enough)
         number[STEP] += 1
         for choice in (kind, direction, reach):
             state.tried[choice] += 1
         number[IDLE] += 1
-        if take(state, sequence, start, makespan, changed, late, tail, tasks, target, kind):
+        if take(state, candidate, late, space, kind):
             for choice in (kind, direction, reach):
                 state.paid[choice] += 1
             number[IDLE] = 0
         if number[STEP] % SEASON == 0:
             turn_season(state)
-        if number[MAKESPAN] <= target and number[CHANGES] == 0:
+        if number[MAKESPAN] <= space.target and number[CHANGES] == 0:
             break
     return True

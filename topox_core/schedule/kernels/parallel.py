@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from topox_core.compiled import compiled
-from topox_core.schedule.kernels.heap import pop, push
+from topox_core.model.heap import pop, push
+from topox_core.schedule.kernels.tasks import Tasks
 from topox_core.schedule.problem import Int, Int32
 
 
@@ -42,28 +43,16 @@ def release_successors(
 
 
 @compiled
-def parallel(
-    rank: Int32,
-    pred_ptr: Int32,
-    succ_ptr: Int32,
-    succ_idx: Int32,
-    duration: Int,
-    on_grid: np.ndarray,
-    slot: int,
-    device: Int32,
-    device_ptr: Int32,
-    demand_ptr: Int32,
-    resource: Int32,
-    amount: Int32,
-    capacity: Int32,
-    pair: Int32,
-    pairs: int,
-) -> tuple[Int, int]:
+def parallel(rank: Int32, tasks: Tasks) -> tuple[Int, int]:
     """Return (start ticks, makespan) of the parallel scheme (Kolisch 1996, parallel method).
 
     Transfers are tried only on slot boundaries; devices take the ready task of least rank when
     free.
     """
+    duration, slot, on_grid, pair = tasks.duration, tasks.slot, tasks.on_grid, tasks.pair
+    device, device_ptr, demand_ptr = tasks.device, tasks.device_ptr, tasks.demand_ptr
+    resource, amount, capacity = tasks.resource, tasks.amount, tasks.capacity
+    pred_ptr, succ_ptr, succ_idx = tasks.pred_ptr, tasks.succ_ptr, tasks.succ_idx
     n = len(rank)
     devices = len(device_ptr) - 1
     start = np.zeros(n, np.int64)
@@ -72,7 +61,7 @@ def parallel(
     running = np.empty(n, np.int64)
     running_size = 0
     use = np.zeros(len(capacity), np.int64)
-    pair_active = np.zeros(max(pairs, 1), np.int32)
+    pair_active = np.zeros(max(tasks.pairs, 1), np.int32)
     busy = np.zeros(devices, np.bool_)
     queue = np.empty(device_ptr[-1], np.int32)
     queued = np.zeros(devices, np.int32)
@@ -104,7 +93,7 @@ def parallel(
                 stack = release_successors(j, succ_ptr, succ_idx, need, now_stack, stack)
             elif device[j] >= 0:
                 d = device[j]
-                queued[d] = push(queue[device_ptr[d] : device_ptr[d + 1]], queued[d], rank, j)
+                queued[d] = push(queue, device_ptr[d], queued[d], rank, j)
                 if not is_touched[d]:
                     is_touched[d] = True
                     touched[touched_size] = d
@@ -112,17 +101,17 @@ def parallel(
             else:
                 start[j] = t
                 end[j] = t + duration[j]
-                running_size = push(running, running_size, end, j)
+                running_size = push(running, 0, running_size, end, j)
         for i in range(touched_size):
             d = touched[i]
             is_touched[d] = False
             if not busy[d] and queued[d] > 0:
-                j = pop(queue[device_ptr[d] : device_ptr[d + 1]], queued[d], rank)
+                j = pop(queue, device_ptr[d], queued[d], rank)
                 queued[d] -= 1
                 busy[d] = True
                 start[j] = t
                 end[j] = t + duration[j]
-                running_size = push(running, running_size, end, j)
+                running_size = push(running, 0, running_size, end, j)
         touched_size = 0
         if ready_size > 0 and t % slot == 0:
             merge_by_rank(ready, sorted_size, ready_size, rank)
@@ -146,7 +135,7 @@ def parallel(
                     pair_active[pair[j]] += 1
                 start[j] = t
                 end[j] = t + duration[j]
-                running_size = push(running, running_size, end, j)
+                running_size = push(running, 0, running_size, end, j)
             ready_size = kept
             sorted_size = kept
         if running_size == 0 and ready_size == 0:
@@ -162,7 +151,7 @@ def parallel(
         t = later
         makespan = max(makespan, t)
         while running_size > 0 and end[running[0]] == t:
-            j = pop(running, running_size, end)
+            j = pop(running, 0, running_size, end)
             running_size -= 1
             if on_grid[j] and duration[j] > 0:
                 release = True

@@ -7,18 +7,43 @@ Scholl 1999; energetic reasoning: Erschler & Lopez 1990; shaving: Martin & Shmoy
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
-from numpy.typing import NDArray
 
 from topox_core.compiled import compiled
+from topox_core.schedule.kernels.tasks import Flags, Precedence
 from topox_core.schedule.problem import Int, Int32
-
-Flags = NDArray[np.bool_]
 
 # Energetic reasoning looks at every pair of moments and every task of a resource: cubic, so only up
 # to so many tasks; up to the smaller number with more kinds of moments.
 ENERGY_TASKS = 150
 THOROUGH_TASKS = 40
+
+
+class Constraints(NamedTuple):
+    """Everything that windows are narrowed by, ports first, then devices.
+
+    Attributes
+    ----------
+    edges
+        The precedence.
+    task_ptr, task, demand
+        The tasks on each resource in compressed rows, and how much of it each of them uses.
+    capacity, unit
+        Of each resource: how much there is, and the ticks of a moment (a slot for ports).
+    use_ptr, use_resource
+        The resources of each task in compressed rows.
+    """
+
+    edges: Precedence
+    task_ptr: Int32
+    task: Int32
+    demand: Int
+    capacity: Int
+    unit: Int
+    use_ptr: Int32
+    use_resource: Int32
 
 
 @compiled
@@ -30,26 +55,15 @@ def mark(j: int, dirty: Flags, use_ptr: Int32, use_resource: Int32) -> None:
 
 @compiled
 def precedence(
-    earliest: Int,
-    latest: Int,
-    duration: Int,
-    clock: Int,
-    order: Int32,
-    edge_ptr: Int32,
-    edge_idx: Int32,
-    dirty: Flags,
-    use_ptr: Int32,
-    use_resource: Int32,
+    earliest: Int, latest: Int, edges: Precedence, dirty: Flags, use_ptr: Int32, use_resource: Int32
 ) -> bool:
-    """Push earliest starts forwards and latest starts backwards along the precedence; False if a window is empty.
-
-    ``edge_ptr, edge_idx`` hold predecessors; both passes use them.
-    """
+    """Push earliest starts forwards and latest starts backwards along the precedence; False if a window is empty."""
+    order, duration, clock = edges.order, edges.duration, edges.clock
     for i in range(len(order)):
         j = order[i]
         t = earliest[j]
-        for e in range(edge_ptr[j], edge_ptr[j + 1]):
-            p = edge_idx[e]
+        for e in range(edges.pred_ptr[j], edges.pred_ptr[j + 1]):
+            p = edges.pred_idx[e]
             t = max(t, earliest[p] + duration[p])
         if t > earliest[j]:
             earliest[j] = -(-t // clock[j]) * clock[j]
@@ -58,8 +72,8 @@ def precedence(
             return False
     for i in range(len(order) - 1, -1, -1):
         j = order[i]
-        for e in range(edge_ptr[j], edge_ptr[j + 1]):
-            p = edge_idx[e]
+        for e in range(edges.pred_ptr[j], edges.pred_ptr[j + 1]):
+            p = edges.pred_idx[e]
             t = latest[j] - duration[p]
             if t < latest[p]:
                 latest[p] = t // clock[p] * clock[p]
@@ -93,20 +107,13 @@ def fits_until(
 
 @compiled
 def time_table(
-    tasks: Int32,
-    demand: Int,
-    capacity: int,
-    unit: int,
-    earliest: Int,
-    latest: Int,
-    duration: Int,
-    clock: Int,
-    profile: Int,
-    dirty: Flags,
-    use_ptr: Int32,
-    use_resource: Int32,
+    r: int, earliest: Int, latest: Int, given: Constraints, profile: Int, dirty: Flags
 ) -> bool:
-    """Move starts past moments that other tasks certainly fill; False if a resource overflows or a window empties."""
+    """Move starts past moments that other tasks certainly fill; False if resource ``r`` overflows or a window empties."""
+    duration, clock = given.edges.duration, given.edges.clock
+    tasks = given.task[given.task_ptr[r] : given.task_ptr[r + 1]]
+    demand = given.demand[given.task_ptr[r] : given.task_ptr[r + 1]]
+    capacity, unit = given.capacity[r], given.unit[r]
     profile[:] = 0
     for i in range(len(tasks)):
         j = tasks[i]
@@ -142,7 +149,7 @@ def time_table(
         if earliest[j] > latest[j]:
             return False
         if earliest[j] != first or latest[j] != last:
-            mark(j, dirty, use_ptr, use_resource)
+            mark(j, dirty, given.use_ptr, given.use_resource)
     return True
 
 
@@ -153,20 +160,12 @@ def work_between(a: int, b: int, start: int, length: int) -> int:
 
 
 @compiled
-def energy(
-    tasks: Int32,
-    demand: Int,
-    capacity: int,
-    unit: int,
-    earliest: Int,
-    latest: Int,
-    duration: Int,
-    clock: Int,
-    dirty: Flags,
-    use_ptr: Int32,
-    use_resource: Int32,
-) -> bool:
-    """Compare the work that must fall between two moments with the room there; False if it does not fit."""
+def energy(r: int, earliest: Int, latest: Int, given: Constraints, dirty: Flags) -> bool:
+    """Compare the work that must fall between two moments with the room on ``r`` there; False if it does not fit."""
+    duration, clock = given.edges.duration, given.edges.clock
+    tasks = given.task[given.task_ptr[r] : given.task_ptr[r + 1]]
+    demand = given.demand[given.task_ptr[r] : given.task_ptr[r + 1]]
+    capacity, unit = given.capacity[r], given.unit[r]
     k = len(tasks)
     kinds = 2 if k <= THOROUGH_TASKS else 1
     first, last, length = np.empty(k, np.int64), np.empty(k, np.int64), np.empty(k, np.int64)
@@ -204,10 +203,10 @@ def energy(
                 j = tasks[i]
                 if early > room and (b - room) * unit > earliest[j]:
                     earliest[j] = -(-(b - room) * unit // clock[j]) * clock[j]
-                    mark(j, dirty, use_ptr, use_resource)
+                    mark(j, dirty, given.use_ptr, given.use_resource)
                 if late > room and (a + room - length[i]) * unit < latest[j]:
                     latest[j] = (a + room - length[i]) * unit // clock[j] * clock[j]
-                    mark(j, dirty, use_ptr, use_resource)
+                    mark(j, dirty, given.use_ptr, given.use_resource)
                 if earliest[j] > latest[j]:
                     return False
     return True
@@ -217,81 +216,30 @@ def energy(
 def propagate(
     earliest: Int,
     latest: Int,
-    duration: Int,
-    clock: Int,
-    order: Int32,
-    pred_ptr: Int32,
-    pred_idx: Int32,
-    task_ptr: Int32,
-    task: Int32,
-    demand: Int,
-    capacity: Int,
-    unit: Int,
-    use_ptr: Int32,
-    use_resource: Int32,
+    given: Constraints,
     profile: Int,
     dirty: Flags,
-    horizon: int,
     with_energy: bool,
 ) -> bool:
     """Apply all rules until nothing changes; False proves that no schedule lies within the windows.
 
-    ``dirty`` flags the resources to look at first; ``profile`` is room to work in.
+    ``dirty`` flags the resources whose tasks changed; ``profile`` is room to work in, an entry a tick up to
+    the horizon and one more.
     """
     again = True
     while again:
-        if not precedence(
-            earliest,
-            latest,
-            duration,
-            clock,
-            order,
-            pred_ptr,
-            pred_idx,
-            dirty,
-            use_ptr,
-            use_resource,
-        ):
+        if not precedence(earliest, latest, given.edges, dirty, given.use_ptr, given.use_resource):
             return False
         again = False
-        for r in range(len(capacity)):
+        for r in range(len(given.capacity)):
             if not dirty[r]:
                 continue
             dirty[r] = False
-            own = slice(task_ptr[r], task_ptr[r + 1])
-            length = horizon // unit[r] + 2
-            if not time_table(
-                task[own],
-                demand[own],
-                capacity[r],
-                unit[r],
-                earliest,
-                latest,
-                duration,
-                clock,
-                profile[:length],
-                dirty,
-                use_ptr,
-                use_resource,
-            ):
+            moments = (len(profile) - 2) // given.unit[r] + 2
+            if not time_table(r, earliest, latest, given, profile[:moments], dirty):
                 return False
-            if (
-                with_energy
-                and task_ptr[r + 1] - task_ptr[r] <= ENERGY_TASKS
-                and not energy(
-                    task[own],
-                    demand[own],
-                    capacity[r],
-                    unit[r],
-                    earliest,
-                    latest,
-                    duration,
-                    clock,
-                    dirty,
-                    use_ptr,
-                    use_resource,
-                )
-            ):
+            few = given.task_ptr[r + 1] - given.task_ptr[r] <= ENERGY_TASKS
+            if with_energy and few and not energy(r, earliest, latest, given, dirty):
                 return False
             again = True
     return True
@@ -302,21 +250,9 @@ def shave(
     j: int,
     earliest: Int,
     latest: Int,
-    duration: Int,
-    clock: Int,
-    order: Int32,
-    pred_ptr: Int32,
-    pred_idx: Int32,
-    task_ptr: Int32,
-    task: Int32,
-    demand: Int,
-    capacity: Int,
-    unit: Int,
-    use_ptr: Int32,
-    use_resource: Int32,
+    given: Constraints,
     profile: Int,
     dirty: Flags,
-    horizon: int,
     with_energy: bool,
 ) -> int:
     """Try the first and the last starts of task j; those that propagation refutes leave the window.
@@ -324,69 +260,32 @@ def shave(
     Returns -1 if that refutes all of them, 1 if the window shrank, else 0. The stretch that is
     tried doubles as long as it is refuted.
     """
+    step = given.edges.clock[j]
     shrank = 0
     for late in range(2):
         stretch = 0
         while earliest[j] < latest[j]:
             trial_earliest, trial_latest = earliest.copy(), latest.copy()
-            stretch = min(stretch, (latest[j] - earliest[j]) // clock[j] - 1)
+            stretch = min(stretch, (latest[j] - earliest[j]) // step - 1)
             if late:
-                trial_earliest[j] = latest[j] - stretch * clock[j]
+                trial_earliest[j] = latest[j] - stretch * step
             else:
-                trial_latest[j] = earliest[j] + stretch * clock[j]
+                trial_latest[j] = earliest[j] + stretch * step
             dirty[:] = False
-            mark(j, dirty, use_ptr, use_resource)
-            if propagate(
-                trial_earliest,
-                trial_latest,
-                duration,
-                clock,
-                order,
-                pred_ptr,
-                pred_idx,
-                task_ptr,
-                task,
-                demand,
-                capacity,
-                unit,
-                use_ptr,
-                use_resource,
-                profile,
-                dirty,
-                horizon,
-                with_energy,
-            ):
+            mark(j, dirty, given.use_ptr, given.use_resource)
+            if propagate(trial_earliest, trial_latest, given, profile, dirty, with_energy):
                 if stretch == 0:
                     break
                 stretch = 0
                 continue
             shrank = 1
             if late:
-                latest[j] -= (stretch + 1) * clock[j]
+                latest[j] -= (stretch + 1) * step
             else:
-                earliest[j] += (stretch + 1) * clock[j]
+                earliest[j] += (stretch + 1) * step
             stretch = 2 * stretch + 1
             dirty[:] = False
-            mark(j, dirty, use_ptr, use_resource)
-            if not propagate(
-                earliest,
-                latest,
-                duration,
-                clock,
-                order,
-                pred_ptr,
-                pred_idx,
-                task_ptr,
-                task,
-                demand,
-                capacity,
-                unit,
-                use_ptr,
-                use_resource,
-                profile,
-                dirty,
-                horizon,
-                with_energy,
-            ):
+            mark(j, dirty, given.use_ptr, given.use_resource)
+            if not propagate(earliest, latest, given, profile, dirty, with_energy):
                 return -1
     return shrank

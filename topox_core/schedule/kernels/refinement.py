@@ -97,23 +97,23 @@ def gather(
 
 @compiled
 def first_fit(
-    orbit: Int32, orbits: int, around: Surroundings, capacity: Int32, devices: int, most: int
+    members_ptr: Int32,
+    members: Int32,
+    around: Surroundings,
+    capacity: Int32,
+    devices: int,
+    most: int,
 ) -> Int32:
     """Return the part of its orbit that each task goes to, so that all tasks of a part can run at once.
 
-    In the order of their numbers, each to the first part in which its device is free and its
-    resources have room; -1 for all if an orbit needs more than ``most`` parts.
+    ``members`` are the tasks of each orbit in compressed rows. In their order, each goes to the first
+    part in which its device is free and its resources have room; -1 for all if an orbit needs more
+    than ``most`` parts.
     """
-    n = len(orbit)
-    members_ptr = np.zeros(orbits + 1, np.int64)
-    for j in range(n):
-        members_ptr[orbit[j] + 1] += 1
-    members_ptr = np.cumsum(members_ptr)
-    members = np.argsort(orbit, kind="mergesort")
-    part = np.zeros(n, np.int32)
+    part = np.zeros(len(members), np.int32)
     busy = np.zeros((devices, most), np.bool_)
     use = np.zeros((len(capacity), most), np.int32)
-    for o in range(orbits):
+    for o in range(len(members_ptr) - 1):
         for m in range(members_ptr[o], members_ptr[o + 1]):
             j = members[m]
             d = around.device[j]

@@ -51,8 +51,6 @@ def fit_in_slots(
     pair_use: Int32,
     first: int,
     slots: int,
-    lo: int,
-    hi: int,
     resource: Int32,
     amount: Int32,
     capacity: Int32,
@@ -72,7 +70,7 @@ def fit_in_slots(
         u = s + slots - 1
         while u >= s:
             if pair < 0 or pair_use[pair, u] == 0:
-                for e in range(lo, hi):
+                for e in range(len(resource)):
                     if use[resource[e], u] + amount[e] > capacity[resource[e]]:
                         jumped = True
                         break
@@ -104,20 +102,9 @@ def serial(sequence: Int32, tasks: Tasks, horizon: int) -> tuple[Int, int]:
     """
     # Taken apart here once: handing the record on to a function for every task costs ten times the
     # work itself.
-    duration, slot, on_grid, device, device_ptr = (
-        tasks.duration,
-        tasks.slot,
-        tasks.on_grid,
-        tasks.device,
-        tasks.device_ptr,
-    )
-    demand_ptr, resource, amount, capacity, pair = (
-        tasks.demand_ptr,
-        tasks.resource,
-        tasks.amount,
-        tasks.capacity,
-        tasks.pair,
-    )
+    duration, slot, on_grid = tasks.duration, tasks.slot, tasks.on_grid
+    device, device_ptr, demand_ptr = tasks.device, tasks.device_ptr, tasks.demand_ptr
+    resource, amount, capacity, pair = tasks.resource, tasks.amount, tasks.capacity, tasks.pair
     pred_ptr, pred_idx, plain = tasks.pred_ptr, tasks.pred_idx, tasks.plain
     use = np.zeros((len(capacity), horizon), np.int32)
     full = bit_rows(len(capacity), horizon)
@@ -144,7 +131,7 @@ def serial(sequence: Int32, tasks: Tasks, horizon: int) -> tuple[Int, int]:
                             set_bit(full, r, u)
             elif slots > 0 and hi > lo:
                 s = fit_in_slots(
-                    use, pair_use, s, slots, lo, hi, resource, amount, capacity, pair[j]
+                    use, pair_use, s, slots, resource[lo:hi], amount[lo:hi], capacity, pair[j]
                 )
                 if s < 0:
                     return start, -1

@@ -1,4 +1,4 @@
-"""The tasks of a problem as one argument of the compiled loops, and the sequences that they are scheduled in."""
+"""The records of a problem's tasks that the compiled loops take, and the sequences that tasks are scheduled in."""
 
 from __future__ import annotations
 
@@ -8,12 +8,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.compiled import compiled
-from topox_core.schedule.kernels.heap import pop, push
+from topox_core.model.heap import pop, push
 from topox_core.schedule.problem import Int, Int32
 
 Flags = NDArray[np.bool_]
 Key = NDArray[Any]
 MOMENTS, MOMENTS_A_TASK = 2_000, 40  # counting sort up to so many
+
+
+class Precedence(NamedTuple):
+    """The precedence, and of each task its duration and the clock that its start lies on, in ticks."""
+
+    order: Int32
+    pred_ptr: Int32
+    pred_idx: Int32
+    duration: Int
+    clock: Int
 
 
 class Tasks(NamedTuple):
@@ -114,14 +124,14 @@ def by_rank(key: Key, pred_ptr: Int32, succ_ptr: Int32, succ_idx: Int32) -> Int3
     for j in range(n):
         waiting[j] = pred_ptr[j + 1] - pred_ptr[j]
         if waiting[j] == 0:
-            size = push(heap, size, key, j)
+            size = push(heap, 0, size, key, j)
     for i in range(n):
-        j = pop(heap, size, key)
+        j = pop(heap, 0, size, key)
         size -= 1
         sequence[i] = j
         for e in range(succ_ptr[j], succ_ptr[j + 1]):
             k = succ_idx[e]
             waiting[k] -= 1
             if waiting[k] == 0:
-                size = push(heap, size, key, k)
+                size = push(heap, 0, size, key, k)
     return sequence

@@ -18,7 +18,7 @@ import numpy as np
 from topox_core.runs.stopping import AfterSeconds, Stop
 from topox_core.schedule.bounds.propagation import Propagator
 from topox_core.schedule.bounds.root_bounds import ELSEWHERE
-from topox_core.schedule.bounds.windows import Windows, clocks, consistent, topological_order
+from topox_core.schedule.bounds.windows import Windows, clocks, consistent
 from topox_core.schedule.engines.best_known import BestKnown
 from topox_core.schedule.engines.engine import News, Progress
 from topox_core.schedule.generation.list_scheduler import Generator
@@ -88,7 +88,7 @@ class LargeNeighbourhoods:
 
     def __post_init__(self) -> None:
         self._generator = Generator.of(self.problem, max(1, self.known.bound))
-        self._clock = clocks(self.problem, topological_order(self.problem))
+        self._clock = clocks(self.problem)
         self._random = np.random.default_rng(self.seed)
 
     def run(self, until_s: float, stop: Stop, news: News) -> None:
@@ -191,27 +191,32 @@ class LargeNeighbourhoods:
         return middle.between(first, last)
 
 
+@dataclass(frozen=True)
+class SubSolver:
+    """An exact engine for neighbourhoods, its name, and how many tasks are free in the first one (the number adapts)."""
+
+    solve: SubSolve
+    source: str
+    free_tasks: int
+
+
 def search_neighbourhoods(
     coarse: Problem,
     tick: int,
     step: int,
     known: BestKnown,
-    solve: SubSolve,
+    solver: SubSolver,
     stop: Stop,
     news: News,
-    source: str,
-    free_tasks: int,
 ) -> None:
     """Search large neighbourhoods until the time is up; ``known`` counts in the problem's own ticks, ``tick`` a coarse one.
 
     Parameters
     ----------
-    solve
-        The exact engine that looks for schedules of a neighbourhood.
     step
         Coarse ticks between two makespans that can occur.
-    free_tasks
-        How many tasks the first neighbourhood has; the number adapts.
+    solver
+        What looks for schedules of a neighbourhood.
     """
 
     def tell(progress: Progress) -> None:
@@ -226,6 +231,12 @@ def search_neighbourhoods(
     inner.offer(known.start // tick, ELSEWHERE, tell=False)
     inner.bound = -(-known.bound // tick)
     search = LargeNeighbourhoods(
-        coarse, inner, solve, step, known.limits.seed, source, float(free_tasks)
+        coarse,
+        inner,
+        solver.solve,
+        step,
+        known.limits.seed,
+        solver.source,
+        float(solver.free_tasks),
     )
     search.run(known.limits.time_limit_s, stop, translated)

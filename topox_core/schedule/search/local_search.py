@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from topox_core.model.csr import grouped, row_of_entry
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.kernels import improve as number
 from topox_core.schedule.kernels.continuous import Ports
-from topox_core.schedule.kernels.improve import CHOICES, State, improve, lateness
+from topox_core.schedule.kernels.improve import CHOICES, SearchSpace, State, improve, lateness
 from topox_core.schedule.kernels.moves import Neighbours
 from topox_core.schedule.kernels.tasks import by_time
 from topox_core.schedule.planner import Planner, SchedulePlan
@@ -21,22 +22,15 @@ CALL_S = 0.04  # about how long one call of the compiled loop lasts
 SOURCE = "local search"
 
 
-def rows(owner: Int32, task: Int32, count: int) -> tuple[Int32, Int32]:
-    """Return (pointer, tasks) of the tasks of each owner, 0 to ``count`` - 1."""
-    pointer = np.zeros(count + 1, np.int32)
-    np.cumsum(np.bincount(owner, minlength=count), out=pointer[1:])
-    return pointer, task[np.argsort(owner, kind="stable")].astype(np.int32)
-
-
 def neighbours(problem: Problem) -> Neighbours:
     """Return who shares a resource, a device or a pair of servers."""
-    uses = np.repeat(np.arange(problem.n, dtype=np.int32), np.diff(problem.demand_ptr))
+    uses = row_of_entry(problem.demand_ptr).astype(np.int32)
     held = np.flatnonzero(problem.device >= 0).astype(np.int32)
     total = len(problem.capacity) + problem.devices
     owner = np.concatenate(
         [problem.demand_resource, problem.device[held] + len(problem.capacity)]
     ).astype(np.int32)
-    resource_ptr, resource_task = rows(owner, np.concatenate([uses, held]), total)
+    resource_ptr, resource_task = grouped(owner, np.concatenate([uses, held]), total)
     if problem.network is None:
         return Neighbours(resource_ptr, resource_task, np.zeros(1, np.int32), np.zeros(0, np.int32))
     carried = np.flatnonzero(problem.on_grid & (problem.duration > 0)).astype(np.int32)
@@ -47,7 +41,7 @@ def neighbours(problem: Problem) -> Neighbours:
     _, pair, many = np.unique(code, return_inverse=True, return_counts=True)
     repeated = many[pair] > 1
     _, pair = np.unique(pair[repeated], return_inverse=True)
-    pair_ptr, pair_task = rows(
+    pair_ptr, pair_task = grouped(
         pair.astype(np.int32), carried[repeated], int(pair.max(initial=-1)) + 1
     )
     return Neighbours(resource_ptr, resource_task, pair_ptr, pair_task)
@@ -143,22 +137,20 @@ class LocalSearch:
         """Try so many candidates; return whether the best schedule became better."""
         before = self.cost
         generator, ports = self.planner.generator, self.planner.ports
+        space = SearchSpace(
+            generator.tasks,
+            generator.back,
+            no_ports() if ports is None else ports.ports,
+            ports is not None,
+            generator.order,
+            generator.place,
+            generator.tail,
+            self._rows,
+            self.planner.bound,
+        )
         until = self.steps + candidates
         while self.steps < until and not self.finished:
-            if not improve(
-                self._state,
-                generator.tasks,
-                generator.back,
-                no_ports() if ports is None else ports.ports,
-                ports is not None,
-                generator.order,
-                generator.place,
-                generator.tail,
-                self._rows,
-                self.planner.bound,
-                until - self.steps,
-                self._random,
-            ):
+            if not improve(self._state, space, until - self.steps, self._random):
                 self._state.number[number.HORIZON] *= 2
         return self.cost < before
 

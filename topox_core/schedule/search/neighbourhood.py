@@ -12,27 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.model.csr import entries_of, grouped, pointer_of, row_of_entry, row_pointer
 from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.generation.list_scheduler import Generator, ranked
-from topox_core.schedule.problem import Int, Int32, Problem
+from topox_core.schedule.problem import Int, Problem
 
 FEWEST, MOST = 40, 1500  # free tasks
-
-
-def pointer(owner: NDArray[np.integer], count: int) -> Int32:
-    """Return the row pointer of sorted or unsorted owners 0 to ``count`` - 1."""
-    ptr = np.zeros(count + 1, np.int32)
-    np.cumsum(np.bincount(owner, minlength=count), out=ptr[1:])
-    return ptr
-
-
-def rows_of(ptr: Int32, tasks: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Return the entries of the given tasks' rows, one after another."""
-    count = np.diff(ptr)[tasks].astype(np.int64)
-    skipped = np.repeat(np.cumsum(count) - count, count)
-    entries: NDArray[np.int64] = np.arange(int(count.sum()), dtype=np.int64) - skipped
-    entries += np.repeat(ptr[tasks].astype(np.int64), count)
-    return entries
 
 
 @dataclass(frozen=True)
@@ -98,7 +83,7 @@ class Middle:
         p, clock = self.problem, self.clock
         earliest = np.zeros(p.n, np.int64)
         latest = self.horizon - p.duration
-        entries = rows_of(p.pred_ptr, free)
+        entries = entries_of(p.pred_ptr, free)
         owner = np.repeat(free, np.diff(p.pred_ptr)[free])
         ends = np.where(
             before[p.pred_idx[entries]],
@@ -106,7 +91,7 @@ class Middle:
             0,
         )
         np.maximum.at(earliest, owner, ends)
-        entries = rows_of(p.succ_ptr, free)
+        entries = entries_of(p.succ_ptr, free)
         owner = np.repeat(free, np.diff(p.succ_ptr)[free])
         follower = p.succ_idx[entries]
         starts = np.where(after[follower], rest[follower], self.horizon) - p.duration[owner]
@@ -130,28 +115,26 @@ class Middle:
         tasks = np.concatenate([free, blockers])
         number = np.full(p.n, -1, np.int64)
         number[tasks] = np.arange(len(tasks))
-        entries = rows_of(p.pred_ptr, free)
+        entries = entries_of(p.pred_ptr, free)
         after = np.repeat(np.arange(len(free)), np.diff(p.pred_ptr)[free])
         before = number[p.pred_idx[entries]]
         inner = (before >= 0) & (before < len(free))
         after, before = after[inner], before[inner]
-        turned = np.argsort(before, kind="stable")
-        demand = rows_of(p.demand_ptr, tasks)
+        succ_ptr, succ_idx = grouped(before, after.astype(np.int32), len(tasks))
+        demand = entries_of(p.demand_ptr, tasks)
         problem = replace(
             p,
             duration=p.duration[tasks],
             on_grid=p.on_grid[tasks],
             device=p.device[tasks],
-            demand_ptr=pointer(
-                np.repeat(np.arange(len(tasks)), np.diff(p.demand_ptr)[tasks]), len(tasks)
-            ),
+            demand_ptr=row_pointer(np.diff(p.demand_ptr)[tasks]),
             demand_resource=p.demand_resource[demand],
             demand_amount=p.demand_amount[demand],
             pair=p.pair[tasks],
-            pred_ptr=pointer(after, len(tasks)),
+            pred_ptr=pointer_of(after, len(tasks)),
             pred_idx=before.astype(np.int32),
-            succ_ptr=pointer(before, len(tasks)),
-            succ_idx=after[turned].astype(np.int32),
+            succ_ptr=succ_ptr,
+            succ_idx=succ_idx,
             task_names=("",) * len(tasks),
             network=None,
         )
@@ -166,10 +149,10 @@ class Middle:
         """Tell which tasks work on a device or port that a free task works on."""
         p = self.problem
         ports, devices = np.zeros(len(p.capacity), np.bool_), np.zeros(p.devices + 1, np.bool_)
-        ports[p.demand_resource[rows_of(p.demand_ptr, free)]] = True
+        ports[p.demand_resource[entries_of(p.demand_ptr, free)]] = True
         devices[p.device[free]] = True
         devices[-1] = False
-        owner = np.repeat(np.arange(p.n), np.diff(p.demand_ptr))
+        owner = row_of_entry(p.demand_ptr)
         wanted = devices[p.device]
         wanted[owner[ports[p.demand_resource]]] = True
         return np.asarray(wanted)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from topox_core.model.csr import row_pointer
 from topox_core.tdm.algorithms.hill_climbing import climb, start_of
-from topox_core.tdm.kernels.grouping import Switching, anneal
+from topox_core.tdm.kernels.grouping import Cooling, OrderedJobs, Switching, anneal
 from topox_core.tdm.model.round import Round
 from topox_core.tdm.model.rounds import after_push_s
 from topox_core.tdm.model.traffic import load_of
@@ -42,10 +43,12 @@ def annealing(search: Search) -> Round:
     if not len(jobs):
         return search.answer(best)
     order = np.array([n for members in search.table.members for n in members], np.int64)
-    load = load_of(jobs, order.tolist(), settings.reading)
-    start = np.cumsum([0, *map(len, search.table.members)]).astype(np.int64)
-    train_s = np.array([jobs.jobs[n].train_s for n in order])
-    between_s = np.array([after_push_s(jobs.jobs[n], settings.reading) for n in order])
+    ordered = OrderedJobs(
+        load_of(jobs, order.tolist(), settings.reading),
+        row_pointer([len(part) for part in search.table.members], np.int64),
+        np.array([jobs.jobs[n].train_s for n in order]),
+        np.array([after_push_s(jobs.jobs[n], settings.reading) for n in order]),
+    )
     switching = Switching(True, True, search.dark_s, settings.reading.delay_inside)
     random = np.random.default_rng(settings.seed)
     second = np.array(best.group, np.int64)[order] == 1
@@ -57,20 +60,8 @@ def annealing(search: Search) -> Round:
                 best, message=f"Stopped after {number / pieces:.0%} of {settings.steps:,} steps."
             )
         steps = settings.steps * (number + 1) // pieces - settings.steps * number // pieces
-        length, second = anneal(
-            load,
-            start,
-            search.table.fabric,
-            switching,
-            train_s,
-            between_s,
-            second,
-            steps,
-            random,
-            float(temperature[number]),
-            float(temperature[number + 1]),
-            PUSH,
-        )
+        cooling = Cooling(steps, float(temperature[number]), float(temperature[number + 1]), PUSH)
+        length, second = anneal(ordered, search.table.fabric, switching, second, cooling, random)
         if length < best.round_s:
             group = np.zeros(len(jobs), np.int64)
             group[order] = second

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.model.csr import row_pointer
 from topox_core.runs.stopping import Stop
 from topox_core.tdm.kernels.grouping import Points, split_turns, subset_stages, undominated
 from topox_core.tdm.model.rounds import after_push_s
@@ -185,7 +186,7 @@ def splits_of(subsets: Subsets, switching: bool) -> tuple[NDArray[Any], ...]:
 
 def points_of(parts: Sequence[tuple[NDArray[Any], ...]]) -> Points:
     """Return the splits of several pod groups, each from :func:`splits_of`."""
-    start = np.cumsum([0, *(len(part[0]) for part in parts)]).astype(np.int64)
+    start = row_pointer([len(part[0]) for part in parts], np.int64)
     return Points(start, *(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 

@@ -265,6 +265,28 @@ def three_windows(
     return best, best_first, best_second
 
 
+class OrderedJobs(NamedTuple):
+    """Jobs in the order of their pod groups, with the computing of each; ``start`` is each pod group's first."""
+
+    load: GroupLoad
+    start: IntArray
+    train_s: FloatArray
+    between_s: FloatArray
+
+
+class Cooling(NamedTuple):
+    """Steps of an annealing, and its first and last temperature as shares of the round at the start.
+
+    A pod group counts a little even where it is not the longest (``push``), so that improving it is
+    no plateau.
+    """
+
+    steps: int
+    hot: float
+    cold: float
+    push: float
+
+
 @compiled
 def _part(load: GroupLoad, low: int, high: int) -> GroupLoad:
     return GroupLoad(
@@ -290,18 +312,13 @@ def _computing(train_s: FloatArray, between_s: FloatArray, second: BoolArray) ->
 
 @compiled
 def _cost(
-    seconds: FloatArray,
-    switching: Switching,
-    train_s: FloatArray,
-    between_s: FloatArray,
-    second: BoolArray,
-    push: float,
+    seconds: FloatArray, switching: Switching, ordered: OrderedJobs, second: BoolArray, push: float
 ) -> tuple[float, float]:
     """Return the length of the round, and the same with a little of every pod group's own communication on top."""
     length = round_length_s(
         seconds[:, 0].max(),
         seconds[:, 1].max(),
-        _computing(train_s, between_s, second),
+        _computing(ordered.train_s, ordered.between_s, second),
         switching,
         False,
     )
@@ -312,32 +329,19 @@ def _cost(
 
 @compiled
 def anneal(
-    load: GroupLoad,
-    start: IntArray,
+    ordered: OrderedJobs,
     fabric: Fabric,
     switching: Switching,
-    train_s: FloatArray,
-    between_s: FloatArray,
     second: BoolArray,
-    steps: int,
+    cooling: Cooling,
     rng: np.random.Generator,
-    hot: float,
-    cold: float,
-    push: float,
 ) -> tuple[float, BoolArray]:
-    """Return the shortest round found by simulated annealing from a grouping, and its grouping.
+    """Return the shortest round by simulated annealing from a grouping, and its grouping.
 
-    A step flips one job, or lets two of a pod group change places; every other one looks at the pod
-    group that is longest in one of the stages. A pod group counts a little even where it is not the
-    longest (``push``), so that improving it is no plateau.
-
-    Parameters
-    ----------
-    load, train_s, between_s, second
-        Jobs in the order of their pod groups; ``start`` is each pod group's first.
-    hot, cold
-        First and last temperature, as shares of the round at the start.
+    A step flips one job, or lets two of a pod group change places; every other one takes the pod
+    group that is longest in one of the stages.
     """
+    load, start, push = ordered.load, ordered.start, cooling.push
     groups, jobs, pods = len(start) - 1, len(second), load.units.shape[1]
     demand, links, rings = (
         np.empty((pods, pods)),
@@ -350,14 +354,15 @@ def anneal(
         part, inside = _part(load, start[g], start[g + 1]), second[start[g] : start[g + 1]]
         seconds[g, 0] = stage_s(part, ~inside, fabric, demand, links, rings)
         seconds[g, 1] = stage_s(part, inside, fabric, demand, links, rings)
-    best_s, now = _cost(seconds, switching, train_s, between_s, second, push)
+    best_s, now = _cost(seconds, switching, ordered, second, push)
     best = second.copy()
     scale = best_s if best_s < INFINITE else 1.0
     owner = np.empty(jobs, np.int64)
     for g in range(groups):
         owner[start[g] : start[g + 1]] = g
-    for step in range(steps):
-        heat = scale * hot * (cold / hot) ** (step / steps)
+    for step in range(cooling.steps):
+        cooled = (cooling.cold / cooling.hot) ** (step / cooling.steps)
+        temperature = scale * cooling.hot * cooled
         g = owner[rng.integers(0, jobs)]
         if rng.random() < 0.5:
             g = int(seconds[:, rng.integers(0, 2)].argmax())
@@ -375,8 +380,8 @@ def anneal(
         old_first, old_second = seconds[g, 0], seconds[g, 1]
         seconds[g, 0] = stage_s(part, ~inside, fabric, demand, links, rings)
         seconds[g, 1] = stage_s(part, inside, fabric, demand, links, rings)
-        length, cost = _cost(seconds, switching, train_s, between_s, second, push)
-        if cost <= now or rng.random() < np.exp((now - cost) / heat):
+        length, cost = _cost(seconds, switching, ordered, second, push)
+        if cost <= now or rng.random() < np.exp((now - cost) / temperature):
             now = cost
             if length < best_s:
                 best_s = length

@@ -1,0 +1,130 @@
+"""Topological order, heads and tails against networkx, in whole ticks and in milliseconds."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from topox_core.model.csr import grouped, transposed
+from topox_core.model.heap import pop, push
+from topox_core.model.loads import Load, load_bound
+from topox_core.model.passes import heads, tails, topological_order
+
+Edges = list[tuple[int, int]]
+compiled = settings(deadline=None)  # the first call compiles
+
+
+@st.composite
+def graphs(draw: st.DrawFn, cycles: bool = False) -> tuple[int, Edges]:
+    n = draw(st.integers(1, 9))
+    number = draw(st.permutations(range(n)))
+    pairs = draw(st.sets(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)), max_size=16))
+    return n, [(number[a], number[b]) for a, b in sorted(pairs) if (a != b if cycles else a < b)]
+
+
+def rows(n: int, edges: Edges) -> tuple[NDArray[np.int32], ...]:
+    """Predecessors and successors in compressed rows."""
+    before = np.array([a for a, _ in edges], np.int32)
+    after = np.array([b for _, b in edges], np.int32)
+    predecessors = grouped(after, before, n)
+    return (*predecessors, *transposed(*predecessors, n))
+
+
+def networkx_graph(n: int, edges: Edges) -> nx.DiGraph:
+    graph = nx.DiGraph(edges)
+    graph.add_nodes_from(range(n))
+    return graph
+
+
+@compiled
+@given(graphs(cycles=True))
+def test_the_order_leaves_out_what_is_on_or_behind_a_cycle(given_graph: tuple[int, Edges]) -> None:
+    n, edges = given_graph
+    pred_ptr, _, succ_ptr, succ_idx = rows(n, edges)
+    order = topological_order(pred_ptr, succ_ptr, succ_idx).tolist()
+    graph = networkx_graph(n, edges)
+    on_cycle = {
+        v for part in nx.strongly_connected_components(graph) if len(part) > 1 for v in part
+    }
+    stuck = on_cycle | {v for u in on_cycle for v in nx.descendants(graph, u)}
+    assert sorted(order) == sorted(set(range(n)) - stuck)
+    place = {v: i for i, v in enumerate(order)}
+    assert all(place[a] < place[b] for a, b in edges if b in place)
+
+
+@compiled
+@given(graphs(), st.data())
+def test_heads_and_tails_are_longest_paths(
+    given_graph: tuple[int, Edges], data: st.DataObject
+) -> None:
+    n, edges = given_graph
+    pred_ptr, pred_idx, succ_ptr, succ_idx = rows(n, edges)
+    order = topological_order(pred_ptr, succ_ptr, succ_idx)
+    duration = np.array(data.draw(st.lists(st.integers(0, 9), min_size=n, max_size=n)), np.int64)
+    head = heads(order, pred_ptr, pred_idx, duration)
+    tail = tails(order, succ_ptr, succ_idx, duration)
+    graph = networkx_graph(n, edges)
+    for v in range(n):
+        # The longest path into v, with the durations of all but v.
+        into = nx.DiGraph(graph.subgraph(nx.ancestors(graph, v) | {v}))
+        out = nx.DiGraph(graph.subgraph(nx.descendants(graph, v) | {v}))
+        nx.set_edge_attributes(into, {(a, b): int(duration[a]) for a, b in into.edges}, "weight")
+        nx.set_edge_attributes(out, {(a, b): int(duration[b]) for a, b in out.edges}, "weight")
+        assert head[v] == nx.dag_longest_path_length(into, "weight")
+        assert tail[v] == nx.dag_longest_path_length(out, "weight")
+    in_ms = duration * 0.25
+    assert heads(order, pred_ptr, pred_idx, in_ms).tolist() == (head * 0.25).tolist()
+    assert tails(order, succ_ptr, succ_idx, in_ms).tolist() == (tail * 0.25).tolist()
+
+
+@compiled
+@given(graphs(), st.data())
+def test_on_a_clock_every_start_is_the_nearest_multiple_that_its_neighbours_allow(
+    given_graph: tuple[int, Edges], data: st.DataObject
+) -> None:
+    n, edges = given_graph
+    pred_ptr, pred_idx, succ_ptr, succ_idx = rows(n, edges)
+    order = topological_order(pred_ptr, succ_ptr, succ_idx)
+    whole = st.lists(st.integers(0, 9), min_size=n, max_size=n)
+    duration = np.array(data.draw(whole), np.int64)
+    clock = 1 + np.array(data.draw(whole), np.int64)
+    horizon = data.draw(st.integers(0, 60))
+    head = heads(order, pred_ptr, pred_idx, duration, clock)
+    tail = tails(order, succ_ptr, succ_idx, duration, clock, horizon)
+    latest = (horizon - tail - duration) // clock * clock
+    for v in range(n):
+        ready = max((int(head[a] + duration[a]) for a, b in edges if b == v), default=0)
+        due = min((int(latest[b]) for a, b in edges if a == v), default=horizon)
+        assert head[v] == -(-ready // clock[v]) * clock[v]
+        assert latest[v] == (due - duration[v]) // clock[v] * clock[v]
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float64])
+def test_a_load_bound_is_the_best_over_all_thresholds(kind: type) -> None:
+    random = np.random.default_rng(3)
+    for _ in range(50):
+        k = int(random.integers(1, 12))
+        head, work, tail = (random.integers(low, 9, k) for low in (0, 1, 0))
+        best = max(
+            h + int(work[(head >= h) & (tail >= q)].sum()) + q
+            for h in head.tolist()
+            for q in tail.tolist()
+            if ((head >= h) & (tail >= q)).any()
+        )
+        load = Load(head.astype(kind), work.astype(kind), tail.astype(kind))
+        bound = load_bound(load, 200, 1, 1) if kind is np.int64 else load_bound(load, 200)
+        assert bound[0] == best
+
+
+@compiled
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=12), st.integers(0, 3))
+def test_a_heap_gives_items_by_key_then_by_number(keys: list[int], base: int) -> None:
+    heap, key, size = np.zeros(base + len(keys), np.int32), np.array(keys, np.int64), 0
+    for item in np.random.default_rng(len(keys)).permutation(len(keys)):
+        size = push(heap, base, size, key, item)
+    taken = [pop(heap, base, size - i, key) for i in range(size)]
+    assert taken == sorted(range(len(keys)), key=lambda item: (keys[item], item))

@@ -1,0 +1,39 @@
+"""How long a transfer takes on a circuit, and the reconfiguration delays that are offered to choose from."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+
+from topox_core.model.cluster import Cluster
+from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, TransferGraph
+
+# Milliseconds; from electro-optic switches (microseconds) to patch panels (seconds).
+DELAYS_MS = (
+    *(0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0),
+    *(10.0, 15.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 3000.0),
+)
+Size = TypeVar("Size", float, FloatArray)
+
+
+def bytes_per_ms(gbps: float) -> float:
+    """Return a speed in gigabits a second as bytes a millisecond."""
+    return gbps * 1e6 / 8
+
+
+def transfer_ms(size_bytes: Size, gbps: Size | float, latency_us: float = 0.0) -> Size:
+    """Return the time of a transfer that has a circuit of ``gbps`` to itself, not rounded to slots."""
+    time_ms: Size = latency_us / 1000 + size_bytes * 8 / (gbps * 1e6)
+    return time_ms
+
+
+def durations_ms(graph: TransferGraph, cluster: Cluster) -> FloatArray:
+    """Return every node's running time in ms, transfers at full circuit speed, not rounded.
+
+    A duration that the file gives holds its latency already.
+    """
+    size_bytes = np.nan_to_num(graph.size_bytes)
+    by_size = transfer_ms(size_bytes, cluster.port_gbps, cluster.latency_us)
+    duration = np.where(np.isnan(graph.duration_ms), by_size, graph.duration_ms)
+    return np.where((graph.kind == COMPUTE) | (graph.kind == TRANSFER), duration, 0.0)
