@@ -89,7 +89,7 @@ def alternate(
     ------
     InputError
         If a fixed configuration does not suit the model, nothing to start from fits the memory, or
-        ``every`` is not a whole number above 0; and whatever ``find`` refuses.
+        ``topologies.every`` is not a whole number above 0; and whatever ``find`` refuses.
     """
     settings = settings or SearchSettings()
     check_whole(topologies.every, file="search", field="every")
@@ -109,7 +109,7 @@ def alternate(
     ):
         accepted = walk.step()
         since, idle = since + accepted, 0 if accepted else idle + 1
-        if since >= every or idle >= PATIENCE:
+        if since >= topologies.every or idle >= PATIENCE:
             walk.renew()
             since = idle = 0
         if on_progress is not None and walk.chain.proposals % every_part == 0:
