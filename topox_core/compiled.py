@@ -6,11 +6,13 @@ import hashlib
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import ParamSpec, TypeVar, cast
 
 import numba
+from numba.core import event
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,3 +65,15 @@ def forget_old_code() -> None:
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile with numba; the machine code is cached on disk, so that only the first call on a machine takes long."""
     return cast("Callable[P, R]", numba.njit(cache=True, nogil=True)(function))
+
+
+_COMPILING = event.TimingListener()
+event.register("numba:compile", _COMPILING)
+
+
+def working_s() -> float:
+    """Return a monotonic clock in seconds that stands still while kernels are being compiled.
+
+    A time limit that runs on it gives the same schedule on a machine that has to compile first.
+    """
+    return time.monotonic() - (_COMPILING.duration if _COMPILING.done else 0.0)

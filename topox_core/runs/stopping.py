@@ -17,14 +17,15 @@ def never() -> bool:
 
 @dataclass(frozen=True)
 class AfterSeconds:
-    """Stop once ``seconds`` have passed since ``began``."""
+    """Stop once ``seconds`` have passed on ``clock`` since ``began``."""
 
     seconds: float
     began: float = field(default_factory=time.monotonic)
+    clock: Callable[[], float] = time.monotonic
 
     def __call__(self) -> bool:
         """Return whether the time is up."""
-        return time.monotonic() - self.began >= self.seconds
+        return self.clock() - self.began >= self.seconds
 
 
 @dataclass(frozen=True)

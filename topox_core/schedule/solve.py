@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 
+from topox_core.compiled import working_s
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
@@ -60,7 +60,7 @@ def solve(
     InputError
         If graph, cluster and settings do not go together; file and field are named.
     """
-    began = time.monotonic()
+    began = working_s()
     return _solve(prepare(graph, cluster, settings), began, stop, on_point, candidates)
 
 
@@ -71,10 +71,10 @@ def prove(
     candidates: Candidates | None = None,
 ) -> Proof:
     """Return a solve that runs in the background; arguments and errors as :func:`solve`."""
-    began = time.monotonic()
+    began = working_s()
     prepared = prepare(graph, cluster, settings)
     plan, trace = _best_candidate(prepared, began, never, None, candidates)
-    return started(prepared, plan, time.monotonic() - began, trace)
+    return started(prepared, plan, working_s() - began, trace)
 
 
 def solve_problem(
@@ -87,7 +87,7 @@ def solve_problem(
     InputError
         If the engine is ``printed``, which needs circuits.
     """
-    began = time.monotonic()
+    began = working_s()
     if settings.engine == "printed":
         raise InputError(
             "must be list, highs, cpsat or auto (got 'printed')", file="settings", field="engine"
@@ -106,7 +106,7 @@ def _solve(
     candidates: Candidates | None,
 ) -> Result:
     plan, trace = _best_candidate(prepared, began, stop, on_point, candidates)
-    spent_s = time.monotonic() - began
+    spent_s = working_s() - began
     if prepared.settings.engine != "list" and not stop():
         return started(prepared, plan, spent_s, trace).finish(stop, on_point)
     bound = prepared.reduction.bound
@@ -128,13 +128,13 @@ def _best_candidate(
     trace: list[TracePoint] = []
 
     def record(plan: SchedulePlan) -> None:
-        point = trace_point(prepared, time.monotonic() - began, plan.makespan, bound, plan.source)
+        point = trace_point(prepared, working_s() - began, plan.makespan, bound, plan.source)
         if not trace or point.incumbent_ms != trace[-1].incumbent_ms:
             trace.append(point)
             if on_point is not None:
                 on_point(point)
 
-    ended = AnyOf((stop, AfterSeconds(prepared.settings.time_limit_s, began)))
+    ended = AnyOf((stop, AfterSeconds(prepared.settings.time_limit_s, began, working_s)))
     best = prepared.planner.best_plan(ended, record)
     if candidates is not None and not ended():
         for plan in candidates(prepared):

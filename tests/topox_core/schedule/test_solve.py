@@ -6,6 +6,7 @@ import signal
 import time
 
 import pytest
+from numba.core import event
 
 from tests.topox_core.small_graphs import (
     cluster,
@@ -16,6 +17,7 @@ from tests.topox_core.small_graphs import (
     transfer,
 )
 from topox_core.check.checker import check
+from topox_core.compiled import working_s
 from topox_core.model.transfer_graph import Lowering
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
@@ -224,3 +226,11 @@ def test_more_ports_never_raise_the_proved_optimum():
         optima = [solve(g, cluster(3, ports_per_server=p, switches=p), settings) for p in (1, 2, 3)]
         assert all(r.status == "optimal" for r in optima)
         assert optima[0].makespan_ms >= optima[1].makespan_ms >= optima[2].makespan_ms
+
+
+def test_compiling_a_kernel_takes_nothing_from_the_time_limit() -> None:
+    began, began_working_s = time.monotonic(), working_s()
+    with event.trigger_event("numba:compile"):
+        time.sleep(0.05)
+    compiling_s = (time.monotonic() - began) - (working_s() - began_working_s)
+    assert compiling_s >= 0.05
