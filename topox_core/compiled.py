@@ -67,8 +67,8 @@ def compiled(function: Callable[P, R]) -> Callable[P, R]:
     return cast("Callable[P, R]", numba.njit(cache=True, nogil=True)(function))
 
 
-_COMPILING = event.TimingListener()
-event.register("numba:compile", _COMPILING)
+_COMPILING = event.TimingListener()  # type: ignore[no-untyped-call]
+event.register("numba:compile", _COMPILING)  # type: ignore[no-untyped-call]
 
 
 def working_s() -> float:
