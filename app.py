@@ -13,9 +13,8 @@ from topox_ui.home.sections import (
     welcome,
     workloads,
 )
-from topox_ui.shell.page import escape, frame, headline, size_switch
+from topox_ui.shell.page import escape, frame, headline, page_link, size_switch
 from topox_ui.state.loading import cluster_words, loaded
-from topox_ui.state.session import scenario
 
 look = frame("Home")
 size_switch()
@@ -35,11 +34,7 @@ else:
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         with st.container(key="see", width="content"):
-            st.page_link(
-                "pages/1_Schedule.py",
-                label="**See the schedule**",
-                query_params=scenario().as_query(),
-            )
+            page_link("Schedule", "**See the schedule**")
         take_away(found)
     summary(found)
 

@@ -14,16 +14,13 @@ from topox_ui.schedule.solving import best, case_of, drawn, token
 from topox_ui.schedule.timeline import timeline
 from topox_ui.shell.charts import told
 from topox_ui.shell.downloads import result_files
-from topox_ui.shell.page import frame, headline, nothing_loaded, size_switch
-from topox_ui.state.loading import cluster_words, loaded
-from topox_ui.state.session import scenario
+from topox_ui.shell.page import frame, headline, size_switch
+from topox_ui.state.loading import cluster_words, loaded, scenario
 from topox_ui.state.what_ifs import what_ifs
 
 look = frame("Schedule")
 found = loaded()
-if found is None:
-    size_switch()
-    nothing_loaded()
+assert found is not None
 what_ifs(found)
 top = st.container()
 with top, told(f"Schedule · {found.title}"):

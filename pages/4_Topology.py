@@ -4,10 +4,9 @@ import streamlit as st
 
 from topox_ui.schedule.solving import case_of
 from topox_ui.shell.charts import told
-from topox_ui.shell.downloads import link
-from topox_ui.shell.page import frame, nothing_loaded, size_switch
-from topox_ui.state.loading import loaded
-from topox_ui.state.session import scenario
+from topox_ui.shell.downloads import graph_link
+from topox_ui.shell.page import frame, size_switch
+from topox_ui.state.loading import loaded, scenario
 from topox_ui.topology.player import (
     controls,
     lay,
@@ -19,9 +18,7 @@ from topox_ui.topology.player import (
 
 look = frame("Topology")
 found = loaded()
-if found is None:
-    size_switch()
-    nothing_loaded()
+assert found is not None
 with told(f"Topology · {found.title}"):
     case = case_of(found, scenario())
 controls(case)
@@ -34,4 +31,4 @@ player(laid, look)
 st.html(f'<p class="quiet">{load_words(laid)}</p>')
 link_table(laid)
 with st.popover("Link", icon=":material/link:"):
-    link()
+    graph_link()

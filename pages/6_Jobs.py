@@ -2,20 +2,20 @@
 
 import streamlit as st
 
-from topox_ui.jobs.choices import restore
 from topox_ui.jobs.controls import pick_source, reset, what_ifs
 from topox_ui.jobs.first_screen import certificate, clock, first_lines, no_round_yet, searching
 from topox_ui.jobs.loading import changed, loaded_jobs
 from topox_ui.jobs.pods import pods
 from topox_ui.jobs.search import Case
 from topox_ui.jobs.solving import rounds_of, told_here
+from topox_ui.jobs.state import choices
 from topox_ui.jobs.study import study
 from topox_ui.jobs.views import files, how_found, job_table, links, pod_groups, waits
 from topox_ui.shell.page import frame, headline, size_switch
 
 look = frame("Jobs")
-now = restore()
 pick_source()
+now = choices()
 with told_here("Jobs"):
     found = loaded_jobs(now)
 if found is None:
@@ -46,7 +46,7 @@ with rail:
     certificate(rounds)
     files(rounds, now, title, look)
 links(rounds, now, look)
-pods(rounds, now, look)
+pods(rounds, look)
 if jobs.network.pod_groups > 1:
     left, right = st.columns(2, gap="medium")
     with left:

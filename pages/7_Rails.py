@@ -3,7 +3,6 @@
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_ui.rails.choices import restore
 from topox_ui.rails.controls import controls
 from topox_ui.rails.first_screen import first_screen, nothing_yet, pattern_of, refused, simulating
 from topox_ui.rails.reference import take_away
@@ -12,7 +11,6 @@ from topox_ui.rails.subject import Simulated, subject
 from topox_ui.shell.page import frame, size_switch
 
 look = frame("Rails")
-restore()
 controls()
 size_switch()
 try:

@@ -8,10 +8,8 @@ from topox_ui.cost.headline import asked, cost_headline, hangs_on, main_figures,
 from topox_ui.cost.parts import parts_table
 from topox_ui.shell.charts import told
 from topox_ui.shell.page import frame, size_switch
-from topox_ui.state.prices import restore
 
 look = frame("Cost")
-restore()
 controls()
 size_switch()
 with told():

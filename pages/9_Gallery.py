@@ -2,8 +2,9 @@
 
 import streamlit as st
 
-from topox_ui.gallery.card_run import answer_of, chosen_card, kicker, run_controls, switches
+from topox_ui.gallery.card_run import answer_of, kicker, run_controls
 from topox_ui.gallery.card_view import draw_answer, finding
+from topox_ui.gallery.controls import chosen_card, switches
 from topox_ui.shell.page import frame, headline, size_switch
 
 look = frame("Gallery")

@@ -115,13 +115,17 @@ class Tab:
             self.page.get_by_test_id("stMetric").filter(has=label).get_by_test_id("stMetricValue")
         )
 
-    def slider(self, key: str) -> Locator:
-        """Return the first handle of the slider of a choice."""
-        return self.page.locator(f".st-key-{key} input[type=range]").first
+    def control(self, field: str) -> Locator:
+        """Return the control of a field of the page's state, such as ``port_gbps`` or ``jobs_ports``."""
+        return self.page.locator(f'[class*="st-key-w_"][class*="_{field}-"]')
 
-    def push(self, key: str, stroke: str = "ArrowRight") -> None:
+    def slider(self, field: str) -> Locator:
+        """Return the first handle of the slider of a field."""
+        return self.control(field).locator("input[type=range]").first
+
+    def push(self, field: str, stroke: str = "ArrowRight") -> None:
         """Move a slider by a key stroke."""
-        self.slider(key).press(stroke)
+        self.slider(field).press(stroke)
 
     def button(self, words: str) -> Locator:
         return self.page.get_by_role("button", name=words)

@@ -16,7 +16,7 @@ def test_a_longer_delay_changes_what_the_compare_page_finds(tab: Tab) -> None:
     tab.open("/Compare?sample=race&reconfiguration_ms=0.001")
     expect(tab.kicker).to_contain_text("Compare · race")
     before = tab.settled_text(tab.headline)
-    tab.push("w_reconfiguration_ms", "End")
+    tab.push("reconfiguration_ms", "End")
     expect(tab.kicker).to_contain_text("100 ms delay")
     assert tab.settled_text(tab.headline) != before
 
@@ -32,7 +32,7 @@ def test_a_cancelled_map_keeps_its_points_and_goes_on_from_there(tab: Tab) -> No
 
 def test_a_card_of_the_gallery_runs_here_and_tells_theirs_from_ours(tab: Tab) -> None:
     tab.open("/Gallery")
-    tab.page.locator(".st-key-gallery_card").get_by_role("combobox").click()
+    tab.control("gallery_card").get_by_role("combobox").click()
     tab.page.get_by_role("option", name=re.compile("andwidth tax")).click()
     tab.still()
     tab.button("Run it here").click()

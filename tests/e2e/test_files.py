@@ -82,7 +82,7 @@ def test_an_uploaded_graph_and_cluster_become_what_is_scheduled(tab: Tab, tmp_pa
     tab.still().go_to("Schedule")
     expect(tab.kpi("Iteration")).to_have_text("11 ms")
     expect(tab.seal).to_contain_text("Proved optimal")
-    tab.push("w_port_gbps", "ArrowLeft")
+    tab.push("port_gbps", "ArrowLeft")
     expect(tab.kpi("Iteration")).to_have_text("13 ms")
     assert "?" not in tab.page.url, "an upload must leave no trace in an address that may be shared"
 
@@ -109,7 +109,7 @@ def test_the_downloaded_result_is_the_schedule_on_the_page_and_passes_the_checke
     tab: Tab, tmp_path: Path
 ) -> None:
     tab.open("/Schedule?sample=race")
-    tab.push("w_port_gbps")
+    tab.push("port_gbps")
     expect(tab.kicker).to_contain_text("50G ports")
     shown = tab.settled_text(tab.kpi("Iteration"))
     tab.button("Download").click()
@@ -133,7 +133,7 @@ def test_the_downloaded_result_is_the_schedule_on_the_page_and_passes_the_checke
 def test_the_link_of_a_page_shows_the_same_page_to_somebody_else(new_tab: NewTab) -> None:
     mine, theirs = new_tab(), new_tab()
     mine.open("/Schedule?sample=race")
-    mine.push("w_port_gbps", "Home")
+    mine.push("port_gbps", "Home")
     expect(mine.kicker).to_contain_text("10G ports")
     mine.still().button("Link").click()
     link = mine.page.get_by_test_id("stCode").inner_text().strip()

@@ -16,7 +16,7 @@ def test_more_jobs_change_the_finding_and_the_address_opens_it_again(tab: Tab) -
     tab.open("/Jobs?jobs.source=generator&jobs.jobs=32&jobs.algorithm=best-grouping")
     expect(tab.headline).to_contain_text("32 jobs")
     before = tab.settled_text(tab.headline)
-    tab.push("w_jobs_jobs")
+    tab.push("jobs_jobs")
     expect(tab.headline).to_contain_text("64 jobs")
     tab.still()
     expect(tab.page).to_have_url(re.compile(r"jobs\.jobs=64"))

@@ -37,8 +37,8 @@ def test_a_link_opened_cold_restores_the_sample_and_every_slider(tab: Tab) -> No
         "/Schedule?sample=moe&port_gbps=400&reconfiguration_ms=2&slot_ms=0.5&from_ms=20&to_ms=60"
     )
     expect(tab.kicker).to_contain_text("moe · 8 servers, 2 switches, 400G ports")
-    expect(tab.slider("w_port_gbps")).to_have_attribute("aria-valuetext", "400G")
-    expect(tab.slider("w_reconfiguration_ms")).to_have_attribute("aria-valuetext", "2 ms")
+    expect(tab.slider("port_gbps")).to_have_attribute("aria-valuetext", "400G")
+    expect(tab.slider("reconfiguration_ms")).to_have_attribute("aria-valuetext", "2 ms")
     expect(tab.kpi("Iteration")).to_have_text(
         iteration("moe", port_gbps=400, reconfiguration_ms=2, slot_ms=0.5)
     )
@@ -51,9 +51,9 @@ def test_a_moved_slider_gives_the_schedule_of_its_setting_and_writes_it_into_the
 ) -> None:
     tab.open("/Schedule?sample=moe")
     expect(tab.kpi("Iteration")).to_have_text(iteration("moe"))
-    tab.push("w_port_gbps")
+    tab.push("port_gbps")
     expect(tab.kpi("Iteration")).to_have_text(iteration("moe", port_gbps=400))
-    tab.push("w_reconfiguration_ms", "End")
+    tab.push("reconfiguration_ms", "End")
     expect(tab.kpi("Iteration")).to_have_text(
         iteration("moe", port_gbps=400, reconfiguration_ms=100)
     )
@@ -62,7 +62,7 @@ def test_a_moved_slider_gives_the_schedule_of_its_setting_and_writes_it_into_the
     assert max(tab.chart("gantt").evaluate("chart => chart.layout.xaxis.range")) > 100
     tab.button("Reset what-ifs").click()
     expect(tab.kpi("Iteration")).to_have_text(iteration("moe"))
-    expect(tab.slider("w_port_gbps")).to_have_attribute("aria-valuetext", "200G")
+    expect(tab.slider("port_gbps")).to_have_attribute("aria-valuetext", "200G")
 
 
 def test_a_click_anywhere_on_a_sample_card_loads_it_and_leads_to_its_schedule(tab: Tab) -> None:
@@ -93,7 +93,7 @@ def test_what_ifs_go_along_from_the_schedule_to_the_circuits_and_back(tab: Tab) 
     tab.open("/Schedule?sample=moe&port_gbps=400")
     tab.go_to("Circuits")
     expect(tab.kicker).to_contain_text("400G ports")
-    tab.push("w_port_gbps")
+    tab.push("port_gbps")
     expect(tab.kicker).to_contain_text("800G ports")
     tab.still().go_to("Schedule")
     expect(tab.kpi("Iteration")).to_have_text(iteration("moe", port_gbps=800))
@@ -103,12 +103,12 @@ def test_two_visitors_do_not_see_each_others_choices(new_tab: NewTab) -> None:
     first, second = new_tab().open("/Schedule?sample=moe"), new_tab().open("/Schedule")
     expect(second.headline).to_contain_text("Pick a sample")
     second.open("/Schedule?sample=moe")
-    first.push("w_port_gbps")
+    first.push("port_gbps")
     expect(first.kpi("Iteration")).to_have_text(iteration("moe", port_gbps=400))
-    second.push("w_switches")
+    second.push("switches")
     expect(second.kicker).to_contain_text("3 switches, 200G ports")
     expect(first.still().kicker).to_contain_text("2 switches, 400G ports")
-    first.push("w_port_gbps")
+    first.push("port_gbps")
     expect(first.kicker).to_contain_text("2 switches, 800G ports")
 
 

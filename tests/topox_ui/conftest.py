@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import streamlit as st
@@ -38,10 +40,28 @@ def visit(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
     return opened
 
 
+CONTROLS = (
+    "select_slider",
+    "slider",
+    "selectbox",
+    "multiselect",
+    "button_group",
+    "toggle",
+    "checkbox",
+    "number_input",
+)
+
+
+def control(at: AppTest, field: str) -> Any:
+    """Return the control of a field of a page's state, such as ``port_gbps`` or ``jobs_ports``."""
+    known = {w.key: w for kind in CONTROLS for w in at.get(kind) if w.key}
+    found = [w for key, w in known.items() if re.fullmatch(rf"w_[0-9a-f]*_{field}-\d+", key)]
+    assert len(found) == 1, f"{field} among {sorted(known)}"
+    return found[0]
+
+
 def words(at: AppTest) -> str:
     """Return everything that the page's own HTML says, without tags and hard spaces."""
-    import re
-
     html = " ".join(element.proto.body for element in at.get("html"))
     return re.sub(
         r"\s+",

@@ -21,13 +21,17 @@ from topox_core.io.exports import PROGRAM_COLUMNS, cross_connects
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import plural, short, time
 from topox_core.text.sentences import is_or_are
+from topox_ui.circuits.state import CircuitsState
 from topox_ui.schedule.solving import Case, Drawn
 from topox_ui.shell.charts import chart, frame
 from topox_ui.shell.page import PageStyle, chart_title, escape, headline
+from topox_ui.state.address import keep_address
 from topox_ui.state.loading import Loaded, cluster_words
-from topox_ui.state.session import choose, keep_address, scenario
+from topox_ui.state.store import choose, state_of
+from topox_ui.state.widgets import control, menu, pick
 
 MOST_COLUMNS = 16
+ALL = -1
 
 
 @st.fragment
@@ -105,7 +109,7 @@ def slot_in_view(result: Result) -> int:
     """Return the slot that was chosen; without a choice the one where most happens, not an empty first one."""
     execution = result.execution
     assert execution is not None
-    last, value = slots(execution) - 1, scenario().value("slot")
+    last, value = slots(execution) - 1, state_of(CircuitsState).slot
     if value is None:
         value = (
             int(changes_a_slot(execution).argmax())
@@ -119,32 +123,20 @@ def _slot(result: Result) -> SlotState:
     execution = result.execution
     assert execution is not None
     last, value = slots(execution) - 1, slot_in_view(result)
-    key = f"w_slot_{last}"
-    st.session_state["slot_drawn"] = (key, value)
-    if st.session_state.get(key) != value:
-        st.session_state[key] = value
-    if last == 0:
-        return slot_state(execution, 0)
-    with st.container(key="slot"):
-        st.slider(
-            "Slot",
-            0,
-            last,
-            key=key,
-            format="slot %d",
-            label_visibility="collapsed",
-            on_change=_slotted,
-            args=(key,),
-        )
+    if last:
+        with st.container(key="slot"):
+            control(
+                "slider",
+                "Slot",
+                CircuitsState,
+                "slot",
+                value=value,
+                min_value=0,
+                max_value=last,
+                format="slot %d",
+                label_visibility="collapsed",
+            )
     return slot_state(execution, value)
-
-
-def _slotted(key: str) -> None:
-    drawn_key, drawn = st.session_state.get("slot_drawn", ("", None))
-    # A slider drawn anew reports its first value as a change; one that is gone may report its last
-    # value once more.
-    if key == drawn_key and st.session_state[key] != drawn:
-        choose("slot", st.session_state[key])
 
 
 def _headline(loaded: Loaded, case: Case, result: Result, parts: Drawn, state: SlotState) -> None:
@@ -178,26 +170,19 @@ def _switch(case: Case) -> int | None:
     switches = case.cluster.switches
     if switches == 1:
         return 0
-    options = ["all", *(str(r) for r in range(switches))]
-    if switches <= 8:
-        chosen = st.segmented_control(
-            "Switch",
-            options,
-            default="all",
-            key=f"w_switch_{switches}",
-            required=True,
-            format_func=lambda o: "All switches" if o == "all" else o,
-            label_visibility="collapsed",
-        )
-    else:
-        chosen = st.selectbox(
-            "Switch",
-            options,
-            key=f"w_switch_{switches}",
-            label_visibility="collapsed",
-            format_func=lambda o: "All switches" if o == "all" else f"Switch {o}",
-        )
-    return None if chosen in (None, "all") else int(chosen)
+    offer, word = (pick, "") if switches <= 8 else (menu, "Switch ")
+    options = {ALL: "All switches"} | {one: f"{word}{one}" for one in range(switches)}
+    now = state_of(CircuitsState).switch
+    chosen = offer(
+        "Switch",
+        CircuitsState,
+        "switch",
+        options,
+        value=ALL if now is None else now,
+        take=lambda one: choose(CircuitsState, switch=None if one == ALL else one),
+        label_visibility="collapsed",
+    )
+    return None if chosen == ALL else int(chosen)
 
 
 def _cross_connects(case: Case, result: Result, state: SlotState, style: PageStyle) -> None:

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pandas as pd
 import streamlit as st
@@ -21,13 +20,14 @@ from topox_core.figures.fabrics import iteration_bars, parts_of
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
 from topox_core.text.numbers import count, percent, plural, short, time
+from topox_ui.compare.state import CompareState
 from topox_ui.runs.owner import run_owner
 from topox_ui.schedule.solving import PROOF, Case, keep, known, listing
 from topox_ui.shell.charts import chart, frame
 from topox_ui.shell.page import PageStyle, chart_title, escape, headline
 from topox_ui.state.loading import Loaded, cluster_words
 from topox_ui.state.prices import cluster_catalogue
-from topox_ui.state.scenario import VIEW_DEFAULTS, Scenario
+from topox_ui.state.store import state_of
 
 Runs = dict[str, FabricRun]
 NUMBERS = ("Iteration", "Gap", "Changes", "Dark", "Tax")
@@ -43,32 +43,25 @@ class Contest:
     labels: Mapping[str, str]
 
 
-def viewed(now: Scenario, key: str) -> Any:
-    """Return a choice of view, or what the page begins with."""
-    value = now.value(key)
-    return VIEW_DEFAULTS.get(key) if value is None else value
-
-
-def contest_of(case: Case, now: Scenario) -> Contest:
-    """Return the contest that the scenario chooses on a case's cluster."""
-    cluster, kind = case.cluster, viewed(now, "fat_tree")
-    options = FabricOptions(topology_variant=viewed(now, "variant"))
+def contest_of(case: Case) -> Contest:
+    """Return the contest that the Compare page chooses on a case's cluster."""
+    cluster, now = case.cluster, state_of(CompareState)
+    options = FabricOptions(topology_variant=now.variant)
     words = "Fat-tree, full"
-    if kind == "cost":
-        nic_gbps = same_cost_nic_gbps(cluster, cluster_catalogue(), viewed(now, "cost_ratio"))
+    if now.fat_tree == "cost":
+        nic_gbps = same_cost_nic_gbps(cluster, cluster_catalogue(), now.cost_ratio)
         options = replace(options, equivalent_gbps=nic_gbps)
         words = "Fat-tree, same cost"
-    elif kind == "racks":
-        rack = now.value("servers_per_rack") or max(1, cluster.servers // 4)
+    elif now.fat_tree == "racks":
+        rack = now.servers_per_rack or max(1, cluster.servers // 4)
         options = replace(
             options,
-            oversubscription=viewed(now, "oversubscription"),
+            oversubscription=now.oversubscription,
             servers_per_rack=min(rack, cluster.servers),
         )
         words = f"Fat-tree, {options.oversubscription:g}:1"
-    return Contest(
-        tuple(viewed(now, "fabrics").split(",")), options, {**FABRICS, "fat_tree": words}
-    )
+    fabrics = tuple(name for name in FABRICS if name in now.fabrics)
+    return Contest(fabrics, options, {**FABRICS, "fat_tree": words})
 
 
 def priced_ratio(cluster: Cluster) -> float:

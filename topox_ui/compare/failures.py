@@ -21,9 +21,11 @@ from topox_core.topology.finder import LayoutResult, demand_of
 from topox_core.topology.mutation import on_rings
 from topox_core.topology.replanning import fail_cluster, remaining_graph
 from topox_ui.compare.contest import Contest, Runs
+from topox_ui.compare.state import CompareState
 from topox_ui.schedule.solving import Case
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import PageStyle, chart_title, escape
+from topox_ui.state.widgets import control, menu, pick
 
 KINDS = {"fibre": "a fibre", "port": "a port", "switch": "a switch", "server": "a server"}
 
@@ -68,68 +70,49 @@ def _element(case: Case, contest: Contest) -> tuple[Failure, float]:
     """Draw the controls and return what fails, and when, as a share of the scheduled iteration."""
     cluster = case.cluster
     columns = st.columns([1.5, 1, 1, 1.6], vertical_alignment="bottom")
-    kind = columns[0].segmented_control(
-        "What fails",
-        list(KINDS),
-        default="fibre",
-        key="w_fail_kind",
-        required=True,
-        format_func=lambda k: k,
-    )
-    servers = list(range(cluster.servers))
+    kind = pick("What fails", CompareState, "fails", {k: k for k in KINDS}, at=columns[0])
+    servers = {s: f"S{s}" for s in range(cluster.servers)}
     failure = Failure.of_switch(0)
     if kind == "fibre":
-        links = _links(case, contest)
-        pair = columns[1].selectbox(
+        links = {f"{a}-{b}": (a, b) for a, b in _links(case, contest)}
+        chosen = menu(
             "Circuit",
-            links,
-            key="w_fail_link",
-            format_func=lambda p: f"S{p[0]} → S{p[1]}",
+            CompareState,
+            "failed_circuit",
+            {name: f"S{a} → S{b}" for name, (a, b) in links.items()},
+            at=columns[1],
             help="A circuit of the static layout.",
         )
-        failure = Failure.fibre(*pair) if pair else Failure.fibre(-1, -1)
+        failure = Failure.fibre(*links.get(chosen, (-1, -1)))
     elif kind == "port":
-        server = columns[1].selectbox(
-            "Server", servers, key="w_fail_server", format_func=lambda s: f"S{s}"
-        )
-        port = columns[2].selectbox(
-            "Port", list(range(cluster.ports_per_server)), key="w_fail_port"
-        )
-        failure = Failure.of_port(int(server or 0), int(port or 0))
+        server = menu("Server", CompareState, "failed_server", servers, at=columns[1])
+        ports = range(cluster.ports_per_server)
+        port = menu("Port", CompareState, "failed_port", ports, at=columns[2])
+        failure = Failure.of_port(server, port)
     elif kind == "switch":
+        switches = range(cluster.switches)
         failure = Failure.of_switch(
-            int(
-                columns[1].selectbox("Switch", list(range(cluster.switches)), key="w_fail_switch")
-                or 0
-            )
+            menu("Switch", CompareState, "failed_switch", switches, at=columns[1])
         )
     else:
-        server = int(
-            columns[1].selectbox(
-                "Server", servers, key="w_fail_gone", format_func=lambda s: f"S{s}"
-            )
-            or 0
-        )
-        others = [s for s in servers if s != server]
+        server = menu("Server", CompareState, "failed_server", servers, at=columns[1])
+        others = {s: word for s, word in servers.items() if s != server}
         if not others:
             raise InputError(
                 "no other server could take the tasks over", file="failure", field="substitute"
             )
-        other = columns[2].selectbox(
-            "Its tasks go to",
-            others,
-            key=f"w_fail_substitute_{server}",
-            format_func=lambda s: f"S{s}",
-        )
-        failure = Failure.of_server(server, int(other if other is not None else others[0]))
-    at = columns[3].slider(
+        other = menu("Its tasks go to", CompareState, "substitute", others, at=columns[2])
+        failure = Failure.of_server(server, other)
+    at = control(
+        "slider",
         "Moment, for the schedule",
-        0,
-        90,
-        50,
+        CompareState,
+        "failed_at",
+        at=columns[3],
+        min_value=0,
+        max_value=90,
         step=5,
         format="%d %%",
-        key="w_fail_at",
         help="When it fails, in parts of the scheduled iteration: the rest is planned again from there.",
     )
     return failure, at / 100

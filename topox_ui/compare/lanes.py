@@ -28,8 +28,12 @@ from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import TRANSFER
 from topox_core.text.numbers import short
 from topox_ui.compare.contest import Contest, Runs
+from topox_ui.compare.state import CompareState
 from topox_ui.shell.charts import chart, table_under
 from topox_ui.shell.page import PLAIN, PageStyle, chart_title, escape
+from topox_ui.state.address import keep_address
+from topox_ui.state.store import choose, state_of
+from topox_ui.state.widgets import control, menu, pick
 
 ALL = "all"
 
@@ -51,18 +55,11 @@ class SendLanes(Lanes):
 def lanes(contest: Contest, runs: Runs, style: PageStyle) -> None:
     """Draw all fabrics as strips on one clock, or the lanes of the chosen one."""
     title, choice = st.columns([1, 1.35], vertical_alignment="bottom")
-    names = [ALL, *runs]
-    if st.session_state.get("w_lanes") not in names:
-        st.session_state["w_lanes"] = ALL
-    picked = choice.segmented_control(
-        "Fabric in view",
-        names,
-        key="w_lanes",
-        required=True,
-        label_visibility="collapsed",
-        format_func=lambda name: "All" if name == ALL else FABRICS[name].split()[0],
+    names = {ALL: "All"} | {name: FABRICS[name].split()[0] for name in runs}
+    picked = pick(
+        "Fabric in view", CompareState, "lanes", names, at=choice, label_visibility="collapsed"
     )
-    if picked in (None, ALL):
+    if picked == ALL:
         with title:
             chart_title(
                 "The iteration on every fabric, on one clock",
@@ -194,30 +191,38 @@ def _one(contest: Contest, name: str, run: FabricRun, style: PageStyle) -> None:
     parts = _parts(_token(run), run)
     lanes, bars = parts.lanes, parts.bars
     if lanes.most_servers < lanes.servers:
-        firsts = list(range(0, lanes.servers, lanes.most_servers))
-        first = st.selectbox(
+        most = lanes.most_servers
+        first = menu(
             "Servers in view",
-            firsts,
-            key=f"w_lanes_servers_{lanes.most_servers}",
+            CompareState,
+            "lanes_server",
+            {
+                s: f"servers {s} to {min(s + most, lanes.servers) - 1}"
+                for s in range(0, lanes.servers, most)
+            },
             label_visibility="collapsed",
-            format_func=lambda s: (
-                f"servers {s} to {min(s + lanes.most_servers, lanes.servers) - 1}"
-            ),
         )
-        lanes = lanes.showing(first, first + lanes.most_servers - 1)
-    low, high = first_window(bars, lanes, execution.makespan_ms, execution.cluster.slot_ms)
-    whole = execution.makespan_ms
+        lanes = lanes.showing(first, first + most - 1)
+    whole, now = execution.makespan_ms, state_of(CompareState)
+    low, high = first_window(bars, lanes, whole, execution.cluster.slot_ms)
+    if now.lanes_to_ms is not None:
+        low, high = min(now.lanes_from_ms or 0.0, whole), min(now.lanes_to_ms, whole)
+    window = (float(low), float(high))
     with st.container(key="w"):
-        window = st.slider(
+        control(
+            "slider",
             "Time window",
-            0.0,
-            float(whole),
-            (float(low), float(high)),
+            CompareState,
+            "lanes_from_ms",
+            value=window,
+            min_value=0.0,
+            max_value=float(whole),
             step=float(whole) / 400 or None,
-            key=f"w_lanes_window_{name}_{whole:.9g}",
+            take=lambda w: choose(CompareState, lanes_from_ms=w[0], lanes_to_ms=w[1]),
             format="%.3g ms",
             label_visibility="collapsed",
         )
+    keep_address()
     if window[1] - window[0] < whole * 1e-4:
         window = (0.0, whole)
     shown = in_view(bars, lanes, window)

@@ -16,14 +16,16 @@ from topox_core.figures.crossover import EQUAL, cut, turning_point, winner, winn
 from topox_core.runs.cells import CellsResult
 from topox_core.text.numbers import delay_in_sentence, percent, plural
 from topox_ui.compare.contest import Contest, scaled
+from topox_ui.compare.state import CompareState
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.runs.slots import CORES
 from topox_ui.schedule.solving import Case
 from topox_ui.shell.charts import chart, table_under
 from topox_ui.shell.page import PLAIN, PageStyle, chart_title
-from topox_ui.state.loading import loaded
-from topox_ui.state.session import choose, scenario
+from topox_ui.state.loading import choose_what_if, loaded, scenario
+from topox_ui.state.store import state_of
+from topox_ui.state.widgets import pick
 
 DELAYS_MS = (0.0, 0.01, 0.1, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)
 SPEEDS_GBPS = (25.0, 50.0, 100.0, 200.0, 400.0, 800.0)
@@ -112,15 +114,7 @@ def crossover(case: Case, contest: Contest, look: PageStyle) -> None:
         chart_title("Who wins where", "Choose at least two fabrics that can be built.")
         return
     title, choice = st.columns([2.3, 1], vertical_alignment="bottom")
-    by = choice.segmented_control(
-        "Across",
-        list(ACROSS),
-        default="port_gbps",
-        key="w_across",
-        required=True,
-        format_func=ACROSS.__getitem__,
-        label_visibility="collapsed",
-    )
+    by = pick("Across", CompareState, "across", ACROSS, at=choice, label_visibility="collapsed")
     with title:
         chart_title(
             "Who wins where",
@@ -129,7 +123,7 @@ def crossover(case: Case, contest: Contest, look: PageStyle) -> None:
             under=True,
         )
     try:
-        sweep = sweep_of(case, contest, by or "port_gbps")
+        sweep = sweep_of(case, contest, by)
     except InputError as error:
         st.error(str(error).replace("$", "\\$"), icon="⚠️")
         return
@@ -230,16 +224,15 @@ def _picked() -> None:
     facts = points[0].get("customdata") if points else None
     if facts:
         value, found = float(facts[0]), loaded()
-        if st.session_state.get("w_across") == "degree" and found is not None:
-            now = scenario().changed(found.cluster)
+        changes: dict[str, Any] = {"port_gbps": value}
+        if state_of(CompareState).across == "degree" and found is not None:
+            changes = {"ports_per_server": int(value)}
+            now = scenario().cluster(found.cluster)
             if now.ports_per_server == now.switches:
-                choose(
-                    "switches", int(value)
-                )  # one port on each: on the map, too, the switches follow
-            choose("ports_per_server", int(value))
-        else:
-            choose("port_gbps", value)
-        choose("reconfiguration_ms", float(facts[1]))
+                # One port on each: on the map, too, the switches follow.
+                choose_what_if(switches=int(value))
+        choose_what_if(**changes)
+        choose_what_if(reconfiguration_ms=float(facts[1]))
 
 
 def _table(contest: Contest, points: tuple[Point, ...]) -> pd.DataFrame:

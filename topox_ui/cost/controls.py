@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
-
 import streamlit as st
 
 from topox_core.economics.comparison import sizes_up_to
-from topox_core.economics.networks import NETWORKS
 from topox_core.economics.price_sets import PRICE_SETS
-from topox_ui.state.prices import (
-    FILE,
-    PER_SERVER,
-    TECHNOLOGIES,
-    Choices,
-    base_catalogue,
-    choices,
-    chosen,
-    reset,
-    widget,
-)
+from topox_ui.cost.state import RIVALS, TECHNOLOGIES, CostState
+from topox_ui.state.prices import FILE, Prices, file_catalogue
+from topox_ui.state.store import put, state_of
+from topox_ui.state.widgets import menu, number, pick, slide, switch
 
 LARGEST = 32_768
+PER_SERVER = (1, 2, 4, 8, 16, 32, 64, 72)
 # Price sets as the menu calls them: a sidebar has room for about twenty letters; the whole name
 # stands above the finding.
 LETTERS = 20
@@ -37,186 +27,129 @@ COUNTING_WORDS = {"paper": "published", "whole-switches": "whole"}
 
 def controls() -> None:
     """Draw the sidebar."""
-    now = choices()
+    now = state_of(CostState)
     with st.sidebar:
         st.divider()
         st.html('<p class="side">Build</p>')
-        each = now["gpus_per_server"]
-        _slide(
+        each, gpus = now.gpus_per_server, now.built_gpus
+        slide(
             "GPUs",
+            CostState,
             "gpus",
-            now.gpus,
-            sizes_up_to(max(LARGEST, 512 * each), each, (now.gpus,)),
-            lambda v: f"{v:,}",
-            "Each has one network interface; those of the same place in every server share a rail.",
+            sizes_up_to(max(LARGEST, 512 * each), each, (gpus,)),
+            value=gpus,
+            words=lambda v: f"{v:,}",
+            help="Each has one network interface; those of the same place in every server share a rail.",
         )
-        _slide(
+        slide(
             "GPUs a server",
+            CostState,
             "gpus_per_server",
-            each,
             PER_SERVER,
-            str,
-            "One scale-up domain: 8 for DGX H200, 32 in the authors' GB200 count, 72 for a GB200 NVL72 rack.",
+            help="One scale-up domain: 8 for DGX H200, 32 in the authors' GB200 count, 72 for a GB200 NVL72 rack.",
         )
-        _pick(
+        pick(
             "Switches counted",
+            CostState,
             "counting",
             COUNTING_WORDS,
-            now["counting"],
-            "published: fractional radix, as in the paper's artifact. whole: whole switches, no more tiers than needed.",
+            help="published: fractional radix, as in the paper's artifact. whole: whole switches, no more tiers than "
+            "needed.",
         )
-        names = [*PRICE_SETS, *([FILE] if "cost_file" in st.session_state else [])]
-        st.selectbox(
-            "Prices",
-            names,
-            key=widget("prices", now["prices"]),
-            on_change=chosen,
-            args=("prices", "w_cost_prices"),
-            format_func=lambda name: _set_words(name),
-        )
-        st.selectbox(
-            "Compared with",
-            [name for name in NETWORKS if name != "photonic_rails"],
-            on_change=chosen,
-            key=widget("against", now["against"]),
-            args=("against", "w_cost_against"),
-            format_func=NETWORKS.__getitem__,
-        )
+        sets = {name: SHORT_SETS.get(name, one.name) for name, one in PRICE_SETS.items()}
+        own = file_catalogue()
+        if own is not None:
+            whole = len(own.name) <= LETTERS
+            sets[FILE] = own.name if whole else f"{own.name[: LETTERS - 1].rstrip()}…"
+        menu("Prices", Prices, "prices", sets)
+        menu("Compared with", CostState, "against", RIVALS)
         with st.expander("What is counted", key="cost_counted", type="compact"):
             _counted(now)
         with st.expander("A year", key="cost_year", type="compact"):
-            _year(now)
-        if now.made:
+            _year()
+        if now.choices() or state_of(Prices).choices():
             st.button(
                 "Reset",
                 key="cost_reset",
-                on_click=reset,
+                on_click=put,
+                args=(CostState(), Prices()),
                 width="stretch",
                 help="Back to what the page begins with.",
             )
 
 
-def _set_words(name: str) -> str:
-    if name == FILE:
-        own: str = st.session_state["cost_file"].name
-        return own if len(own) <= LETTERS else f"{own[: LETTERS - 1].rstrip()}…"
-    return SHORT_SETS.get(name, PRICE_SETS[name].name)
-
-
-def _counted(now: Choices) -> None:
-    st.selectbox(
+def _counted(now: CostState) -> None:
+    menu(
         "Optical switch (ports)",
-        list(TECHNOLOGIES),
-        key=widget("switch", now["switch"]),
-        on_change=chosen,
-        args=("switch", "w_cost_switch"),
-        format_func=lambda name: f"{TECHNOLOGIES[name].name} ({TECHNOLOGIES[name].radix:,})",
+        CostState,
+        "switch",
+        {key: f"{one.name} ({one.radix:,})" for key, one in TECHNOLOGIES.items()},
         help="Its ports decide how many servers a rail can join; its price is that of the parts table.",
     )
-    _slide(
+    slide(
         "Optical ports a GPU",
+        CostState,
         "ocs_ports",
-        now["ocs_ports"],
         (1, 2, 4, 8),
-        str,
-        "Of photonic rails. The paper counts two: a ring has two neighbours. TopoOpt counts one an interface.",
+        help="Of photonic rails. The paper counts two: a ring has two neighbours. TopoOpt counts one an interface.",
     )
-    _slide(
+    slide(
         "Transceivers a GPU",
+        CostState,
         "optics",
-        now["optics"],
         (1, 2, 4),
-        str,
-        "Of the optical networks. The paper counts one.",
+        help="Of the optical networks. The paper counts one.",
     )
-    _switch(
+    switch(
         "NICs",
+        CostState,
         "nics",
-        now["nics"],
-        "The paper leaves them out: they are the same on every network.",
+        help="The paper leaves them out: they are the same on every network.",
     )
-    _switch("Fibre", "fibre", now["fibre"], "The paper leaves it out.")
-    if now["fibre"]:
-        st.number_input(
-            "Metres a link",
-            0.0,
-            100_000.0,
-            key=widget("fibre_m", float(now["fibre_m"])),
-            on_change=chosen,
-            args=("fibre_m", "w_cost_fibre_m"),
-            step=5.0,
-        )
-    default = base_catalogue().switch_transceivers
-    told = default if now["switch_optics"] is None else now["switch_optics"]
-    _switch(
+    switch("Fibre", CostState, "fibre", help="The paper leaves it out.")
+    if now.fibre:
+        number("Metres a link", CostState, "fibre_m", 0.0, 100_000.0, step=5.0)
+    optics = now.switch_optics
+    switch(
         "Transceivers at packet switches",
+        CostState,
         "switch_optics",
-        told,
-        "The authors count them for H200 and leave them out for GB200.",
+        value=state_of(Prices).base().switch_transceivers if optics is None else optics,
+        help="The authors count them for H200 and leave them out for GB200.",
     )
-    if now["counting"] == "whole-switches":
-        _switch(
+    if now.counting == "whole-switches":
+        switch(
             "Spine over the rails",
+            CostState,
             "joined",
-            now["joined"],
-            "The published count joins the rails by a spine.",
+            help="The published count joins the rails by a spine.",
         )
-    _switch(
+    switch(
         "Look-ahead",
+        CostState,
         "look_ahead",
-        now["look_ahead"],
-        "TopoOpt's patch panel: twice the ports and a 1 x 2 switch, so that the next job is wired while this one runs.",
+        help="TopoOpt's patch panel: twice the ports and a 1 x 2 switch, so that the next job is wired while this one "
+        "runs.",
     )
 
 
-def _year(now: Choices) -> None:
-    for label, key, least, most, step, words in (
-        ("Electricity, $ a kWh", "usd_per_kwh", 0.0, 100.0, 0.01, "Assumed."),
-        (
-            "PUE",
-            "pue",
-            1.0,
-            10.0,
-            0.05,
-            "Watts drawn by the building for each watt in it; assumed.",
-        ),
-        ("Written off over, years", "years", 0.1, 100.0, 0.5, "In equal parts; assumed."),
-    ):
-        name = widget(key, float(now[key]))
-        st.number_input(
-            label, least, most, key=name, on_change=chosen, args=(key, name), step=step, help=words
-        )
-
-
-def _slide(
-    label: str, key: str, value: Any, options: Iterable[Any], words: Callable[[Any], str], help: str
-) -> None:
-    name = widget(key, value)
-    st.select_slider(
-        label,
-        sorted({*options, value}),
-        key=name,
-        format_func=words,
-        on_change=chosen,
-        args=(key, name),
-        help=help,
+def _year() -> None:
+    number("Electricity, $ a kWh", CostState, "usd_per_kwh", 0.0, 100.0, step=0.01, help="Assumed.")
+    number(
+        "PUE",
+        CostState,
+        "pue",
+        1.0,
+        10.0,
+        step=0.05,
+        help="Watts drawn by the building for each watt in it; assumed.",
     )
-
-
-def _pick(label: str, key: str, options: Mapping[str, str], value: str, help: str) -> None:
-    name = widget(key, value)
-    st.segmented_control(
-        label,
-        list(options),
-        key=name,
-        format_func=options.__getitem__,
-        required=True,
-        on_change=chosen,
-        args=(key, name),
-        help=help,
+    number(
+        "Written off over, years",
+        CostState,
+        "years",
+        0.1,
+        100.0,
+        step=0.5,
+        help="In equal parts; assumed.",
     )
-
-
-def _switch(label: str, key: str, value: bool, help: str) -> None:
-    name = widget(key, value)
-    st.toggle(label, key=name, on_change=chosen, args=(key, name), help=help)

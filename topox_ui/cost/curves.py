@@ -15,12 +15,14 @@ from topox_core.figures.cost_curves import by_size, worth, yearly
 from topox_core.text.numbers import count, plural, short, time
 from topox_ui.compare.contest import contest_of, run_all
 from topox_ui.cost.controls import LARGEST
+from topox_ui.cost.state import CostState, radix
 from topox_ui.schedule.solving import case_of
 from topox_ui.shell.charts import chart, frame, told
-from topox_ui.shell.page import PageStyle, chart_title, escape
-from topox_ui.state.loading import cluster_words, loaded
-from topox_ui.state.prices import choices, cluster_catalogue, radix
-from topox_ui.state.session import scenario
+from topox_ui.shell.page import PageStyle, chart_title, escape, page_link
+from topox_ui.state.loading import cluster_words, loaded, scenario
+from topox_ui.state.prices import cluster_catalogue
+from topox_ui.state.store import state_of
+from topox_ui.state.widgets import menu
 
 MOST_TASKS = 2_500  # a larger graph waits for a button
 
@@ -31,7 +33,7 @@ def size_and_year(found: Question, priced: dict[str, Bill], look: PageStyle) -> 
     sizes = sizes_up_to(max(LARGEST, found.gpus), each, (found.gpus,))
     lines = curves(found, sizes)
     limit = most_gpus(found, radix()[0])
-    measure = choices()["measure"]
+    measure = state_of(CostState).measure
     left, right = st.columns(2, gap="medium")
     with left:
         chart_title(
@@ -63,7 +65,7 @@ def size_and_year(found: Question, priced: dict[str, Bill], look: PageStyle) -> 
             "In numbers",
         )
     with right:
-        running = choices().running
+        running = state_of(CostState).running
         years = {name: year_of(one, running) for name, one in priced.items()}
         chart_title(
             "A year",
@@ -99,16 +101,8 @@ def materials(priced: dict[str, Bill]) -> None:
     """Draw the bill of materials of one network, and what all of them count beside it."""
     left, right = st.columns([1, 1.25], gap="medium")
     with left:
-        title, pick = st.columns([1.5, 1], vertical_alignment="bottom")
-        with pick:
-            name = st.selectbox(
-                "Bill of",
-                list(NETWORKS),
-                index=len(NETWORKS) - 1,
-                key="w_cost_bill",
-                format_func=NETWORKS.__getitem__,
-                label_visibility="collapsed",
-            )
+        title, choice = st.columns([1.5, 1], vertical_alignment="bottom")
+        name = menu("Bill of", CostState, "bill", NETWORKS, at=choice, label_visibility="collapsed")
         one = priced[name]
         with title:
             chart_title(
@@ -189,7 +183,7 @@ def for_a_dollar(look: PageStyle) -> None:
             '<p class="quiet">Load a task graph and a cluster, and this says how many iterations a dollar of network buys on '
             "each fabric of the Compare page.</p>"
         )
-        st.page_link("app.py", label="Go to the samples", icon="➡️")
+        page_link("Home", "Go to the samples", icon="➡️")
         return
     chart_title(
         "Iterations for a dollar",
@@ -208,9 +202,9 @@ def for_a_dollar(look: PageStyle) -> None:
         return
     with told():
         case = case_of(found, scenario())
-        contest = contest_of(case, scenario())
+        contest = contest_of(case)
         runs, failed = run_all(case, contest)
-        prices, running = cluster_catalogue(), choices().running
+        prices, running = cluster_catalogue(), state_of(CostState).running
         cut = 1.0 if contest.options.equivalent_gbps else contest.options.oversubscription
         bought = {
             name: cluster_bill(

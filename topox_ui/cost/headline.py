@@ -12,11 +12,13 @@ from topox_core.figures.cost import money, power, stacked
 from topox_core.figures.cost_tornado import tornado as tornado_figure
 from topox_core.text.numbers import count, percent
 from topox_core.text.sentences import enumeration
+from topox_ui.cost.state import MINE, CostState, question, radix
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import PageStyle, chart_title, escape, headline
-from topox_ui.state.prices import choices, chosen, question, radix, widget
+from topox_ui.state.prices import Prices
+from topox_ui.state.store import state_of
+from topox_ui.state.widgets import pick
 
-MINE = "photonic_rails"
 # The networks as they stand in a sentence.
 SAID = {
     "fat_tree": "a fat-tree",
@@ -40,7 +42,7 @@ def asked() -> tuple[Question, dict[str, Bill], tuple[Caveat, ...]]:
 
 def cost_headline(found: Question, priced: dict[str, Bill], told: tuple[Caveat, ...]) -> None:
     """Write what photonic rails cost and save, and where that stops being true."""
-    against = choices()["against"]
+    against = state_of(CostState).against
     mine, other, rails = priced[MINE], priced[against], priced["rail_only"]
     words = (
         f"Photonic rails cost <b>{money(mine.cost_usd)}</b> and draw <b>{power(mine.power_w)}</b>: "
@@ -59,7 +61,7 @@ def cost_headline(found: Question, priced: dict[str, Bill], told: tuple[Caveat, 
     each = found.counting.gpus_per_server
     headline(
         f"Cost and power · {count(found.gpus)} GPUs, {each} a server, {found.catalogue.port_gbps:g}G · "
-        f"{escape(found.catalogue.name)}{', edited' if choices()['parts'] else ''}",
+        f"{escape(found.catalogue.name)}{', edited' if state_of(Prices).parts else ''}",
         words.replace("\u00a0", "&nbsp;") + ".",
     )
 
@@ -159,27 +161,24 @@ def power_table(priced: dict[str, Bill]) -> pd.DataFrame:
 
 def hangs_on(found: Question, look: PageStyle) -> None:
     """Draw the tornado: what the saving hangs on."""
-    now = choices()
-    against, measure = now["against"], now["measure"]
+    now = state_of(CostState)
+    against, measure = now.against, now.measure
     base = found.saving(MINE, against, measure)
-    title, pick = st.columns([3, 1], vertical_alignment="bottom")
+    title, choice = st.columns([3, 1], vertical_alignment="bottom")
     with title:
         chart_title(
             "What the saving hangs on",
             f"saving against {SAID[against]} when one thing changes; now {_signed(base)}",
             under=True,
         )
-    with pick:
-        name = widget("measure", measure)
-        st.segmented_control(
-            "Saving of",
-            ["cost", "power"],
-            key=name,
-            required=True,
-            on_change=chosen,
-            args=("measure", name),
-            label_visibility="collapsed",
-        )
+    pick(
+        "Saving of",
+        CostState,
+        "measure",
+        {"cost": "cost", "power": "power"},
+        at=choice,
+        label_visibility="collapsed",
+    )
     swings = tornado(found, MINE, against, measure)
     chart(
         tornado_figure(swings, base, look.theme, look.scale),

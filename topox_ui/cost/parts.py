@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlencode
 
 import pandas as pd
 import streamlit as st
@@ -13,11 +12,13 @@ import streamlit as st
 from topox_core.economics.parts import PARTS, Catalogue, Part
 from topox_core.economics.parts_file import dump_parts, load_parts
 from topox_core.errors import InputError
+from topox_ui.cost.state import CostState
 from topox_ui.shell.charts import table_under
-from topox_ui.shell.downloads import offer
+from topox_ui.shell.downloads import link, offer
 from topox_ui.shell.page import chart_title
-from topox_ui.state.prices import FILE, catalogue, choices, choose, edit
-from topox_ui.state.session import say, scenario
+from topox_ui.state.notices import notify
+from topox_ui.state.prices import FILE, Prices, catalogue, edit
+from topox_ui.state.store import choose, put, state_of
 
 FIELDS = {"Price": "price_usd", "Watt": "power_w"}
 MOST_MB = 5
@@ -56,23 +57,25 @@ def parts_table() -> None:
     with st.container(horizontal=True, key="parts_row"):
         with st.popover("Parts file", icon=":material/folder_open:"):
             _files(now)
-        if choices()["parts"]:
+        if state_of(Prices).parts:
             st.button(
                 "Undo edits",
                 key="undo_parts",
                 icon=":material/undo:",
                 on_click=choose,
-                args=("parts", None),
+                args=(Prices,),
+                kwargs={"parts": None},
                 help="Back to the price set or the file as it was loaded.",
             )
         with st.popover("Link", icon=":material/link:"):
-            _link()
+            own = " Prices of a file of your own stay on this machine: send the file."
+            link(more=own if state_of(Prices).prices == FILE else "")
     table_under("parts_sources", lambda: sources_of(now), "Where each figure comes from")
 
 
 def counted(now: Catalogue) -> list[Part]:
     """Return the parts that count: network cards and fibre only where the reader has them counted."""
-    counting = choices().counting
+    counting = state_of(CostState).count_rules
     left_out = {
         name for name, on in (("nic", counting.nics), ("fibre_m", counting.fibre)) if not on
     }
@@ -151,21 +154,6 @@ def _loaded() -> None:
     try:
         st.session_state["cost_file"] = load_parts(file.getvalue(), file.name)
     except InputError as error:
-        say("error", str(error))
+        notify("error", str(error))
         return
-    choose("prices", None)
-    choose("prices", FILE)
-
-
-def _link() -> None:
-    query = scenario().as_query() | choices().as_query()
-    base = (st.context.url or "").split("?")[0]
-    st.caption(
-        "Opens this very state: every choice here and every figure that was edited."
-        + (
-            " Prices of a file of your own stay on this machine: send the file."
-            if choices()["prices"] == FILE
-            else ""
-        )
-    )
-    st.code(f"{base}?{urlencode(query)}" if query else base, language=None, wrap_lines=True)
+    put(Prices(prices=FILE))

@@ -50,43 +50,6 @@ def start(card: Card, settings: Settings) -> None:
     run_owner().start(CARD, key, lambda _slots: card.start(settings), keep)
 
 
-def chosen_card() -> Card:
-    """Draw the list of cards in the sidebar and return the one that is open."""
-    with st.sidebar:
-        name = st.selectbox(
-            "Card", list(CARDS), key="gallery_card", format_func=lambda name: CARDS[name].title
-        )
-        st.html(f'<p class="quiet">{escape(CARDS[name].source)}</p>')
-    return CARDS[name]
-
-
-def switches(card: Card) -> Settings:
-    """Draw the switches of a card in the sidebar and return their positions."""
-    settings = {}
-    with (
-        st.sidebar,
-        st.expander(
-            "Switches that change the reading",
-            key="gallery_switches",
-            expanded=True,
-            type="compact",
-        ),
-    ):
-        for choice in card.choices:
-            values = [value for value, _ in choice.options]
-            settings[choice.key] = st.selectbox(
-                choice.name,
-                values,
-                index=values.index(choice.default),
-                key=f"gallery_{card.name}_{choice.key}",
-                format_func=choice.words,
-                help=choice.meaning,
-            )
-        if not card.choices:
-            st.html('<p class="quiet">This card has none.</p>')
-    return card.settings(settings)
-
-
 def run_controls(card: Card, settings: Settings, answer: Answer | None) -> None:
     """Draw the Run button, or the run's progress with its Cancel button."""
     owner = run_owner()

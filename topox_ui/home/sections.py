@@ -19,9 +19,18 @@ from topox_core.workloads.samples import SAMPLES
 from topox_ui.shell.charts import chart, kpis
 from topox_ui.shell.downloads import offer, stem
 from topox_ui.shell.page import PageStyle, chart_title, escape
-from topox_ui.state.loading import Loaded, cluster_words, fitting, loaded, read_upload
+from topox_ui.state.loading import (
+    Loaded,
+    adopt,
+    cluster_words,
+    fitting,
+    loaded,
+    open_source,
+    read_upload,
+    scenario,
+)
+from topox_ui.state.notices import notify
 from topox_ui.state.scenario import Scenario
-from topox_ui.state.session import adopt, open_source, say, scenario
 
 CARDS_A_ROW = 4
 
@@ -41,7 +50,7 @@ def cards(style: PageStyle) -> None:
                     sample.title,
                     key=f"open_{name}",
                     on_click=open_source,
-                    args=(Scenario("sample", name),),
+                    args=(Scenario(source="sample", name=name),),
                     type="tertiary",
                 )
                 proved = (
@@ -132,9 +141,9 @@ def _uploaded(what: str) -> None:
         st.session_state["upload_error"] = str(error)
         return
     if loaded is None:
-        say("info", f"{file.name} is kept: now add the task graph that should run on it.")
+        notify("info", f"{file.name} is kept: now add the task graph that should run on it.")
         return
-    adopt(loaded, Scenario("upload", loaded.title))
+    adopt(loaded)
 
 
 def _use_fitting() -> None:
@@ -145,8 +154,7 @@ def _use_fitting() -> None:
             graph,
             fitting(graph, now.cluster if now else st.session_state.get("waiting_cluster")),
             graph.name,
-        ),
-        Scenario("upload", graph.name),
+        )
     )
 
 
@@ -202,7 +210,7 @@ def _generate(name: str) -> None:
         for p in WORKLOADS[name].parameters
         if st.session_state.get(f"p_{name}_{p.key}", p.default) != p.default
     )
-    open_source(Scenario("workload", name, changed))
+    open_source(Scenario(source="workload", name=name, parameters=changed))
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
-
 import streamlit as st
 
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
+from topox_core.tdm.mixes.samples import JOB_SAMPLES
 from topox_core.tdm.model.jobs import Jobs
 from topox_core.workloads.samples import SAMPLES
-from topox_ui.jobs.choices import OFFERED, SOURCES, Choices, choices, choose, chosen, widget
-from topox_ui.jobs.loading import JOB_SAMPLES, take_upload
+from topox_ui.jobs.loading import take_upload
+from topox_ui.jobs.state import OFFERED, SOURCES, JobsState, choices, reset_what_ifs
 from topox_ui.shell.page import escape
+from topox_ui.state.widgets import control, menu, number, slide, switch
 
 JOBS = (16, 32, 64, 128, 256, 512, 1024)
 CONTEXTS = tuple(1024 * 2**k for k in range(8))
@@ -41,39 +40,29 @@ READING_WORDS = {
 }
 
 
-def pick_source() -> Choices:
-    """Draw where the jobs come from; return what is chosen."""
-    now = choices()
+def pick_source() -> None:
+    """Draw where the jobs come from."""
     with st.sidebar:
         st.divider()
         st.html('<p class="side">Jobs</p>')
-        key = widget("source", now.source)
-        st.selectbox(
-            "Jobs from",
-            list(SOURCES),
-            format_func=SOURCES.__getitem__,
-            key=key,
-            on_change=chosen,
-            args=("source", key),
-            label_visibility="collapsed",
-        )
-        if now.source == "sample":
-            names = list(JOB_SAMPLES)
-            key = widget("sample", now.sample if now.sample in JOB_SAMPLES else names[0])
-            st.selectbox(
-                "Sample",
-                names,
-                format_func=_in_short,
-                key=key,
-                on_change=chosen,
-                args=("sample", key),
-                label_visibility="collapsed",
+        source = menu("Jobs from", JobsState, "source", SOURCES, label_visibility="collapsed")
+        if source == "sample":
+            # A sample's title up to its colon: all that the sidebar has room for.
+            titles = {name: one.title.split(":")[0] for name, one in JOB_SAMPLES.items()}
+            name = menu("Sample", JobsState, "sample", titles, label_visibility="collapsed")
+            st.html(f'<p class="quiet">{escape(JOB_SAMPLES[name].see)}</p>')
+        elif source == "generator":
+            _generator()
+        elif source == "graphs":
+            control(
+                "multiselect",
+                "Task graphs",
+                JobsState,
+                "graphs",
+                options=SAMPLES,
+                help="Each graph becomes a job: what it computes is its training, what it sends its traffic.",
             )
-            st.html(f'<p class="quiet">{escape(JOB_SAMPLES[str(st.session_state[key])].see)}</p>')
-        elif now.source == "generator":
-            _generator(now)
-        elif now.source == "graphs":
-            _graphs(now)
+            slide("Copies of each", JobsState, "copies", (1, 2, 3, 4, 6, 8))
         else:
             st.file_uploader(
                 "Jobs: a .jobs.json file, may be gzipped",
@@ -81,62 +70,29 @@ def pick_source() -> Choices:
                 on_change=take_upload,
                 max_upload_size=50,
             )
-    return choices()
 
 
-def _in_short(sample: str) -> str:
-    """Return a sample's title up to its colon: all that the sidebar has room for."""
-    return JOB_SAMPLES[sample].title.split(":")[0]
-
-
-def _generator(now: Choices) -> None:
+def _generator() -> None:
     st.html(
         '<p class="quiet">256 pods in 32 groups of 8, Llama 3 models of Table III, placed by section IV.B.</p>'
     )
-    _slide(
+    slide(
         "Number of jobs",
+        JobsState,
         "jobs",
-        now.jobs,
         JOBS,
-        lambda v: f"{v:,}",
+        words=lambda v: f"{v:,}",
         help="Models, collectives and parallel degrees are drawn at random.",
     )
-    _slide(
+    slide(
         "Context length",
+        JobsState,
         "context",
-        now.context,
         CONTEXTS,
-        lambda v: f"{v // 1024}k",
+        words=lambda v: f"{v / 1024:g}k",
         help="Tokens of a unit in one iteration: training time grows with it.",
     )
-    key = widget("seed", now.seed)
-    st.number_input(
-        "Seed",
-        min_value=0,
-        max_value=1_000_000,
-        step=1,
-        key=key,
-        on_change=chosen,
-        args=("seed", key),
-    )
-
-
-def _graphs(now: Choices) -> None:
-    names = [name for name in now.graphs.split(",") if name in SAMPLES]
-    key = widget("graph_names", names)
-    st.multiselect(
-        "Task graphs",
-        list(SAMPLES),
-        key=key,
-        on_change=_graphs_chosen,
-        args=(key,),
-        help="Each graph becomes a job: what it computes is its training, what it sends its traffic.",
-    )
-    _slide("Copies of each", "copies", now.copies, (1, 2, 3, 4, 6, 8), str)
-
-
-def _graphs_chosen(key: str) -> None:
-    choose(graphs=",".join(st.session_state[key]))
+    number("Seed", JobsState, "seed", 0, 1_000_000, step=1)
 
 
 def what_ifs(jobs: Jobs) -> None:
@@ -145,43 +101,40 @@ def what_ifs(jobs: Jobs) -> None:
     with st.sidebar:
         st.divider()
         st.html('<p class="side">What if</p>')
-        _slide(
+        slide(
             "Ports per pod",
+            JobsState,
             "ports",
-            network.ports_per_pod if now.ports is None else now.ports,
             PORTS,
-            str,
+            value=network.ports_per_pod if now.ports is None else now.ports,
             help=f"A link takes one port at both ends; {2 * (network.pods_per_group - 1)} reach from every pod to every other "
             "of its group and back.",
         )
-        _slide(
+        slide(
             "Port speed",
+            JobsState,
             "port_gbps",
-            network.port_gbps if now.port_gbps is None else now.port_gbps,
             SPEEDS_GBPS,
-            lambda v: f"{v:g}G",
+            value=network.port_gbps if now.port_gbps is None else now.port_gbps,
+            words=lambda v: f"{v:g}G",
             help="Gigabits a second of one link; the way into a pod keeps its share of all of them.",
         )
-        delay = (
-            network.reconfiguration_ms if now.reconfiguration_ms is None else now.reconfiguration_ms
-        )
-        _slide(
+        delay_ms = now.reconfiguration_ms
+        slide(
             "Reconfiguration",
+            JobsState,
             "reconfiguration_ms",
-            delay,
             DELAYS_MS,
-            lambda v: f"{v:g} ms",
+            value=network.reconfiguration_ms if delay_ms is None else delay_ms,
+            words=lambda v: f"{v:g} ms",
             help="All optical switches change at once between stages.",
         )
-        key = widget("algorithm", now.algorithm)
         entry = ALGORITHMS[now.algorithm]
-        st.selectbox(
+        menu(
             "Beside the draft’s algorithm",
-            OFFERED,
-            format_func=lambda name: ALGORITHMS[name].title,
-            key=key,
-            on_change=chosen,
-            args=("algorithm", key),
+            JobsState,
+            "algorithm",
+            {name: ALGORITHMS[name].title for name in OFFERED},
             help=entry.explanation,
         )
         extends = (
@@ -198,40 +151,17 @@ def what_ifs(jobs: Jobs) -> None:
                 "a draft without results. Where it can be read in two ways:</p>"
             )
             for field, (words, meaning) in READING_WORDS.items():
-                key = widget(field, getattr(now, field))
-                st.toggle(words, key=key, on_change=chosen, args=(field, key), help=meaning)
+                switch(words, JobsState, field, help=meaning)
         reset("sidebar")
 
 
 def reset(place: str = "here") -> None:
     """Offer to go back to the network as it came, where something about it was changed."""
-    now = choices()
-    if any(value is not None for value in (now.ports, now.port_gbps, now.reconfiguration_ms)):
+    if choices().has_what_ifs:
         st.button(
             "Reset what-ifs",
             key=f"jobs_reset_{place}",
-            on_click=choose,
-            kwargs={"ports": None, "port_gbps": None, "reconfiguration_ms": None},
+            on_click=reset_what_ifs,
             width="stretch" if place == "sidebar" else "content",
             help="Back to the network of the file or of the draft.",
         )
-
-
-def _slide(
-    label: str,
-    field: str,
-    value: Any,
-    values: Iterable[Any],
-    words: Callable[[Any], str],
-    help: str = "",
-) -> None:
-    key = widget(field, value)
-    st.select_slider(
-        label,
-        sorted({*values, value}),
-        format_func=words,
-        key=key,
-        on_change=chosen,
-        args=(field, key),
-        help=help or None,
-    )

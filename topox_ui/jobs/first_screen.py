@@ -24,7 +24,6 @@ from topox_core.tdm.model.round import Round, RoundTracePoint
 from topox_core.tdm.model.rounds import iterations_per_s
 from topox_core.text.numbers import count, percent, plural, seconds, short
 from topox_core.text.sentences import STOPPED_BY
-from topox_ui.jobs.choices import Choices
 from topox_ui.jobs.search import (
     BOUND,
     ROUND,
@@ -37,6 +36,7 @@ from topox_ui.jobs.search import (
     soon,
 )
 from topox_ui.jobs.solving import AT_ONCE, Rounds, verdict
+from topox_ui.jobs.state import JobsState
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, frame, kpis
@@ -235,7 +235,7 @@ def named(rounds: Rounds) -> list[tuple[str, Round]]:
     return best + [(names[round_.algorithm], round_) for round_ in rounds.beside]
 
 
-def clock(rounds: Rounds, now: Choices, look: PageStyle) -> None:
+def clock(rounds: Rounds, now: JobsState, look: PageStyle) -> None:
     """Draw the rounds on one clock."""
     best = rounds.best
     own = len(best.cycles) > 1

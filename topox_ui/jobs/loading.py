@@ -12,10 +12,11 @@ from topox_core.tdm.mixes.from_graph import jobs_from_graphs
 from topox_core.tdm.mixes.samples import JOB_SAMPLES, load_job_sample
 from topox_core.tdm.model.jobs import Jobs, PodNetwork
 from topox_core.tdm.model.jobs_file import load_jobs, validated
-from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_ui.jobs.choices import Choices, choose
+from topox_core.workloads.samples import load_sample
 from topox_ui.jobs.solving import with_network
-from topox_ui.state.session import say
+from topox_ui.jobs.state import OF_SOURCE, JobsState
+from topox_ui.state.notices import notify
+from topox_ui.state.store import choose
 
 # What jobs made from task graphs share before any what-if: two groups of eight pods, every pod able
 # to reach all of its group.
@@ -52,20 +53,12 @@ def take_upload() -> None:
     try:
         st.session_state["jobs_upload"] = load_jobs(file.getvalue(), file.name)
     except InputError as error:
-        say("error", str(error))
+        notify("error", str(error))
         return
-    choose(
-        source="upload",
-        ports=None,
-        port_gbps=None,
-        reconfiguration_ms=None,
-        pod_group=-1,
-        stage="",
-        ring="",
-    )
+    choose(JobsState, source="upload", **dict.fromkeys(OF_SOURCE))
 
 
-def loaded_jobs(now: Choices) -> tuple[Jobs, str] | None:
+def loaded_jobs(now: JobsState) -> tuple[Jobs, str] | None:
     """Return the jobs that are chosen, before any what-if, and their title; None where a file is still to come.
 
     Raises
@@ -74,8 +67,7 @@ def loaded_jobs(now: Choices) -> tuple[Jobs, str] | None:
         If a link names no sample of ours, or a set-up cannot be deployed.
     """
     if now.source == "sample":
-        name = now.sample or next(iter(JOB_SAMPLES))
-        return _sample(name), JOB_SAMPLES[name].title
+        return _sample(now.sample), JOB_SAMPLES[now.sample].title
     if now.source == "generator":
         jobs = _deployed(now.jobs, now.context, now.seed)
         return (
@@ -83,7 +75,7 @@ def loaded_jobs(now: Choices) -> tuple[Jobs, str] | None:
             f"the draft’s set-up, {now.jobs} jobs, {_context(now.context)} context, seed {now.seed}",
         )
     if now.source == "graphs":
-        names = tuple(name for name in now.graphs.split(",") if name in SAMPLES)
+        names = now.graphs
         return (_from_graphs(names, now.copies), "jobs from " + ", ".join(names)) if names else None
     upload: Jobs | None = st.session_state.get("jobs_upload")
     return None if upload is None else (upload, upload.name or "your jobs")
@@ -93,7 +85,7 @@ def _context(tokens: int) -> str:
     return f"{tokens // 1024}k" if tokens % 1024 == 0 else f"{tokens:,}"
 
 
-def changed(jobs: Jobs, now: Choices) -> Jobs:
+def changed(jobs: Jobs, now: JobsState) -> Jobs:
     """Return the jobs on the network that the what-ifs make; raises InputError where a value is out of range."""
     made = with_network(jobs, now.ports, now.port_gbps, now.reconfiguration_ms)
     return jobs if made is jobs else validated(made.name, made.network, made.jobs, "what-ifs")

@@ -13,11 +13,13 @@ from topox_core.model.execution import Execution
 from topox_core.tdm.model.as_execution import execution_of
 from topox_core.tdm.model.round import Cycle, Round
 from topox_core.text.numbers import plural
-from topox_ui.jobs.choices import Choices
 from topox_ui.jobs.solving import Rounds, token
+from topox_ui.jobs.state import JobsState, choices
 from topox_ui.jobs.views import view_of
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import PageStyle, chart_title
+from topox_ui.state.address import keep_address
+from topox_ui.state.widgets import menu, pick
 
 WHOLE = -1
 
@@ -27,18 +29,19 @@ def _execution(key: str, _round: Round, pod_group: int) -> Execution:  # noqa: A
     return execution_of(_round, pod_group)
 
 
-def pods(rounds: Rounds, now: Choices, look: PageStyle) -> None:
+def pods(rounds: Rounds, look: PageStyle) -> None:
     """Offer one pod of the pod group in view on the common clock; drawn only when it is opened."""
     box = st.expander("One pod on the clock, port by port", key="jobs_pods", on_change="rerun")
     if box.open:
         with box:
-            _pod(rounds, now, look)
+            _pod(rounds, look)
 
 
 @st.fragment
-def _pod(rounds: Rounds, now: Choices, look: PageStyle) -> None:
+def _pod(rounds: Rounds, look: PageStyle) -> None:
     """Draw the Gantt chart of one pod; its controls redraw nothing else."""
     best = rounds.best
+    now = choices()
     shown = view_of(best, now)
     members = best.jobs.of_group(shown.pod_group)
     cycle = best.cycle_of(shown.pod_group)
@@ -50,16 +53,19 @@ def _pod(rounds: Rounds, now: Choices, look: PageStyle) -> None:
             "Its jobs, then its ports; in a port’s bar: the pod at the other end. Dotted: all wait",
             under=True,
         )
-    everyone = list(range(best.jobs.network.pods_per_group))
-    key = f"w_jobs_pod_{shown.pod_group}"
-    if st.session_state.get(key) not in everyone:
-        st.session_state[key] = int(
-            link_view(best, shown.pod_group, shown.group, shown.way).ports.argmax()
-        )
-    pod = left.selectbox(
-        "Pod", everyone, key=key, format_func=lambda p: f"pod {p}", label_visibility="collapsed"
+    everyone = {p: f"pod {p}" for p in range(best.jobs.network.pods_per_group)}
+    busiest = int(link_view(best, shown.pod_group, shown.group, shown.way).ports.argmax())
+    pod = menu(
+        "Pod",
+        JobsState,
+        "pod",
+        everyone,
+        value=now.pod if now.pod in everyone else busiest,
+        at=left,
+        label_visibility="collapsed",
     )
     window = _window(cycle, right)
+    keep_address()
     view = pod_view(execution, pod, [best.jobs.jobs[n].id for n in members])
     if not len(view.bars):
         st.html(f'<p class="quiet">No job of this pod group has anything in pod {pod}.</p>')
@@ -77,19 +83,16 @@ def _pod(rounds: Rounds, now: Choices, look: PageStyle) -> None:
 def _window(cycle: Cycle, place: st.delta_generator.DeltaGenerator) -> tuple[float, float]:
     """Draw which stage fills the axis; return its begin and end in ms."""
     stages = {n: phase for n, phase in enumerate(cycle.phases) if phase.end_s > phase.start_s}
-    if st.session_state.get("w_jobs_pod_stage") not in (WHOLE, *stages):
-        st.session_state["w_jobs_pod_stage"] = WHOLE
-    stage = place.segmented_control(
+    words = {n: stage_name(one.group, one.way) for n, one in stages.items()}
+    stage = pick(
         "Time",
-        [WHOLE, *stages],
-        key="w_jobs_pod_stage",
-        required=True,
+        JobsState,
+        "pod_stage",
+        {WHOLE: "whole round", **words},
+        at=place,
         label_visibility="collapsed",
-        format_func=lambda n: (
-            "whole round" if n == WHOLE else stage_name(stages[n].group, stages[n].way)
-        ),
     )
-    if stage is None or stage == WHOLE:
+    if stage == WHOLE:
         return 0.0, 1000 * cycle.round_s
     return 1000 * stages[stage].start_s, 1000 * stages[stage].end_s
 

@@ -23,17 +23,17 @@ from topox_core.tdm.study import (
     StudyRow,
 )
 from topox_core.text.numbers import percent, plural
-from topox_ui.jobs.choices import Choices
+from topox_ui.jobs.state import ACROSS, JobsState
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.runs.slots import CORES
 from topox_ui.shell.charts import chart
 from topox_ui.shell.downloads import offer
 from topox_ui.shell.page import PageStyle, chart_title
+from topox_ui.state.widgets import menu, pick
 
 JOBS = (32, 64, 128, 256, 512)
 CONTEXTS = (1024, 8192, 32768, 65536, 131072)
-ACROSS = {"jobs": "number of jobs", "context": "context length"}
 SEEDS = (10, 20, 30)
 MOST_CELLS = 5_000
 STUDY = RunKind(
@@ -63,7 +63,7 @@ def _note(result: CellsResult[StudyCell, StudyCellResult]) -> str:
     return "; ".join(lines[:2])
 
 
-def study_of(now: Choices, across: str, seeds: int) -> Study:
+def study_of(now: JobsState, across: str, seeds: int) -> Study:
     """Return the study along one axis, on the draft's set-up with the network and the reading of the page."""
     changes = {
         "ports_per_pod": now.ports,
@@ -81,7 +81,7 @@ def known(study: Study, cells: Mapping[str, StudyCellResult]) -> dict[StudyCell,
 
 
 def everything(
-    now: Choices, cells: Mapping[str, StudyCellResult]
+    now: JobsState, cells: Mapping[str, StudyCellResult]
 ) -> dict[StudyCell, StudyCellResult]:
     """Return all cells that were computed for the network and the reading of the page, along whichever axis."""
     one = study_of(now, "jobs", max(SEEDS))
@@ -129,30 +129,12 @@ def _value_words(across: str, value: float) -> str:
     return f"{value / 1024:g}k context" if value % 1024 == 0 else f"{value:,g} tokens"
 
 
-def study(now: Choices, look: PageStyle) -> None:
+def study(now: JobsState, look: PageStyle) -> None:
     """Draw the study as far as it is known, with the button that computes the rest."""
     title, left, right = st.columns([2.3, 1.1, 0.7], vertical_alignment="bottom")
-    across = str(
-        left.segmented_control(
-            "Across",
-            list(ACROSS),
-            default="jobs",
-            key="w_jobs_across",
-            required=True,
-            format_func=ACROSS.__getitem__,
-            label_visibility="collapsed",
-        )
-        or "jobs"
-    )
-    seeds = int(
-        right.selectbox(
-            "Seeds",
-            SEEDS,
-            key="w_jobs_seeds",
-            format_func=lambda n: f"{n} seeds",
-            label_visibility="collapsed",
-        )
-    )
+    across = pick("Across", JobsState, "across", ACROSS, at=left, label_visibility="collapsed")
+    words = {n: f"{n} seeds" for n in SEEDS}
+    seeds = menu("Seeds", JobsState, "seeds", words, at=right, label_visibility="collapsed")
     fixed = f"{now.context // 1024}k context" if across == "jobs" else plural(now.jobs, "job")
     with title:
         chart_title(
@@ -186,7 +168,7 @@ def study(now: Choices, look: PageStyle) -> None:
         _drawn(asked, found, now, across, look, live=False)
 
 
-def _live(asked: Study, now: Choices, across: str, look: PageStyle) -> None:
+def _live(asked: Study, now: JobsState, across: str, look: PageStyle) -> None:
     found = known(asked, run_owner().results(STUDY))
     if found:
         _drawn(asked, found, now, across, look, live=True)
@@ -195,7 +177,7 @@ def _live(asked: Study, now: Choices, across: str, look: PageStyle) -> None:
 def _drawn(
     asked: Study,
     found: dict[StudyCell, StudyCellResult],
-    now: Choices,
+    now: JobsState,
     across: str,
     look: PageStyle,
     live: bool,
@@ -229,7 +211,7 @@ def _drawn(
             )
 
 
-def _map(asked: Study, now: Choices, across: str, look: PageStyle) -> None:
+def _map(asked: Study, now: JobsState, across: str, look: PageStyle) -> None:
     """Draw where the gain is: every set of jobs that was computed, over communicating to computing."""
     cells = everything(now, run_owner().results(STUDY))
     points = gain_points(cells, asked.algorithms, across)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from urllib.parse import urlencode
 
 import pandas as pd
 import streamlit as st
@@ -32,12 +31,13 @@ from topox_core.tdm.model.jobs_file import dump_jobs
 from topox_core.tdm.model.round import PUSH, Round
 from topox_core.tdm.model.round_file import to_json
 from topox_core.text.numbers import plural, short
-from topox_ui.jobs.choices import Choices, choices, chosen, widget
 from topox_ui.jobs.first_screen import named, rates, stages
 from topox_ui.jobs.solving import AT_ONCE, Rounds
+from topox_ui.jobs.state import JobsState, choices
 from topox_ui.shell.charts import chart, frame
-from topox_ui.shell.downloads import offer
+from topox_ui.shell.downloads import link, offer
 from topox_ui.shell.page import PageStyle, chart_title, escape
+from topox_ui.state.widgets import menu, pick
 
 LABEL = 17  # letters that fit beside a chart
 MEDIA_TYPE = {"json": "application/json", "csv": "text/csv", "html": "text/html"}
@@ -70,7 +70,7 @@ def stage_options(round_: Round) -> dict[str, str]:
     return {f"{k}.{way}": stage_name(k, way) for way in (0, 1) for k in groups}
 
 
-def view_of(round_: Round, now: Choices) -> View:
+def view_of(round_: Round, now: JobsState) -> View:
     """Return what is chosen, or else the slowest pod group in the stage of its slowest group."""
     pod_group = (
         now.pod_group if 0 <= now.pod_group < round_.jobs.network.pod_groups else slowest_of(round_)
@@ -96,57 +96,35 @@ def rings_of(round_: Round, view: View) -> list[int]:
     ]
 
 
-def _controls(best: Round, now: Choices, view: View) -> int | None:
+def _controls(best: Round, now: JobsState, view: View) -> int | None:
     """Draw which pod group, stage and ring the link figures show.
 
     Return the one job whose ring is drawn, or None for all.
     """
     slowest, rings = slowest_of(best), rings_of(best, view)
     left, middle, right = st.columns([1, 1.5, 1])
-    pods = list(range(-1, best.jobs.network.pod_groups))
-    key = widget("pod_group", now.pod_group if now.pod_group in pods else -1)
-    left.selectbox(
-        "Pod group",
-        pods,
-        key=key,
-        on_change=chosen,
-        args=("pod_group", key),
-        format_func=lambda g: (
-            f"slowest (pod group {slowest})"
-            if g < 0
-            else f"pod group {g}, {plural(len(best.jobs.of_group(g)), 'job')}"
-        ),
-    )
-    options = stage_options(best)
-    key = widget("stage", f"{view.group}.{view.way}")
-    middle.segmented_control(
+    pods = {-1: f"slowest (pod group {slowest})"} | {
+        g: f"pod group {g}, {plural(len(best.jobs.of_group(g)), 'job')}"
+        for g in range(best.jobs.network.pod_groups)
+    }
+    menu("Pod group", JobsState, "pod_group", pods, at=left)
+    pick(
         "Stage",
-        list(options),
-        key=key,
-        on_change=chosen,
-        args=("stage", key),
-        required=True,
-        format_func=options.__getitem__,
+        JobsState,
+        "stage",
+        stage_options(best),
+        value=f"{view.group}.{view.way}",
+        at=middle,
     )
-    names = {
-        "": {0: "no ring in this stage", 1: "the one ring"}.get(
-            len(rings), f"all {len(rings)} rings"
-        )
-    } | {best.jobs.jobs[n].id: best.jobs.jobs[n].id for n in rings}
-    key = widget("ring", now.ring if now.ring in names else "")
-    right.selectbox(
-        "Ring",
-        list(names),
-        key=key,
-        on_change=chosen,
-        args=("ring", key),
-        format_func=names.__getitem__,
-        disabled=not rings,
+    every = {0: "no ring in this stage", 1: "the one ring"}.get(
+        len(rings), f"all {len(rings)} rings"
     )
+    names = {"": every} | {best.jobs.jobs[n].id: best.jobs.jobs[n].id for n in rings}
+    menu("Ring", JobsState, "ring", names, at=right, disabled=not rings)
     return next((n for n in rings if best.jobs.jobs[n].id == now.ring), None)
 
 
-def links(rounds: Rounds, now: Choices, look: PageStyle) -> None:
+def links(rounds: Rounds, now: JobsState, look: PageStyle) -> None:
     """Draw the links of one pod group in one stage, and the rings on them."""
     best = rounds.best
     view = view_of(best, now)
@@ -226,7 +204,7 @@ def _rings(round_: Round, rings: list[int], way: int) -> pd.DataFrame:
     )
 
 
-def waits(rounds: Rounds, now: Choices) -> None:
+def waits(rounds: Rounds, now: JobsState) -> None:
     """Say what every stage of the round lasts as long as."""
     best = rounds.best
     cycle = cycle_in_view(best, None if now.pod_group < 0 else now.pod_group)
@@ -336,7 +314,7 @@ def job_table(rounds: Rounds) -> None:
     )
 
 
-def files(rounds: Rounds, now: Choices, title: str, look: PageStyle) -> None:
+def files(rounds: Rounds, now: JobsState, title: str, look: PageStyle) -> None:
     """Draw the two menus: files built when they are asked for, and the link."""
     best = rounds.best
     pod_group = view_of(best, now).pod_group
@@ -427,14 +405,10 @@ def _csv(table: pd.DataFrame) -> bytes:
 
 
 def _link() -> None:
-    now = choices()
-    if now.source == "upload":
+    if choices().source == "upload":
         st.caption(
             "A link can carry a sample, the draft’s set-up or task graphs of the samples with every slider. "
             "Your own file stays on this machine: send the file, or download the result."
         )
-        return
-    base = (st.context.url or "").split("?")[0]
-    query = now.as_query()
-    st.caption("Opens this very state: where the jobs come from and every slider that was moved.")
-    st.code(f"{base}?{urlencode(query)}" if query else base, language=None, wrap_lines=True)
+    else:
+        link()

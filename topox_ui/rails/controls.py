@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import streamlit as st
@@ -13,21 +12,22 @@ from topox_core.rails.presets import PRESETS, Preset
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.rails.window_file import WindowList, load_windows
 from topox_core.text.numbers import delay_label, time
-from topox_ui.rails.choices import (
+from topox_ui.rails.state import (
+    ANY,
     CONTROLS,
     DEGREES,
     MEASURED,
     SCENARIO,
     SCHEDULES,
     UPLOAD,
+    RailsState,
     choices,
-    choose,
-    chosen,
     reset,
-    widget,
 )
 from topox_ui.shell.page import escape
 from topox_ui.state.loading import loaded
+from topox_ui.state.store import choose
+from topox_ui.state.widgets import menu, number, pick, slide, tick
 
 DELAYS_MS = (
     0.0,
@@ -74,7 +74,6 @@ WORDS = {
     "microbatches": "Microbatches",
     "virtual_stages": "Virtual stages",
 }
-ANY = "any"
 
 
 def source_words(source: str) -> str:
@@ -89,75 +88,65 @@ def controls() -> None:
     with st.sidebar:
         st.divider()
         st.html('<p class="side">What runs</p>')
-        options = [*PRESETS, SCENARIO, MEASURED, UPLOAD]
-        key = widget("source", now["source"] if now["source"] in options else next(iter(PRESETS)))
-        st.selectbox(
+        menu(
             "What runs",
-            options,
-            format_func=source_words,
-            key=key,
-            on_change=chosen,
-            args=("source", key),
+            RailsState,
+            "source",
+            {name: source_words(name) for name in (*PRESETS, SCENARIO, MEASURED, UPLOAD)},
             label_visibility="collapsed",
         )
-        if now["source"] == UPLOAD:
+        if now.source == UPLOAD:
             _upload()
-        if now["source"] == SCENARIO and loaded() is not None:
-            key = widget("fabric", now["fabric"])
-            st.selectbox(
+        if now.source == SCENARIO and loaded() is not None:
+            menu(
                 "As run on",
-                list(FABRICS),
-                format_func=FABRICS.__getitem__,
-                key=key,
-                on_change=chosen,
-                args=("fabric", key),
+                RailsState,
+                "fabric",
+                FABRICS,
                 help="The execution whose windows are looked at.",
             )
-        if now["source"] in PRESETS:
+        if now.source in PRESETS:
             with st.expander("Degrees and schedule", key="rails_degrees", type="compact"):
-                _degrees(PRESETS[now["source"]])
+                _degrees(PRESETS[now.source])
         st.html('<p class="side">What if</p>')
         _switch()
-        _slide(
+        slide(
             "Reconfiguration delay",
+            RailsState,
             "delay_ms",
-            now["delay_ms"],
             DELAYS_MS,
-            delay_label,
-            on_change=_delay_moved,
+            words=delay_label,
+            take=lambda ms: choose(RailsState, delay_ms=ms, switch=None),
             help="Dark time of a circuit that changes; also the threshold of the windows.",
         )
-        key = widget("control", now["control"])
-        st.segmented_control(
+        # Two words beside each other in a narrow sidebar.
+        st.html("<style>.st-key-rails_control button { padding: .25rem .5rem; }</style>")
+        pick(
             "Controller",
-            list(CONTROLS),
-            format_func=CONTROLS.__getitem__,
-            required=True,
-            key=key,
-            on_change=chosen,
-            args=("control", key),
+            RailsState,
+            "control",
+            CONTROLS,
+            at=st.container(key="rails_control"),
             help="on demand: circuits change when the traffic is ready. provisioned: as soon as the traffic "
             "before has ended.",
         )
-        # Two words beside each other in a narrow sidebar.
-        st.html("<style>.st-key-w_rails_control button { padding: .25rem .5rem; }</style>")
-        _slide(
+        slide(
             "Link start-up",
+            RailsState,
             "link_up_ms",
-            now["link_up_ms"],
             LINK_UPS_MS,
-            lambda v: "0" if not v else time(v),
+            words=lambda v: "0" if not v else time(v),
             help="Until a NIC sees light again, on top of the switch: 3 to 6 s on the authors' testbed.",
         )
-        _slide(
+        slide(
             "Overhead you accept",
+            RailsState,
             "limit",
-            now["limit"],
             LIMITS,
-            lambda v: f"{v:g} %",
+            words=lambda v: f"{v:g} %",
             help="For the question: how slow may the switch be?",
         )
-        if len(now.made) > ("source" in dict(now.made)):
+        if now.choices().keys() - {"source"}:
             st.button(
                 "Reset what-ifs",
                 key="rails_reset",
@@ -167,103 +156,69 @@ def controls() -> None:
             )
 
 
-def _slide(
-    label: str, key: str, value: float, steps: Sequence[float], words: Any, **options: Any
-) -> None:
-    name = widget(key, value)
-    st.select_slider(
-        label,
-        sorted({*steps, value}),
-        format_func=words,
-        key=name,
-        on_change=options.pop("on_change", chosen),
-        args=options.pop("args", (key, name)),
-        **options,
-    )
-
-
-def _delay_moved(key: str, name: str) -> None:
-    chosen(key, name)
-    if choices()["switch"] != ANY:
-        choose("switch", ANY)
-
-
 def _switch() -> None:
-    now = choices()
     known = {one.key: one for one in TECHNOLOGIES}
-    key = widget("switch", now["switch"] if now["switch"] in known else ANY)
-    st.selectbox(
+
+    def take(name: str) -> None:
+        delay = {"delay_ms": known[name].reconfiguration_ms} if name in known else {}
+        choose(RailsState, switch=name, **delay)
+
+    menu(
         "Switch (ports)",
-        [ANY, *known],
-        key=key,
-        on_change=_switch_chosen,
-        args=(key,),
-        format_func=lambda name: (
-            f"{known[name].name} ({known[name].radix:,})" if name in known else "by its delay"
-        ),
+        RailsState,
+        "switch",
+        {ANY: "by its delay"} | {key: f"{one.name} ({one.radix:,})" for key, one in known.items()},
+        take=take,
         help="Sets the delay, and refuses a rail with more ports than one such switch has.",
     )
-    if now["switch"] != ANY:
-        key = widget("split", now["split"])
-        st.checkbox(
+    if choices().switch != ANY:
+        tick(
             "Split wide rails",
-            key=key,
-            on_change=chosen,
-            args=("split", key),
+            RailsState,
+            "split",
             help="A rail with more ports than the switch has takes several, side by side; fibres that join them are not "
             "counted.",
         )
-
-
-def _switch_chosen(key: str) -> None:
-    name = st.session_state[key]
-    choose("switch", name)
-    known = {one.key: one for one in TECHNOLOGIES}
-    if name in known:
-        choose("delay_ms", known[name].reconfiguration_ms)
 
 
 def _degrees(base: Preset) -> None:
     """Draw the degrees; GPUs follow them until they are set, and then have to be their product."""
     now = choices()
     columns = st.columns(2)
-    shown = [
-        key
-        for key in DEGREES
-        if key != "virtual_stages" or (now["schedule"] or base.schedule) == "interleaved"
-    ]
+    schedule = now.schedule or base.schedule
+    shown = [key for key in DEGREES if key != "virtual_stages" or schedule == "interleaved"]
     for k, name in enumerate(shown):
-        value = (
-            now[name]
-            if now[name] is not None
-            else product(base)
-            if name == "gpus"
-            else shown_degree(base, name)
-        )
-        key = widget(name, int(value))
-        # A narrow sidebar has room for two short names beside each other.
-        place = columns[k % 2] if len(WORDS[name]) <= 4 else st
-        place.number_input(
+        value = getattr(now, name)
+        if value is None:
+            value = product(base) if name == "gpus" else shown_degree(base, name)
+        number(
             WORDS[name],
-            min_value=0,
-            max_value=1_000_000,
+            RailsState,
+            name,
+            0,
+            1_000_000,
+            value=value,
+            # A narrow sidebar has room for two short names beside each other.
+            at=columns[k % 2] if len(WORDS[name]) <= 4 else st,
             step=1,
-            key=key,
-            on_change=chosen,
-            args=(name, key),
             help=_HELP.get(name),
         )
-    key = widget("schedule", now["schedule"] or base.schedule)
-    st.selectbox(
+    menu(
         "Schedule",
-        list(SCHEDULES),
-        format_func=SCHEDULES.__getitem__,
-        key=key,
-        on_change=_schedule,
-        args=(key,),
+        RailsState,
+        "schedule",
+        SCHEDULES,
+        value=schedule,
+        take=lambda name: choose(RailsState, schedule=name, virtual_stages=None),
     )
-    nic = now["nic_gbps"] or base.nic_gbps
-    _slide("NIC of a GPU", "nic_gbps", nic, SPEEDS_GBPS, lambda v: f"{v:g}G")
+    slide(
+        "NIC of a GPU",
+        RailsState,
+        "nic_gbps",
+        SPEEDS_GBPS,
+        value=now.nic_gbps or base.nic_gbps,
+        words=lambda v: f"{v:g}G",
+    )
 
 
 _HELP = {
@@ -275,15 +230,10 @@ _HELP = {
 }
 
 
-def _schedule(key: str) -> None:
-    choose("schedule", st.session_state[key])
-    choose("virtual_stages", None)
-
-
 def shown_degree(base: Preset, name: str) -> int:
     """Return a degree of a preset as the sidebar begins with it."""
     value = int(getattr(base, name))
-    if name == "virtual_stages" and choices()["schedule"] == "interleaved":
+    if name == "virtual_stages" and choices().schedule == "interleaved":
         return max(2, value)
     return value
 
@@ -306,7 +256,7 @@ def preset_chosen() -> Preset:
         If they do not go together.
     """
     now = choices()
-    base = PRESETS[now["source"]]
+    base = PRESETS[now.source]
     changes: dict[str, Any] = dict(now.degrees)
     if changes and "gpus" not in changes:
         changes["gpus"] = product(base)
@@ -316,8 +266,8 @@ def preset_chosen() -> Preset:
         changes.setdefault("virtual_stages", 2)
     elif "schedule" in changes:
         changes["virtual_stages"] = 1
-    if now["nic_gbps"]:
-        changes["nic_gbps"] = float(now["nic_gbps"])
+    if now.nic_gbps:
+        changes["nic_gbps"] = now.nic_gbps
     # A given iteration time belongs to the degrees it was measured with.
     if set(changes) & {*DEGREES, "schedule"} and base.iteration_ms is not None:
         changes["iteration_ms"] = None
@@ -344,8 +294,7 @@ def _uploaded() -> None:
         return
     try:
         st.session_state["rails_windows"] = load_windows(file.getvalue(), file.name)
-        for key in ("lane", "from_ms", "to_ms", "iteration_ms"):
-            choose(key, None)
+        choose(RailsState, lane=None, from_ms=None, to_ms=None, iteration_ms=None)
     except InputError as error:
         st.session_state["rails_upload_error"] = str(error)
 
@@ -356,15 +305,13 @@ def _iteration() -> None:
     assert found is not None
     if found.iteration_ms > last_end_ms(found) + 1e-9:
         return
-    key = widget("iteration_ms", choices()["iteration_ms"])
-    st.number_input(
+    number(
         "Iteration, ms",
-        min_value=0.0,
-        max_value=1e9,
+        RailsState,
+        "iteration_ms",
+        0.0,
+        1e9,
         step=100.0,
-        key=key,
-        on_change=chosen,
-        args=("iteration_ms", key),
         placeholder=f"{found.iteration_ms:,.6g}",
         help="The file does not say how long the iteration lasts; without it, it ends with its last window, and the "
         "overhead comes out too large.",

@@ -16,7 +16,6 @@ from topox_core.rails.presets import PRESETS
 from topox_core.rails.questions import Question
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.text.numbers import percent, plural, time
-from topox_ui.rails.choices import choices, chosen, widget
 from topox_ui.rails.runs import (
     CURVE_AT_ONCE,
     RAILS,
@@ -28,10 +27,12 @@ from topox_ui.rails.runs import (
     start,
     times_of,
 )
+from topox_ui.rails.state import RailsState, choices
 from topox_ui.rails.subject import Lane, Listed, Simulated, Subject, measured_list
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import PageStyle, chart_title
+from topox_ui.state.widgets import tick
 
 DELAYS_MS = (0.0, 0.1, 0.5, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 3000.0)
 AUTHORS_PRESET = "llama3-8b-perlmutter"
@@ -40,7 +41,6 @@ Curves = dict[str, Curve]
 
 def delay_chart(subject: Subject, lane: Lane, look: PageStyle) -> None:
     """Draw the study, or what is there of it, with the button that completes it."""
-    now = choices()
     title, layer = st.columns([2.2, 1], vertical_alignment="bottom")
     with title:
         chart_title(
@@ -49,12 +49,11 @@ def delay_chart(subject: Subject, lane: Lane, look: PageStyle) -> None:
             under=True,
         )
     if authors_job(subject):
-        key = widget("authors", bool(now["authors"]))
-        layer.checkbox(
+        tick(
             "Authors' measurements",
-            key=key,
-            on_change=chosen,
-            args=("authors", key),
+            RailsState,
+            "authors",
+            at=layer,
             help="Llama 3 8B on 16 GPUs of Perlmutter, delays emulated; against their run without a controller.",
         )
     if isinstance(subject, Listed) or answered(_questions(subject)):
@@ -95,13 +94,13 @@ def small(subject: Simulated) -> bool:
 
 
 def _questions(subject: Simulated) -> list[Question]:
-    link, now = float(choices()["link_up_ms"]), float(choices()["delay_ms"])
+    link, now = choices().link_up_ms, choices().delay_ms
     return [subject.at(delay + link) for delay in sorted({*DELAYS_MS, now})]
 
 
 def curves_of(subject: Subject, lane: Lane) -> Curves:
     """Return the curves as far as they are known; the delay is the switch's, the link start-up comes on top."""
-    link, now = float(choices()["link_up_ms"]), float(choices()["delay_ms"])
+    link, now = choices().link_up_ms, choices().delay_ms
     delays = sorted({*DELAYS_MS, now})
     if isinstance(subject, Listed):
         source = subject.source(lane)
@@ -141,12 +140,12 @@ def _drawn(subject: Subject, lane: Lane, look: PageStyle, live: bool = False) ->
     now, curves = choices(), curves_of(subject, lane)
     shown = [
         *curves.values(),
-        *(measured_curves() if now["authors"] and authors_job(subject) else ()),
+        *(measured_curves() if now.authors and authors_job(subject) else ()),
     ]
     figure = overhead_curves(
         [one for one in shown if one.delay_ms],
-        float(now["delay_ms"]),
-        float(now["limit"]) / 100,
+        now.delay_ms,
+        now.limit / 100,
         {one.name: one.reconfiguration_ms for one in TECHNOLOGIES},
         look.theme,
         look.scale,
@@ -182,7 +181,7 @@ def _table(curves: Curves) -> pd.DataFrame:
 def _findings(subject: Subject, lane: Lane, curves: Curves) -> list[str]:
     """Return the answer to the inverse question."""
     now = choices()
-    limit = f"{now['limit']:g}&nbsp;%"
+    limit = f"{now.limit:g}&nbsp;%"
     told: list[str] = []
     whole = isinstance(subject, Listed) or set(DELAYS_MS) <= set(curves["provisioned"].delay_ms)
     if isinstance(subject, Simulated) and not whole and not small(subject):
@@ -202,7 +201,7 @@ def _findings(subject: Subject, lane: Lane, curves: Curves) -> list[str]:
         if told
         else []
     )
-    if isinstance(subject, Listed) and authors_job(subject) and now["authors"]:
+    if isinstance(subject, Listed) and authors_job(subject) and now.authors:
         lines.append(
             "The measured curves are of another run of this model, whose iteration lasts 10.2&nbsp;s."
         )
@@ -226,7 +225,7 @@ def _slowest(
 
     A small job is asked itself; of a large one the curve's points are joined by straight lines.
     """
-    limit, link = float(choices()["limit"]), float(choices()["link_up_ms"])
+    limit, link = choices().limit, choices().link_up_ms
     if isinstance(subject, Listed) or small(subject):
         key = (
             control,

@@ -18,10 +18,10 @@ from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, TECHNOLOGIE
 from topox_core.rails.window_lengths import hides
 from topox_core.rails.windows import Stretch
 from topox_core.text.numbers import count, percent, plural, time
-from topox_ui.rails.choices import UPLOAD, choices, choose, chosen, keep_address, reset, widget
 from topox_ui.rails.delay import delay_chart
 from topox_ui.rails.runs import RAILS, answered, run_of, simulated, start, times_of
 from topox_ui.rails.sources import against_the_paper, chosen_of_the_match
+from topox_ui.rails.state import UPLOAD, RailsState, choices, reset
 from topox_ui.rails.subject import (
     Lane,
     Listed,
@@ -38,6 +38,9 @@ from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, kpis
 from topox_ui.shell.page import PageStyle, chart_title, escape, headline
+from topox_ui.state.address import keep_address
+from topox_ui.state.store import choose
+from topox_ui.state.widgets import control, menu
 
 MOST_AT_ONCE = 48  # windows of a strip; beyond, a slider picks the stretch in view
 KICKER = "Photonic rails"
@@ -52,7 +55,7 @@ pp,dp,1961.5
 def dark_ms() -> float:
     """Return how long a changed circuit is dark: the switch, then the NIC's link."""
     now = choices()
-    return float(now["delay_ms"]) + float(now["link_up_ms"])
+    return now.delay_ms + now.link_up_ms
 
 
 def refused(error: InputError) -> None:
@@ -67,7 +70,7 @@ def refused(error: InputError) -> None:
 
 def nothing_yet() -> None:
     """Say what to do where there is nothing to look at."""
-    if choices()["source"] == UPLOAD:
+    if choices().source == UPLOAD:
         headline(
             KICKER,
             "Bring <b>a list of windows</b> on the left, and this page says how slow a switch they can hide.",
@@ -132,7 +135,7 @@ def pattern_of(subject: Subject) -> tuple[Pattern, RailRun | None]:
 
 def lane_of(pattern: Pattern) -> Lane:
     """Return the lane that was chosen, or the first."""
-    at = int(choices()["lane"])
+    at = choices().lane
     return pattern.lanes[at if at < len(pattern.lanes) else 0]
 
 
@@ -200,11 +203,11 @@ def _headline(
             "There is <b>no window</b> and nothing to switch: one kind of traffic has the rail to itself.",
         )
         return
-    link = f" and a link start-up of {time(now['link_up_ms'])}" if now["link_up_ms"] else ""
+    link = f" and a link start-up of {time(now.link_up_ms)}" if now.link_up_ms else ""
     grows = f"the iteration grows by <b>{_over(provisioned, base)}</b> provisioned, <b>{_over(on_demand, base)}</b> on demand"
-    chosen_ms = provisioned if now["control"] == "provisioned" else on_demand
-    limit = f"the {now['limit']:g}&nbsp;% you accept"
-    within = chosen_ms / base - 1 <= now["limit"] / 100
+    chosen_ms = provisioned if now.control == "provisioned" else on_demand
+    limit = f"the {now.limit:g}&nbsp;% you accept"
+    within = chosen_ms / base - 1 <= now.limit / 100
     grows += (
         f', <span class="good">✓ within {limit}</span>'
         if within
@@ -225,8 +228,8 @@ def _headline(
             f"<b>{time(base)}</b>.",
         )
         return
-    told = f"<b>{count(enough)} of {count(every)}</b> windows hide a switch of {time(now['delay_ms'])}{link}"
-    so = _felt(share, on_demand - base, provisioned - base, now["control"] == "provisioned")
+    told = f"<b>{count(enough)} of {count(every)}</b> windows hide a switch of {time(now.delay_ms)}{link}"
+    so = _felt(share, on_demand - base, provisioned - base, now.control == "provisioned")
     headline(kicker, f"{told}{so}: {grows}.")
 
 
@@ -297,15 +300,14 @@ def _strip(
         chart_title("What a rank sends, and the windows between", note, under=True)
     rails = len({rail for _, rail in pattern.lanes})
     if len(pattern.lanes) > 1:
-        key = widget("lane", pattern.lanes.index(lane))
-        pick.selectbox(
+        menu(
             "Rank",
-            list(range(len(pattern.lanes))),
-            key=key,
-            on_change=chosen,
-            args=("lane", key),
+            RailsState,
+            "lane",
+            {k: lane_words(subject, run, one, rails) for k, one in enumerate(pattern.lanes)},
+            value=pattern.lanes.index(lane),
+            at=pick,
             label_visibility="collapsed",
-            format_func=lambda k: lane_words(subject, run, pattern.lanes[k], rails),
         )
     _strip_in_view(pattern, traffic, windows, look)
     if run is not None:
@@ -341,22 +343,22 @@ def _strip_in_view(
     view = (0.0, whole)
     if len(windows) > MOST_AT_ONCE:
         low, high = (
-            float(now["from_ms"] or 0.0),
-            float(now["to_ms"] or whole * MOST_AT_ONCE / len(windows)),
+            now.from_ms or 0.0,
+            (now.to_ms or whole * MOST_AT_ONCE / len(windows)),
         )
         step = whole / 200
         view = (min(low, whole - step), min(max(high, low + step), whole))
-        name = "w_rails_view"
-        st.session_state[name] = view
-        st.slider(
+        control(
+            "slider",
             "Stretch in view",
-            0.0,
-            whole,
-            key=name,
+            RailsState,
+            "from_ms",
+            value=view,
+            min_value=0.0,
+            max_value=whole,
             step=step,
+            take=lambda ends: choose(RailsState, from_ms=ends[0], to_ms=ends[1]),
             format="%.0f ms",
-            on_change=_seen,
-            args=(name,),
             label_visibility="collapsed",
         )
         keep_address()
@@ -367,12 +369,6 @@ def _strip_in_view(
         lambda: windows_table(windows),
         "Windows of this rank",
     )
-
-
-def _seen(name: str) -> None:
-    low, high = st.session_state[name]
-    choose("from_ms", float(low))
-    choose("to_ms", float(high))
 
 
 def windows_table(windows: Sequence[Window]) -> pd.DataFrame:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from urllib.parse import urlencode
 
 import pandas as pd
 import streamlit as st
@@ -20,15 +19,15 @@ from topox_core.rails.task_graph import as_task_graph
 from topox_core.rails.window_file import dump_windows_csv, dump_windows_json
 from topox_core.rails.window_lengths import mib
 from topox_core.text.numbers import plural
-from topox_ui.rails.choices import UPLOAD, choices, chosen, widget
 from topox_ui.rails.runs import known as known_answer
+from topox_ui.rails.state import UPLOAD, RailsState, choices
 from topox_ui.rails.subject import Pattern, Simulated, Subject
 from topox_ui.shell.charts import frame
-from topox_ui.shell.downloads import Figures, offer
+from topox_ui.shell.downloads import Figures, link, offer
 from topox_ui.shell.page import PageStyle, chart_title, escape
-from topox_ui.state.loading import Loaded
-from topox_ui.state.scenario import Scenario
-from topox_ui.state.session import adopt, say, scenario
+from topox_ui.state.loading import Loaded, adopt
+from topox_ui.state.notices import notify
+from topox_ui.state.widgets import number
 
 
 def bytes_section(preset: Preset) -> None:
@@ -86,30 +85,27 @@ def advice_section(preset: Preset | None) -> None:
             under=True,
         )
         billions, gpus = st.columns(2)
-        size = float(
-            choices()["billions"] or (preset.shape.base.parameters / 1e9 if preset else 70.0)
-        )
-        key = widget("billions", size)
-        billions.number_input(
+        parameters = preset.shape.base.parameters / 1e9 if preset else 70.0
+        size = number(
             "Parameters, 10^9",
-            min_value=0.0,
-            max_value=1e6,
+            RailsState,
+            "billions",
+            0.0,
+            1e6,
+            value=choices().billions or parameters,
+            at=billions,
             step=1.0,
-            key=key,
-            on_change=chosen,
-            args=("billions", key),
             format="%.4g",
         )
-        many = int(choices()["advice_gpus"] or (preset.gpus if preset else 1024))
-        key = widget("advice_gpus", many)
-        gpus.number_input(
+        many = number(
             "GPUs",
-            min_value=0,
-            max_value=10_000_000,
+            RailsState,
+            "advice_gpus",
+            0,
+            10_000_000,
+            value=choices().advice_gpus or (preset.gpus if preset else 1024),
+            at=gpus,
             step=8,
-            key=key,
-            on_change=chosen,
-            args=("advice_gpus", key),
         )
         try:
             found = advise(size * 1e9, many)
@@ -237,17 +233,13 @@ def _run_json(run: RailRun) -> bytes:
 
 
 def _link() -> None:
-    now = choices()
-    if now["source"] == UPLOAD:
+    if choices().source == UPLOAD:
         st.caption(
             "A link can carry a preset or a sample with every choice. Your own windows stay on this machine: send the "
             "file."
         )
-        return
-    query = scenario().as_query() | now.as_query()
-    base = (st.context.url or "").split("?")[0]
-    st.caption("Opens this very state: the job and every choice made here.")
-    st.code(f"{base}?{urlencode(query)}" if query else base, language=None, wrap_lines=True)
+    else:
+        link()
 
 
 def _use(preset: Preset) -> None:
@@ -255,11 +247,11 @@ def _use(preset: Preset) -> None:
         with st.spinner("Building the task graph"):
             tasks, cluster = as_task_graph(preset)
     except InputError as error:
-        say("error", str(error))
+        notify("error", str(error))
         return
-    cluster = replace(cluster, reconfiguration_ms=float(choices()["delay_ms"]))
-    adopt(Loaded(tasks, cluster, tasks.name), Scenario("upload", tasks.name))
-    say(
+    cluster = replace(cluster, reconfiguration_ms=choices().delay_ms)
+    adopt(Loaded(tasks, cluster, tasks.name))
+    notify(
         "info",
         f"{tasks.name} is loaded: {plural(len(tasks.tasks), 'task')} on one rail. Schedule, Circuits, Compare and "
         "Topology show it.",

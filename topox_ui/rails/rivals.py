@@ -15,7 +15,6 @@ from topox_core.rails.iteration import Rail, RailRun
 from topox_core.rails.presets import PRESETS, Preset
 from topox_core.rails.questions import BOTH, UNDISTURBED, Question
 from topox_core.text.numbers import delay_label, percent, plural, short, time
-from topox_ui.rails.choices import choices, chosen, widget
 from topox_ui.rails.first_screen import dark_ms
 from topox_ui.rails.runs import (
     RAILS,
@@ -27,10 +26,12 @@ from topox_ui.rails.runs import (
     start,
     times_of,
 )
+from topox_ui.rails.state import RailsState, choices
 from topox_ui.rails.subject import Simulated
 from topox_ui.runs.panel import run_panel
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import PageStyle, chart_title, escape
+from topox_ui.state.widgets import slide
 
 STATIC_PORTS = 4  # a 400G NIC as four ports of 100G, the paper's example of a split
 LATENCIES_US = (0.0, 1.0, 5.0, 10.0, 20.0, 50.0)
@@ -62,19 +63,17 @@ def rivals_section(subject: Simulated, look: PageStyle) -> None:
     """Draw the iteration under every way to wire the rail, and what each constraint does here."""
     left, right = st.columns([1.42, 1], gap="medium")
     with right:
-        key = widget("latency_us", float(choices()["latency_us"]))
-        st.select_slider(
+        slide(
             "Latency of a step",
-            sorted({*LATENCIES_US, float(choices()["latency_us"])}),
-            key=key,
-            format_func=lambda v: f"{v:g} µs",
-            on_change=chosen,
-            args=("latency_us", key),
+            RailsState,
+            "latency_us",
+            LATENCIES_US,
+            words=lambda v: f"{v:g} µs",
             disabled=subject.preset is None,
             help="A ring of n takes n - 1 steps where an electrical switch allows trees (constraint C1).",
         )
         if subject.preset is not None:
-            latency = float(choices()["latency_us"]) or 10.0
+            latency = choices().latency_us or 10.0
             for one in constraints(subject.preset, 2, latency):
                 sign = (
                     f'<b style="color:{look.theme.bad}">✗</b>'
@@ -203,9 +202,7 @@ def experts_section(subject: Simulated | None, look: PageStyle) -> None:
     published = {10.0: PUBLISHED_10_MS}
     degrees = list(jobs)
     chart(
-        expert_region(
-            degrees, rows, published, float(choices()["limit"]) / 100, look.theme, look.scale
-        ),
+        expert_region(degrees, rows, published, choices().limit / 100, look.theme, look.scale),
         "experts",
         "Overhead by degree of expert parallelism: "
         + "; ".join(

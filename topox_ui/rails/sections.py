@@ -9,15 +9,16 @@ from topox_core.figures.rails_delay import overhead_curves
 from topox_core.figures.rails_pattern import strip
 from topox_core.figures.rails_windows import cdf
 from topox_core.rails.technologies import TECHNOLOGIES
-from topox_ui.rails.choices import SECTIONS, choices, chosen, widget
 from topox_ui.rails.delay import curves_of
 from topox_ui.rails.first_screen import dark_ms, lane_of
 from topox_ui.rails.reference import advice_section, bytes_section
 from topox_ui.rails.rivals import experts_section, rivals_section
+from topox_ui.rails.state import SECTIONS, RailsState, choices
 from topox_ui.rails.subject import Pattern, Simulated, Subject, subject_preset
 from topox_ui.rails.windows import control_section, windows_section
 from topox_ui.shell.downloads import Figures
 from topox_ui.shell.page import PageStyle
+from topox_ui.state.widgets import pick
 
 
 def sections_of(subject: Subject) -> list[str]:
@@ -32,16 +33,11 @@ def sections_of(subject: Subject) -> list[str]:
 def closer(subject: Subject, pattern: Pattern, look: PageStyle) -> None:
     """Draw the choice of a section, and that section."""
     have = sections_of(subject)
-    see = choices()["see"] if choices()["see"] in have else have[0]
-    key = widget("see", see)
-    st.segmented_control(
+    see = pick(
         "Look closer",
-        have,
-        format_func=SECTIONS.__getitem__,
-        key=key,
-        required=True,
-        on_change=chosen,
-        args=("see", key),
+        RailsState,
+        "see",
+        {name: SECTIONS[name] for name in have},
         label_visibility="collapsed",
     )
     preset = subject_preset(subject)
@@ -72,8 +68,8 @@ def figures_of(subject: Subject, pattern: Pattern, look: PageStyle) -> Figures:
         ),
         "Delay study": lambda: overhead_curves(
             [one for one in curves_of(subject, lane).values() if one.delay_ms],
-            float(now["delay_ms"]),
-            float(now["limit"]) / 100,
+            now.delay_ms,
+            now.limit / 100,
             {one.name: one.reconfiguration_ms for one in TECHNOLOGIES},
             look.theme,
         ),

@@ -10,7 +10,6 @@ from typing import Any
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics.run import FABRICS
 from topox_core.rails.delay import Source, windows_source
 from topox_core.rails.iteration import Rail, RailRun, Window
 from topox_core.rails.measured import WINDOWS, WINDOWS_ITERATION_MS, WINDOWS_PROVENANCE
@@ -21,11 +20,10 @@ from topox_core.rails.window_file import WindowList
 from topox_core.rails.windows import Stretch, strip, traffic_between
 from topox_core.text.numbers import plural, short
 from topox_ui.compare.contest import Contest, contest_of, run_all
-from topox_ui.rails.choices import MEASURED, SCENARIO, choices
 from topox_ui.rails.controls import last_end_ms, preset_chosen, uploaded_windows
+from topox_ui.rails.state import MEASURED, SCENARIO, choices
 from topox_ui.schedule.solving import case_of
-from topox_ui.state.loading import loaded
-from topox_ui.state.session import scenario
+from topox_ui.state.loading import loaded, scenario
 
 Lane = tuple[int, int]
 
@@ -117,14 +115,14 @@ def subject() -> Subject | None:
         If the choices do not go together.
     """
     now = choices()
-    if now["source"] in PRESETS:
+    if now.source in PRESETS:
         preset = preset_chosen()
-        rail = Rail(nic_gbps=preset.nic_gbps, latency_us=float(now["latency_us"]), **_control())
+        rail = Rail(nic_gbps=preset.nic_gbps, latency_us=now.latency_us, **_control())
         _check_switch(preset.ranks, preset.context * preset.expert)
         return Simulated(preset, rail, preset.title, preset.words)
-    if now["source"] == SCENARIO:
+    if now.source == SCENARIO:
         return _of_scenario()
-    if now["source"] == MEASURED:
+    if now.source == MEASURED:
         return Listed(
             measured_list(), "Measured by the authors", "Llama 3 8B on 16 GPUs", WINDOWS_PROVENANCE
         )
@@ -136,7 +134,7 @@ def _of_file(brought: WindowList) -> Listed:
     """Return the reader's list, with the length of the iteration that the file or the reader gives."""
     words, given, end = (
         f"{plural(len(brought.windows), 'window')} of a file",
-        choices()["iteration_ms"],
+        choices().iteration_ms,
         last_end_ms(brought),
     )
     if given is None:
@@ -156,19 +154,19 @@ def _of_file(brought: WindowList) -> Listed:
 def _control() -> dict[str, Any]:
     now = choices()
     return {
-        "reconfiguration_ms": float(now["delay_ms"]),
-        "link_up_ms": float(now["link_up_ms"]),
-        "provisioned": now["control"] == "provisioned",
+        "reconfiguration_ms": now.delay_ms,
+        "link_up_ms": now.link_up_ms,
+        "provisioned": now.control == "provisioned",
     }
 
 
 def _check_switch(servers: int, together: int) -> None:
     """Refuse a rail that is wider than the chosen switch, or whose rings do not fit a part of it."""
     now = choices()
-    one = next((t for t in TECHNOLOGIES if t.key == now["switch"]), None)
+    one = next((t for t in TECHNOLOGIES if t.key == now.switch), None)
     if one is None:
         return
-    parts = fits(one, servers, split=bool(now["split"]))
+    parts = fits(one, servers, split=now.split)
     most = one.radix // 2
     if parts > 1 and together > most:
         raise InputError(
@@ -181,7 +179,7 @@ def _check_switch(servers: int, together: int) -> None:
 
 def switches_needed(servers: int) -> int:
     """Return how many of the chosen switches the rail takes; 0 if none was chosen."""
-    one = next((t for t in TECHNOLOGIES if t.key == choices()["switch"]), None)
+    one = next((t for t in TECHNOLOGIES if t.key == choices().switch), None)
     return 0 if one is None else fits(one, servers, split=True)
 
 
@@ -189,9 +187,9 @@ def _of_scenario() -> Simulated | None:
     found, now = loaded(), choices()
     if found is None:
         return None
-    fabric = now["fabric"] if now["fabric"] in FABRICS else "scheduled"
+    fabric = now.fabric
     case = case_of(found, scenario())
-    contest = contest_of(case, scenario())
+    contest = contest_of(case)
     runs, _ = run_all(case, Contest((fabric,), contest.options, contest.labels))
     run = runs[fabric]
     key = f"{case.key}|{contest.options}|{fabric}|{run.iteration_ms!r}"

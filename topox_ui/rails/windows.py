@@ -13,9 +13,9 @@ from topox_core.rails.iteration import RailRun
 from topox_core.rails.presets import Preset
 from topox_core.rails.window_lengths import by_traffic
 from topox_core.text.numbers import count, plural, short, time
-from topox_ui.rails.choices import SCHEDULES
 from topox_ui.rails.first_screen import dark_ms
 from topox_ui.rails.runs import RAILS, answered, run_of, simulated, start
+from topox_ui.rails.state import SCHEDULES
 from topox_ui.rails.subject import Pattern, Simulated
 from topox_ui.runs.panel import run_panel
 from topox_ui.shell.charts import chart, frame

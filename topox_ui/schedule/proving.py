@@ -18,8 +18,9 @@ from topox_ui.schedule.racing import RACE
 from topox_ui.schedule.solving import PROOF, Case, case_of, start_proof
 from topox_ui.shell.charts import chart, table_under
 from topox_ui.shell.page import PageStyle, escape
-from topox_ui.state import session
 from topox_ui.state.loading import loaded as loaded_now
+from topox_ui.state.loading import scenario
+from topox_ui.state.notices import notify
 from topox_ui.state.what_ifs import engine_choice
 
 WORTH_A_CHART_S = 0.5
@@ -51,9 +52,9 @@ def _start() -> None:
     if source is None:
         return
     try:
-        start_proof(case_of(source, session.scenario()))
+        start_proof(case_of(source, scenario()))
     except InputError as error:
-        session.say("error", str(error))
+        notify("error", str(error))
 
 
 def search_panel(case: Case, result: Result, look: PageStyle) -> None:

@@ -13,12 +13,13 @@ from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import BEFORE, run_note, run_panel
 from topox_ui.schedule.racing import RACE, EngineStart, Race, start
 from topox_ui.schedule.solving import PROOF, Case
+from topox_ui.schedule.state import ScheduleState
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import PageStyle, escape
-from topox_ui.state.session import chosen, scenario, widget
+from topox_ui.state.store import state_of
+from topox_ui.state.widgets import slide
 
 LIMITS_S = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
-FIRST_LIMIT_S = 5.0
 WHAT = (
     "Who finds the shortest schedule of this graph, and who can prove it? Four ways run one after another, each alone, on the "
     "same cores and with the same time: <b>list</b> scheduling by rules; <b>HiGHS</b>, a mixed-integer solver; <b>CP-SAT</b>, a "
@@ -32,7 +33,7 @@ MARKS = "Solid: the best schedule so far. Dotted: the bound. The mark is where a
 def race_section(case: Case, look: PageStyle) -> None:
     """Draw the race of this setting: the way to start it, its way so far, or its outcome."""
     owner = run_owner()
-    current = Race(case, scenario().value("race_s") or FIRST_LIMIT_S)
+    current = Race(case, state_of(ScheduleState).race_s)
     ended = current.contestants(owner.results(RACE))
     st.html(
         '<p class="chart" style="margin-top:1rem">Race of the engines</p>'
@@ -63,15 +64,13 @@ def _offer(current: Race, ran: set[str], running: bool) -> None:
     left = [engine for engine in ENGINES if engine not in ran]
     proving = run_owner().run(PROOF) is not None
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        key = widget("race_s", current.limit_s)
-        st.select_slider(
+        slide(
             "Time limit of each engine",
-            sorted({*LIMITS_S, current.limit_s}),
-            key=key,
+            ScheduleState,
+            "race_s",
+            LIMITS_S,
+            words=lambda v: f"{short(v)} s",
             width=230,
-            format_func=lambda v: f"{short(v)} s",
-            on_change=chosen,
-            args=("race_s", key),
             help="Each engine has this long for itself; a proof ends its run sooner. Outcomes are kept by limit.",
         )
         if running or not left:

@@ -55,7 +55,7 @@ def listing(settings: Settings) -> Settings:
 
 def case_of(loaded: Loaded, scenario: Scenario) -> Case:
     """Return the case of what is loaded and chosen; raises InputError where choices do not go together."""
-    return Case(loaded.graph, scenario.changed(loaded.cluster), scenario.made())
+    return Case(loaded.graph, scenario.cluster(loaded.cluster), scenario.settings())
 
 
 PROOF = RunKind("proof", cancel_help="Stops within a second; the best schedule so far is kept.")

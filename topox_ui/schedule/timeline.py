@@ -18,9 +18,12 @@ from topox_core.schedule.result import Result
 from topox_core.text.numbers import short
 from topox_core.text.sentences import and_more
 from topox_ui.schedule.solving import Drawn
+from topox_ui.schedule.state import ScheduleState
 from topox_ui.shell.charts import chart, table_under
 from topox_ui.shell.page import PLAIN, PageStyle, chart_title, escape
-from topox_ui.state.session import choose, keep_address, scenario
+from topox_ui.state.address import keep_address
+from topox_ui.state.store import choose, state_of
+from topox_ui.state.widgets import control, menu
 
 HINT = "Number in a port bar: destination server. Outline and dotted line: critical path. Click a bar for its task."
 
@@ -77,8 +80,8 @@ def timeline(result: Result, parts: Drawn, style: PageStyle) -> None:
 
 def _window(parts: Drawn, lanes: Lanes, makespan_ms: float, slot_ms: float) -> tuple[float, float]:
     """Draw the slider that owns the time window; return the window."""
-    now = scenario()
-    low, high = now.value("from_ms"), now.value("to_ms")
+    now = state_of(ScheduleState)
+    low, high = now.from_ms, now.to_ms
     if low is None and high is None:
         low, high = first_window(parts.bars, lanes, makespan_ms, slot_ms)
     low, high = (
@@ -92,22 +95,24 @@ def _window(parts: Drawn, lanes: Lanes, makespan_ms: float, slot_ms: float) -> t
     low, high = (min(ends, key=lambda e: abs(e - value)) for value in (low, high))
     if low >= high:
         low, high = ends[0], ends[-1]
-    key = f"w_window_{makespan_ms:.9g}"
-    st.session_state["window_drawn"] = (key, low, high)
-    if tuple(st.session_state.get(key, ())) != (low, high):
-        st.session_state[key] = (low, high)
     with st.container(key="w"):
-        st.select_slider(
+        control(
+            "select_slider",
             "Time window",
-            ends,
+            ScheduleState,
+            "from_ms",
             value=(low, high),
-            format_func=lambda v: f"{v:,.9g} ms",
-            key=key,
-            on_change=_windowed,
-            args=(key,),
+            options=ends,
+            words=lambda v: f"{v:,.9g} ms",
+            take=_choose_window,
             label_visibility="collapsed",
         )
     return low, high
+
+
+def _choose_window(window: tuple[float, float]) -> None:
+    if window[0] < window[1]:
+        choose(ScheduleState, from_ms=window[0], to_ms=window[1])
 
 
 def _step(makespan_ms: float) -> float:
@@ -117,37 +122,30 @@ def _step(makespan_ms: float) -> float:
     return float(min((m * power for m in (1, 2, 5, 10)), key=lambda s: abs(np.log(s / raw))))
 
 
-def _windowed(key: str) -> None:
-    drawn_key, *drawn = st.session_state.get("window_drawn", ("",))
-    low, high = st.session_state[key]
-    # A slider drawn anew reports its first value as a change; one that is gone may report its last
-    # value once more.
-    if low < high and key == drawn_key and [low, high] != drawn:
-        choose("from_ms", low)
-        choose("to_ms", high)
-
-
 def _lanes(parts: Drawn, note: str) -> Lanes:
     """Write the title, beside it which servers are in view where not all fit; return the lanes in view."""
     lanes, most = parts.lanes, parts.lanes.most_servers
     if most >= lanes.servers:
         chart_title("Timeline", note)
         return lanes.showing(0, lanes.servers - 1)
-    firsts = list(range(0, lanes.servers, most))
-    key = f"w_servers_{most}"
-    if st.session_state.get(key) not in firsts:
-        # Open where the critical path begins.
+    first = state_of(ScheduleState).first_server
+    if first is None:  # Open where the critical path begins.
         on_chain = parts.bars.server[np.isin(parts.bars.node, parts.path.nodes)]
-        st.session_state[key] = int(on_chain[0]) // most * most if len(on_chain) else 0
+        first = int(on_chain[0]) if len(on_chain) else 0
     title, choice = st.columns([3.2, 1], vertical_alignment="bottom")
     with title:
         chart_title("Timeline", note)
-    first = choice.selectbox(
+    first = menu(
         "Servers in view",
-        firsts,
-        key=key,
+        ScheduleState,
+        "first_server",
+        {
+            s: f"servers {s} to {min(s + most, lanes.servers) - 1}"
+            for s in range(0, lanes.servers, most)
+        },
+        value=first // most * most,
+        at=choice,
         label_visibility="collapsed",
-        format_func=lambda s: f"servers {s} to {min(s + most, lanes.servers) - 1}",
     )
     return lanes.showing(first, first + most - 1)
 

@@ -12,7 +12,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_ui.shell.page import PLAIN, escape, headline
-from topox_ui.state.session import reset
+from topox_ui.state.loading import reset_what_ifs
 
 Table = Callable[[], Any]
 
@@ -30,7 +30,7 @@ def told(kicker: str = "") -> Iterator[None]:
             )
         st.error(str(error).replace("$", "\\$"), icon="⚠️")
         if kicker:
-            st.button("Reset what-ifs", key="reset_here", on_click=reset)
+            st.button("Reset what-ifs", key="reset_here", on_click=reset_what_ifs)
         st.stop()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from urllib.parse import urlencode
 
 import plotly.graph_objects as go
@@ -16,8 +16,8 @@ from topox_core.model.critical_path import critical_path
 from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
 from topox_ui.shell.page import PageStyle
-from topox_ui.state.loading import Loaded
-from topox_ui.state.session import scenario
+from topox_ui.state.loading import Loaded, scenario
+from topox_ui.state.store import link_query
 
 Figures = dict[str, Callable[[], go.Figure]]
 
@@ -89,20 +89,22 @@ def result_files(loaded: Loaded, result: Result, figures: Figures, style: PageSt
                     "text/html",
                 )
         with st.popover("Link", icon=":material/link:"):
-            link()
+            graph_link()
 
 
-def link(more: Mapping[str, str] | None = None) -> None:
-    """Show the address that restores this state, or say why there is none; ``more`` is what another page's choices add."""
-    query = scenario().as_query()
-    if query and more:
-        query |= more
-    if not query:
+def graph_link() -> None:
+    """Show the address that restores this state, or say why there is none."""
+    if scenario().source in ("none", "upload"):
         st.caption(
             "A link can carry a sample or a workload with every slider. Your own files stay on this machine: "
             "send the files, or download the result."
         )
-        return
-    base = (st.context.url or "").split("?")[0]
-    st.caption("Opens this very state: what is loaded and every slider that was moved.")
-    st.code(f"{base}?{urlencode(query)}", language=None, wrap_lines=True)
+    else:
+        link()
+
+
+def link(more: str = "") -> None:
+    """Show the address that restores every choice of this session."""
+    query, base = link_query(), (st.context.url or "").split("?")[0]
+    st.caption(f"Opens this very state: what is loaded and every choice that was made.{more}")
+    st.code(f"{base}?{urlencode(query)}" if query else base, language=None, wrap_lines=True)

@@ -11,21 +11,15 @@ import streamlit as st
 
 from topox_core.figures.palette import Theme, theme_of
 from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs
+from topox_ui.shell.pages import PAGES, models, page_of
 from topox_ui.shell.style import css
-from topox_ui.state import session
+from topox_ui.state.address import restore
+from topox_ui.state.loading import loaded
+from topox_ui.state.notices import show_notice
+from topox_ui.state.page_state import PageState
+from topox_ui.state.store import link_query, state_of
+from topox_ui.state.widgets import switch
 
-PAGES = (
-    ("app.py", "Home"),
-    ("pages/1_Schedule.py", "Schedule"),
-    ("pages/2_Circuits.py", "Circuits"),
-    ("pages/3_Compare.py", "Compare"),
-    ("pages/4_Topology.py", "Topology"),
-    ("pages/5_Strategy.py", "Strategy"),
-    ("pages/6_Jobs.py", "Jobs"),
-    ("pages/7_Rails.py", "Rails"),
-    ("pages/8_Cost.py", "Cost"),
-    ("pages/9_Gallery.py", "Gallery"),
-)
 PLAIN = {"displayModeBar": False, "responsive": True}
 
 
@@ -37,25 +31,39 @@ class PageStyle:
     scale: float = 1.0
 
 
-def frame(page: str) -> PageStyle:
-    """Begin a page; call it first, once."""
+class Display(PageState):
+    """How all pages are drawn."""
+
+    large: bool = False
+
+
+def frame(title: str) -> PageStyle:
+    """Begin a page; call it first, once. A page that needs a task graph ends here where none is loaded."""
+    page = page_of(title)
     st.set_page_config(
-        page_title=f"{page} · TOPO-X Workbench",
+        page_title=f"{title} · TOPO-X Workbench",
         page_icon="🔀",
         layout="wide",
         initial_sidebar_state="expanded",
     )
     warmed()
-    session.restore()
-    large = bool(st.session_state.get("large", False))
+    restore(title, models())
+    large = state_of(Display).large
     theme = theme_of(st.context.theme.type or "light")
     st.html(css(theme, large))
-    query = session.scenario().as_query()
     with st.sidebar:
-        for path, name in PAGES:
-            st.page_link(path, label=f"**{name}**" if name == page else name, query_params=query)
+        for one in PAGES:
+            page_link(one.title, f"**{one.title}**" if one is page else one.title)
         _follow_theme(theme.name)
+    if page.needs_graph and loaded() is None:
+        size_switch()
+        nothing_loaded()
     return PageStyle(theme, 1.2 if large else 1.0)
+
+
+def page_link(title: str, label: str, icon: str | None = None) -> None:
+    """Draw a link to a page that carries every choice."""
+    st.page_link(page_of(title).path, label=label, icon=icon, query_params=link_query())
 
 
 @st.cache_resource
@@ -79,27 +87,21 @@ def _warm_all() -> None:
 
 @st.fragment(run_every=2)
 def _follow_theme(drawn: str) -> None:
-    """Redraw when the viewer switches the theme: figures carry explicit colours, and a switch alone does not rerun."""
-    if theme_of(st.context.theme.type or "light").name != drawn:
+    """Redraw when the viewer switches the theme, which alone does not rerun, or a choice was taken and not drawn."""
+    changed = theme_of(st.context.theme.type or "light").name != drawn
+    if changed or st.session_state.get("address_due"):
         st.rerun()
 
 
 def size_switch() -> None:
     """Offer the presentation size at the foot of the sidebar."""
-    with st.sidebar:
-        st.toggle(
-            "Larger text",
-            value=bool(st.session_state.get("large", False)),
-            key="w_large",
-            help="For a projector: 18 px type.",
-            on_change=lambda: st.session_state.update(large=st.session_state["w_large"]),
-        )
+    switch("Larger text", Display, "large", at=st.sidebar, help="For a projector: 18 px type.")
 
 
 def headline(kicker: str, finding: str) -> None:
     """Write the kicker and the finding; ``finding`` is HTML made of our own words and escaped names."""
     st.html(f'<p class="kicker">{kicker}</p><h1 class="headline">{finding}</h1>')
-    session.said()
+    show_notice()
 
 
 def chart_title(title: str, note: str = "", under: bool = False) -> None:
@@ -121,5 +123,5 @@ def nothing_loaded() -> None:
         "Nothing is loaded yet",
         "Pick a sample, or bring <b>a task graph and a cluster</b>, and this page fills itself.",
     )
-    st.page_link("app.py", label="Go to the samples", icon="➡️")
+    page_link("Home", "Go to the samples", icon="➡️")
     st.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import streamlit as st
 
@@ -12,9 +13,11 @@ from topox_core.io.task_graph_file import check_fits, load_graph
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import COMPUTE_KINDS, TaskGraph
 from topox_core.text.numbers import plural
-from topox_core.workloads.catalogue import WORKLOADS, generate
-from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_ui.state.scenario import Choices, Scenario
+from topox_core.workloads.catalogue import generate
+from topox_core.workloads.samples import load_sample
+from topox_ui.state.notices import notify
+from topox_ui.state.scenario import Scenario
+from topox_ui.state.store import put, state_of, states
 
 
 @dataclass(frozen=True)
@@ -32,27 +35,64 @@ def _sample(name: str) -> tuple[TaskGraph, Cluster]:
 
 
 @st.cache_resource(max_entries=8, show_spinner="Generating the task graph")
-def _workload(name: str, parameters: Choices) -> tuple[TaskGraph, Cluster]:
+def _workload(name: str, parameters: tuple[tuple[str, str], ...]) -> tuple[TaskGraph, Cluster]:
     return generate(name, dict(parameters))
 
 
-def known_names() -> dict[str, object]:
-    """Return the names that a link may use."""
-    return {
-        "sample": list(SAMPLES),
-        "workload": {w.name: [p.key for p in w.parameters] for w in WORKLOADS.values()},
-    }
+def scenario() -> Scenario:
+    """Return the scenario of this session."""
+    return state_of(Scenario)
 
 
-def load(scenario: Scenario) -> Loaded | None:
-    """Return what the scenario names, or None if it names nothing; raises InputError."""
+def choose_what_if(**changes: Any) -> None:
+    """Take what-ifs of the reader on what is loaded; None takes one back."""
+    now = loaded()
+    if now is not None:
+        try:
+            put(scenario().with_what_if(now.cluster, **changes))
+        except InputError as error:
+            notify("error", str(error))
+        except ValueError:  # No value of ours: the control is drawn again.
+            return
+
+
+def reset_what_ifs() -> None:
+    """Go back to the values of the files."""
+    put(scenario().without_what_ifs())
+
+
+def load(scenario: Scenario) -> bool:
+    """Load the sample or workload that a scenario names; return False if it names none; raises InputError."""
     if scenario.source == "sample":
         graph, cluster = _sample(scenario.name)
-        return Loaded(graph, cluster, scenario.name)
-    if scenario.source == "workload":
+    elif scenario.source == "workload":
         graph, cluster = _workload(scenario.name, scenario.parameters)
-        return Loaded(graph, cluster, scenario.name)
-    return None
+    else:
+        return False
+    st.session_state["loaded"] = Loaded(graph, cluster, scenario.name)
+    return True
+
+
+def open_source(new: Scenario) -> None:
+    """Load a sample or a workload; if it cannot be loaded, say so and keep what was there."""
+    try:
+        if load(new):
+            _begin_with(new)
+    except InputError as error:
+        notify("error", str(error))
+
+
+def adopt(graph: Loaded) -> None:
+    """Make a reader's own graph and cluster the loaded ones."""
+    st.session_state["loaded"] = graph
+    _begin_with(Scenario(source="upload", name=graph.title))
+
+
+def _begin_with(new: Scenario) -> None:
+    """Begin anew with what-ifs, and with all choices that belong to the graph in view."""
+    for key in ("misfit", "notice"):
+        st.session_state.pop(key, None)
+    put(new, *(type(state)() for state in states().values() if state.of_graph))
 
 
 def loaded() -> Loaded | None:

@@ -18,9 +18,11 @@ from topox_core.text.numbers import count, percent, plural, short, time
 from topox_ui.shell.charts import chart, frame, kpis
 from topox_ui.shell.downloads import offer
 from topox_ui.shell.page import PageStyle, chart_title, escape, headline
-from topox_ui.state.session import say
-from topox_ui.strategy.controls import remember
+from topox_ui.state.notices import notify
+from topox_ui.state.store import state_of
+from topox_ui.state.widgets import menu, number, slide
 from topox_ui.strategy.search_view import use_graph
+from topox_ui.strategy.state import StrategyState
 
 SHOWN = 8
 LISTED = 300
@@ -29,39 +31,26 @@ LISTED = 300
 def pick_cluster(servers: int, shape: Shape) -> tuple[GpuCluster, int]:
     """Draw the choices in the sidebar; return the GPUs and the sequences of an iteration."""
     with st.sidebar:
-        gpus = int(
-            st.select_slider("GPUs per server", (1, 2, 4, 8, 16), value=8, key="w_strategy_gpus")
+        gpus = slide("GPUs per server", StrategyState, "gpus", (1, 2, 4, 8, 16))
+        memory = number(
+            "Memory of a GPU, GB", StrategyState, "gpu_memory_gb", 0.0, 10_000.0, step=8.0
         )
-        memory = float(
-            st.number_input(
-                "Memory of a GPU, GB",
-                value=80.0,
-                min_value=0.0,
-                max_value=10_000.0,
-                step=8.0,
-                key="w_strategy_gpu_memory",
-            )
+        speed = slide(
+            "Network of a GPU",
+            StrategyState,
+            "gpu_gbps",
+            (100.0, 200.0, 400.0, 800.0, 1600.0),
+            words=lambda v: f"{v:g}G",
         )
-        speed = float(
-            st.select_slider(
-                "Network of a GPU",
-                (100.0, 200.0, 400.0, 800.0, 1600.0),
-                value=400.0,
-                key="w_strategy_plan_speed",
-                format_func=lambda v: f"{v:g}G",
-            )
+        batch = number(
+            "Sequences an iteration",
+            StrategyState,
+            "batch",
+            1,
+            1_000_000,
+            value=state_of(StrategyState).batch or int(shape.batch),
+            step=1,
         )
-        batch = int(
-            st.number_input(
-                "Sequences an iteration",
-                value=int(shape.batch),
-                min_value=1,
-                max_value=1_000_000,
-                step=1,
-                key=f"w_strategy_batch_{shape.name}",
-            )
-        )
-    remember()
     return GpuCluster(servers, gpus, memory_gb=memory, network_gbps=speed), batch
 
 
@@ -111,15 +100,15 @@ def plans_view(model: Model, cluster: GpuCluster, batch: int, style: PageStyle) 
     )
     names = [plan_word(one) for one in plans.ranked[:LISTED]]
     with st.container(horizontal=True, vertical_alignment="bottom", key="plan_actions"):
-        at = st.selectbox(
+        at = menu(
             "Plan",
-            list(range(len(names))),
-            format_func=lambda k: f"{k + 1}. {names[k]}",
+            StrategyState,
+            "plan",
+            {k: f"{k + 1}. {name}" for k, name in enumerate(names)},
             width=320,
-            key=f"w_plan_{model.name}_{len(names)}",
             label_visibility="collapsed",
         )
-        picked = plans.ranked[int(at or 0)]
+        picked = plans.ranked[at]
         _take_away(model, shape, cluster, picked)
     chart_title(
         "Where the time goes",
@@ -202,6 +191,6 @@ def _use(shape: Shape, cluster: GpuCluster, one: RankedPlan) -> None:
         with st.spinner("Building the task graph"):
             tasks = plan_graph(shape, one.plan, cluster)
     except InputError as error:
-        say("error", str(error))
+        notify("error", str(error))
         return
     use_graph(tasks, cluster.servers, min(8, cluster.gpus_per_server), cluster.network_gbps)

@@ -26,9 +26,8 @@ from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, frame, kpis
 from topox_ui.shell.downloads import offer
 from topox_ui.shell.page import PageStyle, chart_title, escape, headline
-from topox_ui.state.loading import Loaded, fitting
-from topox_ui.state.scenario import Scenario
-from topox_ui.state.session import adopt, say
+from topox_ui.state.loading import Loaded, adopt, fitting
+from topox_ui.state.notices import notify
 from topox_ui.strategy.controls import import_box
 from topox_ui.strategy.search_run import SEARCH, Answer, Request, start
 
@@ -287,7 +286,7 @@ def _use_strategy(request: Request, strategy: Strategy) -> None:
     try:
         tasks = task_graph(request.graph, strategy, request.settings.memory_gb)
     except InputError as error:
-        say("error", str(error))
+        notify("error", str(error))
         return
     use_graph(tasks, request.servers, request.ports, request.port_gbps)
 
@@ -304,8 +303,8 @@ def use_graph(tasks: TaskGraph, servers: int, ports: int, port_gbps: float) -> N
         ports_per_switch=max(servers, cluster.servers),
         name=f"{plural(servers, 'server')}, {ports} optical switches, {port_gbps:g} Gbit/s ports",
     )
-    adopt(Loaded(tasks, cluster, tasks.name), Scenario("upload", tasks.name))
-    say(
+    adopt(Loaded(tasks, cluster, tasks.name))
+    notify(
         "info",
         f"{tasks.name} is loaded: {plural(len(tasks.tasks), 'task')}. Schedule, Circuits, Compare and Topology show it.",
     )

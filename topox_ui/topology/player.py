@@ -16,17 +16,19 @@ from topox_core.topology.finder import Demand, LayoutResult, demand_of, find_lay
 from topox_core.topology.link_load import bandwidth_tax, link_loads
 from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import all_reduce_demand
-from topox_ui.compare.contest import viewed
+from topox_ui.compare.controls import VARIANTS
+from topox_ui.compare.state import CompareState
 from topox_ui.schedule.solving import Case
 from topox_ui.shell.charts import chart, frame, kpis
 from topox_ui.shell.page import PageStyle, chart_title, escape, headline
+from topox_ui.state.address import keep_address
 from topox_ui.state.loading import Loaded, cluster_words
-from topox_ui.state.session import choose, chosen, keep_address, scenario, widget
-from topox_ui.state.what_ifs import pick
+from topox_ui.state.store import choose, state_of
+from topox_ui.state.widgets import control, menu, pick, slide
+from topox_ui.topology.state import TopologyState
 
 DEGREES = (1, 2, 3, 4, 6, 8)
 TRAFFIC = {"graph": "this job", "ring": "all-reduce"}
-VARIANTS = {"published": "paper", "released": "its code"}
 STEP_WORDS = {
     "split": "Split the ports",
     "connect": "Connect everybody",
@@ -52,55 +54,47 @@ class LaidTopology:
 
 def degree_of(case: Case) -> int:
     """Return the chosen degree; the cluster's ports a server if none was chosen."""
-    chosen_one = scenario().value("degree")
-    return int(case.cluster.ports_per_server if chosen_one is None else chosen_one)
+    chosen = state_of(TopologyState).degree
+    return case.cluster.ports_per_server if chosen is None else chosen
 
 
 def controls(case: Case) -> None:
     """Draw the sidebar's choices."""
-    now = scenario()
     with st.sidebar:
         st.divider()
         st.html('<p class="side">What if</p>')
-        degree = degree_of(case)
-        name = widget("degree", degree)
-        st.select_slider(
+        slide(
             "Degree",
-            sorted({*DEGREES, degree}),
-            key=name,
-            on_change=chosen,
-            args=("degree", name),
+            TopologyState,
+            "degree",
+            DEGREES,
+            value=degree_of(case),
             help="Circuits out of and into each server. The other pages use the cluster's ports per server, "
             f"{case.cluster.ports_per_server}.",
         )
         pick(
             "Algorithm",
+            CompareState,
             "variant",
             VARIANTS,
-            viewed(now, "variant"),
-            "TopoOpt (NSDI 2023) as the paper prints it, or as the code that came with it does it.",
+            help="TopoOpt (NSDI 2023) as the paper prints it, or as the code that came with it does it.",
         )
         pick(
             "Traffic",
+            TopologyState,
             "traffic",
             TRAFFIC,
-            viewed(now, "traffic"),
-            "Of the loaded task graph, or of one all-reduce over all servers: the textbook case.",
+            help="Of the loaded task graph, or of one all-reduce over all servers: the textbook case.",
         )
 
 
 def lay(case: Case) -> LaidTopology:
     """Find the circuits; raises InputError where there are none."""
-    now = scenario()
-    degree = degree_of(case)
-    return _laid(
-        f"{case.graph.digest}|{case.settings.lowering}|{case.settings.seed}|{case.cluster.servers}|{degree}|{viewed(now, 'variant')}|"
-        f"{viewed(now, 'traffic')}",
-        case,
-        degree,
-        viewed(now, "variant"),
-        viewed(now, "traffic"),
-    )
+    degree, variant = degree_of(case), state_of(CompareState).variant
+    traffic = state_of(TopologyState).traffic
+    drawn = f"{case.settings.lowering}|{case.settings.seed}|{case.cluster.servers}"
+    key = f"{case.graph.digest}|{drawn}|{degree}|{variant}|{traffic}"
+    return _laid(key, case, degree, variant, traffic)
 
 
 @st.cache_resource(max_entries=24, show_spinner="Laying circuits")
@@ -129,7 +123,9 @@ def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
         if result.degree_model_parallel
         else []
     )
-    traffic = escape(loaded.title) if viewed(scenario(), "traffic") == "graph" else "one all-reduce"
+    traffic = (
+        escape(loaded.title) if state_of(TopologyState).traffic == "graph" else "one all-reduce"
+    )
     cut = (
         f" {plural(far.unreachable, 'pair')} that never talk cannot reach one another."
         if far.unreachable
@@ -168,7 +164,8 @@ def player(laid: LaidTopology, style: PageStyle) -> None:
 
 def _player(laid: LaidTopology, style: PageStyle) -> None:
     last = len(laid.pictures) - 1
-    at = min(int(scenario().value("step") if scenario().value("step") is not None else last), last)
+    step = state_of(TopologyState).step
+    at = last if step is None else min(step, last)
     if st.session_state.get("playing"):
         ticks = st.session_state.get("play_ticks", 0)
         st.session_state["play_ticks"] = ticks + 1
@@ -259,18 +256,17 @@ def _buttons(at: int, last: int) -> int:
             chosen_step(0)
         st.rerun()
     if last:
-        key = f"w_step_{last}"
-        if st.session_state.get(key) != at:
-            st.session_state[key] = at
-        bar.slider(
+        control(
+            "slider",
             "Step",
-            0,
-            last,
-            key=key,
+            TopologyState,
+            "step",
+            value=at,
+            at=bar,
+            min_value=0,
+            max_value=last,
             format="%d",
             label_visibility="collapsed",
-            on_change=_slid,
-            args=(key,),
         )
     place.html(f'<p class="quiet">step {at} of {last}</p>')
     return at
@@ -278,33 +274,27 @@ def _buttons(at: int, last: int) -> int:
 
 def chosen_step(at: int) -> None:
     """Go to a step."""
-    choose("step", at)
-
-
-def _slid(key: str) -> None:
-    chosen_step(int(st.session_state[key]))
+    choose(TopologyState, step=at)
 
 
 def _route(laid: LaidTopology) -> tuple[tuple[int, ...], ...]:
     """Let the reader pick two servers; return their routes."""
     n = laid.result.layout.servers
     row = st.columns([1, 1, 2], vertical_alignment="center")
-    servers = list(range(n))
-    a = row[0].selectbox(
-        "From",
-        [None, *servers],
-        key="w_route_from",
-        label_visibility="collapsed",
-        format_func=lambda s: "route from …" if s is None else f"from S{s}",
+    a, b = (
+        menu(
+            word.capitalize(),
+            TopologyState,
+            f"route_{word}",
+            {None: empty} | {s: f"{word} S{s}" for s in range(n)},
+            at=column,
+            label_visibility="collapsed",
+        )
+        for column, word, empty in zip(
+            row[:2], ("from", "to"), ("route from …", "to …"), strict=True
+        )
     )
-    b = row[1].selectbox(
-        "To",
-        [None, *servers],
-        key="w_route_to",
-        label_visibility="collapsed",
-        format_func=lambda s: "to …" if s is None else f"to S{s}",
-    )
-    if a is None or b is None or a == b or not 0 <= int(a) < n or not 0 <= int(b) < n:
+    if a is None or b is None or a == b:
         return ()
     paths = laid.result.layout.routes.get((a, b))
     if paths is None:

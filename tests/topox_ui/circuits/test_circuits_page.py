@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tests.topox_ui.conftest import CIRCUITS, address, chart, words
+from tests.topox_ui.conftest import CIRCUITS, address, chart, control, words
 from topox_core.fabrics.scheduled import schedule
 from topox_core.figures.slot_state import slot_state
 from topox_core.schedule.settings import Settings
@@ -48,8 +48,8 @@ def test_the_cross_connects_of_the_slot_are_a_table(visit):
 
 def test_one_switch_alone_names_destinations(visit):
     at = visit(CIRCUITS, sample="moe", slot="24")
-    at.session_state["w_switch_2"] = "1"
-    at.run()
+    control(at, "switch").set_value(1).run()
+    assert address(at)["switch"] == "1"
     assert not at.exception
     assert chart(at, "over_time")["data"][0]["type"] == "bar"
 
@@ -60,6 +60,6 @@ def test_circuits_drawn_afresh_each_slot_are_shown_too(visit):
 
 
 def test_a_contradiction_is_one_line(visit):
-    at = visit(CIRCUITS, sample="moe", ports_per_server="7")
+    at = visit(CIRCUITS, sample="moe", tick="0.0371")
     assert not at.exception
     assert len(at.error) == 1

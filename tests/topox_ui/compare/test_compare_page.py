@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.topox_ui.conftest import address, chart, words
+from tests.topox_ui.conftest import address, chart, control, words
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.run import FABRICS, FabricOptions
 from topox_core.schedule.settings import Settings
@@ -78,7 +78,7 @@ def test_a_fat_tree_of_the_same_cost_is_no_faster_than_a_full_one(visit):
 def test_the_delay_slider_moves_the_schedule_and_not_the_static_circuits(visit):
     at = visit(COMPARE, sample="moe", fabrics="static,scheduled")
     before = list(at.dataframe[0].value["Iteration"])
-    at.select_slider(key="w_reconfiguration_ms").set_value(5.0).run()
+    control(at, "reconfiguration_ms").set_value(5.0).run()
     assert not at.exception
     after = list(at.dataframe[0].value["Iteration"])
     assert before[0] == after[0] and before[1] != after[1]
@@ -87,14 +87,14 @@ def test_the_delay_slider_moves_the_schedule_and_not_the_static_circuits(visit):
 
 def test_a_microsecond_is_a_delay_one_can_choose(visit):
     at = visit(COMPARE, sample="race")
-    at.select_slider(key="w_reconfiguration_ms").set_value(0.001).run()
+    control(at, "reconfiguration_ms").set_value(0.001).run()
     assert not at.exception and not at.error
     assert "0.001" in address(at)["reconfiguration_ms"]
 
 
 def test_fabrics_that_are_taken_out_leave_every_figure(visit):
     at = visit(COMPARE, sample="moe")
-    at.button_group(key="w_fabrics").set_value(["static", "scheduled"]).run()
+    control(at, "fabrics").set_value(["static", "scheduled"]).run()
     assert not at.exception
     assert address(at)["fabrics"] == "static,scheduled"
     assert chart(at, "strips")["layout"]["yaxis"]["ticktext"] == ["Static circuits", "Scheduled"]
@@ -107,7 +107,7 @@ def test_a_bad_choice_in_a_link_is_named_and_the_page_goes_on(visit):
     assert len(at.dataframe[0].value) == 6
 
 
-@pytest.mark.parametrize("query", [{"reconfiguration_ms": "1e12"}, {"ports_per_server": "7"}])
+@pytest.mark.parametrize("query", [{"reconfiguration_ms": "1e12"}, {"tick": "0.0371"}])
 def test_a_setting_that_cannot_be_is_one_line(visit, query):
     at = visit(COMPARE, sample="moe", **query)
     assert not at.exception
@@ -133,7 +133,7 @@ def test_schedule_shows_the_plan_that_compare_found(visit):
 def test_one_fabric_can_be_seen_lane_by_lane(visit):
     at = visit(COMPARE, sample="race")
     for name in ("static", "scheduled"):
-        at.button_group(key="w_lanes").set_value(name).run()
+        control(at, "lanes").set_value(name).run()
         assert not at.exception
         assert any(trace["type"] == "bar" for trace in chart(at, "lanes_gantt")["data"])
 
@@ -174,7 +174,7 @@ def test_a_failure_is_repaired_and_told(visit):
     at.run()
     assert not at.exception
     for kind in ("fibre", "port", "switch", "server"):
-        at.button_group(key="w_fail_kind").set_value(kind).run()
+        control(at, "fails").set_value(kind).run()
         assert not at.exception and not at.error
         bars = [t for t in chart(at, "failure")["data"] if t["type"] == "bar"]
         assert {t["name"].split()[1] for t in bars} == {"undisturbed", "degraded"}
@@ -184,7 +184,7 @@ def test_a_failure_that_leaves_nothing_is_told_in_a_line(visit):
     at = visit(COMPARE, sample="race", fabrics="static,scheduled")
     at.session_state["failures"] = True
     at.run()
-    at.button_group(key="w_fail_kind").set_value("switch").run()
+    control(at, "fails").set_value("switch").run()
     assert not at.exception
     assert "no switch would be left" in words(at)
 

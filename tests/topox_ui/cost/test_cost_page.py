@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.topox_ui.conftest import address, chart, words
+from tests.topox_ui.conftest import address, chart, control, words
 from topox_core.economics.parts_file import dump_parts
 from topox_core.economics.price_sets import PRICE_SETS
 
@@ -63,8 +63,8 @@ def test_a_switch_with_more_ports_takes_the_warning_away(page):
 
 def test_choices_move_into_the_address_and_reset_takes_them_out(page):
     at = page()
-    at.segmented_control(key="w_cost_counting").set_value("whole-switches").run()
-    at.select_slider(key="w_cost_gpus").set_value(512).run()
+    control(at, "cost_counting").set_value("whole-switches").run()
+    control(at, "cost_gpus").set_value(512).run()
     assert address(at) == {"cost.counting": "whole-switches", "cost.gpus": "512"}
     at.button(key="cost_reset").click().run()
     assert not at.exception and address(at) == {}
@@ -81,7 +81,7 @@ def test_an_edited_price_in_a_link_is_taken_and_undone(page):
 
 def test_another_price_set_drops_the_edits(page):
     at = page(**{"cost.parts": "ocs_port:260:0.390625"})
-    at.selectbox(key="w_cost_prices").set_value("mixnet").run()
+    control(at, "cost_prices").set_value("mixnet").run()
     assert address(at) == {"cost.prices": "mixnet"}
     assert totals(at)[-1] == "$1.74 M"
 
@@ -117,7 +117,7 @@ def test_a_parts_file_replaces_the_prices(page):
     at.file_uploader(key="cost_file_in").upload("mine.parts.json", dump_parts(mine)).run()
     assert not at.exception and not at.error
     assert totals(at)[-1] == "$757 k"
-    assert at.selectbox(key="w_cost_prices").value == "file"
+    assert control(at, "cost_prices").value == "file"
     assert "cost.prices" not in address(at)
 
 
@@ -169,9 +169,9 @@ def test_without_a_graph_it_says_what_to_do_and_with_one_what_a_dollar_buys(page
 
 def test_what_counts_can_be_changed(page):
     at = page()
-    at.toggle(key="w_cost_nics").set_value(True).run()
+    control(at, "cost_nics").set_value(True).run()
     assert "NIC price" in chart(at, "tornado")["layout"]["yaxis"]["ticktext"]
-    at.number_input(key="w_cost_pue").set_value(2.0).run()
+    control(at, "cost_pue").set_value(2.0).run()
     assert not at.exception and address(at)["cost.pue"] == "2"
 
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.topox_ui.conftest import chart, metric, words
+from tests.topox_ui.conftest import chart, control, metric, words
 from topox_core.figures.palette import LIGHT
 from topox_core.figures.papers import paired
 from topox_core.papers.card import Answer, Card, Choice, Row
@@ -139,12 +139,12 @@ def test_another_position_of_a_switch_is_another_run_and_both_are_kept(visit, to
     at = visit(GALLERY)
     at.button(key="gallery_run").click().run()
     finished(at)
-    at.selectbox(key="gallery_toy_factor").set_value(2).run()
+    control(at, "gallery_toy_factor").set_value(2).run()
     assert at.button(key="gallery_run").label == "Run it here"
     at.button(key="gallery_run").click().run()
     finished(at)
     assert "by 2." in words(at)
-    at.selectbox(key="gallery_toy_factor").set_value(1).run()
+    control(at, "gallery_toy_factor").set_value(1).run()
     assert "by 1." in words(at)
 
 
@@ -173,7 +173,7 @@ def test_a_card_with_a_defect_is_loud_once(visit, monkeypatch, toy):
 def test_every_card_opens_before_it_is_run(visit):
     at = visit(GALLERY)
     for name, shown in CARDS.items():
-        at.selectbox(key="gallery_card").set_value(name).run()
+        control(at, "gallery_card").set_value(name).run()
         assert not at.exception
         assert shown.source in words(at)
         assert len(at.selectbox) == 1 + len(shown.choices)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tests.topox_ui.conftest import address, chart, metric, words
+from tests.topox_ui.conftest import address, chart, control, metric, words
 from topox_core.runs.executor import WorkerDied
 from topox_core.runs.stopping import never
 from topox_core.tdm.mixes.deployment import SetUp, deploy
@@ -62,17 +62,17 @@ def test_a_large_mix_from_the_finding_to_the_ports_of_one_pod(page):
     assert all(name in said for name in ("Best of all", "Hill climbing", "No time division"))
 
     every_ring = traces(at, "rings")
-    ring = at.selectbox(key="w_jobs_ring")
+    ring = control(at, "jobs_ring")
     ring.set_value(ring.options[1]).run()
     assert len(traces(at, "rings")) < len(every_ring)
     assert any(name.startswith(ring.options[1]) for name in traces(at, "rings"))
     assert address(at)["jobs.ring"] == ring.options[1]
 
     before = chart(at, "link_matrix")
-    at.selectbox(key="w_jobs_pod_group").set_value(3).run()
+    control(at, "jobs_pod_group").set_value(3).run()
     assert chart(at, "link_matrix") != before
     assert address(at)["jobs.pod_group"] == "3"
-    at.segmented_control(key="w_jobs_stage").set_value("1.1").run()
+    control(at, "jobs_stage").set_value("1.1").run()
     assert address(at)["jobs.stage"] == "1.1"
 
     at.session_state["jobs_pods"] = True
@@ -80,7 +80,7 @@ def test_a_large_mix_from_the_finding_to_the_ports_of_one_pod(page):
     whole = chart(at, "pod_gantt")["layout"]["xaxis"]["range"]
     assert whole == [0, pytest.approx(1000 * best.round_s)]
     assert {"push", "pull"} & set(traces(at, "pod_gantt"))
-    at.segmented_control(key="w_jobs_pod_stage").set_value(1).run()
+    control(at, "jobs_pod_stage").set_value(1).run()
     assert not at.exception
     low, high = chart(at, "pod_gantt")["layout"]["xaxis"]["range"]
     assert (low, high) == (
@@ -138,7 +138,7 @@ def test_an_algorithm_that_finds_no_turns_leaves_it_open_whether_others_do(page)
 def test_faster_ports_shorten_the_round_and_reset_brings_the_file_s_back(page):
     at = page()
     slow = float(metric(at, NO_TURNS).removesuffix(" s"))
-    at.select_slider(key="w_jobs_port_gbps").set_value(200.0).run()
+    control(at, "jobs_port_gbps").set_value(200.0).run()
     assert float(metric(settled(at), NO_TURNS).removesuffix(" s")) < slow
     at.button(key="jobs_reset_sidebar").click().run()
     assert float(metric(settled(at), NO_TURNS).removesuffix(" s")) == slow
@@ -161,7 +161,7 @@ def test_a_link_restores_source_sliders_reading_and_algorithm(visit):
     jobs = deploy(SetUp(jobs=32, seed=5, ports_per_pod=24))
     assert "32 jobs" in words(at) and "24 ports of 150G" in words(at)
     assert metric(at, NO_TURNS) == f"{solve(jobs, TdmSettings('non-tdm')).round_s:.3g} s"
-    assert at.toggle(key="w_jobs_eq3_literal").value
+    assert control(at, "jobs_eq3_literal").value
     assert any(m.label == "All-train phases" for m in at.metric)
     assert address(at)["jobs.seed"] == "5"
 
@@ -196,7 +196,7 @@ def test_what_cannot_be_shared_is_one_line(visit):
 
 def test_an_own_file_is_shared_and_stays_on_this_machine(page):
     at = page()
-    at.selectbox(key="w_jobs_source").set_value("upload").run()
+    control(at, "jobs_source").set_value("upload").run()
     assert "bring a jobs file" in words(at)
     at.file_uploader(key="up_jobs").upload("mine.jobs.json", b"{").run()
     assert not at.exception
@@ -263,7 +263,7 @@ def test_choices_survive_a_visit_to_another_page(page):
     at = page(ports="10")
     at.switch_page("app.py").run()
     at.switch_page(JOBS).run()
-    assert at.select_slider(key="w_jobs_ports").value == 10
+    assert control(at, "jobs_ports").value == 10
     assert "10 ports of 100G" in words(settled(at))
 
 
@@ -285,15 +285,15 @@ def test_a_stopped_bound_is_not_begun_again_until_it_is_asked_for(page, monkeypa
         return any(button.key == "cancel_bound" for button in at.button)
 
     at = page(ports="4")
-    at.select_slider(key="w_jobs_ports").set_value(6).run()
+    control(at, "jobs_ports").set_value(6).run()
     assert begun.wait(20) and bounding(at.run())
     assert solver_slots().acquire(blocking=False)
     solver_slots().release()
-    at.select_slider(key="w_jobs_ports").set_value(8).run()
+    control(at, "jobs_ports").set_value(8).run()
     assert ended.wait(20)
     begun.clear()
     ended.clear()
-    at.select_slider(key="w_jobs_ports").set_value(6).run()
+    control(at, "jobs_ports").set_value(6).run()
     assert begun.wait(20)
     at.button(key="cancel_bound").click().run()
     assert ended.wait(20)

@@ -18,7 +18,6 @@ from topox_ui.compare.contest import contest_of
 from topox_ui.jobs.solving import Case as JobsCase
 from topox_ui.jobs.solving import at_once
 from topox_ui.schedule.solving import Case, listed
-from topox_ui.state.scenario import Scenario
 
 
 def printed(capsys, *arguments: str) -> dict:
@@ -58,7 +57,7 @@ def test_command_and_page_compare_with_the_fat_tree_of_the_same_cost(capsys):
     fat_tree = ["--fabrics", "ideal,fat_tree"]
     compared = printed(capsys, "compare", *files("moe"), *fat_tree)["fabrics"]
     full = printed(capsys, "compare", *files("moe"), *fat_tree, "--fat-tree", "full")["fabrics"]
-    options = contest_of(Case(graph, cluster, Settings.of()), Scenario()).options
+    options = contest_of(Case(graph, cluster, Settings.of())).options
     page = compare(graph, cluster, Settings.of(), ["fat_tree"], options)["fat_tree"]
     alone = compare(graph, cluster, Settings.of(), ["fat_tree"])["fat_tree"]
     assert compared["fat_tree"]["iteration_ms"] == page.iteration_ms == alone.iteration_ms

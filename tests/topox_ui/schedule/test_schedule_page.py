@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.topox_ui.conftest import CIRCUITS, SCHEDULE, address, chart, metric, words
+from tests.topox_ui.conftest import CIRCUITS, SCHEDULE, address, chart, control, metric, words
 from topox_core.fabrics.scheduled import schedule
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import load_sample
@@ -39,7 +39,7 @@ def test_the_page_shows_what_the_scheduler_says(visit):
 def test_a_slider_changes_the_answer_the_gantt_chart_and_the_address(visit):
     at = visit(SCHEDULE, sample="blackboard")
     before = chart(at, "gantt")
-    at.select_slider(key="w_port_gbps").set_value(100.0).run()
+    control(at, "port_gbps").set_value(100.0).run()
     assert not at.exception
     assert metric(at, "Iteration") != "10 ms"
     assert chart(at, "gantt") != before
@@ -49,7 +49,7 @@ def test_a_slider_changes_the_answer_the_gantt_chart_and_the_address(visit):
 
 def test_a_link_restores_sliders_and_window(visit):
     at = visit(SCHEDULE, sample="blackboard", port_gbps="100", from_ms="1", to_ms="4")
-    assert at.select_slider(key="w_port_gbps").value == 100.0
+    assert control(at, "port_gbps").value == 100.0
     low, high = chart(at, "gantt")["layout"]["xaxis"]["range"]
     assert (low, high) == (1.0, 4.0)
 
@@ -62,12 +62,22 @@ def test_garbage_in_the_link_is_one_line(visit):
 
 
 def test_a_contradiction_is_one_line_and_reset_mends_it(visit):
-    at = visit(SCHEDULE, sample="moe", ports_per_server="7")
+    at = visit(SCHEDULE, sample="moe", tick="0.0371")
     assert not at.exception
-    assert len(at.error) == 1 and "must be a multiple of switches" in at.error[0].value
+    assert len(at.error) == 1 and "must divide the slot" in at.error[0].value
     at.button(key="reset_here").click().run()
     assert not at.error
     assert metric(at, "Iteration")
+
+
+def test_a_link_says_which_choices_do_not_go_together_and_applies_the_rest(visit):
+    at = visit(SCHEDULE, sample="moe", ports_per_server="7", rings="2")
+    assert not at.exception and not at.error
+    assert at.warning[0].value.startswith(
+        "Ignored in the link: ports_per_server=7 (must be a multiple of switches"
+    )
+    assert address(at) == {"sample": "moe", "rings": "2"}
+    assert control(at, "rings").value == 2 and control(at, "ports_per_server").value == 2
 
 
 def test_reset_goes_back_to_the_files_values(visit):
@@ -90,14 +100,14 @@ SLIDERS = {
 def test_both_ends_of_every_slider_give_a_schedule(visit, key):
     at = visit(SCHEDULE, sample="patience")
     for end in (-1, 0):
-        at.select_slider(key=f"w_{key}").set_value(SLIDERS[key][end]).run()
+        control(at, f"{key}").set_value(SLIDERS[key][end]).run()
         assert not at.exception and not at.error
         assert metric(at, "Iteration")
     assert address(at).get(key) in (f"{SLIDERS[key][0]:g}", None)
 
 
 def choice(at, key):
-    return next(group for group in at.get("segmented_control") if group.key == f"w_{key}")
+    return control(at, key)
 
 
 def test_the_printed_model_and_back(visit):
@@ -105,13 +115,13 @@ def test_the_printed_model_and_back(visit):
     choice(at, "model").set_value("paper").run()
     assert not at.exception and not at.error
     assert address(at)["model"] == "paper"
-    assert at.select_slider(key="w_reconfiguration_ms").disabled
+    assert control(at, "reconfiguration_ms").disabled
     for toggle in ("exclusive_devices", "share_circuits", "any_port"):
-        at.toggle(key=f"w_{toggle}").set_value(not at.toggle(key=f"w_{toggle}").value).run()
+        control(at, f"{toggle}").set_value(not control(at, f"{toggle}").value).run()
         assert not at.exception and not at.error
     choice(at, "circuits").set_value("continuous").run()
     assert not at.exception and not at.error
-    assert at.toggle(key="w_any_port").disabled
+    assert control(at, "any_port").disabled
     choice(at, "model").set_value("physical").run()
     assert address(at) == {"sample": "patience"}
 
@@ -119,7 +129,7 @@ def test_the_printed_model_and_back(visit):
 def test_half_duplex_and_all_reduces_off_the_network(visit):
     at = visit(SCHEDULE, sample="fsdp")
     choice(at, "duplex").set_value("half").run()
-    at.toggle(key="w_all_reduce_on_network").set_value(False).run()
+    control(at, "all_reduce_on_network").set_value(False).run()
     assert not at.exception and not at.error
     assert address(at) == {"sample": "fsdp", "duplex": "half", "all_reduce_on_network": "no"}
 
@@ -162,10 +172,10 @@ def test_the_list_schedules_story_is_a_sentence_with_a_table_and_no_chart(visit)
 def test_every_engine_can_be_chosen_and_so_can_the_cores(visit):
     at = visit(SCHEDULE, sample="patience", engine="cpsat", threads="1")
     assert not at.exception and not at.warning
-    assert at.selectbox(key="w_engine").value == "cpsat"
-    assert at.select_slider(key="w_threads").value == 1
-    at.select_slider(key="w_threads").set_value(2).run()
-    at.selectbox(key="w_engine").set_value("auto").run()
+    assert control(at, "engine").value == "cpsat"
+    assert control(at, "threads").value == 1
+    control(at, "threads").set_value(2).run()
+    control(at, "engine").set_value("auto").run()
     assert address(at) == {"sample": "patience"}
 
 
@@ -179,8 +189,8 @@ def test_the_race_is_offered_with_its_limit_from_the_link(visit):
     assert not at.exception
     assert "Who finds the shortest schedule of this graph" in words(at)
     assert "At most 6 s on 2 cores" in words(at)
-    assert at.select_slider(key="w_race_s").value == 2.0
-    at.select_slider(key="w_race_s").set_value(5.0).run()
+    assert control(at, "race_s").value == 2.0
+    control(at, "race_s").set_value(5.0).run()
     assert "race_s" not in address(at)
 
 
@@ -203,7 +213,7 @@ def test_a_race_ends_in_a_finding_that_the_headline_agrees_with(visit):
     assert [b for b in at.button if b.key == "race"] == []
     assert chart(at, "race_chart")["data"]
     # Another limit is another race; the first is there again when one comes back.
-    at.select_slider(key="w_race_s").set_value(2.0).run()
+    control(at, "race_s").set_value(2.0).run()
     assert "Who finds the shortest schedule" in words(at)
-    at.select_slider(key="w_race_s").set_value(5.0).run()
+    control(at, "race_s").set_value(5.0).run()
     assert "prove 14 ms" in words(at)

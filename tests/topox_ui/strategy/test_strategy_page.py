@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.topox_ui.conftest import chart, metric, words
+from tests.topox_ui.conftest import chart, control, metric, words
 from topox_core.strategy.evaluator import FastEvaluator
 from topox_core.strategy.models import MODELS
 from topox_core.strategy.moves import SearchSettings
@@ -23,10 +23,10 @@ def page(visit):
 
     def opened(model: str = "bert-16", servers: int = 4, budget: int = 100):
         at = visit(STRATEGY)
-        at.selectbox(key="w_strategy_model").set_value(model).run()
-        at.select_slider(key=f"w_strategy_servers_of_{model}").set_value(servers).run()
+        control(at, "strategy_model").set_value(model).run()
+        control(at, "strategy_servers").set_value(servers).run()
         if MODELS[model].shape is None:
-            at.select_slider(key="w_strategy_budget").set_value(budget).run()
+            control(at, "strategy_budget").set_value(budget).run()
         assert not at.exception
         return at
 
@@ -81,9 +81,9 @@ def test_a_search_ends_with_what_the_core_finds(page):
 
 def test_an_answer_is_kept_when_a_choice_is_taken_back(page):
     at = searched(page())
-    at.select_slider(key="w_strategy_budget").set_value(300).run()
+    control(at, "strategy_budget").set_value(300).run()
     assert not any(m.label == "Iteration" for m in at.metric)
-    at.select_slider(key="w_strategy_budget").set_value(100).run()
+    control(at, "strategy_budget").set_value(100).run()
     assert any(m.label == "Iteration" for m in at.metric)
 
 
@@ -91,8 +91,8 @@ def test_choices_survive_a_visit_to_another_page(page):
     at = page()
     at.switch_page("app.py").run()
     at.switch_page(STRATEGY).run()
-    assert at.selectbox(key="w_strategy_model").value == "bert-16"
-    assert at.select_slider(key="w_strategy_budget").value == 100
+    assert control(at, "strategy_model").value == "bert-16"
+    assert control(at, "strategy_budget").value == 100
 
 
 def test_a_search_that_is_cancelled_keeps_its_best(page):
@@ -109,14 +109,14 @@ def test_a_search_that_is_cancelled_keeps_its_best(page):
 
 def test_a_memory_that_nothing_fits_is_one_line(page):
     at = page()
-    at.number_input(key="w_strategy_memory_bert-16").set_value(0.001).run()
+    control(at, "strategy_memory_gb").set_value(0.001).run()
     at = searched(at)
     assert len(at.error) == 1 and "memory" in at.error[0].value and "\n" not in at.error[0].value
 
 
 def test_no_memory_at_all_is_one_line(page):
     at = page()
-    at.number_input(key="w_strategy_memory_bert-16").set_value(0.0).run()
+    control(at, "strategy_memory_gb").set_value(0.0).run()
     assert not at.exception
     at = searched(at)
     assert len(at.error) == 1
@@ -172,14 +172,14 @@ def test_plans_are_ranked_and_the_best_is_the_headline(page):
 
 def test_a_memory_limit_that_no_plan_fits_is_one_line(page):
     at = page("llama3-8b", 2)
-    at.number_input(key="w_strategy_gpu_memory").set_value(1.0).run()
+    control(at, "strategy_gpu_memory_gb").set_value(1.0).run()
     assert not at.exception
     assert len(at.error) == 1 and "none of" in at.error[0].value
 
 
 def test_zero_memory_of_a_gpu_is_one_line(page):
     at = page("llama3-8b", 2)
-    at.number_input(key="w_strategy_gpu_memory").set_value(0.0).run()
+    control(at, "strategy_gpu_memory_gb").set_value(0.0).run()
     assert not at.exception
     assert len(at.error) == 1 and "must be a number above 0" in at.error[0].value
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.topox_ui.conftest import address, chart, metric, words
+from tests.topox_ui.conftest import address, chart, control, metric, words
 from topox_core.topology.finder import find_layout, traffic_of
 from topox_core.workloads.samples import load_sample
 
@@ -60,8 +60,8 @@ def test_play_begins_at_the_first_step_and_stop_keeps_the_place(visit):
 
 def test_a_route_is_drawn_and_told(visit):
     at = visit(TOPOLOGY, sample="dlrm-16")
-    at.selectbox(key="w_route_from").set_value(0)
-    at.selectbox(key="w_route_to").set_value(2).run()
+    control(at, "route_from").set_value(0)
+    control(at, "route_to").set_value(2).run()
     assert not at.exception
     graph, cluster = load_sample("dlrm-16")
     routes = find_layout(traffic_of(graph, cluster.servers), 4).layout.routes[0, 2]

@@ -1,0 +1,190 @@
+"""Every page's model: what a link writes is what it reads, whoever wrote the link."""
+
+import pytest
+
+from topox_core.errors import InputError
+from topox_core.papers.catalogue import CARDS
+from topox_ui.compare.state import CompareState
+from topox_ui.cost.state import CostState
+from topox_ui.gallery.state import GalleryState
+from topox_ui.jobs.state import JobsState
+from topox_ui.rails.state import RailsState
+from topox_ui.shell.pages import PAGES, models
+from topox_ui.state.page_state import agreeing
+from topox_ui.strategy.state import StrategyState
+
+# The keys of links that earlier versions wrote, each with a value that is not where its page begins.
+OLD_LINKS = {
+    "sample": "moe",
+    "workload": "dlrm",
+    "set.configuration": "2",
+    "port_gbps": "400",
+    "ports_per_server": "8",
+    "switches": "4",
+    "ports_per_switch": "16",
+    "slot_ms": "0.5",
+    "reconfiguration_ms": "2",
+    "duplex": "half",
+    "latency_us": "3",
+    "model": "paper",
+    "circuits": "per-slot",
+    "share_circuits": "yes",
+    "exclusive_devices": "no",
+    "any_port": "yes",
+    "rings": "2",
+    "all_reduce_on_network": "no",
+    "tick": "slot",
+    "engine": "cpsat",
+    "time_limit_s": "30",
+    "threads": "1",
+    "from_ms": "1.5",
+    "to_ms": "20",
+    "slot": "7",
+    "fabrics": "static,scheduled",
+    "fat_tree": "racks",
+    "cost_ratio": "2.5",
+    "oversubscription": "2",
+    "servers_per_rack": "4",
+    "variant": "released",
+    "degree": "3",
+    "traffic": "ring",
+    "step": "2",
+    "race_s": "30",
+    "jobs.source": "generator",
+    "jobs.sample": "four-pods",
+    "jobs.jobs": "64",
+    "jobs.context": "32768",
+    "jobs.seed": "5",
+    "jobs.graphs": "moe,fsdp",
+    "jobs.copies": "3",
+    "jobs.ports": "8",
+    "jobs.port_gbps": "200",
+    "jobs.reconfiguration_ms": "10",
+    "jobs.algorithm": "greedy",
+    "jobs.eq3_literal": "yes",
+    "jobs.physical_ring": "yes",
+    "jobs.delay_inside": "yes",
+    "jobs.pod_group": "1",
+    "jobs.stage": "1.0",
+    "jobs.ring": "job 3",
+    "rails.source": "toy",
+    "rails.gpus": "32",
+    "rails.tensor": "2",
+    "rails.pipeline": "2",
+    "rails.data": "4",
+    "rails.context": "2",
+    "rails.expert": "2",
+    "rails.microbatches": "6",
+    "rails.virtual_stages": "2",
+    "rails.schedule": "interleaved",
+    "rails.delay_ms": "50",
+    "rails.link_up_ms": "100",
+    "rails.control": "on_demand",
+    "rails.switch": "piezo",
+    "rails.split": "yes",
+    "rails.limit": "1",
+    "rails.nic_gbps": "800",
+    "rails.lane": "1",
+    "rails.latency_us": "10",
+    "rails.fabric": "static",
+    "rails.iteration_ms": "1500",
+    "rails.see": "control",
+    "rails.from_ms": "5",
+    "rails.to_ms": "10",
+    "rails.authors": "no",
+    "rails.billions": "70",
+    "rails.advice_gpus": "512",
+    "cost.gpus": "512",
+    "cost.gpus_per_server": "32",
+    "cost.counting": "whole-switches",
+    "cost.prices": "mixnet",
+    "cost.parts": "ocs_port:260:0.390625",
+    "cost.against": "fat_tree",
+    "cost.nics": "yes",
+    "cost.fibre": "yes",
+    "cost.fibre_m": "50",
+    "cost.ocs_ports": "1",
+    "cost.optics": "2",
+    "cost.switch_optics": "no",
+    "cost.joined": "yes",
+    "cost.look_ahead": "no",
+    "cost.usd_per_kwh": "0.2",
+    "cost.pue": "1.5",
+    "cost.years": "3",
+    "cost.switch": "robotic",
+    "cost.measure": "power",
+}
+
+
+@pytest.mark.parametrize("model", list(models()), ids=lambda model: model.__name__)
+def test_old_links_still_open_and_are_written_as_they_were(model):
+    given = {key: text for key, text in OLD_LINKS.items() if model.owns(key)}
+    given.pop("workload" if "sample" in given else "", None)
+    given.pop("set.configuration", None)
+    state, wrong = model.of_query(given)
+    assert wrong == []
+    assert state.to_query() == given
+
+
+def test_every_key_belongs_to_exactly_one_page():
+    every = list(models())
+    keys = [*OLD_LINKS, *(model.prefix + name for model in every for name in model.model_fields)]
+    owners = {key: [model for model in every if model.owns(key)] for key in keys}
+    hidden = {"source", "name", "parameters"}
+    assert [key for key, owned in owners.items() if len(owned) != 1 and key not in hidden] == []
+    assert len({page.title for page in PAGES}) == len(PAGES)
+
+
+def test_a_choice_sets_back_what_hangs_on_it_and_its_own_default_leaves_no_trace():
+    now = RailsState().changed(tensor=2, lane=3)
+    assert now.changed(data=4).choices() == {"tensor": 2, "data": 4}
+    assert now.changed(source="toy").choices() == {"source": "toy"}
+    assert JobsState(ports=8, stage="1.0").changed(sample="four-pods").ports is None
+    assert StrategyState().changed(budget=300).changed(budget=None) == StrategyState()
+
+
+@pytest.mark.parametrize(
+    ("model", "field", "value"),
+    [
+        (JobsState, "jobs", "256 jobs"),
+        (JobsState, "source", "the draft’s set-up"),
+        (JobsState, "pod_group", "slowest (pod group 3)"),
+        (CompareState, "fabrics", ("static", "nothing")),
+        (CompareState, "fabrics", ()),
+        (CostState, "pue", float("nan")),
+        (StrategyState, "servers", 0),
+        (RailsState, "delay_ms", None),
+    ],
+)
+def test_what_is_no_value_of_a_field_never_reaches_a_model(model, field, value):
+    with pytest.raises(ValueError, match=field):
+        model(**{field: value})
+
+
+def test_of_choices_that_do_not_go_together_the_fewest_are_left_out():
+    def check(state: CostState) -> None:
+        if state.nics and state.fibre:
+            raise InputError("one of both")
+
+    state, dropped = agreeing(
+        CostState(nics=True, fibre=True, pue=1.5), ["nics", "fibre", "pue"], check
+    )
+    assert dropped == {"fibre": "one of both"} and state == CostState(nics=True, pue=1.5)
+
+
+def test_the_switches_of_a_card_are_in_its_link():
+    card = next(card for card in CARDS.values() if len(card.choices) > 1)
+    choice = card.choices[0]
+    other = next(value for value, _ in choice.options if value != choice.default)
+    link = {"gallery.card": card.name, f"gallery.{choice.key}": str(other)}
+    state, wrong = GalleryState.of_query(link)
+    assert wrong == [] and dict(state.switches) == {choice.key: other}
+    assert state.to_query() == link
+    assert GalleryState.of_query(link | {"gallery.laser": "1"})[1] == ["gallery.laser"]
+
+
+def test_a_file_on_this_machine_is_in_no_link():
+    assert JobsState(source="upload", ports=8).to_query() == {}
+    assert RailsState(source="upload", tensor=2, delay_ms=50.0).to_query() == {
+        "rails.delay_ms": "50"
+    }

@@ -1,0 +1,12 @@
+"""What can be chosen on the Circuits page beside the what-ifs."""
+
+from topox_ui.state.page_state import Index, PageState
+
+
+class CircuitsState(PageState):
+    """The slot in view, and the switch whose ports are drawn; None draws all switches."""
+
+    of_graph = True
+
+    slot: Index | None = None
+    switch: Index | None = None

@@ -1,0 +1,51 @@
+"""The Gallery page's sidebar: which card, and the switches that change its reading."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from topox_core.papers.card import Card, Settings
+from topox_core.papers.catalogue import CARDS
+from topox_ui.gallery.state import GalleryState, turn
+from topox_ui.shell.page import escape
+from topox_ui.state.store import state_of
+from topox_ui.state.widgets import menu
+
+
+def chosen_card() -> Card:
+    """Draw the list of cards in the sidebar and return the one that is open."""
+    with st.sidebar:
+        titles = {name: card.title for name, card in CARDS.items()}
+        card = CARDS[menu("Card", GalleryState, "card", titles)]
+        st.html(f'<p class="quiet">{escape(card.source)}</p>')
+    return card
+
+
+def switches(card: Card) -> Settings:
+    """Draw the switches of a card in the sidebar and return their positions."""
+    positions = dict(state_of(GalleryState).switches)
+    with (
+        st.sidebar,
+        st.expander(
+            "Switches that change the reading",
+            key="gallery_switches",
+            expanded=True,
+            type="compact",
+        ),
+    ):
+        for choice in card.choices:
+            menu(
+                choice.name,
+                GalleryState,
+                f"{card.name}_{choice.key}",
+                [value for value, _ in choice.options],
+                words=choice.words,
+                value=positions.get(choice.key, choice.default),
+                take=partial(turn, card, choice.key),
+                help=choice.meaning,
+            )
+        if not card.choices:
+            st.html('<p class="quiet">This card has none.</p>')
+    return card.settings(positions)

@@ -1,0 +1,67 @@
+"""What can be chosen on the Gallery page: a card and the positions of its switches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar
+
+from pydantic import AfterValidator
+
+from topox_core.papers.card import Card, Value
+from topox_core.papers.catalogue import CARDS
+from topox_ui.state.page_state import PageState, word_of
+from topox_ui.state.store import choose, state_of
+
+
+def _known(card: str) -> str:
+    if card and card not in CARDS:
+        raise ValueError(f"must be one of {', '.join(CARDS)}")
+    return card
+
+
+class GalleryState(PageState):
+    """The card that is open, the first if empty, and its switches that are not in their first position."""
+
+    prefix = "gallery."
+    resets: ClassVar = {"card": ("switches",)}
+
+    card: Annotated[str, AfterValidator(_known)] = ""
+    switches: tuple[tuple[str, Value], ...] = ()
+
+    @classmethod
+    def owns(cls, key: str) -> bool:
+        """Return True for the card and any switch."""
+        return key.startswith(cls.prefix)
+
+    def to_query(self) -> dict[str, str]:
+        """Return card and switches as parameters of a link."""
+        switches = {self.prefix + key: word_of(value) for key, value in self.switches}
+        return {self.prefix + "card": self.card, **switches} if self.card else switches
+
+    @classmethod
+    def of_query(cls, query: Mapping[str, str]) -> tuple[GalleryState, list[str]]:
+        """Return the state that a link describes, and the keys whose values it cannot have."""
+        begin, wrong = super().of_query(
+            {key: text for key, text in query.items() if key == cls.prefix + "card"}
+        )
+        card = CARDS[begin.card or next(iter(CARDS))]
+        known = {choice.key: choice for choice in card.choices}
+        switches = []
+        for key in query.keys() - {cls.prefix + "card"}:
+            name = key.removeprefix(cls.prefix)
+            words = (
+                {word_of(value): value for value, _ in known[name].options} if name in known else {}
+            )
+            if query[key] in words:
+                switches.append((name, words[query[key]]))
+            else:
+                wrong.append(key)
+        return begin.changed(switches=tuple(sorted(switches))), wrong
+
+
+def turn(card: Card, key: str, value: Value) -> None:
+    """Take the position of one switch of a card."""
+    default = {choice.key: choice.default for choice in card.choices}
+    positions = {**dict(state_of(GalleryState).switches), key: value}
+    changed = {key: value for key, value in positions.items() if value != default[key]}
+    choose(GalleryState, switches=tuple(sorted(changed.items())))

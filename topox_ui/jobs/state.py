@@ -1,0 +1,96 @@
+"""What can be chosen on the Jobs page."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Annotated, ClassVar
+
+import streamlit as st
+from pydantic import Field
+
+from topox_core.errors import InputError
+from topox_core.tdm.algorithms.catalogue import ALGORITHMS
+from topox_core.tdm.mixes.samples import JOB_SAMPLES
+from topox_core.tdm.model.jobs import Reading
+from topox_core.workloads.samples import SAMPLES
+from topox_ui.state.page_state import Index, PageState, one_of, some_of
+from topox_ui.state.store import put, state_of
+
+SOURCES = {
+    "sample": "a sample",
+    "generator": "the draft’s set-up",
+    "graphs": "task graphs",
+    "upload": "your own file",
+}
+# Without time division is what all others stand beside.
+OFFERED = tuple(name for name in ALGORITHMS if name != "non-tdm")
+ACROSS = {"jobs": "number of jobs", "context": "context length"}
+NETWORK = ("ports", "port_gbps", "reconfiguration_ms")
+OF_SOURCE = (*NETWORK, "pod_group", "stage", "ring", "pod", "pod_stage")
+Amount = Annotated[float, Field(ge=0, le=1e6)]
+Name = Annotated[str, Field(max_length=400)]
+
+
+class JobsState(PageState):
+    """Where the jobs come from, what is changed about the network, who shares the fabric, and what is in view.
+
+    ``ports``, ``port_gbps`` and ``reconfiguration_ms`` are None where the file's value holds;
+    ``pod_group`` is -1 for the one that lasts longest; ``ring`` is the job whose ring is drawn, all
+    if empty; ``pod_stage`` is the stage that fills the axis of one pod, -1 for the whole round.
+    """
+
+    prefix = "jobs."
+    resets: ClassVar = {"source": OF_SOURCE, "sample": OF_SOURCE}
+
+    source: Annotated[str, one_of(SOURCES)] = "sample"
+    sample: Annotated[str, one_of(JOB_SAMPLES)] = "mix-32-pods"
+    jobs: Annotated[int, Field(ge=1, le=4_096)] = 256
+    context: Annotated[int, Field(ge=1, le=1 << 24)] = 8192
+    seed: Index = 0
+    graphs: Annotated[tuple[str, ...], *some_of(SAMPLES)] = ("llama3-8b", "moe", "fsdp")
+    copies: Annotated[int, Field(ge=1, le=64)] = 2
+
+    ports: Annotated[int, Field(ge=1, le=4_096)] | None = None
+    port_gbps: Amount | None = None
+    reconfiguration_ms: Amount | None = None
+    algorithm: Annotated[str, one_of(OFFERED)] = "best"
+    eq3_literal: bool = False
+    physical_ring: bool = False
+    delay_inside: bool = False
+
+    pod_group: Annotated[int, Field(ge=-1, le=1_000_000)] = -1
+    stage: Name = ""
+    ring: Name = ""
+    pod: Index | None = None
+    pod_stage: Annotated[int, Field(ge=-1, le=1_000)] = -1
+    across: Annotated[str, one_of(ACROSS)] = "jobs"
+    seeds: Annotated[int, Field(ge=1, le=100)] = 10
+
+    @property
+    def reading(self) -> Reading:
+        """How the drafts are read."""
+        return Reading(self.eq3_literal, self.physical_ring, self.delay_inside)
+
+    @property
+    def has_what_ifs(self) -> bool:
+        """Whether the network differs from the file's."""
+        return any(getattr(self, name) is not None for name in NETWORK)
+
+    def check(self) -> None:
+        """Raise InputError where a file is named that is not here."""
+        if self.source == "upload" and "jobs_upload" not in st.session_state:
+            raise InputError("no file of jobs is loaded", field="source")
+
+    def local(self) -> Collection[str]:
+        """Return everything for an upload: it stays on the machine that it was made on."""
+        return JobsState.model_fields if self.source == "upload" else ()
+
+
+def choices() -> JobsState:
+    """Return this session's choices."""
+    return state_of(JobsState)
+
+
+def reset_what_ifs() -> None:
+    """Go back to the network of the file or of the draft."""
+    put(choices().changed(**dict.fromkeys(NETWORK)))

@@ -1,0 +1,18 @@
+"""What can be chosen on the Schedule page beside the what-ifs."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from topox_ui.state.page_state import Index, NotNegative, PageState
+
+
+class ScheduleState(PageState):
+    """The time window and the servers in view, and how long each engine of the race has."""
+
+    of_graph = True
+
+    from_ms: NotNegative | None = None
+    to_ms: NotNegative | None = None
+    first_server: Index | None = None
+    race_s: Annotated[float, Field(ge=0.5, le=300)] = 5.0

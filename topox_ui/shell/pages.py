@@ -1,0 +1,57 @@
+"""The registry of pages: a new page is one entry here, and one file in ``pages/``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+
+from topox_ui.state.page_state import PageState
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of the workbench.
+
+    Attributes
+    ----------
+    path, title
+        Its script, and its name in the menu.
+    states
+        The models of what can be chosen on it, as ``module.Class`` within ``topox_ui``; they are
+        imported when a link is read, so that no page waits for another one's imports.
+    needs_graph
+        Whether it says nothing until a task graph is loaded.
+    """
+
+    path: str
+    title: str
+    states: tuple[str, ...] = ()
+    needs_graph: bool = False
+
+
+PAGES = (
+    Page("app.py", "Home", ("state.scenario.Scenario", "shell.page.Display")),
+    Page("pages/1_Schedule.py", "Schedule", ("schedule.state.ScheduleState",), needs_graph=True),
+    Page("pages/2_Circuits.py", "Circuits", ("circuits.state.CircuitsState",), needs_graph=True),
+    Page("pages/3_Compare.py", "Compare", ("compare.state.CompareState",), needs_graph=True),
+    Page("pages/4_Topology.py", "Topology", ("topology.state.TopologyState",), needs_graph=True),
+    Page("pages/5_Strategy.py", "Strategy", ("strategy.state.StrategyState",)),
+    Page("pages/6_Jobs.py", "Jobs", ("jobs.state.JobsState",)),
+    Page("pages/7_Rails.py", "Rails", ("rails.state.RailsState",)),
+    Page("pages/8_Cost.py", "Cost", ("state.prices.Prices", "cost.state.CostState")),
+    Page("pages/9_Gallery.py", "Gallery", ("gallery.state.GalleryState",)),
+)
+
+
+def page_of(title: str) -> Page:
+    """Return a page by its title."""
+    return next(page for page in PAGES if page.title == title)
+
+
+def models() -> Iterator[type[PageState]]:
+    """Yield the models of all pages."""
+    for page in PAGES:
+        for name in page.states:
+            module, model = name.rsplit(".", 1)
+            yield getattr(import_module(f"topox_ui.{module}"), model)

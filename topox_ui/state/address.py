@@ -1,0 +1,97 @@
+"""The one owner of the address: it writes the session's choices into it, and takes those of a link from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_ui.state.loading import load, loaded
+from topox_ui.state.notices import notify
+from topox_ui.state.page_state import PageState, agreeing
+from topox_ui.state.scenario import SOURCE, Scenario
+from topox_ui.state.store import link_query, state_of, states
+
+MOST_NAMED = 5
+
+
+def restore(page: str, models: Iterable[type[PageState]]) -> None:
+    """Bring choices and address in step when a page begins.
+
+    A cold link and the browser's Back win over what was there, a choice that was just made wins over
+    both. A menu link that was drawn before the last choice, in a fragment or while the page was still
+    being drawn, is known by its parameters: another page asked for with those of a menu that this
+    page has offered.
+    """
+    state, query = st.session_state, st.query_params.to_dict()
+    moved = state.get("page") != page
+    outdated = moved and query in state.get("menus", ())
+    if state.pop("address_due", False) or outdated:
+        _write()
+    elif query != state.get("address", {}):
+        state["address"] = query
+        if not read(query, models):
+            _write()
+    menus = [] if moved else state["menus"]
+    state["page"], state["menus"] = page, [*menus, link_query()][-20:]
+
+
+def keep_address() -> None:
+    """Write a choice made inside a fragment into the address (a page's frame does it for the whole page)."""
+    if st.session_state.pop("address_due", False):
+        _write()
+
+
+def _write() -> None:
+    query = st.session_state["address"] = link_query()
+    if st.query_params.to_dict() != query:
+        st.query_params.from_dict(query)
+
+
+def read(query: dict[str, str], models: Iterable[type[PageState]]) -> bool:
+    """Take the choices of a link; name in one line those that are none or do not go together, and return False.
+
+    What no link can carry, such as an uploaded file, stays where the link does not replace it.
+    """
+    refused = dict.fromkeys(query, "")
+    for model in models:
+        given = {key: text for key, text in query.items() if model.owns(key)}
+        new, wrong = model.of_query(given)
+        old = state_of(model)
+        local = old.local()
+        if not any(model.prefix + name in given for name in local):
+            new = new.model_copy(update={name: getattr(old, name) for name in local})
+        check = type(new).check
+        if isinstance(new, Scenario):
+            new = _with_graph(new)
+            now = loaded()
+            if now is None:
+                continue
+            check = partial(Scenario.check_on, base=now.cluster)
+        fields = [name for name in model.model_fields if model.prefix + name in given]
+        new, dropped = agreeing(new, fields, check)
+        for key in given.keys() - set(wrong):
+            del refused[key]
+        refused |= {model.prefix + name: f" ({problem})" for name, problem in dropped.items()}
+        states()[model.__name__] = new
+    if refused:
+        names = [f"{key[:40]}={query[key][:40]}{why}" for key, why in refused.items()]
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        notify("warning", f"Ignored in the link: {', '.join(names[:MOST_NAMED])}{more}")
+    return not refused
+
+
+def _with_graph(new: Scenario) -> Scenario:
+    """Load what the scenario of a link names; where it names nothing or cannot be loaded, keep what is there."""
+    old = state_of(Scenario)
+    if new.source == "none":
+        return new.model_copy(update={name: getattr(old, name) for name in SOURCE})
+    if any(getattr(new, name) != getattr(old, name) for name in SOURCE) or loaded() is None:
+        try:
+            load(new)
+        except InputError as error:
+            notify("error", str(error))
+            return old
+    return new

@@ -1,0 +1,157 @@
+"""A page's choices: one frozen, validated model a page, how a link writes it and how it is read back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Annotated, Any, ClassVar, Self, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from topox_core.errors import InputError
+
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Index = Annotated[int, Field(ge=0, le=1_000_000)]
+NotNegative = Annotated[float, Field(ge=0)]
+Ratio = Annotated[float, Field(ge=1, le=1_000)]
+
+
+def one_of(words: Iterable[str]) -> AfterValidator:
+    """Return a validator that takes only these words."""
+    known = frozenset(words)
+
+    def check(word: str) -> str:
+        if word not in known:
+            raise ValueError(f"must be one of {', '.join(sorted(known))}")
+        return word
+
+    return AfterValidator(check)
+
+
+def some_of(words: Collection[str]) -> tuple[BeforeValidator, AfterValidator]:
+    """Return validators that take some of these words, in a link separated by commas."""
+    known = frozenset(words)
+
+    def check(chosen: tuple[str, ...]) -> tuple[str, ...]:
+        if not set(chosen) <= known:
+            raise ValueError(f"must be some of {', '.join(known)}")
+        return tuple(dict.fromkeys(chosen))
+
+    return BeforeValidator(_split), AfterValidator(check)
+
+
+def _split(value: Any) -> Any:
+    return [word for word in value.split(",") if word] if isinstance(value, str) else value
+
+
+def word_of(value: Any) -> str:
+    """Return a value as a link writes it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ",".join(map(word_of, value))
+    return f"{value:.9g}" if isinstance(value, float) else str(value)
+
+
+S = TypeVar("S", bound="PageState")
+
+
+class PageState(BaseModel):
+    """What a reader chose on one page.
+
+    A subclass declares its fields with their ranges and defaults; None stands for the value that
+    the page itself begins with. ``prefix`` is what its keys begin with in a link, ``resets`` says
+    which fields go back to their defaults when a field changes, and ``of_graph`` that all of them do
+    when another graph is loaded.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    prefix: ClassVar[str] = ""
+    resets: ClassVar[Mapping[str, Collection[str]]] = {}
+    of_graph: ClassVar[bool] = False
+
+    @classmethod
+    def default(cls, name: str) -> Any:
+        """Return what a field begins with."""
+        return cls.model_fields[name].default
+
+    def changed(self, **changes: Any) -> Self:
+        """Return the state with some choices made anew; None takes a choice back.
+
+        Raises
+        ------
+        ValueError
+            If a value is not one that its field may have.
+        """
+        new = {
+            name: self.default(name) if value is None else value for name, value in changes.items()
+        }
+        reset = {
+            other: self.default(other)
+            for name, value in new.items()
+            if value != getattr(self, name)
+            for other in self.resets.get(name, ())
+        }
+        return type(self)(**{**dict(self), **reset, **new})
+
+    def choices(self) -> dict[str, Any]:
+        """Return what differs from the defaults, by field."""
+        return {name: value for name, value in self if value != self.default(name)}
+
+    def local(self) -> Collection[str]:
+        """Return the fields that no link carries now, such as those of a file on this machine."""
+        return ()
+
+    def check(self) -> None:
+        """Raise InputError where choices do not go together."""
+
+    @classmethod
+    def owns(cls, key: str) -> bool:
+        """Return True if a key of a link belongs to this page."""
+        return key.startswith(cls.prefix) and key.removeprefix(cls.prefix) in cls.model_fields
+
+    def to_query(self) -> dict[str, str]:
+        """Return the choices as parameters of a link."""
+        local = self.local()
+        return {
+            self.prefix + name: word_of(value)
+            for name, value in self.choices().items()
+            if name not in local
+        }
+
+    @classmethod
+    def of_query(cls, query: Mapping[str, str]) -> tuple[Self, list[str]]:
+        """Return the state that a link describes, and the keys whose values it cannot have."""
+        given = {key.removeprefix(cls.prefix): text for key, text in query.items() if cls.owns(key)}
+        wrong: list[str] = []
+        while True:
+            try:
+                return cls(**given), wrong
+            except ValidationError as error:
+                for name in dict.fromkeys(str(one["loc"][0]) for one in error.errors()):
+                    del given[name]
+                    wrong.append(cls.prefix + name)
+
+
+def agreeing(
+    state: S, names: Iterable[str], check: Callable[[S], object]
+) -> tuple[S, dict[str, str]]:
+    """Return the state without those of some choices that do not go together with the rest, and why not."""
+    left, dropped = list(names), {}
+
+    def without(name: str) -> S:
+        return state.model_copy(update={name: state.default(name)})
+
+    while left and (problem := _problem(state, check)):
+        name = next((one for one in reversed(left) if not _problem(without(one), check)), left[-1])
+        state = without(name)
+        left.remove(name)
+        dropped[name] = problem
+    return state, dropped
+
+
+def _problem(state: S, check: Callable[[S], object]) -> str:
+    try:
+        check(state)
+    except InputError as error:
+        return error.problem
+    return ""

@@ -1,0 +1,46 @@
+"""The page states of a session: the one place that reads and replaces them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_ui.state.notices import notify
+from topox_ui.state.page_state import PageState, S
+
+
+def states() -> dict[str, PageState]:
+    """Return the states that this session has, by the name of their model."""
+    known: dict[str, PageState] = st.session_state.setdefault("page_states", {})
+    return known
+
+
+def state_of(model: type[S]) -> S:
+    """Return the session's state of a page: its defaults while nothing was chosen."""
+    known = states().get(model.__name__)
+    return known if isinstance(known, model) else model()
+
+
+def put(*new: PageState) -> None:
+    """Replace states; the address is written before the next drawing."""
+    for state in new:
+        if state != state_of(type(state)):
+            states()[type(state).__name__] = state
+            st.session_state["address_due"] = True
+
+
+def choose(model: type[PageState], /, **changes: Any) -> None:
+    """Take choices of the reader; None takes one back, a value that its field cannot have changes nothing."""
+    try:
+        put(state_of(model).changed(**changes))
+    except InputError as error:
+        notify("error", str(error))
+    except ValueError:  # A control that the browser has no current options of: it is drawn again.
+        return
+
+
+def link_query() -> dict[str, str]:
+    """Return every choice of this session as parameters of a link."""
+    return {key: text for state in states().values() for key, text in state.to_query().items()}

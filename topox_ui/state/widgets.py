@@ -1,0 +1,196 @@
+"""The one binding of controls to page states: a control shows what its state says, and a change of it goes there.
+
+A control is made with its state's value and is never written to afterwards. Whenever the state says
+something else than what the browser was last given or sent, or the options differ, a new control
+takes its place; a change by the reader keeps the control. A value that is none of the options, or
+that the state refuses, is not taken, and the control is drawn anew from the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+from topox_ui.state.loading import choose_what_if
+from topox_ui.state.page_state import PageState
+from topox_ui.state.scenario import Scenario
+from topox_ui.state.store import choose, state_of
+
+Take = Callable[[Any], None]
+# How each kind of control is told what to show at first.
+FIRST = {"selectbox": "index", "radio": "index"} | dict.fromkeys(
+    ("segmented_control", "pills", "multiselect"), "default"
+)
+
+
+@dataclass
+class _Shown:
+    """What the browser shows of one control: ``value``, in the ``turn``-th control made for it."""
+
+    turn: int
+    value: Any
+    options: tuple[Any, ...]
+    labels: tuple[str, ...]
+
+
+def control(
+    kind: str,
+    label: str,
+    model: type[PageState],
+    field: str,
+    *,
+    value: Any = None,
+    options: Iterable[Any] | None = None,
+    words: Callable[[Any], str] = str,
+    take: Take | None = None,
+    at: Any = st,
+    **more: Any,
+) -> Any:
+    """Draw a control of one field of a page's state; return what it shows, the first option where the state has none.
+
+    Parameters
+    ----------
+    kind
+        The name of Streamlit's command, such as ``select_slider``.
+    value
+        What to show in place of the field: where that is None the value of the file, say.
+    options, words
+        What can be chosen, and its words; no two options may have the same.
+    take
+        What to do with the reader's choice; by default the field takes it.
+    at
+        Where to draw it.
+    more
+        Further options of Streamlit's command.
+    """
+    shown_value = getattr(state_of(model), field) if value is None else value
+    if take is None:
+        chosen = choose_what_if if model is Scenario else partial(choose, model)
+        take = lambda value: chosen(**{field: value})  # noqa: E731
+    choices = tuple(options or ())
+    if choices and not isinstance(shown_value, tuple) and shown_value not in choices:
+        shown_value = choices[0]
+    labels = tuple(map(words, choices))
+    place = _place(model, field)
+    shown = _all_shown().get(place)
+    if shown is None or (shown.value, shown.options, shown.labels) != (
+        shown_value,
+        choices,
+        labels,
+    ):
+        shown = _Shown(shown.turn + 1 if shown else 0, shown_value, choices, labels)
+    key = f"w_{place}-{shown.turn}"
+    if options is not None:
+        more |= {"options": choices, "format_func": words}
+    first = FIRST.get(kind, "value")
+    more[first] = _position(choices, shown_value) if first == "index" else shown_value
+    callback = {"on_change": _changed, "args": (place, shown.turn, key, take)}
+    drawn = _plain(getattr(at, kind)(label, key=key, **callback, **more))
+    # Only now: the run of a page that is being left has ended at the line above.
+    _all_shown()[place] = shown
+    if drawn != shown.value:  # A change whose callback was lost with the page before.
+        _changed(place, shown.turn, key, take)
+        st.rerun()
+    return shown_value
+
+
+def _position(options: tuple[Any, ...], value: Any) -> int | None:
+    return options.index(value) if value in options else None
+
+
+def _all_shown() -> dict[str, _Shown]:
+    known: dict[str, _Shown] = st.session_state.setdefault("controls", {})
+    return known
+
+
+def _place(model: type[PageState], field: str) -> str:
+    """Return which control of which page this is; of the page that this run draws, since two runs may overlap."""
+    context = get_script_run_ctx()
+    page = context.page_script_hash[:6] if context else ""
+    return f"{page}_{model.prefix.replace('.', '_')}{field}"
+
+
+def _plain(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _changed(place: str, turn: int, key: str, take: Take) -> None:
+    """Take what the reader made of a control, unless the control was replaced since."""
+    shown = _all_shown()[place]
+    if shown.turn != turn or key not in st.session_state:
+        return
+    value = _plain(st.session_state[key])
+    if value == shown.value:
+        return
+    shown.value = value
+    one_by_one = value if isinstance(value, tuple) else (value,)
+    if not shown.options or all(one in shown.options for one in one_by_one):
+        take(value)
+
+
+def slide(
+    label: str,
+    model: type[PageState],
+    field: str,
+    steps: Iterable[Any],
+    *,
+    value: Any = None,
+    words: Callable[[Any], str] = str,
+    **more: Any,
+) -> Any:
+    """Draw a slider over steps, the value among them; of steps with the same words one is left."""
+    now = getattr(state_of(model), field) if value is None else value
+    steps = tuple(steps)
+    shown = _all_shown().get(_place(model, field))
+    before = shown.options if shown else ()
+    # A value between the steps stays one when it is left: a slider with other steps loses the focus.
+    between = [one for one in before if one not in steps]
+    kept = between if len(between) == 1 and isinstance(between[0], type(now)) else []
+    steps = sorted({words(step): step for step in (*kept, *steps, now)}.values())
+    return control(
+        "select_slider", label, model, field, value=now, options=steps, words=words, **more
+    )
+
+
+def pick(
+    label: str, model: type[PageState], field: str, options: Mapping[Any, str], **more: Any
+) -> Any:
+    """Draw a choice of one among a few side by side."""
+    more = {"required": True, "words": options.__getitem__} | more
+    return control("segmented_control", label, model, field, options=options, **more)
+
+
+def menu(
+    label: str,
+    model: type[PageState],
+    field: str,
+    options: Mapping[Any, str] | Iterable[Any],
+    **more: Any,
+) -> Any:
+    """Draw a choice of one among many."""
+    if isinstance(options, Mapping):
+        more = {"words": options.__getitem__} | more
+    return control("selectbox", label, model, field, options=options, **more)
+
+
+def switch(label: str, model: type[PageState], field: str, **more: Any) -> bool:
+    """Draw a choice of yes or no."""
+    return bool(control("toggle", label, model, field, **more))
+
+
+def tick(label: str, model: type[PageState], field: str, **more: Any) -> bool:
+    """Draw a box to tick."""
+    return bool(control("checkbox", label, model, field, **more))
+
+
+def number(
+    label: str, model: type[PageState], field: str, least: float, most: float, **more: Any
+) -> Any:
+    """Draw a field for a number."""
+    limits = {"min_value": least, "max_value": most}
+    return control("number_input", label, model, field, **limits, **more)

@@ -1,0 +1,44 @@
+"""What can be chosen on the Strategy page."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from topox_core.strategy.models import MODELS
+from topox_ui.state.page_state import Index, PageState, one_of
+
+Memory = Annotated[float, Field(ge=0, le=10_000)]
+Speed = Annotated[float, Field(gt=0, le=1e6)]
+Number = Annotated[int, Field(ge=1, le=1_000_000)]
+
+
+class StrategyState(PageState):
+    """The model and how it is split, the search's choices, and those of the ranked plans.
+
+    ``servers``, ``way``, ``memory_gb`` and ``batch`` are None where the model's own holds; ``plan`` is
+    the place of a plan in the ranking.
+    """
+
+    prefix = "strategy."
+    resets: ClassVar = {"model": ("way", "servers", "memory_gb", "batch", "plan")}
+
+    model: Annotated[str, one_of(MODELS)] = next(iter(MODELS))
+    way: Literal["search", "plans"] | None = None
+    servers: Annotated[int, Field(ge=1, le=65_536)] | None = None
+
+    ports: Annotated[int, Field(ge=1, le=64)] = 4
+    port_gbps: Speed = 100.0
+    network: Literal["switch", "circuits"] = "switch"
+    budget: Index = 1_000
+    memory_gb: Memory | None = None
+    alpha: Annotated[float, Field(ge=0, le=1e6)] = 1.0
+    seed: Index = 0
+    import_as: Literal["fixed", "start"] = "fixed"
+
+    gpus: Number = 8
+    gpu_memory_gb: Memory = 80.0
+    gpu_gbps: Speed = 400.0
+    batch: Number | None = None
+    plan: Index = 0
