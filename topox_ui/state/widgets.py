@@ -48,7 +48,6 @@ def control(
     options: Iterable[Any] | None = None,
     words: Callable[[Any], str] = str,
     take: Take | None = None,
-    at: Any = st,
     **more: Any,
 ) -> Any:
     """Draw a control of one field of a page's state; return what it shows, the first option where the state has none.
@@ -63,10 +62,8 @@ def control(
         What can be chosen, and its words; no two options may have the same.
     take
         What to do with the reader's choice; by default the field takes it.
-    at
-        Where to draw it.
     more
-        Further options of Streamlit's command.
+        Options of Streamlit's command, and ``at``, where to draw it.
     """
     shown_value = getattr(state_of(model), field) if value is None else value
     if take is None:
@@ -87,10 +84,10 @@ def control(
     key = f"w_{place}-{shown.turn}"
     if options is not None:
         more |= {"options": choices, "format_func": words}
-    first = FIRST.get(kind, "value")
+    first, draw = FIRST.get(kind, "value"), getattr(more.pop("at", st), kind)
     more[first] = _position(choices, shown_value) if first == "index" else shown_value
     callback = {"on_change": _changed, "args": (place, shown.turn, key, take)}
-    drawn = _plain(getattr(at, kind)(label, key=key, **callback, **more))
+    drawn = _plain(draw(label, key=key, **callback, **more))
     # Only now: the run of a page that is being left has ended at the line above.
     _all_shown()[place] = shown
     if drawn != shown.value:  # A change whose callback was lost with the page before.
