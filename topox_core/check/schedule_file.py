@@ -15,6 +15,7 @@ from topox_core.errors import InputError
 from topox_core.io.errors import shown
 from topox_core.io.json import check_header, json_object
 from topox_core.io.limits import unpacked
+from topox_core.io.ranges import check_one_of
 
 FORMAT, VERSION = "topox-schedule", 1
 STATUSES = ("optimal", "feasible", "infeasible", "unknown")
@@ -87,10 +88,7 @@ def columns_of(record: Any, file: str = "") -> Schedule:
         raise InputError(f"must be one JSON object (got {shown(record)})", file=file)
     check_header(dict(record), FORMAT, VERSION, file)
     status = record.get("status")
-    if status not in STATUSES:
-        raise InputError(
-            f"must be one of {', '.join(STATUSES)} (got {shown(status)})", file=file, field="status"
-        )
+    check_one_of(status, STATUSES, file=file, field="status")
     settings = record.get("settings")
     if not isinstance(settings, Mapping):
         raise InputError(

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import read, read_graph_and_cluster
-from topox_core.cli.printing import as_json, note, table
+from topox_core.cli.options import JSON, Option, add_options
+from topox_core.cli.printing import as_json, note, record_of, table
 
 if TYPE_CHECKING:
     from topox_core.check.report import CheckReport
@@ -18,22 +19,23 @@ SHOWN_VIOLATIONS = 20
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = commands.add_parser(
+    command = given.add_command(
+        commands,
         "check",
-        allow_abbrev=False,
-        help="check a schedule against every constraint",
-        description="Check a schedule with code that the engines do not share, and list every violated "
+        run,
+        "check a schedule against every constraint",
+        "Check a schedule with code that the engines do not share, and list every violated "
         "constraint by name and equation. Choices not given are those of the result.",
     )
-    command.add_argument("graph", metavar="GRAPH", help="the task graph that was scheduled")
-    command.add_argument("cluster", metavar="CLUSTER", help="the cluster that it was scheduled on")
-    command.add_argument(
-        "schedule", metavar="SCHEDULE", help="the result: .schedule.json, also .gz"
+    add_options(
+        command,
+        Option("graph GRAPH", str, "the task graph that was scheduled"),
+        Option("cluster CLUSTER", str, "the cluster that it was scheduled on"),
+        Option("schedule SCHEDULE", str, "the result: .schedule.json, also .gz"),
+        JSON,
     )
-    given.add_json(command)
     given.add_preset(command.add_argument_group("model, in place of the result's"))
     given.add_cluster_keys(command)
-    command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -73,17 +75,8 @@ def _tell_changes(cluster: Cluster, made_with: dict[str, Any], overridden: set[s
 def as_record(report: CheckReport) -> dict[str, Any]:
     """Return the verdict as JSON has it: each constraint with its equation and the first of its violations."""
     constraints = [
-        {
-            "name": one.name,
-            "equation": one.equation,
-            "ok": one.ok,
-            "checked": one.checked,
-            "violated": one.violated,
-            "violations": [
-                {"item": violation.item, "message": violation.message}
-                for violation in one.violations
-            ],
-        }
+        record_of(one, "name equation ok checked violated")
+        | {"violations": [record_of(violation, "item message") for violation in one.violations]}
         for one in report.constraints
     ]
     return {"ok": report.ok, "violated": report.violated, "constraints": constraints}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.files import read_graph_and_cluster
 from topox_core.cli.interrupt import ctrl_c_stops
-from topox_core.cli.printing import as_json, figure, note, percent, table
-from topox_core.errors import InputError
+from topox_core.cli.options import JSON, Option, add_options, number, whole, wrong_option
+from topox_core.cli.printing import as_json, figure, note, percent, record_of, table
 
 if TYPE_CHECKING:
     from topox_core.fabrics.run import FabricOptions, FabricRun
@@ -27,48 +27,46 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "Run one task graph under every fabric and controller; print who wins and why.",
     )
     given.add_files(command)
-    command.add_argument(
-        "--fabrics",
-        metavar="LIST",
-        help="names separated by commas (default: ideal,fat_tree,static,reactive,provisioned,scheduled)",
-    )
+    Option(
+        "--fabrics LIST",
+        str,
+        "names separated by commas (default: ideal,fat_tree,static,reactive,provisioned,scheduled)",
+    ).add_to(command)
     given.add_planner(
         command,
         "list|auto|highs|printed",
         "who plans the scheduled fabric (default list)",
         " under the scheduled fabric",
     )
-    given.add_json(command)
+    JSON.add_to(command)
     group = command.add_argument_group("fabrics")
-    group.add_argument(
-        "--fat-tree",
-        choices=("same-cost", "full"),
-        metavar="same-cost|full",
-        help="a fat-tree of the cost of the circuits (default), or of their full bandwidth d_S B",
-    )
-    group.add_argument(
-        "--oversubscription",
-        type=given.number,
-        metavar="X",
-        help="fat-tree of full bandwidth with this oversubscription above its racks (default 1)",
-    )
-    group.add_argument(
-        "--servers-per-rack",
-        type=given.whole,
-        metavar="N",
-        help="fat-tree of full bandwidth with racks of this size (default: all in one rack)",
-    )
-    group.add_argument(
-        "--equivalent-gbps",
-        type=given.number,
-        metavar="X",
-        help="one NIC of this speed a server in the fat-tree, in place of the speed of the same cost",
-    )
-    given.add_choice(
+    add_options(
         group,
-        "--topology-variant",
-        ("published", "released"),
-        "how TopologyFinder lays out the static circuits (default published)",
+        Option(
+            "--fat-tree",
+            ("same-cost", "full"),
+            "a fat-tree of the cost of the circuits (default), or of their full bandwidth d_S B",
+        ),
+        Option(
+            "--oversubscription X",
+            number,
+            "fat-tree of full bandwidth with this oversubscription above its racks (default 1)",
+        ),
+        Option(
+            "--servers-per-rack N",
+            whole,
+            "fat-tree of full bandwidth with racks of this size (default: all in one rack)",
+        ),
+        Option(
+            "--equivalent-gbps X",
+            number,
+            "one NIC of this speed a server in the fat-tree, in place of the speed of the same cost",
+        ),
+        Option(
+            "--topology-variant",
+            ("published", "released"),
+            "how TopologyFinder lays out the static circuits (default published)",
+        ),
     )
     given.add_solve(command)
 
@@ -117,10 +115,9 @@ def _fabric_options(options: argparse.Namespace, cluster: Cluster) -> FabricOpti
         if (value := getattr(options, key)) is not None
     }
     if options.fat_tree is not None and not chosen.keys().isdisjoint(shape):
-        raise InputError(
+        raise wrong_option(
+            "--fat-tree",
             "describes another fat-tree than the options of its racks or its NIC: leave it out",
-            file="command line",
-            field="--fat-tree",
         )
     if options.fat_tree != "full" and chosen.keys().isdisjoint(shape):
         chosen["equivalent_gbps"] = same_cost_nic_gbps(cluster)
@@ -136,23 +133,13 @@ def _record(run: FabricRun) -> dict[str, Any]:
     from topox_core.fabrics.compare import gap
 
     record: dict[str, Any] = {
-        "iteration_ms": run.iteration_ms,
-        "bound_ms": run.bound_ms,
+        **record_of(run, "iteration_ms bound_ms bound_by circuits_changed dark_ms"),
         "gap": gap(run.iteration_ms, run.bound_ms),
-        "bound_by": run.bound_by,
-        "circuits_changed": run.circuits_changed,
-        "dark_ms": run.dark_ms,
-        "bandwidth_tax": run.traffic.bandwidth_tax,
-        "mean_hops": run.traffic.mean_hops,
-        "longest_hops": run.traffic.longest_hops,
+        **record_of(run.traffic, "bandwidth_tax mean_hops longest_hops"),
         "time": asdict(run.breakdown),
     }
     if run.result is not None:
-        record |= {
-            "status": run.result.status,
-            "stopped_by": run.result.stopped_by,
-            "slot_ms": run.result.slot_ms,
-        }
+        record |= record_of(run.result, "status stopped_by slot_ms")
     if run.message:
         record["message"] = run.message
     return record

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.interrupt import ctrl_c_stops
-from topox_core.cli.printing import as_json, figure, note, table
-from topox_core.errors import InputError
+from topox_core.cli.options import JSON, Option, add_options, wrong_option
+from topox_core.cli.printing import as_json, figure, note, record_of, table
 
 if TYPE_CHECKING:
     from topox_core.papers.card import Answer, Card, Row
@@ -16,23 +16,26 @@ if TYPE_CHECKING:
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = commands.add_parser(
+    command = given.add_command(
+        commands,
         "gallery",
-        allow_abbrev=False,
-        help="run published tables and figures and compare",
-        description="List the cards of the gallery, or run one: theirs, ours, deviation, verdict and the reason.",
+        run,
+        "run published tables and figures and compare",
+        "List the cards of the gallery, or run one: theirs, ours, deviation, verdict and the reason.",
     )
-    command.add_argument("--card", metavar="NAME", help="run this card (default: list all)")
-    command.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        dest="switches",
-        help="position of a switch of the card; may be repeated",
+    add_options(
+        command,
+        Option("--card NAME", str, "run this card (default: list all)"),
+        Option(
+            "--set KEY=VALUE",
+            str,
+            "position of a switch of the card; may be repeated",
+            [],
+            dest="switches",
+            repeated=True,
+        ),
+        JSON,
     )
-    given.add_json(command)
-    command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,14 +47,12 @@ def run(options: argparse.Namespace) -> int:
 
     if options.card is None:
         if options.switches:
-            raise InputError(
-                "needs --card: switches belong to a card", file="command line", field="--set"
-            )
+            raise wrong_option("--set", "needs --card: switches belong to a card")
         _list(options.json, CARDS)
         return 0
     card = card_named(options.card)
     with ctrl_c_stops() as stop:
-        answer = card.run(_switches(options.switches), stop, _tell)
+        answer = card.run(dict(map(given.key_and_value, options.switches)), stop, _tell)
     if options.json:
         as_json(record(card, answer))
     else:
@@ -59,28 +60,13 @@ def run(options: argparse.Namespace) -> int:
     return 0 if answer.complete else 1
 
 
-def _switches(pairs: list[str]) -> dict[str, str | int | float]:
-    switches: dict[str, str | int | float] = {}
-    for pair in pairs:
-        key, sign, value = pair.partition("=")
-        if not sign or not key.strip():
-            raise InputError(
-                f"must be KEY=VALUE (got {pair[:80]!r})", file="command line", field="--set"
-            )
-        switches[key.strip()] = value.strip()
-    return switches
-
-
 def _list(as_record: bool, cards: dict[str, Card]) -> None:
     if as_record:
         as_json(
             {
                 "cards": [
-                    {
-                        "name": card.name,
-                        "title": card.title,
-                        "source": card.source,
-                        "shows": card.shows,
+                    record_of(card, "name title source shows")
+                    | {
                         "switches": {
                             choice.key: [value for value, _ in choice.options]
                             for choice in card.choices
@@ -107,19 +93,8 @@ def _tell(row: Row) -> None:
 def record(card: Card, answer: Answer) -> dict[str, Any]:
     """Return an answer as JSON has it."""
     rows = [
-        {
-            "series": row.series,
-            "item": row.item,
-            "about": row.about,
-            "theirs": row.theirs,
-            "ours": row.ours,
-            "unit": row.unit,
-            "deviation": row.deviation,
-            "bound": row.bound,
-            "verdict": row.verdict,
-            "reason": row.reason,
-            "data": dict(row.data),
-        }
+        record_of(row, "series item about theirs ours unit deviation bound verdict reason")
+        | {"data": dict(row.data)}
         for row in answer.rows
     ]
     return {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from topox_core.errors import InputError
 from topox_core.model.cluster import DUPLEXES, Cluster
@@ -81,6 +81,53 @@ def strides(text: str) -> tuple[int, ...]:
     return values
 
 
+class Option(NamedTuple):
+    """One option or argument of a command: a row of its table.
+
+    Attributes
+    ----------
+    usage
+        Name and, after a space, what the help calls the value: ``--seed N``.
+    read
+        How the value is read; a tuple lists the words that it may be; ``bool`` takes no value.
+    repeated
+        Whether it may be given several times; its values are a list.
+    """
+
+    usage: str
+    read: Callable[[str], object] | tuple[str, ...]
+    help: str | None = None
+    default: object = None
+    dest: str | None = None
+    nargs: str | None = None
+    required: bool = False
+    repeated: bool = False
+
+    def add_to(self, group: argparse._ActionsContainer) -> None:
+        """Add the option to a command or to a group of its options."""
+        name, _, metavar = self.usage.partition(" ")
+        keys: dict[str, Any] = {"help": self.help, "default": self.default}
+        if self.read is bool:
+            keys |= {"action": "store_true", "default": False}
+        elif isinstance(self.read, tuple):
+            keys |= {"choices": self.read, "metavar": "|".join(self.read)}
+        else:
+            keys |= {"type": self.read, "metavar": metavar}
+        if self.repeated:
+            keys["action"] = "append"
+        keys |= {key: one for key in ("dest", "nargs", "required") if (one := getattr(self, key))}
+        group.add_argument(name, **keys)
+
+
+JSON = Option("--json", bool, "print one JSON object instead of a table")
+
+
+def add_options(group: argparse._ActionsContainer, *options: Option) -> None:
+    """Add a table of options to a command or to a group of its options."""
+    for one in options:
+        one.add_to(group)
+
+
 def add_command(
     commands: argparse._SubParsersAction[Any],
     name: str,
@@ -98,28 +145,24 @@ def add_command(
 
 def add_files(command: argparse.ArgumentParser) -> None:
     """Add the two files that most commands read."""
-    command.add_argument(
-        "graph", metavar="GRAPH", help="task graph: .json, .csv or .fbuf, each also .gz"
-    )
-    command.add_argument("cluster", metavar="CLUSTER", help="cluster: .cluster.json")
-
-
-def add_json(command: argparse.ArgumentParser) -> None:
-    """Add ``--json``."""
-    command.add_argument(
-        "--json", action="store_true", help="print one JSON object instead of a table"
+    add_options(
+        command,
+        Option("graph GRAPH", str, "task graph: .json, .csv or .fbuf, each also .gz"),
+        Option("cluster CLUSTER", str, "cluster: .cluster.json"),
     )
 
 
 def add_planner(command: argparse.ArgumentParser, engines: str, who: str, where: str = "") -> None:
     """Add who plans circuits (``--engine``) and on which clock (``--tick-ms``)."""
-    command.add_argument("--engine", metavar=engines, help=who)
-    command.add_argument(
-        "--tick-ms",
-        dest="tick",
-        type=tick,
-        metavar="X|slot|auto",
-        help=f"clock of compute tasks{where}; divides the slot (default auto)",
+    add_options(
+        command,
+        Option(f"--engine {engines}", str, who),
+        Option(
+            "--tick-ms X|slot|auto",
+            tick,
+            f"clock of compute tasks{where}; divides the slot (default auto)",
+            dest="tick",
+        ),
     )
 
 
@@ -131,23 +174,30 @@ def add_solve(command: argparse.ArgumentParser) -> None:
     add_cluster_keys(command)
 
 
-def add_choice(
-    group: argparse._ActionsContainer, flag: str, choices: tuple[str, ...], meaning: str
-) -> None:
-    """Add an option that takes one of a few words."""
-    group.add_argument(flag, choices=choices, metavar="|".join(choices), help=meaning)
-
-
-def add_switch(group: argparse._ActionsContainer, flag: str, meaning: str) -> None:
-    """Add an option that takes ``yes`` or ``no``."""
-    group.add_argument(flag, type=yes_or_no, metavar="yes|no", help=meaning)
-
-
 _READ_AS: dict[str, tuple[Callable[[str], object], str]] = {
     "int": (whole, "N"),
     "float": (number, "X"),
     "str": (str, "|".join(DUPLEXES)),
 }
+
+
+def wrong_option(field: str, problem: str) -> InputError:
+    """Return the error of an option or argument of the command line."""
+    return InputError(problem, file="command line", field=field)
+
+
+def key_and_value(pair: str) -> tuple[str, str]:
+    """Split ``KEY=VALUE``, what ``--set`` takes.
+
+    Raises
+    ------
+    InputError
+        If there is no key or no equals sign.
+    """
+    key, sign, value = (part.strip() for part in pair.partition("="))
+    if not sign or not key:
+        raise wrong_option("--set", f"must be KEY=VALUE (got {pair[:80]!r})")
+    return key, value
 
 
 def on_command_line(
@@ -197,17 +247,18 @@ def cluster_overrides(options: argparse.Namespace) -> dict[str, object]:
 
 def add_preset(group: argparse._ArgumentGroup) -> None:
     """Add ``--model`` and ``--circuits``."""
-    add_choice(
+    add_options(
         group,
-        "--model",
-        ("physical", "paper"),
-        "what hardware can do (physical, the default), or the equations as printed (paper)",
-    )
-    add_choice(
-        group,
-        "--circuits",
-        ("continuous", "per-slot"),
-        "whether a transfer stays on its switch, or circuits are drawn afresh each slot",
+        Option(
+            "--model",
+            ("physical", "paper"),
+            "what hardware can do (physical, the default), or the equations as printed (paper)",
+        ),
+        Option(
+            "--circuits",
+            ("continuous", "per-slot"),
+            "whether a transfer stays on its switch, or circuits are drawn afresh each slot",
+        ),
     )
 
 
@@ -215,62 +266,56 @@ def add_model(command: argparse.ArgumentParser) -> None:
     """Add ``--model``, ``--circuits`` and the model's switches one by one."""
     group = command.add_argument_group("model")
     add_preset(group)
-    add_switch(
+    add_options(
         group,
-        "--share-circuits",
-        "transfers of one pair may share a circuit, each at full rate (eq. 6 as printed)",
-    )
-    add_switch(group, "--exclusive-devices", "compute tasks hold their device alone")
-    add_switch(
-        group,
-        "--any-port",
-        "a server may use any switch, at most one port on each (eqs 9 and 10 as printed)",
+        Option(
+            "--share-circuits yes|no",
+            yes_or_no,
+            "transfers of one pair may share a circuit, each at full rate (eq. 6 as printed)",
+        ),
+        Option("--exclusive-devices yes|no", yes_or_no, "compute tasks hold their device alone"),
+        Option(
+            "--any-port yes|no",
+            yes_or_no,
+            "a server may use any switch, at most one port on each (eqs 9 and 10 as printed)",
+        ),
     )
 
 
 def add_lowering(command: argparse.ArgumentParser) -> None:
     """Add how collectives become transfers."""
     group = command.add_argument_group("collectives")
-    group.add_argument(
-        "--rings", type=positive, metavar="K", help="rings of a ring collective (default 1)"
-    )
-    group.add_argument(
-        "--strides",
-        type=strides,
-        metavar="1,3",
-        help="strides of the rings instead of the smallest that fit",
-    )
-    add_switch(
+    add_options(
         group,
-        "--all-reduce-on-network",
-        "no: all-reduces take no time on the network (default yes)",
-    )
-    add_choice(
-        group,
-        "--steps",
-        ("fluid", "stepwise"),
-        "one lump a member and ring, or the lock steps one by one (default fluid)",
-    )
-    add_choice(
-        group,
-        "--broadcast",
-        ("chain", "tree"),
-        "pipelined chain, or tree that stores and forwards (default chain)",
+        Option("--rings K", positive, "rings of a ring collective (default 1)"),
+        Option("--strides 1,3", strides, "strides of the rings instead of the smallest that fit"),
+        Option(
+            "--all-reduce-on-network yes|no",
+            yes_or_no,
+            "no: all-reduces take no time on the network (default yes)",
+        ),
+        Option(
+            "--steps",
+            ("fluid", "stepwise"),
+            "one lump a member and ring, or the lock steps one by one (default fluid)",
+        ),
+        Option(
+            "--broadcast",
+            ("chain", "tree"),
+            "pipelined chain, or tree that stores and forwards (default chain)",
+        ),
     )
 
 
 def add_limits(command: argparse.ArgumentParser) -> None:
     """Add when a solve stops and what makes it repeatable."""
     group = command.add_argument_group("solve")
-    group.add_argument(
-        "--time-limit", dest="time_limit_s", type=number, metavar="S", help="seconds (default 60)"
-    )
-    group.add_argument(
-        "--gap", type=number, metavar="X", help="stop at this relative gap (default 0: a proof)"
-    )
-    group.add_argument("--seed", type=whole, metavar="N", help="seed of the search (default 0)")
-    group.add_argument(
-        "--threads", type=positive, metavar="N", help="cores that the solve may use (default 2)"
+    add_options(
+        group,
+        Option("--time-limit S", number, "seconds (default 60)", dest="time_limit_s"),
+        Option("--gap X", number, "stop at this relative gap (default 0: a proof)"),
+        Option("--seed N", whole, "seed of the search (default 0)"),
+        Option("--threads N", positive, "cores that the solve may use (default 2)"),
     )
 
 

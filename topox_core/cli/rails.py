@@ -8,7 +8,8 @@ from typing import Any
 
 from topox_core.cli import options as given
 from topox_core.cli import rails_cost, rails_delay, rails_simulate, rails_windows
-from topox_core.cli.printing import as_json, figure, table
+from topox_core.cli.options import JSON, Option, add_options, number, whole
+from topox_core.cli.printing import as_json, figure, record_of, table
 from topox_core.errors import InputError
 
 
@@ -38,30 +39,19 @@ def _add_count(parts: argparse._SubParsersAction[Any]) -> None:
         "windows of an iteration, by stage and by formula",
         "Count the windows of one rank of every pipeline stage under FSDP, and by formula.",
     )
-    command.add_argument(
-        "--stages", type=given.whole, required=True, metavar="P", help="pipeline stages"
+    add_options(
+        command,
+        Option("--stages P", whole, "pipeline stages", required=True),
+        Option("--microbatches M", whole, "micro-batches of an iteration", required=True),
+        Option(
+            "--schedule 1f1b|afab|interleaved",
+            str,
+            "order of the passes (default 1f1b; afab: all forward, then all backward)",
+            "1f1b",
+        ),
+        Option("--chunks V", whole, "model chunks of a stage when interleaved (default 2)", 2),
+        JSON,
     )
-    command.add_argument(
-        "--microbatches",
-        type=given.whole,
-        required=True,
-        metavar="M",
-        help="micro-batches of an iteration",
-    )
-    command.add_argument(
-        "--schedule",
-        default="1f1b",
-        metavar="1f1b|afab|interleaved",
-        help="order of the passes (default 1f1b; afab: all forward, then all backward)",
-    )
-    command.add_argument(
-        "--chunks",
-        type=given.whole,
-        default=2,
-        metavar="V",
-        help="model chunks of a stage when interleaved (default 2)",
-    )
-    given.add_json(command)
 
 
 def _count(options: argparse.Namespace) -> int:
@@ -77,9 +67,7 @@ def _count(options: argparse.Namespace) -> int:
     if options.json:
         as_json(
             {
-                "stages": options.stages,
-                "microbatches": options.microbatches,
-                "schedule": options.schedule,
+                **record_of(options, "stages microbatches schedule"),
                 "windows": windows,
                 "formula": formula,
                 "formula_note": FORMULA_NOTE,
@@ -105,7 +93,7 @@ def _add_switches(parts: argparse._SubParsersAction[Any]) -> None:
         "optical switches: their delay, ports, and the GPUs they join",
         "Table 3 of the paper: how fast each optical switch is, and how many GPUs one switch a rail can join.",
     )
-    given.add_json(command)
+    JSON.add_to(command)
 
 
 def _switches(options: argparse.Namespace) -> int:
@@ -157,15 +145,12 @@ def _add_advise(parts: argparse._SubParsersAction[Any]) -> None:
         "Rules of thumb of the paper (Tables 1 and 2): which parallelisms suit a model and its GPUs, and what each "
         "communicates.",
     )
-    command.add_argument(
-        "--parameters",
-        type=given.number,
-        required=True,
-        metavar="X",
-        help="of the model, such as 70e9",
+    add_options(
+        command,
+        Option("--parameters X", number, "of the model, such as 70e9", required=True),
+        Option("--gpus N", whole, "GPUs", required=True),
+        JSON,
     )
-    command.add_argument("--gpus", type=given.whole, required=True, metavar="N", help="GPUs")
-    given.add_json(command)
 
 
 def _advise(options: argparse.Namespace) -> int:
@@ -178,10 +163,7 @@ def _advise(options: argparse.Namespace) -> int:
     if options.json:
         as_json(
             {
-                "model": advice.model,
-                "parameters": advice.parameters,
-                "gpus": advice.gpus,
-                "note": advice.note,
+                **record_of(advice, "model parameters gpus note"),
                 "strategies": list(advice.practice.strategies) if advice.practice else [],
                 "parallelisms": [asdict(row) for row in TABLE_2],
             }

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import read
-from topox_core.cli.printing import as_json, percent, table
+from topox_core.cli.options import JSON, Option, add_options, number, whole, wrong_option
+from topox_core.cli.printing import as_json, percent, record_of, table
 from topox_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,75 +30,50 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "Count and price a fat-tree, rail-optimised, rail-only and photonic rails, and TopoOpt with a patch panel or "
         "optical switches, for a number of GPUs.",
     )
-    command.add_argument(
-        "--gpus", type=given.whole, required=True, metavar="N", help="GPUs, in whole servers"
-    )
-    command.add_argument(
-        "--gpus-per-server",
-        type=given.whole,
-        default=8,
-        metavar="N",
-        help="GPUs of one server (default 8)",
-    )
-    command.add_argument(
-        "--counting",
-        default="paper",
-        metavar="paper|whole-switches",
-        help="fractional radix as published (default), or switches bought whole",
-    )
-    command.add_argument(
-        "--prices",
-        metavar="SET",
-        help="price set: opus-v1 (default), mixnet, opus-v3-h200, opus-v3-gb200",
-    )
-    command.add_argument(
-        "--parts", metavar="FILE", help="prices and watts of your own: .parts.json"
-    )
-    command.add_argument("--nics", action="store_true", help="count NICs")
-    command.add_argument("--fibre", action="store_true", help="count fibre")
-    command.add_argument(
-        "--ocs-ports-per-gpu",
-        type=given.whole,
-        default=2,
-        metavar="N",
-        help="optical-switch ports a GPU of photonic rails (default 2)",
-    )
-    command.add_argument(
-        "--transceivers-per-gpu",
-        type=given.whole,
-        default=1,
-        metavar="N",
-        help="transceivers a GPU of the optical networks (default 1)",
-    )
-    command.add_argument(
-        "--joined-rails", action="store_true", help="with whole switches: a spine over the rails"
-    )
-    command.add_argument(
-        "--radix",
-        type=given.whole,
-        metavar="N",
-        help="ports of the optical switch, which say whether photonic rails can be built of it (default: 576, "
-        "the widest of those that switch within a second)",
+    add_options(
+        command,
+        Option("--gpus N", whole, "GPUs, in whole servers", required=True),
+        Option("--gpus-per-server N", whole, "GPUs of one server (default 8)", 8),
+        Option(
+            "--counting paper|whole-switches",
+            str,
+            "fractional radix as published (default), or switches bought whole",
+            "paper",
+        ),
+        Option(
+            "--prices SET", str, "price set: opus-v1 (default), mixnet, opus-v3-h200, opus-v3-gb200"
+        ),
+        Option("--parts FILE", str, "prices and watts of your own: .parts.json"),
+        Option("--nics", bool, "count NICs"),
+        Option("--fibre", bool, "count fibre"),
+        Option(
+            "--ocs-ports-per-gpu N",
+            whole,
+            "optical-switch ports a GPU of photonic rails (default 2)",
+            2,
+        ),
+        Option(
+            "--transceivers-per-gpu N",
+            whole,
+            "transceivers a GPU of the optical networks (default 1)",
+            1,
+        ),
+        Option("--joined-rails", bool, "with whole switches: a spine over the rails"),
+        Option(
+            "--radix N",
+            whole,
+            "ports of the optical switch, which say whether photonic rails can be built of it (default: 576, "
+            "the widest of those that switch within a second)",
+        ),
     )
     year = command.add_argument_group("a year (assumed figures)")
-    year.add_argument(
-        "--usd-per-kwh",
-        type=given.number,
-        default=0.10,
-        metavar="X",
-        help="price of electricity (default 0.10)",
+    add_options(
+        year,
+        Option("--usd-per-kwh X", number, "price of electricity (default 0.10)", 0.10),
+        Option("--pue X", number, "building watts a watt in it (default 1.3)", 1.3),
+        Option("--years X", number, "written off over (default 4)", 4.0),
     )
-    year.add_argument(
-        "--pue",
-        type=given.number,
-        default=1.3,
-        metavar="X",
-        help="building watts a watt in it (default 1.3)",
-    )
-    year.add_argument(
-        "--years", type=given.number, default=4.0, metavar="X", help="written off over (default 4)"
-    )
-    given.add_json(command)
+    JSON.add_to(command)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -148,16 +124,15 @@ def _catalogue(options: argparse.Namespace) -> Catalogue:
 
     if options.parts is not None:
         if options.prices is not None:
-            raise InputError(
+            raise wrong_option(
+                "--parts",
                 "cannot be given with --prices: a parts file says itself which set it is based on",
-                file="command line",
-                field="--parts",
             )
         return load_parts(read(options.parts), options.parts)
     try:
         return price_set(options.prices or DEFAULT_SET)
     except InputError as error:
-        raise InputError(error.problem, file="command line", field="--prices") from None
+        raise wrong_option("--prices", error.problem) from None
 
 
 def _record(
@@ -176,14 +151,7 @@ def _record(
             "year_usd": year.total_usd,
             "year_kwh": year.energy_kwh,
             "parts": [
-                {
-                    "part": line.part,
-                    "count": line.count,
-                    "unit_usd": line.unit_usd,
-                    "cost_usd": line.cost_usd,
-                    "power_w": line.power_w,
-                }
-                for line in one.lines
+                record_of(line, "part count unit_usd cost_usd power_w") for line in one.lines
             ],
         }
     return {

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import read
-from topox_core.cli.printing import as_json, figure, percent, table
+from topox_core.cli.options import JSON, Option, add_options, number, wrong_option
+from topox_core.cli.printing import as_json, figure, percent, record_of, table
 from topox_core.cli.rails_presets import add_changes, preset_of
 from topox_core.cli.rails_windows import add_fabric, executed
 from topox_core.errors import InputError
@@ -31,27 +32,13 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
         "every window pays all of the delay, provisioned what does not fit into the window. A job, or an execution "
         "of any fabric carried by one photonic rail, is simulated.",
     )
-    command.add_argument(
-        "--base-ms",
-        type=given.number,
-        metavar="T",
-        help="iteration without switching (default: the file's)",
-    )
-    command.add_argument(
-        "--window-ms",
-        type=given.number,
-        action="append",
-        metavar="A",
-        help="a window; may be repeated",
-    )
-    command.add_argument(
-        "--windows", metavar="FILE", help="a list of windows (.json, .csv) instead"
-    )
-    command.add_argument(
-        "--measured", action="store_true", help="the authors' measured list instead"
-    )
-    command.add_argument(
-        "--preset", metavar="NAME", help="a job instead (rails simulate --list shows them)"
+    add_options(
+        command,
+        Option("--base-ms T", number, "iteration without switching (default: the file's)"),
+        Option("--window-ms A", number, "a window; may be repeated", repeated=True),
+        Option("--windows FILE", str, "a list of windows (.json, .csv) instead"),
+        Option("--measured", bool, "the authors' measured list instead"),
+        Option("--preset NAME", str, "a job instead (rails simulate --list shows them)"),
     )
     add_changes(command)
     command.add_argument(
@@ -61,21 +48,18 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
         help="a task graph as a fabric runs it instead",
     )
     add_fabric(command)
-    command.add_argument(
-        "--delay-ms",
-        type=given.number,
-        action="append",
-        required=True,
-        metavar="R",
-        help="switching delay; may be repeated",
+    add_options(
+        command,
+        Option(
+            "--delay-ms R", number, "switching delay; may be repeated", required=True, repeated=True
+        ),
+        Option(
+            "--limit-percent X",
+            number,
+            "also find the slowest switch that keeps the overhead within X %%",
+        ),
+        JSON,
     )
-    command.add_argument(
-        "--limit-percent",
-        type=given.number,
-        metavar="X",
-        help="also find the slowest switch that keeps the overhead within X %%",
-    )
-    given.add_json(command)
 
 
 def _delay(options: argparse.Namespace) -> int:
@@ -98,9 +82,7 @@ def _delay(options: argparse.Namespace) -> int:
             "source": result.source,
             "base_ms": result.base_ms,
             "windows": windows,
-            "delay_ms": first.delay_ms,
-            "on_demand_ms": first.on_demand_ms,
-            "provisioned_ms": first.provisioned_ms,
+            **record_of(first, "delay_ms on_demand_ms provisioned_ms"),
             "rows": [asdict(row) for row in result.rows],
         }
         if slowest is not None:
@@ -145,17 +127,15 @@ def _source(options: argparse.Namespace) -> tuple[Source, int | None]:
         if value
     ]
     if len(chosen) > 1:
-        raise InputError(f"cannot be given with {chosen[0]}", file="command line", field=chosen[1])
+        raise wrong_option(chosen[1], f"cannot be given with {chosen[0]}")
     if options.changes and not options.preset:
-        raise InputError("changes a preset: needs --preset", file="command line", field="--set")
+        raise wrong_option("--set", "changes a preset: needs --preset")
     if not options.preset and not options.execution:
         source, lengths = _listed(options)
         return source, len(lengths)
     if options.base_ms is not None:
-        raise InputError(
-            f"cannot be given with {chosen[0]}, which has a length of its own",
-            file="command line",
-            field="--base-ms",
+        raise wrong_option(
+            "--base-ms", f"cannot be given with {chosen[0]}, which has a length of its own"
         )
     return _simulated(options), None
 
@@ -203,9 +183,5 @@ def _listed(options: argparse.Namespace) -> tuple[Source, list[float]]:
     else:
         lengths = options.window_ms or []
     if base is None:
-        raise InputError(
-            "is needed: how long the iteration lasts without switching",
-            file="command line",
-            field="--base-ms",
-        )
+        raise wrong_option("--base-ms", "is needed: how long the iteration lasts without switching")
     return windows_source(base, lengths), lengths

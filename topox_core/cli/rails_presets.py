@@ -6,7 +6,8 @@ import argparse
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from topox_core.cli.printing import as_json, table
+from topox_core.cli.options import Option, add_options, key_and_value, wrong_option
+from topox_core.cli.printing import as_json, record_of, table
 from topox_core.errors import InputError
 from topox_core.io.errors import printable, unknown
 
@@ -16,24 +17,25 @@ if TYPE_CHECKING:
 
 def add_preset(command: argparse.ArgumentParser) -> None:
     """Add the preset by its name, ``--list`` and ``--set``."""
-    command.add_argument(
-        "preset", nargs="?", metavar="PRESET", help="a job, such as llama3-8b-perlmutter"
+    add_options(
+        command,
+        Option("preset PRESET", str, "a job, such as llama3-8b-perlmutter", nargs="?"),
+        Option("--list", bool, "show the presets", dest="listing"),
     )
-    command.add_argument("--list", dest="listing", action="store_true", help="show the presets")
     add_changes(command)
 
 
 def add_changes(command: argparse.ArgumentParser) -> None:
     """Add the option that changes keys of a preset."""
-    command.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        action="append",
-        default=[],
-        dest="changes",
-        help="change a key of the preset (gpus, tensor, pipeline, data, microbatches, shape, ...); "
+    Option(
+        "--set KEY=VALUE",
+        str,
+        "change a key of the preset (gpus, tensor, pipeline, data, microbatches, shape, ...); "
         "may be repeated",
-    )
+        [],
+        dest="changes",
+        repeated=True,
+    ).add_to(command)
 
 
 def preset_of(options: argparse.Namespace) -> Preset:
@@ -47,11 +49,11 @@ def preset_of(options: argparse.Namespace) -> Preset:
     from topox_core.rails.presets import Preset, preset
 
     if options.preset is None:
-        raise InputError("is needed (--list shows them)", file="command line", field="PRESET")
+        raise wrong_option("PRESET", "is needed (--list shows them)")
     try:
         base = preset(options.preset)
     except InputError as error:
-        raise InputError(error.problem, file="command line", field="PRESET") from None
+        raise wrong_option("PRESET", error.problem) from None
     kinds = {
         field.name: str(field.type)
         for field in fields(Preset)
@@ -59,15 +61,9 @@ def preset_of(options: argparse.Namespace) -> Preset:
     }
     changes: dict[str, Any] = {}
     for pair in options.changes:
-        key, sign, text = (part.strip() for part in pair.partition("="))
-        if not sign or not key:
-            raise InputError(
-                f"must be KEY=VALUE (got {pair[:80]!r})", file="command line", field="--set"
-            )
+        key, text = key_and_value(pair)
         if key not in kinds:
-            raise InputError(
-                f"{printable(key)}: {unknown(key, kinds)}", file="command line", field="--set"
-            )
+            raise wrong_option("--set", f"{printable(key)}: {unknown(key, kinds)}")
         changes[key] = _value(key, text, kinds[key])
     return base.changed(**changes, title=f"{base.title}, changed") if changes else base
 
@@ -77,9 +73,7 @@ def _value(key: str, text: str, kind: str) -> Any:
 
     if kind == "Shape":
         if text not in SHAPES:
-            raise InputError(
-                f"shape: {unknown(text, SHAPES, 'model')}", file="command line", field="--set"
-            )
+            raise wrong_option("--set", f"shape: {unknown(text, SHAPES, 'model')}")
         return SHAPES[text]
     try:
         if kind == "int":
@@ -90,9 +84,7 @@ def _value(key: str, text: str, kind: str) -> Any:
             return {"yes": True, "no": False, "true": True, "false": False}[text.lower()]
     except (ValueError, KeyError):
         expected = {"int": "a whole number", "bool": "yes or no"}.get(kind, "a number")
-        raise InputError(
-            f"{key} must be {expected} (got {text[:60]!r})", file="command line", field="--set"
-        ) from None
+        raise wrong_option("--set", f"{key} must be {expected} (got {text[:60]!r})") from None
     return text
 
 
@@ -102,12 +94,7 @@ def list_presets(as_record: bool) -> int:
 
     if as_record:
         as_json(
-            {
-                "presets": [
-                    {"name": one.name, "title": one.title, "words": one.words, "source": one.source}
-                    for one in PRESETS.values()
-                ]
-            }
+            {"presets": [record_of(one, "name title words source") for one in PRESETS.values()]}
         )
     else:
         table(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, write
-from topox_core.cli.printing import as_json, figure, note, percent, table
+from topox_core.cli.options import JSON, Option, add_options, number, whole, wrong_option, yes_or_no
+from topox_core.cli.printing import as_json, figure, note, percent, record_of, table
 from topox_core.cli.rails_presets import add_preset, list_presets, preset_of
 from topox_core.cli.rails_windows import windows_file
 from topox_core.errors import InputError
@@ -39,74 +40,44 @@ def _add_simulate(parts: argparse._SubParsersAction[Any]) -> None:
     )
     add_preset(command)
     rail = command.add_argument_group("rail")
-    rail.add_argument(
-        "--delay-ms",
-        type=given.number,
-        metavar="R",
-        help="switching time (default 0, or the switch's)",
+    add_options(
+        rail,
+        Option("--delay-ms R", number, "switching time (default 0, or the switch's)"),
+        Option("--link-up-ms X", number, "until a NIC sees light (default 0)", 0.0),
+        Option(
+            "--provisioning on|off",
+            _on_off,
+            "ask for circuits ahead of the traffic (default on)",
+            True,
+        ),
+        Option(
+            "--switch KEY",
+            str,
+            "plzt, sip, rotornet, mems, piezo, lc or robotic: its delay and its ports",
+        ),
+        Option("--split", bool, "allow a rail that is wider than the switch, over several of them"),
+        Option("--electrical", bool, "a packet-switched rail: nothing is ever switched"),
+        Option("--static-split", bool, "ports dealt to the parallelisms for good (constraint C3)"),
+        Option("--nic-ports N", whole, "ports of a NIC (default 2)"),
+        Option("--latency-us X", number, "of one step of a collective (default 0)", 0.0),
     )
-    rail.add_argument(
-        "--link-up-ms",
-        type=given.number,
-        default=0.0,
-        metavar="X",
-        help="until a NIC sees light (default 0)",
+    add_options(
+        command,
+        Option("--fold yes|no", yes_or_no, "default yes", True),
+        Option(
+            "--by-layer yes|no",
+            yes_or_no,
+            "a collective for each layer (default yes), or one a pass",
+            True,
+        ),
+        Option(
+            "--limit-percent X",
+            number,
+            "also find the slowest switch that keeps the overhead within X %%",
+        ),
+        Option("--output FILE", str, "write the undisturbed windows (.json or .csv)"),
+        JSON,
     )
-    rail.add_argument(
-        "--provisioning",
-        type=_on_off,
-        default=True,
-        metavar="on|off",
-        help="ask for circuits ahead of the traffic (default on)",
-    )
-    rail.add_argument(
-        "--switch",
-        metavar="KEY",
-        help="plzt, sip, rotornet, mems, piezo, lc or robotic: its delay and its ports",
-    )
-    rail.add_argument(
-        "--split",
-        action="store_true",
-        help="allow a rail that is wider than the switch, over several of them",
-    )
-    rail.add_argument(
-        "--electrical", action="store_true", help="a packet-switched rail: nothing is ever switched"
-    )
-    rail.add_argument(
-        "--static-split",
-        action="store_true",
-        help="ports dealt to the parallelisms for good (constraint C3)",
-    )
-    rail.add_argument(
-        "--nic-ports", type=given.whole, metavar="N", help="ports of a NIC (default 2)"
-    )
-    rail.add_argument(
-        "--latency-us",
-        type=given.number,
-        default=0.0,
-        metavar="X",
-        help="of one step of a collective (default 0)",
-    )
-    command.add_argument(
-        "--fold", type=given.yes_or_no, default=True, metavar="yes|no", help="default yes"
-    )
-    command.add_argument(
-        "--by-layer",
-        type=given.yes_or_no,
-        default=True,
-        metavar="yes|no",
-        help="a collective for each layer (default yes), or one a pass",
-    )
-    command.add_argument(
-        "--limit-percent",
-        type=given.number,
-        metavar="X",
-        help="also find the slowest switch that keeps the overhead within X %%",
-    )
-    command.add_argument(
-        "--output", metavar="FILE", help="write the undisturbed windows (.json or .csv)"
-    )
-    given.add_json(command)
 
 
 def _on_off(text: str) -> bool:
@@ -126,7 +97,7 @@ def _rail(options: argparse.Namespace, job: Preset) -> tuple[Rail, int]:
             one = technology(options.switch)
             switches = fits(one, job.ranks, split=options.split)
         except InputError as error:
-            raise InputError(error.problem, file="command line", field="--switch") from None
+            raise wrong_option("--switch", error.problem) from None
         delay = one.reconfiguration_ms if delay is None else delay
     ports = options.nic_ports if options.nic_ports is not None else 4 if options.static_split else 2
     return Rail(
@@ -193,11 +164,8 @@ def _record(
     return {
         "preset": job.name,
         "gpus": job.gpus,
-        "iteration_ms": run.iteration_ms,
-        "undisturbed_ms": run.undisturbed_ms,
-        "stall_ms": run.stall_ms,
+        **record_of(run, "iteration_ms undisturbed_ms stall_ms reconfigurations"),
         "overhead": run.stall_ms / run.undisturbed_ms if run.undisturbed_ms else 0.0,
-        "reconfigurations": run.reconfigurations,
         "messages": run.messages_sent,
         "delay_ms": run.rail.reconfiguration_ms,
         "link_up_ms": run.rail.link_up_ms,
@@ -267,15 +235,17 @@ def _add_graph(parts: argparse._SubParsersAction[Any]) -> None:
         "Write a job's iteration on one rail as a task graph for every fabric, and the cluster that suits it.",
     )
     add_preset(command)
-    command.add_argument(
-        "--by-layer",
-        type=given.yes_or_no,
-        default=False,
-        metavar="yes|no",
-        help="a collective for each layer, or one a pass (default no)",
+    add_options(
+        command,
+        Option(
+            "--by-layer yes|no",
+            yes_or_no,
+            "a collective for each layer, or one a pass (default no)",
+            False,
+        ),
+        Option("--output FILE", str, "where to: the cluster goes beside it"),
+        JSON,
     )
-    command.add_argument("--output", metavar="FILE", help="where to: the cluster goes beside it")
-    given.add_json(command)
 
 
 def _graph(options: argparse.Namespace) -> int:
@@ -286,9 +256,7 @@ def _graph(options: argparse.Namespace) -> int:
     if options.listing:
         return list_presets(options.json)
     if options.output is None:
-        raise InputError(
-            "is needed: where the task graph is written", file="command line", field="--output"
-        )
+        raise wrong_option("--output", "is needed: where the task graph is written")
     gz = ".gz" if options.output.endswith(".gz") else ""
     stem = options.output.removesuffix(".gz").removesuffix(".json").removesuffix(".taskgraph")
     beside = f"{stem}.cluster.json{gz}"

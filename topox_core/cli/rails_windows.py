@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, read, read_graph_and_cluster, write
-from topox_core.cli.printing import as_json, figure, percent, table
+from topox_core.cli.options import JSON, Option, add_options, number, wrong_option
+from topox_core.cli.printing import as_json, figure, percent, record_of, table
 from topox_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from topox_core.model.task_graph import TaskGraph
     from topox_core.rails.iteration import Window
 
-CLASS_KEYS = ("name", "count", "mean_ms", "min_ms", "max_ms", "mean_bytes")
+CLASS_KEYS = "name count mean_ms min_ms max_ms mean_bytes"
 
 
 def add(parts: argparse._SubParsersAction[Any]) -> None:
@@ -28,35 +29,34 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
         "windows of a list, or of an execution on any fabric",
         "Say how long windows are: of a list (one file), or of a task graph as a fabric runs it (GRAPH CLUSTER).",
     )
-    command.add_argument(
-        "files", nargs="+", metavar="FILE", help="a list of windows, or a task graph and a cluster"
-    )
+    files = "a list of windows, or a task graph and a cluster"
+    Option("files FILE", str, files, nargs="+").add_to(command)
     add_fabric(command)
-    command.add_argument(
-        "--above-ms", type=given.number, default=1.0, metavar="X", help="threshold (default 1)"
+    add_options(
+        command,
+        Option("--above-ms X", number, "threshold (default 1)", 1.0),
+        Option("--output FILE", str, "write them (.json or .csv)"),
+        JSON,
     )
-    command.add_argument("--output", metavar="FILE", help="write them (.json or .csv)")
-    given.add_json(command)
 
 
 def add_fabric(command: argparse.ArgumentParser) -> None:
     """Add the option that names the fabric of an execution."""
-    command.add_argument(
-        "--fabric",
-        default="scheduled",
-        metavar="NAME",
-        help="ideal, fat_tree, static, reactive, provisioned or scheduled (default)",
-    )
+    Option(
+        "--fabric NAME",
+        str,
+        "ideal, fat_tree, static, reactive, provisioned or scheduled (default)",
+        "scheduled",
+    ).add_to(command)
 
 
 def _windows(options: argparse.Namespace) -> int:
     from topox_core.rails.window_lengths import by_class, lengths_ms, share_above
 
     if len(options.files) > 2:
-        raise InputError(
+        raise wrong_option(
+            "FILE",
             f"must be a list of windows, or a task graph and a cluster (got {len(options.files)} files)",
-            file="command line",
-            field="FILE",
         )
     if options.output:
         must_be_writable(options.output, tuple(options.files))
@@ -77,7 +77,7 @@ def _windows(options: argparse.Namespace) -> int:
         "overlaps": int((lengths < 0).sum()),
         "median_ms": float(sorted(lengths)[len(lengths) // 2]),
         "longest_ms": float(lengths.max()),
-        "classes": [{key: getattr(one, key) for key in CLASS_KEYS} for one in by_class(windows)],
+        "classes": [record_of(one, CLASS_KEYS) for one in by_class(windows)],
     }
     if options.json:
         as_json(record | {"list": [asdict(one) for one in windows]})
@@ -138,7 +138,7 @@ def executed(graph_path: str, cluster_path: str, fabric: str) -> tuple[TaskGraph
     try:
         (name,) = chosen([fabric])
     except InputError as error:
-        raise InputError(error.problem, file="command line", field="--fabric") from None
+        raise wrong_option("--fabric", error.problem) from None
     graph, cluster = read_graph_and_cluster(graph_path, cluster_path, {})
     runs = compare(graph, cluster, Settings.of(engine="list"), (name,))
     return graph, runs[name].execution

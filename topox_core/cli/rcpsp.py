@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.files import read
 from topox_core.cli.interrupt import ctrl_c_stops
+from topox_core.cli.options import JSON, Option, add_options
 from topox_core.cli.printing import as_json, ended, figure, note, percent, table
 
 if TYPE_CHECKING:
@@ -18,19 +19,20 @@ ENGINES = ("auto", "list", "highs", "cpsat")
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = commands.add_parser(
+    command = given.add_command(
+        commands,
         "rcpsp",
-        allow_abbrev=False,
-        help="solve a PSPLIB instance with the same engines",
-        description="Solve a single-mode PSPLIB file (.sm); print makespan, bound, status.",
+        run,
+        "solve a PSPLIB instance with the same engines",
+        "Solve a single-mode PSPLIB file (.sm); print makespan, bound, status.",
     )
-    command.add_argument("file", metavar="FILE.sm", help="single-mode PSPLIB instance")
-    command.add_argument(
-        "--engine", choices=ENGINES, default="auto", metavar="|".join(ENGINES), help="default auto"
+    add_options(
+        command,
+        Option("file FILE.sm", str, "single-mode PSPLIB instance"),
+        Option("--engine", ENGINES, "default auto", "auto"),
+        JSON,
     )
-    given.add_json(command)
     given.add_limits(command)
-    command.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, read_graph_and_cluster, write
 from topox_core.cli.interrupt import ctrl_c_stops
+from topox_core.cli.options import JSON, Option, add_options
 from topox_core.cli.printing import as_json, ended, figure, note, percent, table
 
 if TYPE_CHECKING:
@@ -33,10 +34,11 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "auto|list|highs|cpsat|printed",
         "auto (default) runs what there is side by side; list needs no exact solver",
     )
-    command.add_argument(
-        "--output", metavar="FILE", help="write the whole result, tasks and circuits included"
+    add_options(
+        command,
+        Option("--output FILE", str, "write the whole result, tasks and circuits included"),
+        JSON,
     )
-    given.add_json(command)
     given.add_solve(command)
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections import Counter
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, read, write
 from topox_core.cli.interrupt import ctrl_c_stops
-from topox_core.cli.printing import as_json, figure, note, percent, table
+from topox_core.cli.options import JSON, Option, add_options, number, positive, whole, wrong_option
+from topox_core.cli.printing import as_json, figure, note, percent, record_of, table
 from topox_core.errors import InputError
 from topox_core.text.sentences import and_more
 
@@ -39,76 +42,51 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "parallel. For a language model, rank all parallel plans (TP x PP x DP x CP x EP x microbatches) that fit "
         "the memory. --list shows the models.",
     )
-    command.add_argument("model", nargs="?", metavar="MODEL", help="a model, such as dlrm-16")
-    command.add_argument(
-        "--list", dest="listing", action="store_true", help="show the models, search nothing"
-    )
-    command.add_argument(
-        "--servers", type=given.positive, metavar="N", help="servers (default: the model's own)"
-    )
-    given.add_choice(
+    add_options(
         command,
-        "--method",
-        ("search", "plans"),
-        "Markov-chain search over operators, or ranked plans (default: plans for a language model)",
+        Option("model MODEL", str, "a model, such as dlrm-16", nargs="?"),
+        Option("--list", bool, "show the models, search nothing", dest="listing"),
+        Option("--servers N", positive, "servers (default: the model's own)"),
+        Option(
+            "--method",
+            ("search", "plans"),
+            "Markov-chain search over operators, or ranked plans (default: plans for a language model)",
+        ),
+        Option("--memory-gb X", number, "memory of one GPU in 10^9 bytes (default 80)"),
+        Option(
+            "--fix FILE",
+            str,
+            "a strategy file: the operators it names stay as they are there "
+            "(a plan: only that one is timed)",
+        ),
+        Option("--output FILE", str, "write the strategy (.strategy.json)"),
+        Option("--graph FILE", str, "write its task graph (.taskgraph.json)"),
+        JSON,
     )
-    command.add_argument(
-        "--memory-gb",
-        type=given.number,
-        metavar="X",
-        help="memory of one GPU in 10^9 bytes (default 80)",
-    )
-    command.add_argument(
-        "--fix",
-        metavar="FILE",
-        help="a strategy file: the operators it names stay as they are there "
-        "(a plan: only that one is timed)",
-    )
-    command.add_argument("--output", metavar="FILE", help="write the strategy (.strategy.json)")
-    command.add_argument("--graph", metavar="FILE", help="write its task graph (.taskgraph.json)")
-    given.add_json(command)
     search = command.add_argument_group("search")
-    search.add_argument(
-        "--proposals",
-        type=given.whole,
-        default=1000,
-        metavar="N",
-        help="strategies to try (default 1000)",
-    )
-    search.add_argument(
-        "--seed", type=given.whole, default=0, metavar="N", help="of all random choices (default 0)"
-    )
-    search.add_argument(
-        "--alpha",
-        type=given.number,
-        default=1.0,
-        metavar="X",
-        help="a strategy dT ms slower is accepted with probability exp(-alpha dT) (default 1)",
-    )
-    search.add_argument(
-        "--ports-per-server", type=given.positive, default=4, metavar="N", help="default 4"
-    )
-    search.add_argument(
-        "--port-gbps",
-        type=given.number,
-        default=100.0,
-        metavar="X",
-        help="speed of a port (default 100)",
-    )
-    search.add_argument(
-        "--alternate",
-        action="store_true",
-        help="on circuits fixed before the job, found anew as the strategy changes (default: non-blocking)",
+    add_options(
+        search,
+        Option("--proposals N", whole, "strategies to try (default 1000)", 1000),
+        Option("--seed N", whole, "of all random choices (default 0)", 0),
+        Option(
+            "--alpha X",
+            number,
+            "a strategy dT ms slower is accepted with probability exp(-alpha dT) (default 1)",
+            1.0,
+        ),
+        Option("--ports-per-server N", positive, "default 4", 4),
+        Option("--port-gbps X", number, "speed of a port (default 100)", 100.0),
+        Option(
+            "--alternate",
+            bool,
+            "on circuits fixed before the job, found anew as the strategy changes (default: non-blocking)",
+        ),
     )
     plans = command.add_argument_group("plans")
-    plans.add_argument(
-        "--gpus-per-server", type=given.positive, default=8, metavar="N", help="default 8"
-    )
-    plans.add_argument(
-        "--batch",
-        type=given.positive,
-        metavar="N",
-        help="sequences of an iteration (default: the model's own)",
+    add_options(
+        plans,
+        Option("--gpus-per-server N", positive, "default 8", 8),
+        Option("--batch N", positive, "sequences of an iteration (default: the model's own)"),
     )
 
 
@@ -119,21 +97,12 @@ def run(options: argparse.Namespace) -> int:
     if options.listing:
         entries = [named(options.model)] if options.model else list(MODELS.values())
         if options.json:
-            as_json(
-                {
-                    "models": [
-                        {"name": m.name, "servers": m.servers, "meaning": m.meaning}
-                        for m in entries
-                    ]
-                }
-            )
+            as_json({"models": [record_of(model, "name servers meaning") for model in entries]})
         else:
             table([(m.name, f"{m.servers} servers", m.meaning) for m in entries])
         return 0
     if options.model is None:
-        raise InputError(
-            "a model must be named (--list shows them)", file="command line", field="MODEL"
-        )
+        raise wrong_option("MODEL", "a model must be named (--list shows them)")
     model = named(options.model)
     if options.servers is None:
         options.servers = model.servers
@@ -172,13 +141,9 @@ def _search(options: argparse.Namespace, model: Model) -> int:
         "model": model.name,
         "servers": options.servers,
         "method": "search",
-        "iteration_ms": result.iteration_ms,
+        **record_of(result, "iteration_ms start_ms speed_up stopped_by proposals"),
         "start": _started(graph, result.start, bool(fixed)),
-        "start_ms": result.start_ms,
-        "speed_up": result.speed_up,
         "proved": proof,
-        "stopped_by": result.stopped_by,
-        "proposals": result.proposals,
         "moves": len(result.moves),
         "fixed": len(fixed),
         "seed": options.seed,
@@ -186,12 +151,8 @@ def _search(options: argparse.Namespace, model: Model) -> int:
         "network": "static circuits" if options.alternate else "non-blocking",
         **topologies,
         "operators": [
-            {
-                "operator": p.operator,
-                "partitions": p.partitions,
-                "start": p.start,
-                "cost_source": graph.operator(p.operator).costs[p.partitions].source,
-            }
+            record_of(p, "operator partitions start")
+            | {"cost_source": graph.operator(p.operator).costs[p.partitions].source}
             for p in result.strategy.placements
         ],
         "trace": [_move(move) for move in result.moves],
@@ -261,12 +222,7 @@ def _started(graph: OperatorGraph, start: Strategy, fixed: bool) -> str:
 
 
 def _move(move: Move) -> dict[str, Any]:
-    return {
-        "proposal": move.proposal,
-        "operator": move.operator,
-        "reason": move.reason,
-        "before_ms": move.before_ms,
-        "after_ms": move.after_ms,
+    return record_of(move, "proposal operator reason before_ms after_ms") | {
         "changes": [
             {
                 "operator": new.operator,
@@ -274,7 +230,7 @@ def _move(move: Move) -> dict[str, Any]:
                 "to": [new.partitions, new.start],
             }
             for old, new in zip(move.before, move.after, strict=True)
-        ],
+        ]
     }
 
 
@@ -311,9 +267,7 @@ def _print_search(
 
 
 def _partitions(strategy: Strategy) -> str:
-    counts: dict[int, int] = {}
-    for placement in strategy.placements:
-        counts[placement.partitions] = counts.get(placement.partitions, 0) + 1
+    counts = Counter(placement.partitions for placement in strategy.placements)
     return ", ".join(f"{count} operators in {p}" for p, count in sorted(counts.items()))
 
 
@@ -324,11 +278,7 @@ def _plans(options: argparse.Namespace, model: Model) -> int:
     from topox_core.strategy.strategy_file import dump_plan, load_plan
 
     if model.shape is None:
-        raise InputError(
-            f"{model.name} is no language model: only those have plans",
-            file="command line",
-            field="--method",
-        )
+        raise wrong_option("--method", f"{model.name} is no language model: only those have plans")
     memory = {} if options.memory_gb is None else {"memory_gb": options.memory_gb}
     cluster = GpuCluster(options.servers, options.gpus_per_server, **memory)
     ranked: tuple[RankedPlan, ...]
@@ -390,8 +340,6 @@ def _plans(options: argparse.Namespace, model: Model) -> int:
 
 
 def _plan(one: RankedPlan) -> dict[str, Any]:
-    from dataclasses import asdict
-
     return {
         **one.plan.as_record(),
         "iteration_ms": one.time.total_ms,

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, read, write
 from topox_core.cli.interrupt import ctrl_c_stops
+from topox_core.cli.options import JSON, Option, add_options, number, positive, whole, wrong_option
 from topox_core.cli.printing import as_json, ended, figure, note, percent, table
-from topox_core.errors import InputError
 
 if TYPE_CHECKING:
     from topox_core.check.report import CheckReport
@@ -25,77 +25,57 @@ SHOWN_STAGES = 8
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = commands.add_parser(
+    command = given.add_command(
+        commands,
         "tdm",
-        allow_abbrev=False,
-        help="share a fabric among several jobs by time-division multiplexing",
-        description="Deal jobs to groups that communicate in turns while the others train, and lay the circuits of every stage; "
+        run,
+        "share a fabric among several jobs by time-division multiplexing",
+        "Deal jobs to groups that communicate in turns while the others train, and lay the circuits of every stage; "
         "print the round beside the one without turns, and a lower bound. --list shows the algorithms.",
     )
-    command.add_argument(
-        "jobs", nargs="?", metavar="JOBS", help="jobs and their network: .jobs.json, may be .gz"
+    add_options(
+        command,
+        Option("jobs JOBS", str, "jobs and their network: .jobs.json, may be .gz", nargs="?"),
+        Option("--algorithm NAME", str, "who deals (default hill-climbing)", "hill-climbing"),
+        Option("--list", bool, "show the algorithms, solve nothing", dest="listing"),
+        Option("--time-limit S", number, "seconds (default 60)", 60.0, dest="time_limit_s"),
+        Option("--seed N", whole, "of all random choices (default 0)", 0),
+        Option("--starts N", positive, "of multi-start (default 10)", 10),
+        Option("--steps N", positive, "of annealing (default 40000)", 40_000),
+        Option("--output FILE", str, "write the whole round (.round.json)"),
+        JSON,
     )
-    command.add_argument(
-        "--algorithm",
-        default="hill-climbing",
-        metavar="NAME",
-        help="who deals (default hill-climbing)",
-    )
-    command.add_argument(
-        "--list", dest="listing", action="store_true", help="show the algorithms, solve nothing"
-    )
-    command.add_argument(
-        "--time-limit",
-        dest="time_limit_s",
-        type=given.number,
-        default=60.0,
-        metavar="S",
-        help="seconds (default 60)",
-    )
-    command.add_argument(
-        "--seed", type=given.whole, default=0, metavar="N", help="of all random choices (default 0)"
-    )
-    command.add_argument(
-        "--starts", type=given.positive, default=10, metavar="N", help="of multi-start (default 10)"
-    )
-    command.add_argument(
-        "--steps",
-        type=given.positive,
-        default=40_000,
-        metavar="N",
-        help="of annealing (default 40000)",
-    )
-    command.add_argument("--output", metavar="FILE", help="write the whole round (.round.json)")
-    given.add_json(command)
     reading = command.add_argument_group("how the draft is read")
-    reading.add_argument(
-        "--eq3-literal",
-        action="store_true",
-        help="a parameter-server job trains in both stages of the other group, as eq. 3 is printed",
-    )
-    reading.add_argument(
-        "--physical-ring",
-        action="store_true",
-        help="a ring carries 2 (N - 1) / N times the volume on each arc, instead of the volume once",
-    )
-    reading.add_argument(
-        "--delay-inside",
-        action="store_true",
-        help="switching is part of the communication (section II.C), not added to the stage (Algorithm 1)",
+    add_options(
+        reading,
+        Option(
+            "--eq3-literal",
+            bool,
+            "a parameter-server job trains in both stages of the other group, as eq. 3 is printed",
+        ),
+        Option(
+            "--physical-ring",
+            bool,
+            "a ring carries 2 (N - 1) / N times the volume on each arc, instead of the volume once",
+        ),
+        Option(
+            "--delay-inside",
+            bool,
+            "switching is part of the communication (section II.C), not added to the stage (Algorithm 1)",
+        ),
     )
     network = command.add_argument_group("network, in place of the file's")
     for key, kind, metavar in _NETWORK:
         network.add_argument(
             f"--{key.replace('_', '-')}", dest=f"network_{key}", type=kind, metavar=metavar
         )
-    command.set_defaults(run=run)
 
 
 _NETWORK: tuple[tuple[str, Callable[[str], object], str], ...] = (
-    ("ports_per_pod", given.whole, "N"),
-    ("port_gbps", given.number, "X"),
-    ("tor_gbps", given.number, "X"),
-    ("reconfiguration_ms", given.number, "X"),
+    ("ports_per_pod", whole, "N"),
+    ("port_gbps", number, "X"),
+    ("tor_gbps", number, "X"),
+    ("reconfiguration_ms", number, "X"),
 )
 
 
@@ -111,12 +91,10 @@ def run(options: argparse.Namespace) -> int:
         _list(options.json)
         return 0
     if options.jobs is None:
-        raise InputError("a file must be named", file="command line", field="JOBS")
+        raise wrong_option("JOBS", "a file must be named")
     if options.algorithm not in ALGORITHMS:
-        raise InputError(
-            f"must be one of {', '.join(ALGORITHMS)} (got {options.algorithm[:80]})",
-            file="command line",
-            field="--algorithm",
+        raise wrong_option(
+            "--algorithm", f"must be one of {', '.join(ALGORITHMS)} (got {options.algorithm[:80]})"
         )
     if options.output:
         must_be_writable(options.output, (options.jobs,))
@@ -152,15 +130,9 @@ def _settings(options: argparse.Namespace) -> TdmSettings:
     from topox_core.tdm.model.round import TdmSettings
 
     if not options.time_limit_s > 0:
-        raise InputError(
-            f"must be greater than 0 (got {options.time_limit_s:g})",
-            file="command line",
-            field="--time-limit",
-        )
+        raise wrong_option("--time-limit", f"must be greater than 0 (got {options.time_limit_s:g})")
     if options.seed < 0:
-        raise InputError(
-            f"must be at least 0 (got {options.seed})", file="command line", field="--seed"
-        )
+        raise wrong_option("--seed", f"must be at least 0 (got {options.seed})")
     return TdmSettings(
         options.algorithm,
         Reading(options.eq3_literal, options.physical_ring, options.delay_inside),

@@ -8,55 +8,52 @@ from typing import Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, write
+from topox_core.cli.options import JSON, Option, add_options, number, whole, wrong_option
 from topox_core.cli.printing import as_json, figure, table
-from topox_core.errors import InputError
 
 _NUMBERS: tuple[tuple[str, Callable[[str], object], str, str], ...] = (
-    ("jobs", given.whole, "N", "how many (default 256)"),
-    ("context", given.whole, "N", "tokens of one context (default 8192)"),
-    ("seed", given.whole, "N", "of everything drawn (default 0)"),
-    ("pod_groups", given.whole, "N", "default 32"),
-    ("pods_per_group", given.whole, "N", "default 8"),
-    ("ports_per_pod", given.whole, "N", "default 16"),
-    ("port_gbps", given.number, "X", "default 150"),
-    ("tor_gbps", given.number, "X", "into a pod (default: ports times their speed)"),
-    ("reconfiguration_ms", given.number, "X", "default 0.5"),
-    ("degree_min", given.whole, "N", "fewest parallel units of a job (default 2)"),
-    ("degree_max", given.whole, "N", "most parallel units of a job (default 16)"),
-    ("gpus_per_pod", given.whole, "N", "default 2048"),
-    ("gpu_tflops", given.number, "X", "peak of a GPU (default 26)"),
-    ("efficiency", given.number, "X", "share of the peak reached (default 0.4)"),
+    ("jobs", whole, "N", "how many (default 256)"),
+    ("context", whole, "N", "tokens of one context (default 8192)"),
+    ("seed", whole, "N", "of everything drawn (default 0)"),
+    ("pod_groups", whole, "N", "default 32"),
+    ("pods_per_group", whole, "N", "default 8"),
+    ("ports_per_pod", whole, "N", "default 16"),
+    ("port_gbps", number, "X", "default 150"),
+    ("tor_gbps", number, "X", "into a pod (default: ports times their speed)"),
+    ("reconfiguration_ms", number, "X", "default 0.5"),
+    ("degree_min", whole, "N", "fewest parallel units of a job (default 2)"),
+    ("degree_max", whole, "N", "most parallel units of a job (default 16)"),
+    ("gpus_per_pod", whole, "N", "default 2048"),
+    ("gpu_tflops", number, "X", "peak of a GPU (default 26)"),
+    ("efficiency", number, "X", "share of the peak reached (default 0.4)"),
 )
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the command line."""
-    command = commands.add_parser(
+    command = given.add_command(
+        commands,
         "tdm-jobs",
-        allow_abbrev=False,
-        help="write jobs for tdm: Llama 3 models drawn at random and deployed",
-        description="Write the large set-up of the draft on time-division multiplexing: Llama 3 models, collectives and parallel "
+        run,
+        "write jobs for tdm: Llama 3 models drawn at random and deployed",
+        "Write the large set-up of the draft on time-division multiplexing: Llama 3 models, collectives and parallel "
         "degrees drawn at random, placed so that traffic is even (section IV).",
     )
     for key, kind, metavar, words in _NUMBERS:
         command.add_argument(
             f"--{key.replace('_', '-')}", dest=key, type=kind, metavar=metavar, help=words
         )
-    command.add_argument(
-        "--literal-eq8",
-        action="store_true",
-        help="train a whole replica on one GPU, as eq. 8 is printed",
+    add_options(
+        command,
+        Option("--literal-eq8", bool, "train a whole replica on one GPU, as eq. 8 is printed"),
+        Option("--mix PS,RING,A2A", _mix, "weights of the collectives (default 1,1,1)"),
+        Option("--output FILE", str, "the jobs: .jobs.json, may be .gz"),
+        JSON,
     )
-    command.add_argument(
-        "--mix", type=_mix, metavar="PS,RING,A2A", help="weights of the collectives (default 1,1,1)"
-    )
-    command.add_argument("--output", metavar="FILE", help="the jobs: .jobs.json, may be .gz")
-    given.add_json(command)
-    command.set_defaults(run=run)
 
 
 def _mix(text: str) -> tuple[float, ...]:
-    weights = tuple(given.number(part) for part in text.split(","))
+    weights = tuple(number(part) for part in text.split(","))
     if len(weights) != 3:
         raise argparse.ArgumentTypeError(
             f"must be three numbers separated by commas (got {text!r})"
@@ -71,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     from topox_core.tdm.model.jobs_file import dump_jobs
 
     if options.output is None:
-        raise InputError("must be given: the file to write", file="command line", field="--output")
+        raise wrong_option("--output", "must be given: the file to write")
     must_be_writable(options.output)
     keys = (*(key for key, _, _, _ in _NUMBERS), "mix")
     changes = {key: value for key in keys if (value := getattr(options, key)) is not None}

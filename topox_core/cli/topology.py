@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import read
-from topox_core.cli.printing import as_json, figure, table
+from topox_core.cli.options import JSON, Option, add_options, whole
+from topox_core.cli.printing import as_json, figure, record_of, table
 from topox_core.errors import InputError
 from topox_core.text.sentences import and_more
 
@@ -28,33 +29,25 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "Lay out circuits that stay for the whole job (TopologyFinder): for the traffic of "
         "a task graph, or without one for an all-reduce over all servers.",
     )
-    command.add_argument(
-        "--servers", type=given.whole, required=True, metavar="N", help="number of servers"
+    add_options(
+        command,
+        Option("--servers N", whole, "number of servers", required=True),
+        Option(
+            "--degree D",
+            whole,
+            "ports of a server; circuits between the same two servers add up, so D may exceed N - 1",
+            required=True,
+        ),
+        Option("--graph GRAPH", str, "task graph whose traffic the circuits are for"),
+        Option(
+            "--variant published|released",
+            str,
+            "the algorithm of the paper (default), or of the code released with it, whose degree is even",
+            "published",
+        ),
+        Option("--seed N", whole, "seed of the released variant's routing (default 0)", 0),
+        JSON,
     )
-    command.add_argument(
-        "--degree",
-        type=given.whole,
-        required=True,
-        metavar="D",
-        help="ports of a server; circuits between the same two servers add up, so D may exceed N - 1",
-    )
-    command.add_argument(
-        "--graph", metavar="GRAPH", help="task graph whose traffic the circuits are for"
-    )
-    command.add_argument(
-        "--variant",
-        default="published",
-        metavar="published|released",
-        help="the algorithm of the paper (default), or of the code released with it, whose degree is even",
-    )
-    command.add_argument(
-        "--seed",
-        type=given.whole,
-        default=0,
-        metavar="N",
-        help="seed of the released variant's routing (default 0)",
-    )
-    given.add_json(command)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -95,10 +88,7 @@ def _record(result: LayoutResult, demand: Demand) -> dict[str, Any]:
     hops = result.hops
     return {
         "servers": demand.servers,
-        "degree": result.degree,
-        "variant": result.variant,
-        "degree_all_reduce": result.degree_all_reduce,
-        "degree_model_parallel": result.degree_model_parallel,
+        **record_of(result, "degree variant degree_all_reduce degree_model_parallel"),
         "rings": {str(size): list(strides) for size, strides in result.strides.items()},
         "links": [
             {"source": a, "destination": b, "circuits": k}
@@ -107,7 +97,7 @@ def _record(result: LayoutResult, demand: Demand) -> dict[str, Any]:
         "diameter": hops.diameter,
         "mean_hops": hops.mean,
         "unreachable_pairs": hops.unreachable,
-        "steps": [{"kind": step.kind, "text": step.text} for step in result.steps],
+        "steps": [record_of(step, "kind text") for step in result.steps],
     }
 
 

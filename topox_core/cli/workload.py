@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, write
-from topox_core.cli.printing import as_json, table
+from topox_core.cli.options import JSON, Option, add_options, wrong_option
+from topox_core.cli.printing import as_json, record_of, table
 from topox_core.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,22 +30,21 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         "Write a generated task graph, and beside it (.cluster.json) a cluster that suits "
         "it. --list shows every workload; with a NAME, its parameters.",
     )
-    command.add_argument("name", nargs="?", metavar="NAME", help="a workload, such as dlrm")
-    command.add_argument(
-        "--set",
-        dest="changes",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="change one parameter; may be given several times",
+    add_options(
+        command,
+        Option("name NAME", str, "a workload, such as dlrm", nargs="?"),
+        Option(
+            "--set KEY=VALUE",
+            str,
+            "change one parameter; may be given several times",
+            [],
+            dest="changes",
+            repeated=True,
+        ),
+        Option("--output FILE", str, "the task graph: .json or .csv, each also .gz"),
+        Option("--list", bool, "show what there is, write nothing", dest="listing"),
+        JSON,
     )
-    command.add_argument(
-        "--output", metavar="FILE", help="the task graph: .json or .csv, each also .gz"
-    )
-    command.add_argument(
-        "--list", dest="listing", action="store_true", help="show what there is, write nothing"
-    )
-    given.add_json(command)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -61,11 +62,9 @@ def run(options: argparse.Namespace) -> int:
         _list(shown, options.json, with_parameters=options.name is not None)
         return 0
     if options.name is None:
-        raise InputError(
-            "a workload must be named (--list shows them)", file="command line", field="NAME"
-        )
+        raise wrong_option("NAME", "a workload must be named (--list shows them)")
     if options.output is None:
-        raise InputError("must be given: the file to write", file="command line", field="--output")
+        raise wrong_option("--output", "must be given: the file to write")
     return _write(options)
 
 
@@ -119,22 +118,15 @@ def _ending(output: str) -> str:
 def _changes(given_changes: list[str]) -> dict[str, str]:
     changes: dict[str, str] = {}
     for change in given_changes:
-        key, equals, value = change.partition("=")
-        if not equals or not key.strip():
-            raise InputError(
-                f"must be KEY=VALUE (got {change!r})", file="command line", field="--set"
-            )
-        if key.strip() in changes:
-            raise InputError("is given twice", file="command line", item="--set", field=key.strip())
-        changes[key.strip()] = value.strip()
+        key, value = given.key_and_value(change)
+        if key in changes:
+            raise InputError("is given twice", file="command line", item="--set", field=key)
+        changes[key] = value
     return changes
 
 
 def _kinds(graph: TaskGraph) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for task in graph.tasks:
-        counts[task.kind] = counts.get(task.kind, 0) + 1
-    return counts
+    return dict(Counter(task.kind for task in graph.tasks))
 
 
 def _list(workloads: list[Workload], json: bool, with_parameters: bool) -> None:
@@ -142,21 +134,11 @@ def _list(workloads: list[Workload], json: bool, with_parameters: bool) -> None:
         as_json(
             {
                 "workloads": [
-                    {
-                        "name": one.name,
-                        "title": one.title,
-                        "meaning": one.meaning,
-                        "source": one.source,
+                    record_of(one, "name title meaning source")
+                    | {
                         "parameters": [
-                            {
-                                "key": p.key,
-                                "default": p.default,
-                                "unit": p.unit,
-                                "meaning": p.meaning,
-                                "range": p.range,
-                            }
-                            for p in one.parameters
-                        ],
+                            record_of(p, "key default unit meaning range") for p in one.parameters
+                        ]
                     }
                     for one in workloads
                 ]

@@ -17,6 +17,7 @@ from topox_core.economics.price_sets import (
 )
 from topox_core.errors import InputError
 from topox_core.io.errors import shown
+from topox_core.io.ranges import check_one_of
 from topox_core.model.cluster import Cluster
 
 # Switch ports and transceivers behind one link of a packet fabric, as TopoOpt counts a fat-tree:
@@ -104,10 +105,7 @@ def cluster_bill(
     InputError
         If no cluster is priced as such a network.
     """
-    if network not in CLUSTER_NETWORKS:
-        raise InputError(
-            f"must be one of {', '.join(CLUSTER_NETWORKS)} (got {shown(network)})", field="network"
-        )
+    check_one_of(network, CLUSTER_NETWORKS, field="network")
     links: float = cluster.servers * cluster.ports_per_server
     gbps = cluster.port_gbps
     counting = Counting(nics=True)

@@ -10,7 +10,7 @@ from typing import Any
 from topox_core.economics.parts import Catalogue
 from topox_core.errors import InputError
 from topox_core.io.errors import shown
-from topox_core.io.ranges import check_whole, is_number
+from topox_core.io.ranges import check_one_of, check_whole, is_number
 
 # The order and the words of every list, legend and table.
 NETWORKS = {
@@ -84,11 +84,7 @@ class Counting:
     look_ahead: bool = True
 
     def __post_init__(self) -> None:
-        if self.method not in COUNTINGS:
-            raise InputError(
-                f"must be one of {', '.join(COUNTINGS)} (got {shown(self.method)})",
-                field="counting",
-            )
+        check_one_of(self.method, COUNTINGS, field="counting")
         for field, most in (
             ("gpus_per_server", 4_096),
             ("ocs_ports_per_gpu", 64),

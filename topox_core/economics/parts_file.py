@@ -13,6 +13,7 @@ from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
 from topox_core.errors import InputError
 from topox_core.io.errors import printable, shown, unknown
 from topox_core.io.json import Location, file_body, read_record
+from topox_core.io.ranges import check_one_of
 
 FORMAT = "topox-parts"
 VERSION = 1
@@ -59,12 +60,7 @@ def load_parts(data: bytes, file: str) -> Catalogue:
     """
     file = printable(file, 200) if file else "parts"
     values = _validated(file_body(data, file, FORMAT, VERSION), file)
-    if values.based_on not in PRICE_SETS:
-        raise InputError(
-            f"must be one of {', '.join(PRICE_SETS)} (got {shown(values.based_on)})",
-            file=file,
-            field="based_on",
-        )
+    check_one_of(values.based_on, PRICE_SETS, file=file, field="based_on")
     base = PRICE_SETS[values.based_on]
     figures: dict[str, dict[str, Any]] = {}
     for number, part in enumerate(values.parts, start=1):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -20,6 +21,8 @@ from topox_core.topology.layout import Layout
 from topox_core.topology.mutation import on_rings
 from topox_core.topology.result import LayoutResult
 from topox_core.topology.traffic import demand_of
+
+_wrong = partial(InputError, file="layout")
 
 
 def run_static(order: FabricRequest, stop: Stop) -> FabricRun:
@@ -128,27 +131,22 @@ def _check_ports(layout: Layout, cluster: Cluster) -> None:
     """Refuse a layout with more circuits at a server than it has ports."""
     beyond = cluster.servers
     if layout.circuits[beyond:].any() or layout.circuits[:, beyond:].any():
-        raise InputError(
-            f"joins {layout.servers} servers, but the cluster has {cluster.servers}", file="layout"
-        )
+        raise _wrong(f"joins {layout.servers} servers, but the cluster has {cluster.servers}")
     for way, counts in (
         ("out of", layout.circuits.sum(axis=1)),
         ("into", layout.circuits.sum(axis=0)),
     ):
         if len(counts) and counts.max() > cluster.ports_per_server:
             server = int(np.argmax(counts))
-            raise InputError(
-                f"has {counts[server]} circuits {way} server {server}, which has {cluster.ports_per_server} ports",
-                file="layout",
+            raise _wrong(
+                f"has {counts[server]} circuits {way} server {server}, which has {cluster.ports_per_server} ports"
             )
 
 
 def _routes(layout: Layout, pair: tuple[int, int]) -> tuple[tuple[int, ...], ...]:
     routes = layout.routes.get(pair, ())
     if not routes:
-        raise InputError(
-            f"server {pair[0]} sends to server {pair[1]}, but no route leads there", file="layout"
-        )
+        raise _wrong(f"server {pair[0]} sends to server {pair[1]}, but no route leads there")
     return routes
 
 
@@ -158,16 +156,12 @@ def _hops(
     """Return the hops of a route, each a circuit that is there."""
     written = " → ".join(map(str, route))
     if len(route) < 2 or (route[0], route[-1]) != pair:
-        raise InputError(
-            f"the route {written} does not lead from server {pair[0]} to server {pair[1]}",
-            file="layout",
-        )
+        raise _wrong(f"the route {written} does not lead from server {pair[0]} to server {pair[1]}")
     hops = list(pairwise(route))
     for a, b in hops:
         if (a, b) not in number:
-            raise InputError(
-                f"the route {written} uses a circuit from server {a} to server {b}, which is not there",
-                file="layout",
+            raise _wrong(
+                f"the route {written} uses a circuit from server {a} to server {b}, which is not there"
             )
     return hops
 

@@ -27,6 +27,8 @@ from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.cells import CellsRun
 from topox_core.schedule.settings import Settings
 
+_wrong = partial(InputError, file="sweep")
+
 MAX_POINTS = 2_500
 MAX_GBPS = 1e6
 # The ideal switch is left out of the map: it is the yardstick, not a choice.
@@ -43,15 +45,12 @@ def log_range(low: float, high: float, points: int, field_name: str = "range") -
         If the range is empty, not above 0, or has more than :data:`MAX_POINTS` points.
     """
     if not (math.isfinite(low) and math.isfinite(high) and 0 < low <= high):
-        raise InputError(
+        raise _wrong(
             f"must run from a number above 0 to one no smaller (got {low:g} to {high:g})",
-            file="sweep",
             field=field_name,
         )
     if isinstance(points, bool) or not isinstance(points, int) or not 1 <= points <= MAX_POINTS:
-        raise InputError(
-            f"must have 1 to {MAX_POINTS:,} points (got {points!r})", file="sweep", field=field_name
-        )
+        raise _wrong(f"must have 1 to {MAX_POINTS:,} points (got {points!r})", field=field_name)
     if points == 1:
         return (float(low),)
     return tuple(float(f"{value:.12g}") for value in np.geomspace(low, high, points))
@@ -73,30 +72,23 @@ class Axes:
 
     def __post_init__(self) -> None:
         if self.by not in ("port_gbps", "degree"):
-            raise InputError(
-                f"must be 'port_gbps' or 'degree' (got {self.by!r})", file="sweep", field="by"
-            )
+            raise _wrong(f"must be 'port_gbps' or 'degree' (got {self.by!r})", field="by")
         _axis("delay_ms", self.delay_ms, 0.0, MAX_DELAY_MS)
         if self.by == "degree":
             _axis("degree", self.values, 1.0, float(MAX_PORTS))
             for value in self.values:
                 if value != int(value):
-                    raise InputError(
-                        f"must be whole numbers (got {value:g})", file="sweep", field="degree"
-                    )
+                    raise _wrong(f"must be whole numbers (got {value:g})", field="degree")
         else:
             _axis("port_gbps", self.values, 0.0, MAX_GBPS)
             if min(self.values) <= 0:
-                raise InputError(
-                    f"must be greater than 0 (got {min(self.values):g})",
-                    file="sweep",
-                    field="port_gbps",
+                raise _wrong(
+                    f"must be greater than 0 (got {min(self.values):g})", field="port_gbps"
                 )
         if len(self) > MAX_POINTS:
-            raise InputError(
+            raise _wrong(
                 f"has {len(self):,} points (limit {MAX_POINTS:,}): {len(self.delay_ms):,} delays times "
-                f"{len(self.values):,} values of {self.by}",
-                file="sweep",
+                f"{len(self.values):,} values of {self.by}"
             )
 
     def __len__(self) -> int:
@@ -109,20 +101,18 @@ class Axes:
 
 def _axis(name: str, values: tuple[float, ...], least: float, most: float) -> None:
     if not values:
-        raise InputError("is empty: a sweep needs at least one value", file="sweep", field=name)
+        raise _wrong("is empty: a sweep needs at least one value", field=name)
     for value in values:
         if (
             isinstance(value, bool)
             or not isinstance(value, int | float)
             or not math.isfinite(value)
         ):
-            raise InputError(f"must be finite numbers (got {value!r})", file="sweep", field=name)
+            raise _wrong(f"must be finite numbers (got {value!r})", field=name)
         if not least <= value <= most:
-            raise InputError(
-                f"must be from {least:,g} to {most:,.10g} (got {value:g})", file="sweep", field=name
-            )
+            raise _wrong(f"must be from {least:,g} to {most:,.10g} (got {value:g})", field=name)
     if len(set(values)) < len(values):
-        raise InputError("holds a value twice", file="sweep", field=name)
+        raise _wrong("holds a value twice", field=name)
 
 
 @dataclass(frozen=True)
@@ -322,10 +312,9 @@ def with_degree(cluster: Cluster, degree: int) -> Cluster:
     if cluster.ports_per_server == cluster.switches:
         return cluster.changed(ports_per_server=degree, switches=degree)
     if degree % cluster.switches:
-        raise InputError(
+        raise _wrong(
             f"must be multiples of the {cluster.switches} switches, which have several ports of a server each "
             f"(got {degree})",
-            file="sweep",
             field="degree",
         )
     return cluster.changed(ports_per_server=degree)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from topox_core.errors import InputError
 from topox_core.io.errors import shown
@@ -20,6 +21,22 @@ def is_number(
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return (value > least if above else value >= least) and value <= most and value < math.inf
+
+
+def check_one_of(
+    value: object, choices: Iterable[str], *, file: str = "", item: str = "", field: str = ""
+) -> None:
+    """Refuse what is none of the words in ``choices``.
+
+    Raises
+    ------
+    InputError
+        If it is not; file, item and field are named.
+    """
+    names = list(choices)
+    if value not in names:
+        problem = f"must be one of {', '.join(names)} (got {shown(value)})"
+        raise InputError(problem, file=file, item=item, field=field)
 
 
 def check_whole(

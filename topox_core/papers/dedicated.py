@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from topox_core.fabrics.run import FabricOptions
 from topox_core.papers.calls import Call, answers
 from topox_core.papers.card import (
     Answer,
@@ -18,7 +17,7 @@ from topox_core.papers.card import (
     judged,
 )
 from topox_core.papers.switches import SHARE, SPEED, VARIANT
-from topox_core.papers.topoopt_jobs import iteration_ms, network
+from topox_core.papers.topoopt_jobs import iteration_ms, network, rival_fabrics
 from topox_core.runs.stopping import Stop
 
 DEGREE = 4
@@ -52,12 +51,7 @@ def _play(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
     lost: list[str] = []
     servers = int(settings["servers"])
     cluster = network(servers, DEGREE, float(settings["port_gbps"]))
-    nic = float(settings["fat_tree"]) * DEGREE * cluster.port_gbps
-    options = {
-        "static": FabricOptions(topology_variant=str(settings["variant"])),
-        "ideal": FabricOptions(),
-        "fat_tree": FabricOptions(equivalent_gbps=nic),
-    }
+    options = rival_fabrics(settings, cluster)
     calls = [
         Call(
             (words, fabric), iteration_ms, (names[servers == 128], cluster, fabric, options[fabric])

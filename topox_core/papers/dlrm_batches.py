@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from topox_core.fabrics.run import FabricOptions
 from topox_core.papers.calls import Call, answers
 from topox_core.papers.card import (
     Answer,
@@ -18,7 +17,7 @@ from topox_core.papers.card import (
     judged,
 )
 from topox_core.papers.switches import BYTES, SHARE, SPEED, VARIANT
-from topox_core.papers.topoopt_jobs import bandwidth_tax, iteration_ms, network
+from topox_core.papers.topoopt_jobs import bandwidth_tax, iteration_ms, network, rival_fabrics
 from topox_core.runs.stopping import Stop
 
 BATCHES = (64, 128, 256, 512, 1024, 2048)
@@ -183,19 +182,13 @@ def _fabric_calls(settings: Settings) -> list[Call]:
     for batch in BATCHES:
         for degree in DEGREES:
             cluster = network(SERVERS, degree, float(settings["port_gbps"]))
-            nic = float(settings["fat_tree"]) * degree * cluster.port_gbps
-            options = {
-                "static": FabricOptions(topology_variant=str(settings["variant"])),
-                "ideal": FabricOptions(),
-                "fat_tree": FabricOptions(equivalent_gbps=nic),
-            }
             calls += [
                 Call(
                     (batch, degree, fabric),
                     iteration_ms,
                     (_model(batch, settings), cluster, fabric, chosen),
                 )
-                for fabric, chosen in options.items()
+                for fabric, chosen in rival_fabrics(settings, cluster).items()
             ]
     return calls
 

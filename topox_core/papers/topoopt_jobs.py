@@ -17,7 +17,8 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import TRANSFER, Lowering, TransferGraph
-from topox_core.schedule.settings import Settings
+from topox_core.papers.card import Settings
+from topox_core.schedule.settings import Settings as PlannerSettings
 from topox_core.strategy.blueprint import Blueprint
 from topox_core.strategy.costs import A100
 from topox_core.strategy.models import named
@@ -32,7 +33,7 @@ from topox_core.topology.traffic import demand_of
 # TopoOpt's simulator puts no limit on memory.
 NO_LIMIT_GB = 1e9
 TABLES, DIMENSION, ROWS, BOTTOM, TOP = 128, 128, 10_000_000, 2048, 4096
-PLANNER = Settings.of(engine="list")
+PLANNER = PlannerSettings.of(engine="list")
 
 
 def dlrm_of_batch(batch: int, element_bytes: int, servers: int) -> OperatorGraph:
@@ -96,6 +97,16 @@ def network(servers: int, degree: int, port_gbps: float, delay_ms: float = 0.0) 
         port_gbps=port_gbps,
         reconfiguration_ms=delay_ms,
     )
+
+
+def rival_fabrics(settings: Settings, cluster: Cluster) -> dict[str, FabricOptions]:
+    """Return the fabrics of a dedicated cluster: circuits as laid out, ideal, of similar cost."""
+    nic_gbps = float(settings["fat_tree"]) * cluster.ports_per_server * cluster.port_gbps
+    return {
+        "static": FabricOptions(topology_variant=str(settings["variant"])),
+        "ideal": FabricOptions(),
+        "fat_tree": FabricOptions(equivalent_gbps=nic_gbps),
+    }
 
 
 def iteration_ms(model: str, cluster: Cluster, fabric: str, options: FabricOptions) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from topox_core.strategy.plan_memory import GRADIENT_BYTES, WEIGHT_BYTES, stage_parameters, tokens
 from topox_core.strategy.plans import GpuCluster, ParallelPlan
@@ -97,17 +97,7 @@ def plan_time(shape: Shape, plan: ParallelPlan, cluster: GpuCluster) -> PlanTime
         )
     )
     share = useful / (cluster.gpus * cluster.tflops * 1e9 * time.total_ms)
-    return PlanTime(
-        time.compute_ms,
-        time.tensor_ms,
-        time.context_ms,
-        time.expert_ms,
-        time.sends_ms,
-        time.bubble_ms,
-        time.gradients_ms,
-        time.update_ms,
-        share,
-    )
+    return replace(time, utilisation=share)
 
 
 def _slot(shape: Shape, plan: ParallelPlan, cluster: GpuCluster, stage: int) -> _Slot:

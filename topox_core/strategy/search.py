@@ -21,7 +21,6 @@ from topox_core.strategy.strategy import (
     check_strategy,
     data_parallel,
     memory_problem,
-    server_bytes,
     server_limit,
     spread,
 )
@@ -163,15 +162,15 @@ def first_strategy(
     """
     fixed = tuple(fixed)
     limit = server_limit(graph, memory_gb)
-    base = data_parallel(graph, servers).changed(fixed)
-    if max(server_bytes(base, graph)) <= limit:
-        return base
-    other = spread(graph, servers).changed(fixed)
-    if max(server_bytes(other, graph)) <= limit:
-        return other
-    problems = "; ".join(memory_problem(one, graph, limit) for one in (base, other))
+    problems = []
+    for whole in (data_parallel, spread):
+        strategy = whole(graph, servers).changed(fixed)
+        problem = memory_problem(strategy, graph, limit)
+        if not problem:
+            return strategy
+        problems.append(problem)
     raise InputError(
-        f"neither data parallel nor whole operators spread evenly fit: {problems}",
+        f"neither data parallel nor whole operators spread evenly fit: {'; '.join(problems)}",
         file=f"model {graph.name}",
         field="memory_gb",
     )

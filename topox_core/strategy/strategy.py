@@ -201,37 +201,21 @@ def check_placement(
         )
     item = f"operator {placement.operator}"
     p, start = placement.partitions, placement.start
+
+    def wrong(problem: str, field: str = "partitions") -> InputError:
+        return InputError(problem, file=file, item=item, field=field)
+
     check_whole(p, file=file, item=item, field="partitions")
     if p > servers:
-        raise InputError(
-            f"{p} partitions do not fit on {servers} servers",
-            file=file,
-            item=item,
-            field="partitions",
-        )
+        raise wrong(f"{p} partitions do not fit on {servers} servers")
     for what, number in (("servers", servers), ("samples", graph.samples)):
         if number % p:
-            raise InputError(
-                f"must divide the number of {what}, {number} (got {p})",
-                file=file,
-                item=item,
-                field="partitions",
-            )
+            raise wrong(f"must divide the number of {what}, {number} (got {p})")
     costs = graph.operator(placement.operator).costs
     if p not in costs:
-        raise InputError(
-            f"has no cost for {p} partitions (it has {', '.join(map(str, sorted(costs)))})",
-            file=file,
-            item=item,
-            field="partitions",
-        )
+        raise wrong(f"has no cost for {p} partitions (it has {', '.join(map(str, sorted(costs)))})")
     if not is_whole(start, 0, servers - 1):
-        raise InputError(
-            f"must be a server from 0 to {servers - 1} (got {shown(start)})",
-            file=file,
-            item=item,
-            field="start",
-        )
+        raise wrong(f"must be a server from 0 to {servers - 1} (got {shown(start)})", "start")
 
 
 def server_bytes(strategy: Strategy, graph: OperatorGraph) -> list[float]:

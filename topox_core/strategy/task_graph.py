@@ -17,6 +17,7 @@ from topox_core.io.task_graph_rules import validated
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.strategy.operators import Edge, OperatorGraph
 from topox_core.strategy.strategy import Strategy, check_strategy
+from topox_core.workloads.parameter import compute_task
 
 MAX_TASKS = 200_000
 
@@ -74,22 +75,20 @@ def _tasks(graph: OperatorGraph, strategy: Strategy) -> Iterator[Task]:
         cost = operator.costs[len(at[operator.name])]
         for j, server in enumerate(at[operator.name]):
             key = operator.name, j
-            yield Task(
+            yield compute_task(
                 f"f.{operator.name}.{j}",
                 "forward",
                 tuple(forward.get(key, ())),
-                server=server,
-                device=0,
-                duration_ms=cost.forward_ms,
+                server,
+                cost.forward_ms,
                 layer=k,
             )
-            yield Task(
+            yield compute_task(
                 f"b.{operator.name}.{j}",
                 "backward",
                 (f"f.{operator.name}.{j}", *backward.get(key, ())),
-                server=server,
-                device=0,
-                duration_ms=cost.backward_ms,
+                server,
+                cost.backward_ms,
                 layer=k,
             )
     yield from _gradients(graph, at)

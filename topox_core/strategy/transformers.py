@@ -87,53 +87,28 @@ class Shape:
 
 
 _LLAMA = "Llama 3 (Meta, arXiv 2407.21783, table 3); operation counts: Narayanan et al. (SC 2021)"
+_MIXTRAL = "Mixtral (arXiv 2401.04088, table 1); operation counts: Narayanan et al. (SC 2021)"
 SHAPES = {
-    shape.name: shape
-    for shape in (
-        Shape(
-            "llama3-8b",
-            "Llama 3 8B",
-            _LLAMA,
-            Transformer(32, 4096, 128_256, 14_336, 3, 1024),
-            32,
-            8,
-            8192,
-            512,
-        ),
-        Shape(
-            "llama3-70b",
-            "Llama 3 70B",
-            _LLAMA,
-            Transformer(80, 8192, 128_256, 28_672, 3, 1024),
-            64,
-            8,
-            8192,
-            1024,
-        ),
-        Shape(
-            "llama3-405b",
-            "Llama 3 405B",
-            _LLAMA,
-            Transformer(126, 16_384, 128_256, 53_248, 3, 1024),
-            128,
-            8,
-            8192,
-            2048,
-        ),
-        Shape(
-            "mixtral-8x7b",
-            "Mixture of experts, 8 x 7B",
-            "Mixtral (arXiv 2401.04088, table 1); operation counts: Narayanan et al. (SC 2021)",
-            Transformer(32, 4096, 32_000, 14_336, 3, 1024),
-            32,
-            8,
-            8192,
-            512,
-            experts=8,
-            top_k=2,
-        ),
+    name: Shape(
+        name,
+        title,
+        _LLAMA,
+        Transformer(layers, hidden, 128_256, feed_forward, 3, 1024),
+        *(heads, 8, 8192, batch),
+    )
+    for name, title, layers, hidden, feed_forward, heads, batch in (
+        ("llama3-8b", "Llama 3 8B", 32, 4096, 14_336, 32, 512),
+        ("llama3-70b", "Llama 3 70B", 80, 8192, 28_672, 64, 1024),
+        ("llama3-405b", "Llama 3 405B", 126, 16_384, 53_248, 128, 2048),
     )
 }
+SHAPES["mixtral-8x7b"] = Shape(
+    "mixtral-8x7b",
+    "Mixture of experts, 8 x 7B",
+    _MIXTRAL,
+    Transformer(32, 4096, 32_000, 14_336, 3, 1024),
+    *(32, 8, 8192, 512, 8, 2),
+)
 
 
 def bert(servers: int, size: int) -> OperatorGraph:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from topox_core.errors import InputError
+from topox_core.io.ranges import check_one_of
 
 FAILURES = ("fibre", "port", "switch", "server")
 
@@ -76,12 +77,7 @@ class Failure:
         InputError
             Naming the field.
         """
-        if self.kind not in FAILURES:
-            raise InputError(
-                f"must be one of {', '.join(FAILURES)} (got {self.kind!r})",
-                file="failure",
-                field="kind",
-            )
+        check_one_of(self.kind, FAILURES, file="failure", field="kind")
         if self.kind in ("port", "server") and not 0 <= self.server < servers:
             raise self.error(f"there is no such server (0 to {servers - 1})", "server")
         if (

@@ -7,13 +7,17 @@ hosts).
 
 from __future__ import annotations
 
+from functools import partial
+
 from topox_core.errors import InputError
-from topox_core.io.ranges import check_whole
+from topox_core.io.ranges import check_one_of, check_whole
 from topox_core.model.cluster import MAX_PORTS
 from topox_core.topology.published import find_published
 from topox_core.topology.released import find_released
 from topox_core.topology.result import LayoutResult, LayoutStep, ring_strides
 from topox_core.topology.traffic import Demand, check_servers, demand_of, traffic_of
+
+_wrong = partial(InputError, file="topology")
 
 __all__ = [
     "PATHS",
@@ -67,37 +71,28 @@ def find_layout(
         If the degree is zero, odd in ``released`` (a ring in both directions takes two ports), or
         absurdly large; if the variant is unknown; if more pairs talk than a layout may route.
     """
-    if variant not in VARIANTS:
-        raise InputError(
-            f"must be one of {', '.join(VARIANTS)} (got {variant!r})",
-            file="topology",
-            field="variant",
-        )
+    check_one_of(variant, VARIANTS, file="topology", field="variant")
     check_whole(degree, 1, MAX_PORTS, file="topology", field="degree")
     if paths < 1 or longer < 0:
-        raise InputError(
+        raise _wrong(
             f"must be at least 1 path, at least 0 hops longer (got {paths} and {longer})",
-            file="topology",
             field="paths",
         )
     check_servers(demand.servers)
     if degree * demand.servers > MAX_CIRCUITS:
-        raise InputError(
+        raise _wrong(
             f"would be {degree * demand.servers:,} circuits, more than the {MAX_CIRCUITS:,} a layout may have",
-            file="topology",
             field="degree",
         )
     if len(demand.pairs) > MAX_PAIRS:
-        raise InputError(
+        raise _wrong(
             f"has {len(demand.pairs):,} pairs of servers that talk, more than the {MAX_PAIRS:,} a layout may have",
-            file="topology",
             field="graph",
         )
     if variant == "released":
         if degree % 2:
-            raise InputError(
+            raise _wrong(
                 f"must be even in the released variant, whose rings run both ways on two ports (got {degree})",
-                file="topology",
                 field="degree",
             )
         return find_released(demand, degree, seed)

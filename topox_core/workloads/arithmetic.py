@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 # Adam in mixed precision, bytes a parameter that an update moves: fp32 weight and two moments read
@@ -35,14 +35,7 @@ class Transformer:
     @staticmethod
     def of(values: dict[str, Any]) -> Transformer:
         """Return the transformer that a workload's values describe."""
-        return Transformer(
-            values["layers"],
-            values["hidden"],
-            values["vocabulary"],
-            values["feed_forward"],
-            values["feed_forward_matrices"],
-            values["key_value"],
-        )
+        return Transformer(**{field.name: values[field.name] for field in fields(Transformer)})
 
     @property
     def layer_matrix_parameters(self) -> int:

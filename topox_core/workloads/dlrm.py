@@ -13,7 +13,7 @@ from typing import Any
 
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
-from topox_core.workloads.parameter import Parameter, Workload
+from topox_core.workloads.parameter import Parameter, Workload, compute_task, suggested_cluster
 
 SOURCE = (
     "A100 operator times published with TopoOpt (NSDI 2023), Apache-2.0; sizes: TOPO-X Table II"
@@ -115,9 +115,7 @@ def _forward(
     c: Configuration, dense: list[tuple[str, int, int]], home: dict[int, int], size: float
 ) -> Iterator[Task]:
     for table, server in home.items():
-        yield Task(
-            f"f.table{table}", "forward", (), server=server, device=0, duration_ms=c.embedding_ms[0]
-        )
+        yield compute_task(f"f.table{table}", "forward", (), server, c.embedding_ms[0])
         for s in range(c.servers):
             if s != server:
                 yield Task(
@@ -137,23 +135,10 @@ def _forward(
                 lookups = tuple(
                     f"f.table{t}" if s == at else f"f.table{t}.to{s}" for t, at in home.items()
                 )
-                yield Task(
-                    f"f.concat.{s}",
-                    "forward",
-                    before + lookups,
-                    server=s,
-                    device=0,
-                    duration_ms=c.concat_ms[0],
-                )
+                yield compute_task(f"f.concat.{s}", "forward", before + lookups, s, c.concat_ms[0])
                 before = (f"f.concat.{s}",)
-            yield Task(
-                f"f.{name}.{s}",
-                "forward",
-                before,
-                server=s,
-                device=0,
-                duration_ms=c.dense_ms[inputs, outputs][0],
-                layer=number,
+            yield compute_task(
+                f"f.{name}.{s}", "forward", before, s, c.dense_ms[inputs, outputs][0], layer=number
             )
             before = (f"f.{name}.{s}",)
 
@@ -165,22 +150,16 @@ def _backward(
         after: tuple[str, ...] = ()
         for number, (name, inputs, outputs) in reversed(list(enumerate(dense))):
             if number == c.bottom[2] - 1:
-                yield Task(
-                    f"b.concat.{s}",
-                    "backward",
-                    (*after, f"f.concat.{s}"),
-                    server=s,
-                    device=0,
-                    duration_ms=c.concat_ms[1],
+                yield compute_task(
+                    f"b.concat.{s}", "backward", (*after, f"f.concat.{s}"), s, c.concat_ms[1]
                 )
                 after = (f"b.concat.{s}",)
-            yield Task(
+            yield compute_task(
                 f"b.{name}.{s}",
                 "backward",
                 (*after, f"f.{name}.{s}"),
-                server=s,
-                device=0,
-                duration_ms=c.dense_ms[inputs, outputs][1],
+                s,
+                c.dense_ms[inputs, outputs][1],
                 layer=number,
             )
             after = (f"b.{name}.{s}",)
@@ -200,26 +179,14 @@ def _backward(
         arrived = tuple(
             f"b.concat.{s}" if s == server else f"b.table{table}.from{s}" for s in range(c.servers)
         )
-        yield Task(
-            f"b.table{table}",
-            "backward",
-            (f"f.table{table}", *arrived),
-            server=server,
-            device=0,
-            duration_ms=c.embedding_ms[1],
+        yield compute_task(
+            f"b.table{table}", "backward", (f"f.table{table}", *arrived), server, c.embedding_ms[1]
         )
 
 
 def _cluster(values: dict[str, Any]) -> Cluster:
     servers = CONFIGURATIONS[values["configuration"]].servers
-    return Cluster(
-        servers=servers,
-        ports_per_server=4,
-        switches=4,
-        ports_per_switch=servers,
-        port_gbps=values["port_gbps"],
-        name=f"{servers} servers, 4 OCS",
-    )
+    return suggested_cluster(servers, values["port_gbps"], 4)
 
 
 DLRM = Workload(

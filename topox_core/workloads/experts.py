@@ -11,10 +11,9 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
 from topox_core.workloads.arithmetic import compute_ms
-from topox_core.workloads.parameter import Parameter, Workload
+from topox_core.workloads.parameter import Parameter, Workload, cluster_of_servers, compute_task
 from topox_core.workloads.pipeline import MACHINE_PARAMETERS
 
 SOURCE = (
@@ -40,13 +39,12 @@ def _tasks(values: dict[str, Any]) -> Iterator[Task]:
         for k, (step, layer) in enumerate(walk):
             for s in range(values["servers"]):
                 waits = _arrivals(values, walk[k - 1], m, s) if k else ()
-                yield Task(
+                yield compute_task(
                     _name(step, m, layer, s),
                     "forward" if step[0] == "f" else "backward",
                     waits,
-                    server=s,
-                    device=0,
-                    duration_ms=_step_ms(values, step, shares[layer], s),
+                    s,
+                    _step_ms(values, step, shares[layer], s),
                     microbatch=m,
                     layer=layer,
                 )
@@ -164,17 +162,6 @@ def _name(step: str, m: int, layer: int, server: int) -> str:
     return f"{step}.m{m}.l{layer}.{server}"
 
 
-def _cluster(values: dict[str, Any]) -> Cluster:
-    return Cluster(
-        servers=values["servers"],
-        ports_per_server=2,
-        switches=2,
-        ports_per_switch=values["servers"],
-        port_gbps=values["port_gbps"],
-        name=f"{values['servers']} servers, 2 OCS",
-    )
-
-
 EXPERTS = Workload(
     "moe",
     "Mixture of experts",
@@ -207,5 +194,5 @@ EXPERTS = Workload(
         *(p for p in MACHINE_PARAMETERS if p.key != "memory_gb_per_s"),
     ),
     _tasks,
-    _cluster,
+    cluster_of_servers,
 )

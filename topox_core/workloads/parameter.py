@@ -109,3 +109,27 @@ def preset(
         replace(p, default=defaults.get(p.key, p.default)) for p in workload.parameters
     )
     return replace(workload, name=name, title=title, meaning=meaning, parameters=parameters)
+
+
+def compute_task(
+    name: str, kind: str, waits: tuple[str, ...], server: int, duration_ms: float, **notes: Any
+) -> Task:
+    """Return a task that computes on the first device of a server."""
+    return Task(name, kind, waits, server, 0, duration_ms, **notes)
+
+
+def suggested_cluster(servers: int, port_gbps: float, switches: int = 2) -> Cluster:
+    """Return a cluster whose servers have one port on each optical switch."""
+    return Cluster(
+        servers=servers,
+        ports_per_server=switches,
+        switches=switches,
+        ports_per_switch=servers,
+        port_gbps=port_gbps,
+        name=f"{servers} servers, {switches} OCS",
+    )
+
+
+def cluster_of_servers(values: dict[str, Any]) -> Cluster:
+    """Return the cluster of a workload that names its servers and port speed: two switches."""
+    return suggested_cluster(values["servers"], values["port_gbps"])

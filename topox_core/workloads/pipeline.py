@@ -13,7 +13,13 @@ from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
 from topox_core.workloads.arithmetic import Transformer, compute_ms, update_ms
-from topox_core.workloads.parameter import Parameter, Workload, preset
+from topox_core.workloads.parameter import (
+    Parameter,
+    Workload,
+    compute_task,
+    preset,
+    suggested_cluster,
+)
 
 SOURCE = (
     "1F1B order: PipeDream (SOSP 2019) as in Narayanan et al. (SC 2021), whose operation counts are used; "
@@ -112,13 +118,12 @@ def _stage(values: dict[str, Any], model: Transformer, replica: int, stage: int)
         sender, receiver = (stage - 1, stage + 1) if way == "f" else (stage + 1, stage - 1)
         arrived = (f"{way}x.r{replica}.s{sender}.m{m}",) if 0 <= sender < stages else ()
         own = (f"f.r{replica}.s{stage}.m{m}",) if way == "b" else ()
-        yield Task(
+        yield compute_task(
             name,
             "forward" if way == "f" else "backward",
             tuple(dict.fromkeys((*before, *arrived, *own))),
-            server=server,
-            device=0,
-            duration_ms=durations[way],
+            server,
+            durations[way],
             microbatch=m,
             stage=stage,
         )
@@ -157,27 +162,18 @@ def _reduce_and_update(values: dict[str, Any], model: Transformer, stage: int) -
             stage=stage,
         )
     for replica, server in enumerate(servers):
-        yield Task(
+        yield compute_task(
             f"u.r{replica}.s{stage}",
             "update",
             (f"sum.s{stage}",) if replicas > 1 else (waits[replica],),
-            server=server,
-            device=0,
-            duration_ms=update_ms(count, values),
+            server,
+            update_ms(count, values),
             stage=stage,
         )
 
 
 def _cluster(values: dict[str, Any]) -> Cluster:
-    servers = values["stages"] * values["replicas"]
-    return Cluster(
-        servers=servers,
-        ports_per_server=2,
-        switches=2,
-        ports_per_switch=servers,
-        port_gbps=values["port_gbps"],
-        name=f"{servers} servers, 2 OCS",
-    )
+    return suggested_cluster(values["stages"] * values["replicas"], values["port_gbps"])
 
 
 PIPELINE = Workload(

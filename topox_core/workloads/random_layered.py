@@ -6,9 +6,8 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
-from topox_core.workloads.parameter import Parameter, Workload
+from topox_core.workloads.parameter import Parameter, Workload, cluster_of_servers, compute_task
 
 
 def _tasks(values: dict[str, Any]) -> Iterator[Task]:
@@ -41,29 +40,16 @@ def _tasks(values: dict[str, Any]) -> Iterator[Task]:
                 )
                 waits.append(transfer)
             kind = "forward" if 2 * layer < values["layers"] else "backward"
-            yield Task(
+            yield compute_task(
                 name,
                 kind,
                 tuple(waits),
-                server=server,
-                device=0,
+                server,
+                round(rng.uniform(0.2, 1.8) * values["mean_ms"], 3),
                 layer=layer,
-                duration_ms=round(rng.uniform(0.2, 1.8) * values["mean_ms"], 3),
             )
             row.append((name, server))
         above = row
-
-
-def _cluster(values: dict[str, Any]) -> Cluster:
-    n = values["servers"]
-    return Cluster(
-        servers=n,
-        ports_per_server=2,
-        switches=2,
-        ports_per_switch=n,
-        port_gbps=values["port_gbps"],
-        name=f"{n} servers, 2 OCS",
-    )
 
 
 RANDOM_LAYERED = Workload(
@@ -87,5 +73,5 @@ RANDOM_LAYERED = Workload(
         Parameter("seed", 0, "", "of all random choices", 0, 2**31),
     ),
     _tasks,
-    _cluster,
+    cluster_of_servers,
 )

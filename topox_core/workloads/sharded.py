@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
 from topox_core.workloads.arithmetic import Transformer, compute_ms, update_ms
-from topox_core.workloads.parameter import Parameter, Workload
+from topox_core.workloads.parameter import Parameter, Workload, cluster_of_servers, compute_task
 from topox_core.workloads.pipeline import MACHINE_PARAMETERS, MODEL_PARAMETERS
 
 SOURCE = "ZeRO stage 3 (SC 2020); operation counts of Narayanan et al. (SC 2021); tables and head are left out"
@@ -45,13 +44,12 @@ def _tasks(values: dict[str, Any]) -> Iterator[Task]:
         )
         for s in members:
             before = (f"{walk[step - 1][0]}.l{walk[step - 1][1]}.{s}",) if step else ()
-            yield Task(
+            yield compute_task(
                 f"{way}.l{layer}.{s}",
                 "forward" if way == "f" else "backward",
                 (*before, f"{way}gather.l{layer}"),
-                server=s,
-                device=0,
-                duration_ms=compute_ms(flop if way == "f" else 2 * flop, values),
+                s,
+                compute_ms(flop if way == "f" else 2 * flop, values),
                 layer=layer,
             )
         if way == "b":
@@ -67,25 +65,13 @@ def _tasks(values: dict[str, Any]) -> Iterator[Task]:
             )
     scattered = tuple(f"scatter.l{layer}" for layer in range(model.layers))
     for s in members:
-        yield Task(
+        yield compute_task(
             f"u.{s}",
             "update",
             (*scattered, f"b.l0.{s}"),
-            server=s,
-            device=0,
-            duration_ms=update_ms(model.layers * model.layer_parameters / n, values),
+            s,
+            update_ms(model.layers * model.layer_parameters / n, values),
         )
-
-
-def _cluster(values: dict[str, Any]) -> Cluster:
-    return Cluster(
-        servers=values["servers"],
-        ports_per_server=2,
-        switches=2,
-        ports_per_switch=values["servers"],
-        port_gbps=values["port_gbps"],
-        name=f"{values['servers']} servers, 2 OCS",
-    )
 
 
 FSDP = Workload(
@@ -110,5 +96,5 @@ FSDP = Workload(
         *MACHINE_PARAMETERS,
     ),
     _tasks,
-    _cluster,
+    cluster_of_servers,
 )
