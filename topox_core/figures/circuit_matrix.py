@@ -31,16 +31,16 @@ _X: dict[str, Any] = {"constrain": "domain", "side": "top", "constraintoward": "
 _Y: dict[str, Any] = {"constrain": "domain", "scaleanchor": "x", "constraintoward": "top"}
 
 
-def matrix(execution: Execution, state: SlotState, theme: Theme, scale: float = 1.0) -> go.Figure:
+def matrix(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
     """Return who talks to whom, sources down, destinations across; colour and number: switch."""
     if execution.cluster.servers > MOST_CELLS:
-        return _large_matrix(execution, state, theme, scale)
+        return _large_matrix(execution, state, theme)
     n, circuits = execution.cluster.servers, execution.circuits
     background = np.zeros((n, n), np.uint8)
     np.fill_diagonal(background, 1)
     figure = go.Figure(image(background, [theme.cell, theme.cell_diagonal], xgap=3, ygap=3))
     left, width = _split_cells(circuits, state)
-    size = float(np.clip(220 / n, 6, 14)) * scale
+    size = float(np.clip(220 / n, 6, 14)) * theme.scale
     for switch in np.unique(circuits.switch[state.carrying]).tolist():
         of = np.flatnonzero(circuits.switch[state.carrying] == switch)
         wide = width[of] * CELLS_PX / n > 0.75 * size * len(str(switch))
@@ -71,7 +71,7 @@ def matrix(execution: Execution, state: SlotState, theme: Theme, scale: float = 
                 **_cell_style(execution, state.dark),
             )
         )
-    return _square(figure, execution, state, theme, scale)
+    return _square(figure, execution, state, theme)
 
 
 def _split_cells(circuits: Circuits, state: SlotState) -> tuple[FloatArray, FloatArray]:
@@ -112,9 +112,7 @@ def _cell_style(execution: Execution, chosen: NDArray[np.intp]) -> dict[str, Any
     return {"width": 0.92, "customdata": facts, "hovertemplate": hover, **INSIDE}
 
 
-def _square(
-    figure: go.Figure, execution: Execution, state: SlotState, theme: Theme, scale: float
-) -> go.Figure:
+def _square(figure: go.Figure, execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
     """Return the matrix with names of servers, and how many of its ports each uses at the edges."""
     n, circuits, limit = (
         execution.cluster.servers,
@@ -134,7 +132,7 @@ def _square(
         *({"x": d, "y": n - 0.42, "yanchor": "top"} for d in shown),
     ]
     totals = [
-        note(text, size=size * scale, colour=theme.ink, **place)
+        note(text, size=size * theme.scale, colour=theme.ink, **place)
         for text, place in zip(words, places, strict=True)
     ]
     names = [f"S{s}" for s in shown]
@@ -143,18 +141,17 @@ def _square(
     return frame(
         figure,
         theme,
-        500 * scale,
-        scale,
+        500 * theme.scale,
         showlegend=True,
         annotations=totals,
         margin=margins(30, 4, 22, 26),
         legend=LEGEND_BELOW,
-        xaxis=named_axis(theme, scale, names, shown, size, range=across, **_X),
-        yaxis=named_axis(theme, scale, names, shown, size, range=down, **_Y),
+        xaxis=named_axis(theme, names, shown, size, range=across, **_X),
+        yaxis=named_axis(theme, names, shown, size, range=down, **_Y),
     )
 
 
-def _large_matrix(execution: Execution, state: SlotState, theme: Theme, scale: float) -> go.Figure:
+def _large_matrix(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
     """Return the matrix as one image, for more servers than cells could be read."""
     n, circuits = execution.cluster.servers, execution.circuits
     z = np.zeros((n, n), np.uint8)
@@ -170,11 +167,10 @@ def _large_matrix(execution: Execution, state: SlotState, theme: Theme, scale: f
     return frame(
         figure,
         theme,
-        500 * scale,
-        scale,
+        500 * theme.scale,
         showlegend=True,
         margin=margins(44, 8, 22, 26),
         legend=LEGEND_BELOW,
-        xaxis=axis(theme, scale, range=[-0.5, n - 0.5], **ticks, **_X),
-        yaxis=axis(theme, scale, range=[n - 0.5, -0.5], **ticks, **_Y),
+        xaxis=axis(theme, range=[-0.5, n - 0.5], **ticks, **_X),
+        yaxis=axis(theme, range=[n - 0.5, -0.5], **ticks, **_Y),
     )

@@ -49,20 +49,20 @@ def port_rows(
 
 
 def ports_over_time(
-    execution: Execution, state: SlotState, switch: int | None, theme: Theme, scale: float = 1.0
+    execution: Execution, state: SlotState, switch: int | None, theme: Theme
 ) -> go.Figure:
     """Return every out-port over the iteration: an image, or bars for one switch alone."""
     row, rows = port_rows(execution, switch)
     shown = np.flatnonzero(row >= 0)
     if switch is not None and len(shown) <= MOST_LABELLED and len(rows) <= MOST_BAR_ROWS:
-        figure = go.Figure(_bars(execution, switch, row, shown, theme, scale))
+        figure = go.Figure(_bars(execution, switch, row, shown, theme))
         several = any(port for _, _, port in rows)
         every = max(1, len(rows) // 32)
         names = [f"S{s}.{p}" if several else f"S{s}" for s, _, p in rows][::every]
         span = [len(rows) - 0.5, -0.5]
-        names_axis = named_axis(theme, scale, names, np.arange(0, len(rows), every), 10, range=span)
-        pixels = float(np.clip(len(rows) * 18, 120, 420)) * scale
-        return _over_time(figure, execution, state, theme, scale, pixels, names_axis)
+        names_axis = named_axis(theme, names, np.arange(0, len(rows), every), 10, range=span)
+        pixels = float(np.clip(len(rows) * 18, 120, 420)) * theme.scale
+        return _over_time(figure, execution, state, theme, pixels, names_axis)
     servers = execution.cluster.servers
     each = len(rows) // servers
     gap = 1 if each > 1 and len(rows) <= 400 else 0
@@ -71,13 +71,13 @@ def ports_over_time(
     z = np.zeros((-(-height // fold), COLUMNS), np.uint8)
     _paint_circuits(z, execution, shown, (row[shown] + gap * (row[shown] // each)) // fold)
     colours = [theme.page, *(theme.switch_colour(r) for r in range(SWITCH_COLOURS)), VERMILION]
-    pixels = 236 * scale
+    pixels = 236 * theme.scale
     named = np.arange(0, servers, max(1, int(np.ceil(11 * servers / pixels))))
     ticks = ((named + 0.5) * (each + gap) - gap / 2) / fold - 0.5
     span = [len(z) - 0.5, -0.5]
-    names_axis = named_axis(theme, scale, [f"S{s}" for s in named], ticks, 10, range=span)
+    names_axis = named_axis(theme, [f"S{s}" for s in named], ticks, 10, range=span)
     figure = go.Figure(time_image(z, colours, execution.makespan_ms or 1.0))
-    return _over_time(figure, execution, state, theme, scale, pixels, names_axis)
+    return _over_time(figure, execution, state, theme, pixels, names_axis)
 
 
 def _paint_circuits(
@@ -97,12 +97,7 @@ def _paint_circuits(
 
 
 def _bars(
-    execution: Execution,
-    switch: int,
-    row: NDArray[np.int64],
-    shown: NDArray[np.intp],
-    theme: Theme,
-    scale: float,
+    execution: Execution, switch: int, row: NDArray[np.int64], shown: NDArray[np.intp], theme: Theme
 ) -> list[go.Bar]:
     """Return the circuits of one switch as bars with their destinations, and their dark time."""
     circuits = execution.circuits
@@ -121,7 +116,7 @@ def _bars(
     ]
     style: dict[str, Any] = {
         "text": texts,
-        "textfont": {"size": 10 * scale, "color": theme.switch_text(switch)},
+        "textfont": {"size": 10 * theme.scale, "color": theme.switch_text(switch)},
         "customdata": facts,
         "hovertemplate": "<b>%{customdata[0]}</b><br>%{customdata[1]}<br>from %{base:.9~g} ms, %{x:.6~g} ms<extra></extra>",
         **INSIDE,
@@ -143,7 +138,6 @@ def _over_time(
     execution: Execution,
     state: SlotState,
     theme: Theme,
-    scale: float,
     pixels: float,
     names_axis: dict[str, Any],
 ) -> go.Figure:
@@ -163,15 +157,14 @@ def _over_time(
         figure,
         theme,
         pixels + 30,
-        scale,
         shapes=[cursor],
         margin=margins(34, 12, 6, 24),
-        xaxis=ms_axis(theme, scale, (0, makespan), 8),
+        xaxis=ms_axis(theme, (0, makespan), 8),
         yaxis=names_axis,
     )
 
 
-def changes(execution: Execution, state: SlotState, theme: Theme, scale: float = 1.0) -> go.Figure:
+def changes(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
     """Return how many circuits are set up slot by slot, on the slot slider's axis.
 
     Where nothing ever changes it shows the circuits in use instead.
@@ -196,14 +189,12 @@ def changes(execution: Execution, state: SlotState, theme: Theme, scale: float =
     return frame(
         figure,
         theme,
-        84 * scale,
-        scale,
+        84 * theme.scale,
         shapes=[upright((state.slot + 0.5) * tau, line(theme.ink, 1.5), high=1.08)],
         margin=margins(LANE_LEFT, LANE_RIGHT, 4, 22),
-        xaxis=ms_axis(theme, scale, (0, len(counts) * tau), 12),
+        xaxis=ms_axis(theme, (0, len(counts) * tau), 12),
         yaxis=axis(
             theme,
-            scale,
             grid=True,
             range=[0, max(1.0, float(folded.max(initial=0)) * 1.1)],
             nticks=3,

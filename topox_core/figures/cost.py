@@ -115,11 +115,7 @@ def part_colour(part: str, theme: Theme) -> str:
 
 
 def stacked(
-    bills: Mapping[str, Bill],
-    measure: str,
-    theme: Theme,
-    scale: float = 1.0,
-    infeasible: Sequence[str] = (),
+    bills: Mapping[str, Bill], measure: str, theme: Theme, infeasible: Sequence[str] = ()
 ) -> go.Figure:
     """Return a bar a network, stacked by part, its total on top.
 
@@ -158,7 +154,7 @@ def stacked(
                 text=[short(v / factor) if v / top * PLOT_PX >= 15 else "" for v in values[shown]],
                 **INSIDE,
                 textfont={
-                    "size": 11.5 * scale,
+                    "size": 11.5 * theme.scale,
                     "color": "#FFFFFF" if part in _WHITE_TEXT[theme.name] else "#10151C",
                 },
                 customdata=[
@@ -177,16 +173,15 @@ def stacked(
         cross, colour = (" ✗", theme.bad) if name in infeasible else ("", theme.ink)
         text = f"<b>{amount_words(total, measure)}</b>{cross}"
         above = {"yanchor": "bottom", "yshift": 3}
-        marks.append(note(text, k, total / factor, 12.5 * scale, colour, **above))
+        marks.append(note(text, k, total / factor, 12.5 * theme.scale, colour, **above))
     return frame(
         figure,
         theme,
-        318 * scale,
-        scale,
+        318 * theme.scale,
         showlegend=True,
         annotations=marks,
         barmode="overlay",
-        margin=margins(46 * scale, 8, 30 * scale, 40 * scale),
+        margin=margins(46 * theme.scale, 8, 30 * theme.scale, 40 * theme.scale),
         legend={
             **HORIZONTAL_LEGEND,
             "yanchor": "bottom",
@@ -194,11 +189,10 @@ def stacked(
             "xanchor": "left",
             "x": -0.09,
             "traceorder": "reversed",
-            "font": {"size": 12 * scale, "color": theme.ink},
+            "font": {"size": 12 * theme.scale, "color": theme.ink},
         },
         xaxis=named_axis(
             theme,
-            scale,
             [SHORT_NAMES[name] for name in names],
             size=12,
             colour=theme.ink,
@@ -206,7 +200,6 @@ def stacked(
         ),
         yaxis=axis(
             theme,
-            scale,
             grid=True,
             range=[0, top / factor * 1.12],
             **value_ticks(top / factor, "$" if measure == "cost" else "", unit),

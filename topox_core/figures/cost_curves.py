@@ -10,14 +10,7 @@ import plotly.graph_objects as go
 
 from topox_core.economics.comparison import Year
 from topox_core.economics.networks import NETWORKS, Bill
-from topox_core.figures.cost import (
-    amount_words,
-    energy,
-    money,
-    part_colour,
-    unit_of,
-    value_ticks,
-)
+from topox_core.figures.cost import amount_words, energy, money, part_colour, unit_of, value_ticks
 from topox_core.figures.marks import line, note, sideways_bars, upright
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import axis, frame, margins, row_axis
@@ -52,7 +45,6 @@ def by_size(
     measure: str,
     now: int,
     theme: Theme,
-    scale: float = 1.0,
     most_photonic: float = float("inf"),
 ) -> go.Figure:
     """Return cost or power a GPU by cluster size; photonic rails are dotted beyond their ports.
@@ -71,10 +63,12 @@ def by_size(
         beyond = [one for one in bills if one.gpus > limit]
         style = _style(network, theme)
         if within:
-            figure.add_trace(_line(within, NETWORKS[network], measure, style, scale))
+            figure.add_trace(_line(within, NETWORKS[network], measure, style, theme.scale))
         if beyond:
             bills, name = [*within[-1:], *beyond], NETWORKS[network] + ", too few ports"
-            too_few = _line(bills, name, measure, style._replace(dash="dot", width=1.4), scale)
+            too_few = _line(
+                bills, name, measure, style._replace(dash="dot", width=1.4), theme.scale
+            )
             too_few.marker.color = theme.page
             figure.add_trace(too_few)
     sizes = sorted({int(one.gpus) for bills in curves.values() for one in bills})
@@ -91,14 +85,12 @@ def by_size(
     return frame(
         figure,
         theme,
-        HEIGHT * scale,
-        scale,
+        HEIGHT * theme.scale,
         shapes=[upright(now, line(theme.muted, 1, "dot"))],
-        annotations=_names(curves, measure, (low, high), theme, scale),
-        margin=margins(54 * scale, 128 * scale, 10, 42 * scale),
+        annotations=_names(curves, measure, (low, high), theme),
+        margin=margins(54 * theme.scale, 128 * theme.scale, 10, 42 * theme.scale),
         xaxis=axis(
             theme,
-            scale,
             type="log",
             title="GPUs, logarithmic",
             tickvals=every,
@@ -106,7 +98,6 @@ def by_size(
         ),
         yaxis=axis(
             theme,
-            scale,
             grid=True,
             type="log",
             range=[low, high],
@@ -148,11 +139,7 @@ def _line(bills: Sequence[Bill], name: str, measure: str, style: Style, scale: f
 
 
 def _names(
-    curves: Mapping[str, Sequence[Bill]],
-    measure: str,
-    span: tuple[float, float],
-    theme: Theme,
-    scale: float,
+    curves: Mapping[str, Sequence[Bill]], measure: str, span: tuple[float, float], theme: Theme
 ) -> list[dict[str, Any]]:
     """Return each line's name at its right end, moved apart where lines meet."""
     least = (span[1] - span[0]) * 15 / (HEIGHT - 52)
@@ -179,12 +166,14 @@ def _names(
     }
     at_right = {"xref": "paper", "xanchor": "left", "xshift": 4}
     return [
-        note(words[network], 1, place, 11.5 * scale, _style(network, theme).colour, **at_right)
+        note(
+            words[network], 1, place, 11.5 * theme.scale, _style(network, theme).colour, **at_right
+        )
         for place, (_, network) in zip(places, ends, strict=True)
     ]
 
 
-def yearly(years: Mapping[str, Year], theme: Theme, scale: float = 1.0) -> go.Figure:
+def yearly(years: Mapping[str, Year], theme: Theme) -> go.Figure:
     """Return a bar of dollars a year a network: its share of the purchase, and electricity."""
     names = list(years)
     rows = list(range(len(names)))
@@ -218,27 +207,22 @@ def yearly(years: Mapping[str, Year], theme: Theme, scale: float = 1.0) -> go.Fi
     for k, year in enumerate(years.values()):
         text = f"<b>{money(year.total_usd)}</b>&nbsp; {energy(year.energy_kwh)}"
         beside = {"xanchor": "left", "xshift": 7}
-        marks.append(note(text, year.total_usd / factor, k, 12 * scale, theme.ink, **beside))
+        marks.append(note(text, year.total_usd / factor, k, 12 * theme.scale, theme.ink, **beside))
     return frame(
         figure,
         theme,
-        (36 * len(names) + 66) * scale,
-        scale,
+        (36 * len(names) + 66) * theme.scale,
         showlegend=True,
         annotations=marks,
-        margin=margins(140 * scale, 8, 28 * scale, 28 * scale),
+        margin=margins(140 * theme.scale, 8, 28 * theme.scale, 28 * theme.scale),
         xaxis=axis(
-            theme,
-            scale,
-            grid=True,
-            range=[0, top / factor * 1.36],
-            **value_ticks(top / factor, "$", unit),
+            theme, grid=True, range=[0, top / factor * 1.36], **value_ticks(top / factor, "$", unit)
         ),
-        yaxis=row_axis(theme, scale, [NETWORKS[name] for name in names], 12),
+        yaxis=row_axis(theme, [NETWORKS[name] for name in names], 12),
     )
 
 
-def worth(rows: Sequence[tuple[str, str, float]], theme: Theme, scale: float = 1.0) -> go.Figure:
+def worth(rows: Sequence[tuple[str, str, float]], theme: Theme) -> go.Figure:
     """Return a bar for each of ``rows``: (fabric, label, iterations for a dollar of network)."""
     top = max([1e-9, *(value for _, _, value in rows)])
     figure = go.Figure(
@@ -255,7 +239,7 @@ def worth(rows: Sequence[tuple[str, str, float]], theme: Theme, scale: float = 1
             textposition="outside",
             cliponaxis=False,
             textangle=0,
-            textfont={"size": 12 * scale, "color": theme.ink},
+            textfont={"size": 12 * theme.scale, "color": theme.ink},
             customdata=[[label, f"{value:.6g}"] for _, label, value in rows],
             hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} iterations for a dollar<extra></extra>",
         )
@@ -263,11 +247,8 @@ def worth(rows: Sequence[tuple[str, str, float]], theme: Theme, scale: float = 1
     return frame(
         figure,
         theme,
-        (34 * len(rows) + 44) * scale,
-        scale,
-        margin=margins(140 * scale, 8, 4, 30 * scale),
-        xaxis=axis(
-            theme, scale, grid=True, range=[0, 1.2 * top], nticks=5, tickangle=0, tickformat="~s"
-        ),
-        yaxis=row_axis(theme, scale, [label for _, label, _ in rows], 12),
+        (34 * len(rows) + 44) * theme.scale,
+        margin=margins(140 * theme.scale, 8, 4, 30 * theme.scale),
+        xaxis=axis(theme, grid=True, range=[0, 1.2 * top], nticks=5, tickangle=0, tickformat="~s"),
+        yaxis=row_axis(theme, [label for _, label, _ in rows], 12),
     )

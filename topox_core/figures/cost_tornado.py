@@ -16,7 +16,7 @@ from topox_core.text.numbers import NBSP, percent
 PLOT_PX = 190.0  # of the bars, without their labels, on a laptop
 
 
-def tornado(swings: Sequence[Swing], base: float, theme: Theme, scale: float = 1.0) -> go.Figure:
+def tornado(swings: Sequence[Swing], base: float, theme: Theme) -> go.Figure:
     """Return the saving's swings round the present one, the widest on top, each end labelled.
 
     Parameters
@@ -60,7 +60,7 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, scale: float = 1
             share = f"<b>{_whole_percent(saving)}</b>"
             text = f"{share}&nbsp; {moved_to}" if side > 0 else f"{moved_to}&nbsp; {share}"
             beside = {"xanchor": "left" if side > 0 else "right", "xshift": 6 * side}
-            marks.append(note(text, 100 * saving, k, 11.5 * scale, theme.ink, **beside))
+            marks.append(note(text, 100 * saving, k, 11.5 * theme.scale, theme.ink, **beside))
     low, high = 100 * min(savings), 100 * max(savings)
     span = max(high - low, 4.0)
     before, after = (
@@ -71,21 +71,19 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme, scale: float = 1
     return frame(
         figure,
         theme,
-        (29 * max(1, len(swings)) + 60) * scale,
-        scale,
+        (29 * max(1, len(swings)) + 60) * theme.scale,
         showlegend=True,
         annotations=marks,
         shapes=[{"xref": "x", **upright(100 * base, line(theme.ink, 1.5))}],
-        margin=margins(178 * scale, 8, 26 * scale, 28 * scale),
+        margin=margins(178 * theme.scale, 8, 26 * theme.scale, 28 * theme.scale),
         xaxis=axis(
             theme,
-            scale,
             grid=True,
             range=[low - before * span, high + after * span],
             ticksuffix=f"{NBSP}%",
             nticks=7,
         ),
-        yaxis=row_axis(theme, scale, names, 12, range=[len(swings) - 0.4, -0.6]),
+        yaxis=row_axis(theme, names, 12, range=[len(swings) - 0.4, -0.6]),
     )
 
 

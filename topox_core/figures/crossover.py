@@ -84,7 +84,6 @@ def winner_map(
     labels: Mapping[str, str],
     now: tuple[float, float],
     theme: Theme,
-    scale: float = 1.0,
 ) -> go.Figure:
     """Return the map: the winner's colour, its lead in %, the setting in a box.
 
@@ -113,10 +112,10 @@ def winner_map(
                 if one.equals
                 else "none"
             )
-            text.append(note(words, x, y, 12 * scale, colour))
+            text.append(note(words, x, y, 12 * theme.scale, colour))
     colours = [theme.page, theme.grid, *(theme.fabric_colour(name) for name in present)]
     figure = go.Figure(image(z, colours, xgap=2, ygap=2))
-    figure.add_trace(_clicks(points, won, values, delays, labels, axes, scale))
+    figure.add_trace(_clicks(points, won, values, delays, labels, axes, theme))
     for name in present:
         figure.add_trace(legend_square(labels[name], theme.fabric_colour(name)))
     if any(not one.fabric for one in won.values()):
@@ -127,22 +126,19 @@ def winner_map(
     return frame(
         figure,
         theme,
-        (31 * len(delays) + 92) * scale,
-        scale,
+        (31 * len(delays) + 92) * theme.scale,
         showlegend=True,
         annotations=text,
         shapes=[here],
-        margin=margins(76 * scale, 8, 34 * scale, 44),
+        margin=margins(76 * theme.scale, 8, 34 * theme.scale, 44),
         xaxis=named_axis(
             theme,
-            scale,
             [f"{v:g}G" if by_speed else f"{v:g}" for v in values],
             range=[-0.5, len(values) - 0.5],
             title="port speed" if by_speed else "ports per server",
         ),
         yaxis=named_axis(
             theme,
-            scale,
             [delay_label(d) for d in delays],
             range=[-0.5, len(delays) - 0.5],
             title="reconfiguration delay",
@@ -157,7 +153,7 @@ def _clicks(
     delays: list[float],
     labels: Mapping[str, str],
     axes: Axes,
-    scale: float,
+    theme: Theme,
 ) -> go.Scatter:
     """Return clear markers over the cells: a heatmap's cells cannot be clicked in Streamlit."""
     facts = []
@@ -191,7 +187,12 @@ def _clicks(
         y=[delays.index(p.delay_ms) for p in points],
         mode="markers",
         name="",
-        marker={"symbol": "square", "size": 26 * scale, "color": "rgba(0,0,0,0)", "opacity": 0},
+        marker={
+            "symbol": "square",
+            "size": 26 * theme.scale,
+            "color": "rgba(0,0,0,0)",
+            "opacity": 0,
+        },
         customdata=facts,
         selected={"marker": {"opacity": 0}},
         unselected={"marker": {"opacity": 0}},
@@ -206,7 +207,6 @@ def cut(
     labels: Mapping[str, str],
     now_ms: float,
     theme: Theme,
-    scale: float = 1.0,
 ) -> go.Figure:
     """Return iteration against delay, both logarithmic; today's delay is a dotted line.
 
@@ -258,7 +258,9 @@ def cut(
         if steady_name and at:
             y = math.log10(at[-1][1])
             corner = {"xanchor": "left", "yanchor": "bottom"}
-            labelled.append(note(labels[name], at[0][0], y, 11.5 * scale, theme.ink, **corner))
+            labelled.append(
+                note(labels[name], at[0][0], y, 11.5 * theme.scale, theme.ink, **corner)
+            )
     low = best / 1.12
     mark = upright(_level(order, now_ms), line(theme.ink, 1.5, DOTS))
     levels = [_level(order, d) for d in order]
@@ -267,15 +269,13 @@ def cut(
     return frame(
         figure,
         theme,
-        (31 * len(order) + 92) * scale,
-        scale,
+        (31 * len(order) + 92) * theme.scale,
         showlegend=True,
         shapes=[mark],
         annotations=labelled,
-        margin=margins(48 * scale, 10, 34 * scale, 44),
+        margin=margins(48 * theme.scale, 10, 34 * theme.scale, 44),
         xaxis=axis(
             theme,
-            scale,
             grid=True,
             range=[levels[0] - span, levels[-1] + span],
             tickvals=[levels[k] for k in shown],
@@ -284,7 +284,6 @@ def cut(
         ),
         yaxis=axis(
             theme,
-            scale,
             grid=True,
             type="log",
             range=[math.log10(low), math.log10(max(top, low * 1.3))],

@@ -55,11 +55,7 @@ def shown_until(times_ms: Sequence[float]) -> float:
 
 
 def iteration_bars(
-    runs: Mapping[str, FabricRun],
-    labels: Mapping[str, str],
-    notes: Mapping[str, str],
-    theme: Theme,
-    scale: float = 1.0,
+    runs: Mapping[str, FabricRun], labels: Mapping[str, str], notes: Mapping[str, str], theme: Theme
 ) -> go.Figure:
     """Return a stacked bar of time a fabric, with its lower bound as a tick across it.
 
@@ -104,7 +100,7 @@ def iteration_bars(
             )
         )
     numbers = _numbers(
-        spent, starts, ends, [run.bound_ms for run in runs.values()], limit * 1.3, theme, scale
+        spent, starts, ends, [run.bound_ms for run in runs.values()], limit * 1.3, theme
     )
     bounds = [
         (k, runs[name].bound_ms) for k, name in enumerate(names) if runs[name].bound_ms <= limit
@@ -118,7 +114,7 @@ def iteration_bars(
             showlegend=True,
             marker={
                 "symbol": "line-ns",
-                "size": 25 * scale,
+                "size": 25 * theme.scale,
                 "opacity": 1,
                 "line": line(theme.ink, 2.5),
             },
@@ -136,7 +132,7 @@ def iteration_bars(
             else time(t) + (" ›" if t > limit else ""),
             min(t, limit),
             k,
-            12 * scale,
+            12 * theme.scale,
             theme.ink,
             xanchor="left",
             xshift=8,
@@ -146,13 +142,12 @@ def iteration_bars(
     return frame(
         figure,
         theme,
-        (39 * len(names) + 78) * scale,
-        scale,
+        (39 * len(names) + 78) * theme.scale,
         showlegend=True,
         annotations=totals + numbers,
-        margin=margins(LABEL_LEFT * scale, 8, 34 * scale, 30),
-        xaxis=time_axis(theme, scale, limit * 1.3, grid=True),
-        yaxis=row_axis(theme, scale, [labels[name] for name in names]),
+        margin=margins(LABEL_LEFT * theme.scale, 8, 34 * theme.scale, 30),
+        xaxis=time_axis(theme, limit * 1.3, grid=True),
+        yaxis=row_axis(theme, [labels[name] for name in names]),
     )
 
 
@@ -163,7 +158,6 @@ def _numbers(
     bounds: Sequence[float],
     limit: float,
     theme: Theme,
-    scale: float,
 ) -> list[dict[str, Any]]:
     """Return the numbers of parts with room for one, clear of the bound's tick."""
     colours, per_px = ("#FFFFFF", "#10151C", theme.ink, theme.ink), limit / PLOT_PX
@@ -171,7 +165,7 @@ def _numbers(
     for (row, part), value in np.ndenumerate(spent):
         low, high = float(starts[row, part]), float(ends[row, part])
         words = short(float(value) / (1000 if limit >= IN_SECONDS else 1))
-        half = (3.6 * len(words) + 3) * scale * per_px
+        half = (3.6 * len(words) + 3) * theme.scale * per_px
         if part == 2 or high - low < 2 * half:
             continue
         x = (low + high) / 2
@@ -180,7 +174,7 @@ def _numbers(
             x = left if bounds[row] - low > high - bounds[row] else right
             if min(x - low, high - x, abs(x - bounds[row])) < half:
                 continue
-        numbers.append(note(words, x, int(row), 11.5 * scale, colours[part]))
+        numbers.append(note(words, x, int(row), 11.5 * theme.scale, colours[part]))
     return numbers
 
 
@@ -257,7 +251,6 @@ def strips(
     times_ms: Mapping[str, float],
     until_ms: float,
     theme: Theme,
-    scale: float = 1.0,
 ) -> go.Figure:
     """Return all fabrics' iterations on one clock; the end of each is a line with its time."""
     names = list(images)
@@ -280,21 +273,19 @@ def strips(
         text = time(end) + ("" if inside else " ›")
         place = {"xanchor": "left", "xshift": 5}
         x, y = min(end, until_ms), (top + bottom) / 2
-        words.append(note(text, x, y, 11.5 * scale, theme.ink, **place))
+        words.append(note(text, x, y, 11.5 * theme.scale, theme.ink, **place))
     middle = [k * (rows + gap) + (rows - 1) / 2 for k in range(len(names))]
     pixels = float(np.clip(2.6 * rows, 40, 84)) * (1 + gap / rows)
     return frame(
         figure,
         theme,
-        (pixels * len(names)) * scale + 34,
-        scale,
+        (pixels * len(names)) * theme.scale + 34,
         shapes=shapes,
         annotations=words,
-        margin=margins(LABEL_LEFT * scale, 8, 4, 28),
-        xaxis=time_axis(theme, scale, until_ms * 1.1),
+        margin=margins(LABEL_LEFT * theme.scale, 8, 4, 28),
+        xaxis=time_axis(theme, until_ms * 1.1),
         yaxis=named_axis(
             theme,
-            scale,
             [labels[name] for name in names],
             middle,
             12.5,
@@ -304,9 +295,7 @@ def strips(
     )
 
 
-def before_after(
-    rows: Sequence[tuple[str, str, float, float]], theme: Theme, scale: float = 1.0
-) -> go.Figure:
+def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme) -> go.Figure:
     """Return two bars a row: (label, fabric, undisturbed ms, degraded ms; hatched)."""
     figure = go.Figure()
     top = max([1e-9, *(max(before, after) for _, _, before, after in rows)])
@@ -330,7 +319,7 @@ def before_after(
                     text=[time(value) for value in times],
                     textposition="outside",
                     cliponaxis=False,
-                    textfont={"size": 12 * scale, "color": theme.ink},
+                    textfont={"size": 12 * theme.scale, "color": theme.ink},
                     customdata=[
                         [row[0], f"{value:.6g}"]
                         for (_, row), value in zip(mine, times, strict=True)
@@ -343,9 +332,8 @@ def before_after(
     return frame(
         figure,
         theme,
-        (54 * len(rows) + 40) * scale,
-        scale,
-        margin=margins(176 * scale, 8, 6, 30),
-        xaxis=time_axis(theme, scale, top * 1.15, grid=True),
-        yaxis=row_axis(theme, scale, [row[0] for row in rows]),
+        (54 * len(rows) + 40) * theme.scale,
+        margin=margins(176 * theme.scale, 8, 6, 30),
+        xaxis=time_axis(theme, top * 1.15, grid=True),
+        yaxis=row_axis(theme, [row[0] for row in rows]),
     )

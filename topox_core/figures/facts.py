@@ -27,12 +27,7 @@ KIND_COLOURS = {
 
 
 def _bars(
-    names: list[str],
-    values: list[float],
-    colours: list[str],
-    labels: list[str],
-    theme: Theme,
-    scale: float,
+    names: list[str], values: list[float], colours: list[str], labels: list[str], theme: Theme
 ) -> go.Figure:
     """Return horizontal bars from zero with the value written at each end."""
     figure = go.Figure(
@@ -45,7 +40,7 @@ def _bars(
             textposition="outside",
             cliponaxis=False,
             textangle=0,
-            textfont={"size": 11.5 * scale, "color": theme.ink},
+            textfont={"size": 11.5 * theme.scale, "color": theme.ink},
             customdata=[[n, t] for n, t in zip(names, labels, strict=True)],
             marker={"color": colours, "line": line(theme.line, 0.5)},
             hovertemplate="%{customdata[0]}: %{customdata[1]}<extra></extra>",
@@ -55,17 +50,14 @@ def _bars(
     return frame(
         figure,
         theme,
-        (len(names) * 25 + 12) * scale,
-        scale,
-        margin=margins((14 + 6.1 * longest) * scale, 8, 4, 4, pad=4),
-        xaxis=axis(theme, scale, visible=False, range=[0, (max(values, default=1.0) or 1.0) * 1.3]),
-        yaxis=named_axis(
-            theme, scale, names, None, 11.5, theme.ink, range=[len(names) - 0.5, -0.5]
-        ),
+        (len(names) * 25 + 12) * theme.scale,
+        margin=margins((14 + 6.1 * longest) * theme.scale, 8, 4, 4, pad=4),
+        xaxis=axis(theme, visible=False, range=[0, (max(values, default=1.0) or 1.0) * 1.3]),
+        yaxis=named_axis(theme, names, None, 11.5, theme.ink, range=[len(names) - 0.5, -0.5]),
     )
 
 
-def tasks_by_kind(counts: Mapping[str, int], theme: Theme, scale: float = 1.0) -> go.Figure:
+def tasks_by_kind(counts: Mapping[str, int], theme: Theme) -> go.Figure:
     """Return how many tasks of each kind the graph has."""
     colours = [KIND_COLOURS.get(kind, theme.line) for kind in counts]
     return _bars(
@@ -74,11 +66,10 @@ def tasks_by_kind(counts: Mapping[str, int], theme: Theme, scale: float = 1.0) -
         colours,
         [count(v) for v in counts.values()],
         theme,
-        scale,
     )
 
 
-def bytes_by_parallelism(sizes: Mapping[str, float], theme: Theme, scale: float = 1.0) -> go.Figure:
+def bytes_by_parallelism(sizes: Mapping[str, float], theme: Theme) -> go.Figure:
     """Return how many bytes each kind of traffic moves over the network."""
     return _bars(
         [parallelism_word(use) for use in sizes],
@@ -86,13 +77,10 @@ def bytes_by_parallelism(sizes: Mapping[str, float], theme: Theme, scale: float 
         [parallelism_colour(use) for use in sizes],
         [size(v) for v in sizes.values()],
         theme,
-        scale,
     )
 
 
-def time_by_kind(
-    times_ms: Mapping[str, tuple[float, str]], theme: Theme, scale: float = 1.0
-) -> go.Figure:
+def time_by_kind(times_ms: Mapping[str, tuple[float, str]], theme: Theme) -> go.Figure:
     """Return what a chain of tasks spends on each kind of work: words -> (ms, colour)."""
     return _bars(
         list(times_ms),
@@ -100,5 +88,4 @@ def time_by_kind(
         [colour for _, colour in times_ms.values()],
         [time(ms) for ms, _ in times_ms.values()],
         theme,
-        scale,
     )

@@ -60,7 +60,6 @@ class _View:
     window: Window
     critical: NDArray[np.bool_]
     theme: Theme
-    scale: float
 
     def ends(self, chosen: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
         """Return start and end of bars, clipped to the window."""
@@ -95,7 +94,6 @@ def gantt(
     window: Window,
     chain: CriticalPath | None,
     theme: Theme,
-    scale: float = 1.0,
 ) -> go.Figure:
     """Return the Gantt chart of the servers in view: the first ``MOST_BARS`` bars.
 
@@ -105,7 +103,7 @@ def gantt(
     chosen = in_view(bars, lanes, window)[:MOST_BARS]
     nodes = len(execution.graph)
     critical = chain.mask(nodes) if chain is not None else np.zeros(nodes, np.bool_)
-    view = _View(execution, bars, lanes, window, critical, theme, scale)
+    view = _View(execution, bars, lanes, window, critical, theme)
     figure = go.Figure()
     words = category_words(traffic(execution.graph))
     for category in (FORWARD, BACKWARD, UPDATE, SEND, GRADIENT, MODEL, EXPERT, DARK):
@@ -139,7 +137,7 @@ def _kind(view: _View, of_kind: NDArray[np.intp], category: int, words: str) -> 
         edge = "#7A6A00" if category == MODEL and theme.name == "light" else theme.page
         marker = {"color": CATEGORY_COLOURS[category], "line": line(edge, 1 if parted else 0)}
         style["text"] = _labels(view, of_kind, category, pixels)
-        style["textfont"] = {"size": 10.5 * view.scale, "color": CATEGORY_TEXT[category]}
+        style["textfont"] = {"size": 10.5 * view.theme.scale, "color": CATEGORY_TEXT[category]}
     return sideways_bars(start, end - start, view.middle(of_kind), words, marker, **style)
 
 
@@ -268,7 +266,6 @@ def _connectors(view: _View, chain: CriticalPath) -> tuple[list[float | None], l
 def _framed(figure: go.Figure, view: _View) -> go.Figure:
     """Return the chart with its lanes named, servers told apart by bands, and a grid of slots."""
     execution, lanes, window, theme = view.execution, view.lanes, view.window, view.theme
-    scale = view.scale
     servers = range(lanes.first, lanes.last + 1)
     names = lanes.names()
     edge = GAP / 2
@@ -283,7 +280,7 @@ def _framed(figure: go.Figure, view: _View) -> go.Figure:
             f"<b>S{s}</b>",
             0,
             lanes.top(s) + (lanes.unit_per_server - GAP) / 2,
-            12 * scale,
+            12 * theme.scale,
             theme.ink,
             **place,
         )
@@ -304,15 +301,13 @@ def _framed(figure: go.Figure, view: _View) -> go.Figure:
     return frame(
         figure,
         theme,
-        lanes.height * scale + 64,
-        scale,
+        lanes.height * theme.scale + 64,
         showlegend=True,
         shapes=bands,
         annotations=titles,
         margin=margins(LANE_LEFT, LANE_RIGHT, 32, 32),
         xaxis=ms_axis(
             theme,
-            scale,
             window,
             9,
             grid=in_window >= MOST_SLOT_LINES,
@@ -321,7 +316,6 @@ def _framed(figure: go.Figure, view: _View) -> go.Figure:
         ),
         yaxis=named_axis(
             theme,
-            scale,
             names * len(servers),
             ticks,
             10,

@@ -133,10 +133,7 @@ def cycle_in_view(round_: Round, pod_group: int | None) -> Cycle | None:
 
 
 def timeline(
-    rounds: Sequence[tuple[str, Round]],
-    theme: Theme,
-    scale: float = 1.0,
-    pod_group: int | None = None,
+    rounds: Sequence[tuple[str, Round]], theme: Theme, pod_group: int | None = None
 ) -> go.Figure:
     """Return rounds under each other on one clock: a lane a group, barriers as lines, changes of circuits as marks.
 
@@ -154,7 +151,7 @@ def timeline(
         if (cycle := cycle_in_view(round_, pod_group)) is not None
     ]
     until = max((cycle.round_s for _, _, cycle in blocks), default=1.0) or 1.0
-    px = PLOT_PX * scale / (until * 1.13)
+    px = PLOT_PX * theme.scale / (until * 1.13)
     drawn: dict[str, list[tuple[float, Bar]]] = {kind: [] for kind in KINDS}
     ticks: list[tuple[float, str]] = []
     shapes: list[dict[str, Any]] = []
@@ -166,8 +163,8 @@ def timeline(
         top = y + HEADER
         lane_at = {group: top + (k + 0.5) * LANE for k, group in enumerate(lanes)}
         bottom = top + LANE * len(lanes)
-        notes += _heading(name, cycle, y + HEADER * 0.5, theme, scale)
-        notes += _stage_numbers(cycle, name, y + HEADER * 0.5, px, theme, scale)
+        notes += _heading(name, cycle, y + HEADER * 0.5, theme)
+        notes += _stage_numbers(cycle, name, y + HEADER * 0.5, px, theme)
         fill = {"fillcolor": theme.band, "line": {"width": 0}}
         shapes.append(box(0, cycle.round_s, top, bottom, xref="x", layer="below", **fill))
         ends = [phase.end_s for phase in cycle.phases if phase.end_s > phase.start_s]
@@ -186,7 +183,7 @@ def timeline(
         y = bottom + GAP
     for kind, of in drawn.items():
         if of:
-            figure.add_trace(_bars(kind, of, px, theme, scale))
+            figure.add_trace(_bars(kind, of, px, theme))
     if dark:
         figure.add_trace(
             go.Scatter(
@@ -207,18 +204,14 @@ def timeline(
     return frame(
         figure,
         theme,
-        (LANE_PX * y + 68) * scale,
-        scale,
+        (LANE_PX * y + 68) * theme.scale,
         showlegend=True,
         shapes=shapes,
         annotations=notes,
-        margin=margins(LEFT * scale, 10, 30 * scale, 26),
-        xaxis=axis(
-            theme, scale, grid=True, range=[0, until * 1.13], tickvals=marks, ticktext=clock
-        ),
+        margin=margins(LEFT * theme.scale, 10, 30 * theme.scale, 26),
+        xaxis=axis(theme, grid=True, range=[0, until * 1.13], tickvals=marks, ticktext=clock),
         yaxis=named_axis(
             theme,
-            scale,
             [words for _, words in ticks],
             [at for at, _ in ticks],
             colour=theme.ink,
@@ -227,19 +220,19 @@ def timeline(
     )
 
 
-def _heading(name: str, cycle: Cycle, y: float, theme: Theme, scale: float) -> list[dict[str, Any]]:
+def _heading(name: str, cycle: Cycle, y: float, theme: Theme) -> list[dict[str, Any]]:
     """Return the name of a round on its left, and its length behind its end."""
-    left: dict[str, Any] = {"xref": "paper", "xshift": round(-(LEFT - 8) * scale)}
-    title = note(f"<b>{name}</b>", 0, y, 12 * scale, theme.ink, xanchor="left", **left)
+    left: dict[str, Any] = {"xref": "paper", "xshift": round(-(LEFT - 8) * theme.scale)}
+    title = note(f"<b>{name}</b>", 0, y, 12 * theme.scale, theme.ink, xanchor="left", **left)
     words, end, at = f"<b>{lasting(cycle.round_s)}</b>", cycle.round_s, y + (HEADER + LANE) * 0.5
-    return [title, note(words, end, at, 13 * scale, theme.ink, xanchor="left", xshift=6)]
+    return [title, note(words, end, at, 13 * theme.scale, theme.ink, xanchor="left", xshift=6)]
 
 
 def _stage_numbers(
-    cycle: Cycle, name: str, y: float, px: float, theme: Theme, scale: float
+    cycle: Cycle, name: str, y: float, px: float, theme: Theme
 ) -> list[dict[str, Any]]:
     """Return number and length of every stage above it, where there is room beside the name of the round."""
-    begins = (7.2 * len(name) - LEFT + 24) * scale
+    begins = (7.2 * len(name) - LEFT + 24) * theme.scale
     stages = [
         (number, phase, px * (phase.end_s - phase.start_s)) for number, phase in numbered(cycle)
     ]
@@ -248,28 +241,26 @@ def _stage_numbers(
             form.format(number, lasting(phase.end_s - phase.start_s)) for number, phase, _ in stages
         ]
         fits = [
-            6.2 * scale * len(text) < room
-            and px * (phase.start_s + phase.end_s) / 2 - 3.1 * scale * len(text) > begins
+            6.2 * theme.scale * len(text) < room
+            and px * (phase.start_s + phase.end_s) / 2 - 3.1 * theme.scale * len(text) > begins
             for text, (_, phase, room) in zip(words, stages, strict=True)
         ]
         if sum(fits) > len(stages) / 2 or form == "{}: {}":
             break
     return [
-        note(text, (phase.start_s + phase.end_s) / 2, y, 11 * scale, theme.muted)
+        note(text, (phase.start_s + phase.end_s) / 2, y, 11 * theme.scale, theme.muted)
         for text, fit, (_, phase, _) in zip(words, fits, stages, strict=True)
         if fit
     ]
 
 
-def _bars(
-    kind: str, of: Sequence[tuple[float, Bar]], px: float, theme: Theme, scale: float
-) -> go.Bar:
+def _bars(kind: str, of: Sequence[tuple[float, Bar]], px: float, theme: Theme) -> go.Bar:
     words, colour, ink = KINDS[kind]
     thin = kind == "aggregate"
     texts = []
     for _, bar in of:
         long = f"{words} {lasting(bar.length_s)}"
-        room = px * bar.length_s / (6.6 * scale)
+        room = px * bar.length_s / (6.6 * theme.scale)
         texts.append(
             "" if thin else next((text for text in (long, words) if room > len(text) + 0.9), "")
         )
@@ -282,7 +273,7 @@ def _bars(
         width=0.18 if thin else 0.74,
         text=texts,
         **INSIDE,
-        textfont={"size": 11.5 * scale, "color": ink},
+        textfont={"size": 11.5 * theme.scale, "color": ink},
         customdata=[
             [
                 group_name(bar.group),
@@ -300,9 +291,7 @@ def _bars(
     )
 
 
-def pod_group_bars(
-    round_: Round, together_s: Sequence[float], theme: Theme, scale: float = 1.0
-) -> go.Figure:
+def pod_group_bars(round_: Round, together_s: Sequence[float], theme: Theme) -> go.Figure:
     """Return how long each group's push takes in every pod group, a row a group.
 
     Behind it, all jobs together.
@@ -355,12 +344,13 @@ def pod_group_bars(
         )
         words, above = f"<b>{short(float(values[worst]))}</b>", {"yanchor": "bottom"}
         notes.append(
-            note(words, worst, values[worst], 11 * scale, theme.ink, yref=f"y{number}", **above)
+            note(
+                words, worst, values[worst], 11 * theme.scale, theme.ink, yref=f"y{number}", **above
+            )
         )
         domain = [1 - each * (row + 1) + (0.07 if row + 1 < len(groups) else 0.0), 1 - each * row]
         layout[f"yaxis{number}"] = axis(
             theme,
-            scale,
             grid=True,
             range=[0, top],
             nticks=4,
@@ -371,14 +361,12 @@ def pod_group_bars(
     return frame(
         figure,
         theme,
-        (112 * len(groups) + 62) * scale,
-        scale,
+        (112 * len(groups) + 62) * theme.scale,
         showlegend=True,
         annotations=notes,
-        margin=margins(52 * scale, 8, 28 * scale, 40),
+        margin=margins(52 * theme.scale, 8, 28 * theme.scale, 40),
         xaxis=axis(
             theme,
-            scale,
             range=[-0.6, len(pods) - 0.4],
             title="pod group",
             dtick=max(1, len(pods) // 16),

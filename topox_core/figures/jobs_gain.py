@@ -57,7 +57,6 @@ def gain_map(
     titles: Mapping[str, str],
     value_words: Mapping[float, str],
     theme: Theme,
-    scale: float = 1.0,
 ) -> go.Figure:
     """Return a panel an algorithm with a mark for every set of jobs, on one logarithmic C/T axis.
 
@@ -124,7 +123,6 @@ def gain_map(
         left = k * (width + GAP)
         layout[f"xaxis{number}"] = axis(
             theme,
-            scale,
             grid=True,
             type="log",
             range=[low, high],
@@ -136,7 +134,6 @@ def gain_map(
         )
         layout[f"yaxis{number}"] = axis(
             theme,
-            scale,
             grid=True,
             range=[100 * bottom - 4, 100 * top + 6],
             nticks=7,
@@ -148,14 +145,13 @@ def gain_map(
         )
         corner = {"xref": f"x{number} domain", "yref": f"y{number} domain", "xshift": 6}
         corner |= {"xanchor": "left", "yanchor": "top"}
-        notes.append(note(f"<b>{titles[name]}</b>", 0, 1, 12 * scale, theme.ink, **corner))
+        notes.append(note(f"<b>{titles[name]}</b>", 0, 1, 12 * theme.scale, theme.ink, **corner))
     return frame(
         figure,
         theme,
-        320 * scale,
-        scale,
+        320 * theme.scale,
         showlegend=True,
         annotations=notes,
-        margin=margins(LEFT * scale, 8, 32 * scale, 42),
+        margin=margins(LEFT * theme.scale, 8, 32 * theme.scale, 42),
         **layout,
     )

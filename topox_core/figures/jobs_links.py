@@ -80,7 +80,7 @@ def link_view(round_: Round, pod_group: int, group: int, way: int = PUSH) -> Lin
     return LinkView(demand, links, time_s, ports_used(links), network.ports_per_pod, wanted)
 
 
-def link_matrix(view: LinkView, theme: Theme, scale: float = 1.0) -> go.Figure:
+def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
     """Return links between pods, source down and destination across, the slower the deeper.
 
     Ports in use at the right.
@@ -107,7 +107,7 @@ def link_matrix(view: LinkView, theme: Theme, scale: float = 1.0) -> go.Figure:
         )
     )
     # Words on their own trace: dark on pale cells, white on deep ones.
-    size = float(np.clip(110 / n, 7, 12)) * scale
+    size = float(np.clip(110 / n, 7, 12)) * theme.scale
     if lettered:
         for white in (False, True):
             chosen = (view.links > 0) & ((share > 0.55) == white)
@@ -151,7 +151,7 @@ def link_matrix(view: LinkView, theme: Theme, scale: float = 1.0) -> go.Figure:
         i, j = view.worst
         style = line(VERMILION, 3)
         shapes.append(box(j - 0.47, j + 0.47, i - 0.47, i + 0.47, line=style))
-    drawn, room = _port_bars(view, theme, scale)
+    drawn, room = _port_bars(view, theme)
     for trace in drawn:
         figure.add_trace(trace)
     every = 1 if n <= 16 else -(-n // 16)
@@ -162,34 +162,29 @@ def link_matrix(view: LinkView, theme: Theme, scale: float = 1.0) -> go.Figure:
         "constrain": "domain",
     }
     corner = {"xanchor": "left", "yanchor": "bottom", "yshift": 3}
-    title = note("ports", n - 0.5 + 0.06 * n, -0.5, 11 * scale, theme.muted, **corner)
+    title = note("ports", n - 0.5 + 0.06 * n, -0.5, 11 * theme.scale, theme.muted, **corner)
     return frame(
         figure,
         theme,
-        400 * scale,
-        scale,
+        400 * theme.scale,
         shapes=shapes,
         annotations=[title],
         margin=margins(30, 4, 24, 4),
         xaxis=axis(
-            theme, scale, **names, side="top", range=[-0.5, n - 0.5 + room], constraintoward="left"
+            theme, **names, side="top", range=[-0.5, n - 0.5 + room], constraintoward="left"
         ),
-        yaxis=axis(
-            theme, scale, **names, range=[n - 0.5, -0.5], scaleanchor="x", constraintoward="top"
-        ),
+        yaxis=axis(theme, **names, range=[n - 0.5, -0.5], scaleanchor="x", constraintoward="top"),
     )
 
 
-def _port_bars(view: LinkView, theme: Theme, scale: float) -> tuple[list[Any], float]:
+def _port_bars(view: LinkView, theme: Theme) -> tuple[list[Any], float]:
     """Return a bar a pod of its ports in use, full at the limit, and how wide all of it is in cells."""
     n = len(view.links)
     left, width = n - 0.5 + 0.06 * n, 0.16 * n
     pods = list(range(n))
     bar = partial(go.Bar, orientation="h", base=[left] * n, y=pods, width=0.44)
     full = bar(
-        x=[width] * n,
-        hoverinfo="skip",
-        marker={"color": theme.cell_diagonal, "line": {"width": 0}},
+        x=[width] * n, hoverinfo="skip", marker={"color": theme.cell_diagonal, "line": {"width": 0}}
     )
     used = bar(
         x=(width * view.ports / max(1, view.limit)).tolist(),
@@ -207,7 +202,7 @@ def _port_bars(view: LinkView, theme: Theme, scale: float) -> tuple[list[Any], f
             f"<b>{p}</b>/{view.limit}" if p >= view.limit else f"{p}/{view.limit}"
             for p in view.ports
         ],
-        textfont={"size": (11 if n <= 16 else 9) * scale, "color": theme.ink},
+        textfont={"size": (11 if n <= 16 else 9) * theme.scale, "color": theme.ink},
     )
     return ([full, used, words], 0.42 * n) if n <= MOST_CELLS else ([full, used], 0.26 * n)
 
@@ -217,7 +212,6 @@ def ring_drawing(
     pod_group: int,
     group: int,
     theme: Theme,
-    scale: float = 1.0,
     way: int = PUSH,
     only: int | None = None,
 ) -> go.Figure:
@@ -262,9 +256,9 @@ def ring_drawing(
             text=[f"<b>P{p}</b>" for p in range(pods)],
             hoverinfo="skip",
             showlegend=False,
-            textfont={"size": (12 if pods <= 12 else 9) * scale, "color": theme.ink},
+            textfont={"size": (12 if pods <= 12 else 9) * theme.scale, "color": theme.ink},
             marker={
-                "size": (30 if pods <= 12 else 20) * scale,
+                "size": (30 if pods <= 12 else 20) * theme.scale,
                 "color": theme.panel,
                 "opacity": 1,
                 "line": {"color": theme.muted, "width": 1.2},
@@ -274,8 +268,7 @@ def ring_drawing(
     return frame(
         figure,
         theme,
-        400 * scale,
-        scale,
+        400 * theme.scale,
         showlegend=True,
         margin=margins(4, 4, 4, 4),
         legend={
@@ -287,11 +280,11 @@ def ring_drawing(
             "itemwidth": 30,
             "itemclick": False,
             "itemdoubleclick": False,
-            "font": {"size": 11 * scale, "color": theme.ink},
+            "font": {"size": 11 * theme.scale, "color": theme.ink},
             "bgcolor": "rgba(0,0,0,0)",
         },
-        xaxis=axis(theme, scale, visible=False, range=[-1.2, 2.35]),
-        yaxis=axis(theme, scale, visible=False, range=[-1.2, 1.2], scaleanchor="x"),
+        xaxis=axis(theme, visible=False, range=[-1.2, 2.35]),
+        yaxis=axis(theme, visible=False, range=[-1.2, 1.2], scaleanchor="x"),
     )
 
 

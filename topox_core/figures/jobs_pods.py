@@ -98,9 +98,9 @@ def kind_of(task: str) -> str:
     return "train" if what.startswith("train") else what
 
 
-def pod_gantt(view: PodView, window: Window, theme: Theme, scale: float = 1.0) -> go.Figure:
+def pod_gantt(view: PodView, window: Window, theme: Theme) -> go.Figure:
     """Return the Gantt chart of a pod in the colours of the timeline: jobs above, ports below, in s from the round's begin."""
-    figure = gantt(view.execution, view.bars, view.lanes, window, None, theme, scale)
+    figure = gantt(view.execution, view.bars, view.lanes, window, None, theme)
     pixels = PLOT_PX / max(window[1] - window[0], 1e-9)
     shown: set[str] = set()
     for trace in figure.data:

@@ -38,7 +38,6 @@ def climb(
     trace: Sequence[RoundTracePoint],
     levels: Sequence[tuple[str, float, str]],
     theme: Theme,
-    scale: float = 1.0,
     by_step: bool = True,
 ) -> go.Figure:
     """Return the round against the steps of a search, with levels to compare it with as lines across.
@@ -93,28 +92,22 @@ def climb(
     for words, value, _ in sorted(levels, key=lambda one: one[1]):
         at = max(value, at + 0.18 * spread)  # labels keep their distance, lines stay where they are
         label = f"{words}<br>{lasting(value)}"
-        notes.append(note(label, 1, at, 11 * scale, theme.ink, **beside))
+        notes.append(note(label, 1, at, 11 * theme.scale, theme.ink, **beside))
     whole: dict[str, Any] = {"ticksuffix": " s", "nticks": 6}
     if by_step:
         whole = {"dtick": max(1, round(end / 8)), "title": "moves taken"}
     return frame(
         figure,
         theme,
-        250 * scale,
-        scale,
+        250 * theme.scale,
         shapes=shapes,
         annotations=notes,
-        margin=margins(52 * scale, 104 * scale, 10, 42),
+        margin=margins(52 * theme.scale, 104 * theme.scale, 10, 42),
         xaxis=axis(
-            theme,
-            scale,
-            range=[0 if not by_step else -0.02 * end, end * 1.02],
-            tickformat=",~g",
-            **whole,
+            theme, range=[0 if not by_step else -0.02 * end, end * 1.02], tickformat=",~g", **whole
         ),
         yaxis=axis(
             theme,
-            scale,
             grid=True,
             range=[low - 0.14 * spread, high + 0.14 * spread],
             nticks=6,
@@ -129,7 +122,6 @@ def gains(
     titles: Mapping[str, str],
     title: str,
     theme: Theme,
-    scale: float = 1.0,
     here: float | None = None,
 ) -> go.Figure:
     """Return the reduction against non-TDM over jobs or context: a dot a seed, the mean as a line, its spread as a band.
@@ -200,7 +192,7 @@ def gains(
                 text=[text for text, _ in labels],
                 textposition=[where for _, where in labels],
                 cliponaxis=False,
-                textfont={"size": 11.5 * scale, "color": theme.ink},
+                textfont={"size": 11.5 * theme.scale, "color": theme.ink},
                 customdata=[
                     [len(of[place]), f"{100 * a:.3g}", f"{100 * b:.3g}"]
                     for place, a, b in zip(known, low, high, strict=True)
@@ -219,14 +211,12 @@ def gains(
     return frame(
         figure,
         theme,
-        300 * scale,
-        scale,
+        300 * theme.scale,
         showlegend=True,
         shapes=shapes,
-        margin=margins(52 * scale, 12, 32 * scale, 42),
+        margin=margins(52 * theme.scale, 12, 32 * theme.scale, 42),
         xaxis=axis(
             theme,
-            scale,
             range=[-0.4, max(1, len(places)) - 0.6],
             tickvals=list(range(len(places))),
             ticktext=[_short_count(place) for place in places],
@@ -234,7 +224,6 @@ def gains(
         ),
         yaxis=axis(
             theme,
-            scale,
             grid=True,
             range=[lowest - 5, highest * 1.12 + 2],
             ticksuffix=" %",

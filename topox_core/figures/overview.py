@@ -66,7 +66,6 @@ def overview(
     makespan_ms: float,
     window: tuple[float, float],
     theme: Theme,
-    scale: float = 1.0,
 ) -> go.Figure:
     """Return the overview: what is outside the window is veiled, servers in view framed."""
     height = len(image)
@@ -83,20 +82,18 @@ def overview(
         box(window[1], makespan_ms, 0, 1, **veil),
         box(*window, top, bottom, line=line(theme.ink, 1.5)),
     ]
-    pixels = float(np.clip(lanes.servers * 10, 78, 130)) * scale
+    pixels = float(np.clip(lanes.servers * 10, 78, 130)) * theme.scale
     every = max(1, int(np.ceil(11 * lanes.servers / pixels)))
     named = np.arange(0, lanes.servers, every)
     return frame(
         figure,
         theme,
         pixels + 26,
-        scale,
         shapes=shapes,
         margin=margins(LANE_LEFT, LANE_RIGHT, 2, 24),
-        xaxis=axis(theme, scale, range=[0, makespan_ms or 1], nticks=10, tickformat=",~g"),
+        xaxis=axis(theme, range=[0, makespan_ms or 1], nticks=10, tickformat=",~g"),
         yaxis=named_axis(
             theme,
-            scale,
             [f"S{s}" for s in named],
             (named + 0.5) * per_server - 1,
             10,

@@ -122,7 +122,13 @@ _WHITE_ON_FABRIC = {"light": ("fat_tree", "scheduled"), "dark": ("ideal", "fat_t
 
 @dataclass(frozen=True)
 class Theme:
-    """The tokens of one theme; ``band`` and ``veil`` are translucent."""
+    """The tokens of one theme; ``band`` and ``veil`` are translucent.
+
+    Attributes
+    ----------
+    scale
+        Of type, and of what must grow with it: 1, or more for the large type of a projector.
+    """
 
     name: ThemeName
     page: str
@@ -138,6 +144,7 @@ class Theme:
     bad: str
     cell: str
     cell_diagonal: str
+    scale: float = 1.0
 
     def switch_colour(self, switch: int) -> str:
         """Return the colour of a switch; beyond eight switches colours repeat."""

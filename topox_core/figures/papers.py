@@ -16,9 +16,7 @@ from topox_core.text.numbers import NBSP, short
 ROW_PX = 29
 
 
-def paired(
-    rows: Sequence[Row], theme: Theme, logarithmic: bool = False, scale: float = 1.0
-) -> go.Figure:
+def paired(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> go.Figure:
     """Return paired dots: theirs hollow, ours filled, the bound a tick, the verdict in sign and words at the right.
 
     Parameters
@@ -39,9 +37,9 @@ def paired(
     hidden = {"hoverinfo": "skip", "showlegend": False}
     figure.add_trace(go.Scatter(**gaps, mode="lines", line=line(theme.line, 3), **hidden))
     if bounded:
-        tick = {"symbol": "line-ns", "size": 15 * scale, "line": line(theme.muted, 2)}
+        tick = {"symbol": "line-ns", "size": 15 * theme.scale, "line": line(theme.muted, 2)}
         figure.add_trace(_dots(bounded, "lower bound", tick))
-    dot: dict[str, object] = {"size": 10 * scale, "opacity": 1}
+    dot: dict[str, object] = {"size": 10 * theme.scale, "opacity": 1}
     hollow = {"symbol": "diamond", "color": theme.page, "line": line(theme.ink, 1.8)}
     figure.add_trace(_dots(printed, "theirs (printed)", dot | hollow))
     filled = {"symbol": "circle", "color": theme.primary}
@@ -49,15 +47,13 @@ def paired(
     return frame(
         figure,
         theme,
-        (ROW_PX * len(rows) + 66) * scale,
-        scale,
+        (ROW_PX * len(rows) + 66) * theme.scale,
         showlegend=True,
-        margin=margins(200 * scale, 118 * scale, 26 * scale, 40),
-        annotations=[_verdict(y, row, theme, scale) for y, row in enumerate(rows)],
-        xaxis=_values(rows, theme, logarithmic, scale),
+        margin=margins(200 * theme.scale, 118 * theme.scale, 26 * theme.scale, 40),
+        annotations=[_verdict(y, row, theme) for y, row in enumerate(rows)],
+        xaxis=_values(rows, theme, logarithmic),
         yaxis=named_axis(
             theme,
-            scale,
             [f"{row.item}{NBSP * 2}{row.about}" if row.about else row.item for row in rows],
             range=[len(rows) - 0.4, -0.6],
         ),
@@ -80,9 +76,7 @@ def _dots(
     )
 
 
-def _values(
-    rows: Sequence[Row], theme: Theme, logarithmic: bool, scale: float
-) -> dict[str, object]:
+def _values(rows: Sequence[Row], theme: Theme, logarithmic: bool) -> dict[str, object]:
     unit = rows[0].unit if rows else ""
     known = [
         value
@@ -92,7 +86,7 @@ def _values(
     ]
     least, most = min(known, default=1.0), max(known, default=1.0)
     if not logarithmic:
-        return axis(theme, scale, grid=True, title=unit, range=[0, 1.06 * most], tickformat=",~g")
+        return axis(theme, grid=True, title=unit, range=[0, 1.06 * most], tickformat=",~g")
     low, high = math.log10(least), math.log10(most)
     pad = 0.06 * max(high - low, 0.1)
     ticks = [
@@ -102,7 +96,6 @@ def _values(
     ]
     return axis(
         theme,
-        scale,
         grid=True,
         title=f"{unit}, logarithmic",
         type="log",
@@ -112,12 +105,12 @@ def _values(
     )
 
 
-def _verdict(y: int, row: Row, theme: Theme, scale: float) -> dict[str, object]:
+def _verdict(y: int, row: Row, theme: Theme) -> dict[str, object]:
     sign, words = VERDICTS[row.verdict]
     colour = {"match": theme.good, "trend": theme.ink, "differs": theme.bad}[row.verdict]
     off = "" if row.deviation is None else f"{NBSP}{_signed(row.deviation)}"
     beside = {"xref": "paper", "xanchor": "left", "xshift": 8, "align": "left"}
-    return note(f"<b>{sign}</b>{NBSP}{words}{off}", 1, y, 12 * scale, colour, **beside)
+    return note(f"<b>{sign}</b>{NBSP}{words}{off}", 1, y, 12 * theme.scale, colour, **beside)
 
 
 def _signed(share: float) -> str:

@@ -35,9 +35,7 @@ def step_edges(window: tuple[float, float], slot_ms: float) -> FloatArray:
     return np.linspace(low, high, MOST_STEPS + 1)
 
 
-def port_use(
-    execution: Execution, window: tuple[float, float], theme: Theme, scale: float = 1.0
-) -> go.Figure:
+def port_use(execution: Execution, window: tuple[float, float], theme: Theme) -> go.Figure:
     """Return out-ports by what they carry (mean of each step), dark ones on top."""
     circuits, cluster = execution.circuits, execution.cluster
     total = cluster.servers * cluster.ports_per_server
@@ -81,17 +79,14 @@ def port_use(
     notes = []
     if top < total:
         ends = {"xref": "paper", "xanchor": "right", "yref": "paper", "yanchor": "bottom"}
-        notes = [note(f"of {total:,} out-ports", 1, 1, 10.5 * scale, theme.muted, **ends)]
+        notes = [note(f"of {total:,} out-ports", 1, 1, 10.5 * theme.scale, theme.muted, **ends)]
     return frame(
         figure,
         theme,
-        112 * scale,
-        scale,
+        112 * theme.scale,
         hovermode="x unified",
         annotations=notes,
         margin=margins(LANE_LEFT, LANE_RIGHT, 14, 24),
-        xaxis=ms_axis(theme, scale, window, 9),
-        yaxis=axis(
-            theme, scale, grid=True, range=[0, top], nticks=4, tickformat=",~g", title="out-ports"
-        ),
+        xaxis=ms_axis(theme, window, 9),
+        yaxis=axis(theme, grid=True, range=[0, top], nticks=4, tickformat=",~g", title="out-ports"),
     )

@@ -101,9 +101,7 @@ class Contestant:
         )
 
 
-def race(
-    runners: Sequence[Contestant], limit_s: float, theme: Theme, scale: float = 1.0
-) -> go.Figure:
+def race(runners: Sequence[Contestant], limit_s: float, theme: Theme) -> go.Figure:
     """Return every engine's schedule (a falling line) and bound (a rising dotted one) over its own wall time."""
     shown = sorted((r for r in runners if r.events), key=lambda r: ENGINES.index(r.engine))
     end = max([limit_s, *(r.wall_s for r in shown), FIRST_S])
@@ -127,15 +125,13 @@ def race(
     return frame(
         figure,
         theme,
-        320 * scale,
-        scale,
+        320 * theme.scale,
         showlegend=True,
-        annotations=_labels(shown, spread, theme, scale),
-        margin=margins(52, 150 * scale, 30 * scale, 42),
-        xaxis={**time_axis(begin, end, log, theme, scale), **_titled(title, theme, scale)},
+        annotations=_labels(shown, spread, theme),
+        margin=margins(52, 150 * theme.scale, 30 * theme.scale, 42),
+        xaxis={**time_axis(begin, end, log, theme), **_titled(title, theme)},
         yaxis=axis(
             theme,
-            scale,
             grid=True,
             range=[low - 0.12 * spread, high + 0.1 * spread],
             nticks=6,
@@ -145,11 +141,11 @@ def race(
     )
 
 
-def _titled(words: str, theme: Theme, scale: float) -> dict[str, Any]:
+def _titled(words: str, theme: Theme) -> dict[str, Any]:
     return {
         "title": {
             "text": words,
-            "font": {"size": 11.5 * scale, "color": theme.muted},
+            "font": {"size": 11.5 * theme.scale, "color": theme.muted},
             "standoff": 4,
         }
     }
@@ -210,9 +206,7 @@ def _end(runner: Contestant, begin: float, theme: Theme) -> go.Scatter:
     )
 
 
-def _labels(
-    shown: Sequence[Contestant], spread: float, theme: Theme, scale: float
-) -> list[dict[str, Any]]:
+def _labels(shown: Sequence[Contestant], spread: float, theme: Theme) -> list[dict[str, Any]]:
     """Return one label at the right for every level at which an engine ended, engines at the same level together."""
     levels: dict[tuple[str, float], list[Contestant]] = {}
     for runner in shown:
@@ -236,7 +230,7 @@ def _labels(
                 else f"<b>{word}</b> {who}",
                 1,
                 y,
-                12 * scale,
+                12 * theme.scale,
                 theme.muted if kind else theme.ink,
                 xref="paper",
                 xanchor="left",

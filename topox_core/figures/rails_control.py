@@ -26,7 +26,7 @@ def groups_in_view(run: RailRun, most: int = MOST_GROUPS) -> list[int]:
     return sorted(with_circuits, key=place)[:most]
 
 
-def timeline(run: RailRun, theme: Theme, scale: float = 1.0) -> go.Figure:
+def timeline(run: RailRun, theme: Theme) -> go.Figure:
     """Return when each group's circuits stand: dark (hatched) first, then in place."""
     shown = groups_in_view(run)
     row = {group: k for k, group in enumerate(shown)}
@@ -83,12 +83,13 @@ def timeline(run: RailRun, theme: Theme, scale: float = 1.0) -> go.Figure:
     return frame(
         figure,
         theme,
-        ((17 if len(shown) <= 24 else 13.5) * len(shown) + 76) * scale,
-        scale,
+        ((17 if len(shown) <= 24 else 13.5) * len(shown) + 76) * theme.scale,
         showlegend=True,
-        margin=margins((18 + 6.2 * max(map(len, names), default=4)) * scale, 10, 32 * scale, 26),
-        xaxis=time_axis(theme, scale, max(run.iteration_ms, 1e-9)),
-        yaxis=row_axis(theme, scale, names, 10.5, range=[len(shown) - 0.4, -0.6]),
+        margin=margins(
+            (18 + 6.2 * max(map(len, names), default=4)) * theme.scale, 10, 32 * theme.scale, 26
+        ),
+        xaxis=time_axis(theme, max(run.iteration_ms, 1e-9)),
+        yaxis=row_axis(theme, names, 10.5, range=[len(shown) - 0.4, -0.6]),
     )
 
 

@@ -60,7 +60,6 @@ def overhead_curves(
     limit: float,
     technologies: Mapping[str, float],
     theme: Theme,
-    scale: float = 1.0,
 ) -> go.Figure:
     """Return overhead against delay (logarithmic), with your delay, limit and the technologies.
 
@@ -112,22 +111,21 @@ def overhead_curves(
             )
         )
         if not one.measured and at:
-            labels.append(_label(at, words, one.control, top, theme, scale))
-    marks, notes = _technologies(technologies, theme, scale)
+            labels.append(_label(at, words, one.control, top, theme))
+    marks, notes = _technologies(technologies, theme)
     marks.append(upright(_place(now_ms), line(VERMILION, 2)))
     marks.append(level(100 * limit, line(theme.ink, 1.2, DOTS)))
     corner = {"xref": "paper", "xanchor": "left", "xshift": 4, "yanchor": "bottom"}
     words = f"your limit, {percent(limit)}"
     on_page = {"bgcolor": theme.page, "borderpad": 0}
-    notes.append(note(words, 0, 100 * limit, 11 * scale, theme.ink, **corner, **on_page))
+    notes.append(note(words, 0, 100 * limit, 11 * theme.scale, theme.ink, **corner, **on_page))
     values = [
         10.0**d for d in range(round(math.log10(LEAST_MS)), math.ceil(math.log10(MOST_MS)))
     ] + [MOST_MS]
     return frame(
         figure,
         theme,
-        262 * scale,
-        scale,
+        262 * theme.scale,
         shapes=marks,
         annotations=[*notes, *labels],
         showlegend=any(one.measured for one in curves),
@@ -138,12 +136,11 @@ def overhead_curves(
             "y": 0.98,
             "yanchor": "top",
             "bgcolor": theme.page,
-            "font": {"size": 11 * scale, "color": theme.muted},
+            "font": {"size": 11 * theme.scale, "color": theme.muted},
         },
-        margin=margins(46 * scale, 14, 34 * scale, 42),
+        margin=margins(46 * theme.scale, 14, 34 * theme.scale, 42),
         xaxis=axis(
             theme,
-            scale,
             grid=True,
             range=[_place(0.0) - 0.15, math.log10(MOST_MS) + 0.05],
             tickvals=[_place(0.0), *(math.log10(v) for v in values)],
@@ -152,7 +149,6 @@ def overhead_curves(
         ),
         yaxis=axis(
             theme,
-            scale,
             grid=True,
             range=[-0.08 * top, top * 1.06],
             nticks=7,
@@ -173,12 +169,7 @@ def _top(curves: Sequence[Curve], limit: float) -> float:
 
 
 def _label(
-    at: list[tuple[float, float, float]],
-    words: str,
-    control: str,
-    top: float,
-    theme: Theme,
-    scale: float,
+    at: list[tuple[float, float, float]], words: str, control: str, top: float, theme: Theme
 ) -> dict[str, Any]:
     """Return a curve's name beside it: on demand to its left, provisioned to its right."""
     fabric = CONTROL[control][0]
@@ -194,7 +185,7 @@ def _label(
         f"<b>{words}</b>",
         place,
         min(overhead, 0.9 * top),
-        12.5 * scale,
+        12.5 * theme.scale,
         theme.fabric_colour(fabric) if theme.name == "dark" else theme.ink,
         xanchor="right" if left else "left",
         xshift=-10 if left else 10,
@@ -212,7 +203,7 @@ def _place(delay_ms: float) -> float:
 
 
 def _technologies(
-    technologies: Mapping[str, float], theme: Theme, scale: float
+    technologies: Mapping[str, float], theme: Theme
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return a dashed, named line a technology; those off the axis stand at its ends."""
     known = sorted(technologies.items(), key=lambda item: item[1])
@@ -225,7 +216,7 @@ def _technologies(
     def name_at(x: float, words: str, side: str, shift: float, **placement: Any) -> None:
         where = {"yref": "paper", "yanchor": "bottom", "yshift": 2, "xanchor": side, "align": side}
         where |= {"xshift": shift, **placement}
-        notes.append(note(words, x, 1, 10.5 * scale, theme.muted, **where))
+        notes.append(note(words, x, 1, 10.5 * theme.scale, theme.muted, **where))
 
     if fast:
         less = " and less" if len(fast) > 1 else ""
@@ -257,7 +248,6 @@ def expert_region(
     published: Mapping[float, Mapping[int, float]],
     limit: float,
     theme: Theme,
-    scale: float = 1.0,
 ) -> go.Figure:
     """Return overhead (logarithmic) by degree of expert parallelism, a line a delay.
 
@@ -310,20 +300,20 @@ def expert_region(
             )
         )
     corner = {"xref": "paper", "xanchor": "left", "yref": "paper", "yanchor": "top"}
-    fails = note(f"✗ fails: more than {percent(limit)}", 0.01, 1, 12 * scale, theme.bad, **corner)
+    fails = note(
+        f"✗ fails: more than {percent(limit)}", 0.01, 1, 12 * theme.scale, theme.bad, **corner
+    )
     ticks = [10.0**d for d in range(math.floor(first), math.floor(last) + 1)]
     return frame(
         figure,
         theme,
-        300 * scale,
-        scale,
+        300 * theme.scale,
         showlegend=True,
         shapes=[band(100 * limit, 10**last, TOO_SHORT)],
         annotations=[fails],
-        margin=margins(62 * scale, 12, 34 * scale, 42),
+        margin=margins(62 * theme.scale, 12, 34 * theme.scale, 42),
         xaxis=axis(
             theme,
-            scale,
             range=[-0.3, len(degrees) - 0.7],
             tickvals=list(range(len(degrees))),
             ticktext=[str(d) for d in degrees],
@@ -331,7 +321,6 @@ def expert_region(
         ),
         yaxis=axis(
             theme,
-            scale,
             grid=True,
             type="log",
             range=[first, last],

@@ -33,7 +33,6 @@ def strip(
     dark_ms: float,
     view: tuple[float, float],
     theme: Theme,
-    scale: float = 1.0,
 ) -> go.Figure:
     """Return one rank's communication pattern: traffic, outlined windows, short ones marked.
 
@@ -48,29 +47,28 @@ def strip(
     overlaps = [one for one in windows if one.length_ms <= 0]
     figure = go.Figure(
         [
-            _outlines(windows, view, theme, scale),
+            _outlines(windows, view, theme),
             *_traffic(phases, view, theme),
-            *_marks(short_windows, view, "triangle-up", 0, f"shorter than {time(dark_ms)}", scale),
-            *_marks(overlaps, view, "x-thin", 2, "no window: 0 or an overlap", scale),
+            *_marks(
+                short_windows, view, "triangle-up", 0, f"shorter than {time(dark_ms)}", theme.scale
+            ),
+            *_marks(overlaps, view, "x-thin", 2, "no window: 0 or an overlap", theme.scale),
         ]
     )
     more = 20 if sum(44 + 6.4 * len(trace.name) for trace in figure.data) > LEGEND_PX else 0
     return frame(
         figure,
         theme,
-        (112 + more) * scale,
-        scale,
+        (112 + more) * theme.scale,
         showlegend=True,
         bargap=0,
-        margin=margins(16, 18, (30 + more) * scale, 26),
-        xaxis=_time_from(theme, scale, view),
-        yaxis=axis(theme, scale, range=[-0.42, 1.02], tickvals=[], ticks=""),
+        margin=margins(16, 18, (30 + more) * theme.scale, 26),
+        xaxis=_time_from(theme, view),
+        yaxis=axis(theme, range=[-0.42, 1.02], tickvals=[], ticks=""),
     )
 
 
-def _outlines(
-    windows: Sequence[Window], view: tuple[float, float], theme: Theme, scale: float
-) -> go.Bar:
+def _outlines(windows: Sequence[Window], view: tuple[float, float], theme: Theme) -> go.Bar:
     low, high = view
     here = [
         one
@@ -96,7 +94,7 @@ def _outlines(
         ],
         **INSIDE,
         cliponaxis=True,
-        textfont={"size": 11.5 * scale, "color": theme.ink},
+        textfont={"size": 11.5 * theme.scale, "color": theme.ink},
         customdata=[
             [*_facts(one), one.operation.replace("_", " "), mib(one.size_bytes)] for one in here
         ],
@@ -200,11 +198,11 @@ def _length(window: Window) -> str:
     return f"{short(length_ms / 1000)} s" if length_ms >= 1000 else short(length_ms)
 
 
-def _time_from(theme: Theme, scale: float, view: tuple[float, float]) -> dict[str, object]:
+def _time_from(theme: Theme, view: tuple[float, float]) -> dict[str, object]:
     """Return a time axis that need not begin at 0."""
     low, high = view
     step = round_step((high - low) / 8)
     ticks = np.arange(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1) * step
     unit, name = (1000.0, "s") if high >= 2000 else (1.0, "ms")
     words = [f"{t / unit:,g} {name}" for t in ticks]
-    return axis(theme, scale, range=[low, high], tickvals=ticks.tolist(), ticktext=words)
+    return axis(theme, range=[low, high], tickvals=ticks.tolist(), ticktext=words)

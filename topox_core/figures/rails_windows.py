@@ -18,9 +18,7 @@ from topox_core.text.numbers import count, percent, plural, time
 TOO_SHORT = "rgba(213,94,0,0.09)"
 
 
-def cdf(
-    windows: Sequence[Window], threshold_ms: float, theme: Theme, scale: float = 1.0
-) -> go.Figure:
+def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figure:
     """Return the distribution of the windows' lengths, with the threshold and the share below it.
 
     The axis is logarithmic; overlaps (negative windows) lie at its left end, where they count as
@@ -51,7 +49,7 @@ def cdf(
         f"delay {time(threshold_ms)}<br><b>{percent(too_short)} too short</b>",
         math.log10(at),
         1 if right else 0.04,
-        12.5 * scale,
+        12.5 * theme.scale,
         theme.bad,
         yref="paper",
         yanchor="top" if right else "bottom",
@@ -62,14 +60,12 @@ def cdf(
     return frame(
         figure,
         theme,
-        262 * scale,
-        scale,
+        262 * theme.scale,
         shapes=shapes,
         annotations=[words_there],
-        margin=margins(46 * scale, 18, 8, 42),
+        margin=margins(46 * theme.scale, 18, 8, 42),
         xaxis=axis(
             theme,
-            scale,
             grid=True,
             type="log",
             range=[math.log10(low), math.log10(high)],
@@ -79,7 +75,6 @@ def cdf(
         ),
         yaxis=axis(
             theme,
-            scale,
             grid=True,
             range=[0, 102],
             tickvals=[0, 25, 50, 75, 100],
@@ -119,9 +114,7 @@ def traffic_words(group: TrafficClass) -> str:
     return f"{name}, {mib(group.mean_bytes)}" if group.mean_bytes else name
 
 
-def breakdown(
-    groups: Sequence[TrafficClass], threshold_ms: float, theme: Theme, scale: float = 1.0
-) -> go.Figure:
+def breakdown(groups: Sequence[TrafficClass], threshold_ms: float, theme: Theme) -> go.Figure:
     """Return each class's windows as dots (logarithmic), their mean, and the threshold."""
     every = [one.length_ms for group in groups for one in group.windows]
     low, high, ticks, words = _log_axis(every, threshold_ms)
@@ -133,7 +126,7 @@ def breakdown(
             name="mean",
             marker={
                 "symbol": "line-ns",
-                "size": 22 * scale,
+                "size": 22 * theme.scale,
                 "opacity": 1,
                 "line": line(theme.ink, 2.5),
             },
@@ -151,7 +144,7 @@ def breakdown(
                 mode="markers",
                 name=parallelism_word(group.parallelism),
                 marker={
-                    "size": 10 * scale,
+                    "size": 10 * theme.scale,
                     "opacity": 1,
                     "color": parallelism_colour(group.parallelism),
                     "line": line(theme.page, 1),
@@ -168,13 +161,11 @@ def breakdown(
     return frame(
         figure,
         theme,
-        (30 * max(2, len(groups)) + 56) * scale,
-        scale,
+        (30 * max(2, len(groups)) + 56) * theme.scale,
         shapes=[upright(min(max(threshold_ms, low), high), line(VERMILION, 2))],
-        margin=margins((16 + 6.1 * max(map(len, rows), default=10)) * scale, 10, 8, 42),
+        margin=margins((16 + 6.1 * max(map(len, rows), default=10)) * theme.scale, 10, 8, 42),
         xaxis=axis(
             theme,
-            scale,
             grid=True,
             type="log",
             range=[math.log10(low) - 0.08, math.log10(high) + 0.05],
@@ -182,11 +173,11 @@ def breakdown(
             ticktext=words,
             title="length of the window before it (log)",
         ),
-        yaxis=row_axis(theme, scale, rows, 11.5, range=[len(groups) - 0.4, -0.6]),
+        yaxis=row_axis(theme, rows, 11.5, range=[len(groups) - 0.4, -0.6]),
     )
 
 
-def counts(exact: Sequence[int], formula: int, theme: Theme, scale: float = 1.0) -> go.Figure:
+def counts(exact: Sequence[int], formula: int, theme: Theme) -> go.Figure:
     """Return the windows of an iteration by stage, counted, with the formula's as a dotted line."""
     stages = list(range(len(exact)))
     top = max([*exact, formula, 1]) * 1.16
@@ -199,7 +190,7 @@ def counts(exact: Sequence[int], formula: int, theme: Theme, scale: float = 1.0)
             text=[count(v) for v in exact] if len(exact) <= 24 else None,
             textposition="outside",
             cliponaxis=False,
-            textfont={"size": 11.5 * scale, "color": theme.ink},
+            textfont={"size": 11.5 * theme.scale, "color": theme.ink},
             customdata=[plural(v, "window") for v in exact],
             hovertemplate="stage %{x}: %{customdata}<extra></extra>",
         )
@@ -211,17 +202,12 @@ def counts(exact: Sequence[int], formula: int, theme: Theme, scale: float = 1.0)
     return frame(
         figure,
         theme,
-        232 * scale,
-        scale,
+        232 * theme.scale,
         shapes=[level(formula, line(theme.ink, 1.4, DOTS))],
-        annotations=[note(words, 1, 1, 11.5 * scale, theme.ink, **above)],
-        margin=margins(42 * scale, 8, 22 * scale, 42),
+        annotations=[note(words, 1, 1, 11.5 * theme.scale, theme.ink, **above)],
+        margin=margins(42 * theme.scale, 8, 22 * theme.scale, 42),
         xaxis=axis(
-            theme,
-            scale,
-            range=[-0.6, len(exact) - 0.4],
-            tickvals=stages[::every],
-            title="pipeline stage",
+            theme, range=[-0.6, len(exact) - 0.4], tickvals=stages[::every], title="pipeline stage"
         ),
-        yaxis=axis(theme, scale, grid=True, range=[0, top], nticks=5, tickformat=",~g"),
+        yaxis=axis(theme, grid=True, range=[0, top], nticks=5, tickformat=",~g"),
     )

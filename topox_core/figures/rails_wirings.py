@@ -12,9 +12,7 @@ from topox_core.figures.template import frame, margins, row_axis, time_axis
 from topox_core.text.numbers import percent, time
 
 
-def wirings(
-    rows: Sequence[tuple[str, float | None, float]], theme: Theme, scale: float = 1.0
-) -> go.Figure:
+def wirings(rows: Sequence[tuple[str, float | None, float]], theme: Theme) -> go.Figure:
     """Return a bar a way to wire the rail: the iteration, and hatched what switching adds to it.
 
     Parameters
@@ -57,16 +55,17 @@ def wirings(
         if ms is not None and k and base:
             text += f", {'+' if ms >= base else '−'}{percent(abs(ms / base - 1))}"
         colour = theme.bad if ms is None else theme.ink
-        words.append(note(text, ms or 0.0, k, 12 * scale, colour, xanchor="left", xshift=6))
+        words.append(note(text, ms or 0.0, k, 12 * theme.scale, colour, xanchor="left", xshift=6))
     names = [name for name, *_ in rows]
     return frame(
         figure,
         theme,
-        (31 * len(rows) + 66) * scale,
-        scale,
+        (31 * len(rows) + 66) * theme.scale,
         showlegend=True,
         annotations=words,
-        margin=margins((20 + 6.3 * max(map(len, names), default=4)) * scale, 8, 32 * scale, 28),
-        xaxis=time_axis(theme, scale, top * 1.22, grid=True),
-        yaxis=row_axis(theme, scale, names, 11.5),
+        margin=margins(
+            (20 + 6.3 * max(map(len, names), default=4)) * theme.scale, 8, 32 * theme.scale, 28
+        ),
+        xaxis=time_axis(theme, top * 1.22, grid=True),
+        yaxis=row_axis(theme, names, 11.5),
     )

@@ -38,11 +38,7 @@ HEIGHT, ROOM = 180, 0.12
 
 
 def search(
-    story: Sequence[TracePoint],
-    until_s: float,
-    theme: Theme,
-    scale: float = 1.0,
-    bound_by: str = "",
+    story: Sequence[TracePoint], until_s: float, theme: Theme, bound_by: str = ""
 ) -> go.Figure:
     """Return best schedule against bound over wall time, each step marked by its source.
 
@@ -81,18 +77,12 @@ def search(
     return frame(
         figure,
         theme,
-        HEIGHT * scale,
-        scale,
-        annotations=_ends(falling, rising, theme, scale),
-        margin=margins(46, 60 * scale, 8, 30),
-        xaxis=time_axis(begin, end, log, theme, scale),
+        HEIGHT * theme.scale,
+        annotations=_ends(falling, rising, theme),
+        margin=margins(46, 60 * theme.scale, 8, 30),
+        xaxis=time_axis(begin, end, log, theme),
         yaxis=axis(
-            theme,
-            scale,
-            grid=True,
-            range=_room([e.value_ms for e in events]),
-            nticks=5,
-            tickformat=",~g",
+            theme, grid=True, range=_room([e.value_ms for e in events]), nticks=5, tickformat=",~g"
         ),
     )
 
@@ -120,17 +110,14 @@ def _marks(family: Family, events: Sequence[Event], begin: float, theme: Theme) 
     )
 
 
-def time_axis(begin: float, end: float, log: bool, theme: Theme, scale: float) -> dict[str, Any]:
+def time_axis(begin: float, end: float, log: bool, theme: Theme) -> dict[str, Any]:
     """Return the axis of wall time, which says so when it is logarithmic."""
     if not log:
-        return axis(
-            theme, scale, range=[0, end * 1.02], ticksuffix=" s", nticks=5, tickformat=",~g"
-        )
+        return axis(theme, range=[0, end * 1.02], ticksuffix=" s", nticks=5, tickformat=",~g")
     low, high = math.log10(begin), math.log10(end)
     ticks = [10.0**k for k in range(math.ceil(low - 0.02), math.floor(high + 0.02) + 1)]
     return axis(
         theme,
-        scale,
         type="log",
         range=[low - 0.03 * (high - low), high + 0.03 * (high - low)],
         tickvals=ticks,
@@ -150,29 +137,31 @@ def _room(values: Sequence[float]) -> list[float]:
     return [low - ROOM * spread, high + ROOM * spread]
 
 
-def _ends(
-    falling: Sequence[Event], rising: Sequence[Event], theme: Theme, scale: float
-) -> list[dict[str, Any]]:
+def _ends(falling: Sequence[Event], rising: Sequence[Event], theme: Theme) -> list[dict[str, Any]]:
     """Return the values that the lines end at, beside their right ends and clear of each other."""
     values = [steps[-1].value_ms for steps in (falling, rising) if steps]
     words = apart(values)
     if not falling:
         return [
-            _label(value, word, theme.ink, 0.0, scale)
+            _label(value, word, theme.ink, 0.0, theme.scale)
             for value, word in zip(values, words, strict=True)
         ]
     if len(values) == 1 or values[0] <= values[1]:
         return [
             _label(
-                values[0], f"<b>{words[0]}</b>", theme.good if rising else theme.primary, 0.0, scale
+                values[0],
+                f"<b>{words[0]}</b>",
+                theme.good if rising else theme.primary,
+                0.0,
+                theme.scale,
             )
         ]
     low, high = _room([e.value_ms for e in (*falling, *rising)])
-    distance = (values[0] - values[1]) / (high - low) * (HEIGHT - 38) * scale
-    push = max(0.0, (15 * scale - distance) / 2)
+    distance = (values[0] - values[1]) / (high - low) * (HEIGHT - 38) * theme.scale
+    push = max(0.0, (15 * theme.scale - distance) / 2)
     return [
-        _label(values[0], f"<b>{words[0]}</b>", theme.primary, push, scale),
-        _label(values[1], words[1], theme.ink, -push, scale),
+        _label(values[0], f"<b>{words[0]}</b>", theme.primary, push, theme.scale),
+        _label(values[1], words[1], theme.ink, -push, theme.scale),
     ]
 
 
@@ -187,7 +176,6 @@ def delays(
     bound_ms: float | None,
     now: float,
     theme: Theme,
-    scale: float = 1.0,
 ) -> go.Figure:
     """Return the iteration time (log) for a few delays, today's marked, the bound dotted."""
     known = [
@@ -214,7 +202,7 @@ def delays(
                 f"<b>{short(v)}</b>" if h else short(v) for v, h in zip(values, here, strict=True)
             ],
             textposition="top center",
-            textfont={"size": 11.5 * scale, "color": theme.ink},
+            textfont={"size": 11.5 * theme.scale, "color": theme.ink},
             cliponaxis=False,
             customdata=[[f"{delay:g}", f"{value:.6g}"] for _, delay, value in known],
             hovertemplate="delay %{customdata[0]} ms: %{customdata[1]} ms<extra></extra>",
@@ -230,20 +218,17 @@ def delays(
     return frame(
         figure,
         theme,
-        170 * scale,
-        scale,
+        170 * theme.scale,
         shapes=shapes,
         margin=margins(12, 16, 12, 40),
         xaxis=named_axis(
             theme,
-            scale,
             [f"{d:g}" for d in delay_ms],
             range=[-0.4, len(delay_ms) - 0.6],
             title="reconfiguration delay, ms",
         ),
         yaxis=axis(
             theme,
-            scale,
             type="log",
             visible=False,
             range=[math.log10(low) - 0.12 * span, math.log10(high) + 0.3 * span]

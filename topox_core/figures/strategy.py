@@ -64,7 +64,6 @@ def walk(
     best_ms: float,
     until: int,
     theme: Theme,
-    scale: float = 1.0,
 ) -> go.Figure:
     """Return the search: iteration time against proposals, accepted moves by reason, the best.
 
@@ -134,25 +133,23 @@ def walk(
     shapes = [level(start_ms, line(theme.ink, 1.5, DOTS))]
     label = f"data parallel {time(start_ms)}"
     corner = {"xref": "paper", "xanchor": "right", "yanchor": "bottom"}
-    notes = [note(label, 1, start_ms, 12 * scale, theme.ink, **corner)]
+    notes = [note(label, 1, start_ms, 12 * theme.scale, theme.ink, **corner)]
     if x[-1] > until:
         shapes.append(upright(until, line(theme.line, 1)))
         foot = {"xanchor": "left", "xshift": 3, "yref": "paper", "yanchor": "bottom"}
-        notes.append(note("after the chain", until, 0, 11 * scale, theme.muted, **foot))
+        notes.append(note("after the chain", until, 0, 11 * theme.scale, theme.muted, **foot))
     step = round_step(max(1, until) / 6)
     ticks = [k * step for k in range(int(until / step + 1e-9) + 1)]
     return frame(
         figure,
         theme,
-        300 * scale,
-        scale,
+        300 * theme.scale,
         showlegend=True,
         shapes=shapes,
         annotations=notes,
-        margin=margins(54 * scale, 10, 34 * scale, 44),
+        margin=margins(54 * theme.scale, 10, 34 * theme.scale, 44),
         xaxis=axis(
             theme,
-            scale,
             range=[0, x[-1]],
             tickvals=ticks,
             ticktext=[f"{t:,.0f}" for t in ticks],
@@ -160,7 +157,6 @@ def walk(
         ),
         yaxis=axis(
             theme,
-            scale,
             grid=True,
             range=[low - 0.12 * spread, high + 0.18 * spread],
             nticks=6,
@@ -183,7 +179,7 @@ def _places(moves: Sequence[Move], until: int) -> list[float]:
     ]
 
 
-def placements(strategy: Strategy, theme: Theme, scale: float = 1.0) -> go.Figure:
+def placements(strategy: Strategy, theme: Theme) -> go.Figure:
     """Return operators down, servers across; the number is the operator's partitions.
 
     Operators in as many partitions as there are servers are data parallel; one partition is a whole
@@ -214,25 +210,18 @@ def placements(strategy: Strategy, theme: Theme, scale: float = 1.0) -> go.Figur
     drawn = frame(
         figure,
         theme,
-        float(np.clip(11 * len(names), 160, 900)) * scale + 64,
-        scale,
+        float(np.clip(11 * len(names), 160, 900)) * theme.scale + 64,
         showlegend=True,
-        margin=margins(112 * scale, 8, 56 * scale, 8),
+        margin=margins(112 * theme.scale, 8, 56 * theme.scale, 8),
         xaxis=named_axis(
             theme,
-            scale,
             [f"S{s}" for s in servers],
             servers,
             side="top",
             range=[-0.5, strategy.servers - 0.5],
         ),
         yaxis=named_axis(
-            theme,
-            scale,
-            [_brief(names[k]) for k in ticks],
-            ticks,
-            10,
-            range=[len(names) - 0.5, -0.5],
+            theme, [_brief(names[k]) for k in ticks], ticks, 10, range=[len(names) - 0.5, -0.5]
         ),
     )
     # Above the names of the servers, which are at the top.
@@ -251,7 +240,7 @@ def _shades(counts: Sequence[int], servers: int, theme: Theme) -> list[str]:
     ]
 
 
-def plan_bars(ranked: Sequence[RankedPlan], theme: Theme, scale: float = 1.0) -> go.Figure:
+def plan_bars(ranked: Sequence[RankedPlan], theme: Theme) -> go.Figure:
     """Return the fastest plans, each iteration stacked by what it is spent on."""
     figure = go.Figure()
     totals = [one.time.total_ms for one in ranked]
@@ -283,7 +272,7 @@ def plan_bars(ranked: Sequence[RankedPlan], theme: Theme, scale: float = 1.0) ->
             f"{time(total)}, {short(ranked[k].memory.total_bytes / 1e9)} GB",
             total,
             k,
-            12 * scale,
+            12 * theme.scale,
             theme.ink,
             xanchor="left",
             xshift=6,
@@ -293,13 +282,12 @@ def plan_bars(ranked: Sequence[RankedPlan], theme: Theme, scale: float = 1.0) ->
     return frame(
         figure,
         theme,
-        (30 * len(ranked) + 76) * scale,
-        scale,
+        (30 * len(ranked) + 76) * theme.scale,
         showlegend=True,
         annotations=words_at,
-        margin=margins(190 * scale, 8, 34 * scale, 30),
-        xaxis=time_axis(theme, scale, top * 1.22, grid=True),
-        yaxis=row_axis(theme, scale, [plan_word(one) for one in ranked], 11.5),
+        margin=margins(190 * theme.scale, 8, 34 * theme.scale, 30),
+        xaxis=time_axis(theme, top * 1.22, grid=True),
+        yaxis=row_axis(theme, [plan_word(one) for one in ranked], 11.5),
     )
 
 

@@ -25,9 +25,7 @@ HORIZONTAL_LEGEND: dict[str, Any] = {
 LEGEND_BELOW: dict[str, Any] = {**HORIZONTAL_LEGEND, "y": 0, "yanchor": "top"}
 
 
-def axis(
-    theme: Theme, scale: float, *, grid: bool = False, title: str = "", **changes: Any
-) -> dict[str, Any]:
+def axis(theme: Theme, *, grid: bool = False, title: str = "", **changes: Any) -> dict[str, Any]:
     """Return an axis: ticks outside, no zero line, a grid only where values are read."""
     base: dict[str, Any] = {
         "showgrid": grid,
@@ -40,10 +38,10 @@ def axis(
         "showline": False,
         "fixedrange": True,
         "automargin": False,
-        "tickfont": {"size": 11 * scale, "color": theme.muted},
+        "tickfont": {"size": 11 * theme.scale, "color": theme.muted},
         "title": {
             "text": title,
-            "font": {"size": 11.5 * scale, "color": theme.muted},
+            "font": {"size": 11.5 * theme.scale, "color": theme.muted},
             "standoff": 4,
         }
         if title
@@ -54,7 +52,6 @@ def axis(
 
 def named_axis(
     theme: Theme,
-    scale: float,
     names: Sequence[str],
     at: object = None,
     size: float = 11,
@@ -63,35 +60,35 @@ def named_axis(
 ) -> dict[str, Any]:
     """Return an axis of names without ticks, at 0, 1, 2, ... unless ``at`` says where."""
     where = list(range(len(names))) if at is None else at
-    font = {"size": size * scale, "color": colour or theme.muted}
+    font = {"size": size * theme.scale, "color": colour or theme.muted}
     ticks = {"tickvals": where, "ticktext": list(names), "ticks": "", "tickfont": font}
-    return axis(theme, scale, **{**ticks, **changes})
+    return axis(theme, **{**ticks, **changes})
 
 
 def row_axis(
-    theme: Theme, scale: float, names: Sequence[str], size: float = 12.5, **changes: Any
+    theme: Theme, names: Sequence[str], size: float = 12.5, **changes: Any
 ) -> dict[str, Any]:
     """Return the axis of rows that are named at their left, the first at the top."""
     span = [len(names) - 0.45, -0.55]
-    return named_axis(theme, scale, names, None, size, theme.ink, **{"range": span, **changes})
+    return named_axis(theme, names, None, size, theme.ink, **{"range": span, **changes})
 
 
-def time_axis(theme: Theme, scale: float, until_ms: float, *, grid: bool = False) -> dict[str, Any]:
+def time_axis(theme: Theme, until_ms: float, *, grid: bool = False) -> dict[str, Any]:
     """Return an axis of times given in ms that is read in ms below two seconds and in s above."""
     if until_ms < IN_SECONDS:
-        return ms_axis(theme, scale, (0, until_ms), 8, grid=grid)
+        return ms_axis(theme, (0, until_ms), 8, grid=grid)
     step = round_step(until_ms / 7)
     ticks = np.arange(0.0, until_ms * (1 + 1e-9), step).tolist()
     words = [f"{t / 1000:,g} s" for t in ticks]
-    return axis(theme, scale, grid=grid, range=[0, until_ms], tickvals=ticks, ticktext=words)
+    return axis(theme, grid=grid, range=[0, until_ms], tickvals=ticks, ticktext=words)
 
 
 def ms_axis(
-    theme: Theme, scale: float, window_ms: tuple[float, float], ticks: int, **changes: Any
+    theme: Theme, window_ms: tuple[float, float], ticks: int, **changes: Any
 ) -> dict[str, Any]:
     """Return an axis of times in ms."""
     words = {"ticksuffix": " ms", "nticks": ticks, "tickformat": ",~g"}
-    return axis(theme, scale, **{"range": list(window_ms), **words, **changes})
+    return axis(theme, **{"range": list(window_ms), **words, **changes})
 
 
 def round_step(least: float) -> float:
@@ -125,11 +122,9 @@ def margins(
     return {"l": left, "r": right, "t": top, "b": bottom, "pad": pad}
 
 
-def frame(
-    figure: go.Figure, theme: Theme, height: float, scale: float = 1.0, **changes: Any
-) -> go.Figure:
+def frame(figure: go.Figure, theme: Theme, height: float, **changes: Any) -> go.Figure:
     """Give a chart transparent paper, small margins and a horizontal legend, without a mode bar."""
-    font = {"family": FONT, "size": 12 * scale, "color": theme.ink}
+    font = {"family": FONT, "size": 12 * theme.scale, "color": theme.ink}
     above = {"yanchor": "bottom", "y": 1, "xanchor": "left", "bgcolor": "rgba(0,0,0,0)"}
     base: dict[str, Any] = {
         "height": round(height),

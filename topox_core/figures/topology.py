@@ -185,9 +185,7 @@ def place_of(servers: int, server: int | NDArray[np.int64]) -> tuple[Any, Any]:
     return np.cos(angle), np.sin(angle)
 
 
-def ring(
-    picture: Frame, servers: int, routes: Sequence[Path], theme: Theme, scale: float = 1.0
-) -> go.Figure:
+def ring(picture: Frame, servers: int, routes: Sequence[Path], theme: Theme) -> go.Figure:
     """Return servers on a circle and the circuits so far; those of this step are heavy.
 
     Parameters
@@ -248,18 +246,17 @@ def ring(
     )
     step = 1 if named else max(1, servers // 16)
     labels = [
-        note(f"<b>S{s}</b>", 1.1 * float(x[s]), 1.1 * float(y[s]), 12 * scale, theme.ink)
+        note(f"<b>S{s}</b>", 1.1 * float(x[s]), 1.1 * float(y[s]), 12 * theme.scale, theme.ink)
         for s in range(0, servers, step)
     ]
     plain = {"visible": False, "fixedrange": True}
     return frame(
         figure,
         theme,
-        452 * scale,
-        scale,
+        452 * theme.scale,
         showlegend=True,
         annotations=labels,
-        margin=margins(8, 8, 48 * scale, 8),
+        margin=margins(8, 8, 48 * theme.scale, 8),
         xaxis={**plain, "range": [-1.22, 1.22], "constrain": "domain"},
         yaxis={**plain, "range": [-1.18, 1.18], "scaleanchor": "x", "scaleratio": 1},
     )
@@ -314,7 +311,7 @@ def _arrows(one: LinkSet, servers: int, colour: str, size: int) -> go.Scatter:
     )
 
 
-def hops(matrix: NDArray[np.int32], most: int, theme: Theme, scale: float = 1.0) -> go.Figure:
+def hops(matrix: NDArray[np.int32], most: int, theme: Theme) -> go.Figure:
     """Return the hop counts, sources down, destinations across; a cross where no path leads.
 
     Parameters
@@ -334,7 +331,7 @@ def hops(matrix: NDArray[np.int32], most: int, theme: Theme, scale: float = 1.0)
     figure = go.Figure(image(z, colours, xgap=gap, ygap=gap, **(hover if n <= 128 else {})))
     words: list[dict[str, Any]] = []
     if n <= MOST_NUMBERED:
-        size = float(np.clip(200 / n, 9, 13)) * scale
+        size = float(np.clip(200 / n, 9, 13)) * theme.scale
         for (a, b), value in np.ndenumerate(matrix):
             if a != b:
                 colour = (
@@ -350,12 +347,11 @@ def hops(matrix: NDArray[np.int32], most: int, theme: Theme, scale: float = 1.0)
     return frame(
         figure,
         theme,
-        360 * scale,
-        scale,
+        360 * theme.scale,
         annotations=words,
         margin=margins(40, 8, 34, 8),
-        xaxis=named_axis(theme, scale, names, ticks, 10, range=[-0.5, n - 0.5], **across),
-        yaxis=named_axis(theme, scale, names, ticks, 10, range=[n - 0.5, -0.5], **down),
+        xaxis=named_axis(theme, names, ticks, 10, range=[-0.5, n - 0.5], **across),
+        yaxis=named_axis(theme, names, ticks, 10, range=[n - 0.5, -0.5], **down),
     )
 
 

@@ -52,7 +52,7 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, style: P
                 else "no circuit ever changes",
             )
         chart(
-            changes(execution, state, style.theme, style.scale),
+            changes(execution, state, style.theme),
             "changes",
             "Circuits set up in each slot; the slot is marked.",
             lambda: {
@@ -72,7 +72,7 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, style: P
         )
         carrying, dark = len(state.carrying), len(state.dark)
         chart(
-            matrix(execution, state, style.theme, style.scale),
+            matrix(execution, state, style.theme),
             "matrix",
             f"Circuits in slot {state.slot}: {carrying} carry data, {dark} are being set up. The table has the same facts.",
             lambda: _circuit_rows(result, state),
@@ -95,7 +95,7 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, style: P
                 under=True,
             )
         chart(
-            ports_over_time(execution, state, switch, style.theme, style.scale),
+            ports_over_time(execution, state, switch, style.theme),
             "over_time",
             "Which circuit every out-port holds over the iteration; the slot is marked.",
             lambda: _program(result, switch),

@@ -240,7 +240,7 @@ def main_figures(contest: Contest, runs: Runs, look: PageStyle) -> None:
             under=True,
         )
         chart(
-            iteration_bars(runs, contest.labels, notes, look.theme, look.scale),
+            iteration_bars(runs, contest.labels, notes, look.theme),
             "iterations",
             "Iteration time by fabric: "
             + "; ".join(f"{contest.labels[n]} {short(r.iteration_ms)} ms" for n, r in runs.items()),

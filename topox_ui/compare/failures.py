@@ -267,7 +267,7 @@ def _drawn(failure: Failure, outcomes: list[FailureOutcome], look: PageStyle) ->
     if known:
         rows = [(one.label, one.fabric, one.before_ms, float(one.after_ms or 0.0)) for one in known]
         chart(
-            before_after(rows, look.theme, look.scale),
+            before_after(rows, look.theme),
             "failure",
             "Iteration before and after the failure: "
             + "; ".join(

@@ -88,7 +88,6 @@ def _all(contest: Contest, runs: Runs, style: PageStyle) -> None:
             {name: run.iteration_ms for name, run in runs.items()},
             until,
             style.theme,
-            style.scale,
         ),
         "strips",
         "The iterations of all fabrics on one time axis: "
@@ -239,7 +238,7 @@ def _one(contest: Contest, name: str, run: FabricRun, style: PageStyle) -> None:
 
 
 def _gantt(parts: Parts, lanes: Lanes, window: tuple[float, float], style: PageStyle) -> go.Figure:
-    figure = gantt(parts.execution, parts.bars, lanes, window, parts.path, style.theme, style.scale)
+    figure = gantt(parts.execution, parts.bars, lanes, window, parts.path, style.theme)
     if isinstance(lanes, SendLanes):
         for trace in figure.data:
             for facts in trace.customdata if trace.customdata is not None else ():

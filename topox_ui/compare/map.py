@@ -178,7 +178,7 @@ def _drawn(
     told = ", ".join(f"{contest.labels[name]} {n}" for name, n in leaders.items() if n) or "none"
     with left:
         figure = winner_map(
-            points, axes, contest.labels, (here, cluster.reconfiguration_ms), look.theme, look.scale
+            points, axes, contest.labels, (here, cluster.reconfiguration_ms), look.theme
         )
         options: dict[str, Any] = {} if live else {"on_select": _picked, "selection_mode": "points"}
         st.plotly_chart(
@@ -202,13 +202,7 @@ def _drawn(
             return
         chart(
             cut(
-                points,
-                value,
-                axes.delay_ms,
-                contest.labels,
-                cluster.reconfiguration_ms,
-                look.theme,
-                look.scale,
+                points, value, axes.delay_ms, contest.labels, cluster.reconfiguration_ms, look.theme
             ),
             "cut_live" if live else "cut",
             f"Iteration against reconfiguration delay at {at}.",

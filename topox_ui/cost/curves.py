@@ -43,7 +43,7 @@ def size_and_year(found: Question, priced: dict[str, Bill], look: PageStyle) -> 
         )
         words = money if measure == "cost" else power
         chart(
-            by_size(lines, measure, found.gpus, look.theme, look.scale, limit),
+            by_size(lines, measure, found.gpus, look.theme, limit),
             "by_size",
             f"{measure.capitalize()} a GPU by cluster size. At {count(found.gpus)} GPUs: "
             + "; ".join(
@@ -74,7 +74,7 @@ def size_and_year(found: Question, priced: dict[str, Bill], look: PageStyle) -> 
             under=True,
         )
         chart(
-            yearly(years, look.theme, look.scale),
+            yearly(years, look.theme),
             "yearly",
             "Dollars a year: "
             + "; ".join(
@@ -226,7 +226,7 @@ def for_a_dollar(look: PageStyle) -> None:
     left, right = st.columns([1, 1.25], gap="medium")
     with left:
         chart(
-            worth(rows, look.theme, look.scale),
+            worth(rows, look.theme),
             "worth",
             "Iterations for a dollar of network: "
             + "; ".join(f"{label} {short(value)}" for _, label, value in rows),

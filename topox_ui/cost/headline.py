@@ -108,7 +108,7 @@ def main_figures(
                 for name, one in priced.items()
             )
             chart(
-                stacked(priced, measure, look.theme, look.scale, infeasible),
+                stacked(priced, measure, look.theme, infeasible),
                 f"cost_{measure}",
                 f"{title}: {alt}",
                 lambda: savings_table(priced) if measure == "cost" else power_table(priced),  # noqa: B023 (built when opened, here)
@@ -181,7 +181,7 @@ def hangs_on(found: Question, look: PageStyle) -> None:
     )
     swings = tornado(found, MINE, against, measure)
     chart(
-        tornado_figure(swings, base, look.theme, look.scale),
+        tornado_figure(swings, base, look.theme),
         "tornado",
         f"Saving in {measure} of photonic rails against {SAID[against]}, now {_signed(base)}: "
         + "; ".join(

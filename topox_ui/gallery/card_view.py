@@ -46,9 +46,7 @@ def draw_answer(card: Card, answer: Answer, look: PageStyle) -> None:
     rows = answer.of(series)
     chart_title(escape(card.series[series]), counted_verdicts(rows))
     chart(
-        paired(rows, look.theme, card.logarithmic, look.scale),
-        f"gallery_{card.name}",
-        _alt(card, series, rows),
+        paired(rows, look.theme, card.logarithmic), f"gallery_{card.name}", _alt(card, series, rows)
     )
     reasons(rows)
     frame(table(rows), column_config={"why": st.column_config.TextColumn(width="large")})

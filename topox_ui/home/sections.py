@@ -265,7 +265,7 @@ def fact_charts(loaded: Loaded, style: PageStyle) -> None:
     with left:
         chart_title("Tasks by kind", "as in the file", under=True)
         chart(
-            tasks_by_kind(facts.tasks_by_kind, style.theme, style.scale),
+            tasks_by_kind(facts.tasks_by_kind, style.theme),
             "kinds",
             f"Tasks by kind: {facts.tasks_by_kind}",
             lambda: {
@@ -280,7 +280,7 @@ def fact_charts(loaded: Loaded, style: PageStyle) -> None:
         sizes = {use: value for use, value in facts.bytes_by_parallelism.items() if value}
         if sizes:
             chart(
-                bytes_by_parallelism(sizes, style.theme, style.scale),
+                bytes_by_parallelism(sizes, style.theme),
                 "bytes",
                 f"Bytes by parallelism: {sizes}",
                 lambda: {
@@ -295,7 +295,7 @@ def fact_charts(loaded: Loaded, style: PageStyle) -> None:
         spent = path_times(loaded, facts, style)
         if spent:
             chart(
-                time_by_kind(spent, style.theme, style.scale),
+                time_by_kind(spent, style.theme),
                 "path",
                 f"Critical path by kind of work: {spent}",
                 lambda: {"task": list(facts.critical_path)},

@@ -252,7 +252,7 @@ def clock(rounds: Rounds, now: JobsState, look: PageStyle) -> None:
     pod_group = None if now.pod_group < 0 else now.pod_group
     lengths = "; ".join(f"{name} {lasting(round_.round_s)}" for name, round_ in rows)
     chart(
-        timeline(rows, look.theme, look.scale, pod_group),
+        timeline(rows, look.theme, pod_group),
         "clock",
         f"Rounds on one time axis: {lengths}. The table has every stage.",
         lambda: stages(rows, pod_group),
@@ -441,13 +441,7 @@ def _live(rounds: Rounds, look: PageStyle, run: FunctionRun[Round, RoundTracePoi
     ]
     best_s = min((point.round_s for point in points if point.round_s is not None), default=0.0)
     chart(
-        climb(
-            [*points, replace(points[-1], elapsed_s=spent_s)],
-            levels,
-            look.theme,
-            look.scale,
-            by_step=False,
-        ),
+        climb([*points, replace(points[-1], elapsed_s=spent_s)], levels, look.theme, by_step=False),
         "jobs_live",
         f"Search as it runs: best {lasting(best_s)}, bound {lasting(max(p.bound_s for p in points))}.",
     )

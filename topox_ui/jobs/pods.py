@@ -71,7 +71,7 @@ def _pod(rounds: Rounds, look: PageStyle) -> None:
         st.html(f'<p class="quiet">No job of this pod group has anything in pod {pod}.</p>')
         return
     chart(
-        pod_gantt(view, window, look.theme, look.scale),
+        pod_gantt(view, window, look.theme),
         "pod_gantt",
         f"Pod {pod} of pod group {shown.pod_group} in a round of {lasting(cycle.round_s)}: "
         f"{plural(len(view.lanes.jobs), 'job')}, {plural(len(view.lanes.ports), 'port')} in use. The table has every task.",

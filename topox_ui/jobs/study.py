@@ -14,14 +14,7 @@ from topox_core.runs.cells import CellsResult
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.tdm.model.round import TdmSettings
-from topox_core.tdm.study import (
-    BASELINE,
-    Study,
-    StudyAxes,
-    StudyCell,
-    StudyCellResult,
-    StudyRow,
-)
+from topox_core.tdm.study import BASELINE, Study, StudyAxes, StudyCell, StudyCellResult, StudyRow
 from topox_core.text.numbers import percent, plural
 from topox_ui.jobs.state import ACROSS, JobsState
 from topox_ui.runs.owner import RunKind, run_owner
@@ -186,7 +179,7 @@ def _drawn(
     titles = {name: ALGORITHMS[name].title for name in values}
     here = float(getattr(now, across)) if now.source == "generator" else None
     words = "jobs" if across == "jobs" else "context length, tokens"
-    figure = gains(values, titles, words, look.theme, look.scale, here)
+    figure = gains(values, titles, words, look.theme, here)
     rows = asked.rows(found)
     told = "; ".join(
         f"{titles[row.algorithm]} at {getattr(row, across):,}: {percent(row.reduction.mean)}"
@@ -230,7 +223,7 @@ def _map(asked: Study, now: JobsState, across: str, look: PageStyle) -> None:
         f(p.ratio for of in points.values() for p in of) if cells else 0.0 for f in (min, max)
     )
     chart(
-        gain_map(points, titles, words, look.theme, look.scale),
+        gain_map(points, titles, words, look.theme),
         "gain_map",
         f"Reduction over C/T from {least:.2g} to {most:.2g}, an algorithm a panel. The table has every set of jobs.",
         lambda: gain_table(cells),

@@ -139,7 +139,7 @@ def links(rounds: Rounds, now: JobsState, look: PageStyle) -> None:
             under=True,
         )
         chart(
-            link_matrix(drawn, look.theme, look.scale),
+            link_matrix(drawn, look.theme),
             "link_matrix",
             _words(drawn, view.words),
             lambda: _pairs(drawn),
@@ -155,7 +155,7 @@ def links(rounds: Rounds, now: JobsState, look: PageStyle) -> None:
             under=True,
         )
         chart(
-            ring_drawing(best, view.pod_group, view.group, look.theme, look.scale, view.way, only),
+            ring_drawing(best, view.pod_group, view.group, look.theme, view.way, only),
             "rings",
             f"{plural(len(rings), 'ring')} in {view.words}. The table has each one’s pods in order.",
             lambda: _rings(best, rings, view.way),
@@ -236,7 +236,7 @@ def pod_groups(rounds: Rounds, look: PageStyle) -> None:
         under=True,
     )
     chart(
-        pod_group_bars(best, together, look.theme, look.scale),
+        pod_group_bars(best, together, look.theme),
         "pod_groups",
         f"Slowest: {slowest}.",
         lambda: pd.DataFrame(
@@ -267,7 +267,7 @@ def how_found(rounds: Rounds, look: PageStyle) -> None:
     if paper is None:
         chart_title("How the search went", ALGORITHMS[best.algorithm].title, under=True)
         chart(
-            climb(best.trace, levels, look.theme, look.scale, by_step=False),
+            climb(best.trace, levels, look.theme, by_step=False),
             "climb",
             f"From the first round found to {lasting(best.round_s)}.",
             lambda: pd.DataFrame(
@@ -292,7 +292,7 @@ def how_found(rounds: Rounds, look: PageStyle) -> None:
     moves = max((point.step for point in paper.trace), default=0)
     begin = paper.trace[0].round_s if paper.trace else None
     chart(
-        climb(paper.trace, levels, look.theme, look.scale),
+        climb(paper.trace, levels, look.theme),
         "climb",
         f"{plural(moves, 'move')} from {lasting(paper.round_s if begin is None else begin)} to {lasting(paper.round_s)}.",
         lambda: pd.DataFrame([{"move": m.step, "round (s)": m.round_s} for m in paper.trace]),
@@ -330,11 +330,7 @@ def files(rounds: Rounds, now: JobsState, title: str, look: PageStyle) -> None:
                     lambda: to_json(best, non_tdm_s=together_s, settings=settings),
                     "round.json",
                 ),
-                (
-                    "Iterations of every job (CSV)",
-                    lambda: _csv(rates(rounds)),
-                    "iterations.csv",
-                ),
+                ("Iterations of every job (CSV)", lambda: _csv(rates(rounds)), "iterations.csv"),
                 ("Stages (CSV)", lambda: _csv(stages(rows, None)), "stages.csv"),
                 ("Links of every stage (CSV)", lambda: _csv(all_links(best)), "links.csv"),
                 (

@@ -148,7 +148,6 @@ def _drawn(subject: Subject, lane: Lane, look: PageStyle, live: bool = False) ->
         now.limit / 100,
         {one.name: one.reconfiguration_ms for one in TECHNOLOGIES},
         look.theme,
-        look.scale,
     )
     points = "; ".join(
         f"{time(d)}: {percent(o)}"

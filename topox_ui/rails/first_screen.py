@@ -167,7 +167,7 @@ def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, look: 
         )
         if pattern.windows:
             chart(
-                cdf(pattern.windows, dark, look.theme, look.scale),
+                cdf(pattern.windows, dark, look.theme),
                 "cdf",
                 f"Distribution of {len(pattern.windows)} windows; {percent(_long(pattern.windows, dark)[2])} are at least "
                 f"{time(dark)} long.",
@@ -363,7 +363,7 @@ def _strip_in_view(
         )
         keep_address()
     chart(
-        strip(traffic, windows, dark_ms(), view, look.theme, look.scale),
+        strip(traffic, windows, dark_ms(), view, look.theme),
         "strip",
         f"Traffic of one rank over {time(whole)} with {len(windows)} windows: {gaps_in_words(windows)}.",
         lambda: windows_table(windows),

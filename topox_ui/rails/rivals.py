@@ -126,7 +126,7 @@ def _bars(subject: Simulated, look: PageStyle) -> None:
         run = run_of(questions[way.name])
         rows.append((way.name, run.iteration_ms, run.stall_ms if way.stalls else 0.0))
     chart(
-        wirings(rows, look.theme, look.scale),
+        wirings(rows, look.theme),
         "rivals",
         "Iteration by wiring: "
         + "; ".join(f"{n} {'impossible' if v is None else short(v) + ' ms'}" for n, v, _ in rows),
@@ -202,7 +202,7 @@ def experts_section(subject: Simulated | None, look: PageStyle) -> None:
     published = {10.0: PUBLISHED_10_MS}
     degrees = list(jobs)
     chart(
-        expert_region(degrees, rows, published, choices().limit / 100, look.theme, look.scale),
+        expert_region(degrees, rows, published, choices().limit / 100, look.theme),
         "experts",
         "Overhead by degree of expert parallelism: "
         + "; ".join(

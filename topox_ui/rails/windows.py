@@ -39,7 +39,7 @@ def windows_section(pattern: Pattern, preset: Preset | None, look: PageStyle) ->
         else:
             groups = by_traffic(pattern.windows)
             chart(
-                breakdown(groups, dark_ms(), look.theme, look.scale),
+                breakdown(groups, dark_ms(), look.theme),
                 "breakdown",
                 "Windows by traffic: "
                 + "; ".join(
@@ -78,7 +78,7 @@ def _counts(pattern: Pattern, preset: Preset, look: PageStyle) -> None:
         under=True,
     )
     chart(
-        counts(exact, formula, look.theme, look.scale),
+        counts(exact, formula, look.theme),
         "counts",
         f"Windows by stage, counted: {', '.join(map(str, exact))}; by formula: {formula}.",
         lambda: {
@@ -126,7 +126,7 @@ def control_section(subject: Simulated, look: PageStyle) -> None:
         under=True,
     )
     chart(
-        timeline(run, look.theme, look.scale),
+        timeline(run, look.theme),
         "timeline",
         f"Circuits of {min(MOST_GROUPS, len(run.iteration.groups))} groups over {time(run.iteration_ms)}: {facts}.",
         lambda: _circuits(run),

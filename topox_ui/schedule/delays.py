@@ -124,7 +124,7 @@ def _drawn(cases: dict[float, Case], points: Points, now: float, look: PageStyle
     makespans = [point.makespan_ms for point in shown]
     floor = min(point.bound_ms for point in shown if point.bound_ms is not None)
     chart(
-        delays(tried, makespans, floor, now, look.theme, look.scale),
+        delays(tried, makespans, floor, now, look.theme),
         "delays",
         "Iteration time by reconfiguration delay: "
         + ", ".join(

@@ -72,7 +72,7 @@ def search_panel(case: Case, result: Result, look: PageStyle) -> None:
     if _worth_a_chart(events, result):
         _legend(events, look)
         chart(
-            search(result.story, result.wall_s, look.theme, look.scale, result.bound_by),
+            search(result.story, result.wall_s, look.theme, result.bound_by),
             "search",
             f"Best schedule and bound over {seconds(result.wall_s)}. {told(events)}",
             lambda: story_table(events),
@@ -109,7 +109,7 @@ def _live(key: str, look: PageStyle, proof: Proof) -> None:
     story = tuple(proof.story)
     _legend(events_of(story), look)
     chart(
-        search(story, proof.elapsed_s, look.theme, look.scale),
+        search(story, proof.elapsed_s, look.theme),
         "search_live",
         f"Best schedule {time(proof.incumbent_ms)}, bound {time(proof.bound_ms)}, so far.",
     )

@@ -51,7 +51,7 @@ def race_section(case: Case, look: PageStyle) -> None:
     elif ended:
         st.html(f'<p class="quiet">{MARKS}</p>')
         chart(
-            race(ended, current.limit_s, look.theme, look.scale),
+            race(ended, current.limit_s, look.theme),
             "race_chart",
             f"Schedules and bounds of {', '.join(r.name for r in ended)} over wall time. {finding(ended)}",
             lambda: race_table(ended),
@@ -112,7 +112,7 @@ def _live(key: str, look: PageStyle, run: FunctionRun[int, EngineStart]) -> None
     if contestants:
         st.html(f'<p class="quiet">{MARKS}</p>')
         chart(
-            race(contestants, step.race.limit_s, look.theme, look.scale),
+            race(contestants, step.race.limit_s, look.theme),
             "race_live",
             "Schedules and bounds of the engines so far.",
         )

@@ -37,13 +37,7 @@ def timeline(result: Result, parts: Drawn, style: PageStyle) -> None:
         lanes = _lanes(parts, _picked(result) or HINT)
         window = _window(parts, lanes, execution.makespan_ms, execution.cluster.slot_ms)
         whole = overview(
-            parts.image,
-            parts.image_rows,
-            lanes,
-            execution.makespan_ms,
-            window,
-            style.theme,
-            style.scale,
+            parts.image, parts.image_rows, lanes, execution.makespan_ms, window, style.theme
         )
         st.plotly_chart(
             whole,
@@ -52,7 +46,7 @@ def timeline(result: Result, parts: Drawn, style: PageStyle) -> None:
             key="overview",
             alt=f"The whole iteration of {short(execution.makespan_ms)} ms, server by server; the window is framed.",
         )
-        figure = gantt(execution, parts.bars, lanes, window, parts.path, style.theme, style.scale)
+        figure = gantt(execution, parts.bars, lanes, window, parts.path, style.theme)
         shown = in_view(parts.bars, lanes, window)
         st.plotly_chart(
             figure,
@@ -69,7 +63,7 @@ def timeline(result: Result, parts: Drawn, style: PageStyle) -> None:
         table_under("gantt", lambda: _table(result, parts, window), "Tasks in this window")
         chart_title("Out-ports in use", "coloured by what they carry; hatched: dark")
         chart(
-            port_use(execution, window, style.theme, style.scale),
+            port_use(execution, window, style.theme),
             "ports",
             "Out-ports that carry data or are dark, over the same time window.",
             lambda: port_table(execution),

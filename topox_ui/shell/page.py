@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import html
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
@@ -25,10 +25,9 @@ PLAIN = {"displayModeBar": False, "responsive": True}
 
 @dataclass(frozen=True)
 class PageStyle:
-    """How figures are drawn on this page: the theme's tokens and the scale of type."""
+    """How figures are drawn on this page: the theme's tokens, the scale of type among them."""
 
     theme: Theme
-    scale: float = 1.0
 
 
 class Display(PageState):
@@ -49,7 +48,7 @@ def frame(title: str) -> PageStyle:
     warmed()
     restore(title, models())
     large = state_of(Display).large
-    theme = theme_of(st.context.theme.type or "light")
+    theme = replace(theme_of(st.context.theme.type or "light"), scale=1.2 if large else 1.0)
     st.html(css(theme, large))
     with st.sidebar:
         for one in PAGES:
@@ -58,7 +57,7 @@ def frame(title: str) -> PageStyle:
     if page.needs_graph and loaded() is None:
         size_switch()
         nothing_loaded()
-    return PageStyle(theme, 1.2 if large else 1.0)
+    return PageStyle(theme)
 
 
 def page_link(title: str, label: str, icon: str | None = None) -> None:

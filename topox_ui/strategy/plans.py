@@ -117,7 +117,7 @@ def plans_view(model: Model, cluster: GpuCluster, batch: int, style: PageStyle) 
         under=True,
     )
     chart(
-        plan_bars(plans.ranked[:SHOWN], style.theme, style.scale),
+        plan_bars(plans.ranked[:SHOWN], style.theme),
         "plans",
         "Iteration time of the fastest plans: "
         + "; ".join(

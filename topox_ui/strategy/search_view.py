@@ -138,7 +138,6 @@ def _live(style: PageStyle, run: FunctionRun[Answer, MoveProgress]) -> None:
                 steps[-1].best_ms,
                 done,
                 style.theme,
-                style.scale,
             ),
             "walk_live",
             f"Iteration time of the chain after {done} proposals.",
@@ -157,7 +156,6 @@ def _answer(request: Request, answer: Answer, style: PageStyle) -> None:
                 answer.iteration_ms,
                 answer.proposals,
                 style.theme,
-                style.scale,
             ),
             "walk",
             f"Iteration time against proposals: from {short(answer.start_ms)} to {short(answer.iteration_ms)} ms in "
@@ -172,7 +170,7 @@ def _answer(request: Request, answer: Answer, style: PageStyle) -> None:
     with right:
         chart_title("Who works on what", "operators down, servers across", under=True)
         chart(
-            placements(answer.strategy, style.theme, style.scale),
+            placements(answer.strategy, style.theme),
             "placements",
             f"Servers of each of {len(request.graph.operators)} operators. The table has the same.",
         )

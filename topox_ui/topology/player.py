@@ -188,7 +188,7 @@ def _player(laid: LaidTopology, style: PageStyle) -> None:
         names = ", ".join(one.name for one in (*picture.laid, *picture.added)) or "none"
         with drawing:
             chart(
-                ring(picture, servers, routes, style.theme, style.scale),
+                ring(picture, servers, routes, style.theme),
                 "ring",
                 f"{servers} servers on a circle. Circuits laid so far: {names}. Heavy lines are of this step.",
                 lambda: _sets(picture),
@@ -209,7 +209,7 @@ def _player(laid: LaidTopology, style: PageStyle) -> None:
             under=True,
         )
         chart(
-            hops(matrix, laid.result.hops.diameter, style.theme, style.scale),
+            hops(matrix, laid.result.hops.diameter, style.theme),
             "hops",
             f"Hop counts between {servers} servers: {note}.",
             lambda: (
