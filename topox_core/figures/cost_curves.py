@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from topox_core.economics.comparison import Year
 from topox_core.economics.networks import NETWORKS, Bill
 from topox_core.figures.cost import amount_words, energy, money, part_colour, unit_of, value_ticks
-from topox_core.figures.marks import line, note, sideways_bars, upright
+from topox_core.figures.marks import line, note, opaque, sideways_bars, upright
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import axis, frame, margins, row_axis
 from topox_core.text.numbers import short
@@ -119,12 +119,9 @@ def _line(bills: Sequence[Bill], name: str, measure: str, style: Style, scale: f
         mode="lines+markers",
         name=name,
         line=line(style.colour, style.width, style.dash),
-        marker={
-            "size": (6 if style.width > 2 else 4) * scale,
-            "color": style.colour,
-            "opacity": 1,
-            "line": line(style.colour, 1),
-        },
+        marker=opaque(
+            (6 if style.width > 2 else 4) * scale, style.colour, line=line(style.colour, 1)
+        ),
         customdata=[
             [
                 amount_words(amount, measure),

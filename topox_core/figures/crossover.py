@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from topox_core.fabrics.registry import PAYS_DELAY
 from topox_core.fabrics.run import FABRICS
 from topox_core.fabrics.sweep import Axes, Point
-from topox_core.figures.marks import DOTS, box, image, legend_square, line, note, upright
+from topox_core.figures.marks import DOTS, box, image, legend_square, line, note, opaque, upright
 from topox_core.figures.palette import FABRIC_DASH, Theme
 from topox_core.figures.template import axis, frame, log_ticks, margins, named_axis
 from topox_core.text.numbers import delay_label, short
@@ -246,11 +246,9 @@ def cut(
                     3 if name == "scheduled" else 2,
                     FABRIC_DASH.get(name, "longdash"),
                 ),
-                marker={
-                    "size": 7,
-                    "opacity": 1,
-                    "symbol": {"reactive": "circle", "provisioned": "diamond"}.get(name, "square"),
-                },
+                marker=opaque(
+                    7, symbol={"reactive": "circle", "provisioned": "diamond"}.get(name, "square")
+                ),
                 customdata=[[labels[name], delay_label(d), f"{ms:.6g}"] for _, ms, d in at],
                 hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: %{customdata[2]} ms<extra></extra>",
             )

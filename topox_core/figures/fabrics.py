@@ -18,6 +18,7 @@ from topox_core.figures.marks import (
     hatched,
     line,
     note,
+    opaque,
     sideways_bars,
     time_image,
     upright,
@@ -112,12 +113,7 @@ def iteration_bars(
             mode="markers",
             name="lower bound",
             showlegend=True,
-            marker={
-                "symbol": "line-ns",
-                "size": 25 * theme.scale,
-                "opacity": 1,
-                "line": line(theme.ink, 2.5),
-            },
+            marker=opaque(25 * theme.scale, symbol="line-ns", line=line(theme.ink, 2.5)),
             customdata=[
                 [names[k], labels[names[k]], f"{bound:.6g}", runs[names[k]].bound_by]
                 for k, bound in bounds

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import DOTS, INSIDE, box, line, note, sideways_bars, upright
+from topox_core.figures.marks import DOTS, INSIDE, box, line, note, opaque, sideways_bars, upright
 from topox_core.figures.palette import VERMILION, Theme
 from topox_core.figures.template import axis, frame, margins, named_axis, round_step
 from topox_core.tdm.model.jobs import Job
@@ -192,7 +192,7 @@ def timeline(
                 mode="markers",
                 name="circuits change",
                 showlegend=True,
-                marker={"symbol": "triangle-down", "size": 8, "color": VERMILION, "opacity": 1},
+                marker=opaque(8, VERMILION, symbol="triangle-down"),
                 cliponaxis=False,
                 customdata=[[f"{1000 * length:.6g}"] for _, _, length in dark],
                 hovertemplate="all switches turn, %{customdata[0]} ms<extra></extra>",

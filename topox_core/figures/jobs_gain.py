@@ -111,7 +111,7 @@ def gain_map(
                         "color": colour,
                         "symbol": symbol,
                         "opacity": 0.9,
-                        "line": {"width": 0.75, "color": theme.page},
+                        "line": line(theme.page, 0.75),
                     },
                     customdata=[point.words for point in mine],
                     hovertemplate="<b>"

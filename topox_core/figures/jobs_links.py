@@ -12,7 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.figures.marks import box, line, note
+from topox_core.figures.marks import box, line, note, opaque
 from topox_core.figures.palette import VERMILION, Theme, faded
 from topox_core.figures.template import axis, frame, margins
 from topox_core.tdm.model.links import ports_used
@@ -257,12 +257,9 @@ def ring_drawing(
             hoverinfo="skip",
             showlegend=False,
             textfont={"size": (12 if pods <= 12 else 9) * theme.scale, "color": theme.ink},
-            marker={
-                "size": (30 if pods <= 12 else 20) * theme.scale,
-                "color": theme.panel,
-                "opacity": 1,
-                "line": {"color": theme.muted, "width": 1.2},
-            },
+            marker=opaque(
+                (30 if pods <= 12 else 20) * theme.scale, theme.panel, line=line(theme.muted, 1.2)
+            ),
         )
     )
     return frame(
@@ -348,16 +345,15 @@ def _ring(
             name=name,
             legendgroup=name,
             showlegend=False,
-            marker={
-                "symbol": "arrow",
-                "size": 11,
-                "color": colour,
-                "opacity": 1,
-                "angle": [
+            marker=opaque(
+                11,
+                colour,
+                symbol="arrow",
+                angle=[
                     90 - math.degrees(math.atan2(m[1, 1] - m[0, 1], m[1, 0] - m[0, 0]))
                     for m in middles
                 ],
-            },
+            ),
             customdata=[[job, f"P{i} → P{j}", int(view.links[i, j])] for i, j in arcs],
             hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}, %{customdata[2]} links<extra></extra>",
         )

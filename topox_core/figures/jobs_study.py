@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from topox_core.figures.jobs import lasting
-from topox_core.figures.marks import DOTS, level, line, note, upright
+from topox_core.figures.marks import DOTS, level, line, note, opaque, upright
 from topox_core.figures.palette import Theme, faded
 from topox_core.figures.template import axis, frame, margins
 from topox_core.tdm.model.round import RoundTracePoint
@@ -74,7 +74,7 @@ def climb(
             mode="lines" + ("+markers" if by_step and len(x) <= 80 else ""),
             name="round",
             line={"shape": "hv", **line(theme.primary, 2.5)},
-            marker={"size": 6, "opacity": 1},
+            marker=opaque(6),
             hovertemplate=("after %{x} moves" if by_step else "after %{x:.3~g} s")
             + ": %{y:.6~g} s<extra></extra>",
         )
@@ -187,8 +187,8 @@ def gains(
                 mode="lines+markers+text",
                 name=titles[name],
                 showlegend=True,
-                line={"color": colour, "width": 2.6, "dash": dash},
-                marker={"size": 8, "opacity": 1, "color": colour},
+                line=line(colour, 2.6, dash),
+                marker=opaque(8, colour),
                 text=[text for text, _ in labels],
                 textposition=[where for _, where in labels],
                 cliponaxis=False,

@@ -39,6 +39,12 @@ def line(colour: str, width: float, dash: str | None = None) -> dict[str, Any]:
     return {"color": colour, "width": width, **({"dash": dash} if dash else {})}
 
 
+def opaque(size: object, colour: object = None, **style: Any) -> dict[str, Any]:
+    """Return markers that nothing shines through, in the colour of their trace unless one is given."""
+    own = {} if colour is None else {"color": colour}
+    return {"size": size, "opacity": 1, **own, **style}
+
+
 def box(x0: float, x1: float, y0: float, y1: float, **style: Any) -> dict[str, Any]:
     """Return a rectangle between two corners."""
     return {"type": "rect", "x0": x0, "x1": x1, "y0": y0, "y1": y1, **style}

@@ -8,7 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import line, note
+from topox_core.figures.marks import line, note, opaque
 from topox_core.figures.palette import Theme
 from topox_core.figures.search import FIRST_S, LOG_ABOVE, time_axis
 from topox_core.figures.story import Event, events_of, last_better, proof_of
@@ -196,13 +196,12 @@ def _end(runner: Contestant, begin: float, theme: Theme) -> go.Scatter:
         cliponaxis=False,
         opacity=1,
         hovertemplate=f"{runner.name}: {how} after {seconds(at)}<extra></extra>",
-        marker={
-            "symbol": SYMBOLS[runner.engine],
-            "size": 13 if runner.engine == "auto" else 11,
-            "opacity": 1,
-            "color": colour if proved else theme.page,
-            "line": line(colour, 2),
-        },
+        marker=opaque(
+            13 if runner.engine == "auto" else 11,
+            colour if proved else theme.page,
+            symbol=SYMBOLS[runner.engine],
+            line=line(colour, 2),
+        ),
     )
 
 

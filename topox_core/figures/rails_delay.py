@@ -10,7 +10,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import DOTS, band, level, line, note, upright
+from topox_core.figures.marks import DOTS, band, level, line, note, opaque, upright
 from topox_core.figures.palette import FABRIC_DASH, VERMILION, Theme, blend
 from topox_core.figures.rails_windows import TOO_SHORT
 from topox_core.figures.template import axis, frame, margins
@@ -94,18 +94,17 @@ def overhead_curves(
                 name=facts[0][0] if facts else words,
                 mode="markers+lines",
                 customdata=facts,
-                line={
-                    "color": colour,
-                    "width": 1 if one.measured else 2.4,
-                    "dash": "dot" if one.measured else FABRIC_DASH[fabric],
-                },
-                marker={
-                    "symbol": symbol + ("-open" if one.measured else ""),
-                    "size": 9 if one.measured else 7,
-                    "opacity": 1,
-                    "color": colour,
-                    "line": {"width": 1.6, "color": colour} if one.measured else {"width": 0},
-                },
+                line=line(
+                    colour,
+                    1 if one.measured else 2.4,
+                    "dot" if one.measured else FABRIC_DASH[fabric],
+                ),
+                marker=opaque(
+                    9 if one.measured else 7,
+                    colour,
+                    symbol=symbol + ("-open" if one.measured else ""),
+                    line={"width": 1.6, "color": colour} if one.measured else {"width": 0},
+                ),
                 showlegend=bool(one.measured),
                 hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: +%{customdata[2]}, %{customdata[3]}<extra></extra>",
             )
@@ -274,8 +273,8 @@ def expert_region(
                 mode="lines+markers",
                 name=delay_label(delay),
                 showlegend=True,
-                line={"color": shade, "width": 2.2, "dash": dash},
-                marker={"size": 8, "opacity": 1, "color": shade},
+                line=line(shade, 2.2, dash),
+                marker=opaque(8, shade),
                 customdata=[[degrees[k], delay_label(delay), percent(v / 100)] for k, v in at],
                 hovertemplate="<b>EP %{customdata[0]}</b> at %{customdata[1]}: +%{customdata[2]}<extra></extra>",
             )
@@ -289,13 +288,7 @@ def expert_region(
                 mode="markers",
                 name=f"published, {delay_label(delay)}",
                 showlegend=True,
-                marker={
-                    "symbol": "square-open",
-                    "size": 11,
-                    "opacity": 1,
-                    "color": theme.ink,
-                    "line": {"width": 1.6},
-                },
+                marker=opaque(11, theme.ink, symbol="square-open", line={"width": 1.6}),
                 hovertemplate=f"published, {delay_label(delay)}: +%{{y:.3~g}} %<extra></extra>",
             )
         )

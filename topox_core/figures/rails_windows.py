@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import DOTS, box, level, line, note, upright
+from topox_core.figures.marks import DOTS, box, level, line, note, opaque, upright
 from topox_core.figures.palette import VERMILION, Theme, parallelism_colour, parallelism_word
 from topox_core.figures.template import axis, frame, margins, row_axis
 from topox_core.rails.iteration import Window
@@ -124,12 +124,7 @@ def breakdown(groups: Sequence[TrafficClass], threshold_ms: float, theme: Theme)
             y=list(range(len(groups))),
             mode="markers",
             name="mean",
-            marker={
-                "symbol": "line-ns",
-                "size": 22 * theme.scale,
-                "opacity": 1,
-                "line": line(theme.ink, 2.5),
-            },
+            marker=opaque(22 * theme.scale, symbol="line-ns", line=line(theme.ink, 2.5)),
             customdata=[
                 [time(group.mean_idle_ms), plural(group.count, "window")] for group in groups
             ],
@@ -143,13 +138,12 @@ def breakdown(groups: Sequence[TrafficClass], threshold_ms: float, theme: Theme)
                 y=[row] * group.count,
                 mode="markers",
                 name=parallelism_word(group.parallelism),
-                marker={
-                    "size": 10 * theme.scale,
-                    "opacity": 1,
-                    "color": parallelism_colour(group.parallelism),
-                    "line": line(theme.page, 1),
-                    "symbol": ["circle" if one.length_ms > 0 else "x" for one in group.windows],
-                },
+                marker=opaque(
+                    10 * theme.scale,
+                    parallelism_colour(group.parallelism),
+                    line=line(theme.page, 1),
+                    symbol=["circle" if one.length_ms > 0 else "x" for one in group.windows],
+                ),
                 customdata=[
                     [time(one.length_ms), parallelism_word(one.before), traffic_words(group)]
                     for one in group.windows

@@ -8,7 +8,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from topox_core.figures.marks import DOTS, level, line, note
+from topox_core.figures.marks import DOTS, level, line, note, opaque
 from topox_core.figures.palette import Theme
 from topox_core.figures.story import FAMILY_WORDS, Event, Family, events_of
 from topox_core.figures.template import axis, frame, margins, named_axis
@@ -98,13 +98,12 @@ def _marks(family: Family, events: Sequence[Event], begin: float, theme: Theme) 
         opacity=1,
         name=FAMILY_WORDS[family],
         cliponaxis=False,
-        marker={
-            "symbol": SYMBOLS[family],
-            "size": 9,
-            "opacity": 1,
-            "line": line(theme.page, 1),
-            "color": [theme.primary if e.moved == "schedule" else theme.ink for e in few],
-        },
+        marker=opaque(
+            9,
+            [theme.primary if e.moved == "schedule" else theme.ink for e in few],
+            symbol=SYMBOLS[family],
+            line=line(theme.page, 1),
+        ),
         customdata=[[e.moved, e.source, f"{e.value_ms:.6g}", f"{e.elapsed_s:.3g}"] for e in few],
         hovertemplate="%{customdata[0]} %{customdata[2]} ms after %{customdata[3]} s<br>%{customdata[1]}<extra></extra>",
     )
@@ -193,11 +192,9 @@ def delays(
             mode="lines+markers+text",
             line=line(theme.line, 2),
             opacity=1,
-            marker={
-                "size": [11 if h else 8 for h in here],
-                "opacity": 1,
-                "color": [theme.primary if h else theme.muted for h in here],
-            },
+            marker=opaque(
+                [11 if h else 8 for h in here], [theme.primary if h else theme.muted for h in here]
+            ),
             text=[
                 f"<b>{short(v)}</b>" if h else short(v) for v, h in zip(values, here, strict=True)
             ],

@@ -14,6 +14,7 @@ from topox_core.figures.marks import (
     level,
     line,
     note,
+    opaque,
     sideways_bars,
     upright,
 )
@@ -108,12 +109,9 @@ def walk(
                     mode="markers",
                     name=words,
                     showlegend=True,
-                    marker={
-                        "symbol": symbol,
-                        "size": 7,
-                        "opacity": 1,
-                        "color": theme.muted if reason == "chance" else theme.primary,
-                    },
+                    marker=opaque(
+                        7, theme.muted if reason == "chance" else theme.primary, symbol=symbol
+                    ),
                     customdata=[
                         [
                             move.operator or "circuits",

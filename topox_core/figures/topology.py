@@ -10,7 +10,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.figures.marks import image, line, note
+from topox_core.figures.marks import image, line, note, opaque
 from topox_core.figures.palette import Theme, blend
 from topox_core.figures.template import frame, margins, named_axis
 from topox_core.topology.result import LayoutResult, LayoutStep
@@ -223,7 +223,7 @@ def ring(picture: Frame, servers: int, routes: Sequence[Path], theme: Theme) -> 
                 showlegend=True,
                 line=line(theme.ink, 4),
                 hoverinfo="name",
-                marker={"size": 9, "color": theme.ink, "opacity": 1},
+                marker=opaque(9, theme.ink),
             )
         )
     x, y = place_of(servers, np.arange(servers))
@@ -235,12 +235,7 @@ def ring(picture: Frame, servers: int, routes: Sequence[Path], theme: Theme) -> 
             mode="markers",
             name="servers",
             customdata=[f"S{s}" for s in range(servers)],
-            marker={
-                "size": 9 if named else 5,
-                "color": theme.page,
-                "opacity": 1,
-                "line": line(theme.ink, 1.5),
-            },
+            marker=opaque(9 if named else 5, theme.page, line=line(theme.ink, 1.5)),
             hovertemplate="%{customdata}<extra></extra>",
         )
     )
@@ -299,13 +294,7 @@ def _arrows(one: LinkSet, servers: int, colour: str, size: int) -> go.Scatter:
         mode="markers",
         showlegend=False,
         name=one.name,
-        marker={
-            "symbol": "triangle-up",
-            "size": size,
-            "angle": turn,
-            "color": colour,
-            "opacity": 1,
-        },
+        marker=opaque(size, colour, symbol="triangle-up", angle=turn),
         customdata=[f"S{a} → S{b}" for a, b in one.pairs],
         hovertemplate="%{customdata}<br>" + one.name + "<extra></extra>",
     )

@@ -304,5 +304,5 @@ class TestStrategyFigures:
         assert plan_word(ranked[0]).startswith(f"TP{ranked[0].plan.tensor} PP")
 
     def test_axes_beyond_two_seconds_count_in_seconds(self):
-        assert time_axis(LIGHT, 1.0, 1500.0)["ticksuffix"] == " ms"
-        assert time_axis(LIGHT, 1.0, 22_000.0)["ticktext"] == ["0 s", "5 s", "10 s", "15 s", "20 s"]
+        assert time_axis(LIGHT, 1500.0)["ticksuffix"] == " ms"
+        assert time_axis(LIGHT, 22_000.0)["ticktext"] == ["0 s", "5 s", "10 s", "15 s", "20 s"]
