@@ -56,63 +56,38 @@ TABLE_1 = (
     Practice("large", 512, 1024, ("DP & PP", "DP & TP")),
     Practice("large", 1024, None, ("TP, DP & PP",)),
 )
+_STATE = "parameters, gradients, optimizer"
+_BOTH, _FSDP = "forward and backward", "forward AllGather, backward ReduceScatter"
+_GATHERED = "AllGather, ReduceScatter"
+_BY_LAYER = "per layer or per model"
 TABLE_2 = (
-    Parallelism(
-        "dp", "DP", "batch", "batch", "backward", "AllReduce", "per layer or per model", True
-    ),
-    Parallelism(
-        "fsdp",
-        "FSDP",
-        "batch, parameters",
-        "batch",
-        "forward AllGather, backward ReduceScatter",
-        "AllGather, ReduceScatter",
-        "per layer or per model",
-        True,
-    ),
-    Parallelism(
-        "tp",
-        "TP",
-        "parameters, gradients, optimizer",
-        "parameters",
-        "forward and backward",
-        "AllReduce",
-        "per operator",
-        False,
-    ),
+    Parallelism("dp", "DP", "batch", "batch", "backward", "AllReduce", _BY_LAYER, True),
+    Parallelism("fsdp", "FSDP", "batch, parameters", "batch", _FSDP, _GATHERED, _BY_LAYER, True),
+    Parallelism("tp", "TP", _STATE, "parameters", _BOTH, "AllReduce", "per operator", False),
     Parallelism(
         "tp_sp",
         "TP & SP",
-        "parameters, gradients, optimizer, activations",
+        f"{_STATE}, activations",
         "parameters, activations",
-        "forward and backward",
-        "AllGather, ReduceScatter",
+        _BOTH,
+        _GATHERED,
         "per operator",
         False,
     ),
     Parallelism(
-        "cp",
-        "CP",
-        "keys and values, sequence",
-        "sequence",
-        "forward AllGather, backward ReduceScatter",
-        "AllGather, ReduceScatter",
-        "per layer",
-        True,
+        "cp", "CP", "keys and values, sequence", "sequence", _FSDP, _GATHERED, "per layer", True
     ),
     Parallelism(
         "pp",
         "PP",
-        "parameters, gradients, optimizer, activations",
+        f"{_STATE}, activations",
         "parameters",
-        "forward and backward",
+        _BOTH,
         "Send/Recv",
         "per microbatch",
         True,
     ),
-    Parallelism(
-        "ep", "EP", "experts", "experts", "forward and backward", "AllToAll", "per layer", True
-    ),
+    Parallelism("ep", "EP", "experts", "experts", _BOTH, "AllToAll", "per layer", True),
 )
 
 

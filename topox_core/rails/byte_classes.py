@@ -124,44 +124,17 @@ def _weights(preset: Preset, stage: int, chunk: int, units: list[Unit]) -> list[
         if n == 1 or not counts:
             continue
         held, calls = sum(counts), len(counts)
-        if preset.fsdp:
-            gathers = gathering_passes(preset, stage, chunk)
-            both = preset.reshard and preset.regather
-            classes.append(
-                _class(
-                    "fsdp",
-                    ALL_GATHER,
-                    "forward and backward passes" if both else "forward passes",
-                    calls,
-                    WEIGHT_BYTES * held,
-                    n,
-                    gathers,
-                )
-            )
-            once = preset.reduce == "last"
-            classes.append(
-                _class(
-                    "fsdp",
-                    REDUCE_SCATTER,
-                    "after the last backward pass" if once else "backward passes",
-                    calls,
-                    GRADIENT_BYTES * held,
-                    n,
-                    1 if once else preset.microbatches,
-                )
-            )
-        else:
-            classes.append(
-                _class(
-                    "dp",
-                    ALL_REDUCE,
-                    "after the last backward pass",
-                    calls,
-                    GRADIENT_BYTES * held,
-                    n,
-                    1,
-                )
-            )
+        once = preset.reduce == "last" or not preset.fsdp
+        when = "after the last backward pass" if once else "backward passes"
+        size, times = GRADIENT_BYTES * held, 1 if once else preset.microbatches
+        if not preset.fsdp:
+            classes.append(_class("dp", ALL_REDUCE, when, calls, size, n, times))
+            continue
+        both = preset.reshard and preset.regather
+        passes = "forward and backward passes" if both else "forward passes"
+        gathers, gathered = gathering_passes(preset, stage, chunk), WEIGHT_BYTES * held
+        classes.append(_class("fsdp", ALL_GATHER, passes, calls, gathered, n, gathers))
+        classes.append(_class("fsdp", REDUCE_SCATTER, when, calls, size, n, times))
     return classes
 
 
@@ -172,27 +145,15 @@ def _exchanges(preset: Preset, layers: int) -> list[ByteClass]:
     forwards = microbatches * (2 if preset.recompute else 1)
     if preset.context > 1:
         size = layers * 2.0 * HALF * preset.tokens * preset.context * base.key_value / preset.tensor
-        classes.append(
-            _class("cp", ALL_GATHER, "forward passes", layers, size, preset.context, forwards)
-        )
-        classes.append(
-            _class(
-                "cp", REDUCE_SCATTER, "backward passes", layers, size, preset.context, microbatches
-            )
-        )
+        for kind, when, times in (
+            (ALL_GATHER, "forward passes", forwards),
+            (REDUCE_SCATTER, "backward passes", microbatches),
+        ):
+            classes.append(_class("cp", kind, when, layers, size, preset.context, times))
     if preset.expert > 1:
         size = 2 * layers * HALF * preset.tokens * preset.shape.top_k * base.hidden / preset.tensor
-        classes.append(
-            _class(
-                "ep",
-                ALL_TO_ALL,
-                "forward and backward passes",
-                2 * layers,
-                size,
-                preset.expert,
-                forwards + microbatches,
-            )
-        )
+        when, times = "forward and backward passes", forwards + microbatches
+        classes.append(_class("ep", ALL_TO_ALL, when, 2 * layers, size, preset.expert, times))
     return classes
 
 

@@ -260,7 +260,6 @@ class Preset:
 
 # Llama 3.1's context-parallel row trains sequences of 131,072 tokens (arXiv 2407.21783, table 4).
 _HERD = "Llama 3 Herd (arXiv 2407.21783), table 4; 989 TFLOP/s is the H100's dense BF16 peak, half of it reached is assumed"
-_LLAMA_405B = SHAPES["llama3-405b"]
 _DEEPSEEK_16B = Shape(
     "deepseek-16b",
     "DeepSeekMoE 16B",
@@ -273,6 +272,14 @@ _DEEPSEEK_16B = Shape(
     experts=64,
     top_k=6,
 )
+
+
+def _llama_405b(name: str, words: str = "", source: str = "", **degrees: Any) -> Preset:
+    """Return Llama 3.1 405B in 16 pipeline stages, on servers of eight H100."""
+    gpus = 8 * 16 * degrees["data"] * degrees.get("context", 1)
+    title, shape = f"Llama 3.1 405B on {gpus:,} H100{words}", SHAPES["llama3-405b"]
+    return Preset(name, title, _HERD + source, shape, gpus, tensor=8, pipeline=16, **degrees)
+
 
 PRESETS: dict[str, Preset] = {
     preset.name: preset
@@ -300,51 +307,18 @@ PRESETS: dict[str, Preset] = {
             iteration_ms=10_200.0,
             host_ms=1.7,
         ),
-        Preset(
-            "llama3.1-405b-8192",
-            "Llama 3.1 405B on 8,192 H100",
-            _HERD,
-            _LLAMA_405B,
-            gpus=8192,
-            tensor=8,
-            pipeline=16,
-            data=64,
-            microbatches=32,
-        ),
-        Preset(
-            "llama3.1-405b-16384",
-            "Llama 3.1 405B on 16,384 H100",
-            _HERD,
-            _LLAMA_405B,
-            gpus=16_384,
-            tensor=8,
-            pipeline=16,
-            data=128,
-            microbatches=16,
-        ),
-        Preset(
+        _llama_405b("llama3.1-405b-8192", data=64, microbatches=32),
+        _llama_405b("llama3.1-405b-16384", data=128, microbatches=16),
+        _llama_405b(
             "llama3.1-405b-16384-cp",
-            "Llama 3.1 405B on 16,384 H100, long context",
-            _HERD,
-            _LLAMA_405B,
-            gpus=16_384,
-            tensor=8,
-            context=16,
-            pipeline=16,
             data=8,
             microbatches=16,
+            words=", long context",
+            context=16,
             sequence=131_072,
         ),
-        Preset(
-            "llama3.1-405b-2048",
-            "Llama 3.1 405B on 2,048 H100",
-            _HERD + "; scaled down to 16 replicas",
-            _LLAMA_405B,
-            gpus=2048,
-            tensor=8,
-            pipeline=16,
-            data=16,
-            microbatches=16,
+        _llama_405b(
+            "llama3.1-405b-2048", data=16, microbatches=16, source="; scaled down to 16 replicas"
         ),
         Preset(
             "llama3-70b",
