@@ -24,6 +24,7 @@ from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import solve
 
 SETTINGS = Settings.of(circuits="per-slot", tick="slot", engine="list")
+OPTIONS = ("--engine=list", "--circuits=per-slot", "--tick-ms=slot", "--json")
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -38,21 +39,7 @@ def best_known(suite: Path) -> dict[str, int]:
 def command_s(graph: Path, cluster: Path) -> float:
     began = time.perf_counter()
     subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "topox_core",
-            "schedule",
-            str(graph),
-            str(cluster),
-            "--engine",
-            "list",
-            "--circuits",
-            "per-slot",
-            "--tick-ms",
-            "slot",
-            "--json",
-        ],
+        [sys.executable, "-m", "topox_core", "schedule", str(graph), str(cluster), *OPTIONS],
         check=True,
         capture_output=True,
         cwd=ROOT,

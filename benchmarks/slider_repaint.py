@@ -130,14 +130,9 @@ class Move:
 
 
 def chromium() -> str | None:
-    places = (
-        os.environ.get("CHROMIUM"),
-        "/usr/bin/chromium",
-        "chromium",
-        "chromium-browser",
-        "google-chrome",
-    )
-    return next((found for place in places if place and (found := shutil.which(place))), None)
+    names = ("/usr/bin/chromium", "chromium", "chromium-browser", "google-chrome")
+    places = (os.environ.get("CHROMIUM"), *names)
+    return next((path for place in places if place and (path := shutil.which(place))), None)
 
 
 @contextmanager
@@ -147,23 +142,11 @@ def serving() -> Iterator[str]:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     base = f"http://127.0.0.1:{port}"
+    settings = {"address": "127.0.0.1", "port": port, "headless": "true", "fileWatcherType": "none"}
+    options = [f"--server.{name}={value}" for name, value in settings.items()]
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "streamlit",
-                "run",
-                "app.py",
-                "--server.address",
-                "127.0.0.1",
-                "--server.port",
-                str(port),
-                "--server.headless",
-                "true",
-                "--server.fileWatcherType",
-                "none",
-            ],
+            [sys.executable, "-m", "streamlit", "run", "app.py", *options],
             cwd=ROOT,
             stdout=log,
             stderr=log,
@@ -192,15 +175,8 @@ def measured(page: Page, slider: str, stroke: str) -> Move:
         raise RuntimeError(
             f"{slider} at {value} draws the same Gantt chart as before: nothing to measure"
         )
-    return Move(
-        slider,
-        value,
-        measured["kpis"] / 1000,
-        measured["first"] / 1000,
-        measured["last"] / 1000,
-        measured["layouts"],
-        measured["bars"],
-    )
+    seconds = (measured[name] / 1000 for name in ("kpis", "first", "last"))
+    return Move(slider, value, *seconds, measured["layouts"], measured["bars"])
 
 
 def one_round(browser: Browser, sample: str) -> list[Move]:

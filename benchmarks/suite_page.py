@@ -39,19 +39,17 @@ def solves_of(table: Path) -> Iterator[Solve]:
         for row in csv.DictReader(lines):
             makespan = int(row["makespan"]) if row["makespan"] else None
             first_s = float(row["first_s"]) if row["first_s"] else None
+            numbers = {
+                name: float(row[name]) for name in ("seconds", "solve_s", "command_s", "memory_mb")
+            }
+            texts = {name: row[name] for name in ("instance", "who", "status", "bound_by")}
             yield Solve(
-                row["instance"],
-                row["who"],
-                float(row["seconds"]),
-                makespan,
-                int(row["bound"]),
-                row["status"],
-                first_s,
-                float(row["solve_s"]),
-                float(row["command_s"]),
-                float(row["memory_mb"]),
-                row["checked"] == "True",
-                row["bound_by"],
+                makespan=makespan,
+                bound=int(row["bound"]),
+                first_s=first_s,
+                checked=row["checked"] == "True",
+                **numbers,
+                **texts,
             )
 
 

@@ -62,11 +62,7 @@ def goals(run: Run) -> Iterator[Verdict]:
     yield _none_of(
         "1  10 s never above CP-SAT at 60 s",
         run.pairs(SHORT_S),
-        (
-            f"{one.name} {mine.makespan} > {theirs.makespan}"
-            for one, mine, theirs in run.pairs(SHORT_S)
-            if _above(mine, theirs)
-        ),
+        _worse(run.pairs(SHORT_S)),
     )
     known = [(one, solve) for one, solve in short if one.best_known is not None]
     yield _none_of(
@@ -134,11 +130,7 @@ def goals(run: Run) -> Iterator[Verdict]:
     yield _none_of(
         "+  1 s never above CP-SAT at 60 s",
         run.pairs(1.0),
-        (
-            f"{one.name} {mine.makespan} > {theirs.makespan}"
-            for one, mine, theirs in run.pairs(1.0)
-            if _above(mine, theirs)
-        ),
+        _worse(run.pairs(1.0)),
     )
     yield _none_of(
         "+  60 s gap at most 1 % (MoE 3 %, random 8 %)",
@@ -205,10 +197,12 @@ def _none_of(
     return Verdict(goal, not bad, _few(bad) if bad else f"all {len(measured)}")
 
 
-def _above(mine: Solve, theirs: Solve) -> bool:
-    return mine.makespan is None or (
-        theirs.makespan is not None and mine.makespan > theirs.makespan
-    )
+def _worse(pairs: Iterable[tuple[Instance, Solve, Solve]]) -> Iterator[str]:
+    """Yield the instances on which the first solve is above the second."""
+    for one, mine, theirs in pairs:
+        longer = theirs.makespan is not None and (mine.makespan or 0) > theirs.makespan
+        if mine.makespan is None or longer:
+            yield f"{one.name} {mine.makespan} > {theirs.makespan}"
 
 
 def _ratio(one: Instance, solve: Solve) -> float:

@@ -9,12 +9,12 @@ import pytest
 
 from tests.topox_core.schedule.fake_solvers import events_of_cpsat, modelled, solved_by_cpsat
 from tests.topox_core.schedule.problem_builder import Fabric, brute_force, build, random_problem
+from tests.topox_core.schedule.solver_runs import solve_in_process
 from tests.topox_core.schedule.test_exact_engines import FABRICS, proved
 from topox_core.errors import InputError
 from topox_core.schedule.bounds.windows import critical_path, serial_schedule
 from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.engines.printed import solve_printed
-from topox_core.schedule.engines.solver_process import solve_in_process
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.problem import Problem
 

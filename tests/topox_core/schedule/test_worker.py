@@ -16,13 +16,14 @@ import pytest
 
 from tests.topox_core.schedule.fake_solvers import saying, solved_by_cpsat
 from tests.topox_core.schedule.problem_builder import Fabric, build, random_problem
+from tests.topox_core.schedule.solver_runs import solve_in_process
 from topox_core.errors import InputError
 from topox_core.schedule.bounds.windows import critical_path, serial_schedule
 from topox_core.schedule.engines import wire
 from topox_core.schedule.engines.engine import Answer, Limits, Progress
 from topox_core.schedule.engines.highs import solve_highs
 from topox_core.schedule.engines.printed import solve_printed
-from topox_core.schedule.engines.solver_process import SolverProcess, solve_in_process
+from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.problem import Problem
 

@@ -16,15 +16,12 @@ from pathlib import Path
 from typing import IO
 
 from topox_core.errors import InputError
-from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.engines import wire
 from topox_core.schedule.engines.engine import (
     Answer,
     Limits,
-    OnProgress,
     Progress,
     StoppedBy,
-    silent,
 )
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.problem import Int, Problem
@@ -287,34 +284,6 @@ class SolverProcess:
             self._answer = self._kept(
                 "failed", f"the solver process ended ({how}) before it was done"
             )
-
-
-def solve_in_process(
-    engine: str,
-    problem: Problem,
-    limits: Limits,
-    stop: Stop = never,
-    on_progress: OnProgress = silent,
-) -> Answer:
-    """Solve in a child process and wait for the answer, passing progress on; ``stop`` cancels.
-
-    Raises
-    ------
-    InputError
-        If the engine refuses the problem (too large for it).
-    """
-    with SolverProcess(engine, problem, limits) as process:
-        while True:
-            running = process.running
-            for progress in process.wait_for_news(0.05):
-                on_progress(progress)
-            if not running:
-                break
-            if stop():
-                process.cancel()
-        answer = process.answer
-    assert answer is not None
-    return answer
 
 
 def _environment() -> dict[str, str]:
