@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any
 
-from topox_core.text.sentences import ENDED
+from topox_core.text.status_words import ENDED
 
 
 def as_json(record: dict[str, Any]) -> None:

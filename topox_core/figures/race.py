@@ -15,7 +15,8 @@ from topox_core.figures.story import Event, events_of, last_better, proof_of
 from topox_core.figures.template import axis, frame, margins
 from topox_core.schedule.result import Result, TracePoint
 from topox_core.text.numbers import apart, percent, seconds
-from topox_core.text.sentences import STOPPED_BY, enumeration
+from topox_core.text.sentences import enumeration
+from topox_core.text.status_words import RACE_STOPPED_BY
 
 ENGINES = ("list", "highs", "cpsat", "auto")
 ENGINE_WORDS = {"list": "list", "highs": "HiGHS", "cpsat": "CP-SAT", "auto": "auto"}
@@ -27,7 +28,6 @@ COLOURS = {
 # thinner.
 _WIDTHS = {"list": 8.0, "highs": 5.5, "cpsat": 3.5, "auto": 1.75}
 SYMBOLS = {"list": "circle", "highs": "square", "cpsat": "diamond", "auto": "star"}
-ENDED = {**STOPPED_BY, "heuristic": "all rules tried"}
 SAME_S, SAME_SHARE = 0.1, 0.2  # proofs this close in time count as equally fast
 EQUAL = 1e-9
 
@@ -186,7 +186,7 @@ def _end(runner: Contestant, begin: float, theme: Theme) -> go.Scatter:
     proved = runner.proved_s is not None
     at = max(runner.proved_s if runner.proved_s is not None else runner.wall_s, begin)
     colour = COLOURS[theme.name][runner.engine]
-    how = "proved" if proved else ENDED.get(runner.ended, "running")
+    how = "proved" if proved else RACE_STOPPED_BY.get(runner.ended, "running")
     return go.Scatter(
         x=[at],
         y=[runner.makespan_ms],
@@ -277,7 +277,8 @@ def race_table(runners: Sequence[Contestant]) -> dict[str, list[object]]:
         "proof after (s)": [None if r.proved_s is None else round(r.proved_s, 3) for r in runners],
         "proved by": [r.proved_by for r in runners],
         "ended by": [
-            "proof" if r.proved_s is not None else ENDED.get(r.ended, r.ended) for r in runners
+            "proof" if r.proved_s is not None else RACE_STOPPED_BY.get(r.ended, r.ended)
+            for r in runners
         ],
     }
     return (

@@ -57,6 +57,8 @@ class Problem:
         Of each renewable resource, counted in circuits; used slot by slot.
     demand_ptr, demand_resource, demand_amount
         Which resources a task uses while active, in compressed rows.
+    server_ports
+        Which resources are ports of one server; the row of all switches together is not.
     pair
         With shared circuits: number of the (source, destination) pair, else -1. Transfers of one
         pair that are active together use the pair's resources once.
@@ -79,6 +81,7 @@ class Problem:
     demand_ptr: Int32
     demand_resource: Int32
     demand_amount: Int32
+    server_ports: NDArray[np.bool_]
     pair: Int32
     pred_ptr: Int32
     pred_idx: Int32

@@ -193,6 +193,7 @@ def _problem(
         demand_ptr=demand_ptr,
         demand_resource=demand_resource,
         demand_amount=np.array([amount for row in used for _, amount in row], np.int32),
+        server_ports=np.zeros(len(capacity), np.bool_),
         pair=np.full(n, -1, np.int32),
         pred_ptr=pred_ptr,
         pred_idx=pred_idx,

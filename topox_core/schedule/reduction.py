@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
@@ -193,7 +194,7 @@ def _skeleton(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Pro
         _devices(graph) if settings.exclusive_devices else (np.full(n, -1, np.int32), ())
     )
     network = _network(graph, cluster, settings)
-    pointer, resource, capacity, names = _ports(graph, network)
+    pointer, resource, capacity, server_ports, names = _ports(graph, network)
     succ_ptr, succ_idx = graph.successors
     transfers = graph.kind == TRANSFER
     pair = np.full(n, -1, np.int32)
@@ -210,6 +211,7 @@ def _skeleton(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Pro
         demand_ptr=pointer,
         demand_resource=resource,
         demand_amount=np.ones(len(resource), np.int32),
+        server_ports=server_ports,
         pair=pair,
         pred_ptr=graph.pred_ptr,
         pred_idx=graph.pred_idx,
@@ -264,8 +266,8 @@ def _network(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Swit
 
 def _ports(
     graph: TransferGraph, network: SwitchNetwork
-) -> tuple[Int32, Int32, Int32, tuple[str, ...]]:
-    """Return (demand_ptr, demand_resource, capacity, names) of the port rows that can bind.
+) -> tuple[Int32, Int32, Int32, NDArray[np.bool_], tuple[str, ...]]:
+    """Return (demand_ptr, demand_resource, capacity, server_ports, names) of the port rows that can bind.
 
     Out and in: min(d_S, k * N_OCS) each (eqs 8-10); half duplex also in + out <= d_S (eq. 8 as
     printed); all together N_OCS * d_OCS (eq. 7). A row that fewer transfers use than it has ports
@@ -309,16 +311,24 @@ def _ports(
         resources.append(number[server[keep]])
         capacity += [limit] * len(binding)
         names += [name.format(s) for s in binding.tolist()]
+    server_ports = [True] * len(capacity)
     total = network.switches * network.circuits_per_switch
     if at_once > total:
         owners.append(transfers)
         resources.append(np.full(len(transfers), len(capacity), np.int32))
         capacity.append(total)
+        server_ports.append(False)
         names.append("all switches together")
     owner = np.concatenate(owners) if owners else np.zeros(0, np.int32)
     resource = np.concatenate(resources) if resources else np.zeros(0, np.int32)
     pointer, resource = grouped(owner, resource.astype(np.int32), len(graph))
-    return pointer, resource, np.array(capacity, np.int32), tuple(names)
+    return (
+        pointer,
+        resource,
+        np.array(capacity, np.int32),
+        np.array(server_ports, np.bool_),
+        tuple(names),
+    )
 
 
 def _with_clock(

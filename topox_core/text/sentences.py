@@ -1,26 +1,8 @@
-"""Words that several pages and commands share: lists, "and 3 more", why something stopped."""
+"""Words that several pages and commands share: lists, "and 3 more", is or are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-
-# Why a solve stopped, as a label and as it ends a line.
-STOPPED_BY = {
-    "proof": "proof",
-    "time_limit": "time limit",
-    "gap": "gap reached",
-    "cancelled": "cancelled",
-    "heuristic": "list schedule",
-    "failed": "solver failed",
-}
-ENDED = {
-    "proof": "proved",
-    "time_limit": "stopped by the time limit",
-    "gap": "stopped at the gap asked for",
-    "cancelled": "cancelled",
-    "heuristic": "no exact engine ran",
-    "failed": "the solver failed",
-}
 
 
 def enumeration(words: Sequence[object]) -> str:

@@ -23,7 +23,7 @@ from topox_core.tdm.model.links import TooFewPortsError
 from topox_core.tdm.model.round import Round, RoundTracePoint
 from topox_core.tdm.model.rounds import iterations_per_s
 from topox_core.text.numbers import count, percent, plural, seconds, short
-from topox_core.text.sentences import STOPPED_BY
+from topox_core.text.status_words import ROUND_STOPPED_BY
 from topox_ui.jobs.search import (
     BOUND,
     ROUND,
@@ -42,7 +42,6 @@ from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, frame, kpis
 from topox_ui.shell.page import PageStyle, chart_title, escape, headline
 
-STOPPED = {**STOPPED_BY, "cancelled": "you", "heuristic": "its own rule"}
 WORTH_A_CHART_S = 3.0
 SAME = 0.0005  # differences below this share are none
 
@@ -298,7 +297,7 @@ def certificate(rounds: Rounds) -> None:
             ("Groups", ", ".join(f"{group_name(k)} {count(n)}" for k, n in enumerate(sizes))),
             (
                 "Stopped by",
-                f"{STOPPED.get(round_.stopped_by, round_.stopped_by)}, {_spent(round_.wall_s)}",
+                f"{ROUND_STOPPED_BY[round_.stopped_by]}, {_spent(round_.wall_s)}",
             ),
         ]
         if (

@@ -7,7 +7,7 @@ import streamlit as st
 from topox_core.check.report import CheckReport
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import percent, plural, seconds, short, time
-from topox_core.text.sentences import STOPPED_BY
+from topox_core.text.status_words import STOPPED_BY
 from topox_ui.schedule.solving import Case, verdict
 from topox_ui.shell.charts import frame, told
 from topox_ui.shell.page import escape
@@ -65,7 +65,7 @@ def _card(result: Result) -> str:
         ("Before rounding", time(result.unrounded_bound_ms)),
         (
             "Stopped by",
-            f"{STOPPED_BY.get(result.stopped_by, result.stopped_by)}, {seconds(result.wall_s)}",
+            f"{STOPPED_BY[result.stopped_by]}, {seconds(result.wall_s)}",
         ),
         ("Clock", f"{short(result.tick_ms)}&nbsp;ms tick, {short(result.slot_ms)}&nbsp;ms slot"),
     ]

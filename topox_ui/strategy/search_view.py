@@ -21,6 +21,7 @@ from topox_core.strategy.strategy import Strategy
 from topox_core.strategy.strategy_file import dump_strategy
 from topox_core.strategy.task_graph import task_graph
 from topox_core.text.numbers import count, plural, short, time
+from topox_core.text.status_words import STRATEGY_STOPPED_BY
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, frame, kpis
@@ -108,12 +109,7 @@ def _headline(kicker: str, request: Request, answer: Answer) -> None:
             (
                 "Proposals",
                 count(answer.proposals),
-                {
-                    "budget": "the whole budget",
-                    "cancelled": "stopped by you",
-                    "proof": "then all tried",
-                    "fixed": "nothing left to choose",
-                }[answer.stopped_by],
+                STRATEGY_STOPPED_BY[answer.stopped_by],
             ),
             (
                 "Operators moved",

@@ -76,6 +76,7 @@ def build(
         demand_ptr=demand_ptr,
         demand_resource=demand_resource,
         demand_amount=np.ones(len(demand_resource), np.int32),
+        server_ports=np.arange(len(capacity)) < 3 * s,
         pair=np.array(pair, np.int32),
         pred_ptr=pred_ptr,
         pred_idx=pred_idx,

@@ -30,10 +30,7 @@ def uses_of(problem: Problem) -> Uses:
     pairs = 0
     if p.network is not None:
         # The row of all switches together holds no ports of its own.
-        ports = np.array([not name.startswith("all") for name in p.resource_names], np.bool_)
-        on_port = (
-            np.flatnonzero(ports[p.demand_resource[lone]]) if len(ports) else np.zeros(0, np.int64)
-        )
+        on_port = np.flatnonzero(p.server_ports[p.demand_resource[lone]])
         carried = task[on_port]
         code = (
             p.network.source[carried].astype(np.int64) * p.network.servers

@@ -128,7 +128,7 @@ def _port_load(problem: Problem, head: Int, tail: Int, beat: int, dark_slots: in
             )
         else:
             ticks, first, last = load_bound(load, THRESHOLDS, capacity, unit)
-            if dark_slots and not problem.resource_names[r].startswith("all"):
+            if dark_slots and problem.server_ports[r]:
                 ticks, first, last = max(
                     (ticks, first, last),
                     _dark_load(problem, tasks, load, capacity, dark_slots),

@@ -247,18 +247,17 @@ def _folding(problem: Problem, orbit: Int32) -> Folding | None:
     pred_ptr, pred_idx = grouped(waits // orbits, (waits % orbits).astype(np.int32), orbits)
     succ_ptr, succ_idx = transposed(pred_ptr, pred_idx, orbits)
     device, device_names = _devices(p, orbit, orbits)
-    demand_ptr, demand_resource, demand_amount, capacity, resource_names = _resources(
-        p, orbit, orbits
-    )
+    demand_ptr, demand_resource, demand_amount, kept, resource_names = _resources(p, orbit, orbits)
     quotient = replace(
         p,
         duration=p.duration[first],
         on_grid=p.on_grid[first],
         device=device,
-        capacity=capacity,
+        capacity=p.capacity[kept],
         demand_ptr=demand_ptr,
         demand_resource=demand_resource,
         demand_amount=demand_amount,
+        server_ports=p.server_ports[kept],
         pair=np.full(orbits, -1, np.int32),
         pred_ptr=pred_ptr,
         pred_idx=pred_idx,
@@ -295,10 +294,10 @@ def _devices(problem: Problem, orbit: Int32, orbits: int) -> tuple[Int32, tuple[
 
 def _resources(
     problem: Problem, orbit: Int32, orbits: int
-) -> tuple[Int32, Int32, Int32, Int32, tuple[str, ...]]:
-    """Return (demand_ptr, resource, amount, capacity, names): every resource's use by orbits, equal ones once.
+) -> tuple[Int32, Int32, Int32, Int, tuple[str, ...]]:
+    """Return (demand_ptr, resource, amount, kept, names): every resource's use by orbits, equal ones once.
 
-    A resource that all orbits together cannot fill is left out.
+    A resource that all orbits together cannot fill is left out; ``kept`` are the numbers of the others.
     """
     p = problem
     owner = np.repeat(orbit, np.diff(p.demand_ptr)).astype(np.int64)
@@ -333,7 +332,7 @@ def _resources(
         pointer,
         new[by_user],
         amount[entry][by_user].astype(np.int32),
-        p.capacity[kept].astype(np.int32),
+        rows,
         tuple(_alike(p.resource_names[r], m) for r, m in zip(kept, many, strict=True)),
     )
 

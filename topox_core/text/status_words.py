@@ -1,0 +1,33 @@
+"""Why a search stopped, in words: one table for each place that says so, keyed by ``stopped_by``."""
+
+from __future__ import annotations
+
+# A schedule's card.
+STOPPED_BY = {
+    "proof": "proof",
+    "time_limit": "time limit",
+    "gap": "gap reached",
+    "cancelled": "cancelled",
+    "heuristic": "list schedule",
+    "failed": "solver failed",
+}
+# A race of engines, in which the list schedule is one of them.
+RACE_STOPPED_BY = {**STOPPED_BY, "heuristic": "all rules tried"}
+# A round of jobs.
+ROUND_STOPPED_BY = {**STOPPED_BY, "cancelled": "you", "heuristic": "its own rule"}
+# A search for a parallelisation strategy, under its number of proposals.
+STRATEGY_STOPPED_BY = {
+    "budget": "the whole budget",
+    "cancelled": "stopped by you",
+    "proof": "then all tried",
+    "fixed": "nothing left to choose",
+}
+# The end of a printed line.
+ENDED = {
+    "proof": "proved",
+    "time_limit": "stopped by the time limit",
+    "gap": "stopped at the gap asked for",
+    "cancelled": "cancelled",
+    "heuristic": "no exact engine ran",
+    "failed": "the solver failed",
+}
