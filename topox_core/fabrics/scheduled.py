@@ -26,6 +26,10 @@ from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import OnPoint, solve
 from topox_core.schedule.solve import prove as prove_with
+from topox_core.schedule.source import TraceSource
+
+PROVISIONED = TraceSource("controllers", "provisioned")
+IMPROVED = TraceSource("controllers", "provisioned, improved")
 
 
 def run_scheduled(order: FabricRequest, stop: Stop) -> FabricRun:
@@ -118,7 +122,7 @@ class Controllers:
         makespan = int((start + problem.duration).max(initial=0))
         if planner.ports is not None:
             yield from _on_the_same_ports(problem, planner, profile, start, makespan)
-        yield planner.realised(start, makespan, "provisioned order")
+        yield planner.realised(start, makespan, TraceSource("controllers", "provisioned order"))
 
 
 def _on_the_same_ports(
@@ -137,10 +141,10 @@ def _on_the_same_ports(
         first + problem.duration[node] // problem.ticks_per_slot,
     )
     changes = int(changed_rows(booking, problem.network).sum())
-    exact = SchedulePlan(start, makespan, booking, changes, "provisioned", start, makespan)
+    exact = SchedulePlan(start, makespan, booking, changes, PROVISIONED, start, makespan)
     yield exact
     better = planner.ports.improved(
-        Booked(start, makespan, booking, changes, "provisioned, improved"), planner.bound
+        Booked(start, makespan, booking, changes, IMPROVED), planner.bound
     )
     yield replace(
         exact,

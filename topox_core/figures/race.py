@@ -47,7 +47,7 @@ class Contestant:
         """Return the runner of a solve that has ended."""
         return Contestant(
             engine,
-            events_of(result.story, result.bound_by),
+            events_of(result.story),
             result.wall_s,
             result.stopped_by,
             result.message,

@@ -10,9 +10,10 @@ import plotly.graph_objects as go
 
 from topox_core.figures.marks import DOTS, level, line, note, opaque
 from topox_core.figures.palette import Theme
-from topox_core.figures.story import FAMILY_WORDS, Event, Family, events_of
+from topox_core.figures.story import FAMILY_WORDS, Event, events_of
 from topox_core.figures.template import axis, frame, margins, named_axis
 from topox_core.schedule.result import TracePoint
+from topox_core.schedule.source import Family
 from topox_core.text.numbers import apart, short
 
 GLYPHS: dict[Family, str] = {
@@ -38,14 +39,14 @@ HEIGHT, ROOM = 180, 0.12
 
 
 def search(
-    story: Sequence[TracePoint], until_s: float, theme: Theme, bound_by: str = ""
+    story: Sequence[TracePoint], until_s: float, theme: Theme
 ) -> go.Figure:
     """Return best schedule against bound over wall time, each step marked by its source.
 
     Time is logarithmic where it spans more than a factor of 30, since most solves do most of their
     work at once.
     """
-    events = events_of(story, bound_by)
+    events = events_of(story)
     end = max([until_s, *(line.elapsed_s for line in story), FIRST_S])
     begin = max(FIRST_S, min((line.elapsed_s for line in story), default=0.0))
     log = end / begin > LOG_ABOVE

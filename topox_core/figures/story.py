@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from topox_core.schedule.result import TracePoint
+from topox_core.schedule.source import Family
 from topox_core.text.numbers import apart, seconds
-
-Family = Literal["rules", "controllers", "search", "neighbourhoods", "exact", "bounds"]
 
 FAMILY_WORDS: dict[Family, str] = {
     "rules": "list scheduling",
@@ -19,16 +18,6 @@ FAMILY_WORDS: dict[Family, str] = {
     "exact": "exact engine",
     "bounds": "bounds without search",
 }
-_EXACT = ("CP-SAT", "HiGHS", "printed MIP")
-_BY_KEY = {
-    "cpsat": "CP-SAT",
-    "highs": "HiGHS",
-    "printed": "printed MIP",
-}  # what an engine's last word is noted under
-_BOUNDS = ("propagation", "heads and tails", "critical path", "loads")
-FIRST_BOUND = "loads and critical path"
-OPENING_BOUND = "heads and tails, propagation"
-ANOTHER_SOLVE = "another solve"
 
 
 @dataclass(frozen=True)
@@ -53,80 +42,27 @@ class Event:
         return self.source if self.family in ("exact", "bounds") else FAMILY_WORDS[self.family]
 
 
-def family_of(source: str) -> Family:
-    """Return the family that a line's source belongs to (``parallel LFT`` is a rule of list scheduling)."""
-    if "neighbourhood" in source:
-        return "neighbourhoods"
-    if "search" in source and "CP-SAT" not in source:
-        return "search"
-    if "provisioned" in source:
-        return "controllers"
-    if any(word in source for word in (*_EXACT, ANOTHER_SOLVE)):
-        return "exact"
-    return "bounds" if any(word in source for word in _BOUNDS) else "rules"
-
-
-def events_of(story: Sequence[TracePoint], bound_by: str = "") -> tuple[Event, ...]:
-    """Return every step of a story in order.
-
-    A line names who found its schedule. Where the bound rose in the same line, and its source
-    cannot bound, it was raised by what runs before the engines: ``bound_by``, what binds in the
-    end, tells which of these for the last rise.
-    """
+def events_of(trace: Sequence[TracePoint]) -> tuple[Event, ...]:
+    """Return every step of a trace in order."""
     events: list[Event] = []
     incumbent: float | None = None
     bound: float | None = None
-    for line in story:
-        who = _BY_KEY.get(line.source, line.source)
-        family = family_of(who)
-        if line.incumbent_ms is not None and (incumbent is None or line.incumbent_ms < incumbent):
+    for point in trace:
+        at, now_ms, bound_ms = point.elapsed_s, point.incumbent_ms, point.bound_ms
+        if now_ms is not None and (incumbent is None or now_ms < incumbent):
+            by = point.source
+            family = "rules" if by.family == "bounds" else by.family
             events.append(
-                Event(
-                    line.elapsed_s,
-                    "schedule",
-                    line.incumbent_ms,
-                    incumbent,
-                    line.incumbent_ms,
-                    line.bound_ms,
-                    "rules" if family == "bounds" else family,
-                    who,
-                )
+                Event(at, "schedule", now_ms, incumbent, now_ms, bound_ms, family, by.name)
             )
-            incumbent = line.incumbent_ms
-        if bound is None or line.bound_ms > bound:
-            last, source = line.bound_ms >= story[-1].bound_ms, who
-            if family not in ("exact", "bounds"):
-                source = (
-                    FIRST_BOUND if bound is None else _bounder(bound_by) if last else OPENING_BOUND
-                )
-            elif line.source in _BY_KEY and last and bound_by:
-                source = _bounder(bound_by)  # engines bound before they search
+            incumbent = now_ms
+        if bound is None or bound_ms > bound:
+            by = point.bound_source
             events.append(
-                Event(
-                    line.elapsed_s,
-                    "bound",
-                    line.bound_ms,
-                    bound,
-                    incumbent,
-                    line.bound_ms,
-                    family_of(source),
-                    source,
-                )
+                Event(at, "bound", bound_ms, bound, incumbent, bound_ms, by.family, by.name)
             )
-            bound = line.bound_ms
+            bound = bound_ms
     return tuple(events)
-
-
-def _bounder(bound_by: str) -> str:
-    """Return who raised a bound by the words that say what binds."""
-    named = {
-        **{name: name for name in (*_EXACT, "propagation")},
-        **{f"({key})": name for key, name in _BY_KEY.items()},
-    }
-    for words, name in named.items():
-        if words in bound_by:
-            return name
-    return "heads and tails" if bound_by else OPENING_BOUND
 
 
 def proof_of(events: Sequence[Event]) -> Event | None:

@@ -25,6 +25,7 @@ from topox_core.schedule.generation.port_scheduler import PortGenerator
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.reduction import Reduction, reduce
 from topox_core.schedule.settings import Settings
+from topox_core.schedule.source import TraceSource
 
 # Above this many tasks the rules stop at the first schedule that meets the bound; below, the rest
 # are tried as well, since one of them may change fewer circuits.
@@ -49,7 +50,7 @@ class SchedulePlan:
     makespan: int
     booking: Booking | None
     changes: int
-    source: str
+    source: TraceSource
     reduced_start: Int
     reduced_makespan: int
 
@@ -109,7 +110,7 @@ class Planner:
         ), found
 
     def realised(
-        self, start: Int, makespan: int, source: str, improve: bool = True
+        self, start: Int, makespan: int, source: TraceSource, improve: bool = True
     ) -> SchedulePlan:
         """Return the plan that carries out start times of the reduced problem.
 
@@ -197,7 +198,7 @@ class Planner:
         folding = self.folded.folding
         start, source = (
             folding.unfolded(plan.reduced_start),
-            f"folded: {folding.words}, {plan.source}",
+            plan.source.within(f"folded: {folding.words}"),
         )
         if plan.booking is None or self.problem.network is None:
             return self.realised(start, plan.reduced_makespan, source)

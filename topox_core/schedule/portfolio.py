@@ -7,11 +7,12 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 
 from topox_core.errors import InputError
 from topox_core.runs.stopping import AfterSeconds, AnyOf, WhenSet
 from topox_core.schedule.bounds.best_bound import Bound
-from topox_core.schedule.bounds.root_bounds import CONES, raised
+from topox_core.schedule.bounds.root_bounds import raised
 from topox_core.schedule.engines.best_known import opened
 from topox_core.schedule.engines.engine import Answer, Limits, Progress, StoppedBy
 from topox_core.schedule.engines.solver_process import SolverProcess
@@ -20,6 +21,7 @@ from topox_core.schedule.problem import Problem
 from topox_core.schedule.result import TracePoint
 from topox_core.schedule.search.local_search import LocalSearch, Pace
 from topox_core.schedule.search.successive_halving import SuccessiveHalving
+from topox_core.schedule.source import ENGINES, HEADS_AND_TAILS, LOADS, TraceSource
 
 OVERTIME_S = 0.3  # what an engine may need to come to an end; then it is ended
 PUBLISH_S = 0.1  # how often the search turns its best schedule into a plan
@@ -61,17 +63,18 @@ class Opening:
     plan: SchedulePlan
     bound: int
     bound_by: str
+    bound_source: TraceSource
     steered: Planner | None
 
 
 def opening(planner: Planner, plan: SchedulePlan, bound_by: str, limits: Limits) -> Opening:
     """Return what a blink of search and, for small problems, bounds without a search tree find: most end here."""
-    steered, bound = None, planner.bound
+    steered, bound, source = None, planner.bound, LOADS
     counts_dark = planner.ports is not None and planner.ports.ports.dark > 0
     if plan.makespan > planner.bound and (planner.problem.n <= OPENING_TASKS or counts_dark):
         steered, found = planner.steered()
         if found is not None:
-            bound, bound_by = found.ticks, found.text
+            bound, bound_by, source = found.ticks, found.text, HEADS_AND_TAILS
     stop = AfterSeconds(min(OPENING_SEARCH_S, limits.time_limit_s))
     search = LocalSearch(steered or planner, plan, limits.seed)
     pace = Pace(OPENING_SEARCH_S / 5)
@@ -84,14 +87,20 @@ def opening(planner: Planner, plan: SchedulePlan, bound_by: str, limits: Limits)
         found_plan = search.best_plan()
         plan = keeping_reduced(found_plan, plan) if found_plan.cost < plan.cost else plan
     if planner.problem.n > OPENING_TASKS or plan.reduced_makespan <= bound:
-        return Opening(plan, bound, bound_by, steered)
+        return Opening(plan, bound, bound_by, source, steered)
     known = opened(
         planner.problem,
         Limits(min(OPENING_S, limits.time_limit_s), bound=bound, start=plan.reduced_start),
         _unheard,
     )
     raised(planner.problem, 1, known, AfterSeconds(min(OPENING_S, limits.time_limit_s)))
-    return Opening(plan, max(bound, known.bound), known.bound_by or bound_by, steered)
+    return Opening(
+        plan,
+        max(bound, known.bound),
+        known.bound_by or bound_by,
+        known.bound_source or source,
+        steered,
+    )
 
 
 @dataclass
@@ -117,6 +126,7 @@ class Portfolio:
     engine: str
     limits: Limits
     bound_by: str = ""
+    bound_source: TraceSource = LOADS
     steered: Planner | None = None
     start_process: Start = SolverProcess
     began: float = field(default_factory=time.monotonic)
@@ -124,7 +134,7 @@ class Portfolio:
 
     def __post_init__(self) -> None:
         self.bound = self.limits.bound
-        self._given = (self.bound, self.bound_by)
+        self._given = (self.bound, self.bound_by, self.bound_source)
         self._cancelled, self._enough = threading.Event(), threading.Event()
         self._found: queue.SimpleQueue[SchedulePlan] = queue.SimpleQueue()
         self._bounds: queue.SimpleQueue[Bound] = queue.SimpleQueue()
@@ -132,7 +142,7 @@ class Portfolio:
         self._processes: dict[str, SolverProcess] = {}
         self._answers: dict[str, Answer] = {}
         self._refused: dict[str, str] = {}
-        self._told: dict[str, tuple[int, str]] = {}
+        self._raised: dict[TraceSource, tuple[int, str, TraceSource]] = {}
         self._thread: threading.Thread | None = None
         self._ended: float | None = None
         self._reduced = self.plan.reduced_makespan
@@ -278,7 +288,7 @@ class Portfolio:
             self._offer(self._found.get())
         while not self._bounds.empty():
             bound = self._bounds.get()
-            self._raise(bound.ticks, CONES, bound.text)
+            self._raise(bound.ticks, HEADS_AND_TAILS, bound.text)
 
     def _search(self) -> None:
         self._thread = threading.Thread(target=self._searching, daemon=True, name="local search")
@@ -325,28 +335,31 @@ class Portfolio:
         if answer is None:
             return
         self._answers[name] = answer
-        self._raise(answer.bound, name, answer.bound_by)
+        self._raise(answer.bound, answer.bound_source or ENGINES[name], answer.bound_by)
         makespan = answer.makespan(self.planner.problem)
         if answer.start is not None and makespan is not None:
-            self._offer(self.planner.realised(answer.start, makespan, name))
+            self._offer(self.planner.realised(answer.start, makespan, ENGINES[name]))
             moved = self.planner.ports is not None and self.plan.makespan > makespan
             if moved and self._thread is None and not self._cancelled.is_set():
                 self._search()
 
-    def _raise(self, bound: int, source: str, words: str) -> None:
+    def _raise(self, bound: int, source: TraceSource, words: str) -> None:
         if bound > self._reduced:
             return  # a schedule is known that refutes it
-        self._told[source] = max(self._told.get(source, (0, "")), (bound, words or source))
+        known = bound, words or source.name, source
+        self._raised[source] = max(self._raised.get(source, known), known, key=itemgetter(0))
         if bound > self.bound:
-            self.bound, self.bound_by = bound, words or source
+            self.bound, self.bound_by, self.bound_source = known
             self._note(source)
 
     def _refute(self) -> None:
         """Take back the bounds that a schedule contradicts."""
-        self._told = {
-            source: told for source, told in self._told.items() if told[0] <= self._reduced
+        self._raised = {
+            by: known for by, known in self._raised.items() if known[0] <= self._reduced
         }
-        self.bound, self.bound_by = max([*self._told.values(), self._given])
+        self.bound, self.bound_by, self.bound_source = max(
+            [*self._raised.values(), self._given], key=itemgetter(0)
+        )
 
     def _offer(self, plan: SchedulePlan) -> None:
         if plan.reduced_makespan < self._reduced:
@@ -362,10 +375,12 @@ class Portfolio:
             if shorter:
                 self._note(plan.source)
 
-    def _note(self, source: str) -> None:
+    def _note(self, source: TraceSource) -> None:
         problem = self.planner.problem
         makespan_ms, bound_ms = problem.ms(self.plan.makespan), problem.ms(self.bound)
-        self.trace.append(TracePoint(self.elapsed_s, makespan_ms, bound_ms, source))
+        self.trace.append(
+            TracePoint(self.elapsed_s, makespan_ms, bound_ms, source, self.bound_source)
+        )
 
 
 def _unheard(progress: Progress) -> None:

@@ -1,26 +1,38 @@
-"""A solve that runs beside the page: the race of :mod:`topox_core.schedule.portfolio`, told in milliseconds."""
+"""A solve that runs beside the page: one race of engines, or two where the problem folds, in milliseconds."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from topox_core.runs.run import RunProgress
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.engines.engine import Limits
-from topox_core.schedule.planner import Prepared, SchedulePlan
+from topox_core.schedule.folding.folded_race import FoldedRace
+from topox_core.schedule.planner import FoldedProblem, Prepared, SchedulePlan, keeping_reduced
 from topox_core.schedule.portfolio import Opening, Portfolio, opening
 from topox_core.schedule.report import to_result
 from topox_core.schedule.result import Result, TracePoint
+from topox_core.schedule.source import LOADS
 from topox_core.text.numbers import percent, seconds
 
 POLL_S = 0.02
+# Of the time limit, for the folded problem where the whole can be searched as well: at most, and
+# without a better plan.
+FOLDED_SHARE, FOLDED_PATIENCE = 0.5, 0.15
 
 
 @dataclass
 class Proof:
-    """One solve in the background; poll it until it no longer runs, then take the result. Nothing here blocks."""
+    """One solve in the background; poll it until it no longer runs, then take the result. Nothing here blocks.
+
+    A large problem with equal replicas has two stages: a race on the folded problem, then one on
+    the whole from the better plan (none where the whole is too large). Every other problem has the
+    second stage only. ``plan`` is the best plan of the whole when a stage begins or ends; the race
+    of the first stage has plans of the folded problem.
+    """
 
     prepared: Prepared
     plan: SchedulePlan
@@ -28,39 +40,83 @@ class Proof:
     story: list[TracePoint] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        settings, reduction = self.prepared.settings, self.prepared.reduction
-        began = time.monotonic()
-        limits = Limits(
-            time_limit_s=max(0.0, settings.time_limit_s - self.spent_before_s),
-            gap=settings.gap,
-            seed=settings.seed,
-            threads=settings.threads,
-            bound=reduction.bound.ticks,
+        self._stopped = False
+        self._folded: FoldedProblem | None = None
+        self._stages = self._races()
+        self._begin(next(self._stages))
+
+    @property
+    def folds(self) -> bool:
+        """Whether the solve begins with a race on the folded problem: where there is one and it can help."""
+        engines = self.prepared.settings.engine in ("auto", "highs", "cpsat")
+        if not engines or self.plan.makespan <= self.prepared.reduction.bound.ticks:
+            return False
+        folded = self.prepared.planner.folded
+        return folded is not None and folded.faithful
+
+    def _races(self) -> Iterator[Portfolio]:
+        """Yield the race of every stage, each begun when it is asked for."""
+        if self.folds:
+            self._folded = self.prepared.planner.folded
+            assert self._folded is not None
+            yield self._folded_race(self._folded)
+            self._unfold()
+            self._folded = None
+            self.spent_before_s += self.race.elapsed_s
+        yield self._whole_race()
+
+    def _begin(self, race: Portfolio) -> list[TracePoint]:
+        self.race = race
+        return self._record(race.trace)
+
+    def _folded_race(self, folded: FoldedProblem) -> FoldedRace:
+        """Begin a race on the folded problem from its best plan by rules."""
+        began, settings = time.monotonic(), self.prepared.settings
+        plan = folded.planner.best_plan(
+            lambda: self.spent_before_s + time.monotonic() - began > settings.time_limit_s
         )
-        known = Opening(self.plan, reduction.bound.ticks, reduction.bound.text, None)
-        changing = self.prepared.planner.ports is not None and self.plan.changes > 0
-        if settings.engine != "printed" and (self.plan.makespan > known.bound or changing):
-            known = opening(self.prepared.planner, self.plan, known.bound_by, limits)
+        self.spent_before_s += time.monotonic() - began
+        alone = self.prepared.planner.too_large
+        limits = self._limits(1.0 if alone else FOLDED_SHARE)
+        words = self.prepared.reduction.bound.text
+        race = FoldedRace(folded.planner, plan, settings.engine, limits, words)
+        race.patience_s = math.inf if alone else self._left_s * FOLDED_PATIENCE
+        return race
+
+    def _whole_race(self) -> Portfolio:
+        """Begin a race on the whole problem from the best plan, after what is found without any process."""
+        planner, bound = self.prepared.planner, self.prepared.reduction.bound
+        engine = self.prepared.settings.engine
+        known = Opening(self.plan, bound.ticks, bound.text, LOADS, None)
+        changing = planner.ports is not None and self.plan.changes > 0
+        if engine != "printed" and (self.plan.makespan > known.bound or changing):
+            began = time.monotonic()
+            known = opening(planner, self.plan, known.bound_by, self._limits())
             self.spent_before_s += time.monotonic() - began
-        limits = replace(
-            limits,
-            time_limit_s=max(0.0, settings.time_limit_s - self.spent_before_s),
-            bound=known.bound,
-        )
-        self.race = Portfolio(
-            self.prepared.planner,
+        limits = replace(self._limits(), bound=known.bound)
+        return Portfolio(
+            planner,
             known.plan,
-            settings.engine,
+            engine,
             limits,
             known.bound_by,
+            known.bound_source,
             known.steered,
         )
-        self._record(self.race.trace)
+
+    @property
+    def _left_s(self) -> float:
+        return max(0.0, self.prepared.settings.time_limit_s - self.spent_before_s)
+
+    def _limits(self, share: float = 1.0) -> Limits:
+        """Return the limits of a stage that may take a share of the time left."""
+        settings, bound = self.prepared.settings, self.prepared.reduction.bound.ticks
+        return Limits(self._left_s * share, settings.gap, settings.seed, settings.threads, bound)
 
     @property
     def running(self) -> bool:
         """Whether the solve goes on (call :meth:`poll` to take it forward)."""
-        return self.race.running
+        return self.race.running or not self._last
 
     @property
     def process_id(self) -> int | None:
@@ -80,7 +136,7 @@ class Proof:
     @property
     def incumbent_ms(self) -> float:
         """Makespan of the best plan so far."""
-        return self.prepared.reduction.problem.ms(self.race.plan.makespan)
+        return self.prepared.reduction.problem.ms(min(self.plan.makespan, self.race.plan.makespan))
 
     @property
     def bound_ms(self) -> float:
@@ -99,8 +155,11 @@ class Proof:
         )
 
     def poll(self) -> list[TracePoint]:
-        """Take in what the engines found; return the new lines of the story."""
-        return self._record(self.race.poll())
+        """Take in what the engines found, begin the next stage if one ended; return the new points."""
+        points = self._record(self.race.poll())
+        if not self._last and not self.race.running:
+            points += self._begin(next(self._stages))
+        return points
 
     def finish(
         self, stop: Stop = never, on_line: Callable[[TracePoint], None] | None = None
@@ -120,29 +179,61 @@ class Proof:
 
     def cancel(self) -> None:
         """Ask the engines to stop; the best plan so far is kept."""
+        self._stopped = True
         self.race.cancel()
 
     def close(self) -> None:
         """End everything at once (the tab was closed)."""
+        self._stopped = True
         self.race.close()
 
     def result(self) -> Result:
         """Return the result as it stands."""
-        race = self.race
-        self.plan = race.plan
+        race, bound, bound_by, stopped_by = (
+            self.race,
+            self.race.bound,
+            self.race.bound_by,
+            self.race.stopped_by,
+        )
+        if self._folded is None:
+            self.plan = race.plan
+        else:
+            self._unfold()
+            stopped_by = "proof" if self.plan.makespan <= bound else stopped_by
         return to_result(
             self.prepared,
-            race.plan,
-            race.bound,
-            race.bound_by,
-            race.stopped_by,
+            self.plan,
+            bound,
+            bound_by,
+            stopped_by,
             tuple(self.story),
             self.elapsed_s,
             race.message,
         )
 
+    @property
+    def _last(self) -> bool:
+        """Whether no other stage comes after this one."""
+        return self._stopped or self._folded is None or self.prepared.planner.too_large
+
+    def _unfold(self) -> None:
+        """Keep the better of the best plan and what the race on the folded problem found."""
+        plan = self.race.plan
+        if plan.makespan < self.plan.makespan:
+            self.plan = keeping_reduced(self.prepared.planner.unfolded(plan), self.plan)
+
     def _record(self, points: list[TracePoint]) -> list[TracePoint]:
-        """Add what a race found to the trace, on the solve's own clock."""
+        """Add the points of a race to the trace, on the solve's own clock; a folded plan counts where it is better."""
         added = [replace(p, elapsed_s=p.elapsed_s + self.spent_before_s) for p in points]
+        if self._folded is not None:
+            best_ms = self.prepared.reduction.problem.ms(self.plan.makespan)
+            added = [
+                replace(
+                    p,
+                    incumbent_ms=min(p.incumbent_ms or best_ms, best_ms),
+                    source=p.source.within("folded"),
+                )
+                for p in added
+            ]
         self.story += added
         return added

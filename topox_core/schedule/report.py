@@ -12,6 +12,7 @@ from topox_core.schedule.planner import Prepared, SchedulePlan
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.result import Result, TracePoint
 from topox_core.schedule.settings import Settings
+from topox_core.schedule.source import LOADS, TraceSource
 
 
 def to_execution(prepared: Prepared, plan: SchedulePlan) -> Execution | None:
@@ -32,13 +33,11 @@ def to_execution(prepared: Prepared, plan: SchedulePlan) -> Execution | None:
 
 
 def trace_point(
-    prepared: Prepared, elapsed_s: float, makespan: int | None, bound: int, source: str
+    prepared: Prepared, elapsed_s: float, makespan: int, bound: int, source: TraceSource
 ) -> TracePoint:
-    """Return a line of the story, in ms."""
+    """Return a point of the trace before any engine runs, in ms."""
     problem = prepared.reduction.problem
-    return TracePoint(
-        elapsed_s, None if makespan is None else problem.ms(makespan), problem.ms(bound), source
-    )
+    return TracePoint(elapsed_s, problem.ms(makespan), problem.ms(bound), source, LOADS)
 
 
 def to_result(

@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from topox_core.model.execution import Execution
 from topox_core.schedule.engines.engine import Status, StoppedBy
 from topox_core.schedule.settings import Settings
+from topox_core.schedule.source import TraceSource
 
 
 @dataclass(frozen=True)
 class TracePoint:
-    """Incumbent and bound at a moment of the solve, in ms, and who moved them."""
+    """Incumbent and bound at a time of the solve, in ms: ``source`` moved one of them, ``bound_source`` the bound last."""
 
     elapsed_s: float
     incumbent_ms: float | None
     bound_ms: float
-    source: str
+    source: TraceSource
+    bound_source: TraceSource
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import AfterSeconds, AnyOf, Stop, never
 from topox_core.schedule.engines.engine import StoppedBy
 from topox_core.schedule.feasibility import impossible
-from topox_core.schedule.folding.folded_proof import started
 from topox_core.schedule.planner import (
     Prepared,
     SchedulePlan,
@@ -74,7 +73,7 @@ def prove(
     began = working_s()
     prepared = prepare(graph, cluster, settings)
     plan, trace = _best_candidate(prepared, began, never, None, candidates)
-    return started(prepared, plan, working_s() - began, trace)
+    return Proof(prepared, plan, working_s() - began, trace)
 
 
 def solve_problem(
@@ -108,7 +107,7 @@ def _solve(
     plan, trace = _best_candidate(prepared, began, stop, on_point, candidates)
     spent_s = working_s() - began
     if prepared.settings.engine != "list" and not stop():
-        return started(prepared, plan, spent_s, trace).finish(stop, on_point)
+        return Proof(prepared, plan, spent_s, trace).finish(stop, on_point)
     bound = prepared.reduction.bound
     stopped_by: StoppedBy = "heuristic" if prepared.settings.engine == "list" else "cancelled"
     if plan.makespan <= bound.ticks:

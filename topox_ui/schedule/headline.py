@@ -111,7 +111,7 @@ def _before(case: Case, now: Measures) -> Measures | None:
 
 def _by(result: Result) -> str:
     """Return who found the schedule that is shown."""
-    step = last_better(events_of(result.story, result.bound_by))
+    step = last_better(events_of(result.story))
     return "list schedule" if step is None or step.family == "rules" else f"by {step.words}"
 
 

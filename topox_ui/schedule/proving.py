@@ -63,7 +63,7 @@ def search_panel(case: Case, result: Result, look: PageStyle) -> None:
         run_panel(PROOF, "Searching", partial(_live, case.key, look))
         return
     run_note(PROOF)
-    events = events_of(result.story, result.bound_by)
+    events = events_of(result.story)
     if not events:
         return
     st.html(
@@ -72,7 +72,7 @@ def search_panel(case: Case, result: Result, look: PageStyle) -> None:
     if _worth_a_chart(events, result):
         _legend(events, look)
         chart(
-            search(result.story, result.wall_s, look.theme, result.bound_by),
+            search(result.story, result.wall_s, look.theme),
             "search",
             f"Best schedule and bound over {seconds(result.wall_s)}. {told(events)}",
             lambda: story_table(events),

@@ -13,7 +13,6 @@ from topox_core.check.report import CheckReport
 from topox_core.fabrics.scheduled import prove, schedule
 from topox_core.figures.lanes import Bars, Lanes, bars_of, lanes_of
 from topox_core.figures.overview import overview_image
-from topox_core.figures.story import ANOTHER_SOLVE
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.measures import Measures, measures
@@ -21,6 +20,7 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.result import Result, TracePoint
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
+from topox_core.schedule.source import ANOTHER_SOLVE
 from topox_core.text.numbers import plural
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.state.loading import Loaded
@@ -91,7 +91,9 @@ def joined(before: Result, result: Result) -> Result:
     if before.bound_ms <= result.bound_ms:
         return result
     proved = before.bound_ms >= (result.makespan_ms or 0.0)
-    line = TracePoint(result.wall_s, result.makespan_ms, before.bound_ms, ANOTHER_SOLVE)
+    line = TracePoint(
+        result.wall_s, result.makespan_ms, before.bound_ms, ANOTHER_SOLVE, ANOTHER_SOLVE
+    )
     return replace(
         result,
         bound_ms=before.bound_ms,

@@ -17,11 +17,12 @@ from topox_core.figures.palette import (
 )
 from topox_core.figures.search import delays, search
 from topox_core.schedule.result import TracePoint
+from topox_core.schedule.source import ENGINES, LOADS, TraceSource
 
 STORY = [
-    TracePoint(0.0, None, 100.0, "bound"),
-    TracePoint(0.1, 150.0, 100.0, "list"),
-    TracePoint(1.0, 120.0, 110.0, "HiGHS"),
+    TracePoint(0.0, None, 100.0, LOADS, LOADS),
+    TracePoint(0.1, 150.0, 100.0, TraceSource("rules", "list"), LOADS),
+    TracePoint(1.0, 120.0, 110.0, ENGINES["highs"], ENGINES["highs"]),
 ]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from topox_core.schedule.engines import wire
 from topox_core.schedule.engines.engine import Answer, Limits, Progress
 from topox_core.schedule.problem import Problem
+from topox_core.schedule.source import TraceSource
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -26,7 +27,11 @@ def saying(*lines: str, then: str = "") -> tuple[str, ...]:
 
 def progress(bound: int, start: np.ndarray | None = None) -> str:
     """The line that tells a schedule, a bound or both."""
-    return wire.progress_event(Progress(0.1, None, bound, "child", start)).decode().strip()
+    return (
+        wire.progress_event(Progress(0.1, None, bound, TraceSource("exact", "child"), start))
+        .decode()
+        .strip()
+    )
 
 
 def done(

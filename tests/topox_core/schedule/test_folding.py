@@ -19,7 +19,7 @@ from topox_core.schedule import planner as planning
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.folding.fold import fold
-from topox_core.schedule.folding.folded_proof import FoldedProof
+from topox_core.schedule.folding.folded_race import FoldedRace
 from topox_core.schedule.planner import Planner, prepare
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.report import to_result
@@ -216,7 +216,7 @@ def test_the_whole_is_scheduled_as_well_and_the_better_plan_kept(folded_always):
     assert planner.folded is not None
     found = list(planner.plans())
     assert [plan.makespan for plan in found] == [3, 2]
-    assert found[0].source.startswith("folded: 2 equal replicas, 5 tasks instead of 12")
+    assert found[0].source.name.startswith("folded: 2 equal replicas, 5 tasks instead of 12")
 
 
 def test_shared_circuits_and_plain_projects_are_not_folded():
@@ -321,7 +321,7 @@ def test_engines_find_on_the_quotient_what_no_rule_does(folded_always):
     listed, result = list_schedule(g, c, chosen), solve(g, c, replace(chosen, engine="highs"))
     assert result.makespan_ms == 21.0 < (listed.makespan_ms or 0.0)
     assert listed.bound_ms <= result.bound_ms <= 21.0
-    assert next(line for line in result.story if line.incumbent_ms == 21.0).source.startswith(
+    assert next(line for line in result.story if line.incumbent_ms == 21.0).source.name.startswith(
         "folded, "
     )
     assert check(g, c, to_record(result)).ok
@@ -330,7 +330,7 @@ def test_engines_find_on_the_quotient_what_no_rule_does(folded_always):
 def test_a_folded_solve_is_cancelled_with_the_best_so_far(folded_always):
     g, c, chosen = three_copies()
     proof = prove(g, c, chosen)
-    assert isinstance(proof, FoldedProof)
+    assert isinstance(proof.race, FoldedRace)
     assert proof.running
     proof.cancel()
     result = proof.finish()
@@ -345,7 +345,7 @@ def test_eight_replicas_of_a_pipeline_are_solved_as_one():
     for circuits in ("continuous", "per-slot"):
         result = list_schedule(g, c, Settings.of(circuits=circuits))
         assert result.status == "optimal"
-        assert result.story[0].source.startswith(
+        assert result.story[0].source.name.startswith(
             "folded: 8 equal replicas, 1,056 tasks instead of 8,224"
         )
         assert check(g, c, to_record(result)).ok

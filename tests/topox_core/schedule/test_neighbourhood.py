@@ -247,7 +247,7 @@ def test_a_model_too_large_for_one_search_is_left_to_neighbourhoods(monkeypatch,
             stop=lambda: any(p.start is not None for p in heard),  # noqa: B023 - asked in this round only
         )
         found = [p for p in heard if p.start is not None]
-        assert {p.source for p in found} == {"HiGHS neighbourhoods"}
+        assert {p.source.name for p in found} == {"HiGHS neighbourhoods"}
         assert violation(problem, answer.start) is None
         assert answer.bound <= answer.makespan(problem) < int((begun + problem.duration).max())
 
@@ -271,5 +271,5 @@ def test_where_exact_solves_decide_nothing_a_local_search_takes_their_turns():
         40,
     )
     assert known.makespan < before
-    assert {p.source for p in heard if p.start is not None} == {"local search"}
+    assert {p.source.name for p in heard if p.start is not None} == {"local search"}
     assert violation(problem, known.start) is None

@@ -252,8 +252,8 @@ def test_what_the_search_finds_is_offered_to_the_child_once_and_checked_by_it():
     # A child that answers every offer with the offered schedule as its own.
     echo = (
         "import json\nfor line in sys.stdin:\n    offered = json.loads(line)['start']\n"
-        "    print(json.dumps({'event': 'incumbent', 'elapsed_s': 0.1, 'incumbent': None, 'bound': 0, 'source': 'echo', "
-        "'start': offered}), flush=True)"
+        "    print(json.dumps({'event': 'incumbent', 'elapsed_s': 0.1, 'incumbent': None, 'bound': 0, 'source': {'family': 'exact', "
+        "'name': 'echo'}, 'start': offered}), flush=True)"
     )
     processes: list[SolverProcess] = []
     heard: list[int] = []
@@ -301,7 +301,7 @@ def test_the_best_plan_and_bound_of_all_are_kept_and_a_closed_gap_ends_the_race(
         best.makespan,
         best.makespan,
     )
-    assert race.trace[-1].source == "child"
+    assert race.trace[-1].source.name == "child"
 
 
 def test_a_bound_that_counts_dark_time_is_not_put_to_engines_that_know_of_none():
@@ -352,7 +352,7 @@ def test_the_bound_that_steers_the_search_is_told():
     race.close()
     assert race.bound == found.ticks == steered.bound
     assert race.bound_by == found.text
-    assert "heads and tails" in {point.source for point in race.trace}
+    assert "heads and tails" in {point.source.name for point in race.trace}
     sound(race)
 
 

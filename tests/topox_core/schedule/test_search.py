@@ -23,6 +23,7 @@ from topox_core.schedule.search import successive_halving as heats
 from topox_core.schedule.search.local_search import LocalSearch, local_search
 from topox_core.schedule.search.successive_halving import SuccessiveHalving
 from topox_core.schedule.settings import Settings
+from topox_core.schedule.source import TraceSource
 
 FABRICS = (
     Fabric(servers=4, switches=2, ports_per_server=2),
@@ -48,7 +49,7 @@ def planner_of(problem: Problem, continuous: bool, dark_slots: int) -> Planner:
 def poor_plan(planner: Planner) -> SchedulePlan:
     """The first rule's plan without improvement: something is left to gain."""
     start, makespan = planner.generator.serially(planner.generator.rule("MIS"))
-    return planner.realised(start, makespan, "MIS", improve=False)
+    return planner.realised(start, makespan, TraceSource("rules", "MIS"), improve=False)
 
 
 @by_kind

@@ -26,6 +26,7 @@ from topox_core.schedule.engines.printed import solve_printed
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.problem import Problem
+from topox_core.schedule.source import TraceSource
 
 ROOT = Path(__file__).resolve().parents[3]
 PATIENCE_S = 60.0
@@ -188,7 +189,9 @@ def test_a_child_that_overshoots_its_limit_is_killed_and_what_it_said_is_kept():
     start = serial_schedule(problem)
     bound = critical_path(problem)
     said = (
-        wire.progress_event(Progress(0.1, makespan(problem, start), bound, "child", start))
+        wire.progress_event(
+            Progress(0.1, makespan(problem, start), bound, TraceSource("exact", "child"), start)
+        )
         .decode()
         .strip()
     )
@@ -233,9 +236,13 @@ def test_a_killed_child_is_reported_and_the_last_schedule_kept():
         '{"event": "dance"}',
         '{"event": "incumbent"}',
         '{"event": "done", "start": 3}',
-        '{"event": "bound", "elapsed_s": 0, "incumbent": null, "bound": "high", "source": "x"}',
+        '{"event": "bound", "elapsed_s": 0, "incumbent": null, "bound": "high", '
+        '"source": {"family": "exact", "name": "x"}}',
         "[" * 10_000,
-        '{"event": "bound", "elapsed_s": 0.1, "incumbent": null, "bound": 1000000, "source": "x", "start": null}',
+        '{"event": "bound", "elapsed_s": 0.1, "incumbent": null, "bound": 1000000, '
+        '"source": {"family": "exact", "name": "x"}, "start": null}',
+        '{"event": "bound", "elapsed_s": 0.1, "incumbent": null, "bound": 1, '
+        '"source": {"family": "guess", "name": "x"}, "start": null}',
     ],
 )
 def test_a_child_that_talks_nonsense_is_stopped_and_the_schedule_given_is_kept(line):
@@ -253,7 +260,9 @@ def test_a_schedule_that_breaks_a_rule_is_not_believed():
     problem = build([2, 2], {0: (0, 1), 1: (0, 2)})
     good, bad = np.array([0, 2]), np.array([0, 1])
     told = [
-        wire.progress_event(Progress(0.1, 0, 2, "child", start)).decode().strip()
+        wire.progress_event(Progress(0.1, 0, 2, TraceSource("exact", "child"), start))
+        .decode()
+        .strip()
         for start in (good, bad)
     ]
     with SolverProcess(

@@ -12,8 +12,8 @@ from topox_core.schedule.bounds.propagation import Propagator, raised_bound
 from topox_core.schedule.bounds.windows import Windows, clocks, windows
 from topox_core.schedule.engines.best_known import BestKnown
 from topox_core.schedule.problem import Int, Problem
+from topox_core.schedule.source import HEADS_AND_TAILS, PROPAGATION
 
-PROPAGATION, CONES, ELSEWHERE = "propagation", "heads and tails", "elsewhere"
 PROPAGATION_BY = "propagation: no shorter schedule fits its time windows"
 # Shares of the time left: to raise the bound by propagation, and to narrow the windows of one
 # model.
@@ -64,7 +64,7 @@ def _by_cones(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> tuple
         found = cones(coarse, clock, near, known=found)
         bound = cone_bound(coarse, *found, -(-known.bound // tick))
         if bound is not None:
-            known.raise_bound(bound.ticks * tick, CONES, bound.text)
+            known.raise_bound(bound.ticks * tick, HEADS_AND_TAILS, bound.text)
         took = time.monotonic() - began
         if near >= coarse.n or LONGER * took > CONES_SHARE * known.left_s:
             break

@@ -12,6 +12,7 @@ from topox_core.schedule.bounds.windows import critical_path, serial_schedule
 from topox_core.schedule.engines.engine import Answer, Limits, OnProgress, Progress, StoppedBy
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.problem import Int, Problem
+from topox_core.schedule.source import LOADS, TraceSource
 
 # A dual bound this little above a whole number is that number, rounding errors apart.
 TOLERANCE = 1e-6
@@ -32,6 +33,7 @@ class BestKnown:
     makespan: int = -1
     bound: int = 0
     bound_by: str = ""
+    bound_source: TraceSource | None = None
 
     @property
     def elapsed_s(self) -> float:
@@ -48,7 +50,7 @@ class BestKnown:
         """Whether the relative gap is within the limit."""
         return self.makespan - self.bound <= self.limits.gap * self.makespan
 
-    def offer(self, start: Int, source: str, *, tell: bool = True) -> None:
+    def offer(self, start: Int, source: TraceSource, *, tell: bool = True) -> None:
         """Take a schedule if it is better, after checking every rule of the problem on it.
 
         Raises
@@ -66,14 +68,14 @@ class BestKnown:
             if tell:
                 self.on_progress(Progress(self.elapsed_s, makespan, self.bound, source, start))
 
-    def raise_bound(self, bound: int, source: str, words: str) -> None:
+    def raise_bound(self, bound: int, source: TraceSource, words: str) -> None:
         """Take a lower bound in ticks if it is better."""
         bound = min(bound, self.makespan)
         if bound > self.bound:
-            self.bound, self.bound_by = bound, words
+            self.bound, self.bound_by, self.bound_source = bound, words, source
             self.on_progress(Progress(self.elapsed_s, self.makespan, bound, source, None, words))
 
-    def raise_dual(self, dual: float, unit: int, source: str, words: str) -> None:
+    def raise_dual(self, dual: float, unit: int, source: TraceSource, words: str) -> None:
         """Take a solver's dual bound, rounded up to the steps of ``unit`` ticks in which makespans come."""
         if math.isfinite(dual):
             self.raise_bound(math.ceil(dual - TOLERANCE) * unit, source, words)
@@ -83,7 +85,9 @@ class BestKnown:
         stopped_by: StoppedBy = (
             "proof" if self.bound >= self.makespan else "gap" if self.close_enough else otherwise
         )
-        return Answer(self.start, self.bound, self.bound_by, stopped_by)
+        return Answer(
+            self.start, self.bound, self.bound_by, stopped_by, bound_source=self.bound_source
+        )
 
 
 def opened(problem: Problem, limits: Limits, on_progress: OnProgress) -> BestKnown:
@@ -96,16 +100,15 @@ def opened(problem: Problem, limits: Limits, on_progress: OnProgress) -> BestKno
     """
     known = BestKnown(problem, limits, on_progress)
     chain = critical_path(problem)
-    known.bound, known.bound_by = (
-        max(limits.bound, chain),
-        "critical path" if chain > limits.bound else "",
-    )
+    known.bound = limits.bound
+    if chain > limits.bound:
+        known.bound, known.bound_by, known.bound_source = chain, "critical path", LOADS
     if limits.start is None:
-        known.offer(serial_schedule(problem), "serial schedule")
+        known.offer(serial_schedule(problem), TraceSource("rules", "serial schedule"))
         return known
     start = np.asarray(limits.start, np.int64)
     wrong = violation(problem, start)
     if wrong is not None:
         raise ValueError(f"the schedule to start from is none: {wrong}")
-    known.offer(start, "given", tell=False)
+    known.offer(start, TraceSource("rules", "given"), tell=False)
     return known

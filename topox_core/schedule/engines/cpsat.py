@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.root_bounds import (
-    ELSEWHERE,
-    PROPAGATION,
     PROPAGATION_BY,
     narrowed,
     raised,
@@ -31,8 +29,10 @@ from topox_core.schedule.search.large_neighbourhood import (
     Undecided,
     search_neighbourhoods,
 )
+from topox_core.schedule.source import ELSEWHERE, ENGINES, PROPAGATION, TraceSource
 
-SOURCE, NEIGHBOURHOODS = "CP-SAT", "CP-SAT neighbourhoods"
+SOURCE = ENGINES["cpsat"]
+NEIGHBOURHOODS = TraceSource("neighbourhoods", "CP-SAT neighbourhoods")
 BOUND_BY = "constraint search (CP-SAT)"
 WHOLE_TASKS = 600  # up to here the whole problem is one model
 CLOSE = 0.005  # relative gap below which a larger one is tried as a whole, once

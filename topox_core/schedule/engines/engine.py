@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from topox_core.errors import InputError
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.problem import Int, Problem
+from topox_core.schedule.source import TraceSource
 
 Status = Literal["optimal", "feasible", "infeasible", "unknown"]
 StoppedBy = Literal["proof", "time_limit", "gap", "cancelled", "heuristic", "failed"]
@@ -28,7 +29,7 @@ class Progress:
     elapsed_s: float
     incumbent: int | None
     bound: int
-    source: str
+    source: TraceSource
     start: NDArray[np.int64] | None = None
     words: str = ""
 
@@ -53,7 +54,7 @@ class Limits:
 class Answer:
     """What an engine found: start ticks (or None), the bound in ticks, and why it stopped.
 
-    ``bound_by`` is empty if the engine did not raise the bound it was given.
+    ``bound_by`` is empty and ``bound_source`` None if the engine did not raise the bound it was given.
     """
 
     start: NDArray[np.int64] | None
@@ -62,6 +63,7 @@ class Answer:
     stopped_by: StoppedBy
     infeasible: bool = False
     message: str = ""
+    bound_source: TraceSource | None = None
 
     def makespan(self, problem: Problem) -> int | None:
         """Last end in ticks, or None without a schedule."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.root_bounds import (
-    ELSEWHERE,
-    PROPAGATION,
     PROPAGATION_BY,
     narrowed,
     raised,
@@ -34,8 +32,10 @@ from topox_core.schedule.search.large_neighbourhood import (
     Undecided,
     search_neighbourhoods,
 )
+from topox_core.schedule.source import ELSEWHERE, ENGINES, PROPAGATION, TraceSource
 
-SOURCE, NEIGHBOURHOODS = "HiGHS", "HiGHS neighbourhoods"
+SOURCE = ENGINES["highs"]
+NEIGHBOURHOODS = TraceSource("neighbourhoods", "HiGHS neighbourhoods")
 BOUND_BY = "branch and bound (HiGHS, step formulation)"
 REACH_SHARE = 0.4  # of the time left, to look for a schedule as short as the bound
 WHOLE_COLUMNS = 60_000  # larger models are left to neighbourhoods
@@ -206,7 +206,7 @@ class ModelReading:
 
     start_of: Callable[[mip.Float], Int]
     unit: int
-    source: str
+    source: TraceSource
     words: str
     beyond: int = 0
 

@@ -34,8 +34,9 @@ from topox_core.schedule.engines.engine import (
 from topox_core.schedule.engines.highs import ModelReading, branch_and_bound
 from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.problem import Int, Problem, SwitchNetwork
+from topox_core.schedule.source import ENGINES
 
-SOURCE = "printed MIP"
+SOURCE = ENGINES["printed"]
 BOUND_BY = "branch and bound (HiGHS, printed model)"
 MAX_COLUMNS = 200_000
 MAX_NONZEROS = 4_000_000

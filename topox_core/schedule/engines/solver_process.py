@@ -25,6 +25,7 @@ from topox_core.schedule.engines.engine import (
 )
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.problem import Int, Problem
+from topox_core.schedule.source import ENGINES
 
 WORKER = (sys.executable, "-m", "topox_core.worker")
 # Asked to stop, or past its time limit, a solver gets this long to end by itself; HiGHS often does
@@ -261,6 +262,7 @@ class SolverProcess:
             f"branch and bound ({self._engine})" if self._bound_raised else "",
             stopped_by,
             message=message,
+            bound_source=ENGINES[self._engine] if self._bound_raised else None,
         )
 
     def _finish(self, wrong: str) -> None:

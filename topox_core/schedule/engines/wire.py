@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from topox_core.errors import InputError
 from topox_core.schedule.engines.engine import Answer, Limits, Progress
 from topox_core.schedule.problem import Int, Problem, SwitchNetwork
+from topox_core.schedule.source import TraceSource
 
 STOPPED_BY = ("proof", "time_limit", "gap", "cancelled", "heuristic", "failed")
 
@@ -34,7 +35,11 @@ def _flat(value: object) -> dict[str, Any]:
     record: dict[str, Any] = {}
     for field in fields(value):  # type: ignore[arg-type]
         item = getattr(value, field.name)
-        record[field.name] = _packed(item) if isinstance(item, np.ndarray) else item
+        if isinstance(item, np.ndarray):
+            item = _packed(item)
+        elif isinstance(item, TraceSource):
+            item = {"family": item.family, "name": item.name}
+        record[field.name] = item
     return record
 
 
@@ -44,6 +49,8 @@ def _raised(record: dict[str, Any]) -> dict[str, Any]:
     for key, item in record.items():
         if isinstance(item, dict) and "base64" in item:
             raised[key] = _unpacked(item)
+        elif isinstance(item, dict) and item.keys() == {"family", "name"}:
+            raised[key] = TraceSource(item["family"], str(item["name"]))
         else:
             raised[key] = tuple(item) if isinstance(item, list) else item
     return raised
@@ -156,14 +163,19 @@ def as_progress(event: dict[str, Any]) -> Progress:
     whole = isinstance(event.get("bound"), int) and (
         incumbent is None or isinstance(incumbent, int)
     )
-    told = isinstance(event.get("elapsed_s"), int | float) and isinstance(event.get("source"), str)
-    if not (whole and told and (start is None or isinstance(start, np.ndarray))):
+    timed = isinstance(event.get("elapsed_s"), int | float)
+    if not (
+        whole
+        and timed
+        and isinstance(event.get("source"), TraceSource)
+        and (start is None or isinstance(start, np.ndarray))
+    ):
         raise ValueError("not an event: a progress field is missing")
     return Progress(
         float(event["elapsed_s"]),
         incumbent,
         int(event["bound"]),
-        str(event["source"]),
+        event["source"],
         _ticks(start),
         str(event.get("words", "")),
     )
@@ -178,6 +190,7 @@ def as_answer(event: dict[str, Any]) -> Answer:
         If a field is missing or has the wrong type.
     """
     start = event.get("start")
+    by = event.get("bound_source")
     words = isinstance(event.get("bound_by"), str) and isinstance(event.get("message"), str)
     if not (
         words
@@ -185,6 +198,7 @@ def as_answer(event: dict[str, Any]) -> Answer:
         and event.get("stopped_by") in STOPPED_BY
         and (start is None or isinstance(start, np.ndarray))
         and isinstance(event.get("infeasible"), bool)
+        and (by is None or isinstance(by, TraceSource))
     ):
         raise ValueError("not an event: an answer's field is missing")
     return Answer(
@@ -194,6 +208,7 @@ def as_answer(event: dict[str, Any]) -> Answer:
         event["stopped_by"],
         event["infeasible"],
         event["message"],
+        by,
     )
 
 

@@ -15,6 +15,7 @@ from topox_core.schedule.kernels.parallel import parallel
 from topox_core.schedule.kernels.serial import serial
 from topox_core.schedule.kernels.tasks import Tasks, by_rank, turned
 from topox_core.schedule.problem import Int, Int32, Problem
+from topox_core.schedule.source import TraceSource
 
 IMPROVEMENT_ROUNDS = 8
 RULES = {
@@ -33,7 +34,7 @@ class Listed:
 
     start: Int
     makespan: int
-    source: str
+    source: TraceSource
 
 
 @dataclass(frozen=True)
@@ -169,4 +170,4 @@ def candidates(generator: Generator, enough: int) -> Iterator[Listed]:
             ("serial", generator.serially(rank)),
         ):
             start, makespan = generator.improved(start, makespan, enough)
-            yield Listed(start, makespan, f"{scheme} {name}")
+            yield Listed(start, makespan, TraceSource("rules", f"{scheme} {name}"))

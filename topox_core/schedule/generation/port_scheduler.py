@@ -13,6 +13,7 @@ from topox_core.schedule.generation.list_scheduler import IMPROVEMENT_ROUNDS, Ge
 from topox_core.schedule.kernels.continuous import Ports, serial_on_ports
 from topox_core.schedule.kernels.tasks import by_rank
 from topox_core.schedule.problem import Int, Int32, SwitchNetwork
+from topox_core.schedule.source import TraceSource
 
 MAX_BOOKINGS = 50_000_000  # transfers x ports that each might use
 
@@ -35,7 +36,7 @@ class Booked:
     makespan: int
     booking: Booking
     changes: int
-    source: str
+    source: TraceSource
 
     @property
     def cost(self) -> tuple[int, int]:
@@ -96,14 +97,14 @@ class PortGenerator:
             ),
         )
 
-    def serially(self, rank: Int32, source: str, backwards: bool = False) -> Booked:
+    def serially(self, rank: Int32, source: TraceSource, backwards: bool = False) -> Booked:
         """Return the serial schedule by ``rank``; backwards, times count from the end."""
         tasks = self.generator.back if backwards else self.generator.tasks
         return self.in_sequence(
             by_rank(rank, tasks.pred_ptr, tasks.succ_ptr, tasks.succ_idx), source, backwards
         )
 
-    def in_sequence(self, sequence: Int32, source: str, backwards: bool = False) -> Booked:
+    def in_sequence(self, sequence: Int32, source: TraceSource, backwards: bool = False) -> Booked:
         """Return the serial schedule for a sequence that keeps the precedence."""
         tasks = self.generator.back if backwards else self.generator.tasks
         horizon = self.generator.horizon_slots + 4 * self.ports.dark

@@ -17,7 +17,6 @@ import numpy as np
 
 from topox_core.runs.stopping import AfterSeconds, Stop
 from topox_core.schedule.bounds.propagation import Propagator
-from topox_core.schedule.bounds.root_bounds import ELSEWHERE
 from topox_core.schedule.bounds.windows import Windows, clocks, consistent
 from topox_core.schedule.engines.best_known import BestKnown
 from topox_core.schedule.engines.engine import News, Progress
@@ -26,10 +25,11 @@ from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search.local_search import LocalSearch, Pace
 from topox_core.schedule.search.neighbourhood import FEWEST, MOST, Middle, Neighbourhood
+from topox_core.schedule.source import ELSEWHERE, LOCAL_SEARCH, TraceSource
 
 SOLVE_S = 1.0
 GROW, SHRINK = 1.1, 0.9
-WALK, WALK_S = "local search", 0.3
+WALK_S = 0.3
 WALKS_FROM = 1_000_003  # apart from the seeds of the search in the parent
 HOPE, MEMORY = 0.2, 0.9
 
@@ -77,7 +77,7 @@ class LargeNeighbourhoods:
     solve: SubSolve
     step: int
     seed: int
-    source: str
+    source: TraceSource
     wanted: float
     solved: int = 0
     _generator: Generator = field(init=False)
@@ -133,7 +133,7 @@ class LargeNeighbourhoods:
         over = AfterSeconds(seconds)
         while not stop() and not over() and not self._walk.finished:
             if self._pace.timed(self._walk.go_on):
-                known.offer(self._walk.best_plan().start, WALK)
+                known.offer(self._walk.best_plan().start, LOCAL_SEARCH)
 
     def _middle(self) -> Middle:
         return Middle.of(
@@ -196,7 +196,7 @@ class SubSolver:
     """An exact engine for neighbourhoods, its name, and how many tasks are free in the first one (the number adapts)."""
 
     solve: SubSolve
-    source: str
+    source: TraceSource
     free_tasks: int
 
 

@@ -17,9 +17,9 @@ from topox_core.schedule.kernels.moves import Neighbours
 from topox_core.schedule.kernels.tasks import by_time
 from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.problem import Int, Int32, Problem
+from topox_core.schedule.source import LOCAL_SEARCH
 
 CALL_S = 0.04  # about how long one call of the compiled loop lasts
-SOURCE = "local search"
 
 
 def neighbours(problem: Problem) -> Neighbours:
@@ -158,18 +158,18 @@ class LocalSearch:
         """Return the best schedule as a plan."""
         ports = self.planner.ports
         if ports is not None:
-            booked = ports.in_sequence(self._state.best, SOURCE)
+            booked = ports.in_sequence(self._state.best, LOCAL_SEARCH)
             return SchedulePlan(
                 booked.start,
                 booked.makespan,
                 booked.booking,
                 booked.changes,
-                SOURCE,
+                LOCAL_SEARCH,
                 booked.start,
                 booked.makespan,
             )
         start, makespan = self.planner.generator.in_sequence(self._state.best)
-        return self.planner.realised(start, makespan, SOURCE)
+        return self.planner.realised(start, makespan, LOCAL_SEARCH)
 
     def _aim(self, makespan: int, changes: int) -> None:
         """Note the schedule that the search stands at as the best."""

@@ -1,0 +1,46 @@
+"""What found a schedule or raised a bound: its family, and its name for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Family = Literal["rules", "controllers", "search", "neighbourhoods", "exact", "bounds"]
+
+
+@dataclass(frozen=True)
+class TraceSource:
+    """Who moved the incumbent or the bound; ``name`` is only shown, ``family`` is what figures go by.
+
+    Raises
+    ------
+    ValueError
+        If there is no such family.
+    """
+
+    family: Family
+    name: str
+
+    def __post_init__(self) -> None:
+        if self.family not in get_args(Family):
+            raise ValueError(f"unknown family {self.family!r}")
+
+    def __str__(self) -> str:
+        return self.name
+
+    def within(self, what: str) -> TraceSource:
+        """Return the source of a schedule that was found on a smaller problem, named first."""
+        return TraceSource(self.family, f"{what}, {self.name}")
+
+
+LOADS = TraceSource("bounds", "loads and critical path")
+HEADS_AND_TAILS = TraceSource("bounds", "heads and tails")
+PROPAGATION = TraceSource("bounds", "propagation")
+LOCAL_SEARCH = TraceSource("search", "local search")
+ANOTHER_SOLVE = TraceSource("exact", "another solve")
+ELSEWHERE = TraceSource("rules", "elsewhere")
+ENGINES = {
+    "cpsat": TraceSource("exact", "CP-SAT"),
+    "highs": TraceSource("exact", "HiGHS"),
+    "printed": TraceSource("exact", "printed MIP"),
+}
