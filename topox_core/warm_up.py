@@ -117,7 +117,7 @@ def _propagate(graph: TaskGraph, cluster: Cluster) -> None:
     problem, planner = prepared.reduction.problem, prepared.planner
     makespan = planner.best_plan().reduced_makespan
     fold(problem, least=0.5)
-    raised_bound(Propagator(problem), 0, makespan, 1, math.inf, never, _unheard)
+    raised_bound(Propagator(problem), 0, makespan, 1, math.inf, never)
 
 
 def _search(graph: TaskGraph, cluster: Cluster) -> None:
@@ -135,10 +135,6 @@ def _search(graph: TaskGraph, cluster: Cluster) -> None:
             clocks(problem),
             dark_ticks=prepared.reduction.dark_slots,
         )
-
-
-def _unheard(_bound: int) -> None:
-    """Take no notice of a bound."""
 
 
 if __name__ == "__main__":

@@ -91,7 +91,6 @@ def opening(planner: Planner, plan: SchedulePlan, bound_by: str, limits: Limits)
     known = opened(
         planner.problem,
         Limits(min(OPENING_S, limits.time_limit_s), bound=bound, start=plan.reduced_start),
-        _unheard,
     )
     raised(planner.problem, 1, known, AfterSeconds(min(OPENING_S, limits.time_limit_s)))
     return Opening(
@@ -381,7 +380,3 @@ class Portfolio:
         self.trace.append(
             TracePoint(self.elapsed_s, makespan_ms, bound_ms, source, self.bound_source)
         )
-
-
-def _unheard(progress: Progress) -> None:
-    """Take no notice: what comes of it is looked at in the end."""

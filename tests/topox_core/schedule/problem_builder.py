@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.problem import Problem, SwitchNetwork
+from topox_core.schedule.search.local_search import LocalSearch
 
 
 @dataclass(frozen=True)
@@ -200,3 +202,10 @@ def _allowed(problem: Problem, start: list[int]) -> bool:
         if len(circuits) > net.switches * net.circuits_per_switch:
             return False
     return True
+
+
+def searched(planner: Planner, plan: SchedulePlan, seed: int, candidates: int) -> SchedulePlan:
+    """Return the better of a plan and what so many candidates of the local search make of it."""
+    search = LocalSearch(planner, plan, seed)
+    search.go_on(candidates)
+    return min(plan, search.best_plan(), key=lambda one: one.cost)

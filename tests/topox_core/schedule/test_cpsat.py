@@ -9,12 +9,13 @@ import pytest
 
 from tests.topox_core.schedule.fake_solvers import events_of_cpsat, modelled, solved_by_cpsat
 from tests.topox_core.schedule.problem_builder import Fabric, brute_force, build, random_problem
-from tests.topox_core.schedule.solver_runs import solve_in_process
 from tests.topox_core.schedule.test_exact_engines import FABRICS, proved
+from tests.topox_core.schedule.test_worker import wait_until
 from topox_core.errors import InputError
 from topox_core.schedule.bounds.windows import critical_path, serial_schedule
 from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.engines.printed import solve_printed
+from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.problem import Problem
 
@@ -140,7 +141,9 @@ def test_shared_circuits_and_too_many_tasks_are_refused_in_one_line():
 
 
 def test_the_refusal_reaches_whoever_asked_as_bad_input():
-    with pytest.raises(
-        InputError, match="settings, field engine: CP-SAT has no model of shared circuits"
+    problem = random_problem(0, Fabric(shares=True), tasks=8)
+    with (
+        SolverProcess("cpsat", problem, Limits()) as process,
+        pytest.raises(InputError, match="engine: CP-SAT has no model of shared circuits"),
     ):
-        solve_in_process("cpsat", random_problem(0, Fabric(shares=True), tasks=8), Limits())
+        wait_until(lambda: process.answer is not None)

@@ -2,12 +2,11 @@
 
 import pytest
 
-from tests.topox_core.schedule.problem_builder import Fabric, random_problem
+from tests.topox_core.schedule.problem_builder import Fabric, random_problem, searched
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.generation.list_scheduler import RULES, Generator
 from topox_core.schedule.planner import Planner
-from topox_core.schedule.search.local_search import local_search
 
 FABRICS = (
     Fabric(servers=4, switches=2, ports_per_server=2),
@@ -70,7 +69,7 @@ def test_the_same_seed_and_number_of_shakes_give_the_same_plan():
     plan = planner.best_plan()
 
     def shaken(seed):
-        return local_search(planner, plan, seed, 30, lambda: False)
+        return searched(planner, plan, seed, 30)
 
     assert shaken(1).start.tolist() == shaken(1).start.tolist()
     assert shaken(1).cost <= plan.cost

@@ -14,7 +14,7 @@ from topox_core.schedule.bounds.propagation import Propagator
 from topox_core.schedule.bounds.windows import Windows, clocks, serial_schedule
 from topox_core.schedule.engines import highs, mip
 from topox_core.schedule.engines.best_known import opened
-from topox_core.schedule.engines.engine import Limits, Progress, no_news
+from topox_core.schedule.engines.engine import Limits, Progress
 from topox_core.schedule.engines.highs import solve_highs
 from topox_core.schedule.engines.step_model import StepModel
 from topox_core.schedule.feasibility import violation
@@ -266,7 +266,7 @@ def test_where_exact_solves_decide_nothing_a_local_search_takes_their_turns():
         known,
         lambda *_: "undecided",
         lambda: known.makespan < before,
-        no_news,
+        None,
         "exact",
         40,
     )

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.topox_core.schedule.fake_solvers import done, progress, saying
-from tests.topox_core.schedule.problem_builder import Fabric, build, random_problem
+from tests.topox_core.schedule.problem_builder import Fabric, build, random_problem, searched
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.bounds.windows import serial_schedule
 from topox_core.schedule.engines.engine import Limits
@@ -21,7 +21,6 @@ from topox_core.schedule.feasibility import violation
 from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.portfolio import Portfolio, Team, opening
 from topox_core.schedule.problem import Problem
-from topox_core.schedule.search.local_search import local_search
 
 PATIENCE_S = 60.0
 READY = '{"event":"ready"}'
@@ -85,7 +84,7 @@ def compiled_code() -> None:
     """Races here last a second: what they run is compiled before."""
     for continuous in (False, True):
         planner = planner_of(PROBLEM, continuous)
-        local_search(planner, first_plan(planner), 0, 1)
+        searched(planner, first_plan(planner), 0, 1)
 
 
 def infeasible_point(problem: Problem) -> np.ndarray:
@@ -173,7 +172,7 @@ def test_a_claim_that_no_bound_supports_is_not_believed(engine, command):
 
 def test_a_bound_that_a_schedule_found_elsewhere_refutes_is_taken_back():
     planner = planner_of(PROBLEM)
-    found = local_search(planner, first_plan(planner), 0, 400).makespan
+    found = searched(planner, first_plan(planner), 0, 400).makespan
     assert found < GIVEN - 1
     told = saying(
         READY, progress(GIVEN - 1), then=SLEEP
@@ -231,7 +230,7 @@ def test_a_better_schedule_reaches_the_engine_in_the_child(engine):
         0, Fabric(servers=5, half_duplex=True), tasks=50, longest=9, density=0.04
     )
     planner = planner_of(problem)
-    better = local_search(planner, first_plan(planner), 0, 2_000)
+    better = searched(planner, first_plan(planner), 0, 2_000)
     assert better.makespan < makespan(problem, serial_schedule(problem))
     # Told that nothing can be shorter than the better schedule, the engine is done as soon as it
     # hears of it.
@@ -283,7 +282,7 @@ def test_what_the_search_finds_is_offered_to_the_child_once_and_checked_by_it():
 def test_the_best_plan_and_bound_of_all_are_kept_and_a_closed_gap_ends_the_race():
     problem = hard_problem()
     planner = planner_of(problem)
-    best = local_search(planner, first_plan(planner), 0, 300)
+    best = searched(planner, first_plan(planner), 0, 300)
     told = saying(
         READY,
         progress(planner.bound, best.start),

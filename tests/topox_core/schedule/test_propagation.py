@@ -35,9 +35,7 @@ def never() -> bool:
 
 
 def bound_of(problem: Problem, horizon: int) -> int:
-    return raised_bound(
-        Propagator(problem), critical_path(problem), horizon, 1, 60.0, never, lambda bound: None
-    )
+    return raised_bound(Propagator(problem), critical_path(problem), horizon, 1, 60.0, never)
 
 
 @by_fabric
@@ -106,7 +104,7 @@ def test_one_device_bounds_its_compute_and_nothing_without_it():
 
 def test_asked_to_stop_it_keeps_what_is_proved():
     problem = build([4, 5, 6], devices={0: 0, 1: 0, 2: 0})
-    assert raised_bound(Propagator(problem), 6, 40, 1, 60.0, lambda: True, lambda bound: None) == 6
+    assert raised_bound(Propagator(problem), 6, 40, 1, 60.0, lambda: True) == 6
     narrowed = Propagator(problem).shaved(windows(problem, 15), 15, True, lambda: True)
     assert narrowed is not None
 
@@ -139,7 +137,7 @@ def test_heads_and_tails_and_propagation_together_are_never_above_the_optimum(fa
     tight = 0
     for seed in range(60):
         problem = random_problem(seed, fabric, tasks=6, longest=3, density=0.15)
-        known, optimum = opened(problem, Limits(30.0), lambda _: None), brute_force(problem)
+        known, optimum = opened(problem, Limits(30.0)), brute_force(problem)
         raised(problem, 1, known, lambda: False)
         assert known.bound <= optimum
         tight += known.bound == optimum

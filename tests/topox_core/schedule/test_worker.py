@@ -70,8 +70,9 @@ def heard_from(process: SolverProcess) -> list[Progress]:
 @pytest.mark.parametrize(("engine", "solve"), [("highs", solve_highs), ("printed", solve_printed)])
 def test_a_process_finds_what_the_engine_finds(engine, solve):
     problem = easy_problem()
-    heard: list[Progress] = []
-    answer = solve_in_process(engine, problem, Limits(time_limit_s=60), on_progress=heard.append)
+    with SolverProcess(engine, problem, Limits(time_limit_s=60)) as process:
+        answer = finished(process)
+        heard = process.poll()
     here = solve(problem, Limits(time_limit_s=60))
     assert (answer.bound, answer.stopped_by, answer.bound_by) == (
         here.bound,
@@ -85,7 +86,8 @@ def test_a_process_finds_what_the_engine_finds(engine, solve):
 
 def test_a_process_finds_what_cp_sat_finds():
     problem = easy_problem()
-    answer = solve_in_process("cpsat", problem, Limits(time_limit_s=60))
+    with SolverProcess("cpsat", problem, Limits(time_limit_s=60)) as process:
+        answer = finished(process)
     (here,) = solved_by_cpsat([problem], Limits(time_limit_s=60))
     assert (answer.bound, answer.stopped_by, answer.bound_by) == (
         here.bound,
@@ -161,16 +163,12 @@ def test_cancelling_keeps_the_schedule_and_the_bound(engine):
     assert answer.bound <= makespan(problem, answer.start)
 
 
-def test_a_solve_in_a_process_is_cancelled_by_stop():
+def test_a_solve_in_a_process_is_cancelled():
     problem = long_problem()
-    heard: list[Progress] = []
-    answer = solve_in_process(
-        "highs",
-        problem,
-        Limits(time_limit_s=60),
-        stop=lambda: bool(heard),
-        on_progress=heard.append,
-    )
+    with SolverProcess("highs", problem, Limits(time_limit_s=60)) as process:
+        heard_from(process)
+        process.cancel()
+        answer = finished(process)
     assert answer.stopped_by == "cancelled"
     assert violation(problem, answer.start) is None
 
@@ -178,7 +176,8 @@ def test_a_solve_in_a_process_is_cancelled_by_stop():
 @pytest.mark.parametrize("engine", ["highs", "cpsat"])
 def test_the_time_limit_ends_the_process(engine):
     problem = long_problem()
-    answer = solve_in_process(engine, problem, Limits(time_limit_s=1.0))
+    with SolverProcess(engine, problem, Limits(time_limit_s=1.0)) as process:
+        answer = finished(process)
     assert answer.stopped_by == "time_limit"
     assert violation(problem, answer.start) is None
     assert critical_path(problem) <= answer.bound <= makespan(problem, answer.start)
@@ -287,8 +286,11 @@ def test_an_engine_that_refuses_the_problem_says_so_as_bad_input():
     problem = random_problem(
         1, Fabric(servers=16, switches=8, ports_per_server=8), tasks=300, longest=40, density=0.01
     )
-    with pytest.raises(InputError, match="settings, field engine: the printed model would have"):
-        solve_in_process("printed", problem, Limits())
+    with (
+        SolverProcess("printed", problem, Limits()) as process,
+        pytest.raises(InputError, match="settings, field engine: the printed model would have"),
+    ):
+        finished(process)
 
 
 def test_two_solves_at_once_do_not_disturb_each_other():

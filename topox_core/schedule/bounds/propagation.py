@@ -114,7 +114,7 @@ def raised_bound(
     step: int,
     seconds: float,
     stop: Callable[[], bool],
-    on_bound: Callable[[int], None],
+    on_bound: Callable[[int], None] | None = None,
     known: tuple[Int, Int] | None = None,
 ) -> int:
     """Return a lower bound on the makespan, raised in steps as long as propagation refutes the next length.
@@ -151,7 +151,8 @@ def raised_bound(
                 given = within(given, propagator.problem, *known, length)
             if refuted(given, length) is None:
                 bound, jump = length + step, 2 * jump
-                on_bound(bound)
+                if on_bound is not None:
+                    on_bound(bound)
             else:
                 open_, jump = length, max(step, (length - bound) // 2 // step * step)
     return bound

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from topox_core.schedule.bounds.windows import critical_path, serial_schedule
-from topox_core.schedule.engines.engine import Answer, Limits, OnProgress, Progress, StoppedBy
+from topox_core.schedule.engines.engine import Answer, Limits, News, OnProgress, Progress, StoppedBy
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.problem import Int, Problem
-from topox_core.schedule.source import LOADS, TraceSource
+from topox_core.schedule.source import ELSEWHERE, LOADS, TraceSource
 
 # A dual bound this little above a whole number is that number, rounding errors apart.
 TOLERANCE = 1e-6
@@ -27,7 +27,7 @@ class BestKnown:
 
     problem: Problem
     limits: Limits
-    on_progress: OnProgress
+    on_progress: OnProgress | None = None
     began: float = field(default_factory=time.monotonic)
     start: Int = field(default_factory=lambda: np.zeros(0, np.int64))
     makespan: int = -1
@@ -65,15 +65,25 @@ class BestKnown:
         makespan = int((start + self.problem.duration).max(initial=0))
         if self.makespan < 0 or makespan < self.makespan:
             self.start, self.makespan = start, makespan
-            if tell:
+            if tell and self.on_progress is not None:
                 self.on_progress(Progress(self.elapsed_s, makespan, self.bound, source, start))
+
+    def take_news(self, news: News | None) -> bool:
+        """Take a schedule found elsewhere, if there is one; return whether there was."""
+        start = None if news is None else news()
+        if start is not None:
+            self.offer(start, ELSEWHERE, tell=False)
+        return start is not None
 
     def raise_bound(self, bound: int, source: TraceSource, words: str) -> None:
         """Take a lower bound in ticks if it is better."""
         bound = min(bound, self.makespan)
         if bound > self.bound:
             self.bound, self.bound_by, self.bound_source = bound, words, source
-            self.on_progress(Progress(self.elapsed_s, self.makespan, bound, source, None, words))
+            if self.on_progress is not None:
+                self.on_progress(
+                    Progress(self.elapsed_s, self.makespan, bound, source, None, words)
+                )
 
     def raise_dual(self, dual: float, unit: int, source: TraceSource, words: str) -> None:
         """Take a solver's dual bound, rounded up to the steps of ``unit`` ticks in which makespans come."""
@@ -90,7 +100,7 @@ class BestKnown:
         )
 
 
-def opened(problem: Problem, limits: Limits, on_progress: OnProgress) -> BestKnown:
+def opened(problem: Problem, limits: Limits, on_progress: OnProgress | None = None) -> BestKnown:
     """Return what is known before a solve: the schedule given or a plain serial one, and the better bound.
 
     Raises

@@ -18,8 +18,6 @@ from topox_core.schedule.engines.engine import (
     News,
     OnProgress,
     StoppedBy,
-    no_news,
-    silent,
 )
 from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.problem import Int, Problem
@@ -29,7 +27,7 @@ from topox_core.schedule.search.large_neighbourhood import (
     Undecided,
     search_neighbourhoods,
 )
-from topox_core.schedule.source import ELSEWHERE, ENGINES, PROPAGATION, TraceSource
+from topox_core.schedule.source import ENGINES, PROPAGATION, TraceSource
 
 SOURCE = ENGINES["cpsat"]
 NEIGHBOURHOODS = TraceSource("neighbourhoods", "CP-SAT neighbourhoods")
@@ -45,8 +43,8 @@ def solve_cpsat(
     problem: Problem,
     limits: Limits,
     stop: Stop = never,
-    on_progress: OnProgress = silent,
-    news: News = no_news,
+    on_progress: OnProgress | None = None,
+    news: News | None = None,
 ) -> Answer:
     """Solve the reduced problem with CP-SAT.
 
@@ -98,7 +96,7 @@ def _whole(
     known: BestKnown,
     until_s: float,
     stop: Stop,
-    news: News,
+    news: News | None,
     thorough: bool = True,
 ) -> None:
     """Search the whole problem until nothing shorter is left; ``until_s`` seconds after the solve began at the latest.
@@ -115,9 +113,7 @@ def _whole(
         shortest = known.makespan
 
         def better_elsewhere() -> bool:
-            start = news()
-            if start is not None:
-                known.offer(start, ELSEWHERE, tell=False)
+            known.take_news(news)
             return stop() or known.close_enough or known.makespan < shortest  # noqa: B023 - called within this round only
 
         run = Run(until_s - known.elapsed_s, known.limits.threads, known.limits.seed)

@@ -76,15 +76,6 @@ News = Callable[[], Int | None]
 OnProgress = Callable[[Progress], None]
 
 
-def no_news() -> Int | None:
-    """Return None: nobody else looks for schedules."""
-    return None
-
-
-def silent(progress: Progress) -> None:
-    """Take no notice of progress."""
-
-
 class Engine(Protocol):
     """One way of solving the reduced problem."""
 
@@ -93,8 +84,8 @@ class Engine(Protocol):
         problem: Problem,
         limits: Limits,
         stop: Stop = never,
-        on_progress: OnProgress = silent,
-        news: News = no_news,
+        on_progress: OnProgress | None = None,
+        news: News | None = None,
     ) -> Answer:
         """Return the best answer found before a limit or ``stop``; ``news`` gives a better schedule found elsewhere, once."""
         ...

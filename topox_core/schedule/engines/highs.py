@@ -20,8 +20,6 @@ from topox_core.schedule.engines.engine import (
     News,
     OnProgress,
     StoppedBy,
-    no_news,
-    silent,
 )
 from topox_core.schedule.engines.step_model import StepModel
 from topox_core.schedule.feasibility import impossible
@@ -32,7 +30,7 @@ from topox_core.schedule.search.large_neighbourhood import (
     Undecided,
     search_neighbourhoods,
 )
-from topox_core.schedule.source import ELSEWHERE, ENGINES, PROPAGATION, TraceSource
+from topox_core.schedule.source import ENGINES, PROPAGATION, TraceSource
 
 SOURCE = ENGINES["highs"]
 NEIGHBOURHOODS = TraceSource("neighbourhoods", "HiGHS neighbourhoods")
@@ -46,8 +44,8 @@ def solve_highs(
     problem: Problem,
     limits: Limits,
     stop: Stop = never,
-    on_progress: OnProgress = silent,
-    news: News = no_news,
+    on_progress: OnProgress | None = None,
+    news: News | None = None,
 ) -> Answer:
     """Solve the reduced problem with HiGHS.
 
@@ -127,8 +125,6 @@ def _sub_solve(limits: Limits) -> SubSolve:
             mip.Run(seconds, 0.0, 1.0, limits.threads, limits.seed),
             None,
             stop,
-            _unheard,
-            _no_end,
         )
         if outcome.values is not None:
             return model.start(outcome.values)
@@ -144,7 +140,7 @@ def _within(
     known: BestKnown,
     until_s: float,
     stop: Stop,
-    news: News,
+    news: News | None,
 ) -> StoppedBy:
     """Look for schedules that end by the horizon (coarse ticks), better than the best known.
 
@@ -164,9 +160,7 @@ def _within(
         return "proof"
 
     def enough() -> bool:
-        start = news()
-        if start is not None:
-            known.offer(start, ELSEWHERE, tell=False)
+        known.take_news(news)
         return known.makespan < shortest
 
     reading = ModelReading(
@@ -177,15 +171,6 @@ def _within(
         (horizon + 1) * tick,
     )
     return branch_and_bound(known, model.build(), None, reading, until_s, stop, enough)
-
-
-def _unheard(_values: mip.Float) -> None:
-    """Take no notice: the values come back in the outcome."""
-
-
-def _no_end(_dual: float) -> bool:
-    """Never end early: there is no objective."""
-    return False
 
 
 @dataclass(frozen=True)

@@ -75,15 +75,15 @@ class _Watch:
     def __init__(
         self,
         stop: Callable[[], bool],
-        on_values: Callable[[Float], None],
-        on_dual: Callable[[float], bool],
+        on_values: Callable[[Float], None] | None,
+        on_dual: Callable[[float], bool] | None,
     ) -> None:
         self.stop, self.on_values, self.on_dual = stop, on_values, on_dual
         self.raised: BaseException | None = None
         self.interrupted = False
 
     def improved(self, event: Any) -> None:
-        if self.raised is None:
+        if self.raised is None and self.on_values is not None:
             try:
                 self.on_values(np.array(event.data_out.mip_solution, np.float64))
             except BaseException as error:
@@ -92,7 +92,8 @@ class _Watch:
     def mip_tick(self, event: Any) -> None:
         if self.raised is None:
             try:
-                enough = self.on_dual(float(event.data_out.mip_dual_bound))
+                dual = float(event.data_out.mip_dual_bound)
+                enough = self.on_dual is not None and self.on_dual(dual)
                 self.interrupted = self.interrupted or enough or self.stop()
             except BaseException as error:
                 self.raised = error
@@ -114,8 +115,8 @@ def solve(
     run: Run,
     known: tuple[Index, Float] | None,
     stop: Callable[[], bool],
-    on_values: Callable[[Float], None],
-    on_dual: Callable[[float], bool],
+    on_values: Callable[[Float], None] | None = None,
+    on_dual: Callable[[float], bool] | None = None,
 ) -> MipOutcome:
     """Run HiGHS on a model.
 

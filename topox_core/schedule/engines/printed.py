@@ -28,8 +28,6 @@ from topox_core.schedule.engines.engine import (
     News,
     OnProgress,
     StoppedBy,
-    no_news,
-    silent,
 )
 from topox_core.schedule.engines.highs import ModelReading, branch_and_bound
 from topox_core.schedule.feasibility import impossible
@@ -340,8 +338,8 @@ def solve_printed(
     problem: Problem,
     limits: Limits,
     stop: Stop = never,
-    on_progress: OnProgress = silent,
-    news: News = no_news,
+    on_progress: OnProgress | None = None,
+    news: News | None = None,
 ) -> Answer:
     """Solve the printed model with HiGHS; its optimum equals the reduced problem's.
 

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -104,14 +103,10 @@ class SolverProcess:
 
     def poll(self) -> list[Progress]:
         """Return what happened since the last poll; never waits."""
-        return self._drain()
-
-    def wait_for_news(self, seconds: float) -> list[Progress]:
-        """Return what happened since the last poll, waiting a little for the first piece or the end."""
-        deadline = time.monotonic() + seconds
-        while self.running and self._events.empty() and time.monotonic() < deadline:
-            self._reader.join(timeout=0.01)
-        return self._drain()
+        news: list[Progress] = []
+        while not self._events.empty():
+            news.append(self._events.get())
+        return news
 
     def offer(self, start: Int) -> None:
         """Tell the child a better schedule; what it has no time to hear it does not need."""
@@ -141,12 +136,6 @@ class SolverProcess:
         self.close()
 
     # -- in the background -----------------------------------------------------------------------------
-
-    def _drain(self) -> list[Progress]:
-        news: list[Progress] = []
-        while not self._events.empty():
-            news.append(self._events.get())
-        return news
 
     def _ask_to_stop(self) -> bool:
         """Send the child a line; False if the request is still on its way (the child hangs) or it is gone."""

@@ -91,15 +91,12 @@ class LargeNeighbourhoods:
         self._clock = clocks(self.problem)
         self._random = np.random.default_rng(self.seed)
 
-    def run(self, until_s: float, stop: Stop, news: News) -> None:
+    def run(self, until_s: float, stop: Stop, news: News | None) -> None:
         """Search until ``until_s`` seconds after the solve began, until told to stop or nothing is left to gain."""
         middle = self._middle()
         while not stop() and self.known.elapsed_s < until_s and not self.known.close_enough:
             before = self.known.makespan
-            other = news()
-            if other is not None:
-                self.known.offer(other, ELSEWHERE, tell=False)
-            elif (
+            if not self.known.take_news(news) and (
                 self._random.random() * (self._solving.rate + self._walking.rate)
                 < self._walking.rate
             ):
@@ -207,7 +204,7 @@ def search_neighbourhoods(
     known: BestKnown,
     solver: SubSolver,
     stop: Stop,
-    news: News,
+    news: News | None,
 ) -> None:
     """Search large neighbourhoods until the time is up; ``known`` counts in the problem's own ticks, ``tick`` a coarse one.
 
@@ -224,7 +221,7 @@ def search_neighbourhoods(
             known.offer(progress.start * tick, progress.source)
 
     def translated() -> Int | None:
-        start = news()
+        start = None if news is None else news()
         return None if start is None else start // tick
 
     inner = BestKnown(coarse, known.limits, tell, known.began)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from topox_core.model.csr import grouped, row_of_entry
-from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.kernels import improve as number
 from topox_core.schedule.kernels.continuous import Ports
 from topox_core.schedule.kernels.improve import CHOICES, SearchSpace, State, improve, lateness
@@ -206,24 +205,3 @@ class Pace:
         elif took > self.wanted_s:
             self.candidates = max(1, self.candidates // 2)
         return better
-
-
-def local_search(
-    planner: Planner,
-    plan: SchedulePlan,
-    seed: int,
-    candidates: int,
-    stop: Stop = never,
-    on_better: Callable[[SchedulePlan], None] | None = None,
-) -> SchedulePlan:
-    """Return the best plan found in ``candidates`` moves; the same seed and number give the same plan."""
-    search, pace = LocalSearch(planner, plan, seed), Pace()
-    best = plan
-    while search.steps < candidates and not search.finished and not stop():
-        if pace.timed(search.go_on, candidates - search.steps):
-            found = search.best_plan()
-            if found.cost < best.cost:
-                best = found
-                if on_better is not None:
-                    on_better(best)
-    return best
