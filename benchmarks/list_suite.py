@@ -77,7 +77,7 @@ def main() -> int:
         worst = max(worst, ratio)
         verdict = "yes" if check(graph, cluster, to_record(result)).ok else "NO"
         line = (
-            f"{name:32} {len(graph.tasks):6} {result.story[0].elapsed_s:8.3f} {result.wall_s:7.3f} "
+            f"{name:32} {len(graph.tasks):6} {result.trace[0].elapsed_s:8.3f} {result.wall_s:7.3f} "
             f"{result.makespan_ms / cluster.slot_ms:6.0f} {result.bound_ms / cluster.slot_ms:6.0f} {ratio:6.3f} {verdict:>7}"
         )
         print(

@@ -16,7 +16,7 @@ from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.runs.stopping import never
-from topox_core.schedule.bounds.ancestor_bounds import cones
+from topox_core.schedule.bounds.ancestor_bounds import ancestor_heads_and_tails
 from topox_core.schedule.bounds.propagation import Propagator, raised_bound
 from topox_core.schedule.bounds.windows import clocks
 from topox_core.schedule.folding.fold import fold
@@ -130,7 +130,7 @@ def _search(graph: TaskGraph, cluster: Cluster) -> None:
         )
         problem = prepared.reduction.problem
         LocalSearch(prepared.planner, prepared.planner.best_plan()).go_on(3)
-        cones(
+        ancestor_heads_and_tails(
             problem,
             clocks(problem),
             dark_ticks=prepared.reduction.dark_slots,

@@ -122,7 +122,9 @@ class Controllers:
         makespan = int((start + problem.duration).max(initial=0))
         if planner.ports is not None:
             yield from _on_the_same_ports(problem, planner, profile, start, makespan)
-        yield planner.realised(start, makespan, TraceSource("controllers", "provisioned order"))
+        yield planner.with_circuits(
+            start, makespan, TraceSource("controllers", "provisioned order")
+        )
 
 
 def _on_the_same_ports(

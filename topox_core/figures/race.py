@@ -11,8 +11,8 @@ import plotly.graph_objects as go
 from topox_core.figures.marks import line, note, opaque
 from topox_core.figures.palette import Theme
 from topox_core.figures.search import FIRST_S, LOG_ABOVE, time_axis
-from topox_core.figures.story import Event, events_of, last_better, proof_of
 from topox_core.figures.template import axis, frame, margins
+from topox_core.figures.trace import Event, events_of, last_better, proof_of
 from topox_core.schedule.result import Result, TracePoint
 from topox_core.text.numbers import apart, percent, seconds
 from topox_core.text.sentences import enumeration
@@ -34,7 +34,7 @@ EQUAL = 1e-9
 
 @dataclass(frozen=True)
 class Contestant:
-    """One engine's solve, ended or still running: its story, where it stands and how it ended (empty while it runs)."""
+    """One engine's solve, ended or still running: its steps, where it stands and how it ended (empty while it runs)."""
 
     engine: str
     events: tuple[Event, ...]
@@ -47,16 +47,16 @@ class Contestant:
         """Return the runner of a solve that has ended."""
         return Contestant(
             engine,
-            events_of(result.story),
+            events_of(result.trace),
             result.wall_s,
             result.stopped_by,
             result.message,
         )
 
     @staticmethod
-    def running(engine: str, story: Sequence[TracePoint], elapsed_s: float) -> Contestant:
+    def running(engine: str, trace: Sequence[TracePoint], elapsed_s: float) -> Contestant:
         """Return the runner of a solve on its way."""
-        return Contestant(engine, events_of(story), elapsed_s)
+        return Contestant(engine, events_of(trace), elapsed_s)
 
     @property
     def name(self) -> str:

@@ -10,8 +10,8 @@ import plotly.graph_objects as go
 
 from topox_core.figures.marks import DOTS, level, line, note, opaque
 from topox_core.figures.palette import Theme
-from topox_core.figures.story import FAMILY_WORDS, Event, events_of
 from topox_core.figures.template import axis, frame, margins, named_axis
+from topox_core.figures.trace import FAMILY_WORDS, Event, events_of
 from topox_core.schedule.result import TracePoint
 from topox_core.schedule.source import Family
 from topox_core.text.numbers import apart, short
@@ -39,16 +39,16 @@ HEIGHT, ROOM = 180, 0.12
 
 
 def search(
-    story: Sequence[TracePoint], until_s: float, theme: Theme
+    trace: Sequence[TracePoint], until_s: float, theme: Theme
 ) -> go.Figure:
     """Return best schedule against bound over wall time, each step marked by its source.
 
     Time is logarithmic where it spans more than a factor of 30, since most solves do most of their
     work at once.
     """
-    events = events_of(story)
-    end = max([until_s, *(line.elapsed_s for line in story), FIRST_S])
-    begin = max(FIRST_S, min((line.elapsed_s for line in story), default=0.0))
+    events = events_of(trace)
+    end = max([until_s, *(point.elapsed_s for point in trace), FIRST_S])
+    begin = max(FIRST_S, min((point.elapsed_s for point in trace), default=0.0))
     log = end / begin > LOG_ABOVE
     begin = begin if log else 0.0
     figure = go.Figure()

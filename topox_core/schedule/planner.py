@@ -14,7 +14,7 @@ from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.bounds.ancestor_bounds import cone_bound, cones
+from topox_core.schedule.bounds.ancestor_bounds import ancestor_bound, ancestor_heads_and_tails
 from topox_core.schedule.bounds.best_bound import Bound, best_bound
 from topox_core.schedule.bounds.windows import clocks
 from topox_core.schedule.circuits.assignment import Booking, changed_rows, per_slot
@@ -89,27 +89,27 @@ class Planner:
         )
         return Planner(problem, bound, generator, ports)
 
-    def steered(self) -> tuple[Planner, Bound | None]:
+    def with_ancestor_tails(self) -> tuple[Planner, Bound | None]:
         """Return the planner with heads and tails that count what ancestors need, and their bound if it is better.
 
         They steer rules and search towards the resources that will be short. Dark time counts where
         ports know of it.
         """
         problem, dark = self.problem, 0 if self.ports is None else self.ports.ports.dark
-        head, tail = cones(
+        head, tail = ancestor_heads_and_tails(
             problem,
             clocks(problem),
             STEERING_NEAR,
             dark * problem.ticks_per_slot,
         )
-        found = cone_bound(problem, head, tail, self.bound, dark)
-        generator = self.generator.steered(head, tail)
+        better = ancestor_bound(problem, head, tail, self.bound, dark)
+        generator = self.generator.with_heads_and_tails(head, tail)
         ports = None if self.ports is None else replace(self.ports, generator=generator)
         return Planner(
-            problem, self.bound if found is None else found.ticks, generator, ports
-        ), found
+            problem, self.bound if better is None else better.ticks, generator, ports
+        ), better
 
-    def realised(
+    def with_circuits(
         self, start: Int, makespan: int, source: TraceSource, improve: bool = True
     ) -> SchedulePlan:
         """Return the plan that carries out start times of the reduced problem.
@@ -173,7 +173,7 @@ class Planner:
                 reduced = listed.start, listed.makespan
             if self.ports is None and best is not None and listed.makespan > best.makespan:
                 continue
-            plan = self.realised(listed.start, listed.makespan, listed.source)
+            plan = self.with_circuits(listed.start, listed.makespan, listed.source)
             if best is None or plan.cost < best.cost:
                 best = plan
                 yield replace(plan, reduced_start=reduced[0], reduced_makespan=reduced[1])
@@ -201,7 +201,7 @@ class Planner:
             plan.source.within(f"folded: {folding.words}"),
         )
         if plan.booking is None or self.problem.network is None:
-            return self.realised(start, plan.reduced_makespan, source)
+            return self.with_circuits(start, plan.reduced_makespan, source)
         booking = folding.unfolded_booking(plan.booking)
         changes = int(changed_rows(booking, self.problem.network).sum())
         return SchedulePlan(

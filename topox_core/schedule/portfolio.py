@@ -12,8 +12,8 @@ from operator import itemgetter
 from topox_core.errors import InputError
 from topox_core.runs.stopping import AfterSeconds, AnyOf, WhenSet
 from topox_core.schedule.bounds.best_bound import Bound
-from topox_core.schedule.bounds.root_bounds import raised
-from topox_core.schedule.engines.best_known import opened
+from topox_core.schedule.bounds.root_bounds import raise_bounds
+from topox_core.schedule.engines.best_known import initially_known
 from topox_core.schedule.engines.engine import Answer, Limits, Progress, StoppedBy
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.planner import Planner, SchedulePlan, keeping_reduced
@@ -27,10 +27,10 @@ OVERTIME_S = 0.3  # what an engine may need to come to an end; then it is ended
 PUBLISH_S = 0.1  # how often the search turns its best schedule into a plan
 JOIN_S = 0.3
 SAVING_S = 1.0  # what saving circuit changes may take once the makespan is proved
-OPENING_TASKS = (
+ROOT_TASKS = (
     600  # up to so many tasks a solve begins with propagation, before any process is started
 )
-OPENING_S, OPENING_SEARCH_S = 0.8, 0.05
+ROOT_S, ROOT_SEARCH_S = 0.8, 0.05
 
 Start = Callable[[str, Problem, Limits], SolverProcess]
 
@@ -57,48 +57,48 @@ class Team:
 
 
 @dataclass(frozen=True)
-class Opening:
-    """What a solve knows once it has begun: plan, bound in words, and the planner that steers the search (None: not yet)."""
+class RootPhase:
+    """What is known before any engine runs; ``search_planner`` has the heads and tails of ancestors (None: not made yet)."""
 
     plan: SchedulePlan
     bound: int
     bound_by: str
     bound_source: TraceSource
-    steered: Planner | None
+    search_planner: Planner | None
 
 
-def opening(planner: Planner, plan: SchedulePlan, bound_by: str, limits: Limits) -> Opening:
-    """Return what a blink of search and, for small problems, bounds without a search tree find: most end here."""
-    steered, bound, source = None, planner.bound, LOADS
+def root_phase(planner: Planner, plan: SchedulePlan, bound_by: str, limits: Limits) -> RootPhase:
+    """Return what a short local search and, for small problems, bounds without a search tree give: most solves end here."""
+    search_planner, bound, source = None, planner.bound, LOADS
     counts_dark = planner.ports is not None and planner.ports.ports.dark > 0
-    if plan.makespan > planner.bound and (planner.problem.n <= OPENING_TASKS or counts_dark):
-        steered, found = planner.steered()
-        if found is not None:
-            bound, bound_by, source = found.ticks, found.text, HEADS_AND_TAILS
-    stop = AfterSeconds(min(OPENING_SEARCH_S, limits.time_limit_s))
-    search = LocalSearch(steered or planner, plan, limits.seed)
-    pace = Pace(OPENING_SEARCH_S / 5)
+    if plan.makespan > planner.bound and (planner.problem.n <= ROOT_TASKS or counts_dark):
+        search_planner, better = planner.with_ancestor_tails()
+        if better is not None:
+            bound, bound_by, source = better.ticks, better.text, HEADS_AND_TAILS
+    stop = AfterSeconds(min(ROOT_SEARCH_S, limits.time_limit_s))
+    search = LocalSearch(search_planner or planner, plan, limits.seed)
+    pace = Pace(ROOT_SEARCH_S / 5)
     while not stop() and not search.finished:
         pace.timed(search.go_on)
     if search.cost < (
         plan.makespan if planner.ports is not None else plan.reduced_makespan,
         plan.changes,
     ):
-        found_plan = search.best_plan()
-        plan = keeping_reduced(found_plan, plan) if found_plan.cost < plan.cost else plan
-    if planner.problem.n > OPENING_TASKS or plan.reduced_makespan <= bound:
-        return Opening(plan, bound, bound_by, source, steered)
-    known = opened(
+        searched_plan = search.best_plan()
+        plan = keeping_reduced(searched_plan, plan) if searched_plan.cost < plan.cost else plan
+    if planner.problem.n > ROOT_TASKS or plan.reduced_makespan <= bound:
+        return RootPhase(plan, bound, bound_by, source, search_planner)
+    known = initially_known(
         planner.problem,
-        Limits(min(OPENING_S, limits.time_limit_s), bound=bound, start=plan.reduced_start),
+        Limits(min(ROOT_S, limits.time_limit_s), bound=bound, start=plan.reduced_start),
     )
-    raised(planner.problem, 1, known, AfterSeconds(min(OPENING_S, limits.time_limit_s)))
-    return Opening(
+    raise_bounds(planner.problem, 1, known, AfterSeconds(min(ROOT_S, limits.time_limit_s)))
+    return RootPhase(
         plan,
         max(bound, known.bound),
         known.bound_by or bound_by,
         known.bound_source or source,
-        steered,
+        search_planner,
     )
 
 
@@ -112,8 +112,8 @@ class Portfolio:
     ----------
     planner, plan
         The problem and the plan to start from.
-    steered
-        The planner that steers the local search; None: it is made first.
+    search_planner
+        The planner of the local search, with ancestors' tails; None: it is made first.
     engine
         See :meth:`Team.of`.
     limits
@@ -126,7 +126,7 @@ class Portfolio:
     limits: Limits
     bound_by: str = ""
     bound_source: TraceSource = LOADS
-    steered: Planner | None = None
+    search_planner: Planner | None = None
     start_process: Start = SolverProcess
     began: float = field(default_factory=time.monotonic)
     trace: list[TracePoint] = field(default_factory=list)
@@ -135,7 +135,7 @@ class Portfolio:
         self.bound = self.limits.bound
         self._given = (self.bound, self.bound_by, self.bound_source)
         self._cancelled, self._enough = threading.Event(), threading.Event()
-        self._found: queue.SimpleQueue[SchedulePlan] = queue.SimpleQueue()
+        self._plans: queue.SimpleQueue[SchedulePlan] = queue.SimpleQueue()
         self._bounds: queue.SimpleQueue[Bound] = queue.SimpleQueue()
         self._better: queue.SimpleQueue[SchedulePlan] = queue.SimpleQueue()
         self._processes: dict[str, SolverProcess] = {}
@@ -238,15 +238,15 @@ class Portfolio:
     @property
     def message(self) -> str:
         """What a user must know besides."""
-        said = [answer.message for answer in self._answers.values() if answer.message]
-        said += [f"No exact solve: {why}." for why in self._refused.values()]
+        messages = [answer.message for answer in self._answers.values() if answer.message]
+        messages += [f"No exact solve: {why}." for why in self._refused.values()]
         if self.stopped_by == "heuristic" and self._answers:
             optimum = self.planner.problem.ms(self.bound)
-            said.append(
+            messages.append(
                 f"If transfers could move between switches, {optimum:g} ms would be the optimum; no schedule was found "
                 "that keeps every transfer on its switch in that time."
             )
-        return " ".join(said)
+        return " ".join(messages)
 
     def _closed(self) -> bool:
         return self.plan.makespan - self.bound <= self.limits.gap * self.plan.makespan
@@ -283,8 +283,8 @@ class Portfolio:
             self._drain()
 
     def _drain(self) -> None:
-        while not self._found.empty():
-            self._offer(self._found.get())
+        while not self._plans.empty():
+            self._offer(self._plans.get())
         while not self._bounds.empty():
             bound = self._bounds.get()
             self._raise(bound.ticks, HEADS_AND_TAILS, bound.text)
@@ -297,31 +297,31 @@ class Portfolio:
         """Search until told to stop, publishing now and then; runs in a thread."""
         left = self.limits.time_limit_s - (time.monotonic() - self.began)
         stop = AnyOf((WhenSet(self._cancelled), WhenSet(self._enough), AfterSeconds(left)))
-        planner = self.steered or self._steered()
+        planner = self.search_planner or self._with_ancestor_tails()
         search, pace = SuccessiveHalving(planner, self.plan, self.limits.seed), Pace()
-        published, told = search.cost, 0.0
+        published, published_s = search.cost, 0.0
         while not stop() and not search.finished:
             while not self._better.empty():
                 search.take_up(self._better.get())
                 published = min(published, search.cost)
             pace.timed(search.go_on)
-            if search.cost < published and time.monotonic() - told > PUBLISH_S:
-                published, told = search.cost, time.monotonic()
-                self._found.put(search.best_plan())
+            if search.cost < published and time.monotonic() - published_s > PUBLISH_S:
+                published, published_s = search.cost, time.monotonic()
+                self._plans.put(search.best_plan())
         if search.cost < published:
-            self._found.put(search.best_plan())
+            self._plans.put(search.best_plan())
 
-    def _steered(self) -> Planner:
-        """Return the planner with better heads and tails, and tell the bound that they give."""
-        steered, found = self.planner.steered()
-        if found is not None:
-            self._bounds.put(found)
-        return steered
+    def _with_ancestor_tails(self) -> Planner:
+        """Return the planner with the heads and tails of ancestors; publish the bound that they give."""
+        search_planner, better = self.planner.with_ancestor_tails()
+        if better is not None:
+            self._bounds.put(better)
+        return search_planner
 
     def _take(self, progress: Progress) -> None:
         if progress.start is not None:
             makespan = int((progress.start + self.planner.problem.duration).max(initial=0))
-            self._offer(self.planner.realised(progress.start, makespan, progress.source))
+            self._offer(self.planner.with_circuits(progress.start, makespan, progress.source))
         self._raise(progress.bound, progress.source, progress.words)
 
     def _take_end(self, name: str, process: SolverProcess) -> None:
@@ -337,7 +337,7 @@ class Portfolio:
         self._raise(answer.bound, answer.bound_source or ENGINES[name], answer.bound_by)
         makespan = answer.makespan(self.planner.problem)
         if answer.start is not None and makespan is not None:
-            self._offer(self.planner.realised(answer.start, makespan, ENGINES[name]))
+            self._offer(self.planner.with_circuits(answer.start, makespan, ENGINES[name]))
             moved = self.planner.ports is not None and self.plan.makespan > makespan
             if moved and self._thread is None and not self._cancelled.is_set():
                 self._search()

@@ -12,7 +12,7 @@ from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.folding.folded_race import FoldedRace
 from topox_core.schedule.planner import FoldedProblem, Prepared, SchedulePlan, keeping_reduced
-from topox_core.schedule.portfolio import Opening, Portfolio, opening
+from topox_core.schedule.portfolio import Portfolio, RootPhase, root_phase
 from topox_core.schedule.report import to_result
 from topox_core.schedule.result import Result, TracePoint
 from topox_core.schedule.source import LOADS
@@ -37,7 +37,7 @@ class Proof:
     prepared: Prepared
     plan: SchedulePlan
     spent_before_s: float = 0.0
-    story: list[TracePoint] = field(default_factory=list)
+    trace: list[TracePoint] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._stopped = False
@@ -87,11 +87,11 @@ class Proof:
         """Begin a race on the whole problem from the best plan, after what is found without any process."""
         planner, bound = self.prepared.planner, self.prepared.reduction.bound
         engine = self.prepared.settings.engine
-        known = Opening(self.plan, bound.ticks, bound.text, LOADS, None)
+        known = RootPhase(self.plan, bound.ticks, bound.text, LOADS, None)
         changing = planner.ports is not None and self.plan.changes > 0
         if engine != "printed" and (self.plan.makespan > known.bound or changing):
             began = time.monotonic()
-            known = opening(planner, self.plan, known.bound_by, self._limits())
+            known = root_phase(planner, self.plan, known.bound_by, self._limits())
             self.spent_before_s += time.monotonic() - began
         limits = replace(self._limits(), bound=known.bound)
         return Portfolio(
@@ -101,7 +101,7 @@ class Proof:
             limits,
             known.bound_by,
             known.bound_source,
-            known.steered,
+            known.search_planner,
         )
 
     @property
@@ -162,14 +162,14 @@ class Proof:
         return points
 
     def finish(
-        self, stop: Stop = never, on_line: Callable[[TracePoint], None] | None = None
+        self, stop: Stop = never, on_point: Callable[[TracePoint], None] | None = None
     ) -> Result:
-        """Wait for the end and return the result; ``stop`` cancels, every new line of the story is told."""
+        """Wait for the end and return the result; ``stop`` cancels, ``on_point`` receives every new point."""
         try:
             while self.running:
-                for line in self.poll():
-                    if on_line is not None:
-                        on_line(line)
+                for point in self.poll():
+                    if on_point is not None:
+                        on_point(point)
                 if stop():
                     self.cancel()
                 time.sleep(POLL_S)
@@ -206,7 +206,7 @@ class Proof:
             bound,
             bound_by,
             stopped_by,
-            tuple(self.story),
+            tuple(self.trace),
             self.elapsed_s,
             race.message,
         )
@@ -235,5 +235,5 @@ class Proof:
                 )
                 for p in added
             ]
-        self.story += added
+        self.trace += added
         return added

@@ -46,7 +46,7 @@ def to_result(
     bound: int,
     bound_by: str,
     stopped_by: StoppedBy,
-    story: tuple[TracePoint, ...],
+    trace: tuple[TracePoint, ...],
     wall_s: float,
     message: str = "",
 ) -> Result:
@@ -73,7 +73,7 @@ def to_result(
         rounding=round(reduction.rounding, 9),
         settings=prepared.settings,
         execution=to_execution(prepared, plan),
-        story=story,
+        trace=trace,
         message=message,
     )
 

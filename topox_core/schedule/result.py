@@ -58,7 +58,7 @@ class Result:
     rounding: float
     settings: Settings
     execution: Execution | None
-    story: tuple[TracePoint, ...] = ()
+    trace: tuple[TracePoint, ...] = ()
     message: str = ""
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from topox_core.figures.story import events_of, last_better
+from topox_core.figures.trace import events_of, last_better
 from topox_core.model.measures import Measures
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import apart, count, percent, plural, short, time
@@ -111,7 +111,7 @@ def _before(case: Case, now: Measures) -> Measures | None:
 
 def _by(result: Result) -> str:
     """Return who found the schedule that is shown."""
-    step = last_better(events_of(result.story))
+    step = last_better(events_of(result.trace))
     return "list schedule" if step is None or step.family == "rules" else f"by {step.words}"
 
 

@@ -8,7 +8,14 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.search import GLYPHS, families_of, search
-from topox_core.figures.story import FAMILY_WORDS, Event, events_of, proof_of, story_table, told
+from topox_core.figures.trace import (
+    FAMILY_WORDS,
+    Event,
+    event_table,
+    events_of,
+    proof_of,
+    summary_sentence,
+)
 from topox_core.schedule.proof import Proof
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import seconds, time
@@ -58,28 +65,28 @@ def _start() -> None:
 
 
 def search_panel(case: Case, result: Result, look: PageStyle) -> None:
-    """Draw the running solve, or the story of the one that ended, or why none began."""
+    """Draw the running solve, or the trace of the one that ended, or why none began."""
     if run_owner().run(PROOF) is not None:
         run_panel(PROOF, "Searching", partial(_live, case.key, look))
         return
     run_note(PROOF)
-    events = events_of(result.story)
+    events = events_of(result.trace)
     if not events:
         return
     st.html(
-        f'<p class="chart">How this answer came about<span class="under">{escape(told(events))}</span></p>'
+        f'<p class="chart">How this answer came about<span class="under">{escape(summary_sentence(events))}</span></p>'
     )
     if _worth_a_chart(events, result):
         _legend(events, look)
         chart(
-            search(result.story, result.wall_s, look.theme),
+            search(result.trace, result.wall_s, look.theme),
             "search",
-            f"Best schedule and bound over {seconds(result.wall_s)}. {told(events)}",
-            lambda: story_table(events),
+            f"Best schedule and bound over {seconds(result.wall_s)}. {summary_sentence(events)}",
+            lambda: event_table(events),
             "Every step",
         )
     else:
-        table_under("search", lambda: story_table(events), "Every step")
+        table_under("search", lambda: event_table(events), "Every step")
 
 
 def _worth_a_chart(events: tuple[Event, ...], result: Result) -> bool:
@@ -106,10 +113,10 @@ def _live(key: str, look: PageStyle, proof: Proof) -> None:
     """Draw the schedules and bounds of the solve so far."""
     if run_owner().key(PROOF) != key:
         st.html(f'<p class="quiet">{BEFORE}</p>')
-    story = tuple(proof.story)
-    _legend(events_of(story), look)
+    trace = tuple(proof.trace)
+    _legend(events_of(trace), look)
     chart(
-        search(story, proof.elapsed_s, look.theme),
+        search(trace, proof.elapsed_s, look.theme),
         "search_live",
         f"Best schedule {time(proof.incumbent_ms)}, bound {time(proof.bound_ms)}, so far.",
     )

@@ -99,7 +99,7 @@ def joined(before: Result, result: Result) -> Result:
         bound_ms=before.bound_ms,
         bound_by=before.bound_by,
         bound_tasks=before.bound_tasks,
-        story=(*result.story, line),
+        trace=(*result.trace, line),
         status="optimal" if proved else result.status,
         stopped_by="proof" if proved else result.stopped_by,
     )

@@ -1,4 +1,4 @@
-"""The story of a solve in words and marks, and engines against each other: names, shapes, sentences."""
+"""The trace of a solve in words and marks, and engines against each other: names, shapes, sentences."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from topox_core.figures.palette import DARK_THEME, LIGHT
 from topox_core.figures.race import COLOURS, ENGINES, SYMBOLS, Contestant, finding, race, race_table
 from topox_core.figures.search import GLYPHS, families_of, search
 from topox_core.figures.search import SYMBOLS as FAMILY_SYMBOLS
-from topox_core.figures.story import FAMILY_WORDS, events_of, proof_of, story_table, told
+from topox_core.figures.trace import (
+    FAMILY_WORDS,
+    event_table,
+    events_of,
+    proof_of,
+    summary_sentence,
+)
 from topox_core.schedule.result import TracePoint
 from topox_core.schedule.source import ENGINES as ENGINE_SOURCES
 from topox_core.schedule.source import LOADS, LOCAL_SEARCH, PROPAGATION, TraceSource
@@ -51,37 +57,37 @@ def plain(text: str) -> str:
     return text.replace("\u00a0", " ")
 
 
-def test_a_story_is_told_in_one_sentence():
-    assert plain(told(events_of(LONG))) == (
+def test_a_trace_is_one_sentence():
+    assert plain(summary_sentence(events_of(LONG))) == (
         "List scheduling came to 285 ms in 0.06 s, local search to 270.5 ms, large neighbourhoods to 270 ms after 8 s; "
         "propagation lifted the bound from 250 ms to 259 ms after 0.9 s."
     )
 
 
 def test_a_rule_that_meets_the_bound_at_once_proves_it():
-    story = (
+    trace = (
         point(0.002, 10.0, 10.0, "parallel LST"),
         point(0.06, 10.0, 10.0, "parallel LST"),
     )
-    events = events_of(story)
+    events = events_of(trace)
     assert (
-        plain(told(events))
+        plain(summary_sentence(events))
         == "List scheduling met the bound, 10 ms, after 0.002 s: nothing shorter exists."
     )
     assert proof_of(events).elapsed_s == 0.002
 
 
 def test_a_proof_by_search_says_that_the_lines_meet():
-    story = (
+    trace = (
         point(0.01, 14.0, 12.0, "parallel LST"),
         point(0.4, 13.0, 12.0, "CP-SAT"),
         point(0.7, 13.0, 13.0, "CP-SAT"),
     )
-    assert plain(told(events_of(story))) == (
+    assert plain(summary_sentence(events_of(trace))) == (
         "List scheduling came to 14 ms in 0.01 s, CP-SAT to 13 ms after 0.4 s; CP-SAT lifted the bound from 12 ms to 13 ms "
         "after 0.7 s. They meet: nothing shorter exists."
     )
-    assert proof_of(events_of(story)).source == "CP-SAT"
+    assert proof_of(events_of(trace)).source == "CP-SAT"
 
 
 def test_a_bound_that_rose_beside_a_schedule_is_not_put_down_to_who_found_the_schedule():
@@ -100,7 +106,7 @@ def test_a_schedule_found_on_the_way_to_a_bound_counts_as_listed():
 
 
 def test_the_table_has_every_step_and_the_state_after_it():
-    table = story_table(events_of(LONG))
+    table = event_table(events_of(LONG))
     assert table["moved"] == [
         "schedule",
         "bound",

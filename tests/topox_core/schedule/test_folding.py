@@ -321,7 +321,7 @@ def test_engines_find_on_the_quotient_what_no_rule_does(folded_always):
     listed, result = list_schedule(g, c, chosen), solve(g, c, replace(chosen, engine="highs"))
     assert result.makespan_ms == 21.0 < (listed.makespan_ms or 0.0)
     assert listed.bound_ms <= result.bound_ms <= 21.0
-    assert next(line for line in result.story if line.incumbent_ms == 21.0).source.name.startswith(
+    assert next(line for line in result.trace if line.incumbent_ms == 21.0).source.name.startswith(
         "folded, "
     )
     assert check(g, c, to_record(result)).ok
@@ -345,7 +345,7 @@ def test_eight_replicas_of_a_pipeline_are_solved_as_one():
     for circuits in ("continuous", "per-slot"):
         result = list_schedule(g, c, Settings.of(circuits=circuits))
         assert result.status == "optimal"
-        assert result.story[0].source.name.startswith(
+        assert result.trace[0].source.name.startswith(
             "folded: 8 equal replicas, 1,056 tasks instead of 8,224"
         )
         assert check(g, c, to_record(result)).ok

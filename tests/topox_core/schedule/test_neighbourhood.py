@@ -13,7 +13,7 @@ from topox_core.schedule.bounds import propagation
 from topox_core.schedule.bounds.propagation import Propagator
 from topox_core.schedule.bounds.windows import Windows, clocks, serial_schedule
 from topox_core.schedule.engines import highs, mip
-from topox_core.schedule.engines.best_known import opened
+from topox_core.schedule.engines.best_known import initially_known
 from topox_core.schedule.engines.engine import Limits, Progress
 from topox_core.schedule.engines.highs import solve_highs
 from topox_core.schedule.engines.step_model import StepModel
@@ -94,12 +94,12 @@ class Trying:
             del self.start[j]
         return False
 
-    def _free(self, j: int, opened: int) -> bool:
-        closed = opened + self.length[j]
+    def _free(self, j: int, first: int) -> bool:
+        closed = first + self.length[j]
         others = [
             i
             for i, t in self.start.items()
-            if i != j and self.length[i] > 0 and t < closed and opened < t + self.length[i]
+            if i != j and self.length[i] > 0 and t < closed and first < t + self.length[i]
         ]
         if not self.length[j] or not others:
             return True
@@ -107,7 +107,7 @@ class Trying:
             return False
         for resource, amount in self.uses[j].items():
             rivals = [i for i in others if resource in self.uses[i]]
-            for t in range(opened, closed) if rivals else ():
+            for t in range(first, closed) if rivals else ():
                 circuits = {self._circuit(j): amount}
                 circuits |= {
                     self._circuit(i): self.uses[i][resource]
@@ -257,7 +257,9 @@ def test_where_exact_solves_decide_nothing_a_local_search_takes_their_turns():
         2, Fabric(servers=5, half_duplex=True), tasks=80, longest=6, density=0.04
     )
     heard: list[Progress] = []
-    known = opened(problem, Limits(time_limit_s=60.0, start=serial_schedule(problem)), heard.append)
+    known = initially_known(
+        problem, Limits(time_limit_s=60.0, start=serial_schedule(problem)), heard.append
+    )
     before = known.makespan
     search_neighbourhoods(
         problem,

@@ -19,7 +19,7 @@ from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.planner import Planner, SchedulePlan
-from topox_core.schedule.portfolio import Portfolio, Team, opening
+from topox_core.schedule.portfolio import Portfolio, Team, root_phase
 from topox_core.schedule.problem import Problem
 
 PATIENCE_S = 60.0
@@ -45,7 +45,7 @@ def makespan(problem: Problem, start: np.ndarray) -> int:
 
 def first_plan(planner: Planner) -> SchedulePlan:
     start = serial_schedule(planner.problem)
-    return planner.realised(
+    return planner.with_circuits(
         start, makespan(planner.problem, start), "serial schedule", improve=False
     )
 
@@ -68,7 +68,7 @@ def raced(race: Portfolio, until: Callable[[], object] = lambda: False) -> Portf
 
 
 def sound(race: Portfolio) -> None:
-    """What a race says holds up: a valid plan, a bound below it, a story that only improves."""
+    """What a race says holds up: a valid plan, a bound below it, a trace that only improves."""
     problem = race.planner.problem
     assert violation(problem, race.plan.start) is None
     assert race.plan.makespan == makespan(problem, race.plan.start)
@@ -311,7 +311,7 @@ def test_a_bound_that_counts_dark_time_is_not_put_to_engines_that_know_of_none()
         build([2] * 10, transfers, fabric=Fabric(servers=6)), 20, continuous=True, dark_slots=4
     )
     plan = planner.best_plan()
-    bound = opening(planner, plan, "", Limits(1.0, bound=planner.bound)).bound
+    bound = root_phase(planner, plan, "", Limits(1.0, bound=planner.bound)).bound
     assert bound == 20 + 4 * 4 > plan.reduced_makespan == 20
     given: list[Limits] = []
 
@@ -338,7 +338,7 @@ def test_a_bound_that_counts_dark_time_is_not_put_to_engines_that_know_of_none()
 
 def test_the_bound_that_steers_the_search_is_told():
     planner = Planner.of(PROBLEM, 1, continuous=False, dark_slots=0)
-    steered, found = planner.steered()
+    with_tails, found = planner.with_ancestor_tails()
     limits = Limits(600.0, bound=planner.bound, threads=2)
     race = Portfolio(
         planner,
@@ -349,7 +349,7 @@ def test_the_bound_that_steers_the_search_is_told():
     )
     raced(race, until=lambda: race.bound > planner.bound)
     race.close()
-    assert race.bound == found.ticks == steered.bound
+    assert race.bound == found.ticks == with_tails.bound
     assert race.bound_by == found.text
     assert "heads and tails" in {point.source.name for point in race.trace}
     sound(race)
@@ -414,7 +414,7 @@ def test_the_opening_is_sound_and_never_worse(continuous):
         )
         planner = planner_of(problem, continuous)
         plan = first_plan(planner)
-        known = opening(planner, plan, "the cheap bound", Limits(5.0, bound=planner.bound))
+        known = root_phase(planner, plan, "the cheap bound", Limits(5.0, bound=planner.bound))
         assert known.plan.cost <= plan.cost
         assert violation(problem, known.plan.start) is None
         assert planner.bound <= known.bound <= known.plan.reduced_makespan

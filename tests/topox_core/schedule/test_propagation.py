@@ -9,9 +9,9 @@ import pytest
 
 from tests.topox_core.schedule.problem_builder import Fabric, brute_force, build, random_problem
 from topox_core.schedule.bounds.propagation import Propagator, raised_bound
-from topox_core.schedule.bounds.root_bounds import raised
+from topox_core.schedule.bounds.root_bounds import raise_bounds
 from topox_core.schedule.bounds.windows import critical_path, windows
-from topox_core.schedule.engines.best_known import opened
+from topox_core.schedule.engines.best_known import initially_known
 from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.engines.printed import solve_printed
 from topox_core.schedule.problem import Problem
@@ -137,8 +137,8 @@ def test_heads_and_tails_and_propagation_together_are_never_above_the_optimum(fa
     tight = 0
     for seed in range(60):
         problem = random_problem(seed, fabric, tasks=6, longest=3, density=0.15)
-        known, optimum = opened(problem, Limits(30.0)), brute_force(problem)
-        raised(problem, 1, known, lambda: False)
+        known, optimum = initially_known(problem, Limits(30.0)), brute_force(problem)
+        raise_bounds(problem, 1, known, lambda: False)
         assert known.bound <= optimum
         tight += known.bound == optimum
     assert tight > 50

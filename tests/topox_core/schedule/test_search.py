@@ -10,7 +10,7 @@ import pytest
 from tests.topox_core.schedule.problem_builder import Fabric, brute_force, random_problem, searched
 from tests.topox_core.small_graphs import cluster, random_graph
 from topox_core.check.checker import check
-from topox_core.schedule.bounds.ancestor_bounds import cone_bound, cones
+from topox_core.schedule.bounds.ancestor_bounds import ancestor_bound, ancestor_heads_and_tails
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.bounds.windows import clocks
 from topox_core.schedule.circuits.assignment import changed_rows
@@ -49,7 +49,7 @@ def planner_of(problem: Problem, continuous: bool, dark_slots: int) -> Planner:
 def poor_plan(planner: Planner) -> SchedulePlan:
     """The first rule's plan without improvement: something is left to gain."""
     start, makespan = planner.generator.serially(planner.generator.rule("MIS"))
-    return planner.realised(start, makespan, TraceSource("rules", "MIS"), improve=False)
+    return planner.with_circuits(start, makespan, TraceSource("rules", "MIS"), improve=False)
 
 
 @by_kind
@@ -191,12 +191,12 @@ def test_the_search_finds_the_optimum_of_tiny_problems():
 
 
 def cone_ticks(problem: Problem, dark_slots: int = 0) -> int:
-    head, tail = cones(
+    head, tail = ancestor_heads_and_tails(
         problem,
         clocks(problem),
         dark_ticks=dark_slots * problem.ticks_per_slot,
     )
-    bound = cone_bound(problem, head, tail, 0, dark_slots)
+    bound = ancestor_bound(problem, head, tail, 0, dark_slots)
     return 0 if bound is None else bound.ticks
 
 
@@ -230,7 +230,9 @@ def test_fewer_ancestors_only_weaken_the_bound(fabric):
     for seed in range(20):
         problem = random_problem(seed, fabric, tasks=60, density=0.05)
         clock = clocks(problem)
-        heads, tails = zip(*(cones(problem, clock, near) for near in (2, 10_000)), strict=True)
+        heads, tails = zip(
+            *(ancestor_heads_and_tails(problem, clock, near) for near in (2, 10_000)), strict=True
+        )
         assert (heads[0] <= heads[1]).all()
         assert (tails[0] <= tails[1]).all()
 

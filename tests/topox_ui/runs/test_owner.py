@@ -219,8 +219,8 @@ def test_the_better_schedule_and_the_better_bound_are_both_kept():
             listed.bound_ms + 5,
             "search",
         )
-        # The story that the page tells ends where the result stands.
-        assert (kept.story[-1].incumbent_ms, kept.story[-1].bound_ms) == (
+        # The trace that the page shows ends where the result stands.
+        assert (kept.trace[-1].incumbent_ms, kept.trace[-1].bound_ms) == (
             kept.makespan_ms,
             kept.bound_ms,
         )

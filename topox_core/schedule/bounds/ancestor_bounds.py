@@ -6,7 +6,7 @@ import numpy as np
 
 from topox_core.model.csr import pointer_of, row_of_entry
 from topox_core.schedule.bounds.best_bound import Bound, load_bounds
-from topox_core.schedule.kernels.ancestors import Uses, cone_heads
+from topox_core.schedule.kernels.ancestors import Uses, ancestor_heads
 from topox_core.schedule.kernels.tasks import Precedence
 from topox_core.schedule.problem import Int, Problem
 
@@ -43,7 +43,7 @@ def uses_of(problem: Problem) -> Uses:
     return Uses(pointer_of(task, p.n), resource[order], work[order], pair[order], pairs, capacity)
 
 
-def cones(
+def ancestor_heads_and_tails(
     problem: Problem,
     clock: Int,
     near: int = NEAR,
@@ -77,12 +77,12 @@ def cones(
     behind = Precedence(
         p.order[::-1].copy(), p.succ_ptr, p.succ_idx, p.duration, np.ones_like(p.duration)
     )
-    cone_heads(head, ahead, uses, near, dark_ticks)
-    cone_heads(tail, behind, uses, near, dark_ticks)
+    ancestor_heads(head, ahead, uses, near, dark_ticks)
+    ancestor_heads(tail, behind, uses, near, dark_ticks)
     return head, tail
 
 
-def cone_bound(
+def ancestor_bound(
     problem: Problem, head: Int, tail: Int, beat: int, dark_slots: int = 0
 ) -> Bound | None:
     """Return the best bound above ``beat`` ticks that raised heads and tails give, naming what binds."""

@@ -7,7 +7,7 @@ import time
 import numpy as np
 
 from topox_core.runs.stopping import Stop
-from topox_core.schedule.bounds.ancestor_bounds import cone_bound, cones
+from topox_core.schedule.bounds.ancestor_bounds import ancestor_bound, ancestor_heads_and_tails
 from topox_core.schedule.bounds.propagation import Propagator, raised_bound
 from topox_core.schedule.bounds.windows import Windows, clocks, windows
 from topox_core.schedule.engines.best_known import BestKnown
@@ -30,7 +30,7 @@ def step_of(coarse: Problem, given: Windows) -> int:
     return int(last.min()) if len(last) else 1
 
 
-def raised(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> int:
+def raise_bounds(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> int:
     """Raise the bound by cones of ancestors, then by propagation; return the ticks between two makespans that can occur.
 
     ``tick`` is the coarse problem's in the problem's own, in which ``known`` counts.
@@ -61,8 +61,8 @@ def _by_cones(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> tuple
     near, found = FIRST_NEAR, None
     while not stop() and not known.close_enough:
         began = time.monotonic()
-        found = cones(coarse, clock, near, known=found)
-        bound = cone_bound(coarse, *found, -(-known.bound // tick))
+        found = ancestor_heads_and_tails(coarse, clock, near, known=found)
+        bound = ancestor_bound(coarse, *found, -(-known.bound // tick))
         if bound is not None:
             known.raise_bound(bound.ticks * tick, HEADS_AND_TAILS, bound.text)
         took = time.monotonic() - began
@@ -72,7 +72,7 @@ def _by_cones(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> tuple
     return found
 
 
-def narrowed(
+def narrow_windows(
     coarse: Problem, horizon: int, known: BestKnown, stop: Stop, thorough: bool = True
 ) -> Windows | None:
     """Return windows of schedules that end by the horizon (coarse ticks), as narrow as is cheap; None if there are none.

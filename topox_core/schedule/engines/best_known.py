@@ -100,7 +100,9 @@ class BestKnown:
         )
 
 
-def opened(problem: Problem, limits: Limits, on_progress: OnProgress | None = None) -> BestKnown:
+def initially_known(
+    problem: Problem, limits: Limits, on_progress: OnProgress | None = None
+) -> BestKnown:
     """Return what is known before a solve: the schedule given or a plain serial one, and the better bound.
 
     Raises

@@ -5,12 +5,12 @@ from __future__ import annotations
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.root_bounds import (
     PROPAGATION_BY,
-    narrowed,
-    raised,
+    narrow_windows,
+    raise_bounds,
     step_of,
 )
 from topox_core.schedule.bounds.windows import Windows, coarsened, windows
-from topox_core.schedule.engines.best_known import BestKnown, opened
+from topox_core.schedule.engines.best_known import BestKnown, initially_known
 from topox_core.schedule.engines.cpsat_model import Model, Run, refuse
 from topox_core.schedule.engines.engine import (
     Answer,
@@ -62,7 +62,7 @@ def solve_cpsat(
     reason = impossible(problem)
     if reason is not None:
         return Answer(None, limits.bound, "", "proof", infeasible=True, message=reason)
-    known = opened(problem, limits, on_progress)
+    known = initially_known(problem, limits, on_progress)
     coarse, tick = coarsened(problem)
     ended: StoppedBy = "time_limit"
     small = coarse.n <= WHOLE_TASKS
@@ -78,7 +78,7 @@ def solve_cpsat(
             news,
             thorough=False,
         )
-    step = raised(coarse, tick, known, stop)
+    step = raise_bounds(coarse, tick, known, stop)
     if small:
         _whole(coarse, tick, step, known, limits.time_limit_s, stop, news)
     elif known.makespan - known.bound <= CLOSE * known.makespan:
@@ -105,7 +105,7 @@ def _whole(
     """
     while not known.close_enough and known.elapsed_s < until_s and not stop():
         horizon = known.makespan // tick - step
-        given = narrowed(coarse, horizon, known, stop, thorough)
+        given = narrow_windows(coarse, horizon, known, stop, thorough)
         if given is None:
             known.raise_bound((horizon + step) * tick, PROPAGATION, PROPAGATION_BY)
             return

@@ -24,7 +24,7 @@ StoppedBy = Literal["proof", "time_limit", "gap", "cancelled", "heuristic", "fai
 
 @dataclass(frozen=True)
 class Progress:
-    """One line of a solve's story: at ``elapsed_s``, best makespan and bound so far, in ticks; ``words`` say what binds."""
+    """One step of a solve: at ``elapsed_s``, best makespan and bound so far, in ticks; ``words`` say what binds."""
 
     elapsed_s: float
     incumbent: int | None

@@ -6,14 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.bounds.root_bounds import (
-    PROPAGATION_BY,
-    narrowed,
-    raised,
-)
+from topox_core.schedule.bounds.root_bounds import PROPAGATION_BY, narrow_windows, raise_bounds
 from topox_core.schedule.bounds.windows import Windows, coarsened, windows
 from topox_core.schedule.engines import mip
-from topox_core.schedule.engines.best_known import BestKnown, opened
+from topox_core.schedule.engines.best_known import BestKnown, initially_known
 from topox_core.schedule.engines.engine import (
     Answer,
     Limits,
@@ -63,9 +59,9 @@ def solve_highs(
     reason = impossible(problem)
     if reason is not None:
         return Answer(None, limits.bound, "", "proof", infeasible=True, message=reason)
-    known = opened(problem, limits, on_progress)
+    known = initially_known(problem, limits, on_progress)
     coarse, tick = coarsened(problem)
-    step = raised(coarse, tick, known, stop)
+    step = raise_bounds(coarse, tick, known, stop)
     ended: StoppedBy = "time_limit"
     if known.close_enough or stop():
         return known.answer("cancelled" if stop() else ended)
@@ -148,7 +144,7 @@ def _within(
     one that is better (narrower windows are worth a new model), at ``until_s``, or when asked to.
     """
     shortest = known.makespan
-    given = narrowed(coarse, horizon, known, stop)
+    given = narrow_windows(coarse, horizon, known, stop)
     if given is None:
         known.raise_bound((horizon + 1) * tick, PROPAGATION, PROPAGATION_BY)
         return "proof"

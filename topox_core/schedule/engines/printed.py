@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from topox_core.errors import InputError
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.engines import mip
-from topox_core.schedule.engines.best_known import opened
+from topox_core.schedule.engines.best_known import initially_known
 from topox_core.schedule.engines.engine import (
     Answer,
     Limits,
@@ -352,7 +352,7 @@ def solve_printed(
     if reason is not None:
         return Answer(None, limits.bound, "", "proof", infeasible=True, message=reason)
     del news  # the printed model has no use for it
-    known = opened(problem, limits, on_progress)
+    known = initially_known(problem, limits, on_progress)
     model = printed_model(problem, known.makespan, known.bound)
     model.refuse_if_too_large()
     ended: StoppedBy = "time_limit"

@@ -49,7 +49,7 @@ class Folding:
 
     @property
     def words(self) -> str:
-        """What was folded, for the story of a solve."""
+        """What was folded, in words."""
         return f"{self.replicas:,} equal replicas, {self.problem.n:,} tasks instead of {len(self.orbit):,}"
 
     def unfolded(self, start: Int) -> Int:

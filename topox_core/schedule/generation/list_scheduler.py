@@ -87,7 +87,7 @@ class Generator:
         place[self.order] = np.arange(len(self.order), dtype=np.int32)
         return place
 
-    def steered(self, head: Int, tail: Int) -> Generator:
+    def with_heads_and_tails(self, head: Int, tail: Int) -> Generator:
         """Return the generator with other heads and tails; of tasks that tie, the one with the longest tail goes first.
 
         ``tail`` must be no shorter than that of a successor.

@@ -119,7 +119,7 @@ def cone_head(
 
 
 @compiled
-def cone_heads(head: Int, edges: Precedence, uses: Uses, near: int, dark: int) -> None:
+def ancestor_heads(head: Int, edges: Precedence, uses: Uses, near: int, dark: int) -> None:
     """Raise the heads of all tasks, in place, by their ``near`` nearest ancestors.
 
     A server's ports are dark for ``dark`` ticks before every circuit that they must set up.

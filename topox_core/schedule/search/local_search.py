@@ -168,7 +168,7 @@ class LocalSearch:
                 booked.makespan,
             )
         start, makespan = self.planner.generator.in_sequence(self._state.best)
-        return self.planner.realised(start, makespan, LOCAL_SEARCH)
+        return self.planner.with_circuits(start, makespan, LOCAL_SEARCH)
 
     def _aim(self, makespan: int, changes: int) -> None:
         """Note the schedule that the search stands at as the best."""

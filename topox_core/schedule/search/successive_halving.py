@@ -163,7 +163,7 @@ class SuccessiveHalving:
             return SchedulePlan(
                 listed.start, listed.makespan, None, 0, listed.source, listed.start, listed.makespan
             )
-        return self.planner.realised(listed.start, listed.makespan, listed.source)
+        return self.planner.with_circuits(listed.start, listed.makespan, listed.source)
 
     def _run(self, runner: Candidate, at_most: int) -> None:
         runner.left -= self._try(runner, min(at_most, runner.left))

@@ -1,4 +1,4 @@
-"""The story of a solve, read from its lines: who found which schedule, who raised the bound, and the same as a sentence."""
+"""The trace of a solve step by step: who found which schedule, who raised the bound, and the same as a sentence."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def last_better(events: Sequence[Event]) -> Event | None:
     return next((e for e in reversed(events) if e.moved == "schedule"), None)
 
 
-def told(events: Sequence[Event]) -> str:
-    """Return the story as one sentence or two: who came how far, who raised the bound, whether that is a proof."""
+def summary_sentence(events: Sequence[Event]) -> str:
+    """Return the trace as one sentence or two: who came how far, who raised the bound, whether that is a proof."""
     found = [e for e in events if e.moved == "schedule"]
     bounds = [e for e in events if e.moved == "bound"]
     if not bounds:
@@ -129,7 +129,7 @@ def _capital(words: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def story_table(events: Sequence[Event]) -> dict[str, list[object]]:
+def event_table(events: Sequence[Event]) -> dict[str, list[object]]:
     """Return every step as a row of a table."""
     return {
         "after (s)": [round(e.elapsed_s, 3) for e in events],
