@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from topox_core.schedule.result import TracePoint
-from topox_core.schedule.source import Family
+from topox_core.schedule.result import Family, TracePoint
 from topox_core.text.numbers import apart, seconds
 
 FAMILY_WORDS: dict[Family, str] = {

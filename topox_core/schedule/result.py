@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from topox_core.model.execution import Execution
 from topox_core.schedule.engines.engine import Status, StoppedBy
 from topox_core.schedule.settings import Settings
+from topox_core.schedule.source import Family as Family  # figures read results from here
 from topox_core.schedule.source import TraceSource
 
 
