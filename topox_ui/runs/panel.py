@@ -51,18 +51,17 @@ def run_panel(
         return
     progress: RunProgress = run.progress
     stopping = owner.stopping(kind)
-    bar, cancel = st.columns([4, 1.2], vertical_alignment="center")
-    bar.progress(min(1.0, progress.share or 0.0), text=progress_words(title, progress))
-    cancel.button(
-        "Stopping …" if stopping else "Cancel",
-        key=f"cancel_{place or kind.name}",
-        on_click=owner.cancel,
-        args=(kind,),
-        disabled=stopping,
-        width="stretch",
-        icon=":material/stop_circle:",
-        help=kind.cancel_help,
-    )
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.progress(min(1.0, progress.share or 0.0), text=progress_words(title, progress))
+        st.button(
+            "Stopping …" if stopping else "Cancel",
+            key=f"cancel_{place or kind.name}",
+            on_click=owner.cancel,
+            args=(kind,),
+            disabled=stopping,
+            icon=":material/stop_circle:",
+            help=kind.cancel_help,
+        )
     if draw is not None:
         draw(run)
 
