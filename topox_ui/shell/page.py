@@ -46,7 +46,7 @@ def frame(title: str) -> PageStyle:
         initial_sidebar_state="expanded",
     )
     warmed()
-    restore(title, models())
+    restore(title, models)
     large = state_of(Display).large
     theme = replace(theme_of(st.context.theme.type or "light"), scale=1.2 if large else 1.0)
     st.html(css(theme, large))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 
 from topox_ui.state.page_state import PageState
+from topox_ui.state.store import states
 
 
 @dataclass(frozen=True)
@@ -18,15 +19,18 @@ class Page:
     path, title
         Its script, and its name in the menu.
     states
-        The models of what can be chosen on it, as ``module.Class`` within ``topox_ui``; they are
-        imported when a link is read, so that no page waits for another one's imports.
+        The models of what can be chosen on it, as ``module.Class`` within ``topox_ui``; imported
+        when a link names them, so that no page waits for another one's imports.
+    prefix
+        What its keys begin with in a link.
     needs_graph
         Whether it says nothing until a task graph is loaded.
     """
 
     path: str
     title: str
-    states: tuple[str, ...] = ()
+    states: tuple[str, ...]
+    prefix: str = ""
     needs_graph: bool = False
 
 
@@ -36,11 +40,11 @@ PAGES = (
     Page("pages/2_Circuits.py", "Circuits", ("circuits.state.CircuitsState",), needs_graph=True),
     Page("pages/3_Compare.py", "Compare", ("compare.state.CompareState",), needs_graph=True),
     Page("pages/4_Topology.py", "Topology", ("topology.state.TopologyState",), needs_graph=True),
-    Page("pages/5_Strategy.py", "Strategy", ("strategy.state.StrategyState",)),
-    Page("pages/6_Jobs.py", "Jobs", ("jobs.state.JobsState",)),
-    Page("pages/7_Rails.py", "Rails", ("rails.state.RailsState",)),
-    Page("pages/8_Cost.py", "Cost", ("state.prices.Prices", "cost.state.CostState")),
-    Page("pages/9_Gallery.py", "Gallery", ("gallery.state.GalleryState",)),
+    Page("pages/5_Strategy.py", "Strategy", ("strategy.state.StrategyState",), "strategy."),
+    Page("pages/6_Jobs.py", "Jobs", ("jobs.state.JobsState",), "jobs."),
+    Page("pages/7_Rails.py", "Rails", ("rails.state.RailsState",), "rails."),
+    Page("pages/8_Cost.py", "Cost", ("state.prices.Prices", "cost.state.CostState"), "cost."),
+    Page("pages/9_Gallery.py", "Gallery", ("gallery.state.GalleryState",), "gallery."),
 )
 
 
@@ -49,9 +53,11 @@ def page_of(title: str) -> Page:
     return next(page for page in PAGES if page.title == title)
 
 
-def models() -> Iterator[type[PageState]]:
-    """Yield the models of all pages."""
+def models(keys: Iterable[str] | None = None) -> Iterator[type[PageState]]:
+    """Yield the models that keys of a link may belong to, and those in use; without keys those of all pages."""
     for page in PAGES:
         for name in page.states:
             module, model = name.rsplit(".", 1)
-            yield getattr(import_module(f"topox_ui.{module}"), model)
+            named = keys is None or any(key.startswith(page.prefix) for key in keys)
+            if named or not page.prefix or model in states():
+                yield getattr(import_module(f"topox_ui.{module}"), model)

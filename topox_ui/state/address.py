@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 import streamlit as st
@@ -15,9 +15,11 @@ from topox_ui.state.scenario import SOURCE, Scenario
 from topox_ui.state.store import link_query, state_of, states
 
 MOST_NAMED = 5
+# Which models the keys of a link may belong to: the registry of pages knows.
+Models = Callable[[Iterable[str]], Iterable[type[PageState]]]
 
 
-def restore(page: str, models: Iterable[type[PageState]]) -> None:
+def restore(page: str, models: Models) -> None:
     """Bring choices and address in step when a page begins.
 
     A cold link and the browser's Back win over what was there, a choice that was just made wins over
@@ -32,7 +34,7 @@ def restore(page: str, models: Iterable[type[PageState]]) -> None:
         _write()
     elif query != state.get("address", {}):
         state["address"] = query
-        if not read(query, models):
+        if not read(query, models(query)):
             _write()
     menus = [] if moved else state["menus"]
     state["page"], state["menus"] = page, [*menus, link_query()][-20:]
