@@ -37,9 +37,7 @@ MOST_MARKS = 60
 HEIGHT, ROOM = 180, 0.12
 
 
-def search(
-    trace: Sequence[TracePoint], until_s: float, theme: Theme
-) -> go.Figure:
+def search(trace: Sequence[TracePoint], until_s: float, theme: Theme) -> go.Figure:
     """Return best schedule against bound over wall time, each step marked by its source.
 
     Time is logarithmic where it spans more than a factor of 30, since most solves do most of their

@@ -16,7 +16,6 @@ import pytest
 
 from tests.topox_core.schedule.fake_solvers import saying, solved_by_cpsat
 from tests.topox_core.schedule.problem_builder import Fabric, build, random_problem
-from tests.topox_core.schedule.solver_runs import solve_in_process
 from topox_core.errors import InputError
 from topox_core.schedule.bounds.windows import critical_path, serial_schedule
 from topox_core.schedule.engines import wire
