@@ -21,8 +21,9 @@ from topox_core.schedule.feasibility import violation
 from topox_core.schedule.generation.list_scheduler import Generator
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.search import large_neighbourhood
-from topox_core.schedule.search.large_neighbourhood import search_neighbourhoods
+from topox_core.schedule.search.large_neighbourhood import SubSolver, search_neighbourhoods
 from topox_core.schedule.search.neighbourhood import Middle, Neighbourhood
+from topox_core.schedule.source import TraceSource
 
 FABRICS = {
     "full duplex": Fabric(servers=3),
@@ -266,11 +267,9 @@ def test_where_exact_solves_decide_nothing_a_local_search_takes_their_turns():
         1,
         1,
         known,
-        lambda *_: "undecided",
+        SubSolver(lambda *_: "undecided", TraceSource("exact", "exact"), 40),
         lambda: known.makespan < before,
         None,
-        "exact",
-        40,
     )
     assert known.makespan < before
     assert {p.source.name for p in heard if p.start is not None} == {"local search"}

@@ -21,6 +21,7 @@ from topox_core.schedule.feasibility import violation
 from topox_core.schedule.planner import Planner, SchedulePlan
 from topox_core.schedule.portfolio import Portfolio, Team, root_phase
 from topox_core.schedule.problem import Problem
+from topox_core.schedule.source import TraceSource
 
 PATIENCE_S = 60.0
 READY = '{"event":"ready"}'
@@ -45,9 +46,8 @@ def makespan(problem: Problem, start: np.ndarray) -> int:
 
 def first_plan(planner: Planner) -> SchedulePlan:
     start = serial_schedule(planner.problem)
-    return planner.with_circuits(
-        start, makespan(planner.problem, start), "serial schedule", improve=False
-    )
+    source = TraceSource("rules", "serial schedule")
+    return planner.with_circuits(start, makespan(planner.problem, start), source, improve=False)
 
 
 def playing(*command: str) -> Callable[[str, Problem, Limits], SolverProcess]:
