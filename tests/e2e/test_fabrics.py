@@ -24,7 +24,7 @@ def test_a_longer_delay_changes_what_the_compare_page_finds(tab: Tab) -> None:
 def test_a_cancelled_map_keeps_its_points_and_goes_on_from_there(tab: Tab) -> None:
     tab.open("/Compare?sample=dlrm-16&reconfiguration_ms=1")
     tab.button("Compute the map").click()
-    expect(tab.page.get_by_text(re.compile(r"[1-9]\d* of\s54\spoints"))).to_be_visible()
+    expect(tab.page.get_by_text(re.compile(r"Computing the map, [1-9]\d of"))).to_be_visible()
     tab.button("Cancel").click()
     expect(tab.page.get_by_text(re.compile("points that were computed are kept"))).to_be_visible()
     expect(tab.button("Compute the other")).to_be_visible()

@@ -25,7 +25,7 @@ CONTROLS = """() => Object.fromEntries([...document.querySelectorAll('[class*="s
   if (ranges.length) return [field, ranges.map(one => one.getAttribute('aria-valuetext') || one.value).join(' to ')];
   const pressed = all('button').filter(one => one.getAttribute('aria-checked') === 'true'
     || one.getAttribute('aria-pressed') === 'true' || /Active$/.test(one.getAttribute('kind') || one.dataset.testid || ''));
-  if (box.querySelector('[data-testid=stButtonGroup]')) return [field, pressed.map(one => one.innerText.trim()).join(', ')];
+  if (box.querySelector('[data-testid=stButtonGroup]')) return [field, pressed.map(one => one.textContent.trim()).join(', ')];
   if (ticks.length) return [field, String(ticks[0].checked)];
   const select = box.querySelector('[data-baseweb=select]');
   return [field, select ? select.innerText.trim() || texts[0]?.value : texts[0]?.value];
