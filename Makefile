@@ -13,7 +13,7 @@ RUN_STAMP := $(VENV)/stamp-run
 DEV_STAMP := $(VENV)/stamp-dev
 WARM_STAMP := $(VENV)/stamp-warm
 JOBS_STAMP := $(VENV)/stamp-jobs
-KERNELS := $(wildcard topox_core/*/kernels/*.py topox_core/strategy/kernel.py)
+KERNELS := $(wildcard topox_core/*/kernels/*.py topox_core/strategy/kernel.py topox_core/model/heap.py topox_core/model/loads.py topox_core/model/passes.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-long lint bench clean
