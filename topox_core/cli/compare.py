@@ -74,7 +74,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the fabrics one after the other and print them; 1 if it was stopped before the last."""
     from topox_core.fabrics.compare import chosen, compare, fastest
-    from topox_core.fabrics.run import FABRICS
+    from topox_core.fabrics.registry import FABRICS
     from topox_core.fabrics.verdict import sentence
 
     settings = given.settings(options)

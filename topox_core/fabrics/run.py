@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from topox_core.fabrics.registry import FABRICS as FABRICS
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Execution

@@ -17,8 +17,8 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL, MAX_DELAY_MS, chosen, run_one
-from topox_core.fabrics.registry import MAPPED, PAYS_DELAY
-from topox_core.fabrics.run import FABRICS, FabricOptions
+from topox_core.fabrics.registry import FABRICS, MAPPED, PAYS_DELAY
+from topox_core.fabrics.run import FabricOptions
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import MAX_PORTS, Cluster
 from topox_core.model.lowering import lower

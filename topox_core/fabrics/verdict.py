@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from topox_core.fabrics.compare import fastest, gap, undecided
-from topox_core.fabrics.run import FABRICS, FabricRun
+from topox_core.fabrics.registry import FABRICS
+from topox_core.fabrics.run import FabricRun
 from topox_core.model.rings import RING_KINDS
 from topox_core.text.sentences import enumeration
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
-from topox_core.fabrics.registry import PAYS_DELAY
-from topox_core.fabrics.run import FABRICS
+from topox_core.fabrics.registry import FABRICS, PAYS_DELAY
 from topox_core.fabrics.sweep import Axes, Point
 from topox_core.figures.marks import DOTS, box, image, legend_square, line, note, opaque, upright
 from topox_core.figures.palette import FABRIC_DASH, Theme

@@ -8,7 +8,8 @@ import plotly.graph_objects as go
 
 from topox_core.economics.networks import Bill
 from topox_core.errors import InputError
-from topox_core.fabrics.run import FABRICS, FabricRun
+from topox_core.fabrics.registry import FABRICS
+from topox_core.fabrics.run import FabricRun
 from topox_core.figures.cost import stacked
 from topox_core.figures.fabrics import iteration_bars
 from topox_core.figures.gantt import gantt

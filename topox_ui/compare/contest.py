@@ -14,7 +14,8 @@ from topox_core.economics.clusters import same_cost_nic_gbps, same_cost_ratio
 from topox_core.errors import InputError
 from topox_core.fabrics.circuit_traffic import circuit_traffic
 from topox_core.fabrics.compare import check_delay, compare, fastest, gap
-from topox_core.fabrics.run import FABRICS, Breakdown, FabricOptions, FabricRun
+from topox_core.fabrics.registry import FABRICS
+from topox_core.fabrics.run import Breakdown, FabricOptions, FabricRun
 from topox_core.fabrics.verdict import YARDSTICK, sentence
 from topox_core.figures.fabrics import iteration_bars, parts_of
 from topox_core.model.cluster import Cluster

@@ -6,7 +6,7 @@ from typing import Any
 
 import streamlit as st
 
-from topox_core.fabrics.run import FABRICS
+from topox_core.fabrics.registry import FABRICS
 from topox_core.model.cluster import Cluster
 from topox_core.text.numbers import delay_label, short
 from topox_ui.compare.contest import priced_ratio, priced_words

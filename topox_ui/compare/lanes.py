@@ -10,7 +10,8 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from topox_core.fabrics.run import FABRICS, FabricRun
+from topox_core.fabrics.registry import FABRICS
+from topox_core.fabrics.run import FabricRun
 from topox_core.figures.fabrics import shown_until, strip_image, strips
 from topox_core.figures.gantt import gantt, in_view, window_words
 from topox_core.figures.lanes import Bars, Lanes, bars_of, first_window, lanes_of

@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics.run import FABRICS
+from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.sweep import Axes, Cell, CellResult, Point, Sweep
 from topox_core.fabrics.verdict import YARDSTICK
 from topox_core.figures.crossover import EQUAL, cut, turning_point, winner, winner_map

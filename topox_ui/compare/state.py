@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from topox_core.fabrics.run import FABRICS
+from topox_core.fabrics.registry import FABRICS
 from topox_ui.state.page_state import Count, Index, NotNegative, PageState, Ratio, one_of, some_of
 
 

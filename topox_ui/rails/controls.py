@@ -7,7 +7,7 @@ from typing import Any
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics.run import FABRICS
+from topox_core.fabrics.registry import FABRICS
 from topox_core.rails.presets import PRESETS, Preset
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_core.rails.window_file import WindowList, load_windows

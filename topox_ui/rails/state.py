@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from topox_core.fabrics.run import FABRICS
+from topox_core.fabrics.registry import FABRICS
 from topox_core.rails.presets import PRESETS
 from topox_core.rails.technologies import TECHNOLOGIES
 from topox_ui.state.page_state import PageState, one_of

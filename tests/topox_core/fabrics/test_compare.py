@@ -14,8 +14,8 @@ from topox_core.cli import compare as command
 from topox_core.cli.main import OneLineParser
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import chosen, compare, fastest, same_time, undecided
-from topox_core.fabrics.registry import ENTRIES, PAYS_DELAY
-from topox_core.fabrics.run import FABRICS, Breakdown, FabricOptions, FabricRequest, FabricRun
+from topox_core.fabrics.registry import ENTRIES, FABRICS, PAYS_DELAY
+from topox_core.fabrics.run import Breakdown, FabricOptions, FabricRequest, FabricRun
 from topox_core.fabrics.static import run_static
 from topox_core.fabrics.verdict import sentence
 from topox_core.io.sample_folder import SAMPLE_FOLDER

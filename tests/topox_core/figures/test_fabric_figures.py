@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from topox_core.fabrics.compare import compare
-from topox_core.fabrics.run import FABRICS
+from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.sweep import Axes, MapOutcome, Point
 from topox_core.figures.crossover import cut, place, turning_point, winner, winner_map
 from topox_core.figures.fabrics import (

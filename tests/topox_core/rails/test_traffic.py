@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.topox_core.rails.rail_iterations import issued_phases
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare
-from topox_core.fabrics.run import FABRICS
+from topox_core.fabrics.registry import FABRICS
 from topox_core.rails.builder import build
 from topox_core.rails.byte_classes import byte_classes, enumerated
 from topox_core.rails.chunks import chunk_layers

@@ -6,7 +6,8 @@ import pytest
 
 from tests.topox_ui.conftest import address, chart, control, words
 from topox_core.fabrics.compare import compare
-from topox_core.fabrics.run import FABRICS, FabricOptions
+from topox_core.fabrics.registry import FABRICS
+from topox_core.fabrics.run import FabricOptions
 from topox_core.schedule.settings import Settings
 from topox_core.text.numbers import time as words_of
 from topox_core.workloads.samples import load_sample
