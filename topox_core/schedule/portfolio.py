@@ -7,11 +7,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
 
 from topox_core.errors import InputError
 from topox_core.runs.stopping import AfterSeconds, AnyOf, WhenSet
-from topox_core.schedule.bounds.best_bound import Bound
+from topox_core.schedule.bounds.best_bound import Bound, best_bound
 from topox_core.schedule.bounds.root_bounds import raise_bounds
 from topox_core.schedule.engines.best_known import initially_known
 from topox_core.schedule.engines.engine import Answer, Limits, Progress, StoppedBy
@@ -102,6 +101,19 @@ def root_phase(planner: Planner, plan: SchedulePlan, bound_by: str, limits: Limi
     )
 
 
+@dataclass(frozen=True)
+class RaisedBound:
+    """A lower bound in ticks that somebody gave, and whether it counts set-up times.
+
+    One that does is compared with plans, one that does not with schedules of the reduced problem.
+    """
+
+    ticks: int
+    words: str
+    source: TraceSource
+    counts_dark: bool
+
+
 @dataclass
 class Portfolio:
     """One race; poll it until it no longer runs. Nothing here blocks but :meth:`close`, and that briefly.
@@ -133,7 +145,7 @@ class Portfolio:
 
     def __post_init__(self) -> None:
         self.bound = self.limits.bound
-        self._given = (self.bound, self.bound_by, self.bound_source)
+        self._given = RaisedBound(self.bound, self.bound_by, self.bound_source, True)
         self._cancelled, self._enough = threading.Event(), threading.Event()
         self._plans: queue.SimpleQueue[SchedulePlan] = queue.SimpleQueue()
         self._bounds: queue.SimpleQueue[Bound] = queue.SimpleQueue()
@@ -141,7 +153,7 @@ class Portfolio:
         self._processes: dict[str, SolverProcess] = {}
         self._answers: dict[str, Answer] = {}
         self._refused: dict[str, str] = {}
-        self._raised: dict[TraceSource, tuple[int, str, TraceSource]] = {}
+        self._raised: dict[TraceSource, RaisedBound] = {}
         self._thread: threading.Thread | None = None
         self._ended: float | None = None
         self._reduced = self.plan.reduced_makespan
@@ -151,13 +163,10 @@ class Portfolio:
             self._ended = self.began
             return
         if not self._closed():
-            # A bound that counts dark time may lie above schedules of the reduced problem, which
-            # knows of none.
-            bound = self.bound if self.bound <= self._reduced else self.planner.bound
             limits = replace(
                 self.limits,
                 start=self.plan.reduced_start,
-                bound=bound,
+                bound=self._bound_without_set_ups(),
                 threads=max(1, self.limits.threads - team.search - len(team.engines) + 1),
             )
             self._processes = {
@@ -241,12 +250,30 @@ class Portfolio:
         messages = [answer.message for answer in self._answers.values() if answer.message]
         messages += [f"No exact solve: {why}." for why in self._refused.values()]
         if self.stopped_by == "heuristic" and self._answers:
-            optimum = self.planner.problem.ms(self.bound)
-            messages.append(
-                f"If transfers could move between switches, {optimum:g} ms would be the optimum; no schedule was found "
-                "that keeps every transfer on its switch in that time."
-            )
-        return " ".join(messages)
+            messages.append(self._what_was_proved())
+        return " ".join(message for message in messages if message)
+
+    def _what_was_proved(self) -> str:
+        """Return what the optimum of the reduced problem says about the plans, which it does not settle."""
+        problem = self.planner.problem
+        optimum = problem.ms(self._reduced)
+        if self._dark:
+            return f"The exact engines counted no set-up times; without them {optimum:g} ms would be the optimum."
+        if problem.network is None or problem.network.switches == 1:
+            return ""
+        return (
+            f"If transfers could move between switches, {optimum:g} ms would be the optimum; no schedule was found "
+            "that keeps every transfer on its switch in that time."
+        )
+
+    @property
+    def _dark(self) -> bool:
+        """Whether ports are dark for a time before a circuit that they did not hold."""
+        return self.planner.ports is not None and self.planner.ports.ports.dark > 0
+
+    def _bound_without_set_ups(self) -> int:
+        """Return a bound for engines that know of no set-ups: theirs may be shorter than any plan."""
+        return best_bound(self.planner.problem, 0).ticks if self._dark else self.bound
 
     def _closed(self) -> bool:
         return self.plan.makespan - self.bound <= self.limits.gap * self.plan.makespan
@@ -287,7 +314,7 @@ class Portfolio:
             self._offer(self._plans.get())
         while not self._bounds.empty():
             bound = self._bounds.get()
-            self._raise(bound.ticks, HEADS_AND_TAILS, bound.text)
+            self._raise(bound.ticks, HEADS_AND_TAILS, bound.text, counts_dark=True)
 
     def _search(self) -> None:
         self._thread = threading.Thread(target=self._searching, daemon=True, name="local search")
@@ -342,34 +369,42 @@ class Portfolio:
             if moved and self._thread is None and not self._cancelled.is_set():
                 self._search()
 
-    def _raise(self, bound: int, source: TraceSource, words: str) -> None:
-        if bound > self._reduced:
-            return  # a schedule is known that refutes it
-        known = bound, words or source.name, source
-        self._raised[source] = max(self._raised.get(source, known), known, key=itemgetter(0))
+    def _raise(
+        self, bound: int, source: TraceSource, words: str, counts_dark: bool = False
+    ) -> None:
+        raised = RaisedBound(bound, words or source.name, source, counts_dark)
+        if self._refuted(raised):
+            return
+        if source not in self._raised or self._raised[source].ticks < bound:
+            self._raised[source] = raised
         if bound > self.bound:
-            self.bound, self.bound_by, self.bound_source = known
+            self._take_bound(raised)
             self._note(source)
 
-    def _refute(self) -> None:
+    def _take_bound(self, raised: RaisedBound) -> None:
+        self.bound, self.bound_by, self.bound_source = raised.ticks, raised.words, raised.source
+
+    def _refuted(self, raised: RaisedBound) -> bool:
+        """Whether a schedule is known that contradicts a bound."""
+        return raised.ticks > (self.plan.makespan if raised.counts_dark else self._reduced)
+
+    def _take_back_refuted(self) -> None:
         """Take back the bounds that a schedule contradicts."""
-        self._raised = {
-            by: known for by, known in self._raised.items() if known[0] <= self._reduced
-        }
-        self.bound, self.bound_by, self.bound_source = max(
-            [*self._raised.values(), self._given], key=itemgetter(0)
-        )
+        kept = {by: raised for by, raised in self._raised.items() if not self._refuted(raised)}
+        if len(kept) < len(self._raised):
+            self._raised = kept
+            self._take_bound(max([*kept.values(), self._given], key=lambda raised: raised.ticks))
 
     def _offer(self, plan: SchedulePlan) -> None:
         if plan.reduced_makespan < self._reduced:
             self._reduced = plan.reduced_makespan
-            if self.bound > self._reduced:
-                self._refute()
+            self._take_back_refuted()
             for process in self._processes.values():
                 process.offer(plan.reduced_start)
         if plan.cost < self.plan.cost:
             shorter = plan.makespan < self.plan.makespan
             self.plan = plan = keeping_reduced(plan, self.plan)
+            self._take_back_refuted()
             self._better.put(plan)
             if shorter:
                 self._note(plan.source)

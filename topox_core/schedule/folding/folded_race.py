@@ -15,7 +15,13 @@ class FoldedRace(Portfolio):
     symmetric_bound = 0
     patience_s = math.inf
 
-    def _raise(self, bound: int, source: TraceSource, words: str) -> None:  # noqa: ARG002
+    def _raise(
+        self,
+        bound: int,
+        source: TraceSource,  # noqa: ARG002
+        words: str,  # noqa: ARG002
+        counts_dark: bool = False,  # noqa: ARG002
+    ) -> None:
         self.symmetric_bound = max(self.symmetric_bound, bound)
 
     def _over(self) -> bool:
