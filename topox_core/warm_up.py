@@ -16,9 +16,7 @@ from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.runs.stopping import never
-from topox_core.schedule.bounds.ancestor_bounds import ancestor_heads_and_tails
 from topox_core.schedule.bounds.propagation import Propagator, raised_bound
-from topox_core.schedule.bounds.windows import clocks
 from topox_core.schedule.folding.fold import fold
 from topox_core.schedule.planner import prepare
 from topox_core.schedule.search.local_search import LocalSearch
@@ -128,13 +126,8 @@ def _search(graph: TaskGraph, cluster: Cluster) -> None:
             cluster.changed(reconfiguration_ms=0.5 if settings.circuits == "continuous" else 0.0),
             settings,
         )
-        problem = prepared.reduction.problem
         LocalSearch(prepared.planner, prepared.planner.best_plan()).go_on(3)
-        ancestor_heads_and_tails(
-            problem,
-            clocks(problem),
-            dark_ticks=prepared.reduction.dark_slots,
-        )
+        prepared.planner.with_ancestor_tails()
 
 
 if __name__ == "__main__":

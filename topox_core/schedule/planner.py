@@ -14,8 +14,12 @@ from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.bounds.ancestor_bounds import ancestor_bound, ancestor_heads_and_tails
 from topox_core.schedule.bounds.best_bound import Bound, best_bound
+from topox_core.schedule.bounds.set_up_bounds import (
+    near_of,
+    set_up_bound,
+    set_up_heads_and_tails,
+)
 from topox_core.schedule.bounds.windows import clocks
 from topox_core.schedule.circuits.assignment import Booking, changed_rows, per_slot
 from topox_core.schedule.feasibility import impossible
@@ -92,17 +96,17 @@ class Planner:
     def with_ancestor_tails(self) -> tuple[Planner, Bound | None]:
         """Return the planner with heads and tails that count what ancestors need, and their bound if it is better.
 
-        They steer rules and search towards the resources that will be short. Dark time counts where
-        ports know of it.
+        They steer rules and search towards the resources that will be short. Set-ups count where
+        ports know of them.
         """
         problem, dark = self.problem, 0 if self.ports is None else self.ports.ports.dark
-        head, tail = ancestor_heads_and_tails(
+        head, tail = set_up_heads_and_tails(
             problem,
             clocks(problem),
-            STEERING_NEAR,
+            near_of(problem, STEERING_NEAR) if dark else STEERING_NEAR,
             dark * problem.ticks_per_slot,
         )
-        better = ancestor_bound(problem, head, tail, self.bound, dark)
+        better = set_up_bound(problem, head, tail, self.bound, dark)
         generator = self.generator.with_heads_and_tails(head, tail)
         ports = None if self.ports is None else replace(self.ports, generator=generator)
         return Planner(
