@@ -126,7 +126,8 @@ def lower_collectives(graph: TaskGraph, **lowering: Any) -> TransferGraph:
         Tasks and collectives.
     **lowering
         Fields of :class:`topox_core.model.transfer_graph.Lowering`: ``rings``, ``strides``,
-        ``all_reduce_on_network``, ``steps``, ``broadcast``.
+        ``all_reduce_on_network``, ``steps``, ``broadcast``, ``algorithm`` (a mapping such as
+        ``{"all_reduce": "two_level(4)"}``), ``group``, ``chunks``, ``parts``.
 
     Returns
     -------

@@ -13,7 +13,10 @@ from topox_core.model.cluster import DUPLEXES, Cluster
 if TYPE_CHECKING:
     from topox_core.schedule.settings import Settings
 
-_LOWERING = ("rings", "strides", "all_reduce_on_network", "steps", "broadcast")
+_LOWERING = (
+    *("rings", "strides", "all_reduce_on_network", "steps", "broadcast"),
+    *("algorithm", "group", "chunks", "parts"),
+)
 _SWITCHES = (
     "circuits",
     "share_circuits",
@@ -79,6 +82,16 @@ def strides(text: str) -> tuple[int, ...]:
             f"must be different whole numbers of at least 1, such as 1,3 (got {text!r})"
         )
     return values
+
+
+def algorithms(text: str) -> dict[str, str]:
+    """Read algorithms of collectives such as ``all_reduce=tree,broadcast=chain(8)``; ``default`` is none."""
+    pairs = [part.partition("=") for part in text.split(",") if part.strip() != "default"]
+    if not all(sign and key.strip() and name.strip() for key, sign, name in pairs):
+        raise argparse.ArgumentTypeError(
+            f"must be default, or KIND=NAME such as all_reduce=ring,all_to_all=pairwise (got {text!r})"
+        )
+    return {key.strip(): name.strip() for key, _, name in pairs}
 
 
 class Option(NamedTuple):
@@ -304,6 +317,14 @@ def add_lowering(command: argparse.ArgumentParser) -> None:
             ("chain", "tree"),
             "pipelined chain, or tree that stores and forwards (default chain)",
         ),
+        Option(
+            "--algorithm KIND=NAME,...",
+            algorithms,
+            "algorithms step by step, e.g. all_reduce=two_level(4),all_to_all=pairwise (docs/collectives.md)",
+        ),
+        Option("--group M", positive, "neighbours of a group of two_level (default near root n)"),
+        Option("--chunks C", positive, "chunks of a broadcast chain (default 8)"),
+        Option("--parts K", positive, "parts of each message of such an algorithm (default 1)"),
     )
 
 

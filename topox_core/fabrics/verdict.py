@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from topox_core.fabrics.compare import fastest, gap, undecided
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricRun
-from topox_core.model.rings import RING_KINDS
+from topox_core.model.rings import RING, RING_KINDS
 from topox_core.text.sentences import enumeration
 
 # The ideal switch is a yardstick that nobody can buy; it wins only where nothing else was run.
@@ -95,6 +95,8 @@ def _rings_on_circuits(run: FabricRun) -> int:
     if not len(run.execution.circuits) or not any(
         kind in RING_KINDS for kind in set(graph.task_kind)
     ):
+        return 0
+    if any(name != RING for name in graph.algorithm.values()):
         return 0
     return len(graph.lowering.strides) or graph.lowering.rings
 

@@ -55,11 +55,12 @@ class StepList:
     def dependencies(self) -> list[tuple[int, ...]]:
         """Return for each message the earlier ones it waits for, by position in :attr:`messages`.
 
-        A message waits for those of the latest earlier step that brought one of its blocks to its
-        sender, and for what its sender sent in the last earlier step in which it sent.
+        A message waits for those that brought one of its blocks to its sender in earlier steps,
+        since the block was last overwritten there, and for what its sender sent in the last earlier
+        step in which it sent.
         """
-        brought: dict[tuple[int, int], tuple[int, ...]] = {}
-        sent: dict[int, tuple[int, ...]] = {}
+        brought: dict[tuple[int, int], list[int]] = {}
+        sent: dict[int, list[int]] = {}
         result: list[tuple[int, ...]] = []
         for step in self.steps:
             first = len(result)
@@ -69,14 +70,16 @@ class StepList:
                     waits.update(dict.fromkeys(brought.get((one.source, block), ())))
                 waits.update(dict.fromkeys(sent.get(one.source, ())))
                 result.append(tuple(waits))
-            arrived: dict[tuple[int, int], list[int]] = {}
             left: dict[int, list[int]] = {}
             for i, one in enumerate(step, first):
                 left.setdefault(one.source, []).append(i)
                 for block in one.blocks:
-                    arrived.setdefault((one.destination, block), []).append(i)
-            brought.update({key: tuple(these) for key, these in arrived.items()})
-            sent.update({member: tuple(these) for member, these in left.items()})
+                    key = (one.destination, block)
+                    if one.reduces:
+                        brought.setdefault(key, []).append(i)
+                    else:
+                        brought[key] = [i]
+            sent.update(left)
         return result
 
 

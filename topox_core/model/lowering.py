@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.io.ranges import check_whole, is_whole
+from topox_core.model.algorithm_choice import (
+    Choice,
+    Chooser,
+    check_algorithms,
+    on_rings,
+    step_pattern,
+    step_transfers,
+)
 from topox_core.model.csr import row_pointer
 from topox_core.model.rings import Pattern, distinct_rings, pattern, ring_strides, transfer_count
 from topox_core.model.task_graph import (
@@ -34,6 +42,7 @@ __all__ = ["MAX_TRANSFERS", "distinct_rings", "lower"]
 # Named before memory is spent: a stepwise ring of n members has 2n(n-1) transfers, an all-to-all
 # n(n-1).
 MAX_TRANSFERS = 200_000
+MAX_DEPENDENCIES = 4_000_000  # among the transfers of collectives
 _NAN = float("nan")
 MOST_KEPT = 8  # lowered graphs; one of 100,000 transfers has some 20 MB
 
@@ -58,8 +67,8 @@ def lower(graph: TaskGraph, lowering: Lowering | None = None) -> TransferGraph:
     ------
     InputError
         If a choice is out of range, a stride makes no ring of a group, the collectives become more
-        than ``MAX_TRANSFERS`` transfers, or a transfer's id is also the id of one of the user's
-        tasks.
+        than ``MAX_TRANSFERS`` transfers or ``MAX_DEPENDENCIES`` among them, an algorithm does not
+        fit a group, or a transfer's id is also the id of one of the user's tasks.
     """
     lowering = lowering or Lowering()
     _check(lowering)
@@ -78,7 +87,7 @@ class _GraphAndChoices:
 @lru_cache(maxsize=MOST_KEPT)
 def _lowered(key: _GraphAndChoices) -> TransferGraph:
     graph, lowering = key.graph, key.lowering
-    patterns = _patterns(graph, lowering)
+    patterns, algorithm = _patterns(graph, lowering)
     first, own = _places(graph, patterns)
     nodes = _Nodes()
     for i, task in enumerate(graph.tasks):
@@ -89,11 +98,12 @@ def _lowered(key: _GraphAndChoices) -> TransferGraph:
         else:
             nodes.add_collective(i, task, shape, waits, first[i])
     _check_ids(graph, nodes.lowered)
-    return nodes.transfer_graph(graph, lowering)
+    return nodes.transfer_graph(graph, lowering, algorithm)
 
 
 def _check(lowering: Lowering) -> None:
     check_whole(lowering.rings, file="settings", field="rings")
+    check_algorithms(lowering)
     for stride in lowering.strides:
         if not is_whole(stride):
             raise InputError(
@@ -110,8 +120,8 @@ def _check(lowering: Lowering) -> None:
             )
 
 
-def _patterns(graph: TaskGraph, lowering: Lowering) -> dict[int, Pattern]:
-    """Return the pattern of each collective that uses the network, by position in the graph."""
+def _patterns(graph: TaskGraph, lowering: Lowering) -> tuple[dict[int, Pattern], dict[int, str]]:
+    """Return pattern and algorithm of each collective that uses the network, by position in the graph."""
     active = [
         (i, t)
         for i, t in enumerate(graph.tasks)
@@ -119,17 +129,24 @@ def _patterns(graph: TaskGraph, lowering: Lowering) -> dict[int, Pattern]:
         and len(t.members or ()) > 1
         and (lowering.all_reduce_on_network or t.kind != "all_reduce")
     ]
+    chooser = Chooser.of(lowering)
+    choices: dict[int, Choice] = {}
     strides: dict[int, tuple[int, ...]] = {}
     total = 0
-    for _, task in active:
+    for i, task in active:
         n = len(task.members or ())
-        if task.kind != "all_to_all" and n not in strides:
-            strides[n] = ring_strides(
-                n,
-                lowering,
-                f"{task.kind} {task.id}" + (f" (group {task.group})" if task.group else ""),
-            )
-        total += transfer_count(task.kind, n, len(strides.get(n, ())), lowering)
+        name = f"{task.kind} {task.id}" + (f" (group {task.group})" if task.group else "")
+        choice = chooser.choice(task.kind, n, task.size_bytes or 0.0, name)
+        rides = task.kind != "all_to_all" if choice is None else on_rings(task.kind, choice)
+        if rides and n not in strides:
+            strides[n] = ring_strides(n, lowering, name)
+        rings = len(strides.get(n, ()))
+        if choice is None:
+            total += transfer_count(task.kind, n, rings, lowering)
+            continue
+        choices[i] = choice
+        copies = rings if on_rings(task.kind, choice) else lowering.parts
+        total += step_transfers(task.kind, choice, n, copies)
     if total > MAX_TRANSFERS:
         raise InputError(
             f"the collectives become {total:,} transfers, more than the limit of {MAX_TRANSFERS:,}: "
@@ -137,16 +154,30 @@ def _patterns(graph: TaskGraph, lowering: Lowering) -> dict[int, Pattern]:
             file="settings",
             field="rings",
         )
-    built: dict[tuple[str, int, int], Pattern] = {}
+    built: dict[tuple[str, int, int, Choice | None], Pattern] = {}
     result: dict[int, Pattern] = {}
+    waits = 0
     for i, task in active:
-        members = task.members or ()
+        members, choice = task.members or (), choices.get(i)
         root = members.index(task.root) if task.kind == "broadcast" and task.root is not None else 0
-        key = (task.kind, len(members), root)
+        key = (task.kind, len(members), root, choice)
         if key not in built:
-            built[key] = pattern(*key, strides.get(len(members), ()), lowering)
+            of_group = strides.get(len(members), ())
+            built[key] = (
+                pattern(*key[:3], of_group, lowering)
+                if choice is None
+                else step_pattern(task.kind, choice, len(members), root, of_group, lowering.parts)
+            )
         result[i] = built[key]
-    return result
+        waits += result[i].dependencies
+        if waits > MAX_DEPENDENCIES:
+            raise InputError(
+                f"the transfers of collectives wait for each other more than {MAX_DEPENDENCIES:,} times: "
+                "use the default algorithms or smaller groups",
+                file="settings",
+                field="algorithm",
+            )
+    return result, {i: choice.name for i, choice in choices.items()}
 
 
 def _places(graph: TaskGraph, patterns: dict[int, Pattern]) -> tuple[list[int], list[int]]:
@@ -224,7 +255,8 @@ class _Nodes:
             self._add(position, "", BARRIER, waits, duration_ms=0.0)
             waits, first = [first], first + 1
         n, members = len(shape), task.members or ()
-        size = (task.size_bytes or 0.0) * shape.numerator / shape.denominator
+        share = (task.size_bytes or 0.0) * shape.numerator / shape.denominator
+        sizes = [share * k for k in shape.blocks] or [share] * n
         ids = [task.id + suffix for suffix in shape.suffix]
         source = [members[i] for i in shape.source]
         destination = [members[i] for i in shape.destination]
@@ -236,7 +268,7 @@ class _Nodes:
         self.source += source
         self.destination += destination
         self.duration_ms += [_NAN] * n
-        self.size_bytes += [size] * n
+        self.size_bytes += sizes
         dependencies = [task.dependencies] * n
         if not shape.after:
             self.waits += waits * n
@@ -249,7 +281,9 @@ class _Nodes:
             )
         self.lowered += [
             LoweredTransfer(i, task.id, s, d, size, waited)
-            for i, s, d, waited in zip(ids, source, destination, dependencies, strict=True)
+            for i, s, d, size, waited in zip(
+                ids, source, destination, sizes, dependencies, strict=True
+            )
         ]
         self._add(position, task.id, BARRIER, [first + k for k in shape.last], duration_ms=0.0)
 
@@ -278,9 +312,11 @@ class _Nodes:
         self.waits += waits
         self.wait_counts.append(len(waits))
 
-    def transfer_graph(self, graph: TaskGraph, lowering: Lowering) -> TransferGraph:
+    def transfer_graph(
+        self, graph: TaskGraph, lowering: Lowering, algorithm: dict[int, str]
+    ) -> TransferGraph:
         """Return the columns as arrays."""
-        choices = json.dumps(asdict(lowering), sort_keys=True)
+        choices = json.dumps(lowering.as_record(), sort_keys=True)
         tasks = graph.tasks
         return TransferGraph(
             ids=tuple(self.ids),
@@ -299,4 +335,5 @@ class _Nodes:
             lowered=tuple(self.lowered),
             lowering=lowering,
             digest=hashlib.sha256(f"{graph.digest} {choices}".encode()).hexdigest(),
+            algorithm=algorithm,
         )

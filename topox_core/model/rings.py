@@ -7,7 +7,7 @@ size and the root's position, so that a graph of a thousand equal collectives bu
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 from math import gcd
 
@@ -15,6 +15,7 @@ from topox_core.errors import InputError
 from topox_core.model.transfer_graph import Lowering
 
 RING_KINDS = ("all_reduce", "all_gather", "reduce_scatter")
+RING = "ring"  # the algorithm of these kinds whose rings may have any stride
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class Pattern:
         Positions of the members that send and receive.
     numerator, denominator
         Every transfer moves ``size_bytes * numerator / denominator``.
+    blocks
+        Where transfers differ, how many times that each one moves; else empty.
     after
         For each transfer the transfers of the pattern it waits for; empty if none waits for
         another.
@@ -43,9 +46,15 @@ class Pattern:
     denominator: int
     after: tuple[tuple[int, ...], ...]
     last: tuple[int, ...]
+    blocks: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return len(self.suffix)
+
+    @cached_property
+    def dependencies(self) -> int:
+        """How many times one of the transfers waits for another."""
+        return sum(map(len, self.after))
 
 
 @lru_cache(maxsize=256)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,16 @@ class Lowering:
         ``fluid``: one lump a member and ring; ``stepwise``: the lock steps of a ring one by one.
     broadcast
         ``chain`` (pipelined, all links active together) or ``tree`` (binomial, store and forward).
+    algorithm
+        Algorithms of collectives step by step, in place of ``steps`` and ``broadcast``: pairs of a
+        key and a name (:mod:`topox_core.model.algorithm_choice`), given as pairs or as a mapping.
+    group
+        Neighbours of one group of ``two_level``; 0 is the divisor nearest the square root of n.
+    chunks
+        Chunks of ``chain``; 0 is 8.
+    parts
+        Equal parts that the messages of an algorithm are cut into, so that it uses several ports;
+        rings have ``rings``.
     """
 
     rings: int = 1
@@ -41,6 +52,18 @@ class Lowering:
     all_reduce_on_network: bool = True
     steps: Literal["fluid", "stepwise"] = "fluid"
     broadcast: Literal["chain", "tree"] = "chain"
+    algorithm: tuple[tuple[str, str], ...] = ()
+    group: int = 0
+    chunks: int = 0
+    parts: int = 1
+
+    def __post_init__(self) -> None:
+        if isinstance(self.algorithm, Mapping):
+            object.__setattr__(self, "algorithm", tuple(sorted(self.algorithm.items())))
+
+    def as_record(self) -> dict[str, Any]:
+        """Return the choices as JSON has them."""
+        return {**asdict(self), "strides": list(self.strides), "algorithm": dict(self.algorithm)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +108,8 @@ class TransferGraph:
         Words of the task a node came from, for colours and measures (``""`` if none).
     lowered
         What collectives were lowered to.
+    algorithm
+        Names of the algorithms of collectives that are lowered step by step, by ``origin``.
     """
 
     ids: tuple[str, ...]
@@ -103,6 +128,7 @@ class TransferGraph:
     lowered: tuple[LoweredTransfer, ...]
     lowering: Lowering
     digest: str
+    algorithm: Mapping[int, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -134,6 +134,5 @@ class Settings:
     def as_record(self) -> dict[str, Any]:
         """Return the settings flat, as the result file keeps them."""
         record: dict[str, Any] = asdict(self)
-        lowering = record.pop("lowering")
-        lowering["strides"] = list(lowering["strides"])
-        return {**record, **lowering}
+        del record["lowering"]
+        return {**record, **self.lowering.as_record()}

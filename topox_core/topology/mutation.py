@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
+from topox_core.model.algorithm_choice import Choice, step_pattern
 from topox_core.model.csr import row_pointer
 from topox_core.model.lowering import MAX_TRANSFERS
-from topox_core.model.rings import Pattern, pattern
+from topox_core.model.rings import RING, Pattern, pattern
 from topox_core.model.transfer_graph import (
     TRANSFER,
     IntArray,
@@ -97,17 +98,24 @@ def on_rings(graph: TransferGraph, result: LayoutResult) -> TransferGraph:
         lowered=_lowered(graph, changed),
         lowering=_lowering(graph, list(strides.values())),
         digest=hashlib.sha256(f"{graph.digest} on rings {words}".encode()).hexdigest(),
+        algorithm=graph.algorithm,
     )
 
 
 def _blocks(graph: TransferGraph, result: LayoutResult) -> list[_Block]:
-    shapes: dict[tuple[str, int, tuple[int, ...]], Pattern] = {}
+    shapes: dict[tuple[str, int, tuple[int, ...], bool], Pattern] = {}
     blocks = []
     for members, nodes, _ in ring_collectives(graph):
         first = int(nodes[0])
-        key = (graph.task_kind[first], len(members), ring_strides(result, members))
+        kind, strides = graph.task_kind[first], ring_strides(result, members)
+        in_steps = int(graph.origin[first]) in graph.algorithm
+        key = (kind, len(members), strides, in_steps)
         if key not in shapes:
-            shapes[key] = pattern(key[0], key[1], 0, key[2], graph.lowering)
+            shapes[key] = (
+                step_pattern(kind, Choice(RING), len(members), 0, strides, 1)
+                if in_steps
+                else pattern(kind, len(members), 0, strides, graph.lowering)
+            )
         total = float(graph.size_bytes[nodes].sum())
         blocks.append(_Block(first, len(nodes), members, shapes[key], total / len(shapes[key])))
     return blocks

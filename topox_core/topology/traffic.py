@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from topox_core.errors import InputError
 from topox_core.io.ranges import check_whole
 from topox_core.model.lowering import lower
-from topox_core.model.rings import RING_KINDS
+from topox_core.model.rings import RING, RING_KINDS
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, Lowering, TransferGraph
 
@@ -132,8 +132,11 @@ def check_servers(servers: int) -> None:
 
 
 def _mutable(graph: TransferGraph) -> NDArray[np.bool_]:
-    """Return which nodes are transfers of ring collectives."""
+    """Return which nodes are transfers of ring collectives; other algorithms fix who sends to whom."""
     of_rings = np.fromiter((kind in RING_KINDS for kind in graph.task_kind), np.bool_, len(graph))
+    fixed = [i for i, name in graph.algorithm.items() if name != RING]
+    if fixed:
+        of_rings &= ~np.isin(graph.origin, fixed)
     mutable: NDArray[np.bool_] = of_rings & (graph.kind == TRANSFER)
     return mutable
 

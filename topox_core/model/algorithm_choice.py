@@ -1,0 +1,235 @@
+"""Which algorithm a collective runs, as a lowering says it, and the transfers that it becomes.
+
+A lowering's ``algorithm`` maps a kind (``all_reduce``), a kind and a group's size (``all_reduce:8``)
+or these and the tensor's bytes to three digits (``all_reduce:8:1.05e+06``) to a name of
+:data:`~topox_core.model.collective_steps.ALGORITHMS`, with a parameter in brackets where the
+algorithm has one (``two_level(4)``, ``chain(8)``), or to ``default``: the fluid ring, direct
+all-to-all or chain. The most specific key counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from topox_core.errors import InputError
+from topox_core.io.errors import shown
+from topox_core.io.ranges import check_whole
+from topox_core.model.collective_steps import (
+    ALGORITHMS,
+    PARAMETERS,
+    Algorithm,
+    Message,
+    Shape,
+    StepList,
+    divisor_near_root,
+    is_power_of_two,
+    step_list,
+)
+from topox_core.model.rings import Pattern
+from topox_core.model.transfer_graph import Lowering
+
+DEFAULT = "default"
+DEFAULT_CHUNKS = 8
+# Blocks that one step list moves, or dependencies among its messages: named before memory is spent.
+MAX_WORK = 2_000_000
+_NAME = re.compile(r"([a-z_]+)(?:\((\d{1,6})\))?")
+
+
+class Choice(NamedTuple):
+    """An algorithm for one collective: its name, and its parameter (0 where it has none)."""
+
+    name: str
+    parameter: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.parameter})" if self.parameter else self.name
+
+
+def size_key(size_bytes: float) -> str:
+    """Return bytes to three digits, as a key of ``algorithm`` has them."""
+    return f"{size_bytes:.3g}"
+
+
+def collective_key(kind: str, members: int, size_bytes: float) -> str:
+    """Return the most specific key of ``algorithm`` for a collective."""
+    return f"{kind}:{members}:{size_key(size_bytes)}"
+
+
+def check_algorithms(lowering: Lowering) -> None:
+    """Refuse keys and names of ``algorithm`` that mean nothing, and parameters out of range.
+
+    Raises
+    ------
+    InputError
+        If there are any; the key is named.
+    """
+    check_whole(lowering.group, 0, file="settings", field="group")
+    check_whole(lowering.chunks, 0, file="settings", field="chunks")
+    check_whole(lowering.parts, file="settings", field="parts")
+    for key, word in lowering.algorithm:
+        kind, *more = str(key).split(":")
+        if kind not in ALGORITHMS or len(more) > 2 or not all(map(_is_count, more)):
+            raise _wrong(
+                f"must be kinds of collective ({', '.join(ALGORITHMS)}), with members and bytes as in "
+                f"all_reduce:8:1e+06 if wanted (got {shown(key)})"
+            )
+        _read(kind, word)
+
+
+def _is_count(text: str) -> bool:
+    try:
+        return 0 <= float(text) < float("inf")
+    except ValueError:
+        return False
+
+
+def _read(kind: str, word: str) -> Choice:
+    """Return a word of ``algorithm``; refuses an unknown one."""
+    match = _NAME.fullmatch(str(word))
+    name, parameter = (match[1], int(match[2] or 0)) if match else ("", 0)
+    if name != DEFAULT and name not in ALGORITHMS[kind]:
+        raise _wrong(
+            f"{kind} must be one of {', '.join((DEFAULT, *ALGORITHMS[kind]))} (got {shown(word)})"
+        )
+    if match and match[2] is not None and (not parameter or name not in PARAMETERS):
+        raise _wrong(f"{kind}={word}: only two_level(m) and chain(C) take a number above 0")
+    return Choice(name, parameter)
+
+
+def _wrong(problem: str, item: str = "") -> InputError:
+    return InputError(problem, file="settings", item=item, field="algorithm")
+
+
+@dataclass(frozen=True)
+class Chooser:
+    """What a lowering says about each collective."""
+
+    lowering: Lowering
+    words: Mapping[str, str]
+
+    @staticmethod
+    def of(lowering: Lowering) -> Chooser:
+        """Return the choices of a checked lowering."""
+        return Chooser(lowering, dict(lowering.algorithm))
+
+    def choice(
+        self, kind: str, members: int, size_bytes: float, collective: str = ""
+    ) -> Choice | None:
+        """Return the algorithm of a collective, its parameter filled in; None for the default.
+
+        Raises
+        ------
+        InputError
+            If the algorithm does not fit the number of members; names ``collective``.
+        """
+        if not self.words:
+            return None
+        keys = (collective_key(kind, members, size_bytes), f"{kind}:{members}", kind)
+        word = next((self.words[key] for key in keys if key in self.words), DEFAULT)
+        name, parameter = _read(kind, word)
+        if name == DEFAULT:
+            return None
+        parameter = parameter or self._parameter(name, members)
+        choice = Choice(name, parameter)
+        if problem := misfit(kind, choice, members):
+            raise _wrong(problem, collective)
+        return choice
+
+    def _parameter(self, name: str, members: int) -> int:
+        if name == "two_level":
+            return self.lowering.group or divisor_near_root(members)
+        if name == "chain":
+            return self.lowering.chunks or DEFAULT_CHUNKS
+        return 0
+
+
+def misfit(kind: str, choice: Choice, members: int) -> str:
+    """Return why an algorithm cannot serve so many members, or nothing."""
+    algorithm, shape = _algorithm(kind, choice), _shape(choice, members)
+    if algorithm.power_of_two and not is_power_of_two(members):
+        return f"{choice.name} needs 2, 4, 8, ... members (got {members})"
+    if choice.name == "two_level" and members % choice.parameter:
+        return f"groups of {choice.parameter} do not divide {members} members"
+    if algorithm.size(shape).work > MAX_WORK:
+        return f"{choice} is too large for {members} members"
+    return ""
+
+
+def step_transfers(kind: str, choice: Choice, members: int, copies: int) -> int:
+    """Return how many transfers an algorithm becomes on so many rings or in so many parts."""
+    return copies * _algorithm(kind, choice).size(_shape(choice, members)).messages
+
+
+def on_rings(kind: str, choice: Choice) -> bool:
+    """Return whether an algorithm runs on rings of any stride."""
+    return _algorithm(kind, choice).on_rings
+
+
+def _algorithm(kind: str, choice: Choice) -> Algorithm:
+    return ALGORITHMS[kind][choice.name]
+
+
+def _shape(choice: Choice, members: int, root: int = 0) -> Shape:
+    return Shape(members, root, choice.parameter or 1)
+
+
+@lru_cache(maxsize=64)
+def step_pattern(
+    kind: str, choice: Choice, members: int, root: int, strides: tuple[int, ...], parts: int
+) -> Pattern:
+    """Return the transfers of an algorithm.
+
+    Parameters
+    ----------
+    strides
+        Of the rings that share the tensor; only for an algorithm that runs on rings.
+    parts
+        Equal parts, each with its own dependencies, that every message of any other is cut into.
+    """
+    steps = step_list(kind, choice.name, _shape(choice, members, root))
+    if on_rings(kind, choice):
+        copies = [(_on_stride(steps, members, stride), "") for stride in strides]
+    else:
+        copies = [(steps, f"/p{k}" if parts > 1 else "") for k in range(parts)]
+    rows: list[tuple[str, Message]] = []
+    after: list[tuple[int, ...]] = []
+    waited: set[int] = set()
+    for one, tail in copies:
+        first = len(rows)
+        for q, message in one.messages:
+            ends = f"{message.source}-{message.destination}"
+            rows.append((f"/{choice.name}/s{q}/{ends}{tail}", message))
+        for waits in one.dependencies():
+            after.append(tuple(first + i for i in waits))
+            waited.update(after[-1])
+    return Pattern(
+        suffix=tuple(suffix for suffix, _ in rows),
+        source=tuple(message.source for _, message in rows),
+        destination=tuple(message.destination for _, message in rows),
+        numerator=1,
+        denominator=steps.blocks * len(copies),
+        after=tuple(after),
+        last=tuple(i for i in range(len(rows)) if i not in waited),
+        blocks=tuple(len(message.blocks) for _, message in rows),
+    )
+
+
+def _on_stride(steps: StepList, members: int, stride: int) -> StepList:
+    """Return a ring's steps with rank v at position v * stride, senders in the order of positions."""
+    moved = (
+        tuple(
+            sorted(
+                one._replace(
+                    source=one.source * stride % members,
+                    destination=one.destination * stride % members,
+                )
+                for one in step
+            )
+        )
+        for step in steps.steps
+    )
+    return StepList(tuple(moved), steps.blocks)
