@@ -9,8 +9,10 @@ from math import gcd
 
 import numpy as np
 
+from topox_core.check.algorithms import algorithm_of, group_size, owed_bytes, unreached
 from topox_core.check.plan import COLLECTIVE_CODE, CheckedPlan
 from topox_core.check.report import ConstraintFinding
+from topox_core.check.waits import steps_of
 from topox_core.model.task_graph import Task
 
 # Shares of a tensor are quotients; a file may keep nine of their digits.
@@ -89,7 +91,10 @@ def _faults(plan: CheckedPlan, listed: _Listed) -> list[str]:
         return [
             f"transfer {plan.schedule.transfer[listed.rows[foreign[0]]]} does not join two different members"
         ]
-    if task.kind == "all_to_all":
+    algorithm = algorithm_of(rules.algorithm, task.kind, n, task.size_bytes or 0.0)
+    if algorithm is not None:
+        faults = _of_algorithm(plan, listed, n, *algorithm)
+    elif task.kind == "all_to_all":
         faults = _all_to_all(listed, n)
     elif task.kind == "broadcast":
         faults = (
@@ -117,6 +122,52 @@ def _all_to_all(listed: _Listed, n: int) -> list[str]:
         ]
     if len(pairs) < n * (n - 1):
         return [f"joins {len(pairs)} ordered pairs of members, must join all {n * (n - 1)}"]
+    return []
+
+
+def _of_algorithm(
+    plan: CheckedPlan, listed: _Listed, n: int, name: str, parameter: int
+) -> list[str]:
+    """Check an algorithm step by step: the bytes of every ordered pair, and that data can have arrived."""
+    rules, task = plan.rules, listed.task
+    group = parameter or rules.group or group_size(n)
+    if name == "two_level" and n % group:
+        return [f"groups of {group} do not divide its {n} members"]
+    root = (task.members or ()).index(task.root) if task.root in (task.members or ()) else 0
+    owed = owed_bytes(task.kind, name, n, group, root)
+    if owed is None:
+        return [f"has the algorithm {name}, which is none of {task.kind}"]
+    if name == "ring":
+        strides = {(b - a) % n for a, b in zip(listed.source, listed.destination, strict=True)}
+        if faults := _ring_count(rules.rings, rules.strides, strides, n):
+            return faults
+        if wrong := [stride for stride in strides if gcd(stride, n) != 1]:
+            return [f"its transfers of stride {wrong[0]} make no single ring of {n} members"]
+        share = next(iter(owed.values())) / len(strides)
+        owed = {(i, (i + stride) % n): share for i in range(n) for stride in strides}
+    ends = list(zip(listed.source, listed.destination, strict=True))
+    moved: dict[tuple[int, int], float] = dict.fromkeys(owed, 0.0)
+    for pair, size in zip(ends, listed.size, strict=True):
+        moved[pair] = moved.get(pair, 0.0) + size
+    tensor = task.size_bytes or 0.0
+    for pair, size in moved.items():
+        share = owed.get(pair, 0.0) * tensor
+        if abs(size - share) > BYTES_TOLERANCE * tensor:
+            words = f"{_server(listed, pair[0])} -> {_server(listed, pair[1])}"
+            return [f"moves {size:.9g} bytes {words}, {name} moves {share:.9g}"]
+    names = plan.schedule.transfer
+    position = {names[row]: i for i, row in enumerate(listed.rows)}
+    listed_waits = plan.schedule.transfer_dependencies
+    waits = {
+        i: [position[d] for d in listed_waits[row] if d in position]
+        for i, row in enumerate(listed.rows)
+    }
+    if len(steps_of(waits)) < len(ends):
+        return ["has transfers that wait for themselves"]
+    lost = unreached(task.kind, n, root, ends, waits)
+    if lost is not None:
+        member, other = (_server(listed, one) for one in lost)
+        return [f"server {member} can end without the data of server {other}: a wait is missing"]
     return []
 
 
@@ -189,7 +240,7 @@ def _lock_step(
         ]
         for i in ring
     }
-    step = _steps(waits)
+    step = steps_of(waits)
     for i in ring:
         if i not in step:
             return [f"transfer {names[listed.rows[i]]} is in none of the {steps} lock steps"]
@@ -203,25 +254,6 @@ def _lock_step(
     if len(per_step) != n * steps:
         return [f"its transfers do not make {steps} lock steps of {n} members"]
     return []
-
-
-def _steps(waits: dict[int, list[int]]) -> dict[int, int]:
-    """Return each transfer's lock step: 0 where it waits for no other, else one more than the last it waits for."""
-    after: dict[int, list[int]] = {}
-    for i, earlier in waits.items():
-        for j in earlier:
-            after.setdefault(j, []).append(i)
-    left = {i: len(earlier) for i, earlier in waits.items()}
-    step = {i: 0 for i, count in left.items() if not count}
-    free = list(step)
-    while free:
-        j = free.pop()
-        for i in after.get(j, ()):
-            left[i] -= 1
-            if not left[i]:
-                step[i] = 1 + max(step[e] for e in waits[i])
-                free.append(i)
-    return step
 
 
 def _tree(plan: CheckedPlan, listed: _Listed, n: int) -> list[str]:

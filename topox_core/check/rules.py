@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +32,7 @@ class Rules:
         A server may use any switch, with one port on each (eqs 9 and 10 as printed).
     tick
         ``auto``, ``slot`` or a length in ms.
-    rings, strides, all_reduce_on_network, steps, broadcast
+    rings, strides, all_reduce_on_network, steps, broadcast, algorithm, group
         How collectives became transfers.
     """
 
@@ -46,6 +47,8 @@ class Rules:
     all_reduce_on_network: bool = True
     steps: str = "fluid"
     broadcast: str = "chain"
+    algorithm: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    group: int = 0
 
     @property
     def continuous(self) -> bool:
@@ -141,6 +144,8 @@ class Rules:
             all_reduce_on_network=flag("all_reduce_on_network", True),
             steps=word("steps", ("fluid", "stepwise"), "fluid"),
             broadcast=word("broadcast", ("chain", "tree"), "chain"),
+            algorithm=_words(settings.get("algorithm", {}), file),
+            group=_count(settings.get("group", 0), "group", file, least=0),
         )
 
 
@@ -149,10 +154,16 @@ def _wrong(expected: str, value: object, key: str, file: str) -> InputError:
     return InputError(problem, file=file, item="settings", field=key)
 
 
-def _count(value: Any, key: str, file: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise _wrong("a whole number of at least 1", value, key, file)
+def _count(value: Any, key: str, file: str, least: int = 1) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise _wrong(f"a whole number of at least {least}", value, key, file)
     return value
+
+
+def _words(value: Any, file: str) -> dict[str, str]:
+    if not isinstance(value, Mapping) or not all(isinstance(v, str) for v in value.values()):
+        raise _wrong("a record of names of algorithms", value, "algorithm", file)
+    return {str(key): word for key, word in value.items()}
 
 
 def _tick(settings: Mapping[str, Any], file: str) -> str | float:
