@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from topox_core.check.waits import steps_of
 
 Bytes = dict[tuple[int, int], float]
-_WORD = re.compile(r"([a-z_]+)(?:\((\d+)\))?")
+_WORD = re.compile(r"([a-z_]+)(?:\((\d+)\))?(?:\*\d+)?")  # parts of messages move the same bytes
 
 
 def algorithm_of(

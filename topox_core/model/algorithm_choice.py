@@ -3,8 +3,9 @@
 A lowering's ``algorithm`` maps a kind (``all_reduce``), a kind and a group's size (``all_reduce:8``)
 or these and the tensor's bytes to three digits (``all_reduce:8:1.05e+06``) to a name of
 :data:`~topox_core.model.collective_steps.ALGORITHMS`, with a parameter in brackets where the
-algorithm has one (``two_level(4)``, ``chain(8)``), or to ``default``: the fluid ring, direct
-all-to-all or chain. The most specific key counts.
+algorithm has one (``two_level(4)``, ``chain(8)``) and the parts of each message after a star
+(``pairwise*2``), or to ``default``: the fluid ring, direct all-to-all or chain. The most specific
+key counts.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from topox_core.io.ranges import check_whole
 from topox_core.model.collective_steps import (
     ALGORITHMS,
     PARAMETERS,
-    Algorithm,
     Message,
     Shape,
     StepList,
@@ -36,17 +36,19 @@ DEFAULT = "default"
 DEFAULT_CHUNKS = 8
 # Blocks that one step list moves, or dependencies among its messages: named before memory is spent.
 MAX_WORK = 2_000_000
-_NAME = re.compile(r"([a-z_]+)(?:\((\d{1,6})\))?")
+_NAME = re.compile(r"([a-z_]+)(?:\((\d{1,6})\))?(?:\*(\d{1,4}))?")
 
 
 class Choice(NamedTuple):
-    """An algorithm for one collective: its name, and its parameter (0 where it has none)."""
+    """An algorithm for one collective: its name, its parameter (0 where it has none), parts of a message."""
 
     name: str
     parameter: int = 0
+    parts: int = 1
 
     def __str__(self) -> str:
-        return f"{self.name}({self.parameter})" if self.parameter else self.name
+        parameter = f"({self.parameter})" if self.parameter else ""
+        return f"{self.name}{parameter}" + (f"*{self.parts}" if self.parts > 1 else "")
 
 
 def size_key(size_bytes: float) -> str:
@@ -88,16 +90,19 @@ def _is_count(text: str) -> bool:
 
 
 def _read(kind: str, word: str) -> Choice:
-    """Return a word of ``algorithm``; refuses an unknown one."""
+    """Return a word of ``algorithm``, what it does not say as 0; refuses an unknown one."""
     match = _NAME.fullmatch(str(word))
     name, parameter = (match[1], int(match[2] or 0)) if match else ("", 0)
+    parts = int(match[3] or 0) if match else 0
     if name != DEFAULT and name not in ALGORITHMS[kind]:
         raise _wrong(
             f"{kind} must be one of {', '.join((DEFAULT, *ALGORITHMS[kind]))} (got {shown(word)})"
         )
     if match and match[2] is not None and (not parameter or name not in PARAMETERS):
         raise _wrong(f"{kind}={word}: only two_level(m) and chain(C) take a number above 0")
-    return Choice(name, parameter)
+    if match and match[3] is not None and (not parts or on_rings(kind, name)):
+        raise _wrong(f"{kind}={word}: parts are at least 1, and rings have none")
+    return Choice(name, parameter, parts)
 
 
 def _wrong(problem: str, item: str = "") -> InputError:
@@ -130,11 +135,11 @@ class Chooser:
             return None
         keys = (collective_key(kind, members, size_bytes), f"{kind}:{members}", kind)
         word = next((self.words[key] for key in keys if key in self.words), DEFAULT)
-        name, parameter = _read(kind, word)
+        name, parameter, parts = _read(kind, word)
         if name == DEFAULT:
             return None
         parameter = parameter or self._parameter(name, members)
-        choice = Choice(name, parameter)
+        choice = Choice(name, parameter, parts or self.lowering.parts)
         if problem := misfit(kind, choice, members):
             raise _wrong(problem, collective)
         return choice
@@ -149,7 +154,7 @@ class Chooser:
 
 def misfit(kind: str, choice: Choice, members: int) -> str:
     """Return why an algorithm cannot serve so many members, or nothing."""
-    algorithm, shape = _algorithm(kind, choice), _shape(choice, members)
+    algorithm, shape = ALGORITHMS[kind][choice.name], _shape(choice, members)
     if algorithm.power_of_two and not is_power_of_two(members):
         return f"{choice.name} needs 2, 4, 8, ... members (got {members})"
     if choice.name == "two_level" and members % choice.parameter:
@@ -159,18 +164,15 @@ def misfit(kind: str, choice: Choice, members: int) -> str:
     return ""
 
 
-def step_transfers(kind: str, choice: Choice, members: int, copies: int) -> int:
-    """Return how many transfers an algorithm becomes on so many rings or in so many parts."""
-    return copies * _algorithm(kind, choice).size(_shape(choice, members)).messages
+def step_transfers(kind: str, choice: Choice, members: int, rings: int) -> int:
+    """Return how many transfers an algorithm becomes, on so many rings if it runs on rings."""
+    copies = rings if on_rings(kind, choice.name) else choice.parts
+    return copies * ALGORITHMS[kind][choice.name].size(_shape(choice, members)).messages
 
 
-def on_rings(kind: str, choice: Choice) -> bool:
+def on_rings(kind: str, name: str) -> bool:
     """Return whether an algorithm runs on rings of any stride."""
-    return _algorithm(kind, choice).on_rings
-
-
-def _algorithm(kind: str, choice: Choice) -> Algorithm:
-    return ALGORITHMS[kind][choice.name]
+    return name in ALGORITHMS[kind] and ALGORITHMS[kind][name].on_rings
 
 
 def _shape(choice: Choice, members: int, root: int = 0) -> Shape:
@@ -179,22 +181,17 @@ def _shape(choice: Choice, members: int, root: int = 0) -> Shape:
 
 @lru_cache(maxsize=64)
 def step_pattern(
-    kind: str, choice: Choice, members: int, root: int, strides: tuple[int, ...], parts: int
+    kind: str, choice: Choice, members: int, root: int, strides: tuple[int, ...]
 ) -> Pattern:
-    """Return the transfers of an algorithm.
+    """Return the transfers of an algorithm: on rings of these strides, or in its parts.
 
-    Parameters
-    ----------
-    strides
-        Of the rings that share the tensor; only for an algorithm that runs on rings.
-    parts
-        Equal parts, each with its own dependencies, that every message of any other is cut into.
+    Each ring and each part has its own dependencies.
     """
     steps = step_list(kind, choice.name, _shape(choice, members, root))
-    if on_rings(kind, choice):
+    if on_rings(kind, choice.name):
         copies = [(_on_stride(steps, members, stride), "") for stride in strides]
     else:
-        copies = [(steps, f"/p{k}" if parts > 1 else "") for k in range(parts)]
+        copies = [(steps, f"/p{k}" if choice.parts > 1 else "") for k in range(choice.parts)]
     rows: list[tuple[str, Message]] = []
     after: list[tuple[int, ...]] = []
     waited: set[int] = set()

@@ -137,7 +137,7 @@ def _patterns(graph: TaskGraph, lowering: Lowering) -> tuple[dict[int, Pattern],
         n = len(task.members or ())
         name = f"{task.kind} {task.id}" + (f" (group {task.group})" if task.group else "")
         choice = chooser.choice(task.kind, n, task.size_bytes or 0.0, name)
-        rides = task.kind != "all_to_all" if choice is None else on_rings(task.kind, choice)
+        rides = task.kind != "all_to_all" if choice is None else on_rings(task.kind, choice.name)
         if rides and n not in strides:
             strides[n] = ring_strides(n, lowering, name)
         rings = len(strides.get(n, ()))
@@ -145,8 +145,7 @@ def _patterns(graph: TaskGraph, lowering: Lowering) -> tuple[dict[int, Pattern],
             total += transfer_count(task.kind, n, rings, lowering)
             continue
         choices[i] = choice
-        copies = rings if on_rings(task.kind, choice) else lowering.parts
-        total += step_transfers(task.kind, choice, n, copies)
+        total += step_transfers(task.kind, choice, n, rings)
     if total > MAX_TRANSFERS:
         raise InputError(
             f"the collectives become {total:,} transfers, more than the limit of {MAX_TRANSFERS:,}: "
@@ -166,7 +165,7 @@ def _patterns(graph: TaskGraph, lowering: Lowering) -> tuple[dict[int, Pattern],
             built[key] = (
                 pattern(*key[:3], of_group, lowering)
                 if choice is None
-                else step_pattern(task.kind, choice, len(members), root, of_group, lowering.parts)
+                else step_pattern(task.kind, choice, len(members), root, of_group)
             )
         result[i] = built[key]
         waits += result[i].dependencies

@@ -112,7 +112,7 @@ def _blocks(graph: TransferGraph, result: LayoutResult) -> list[_Block]:
         key = (kind, len(members), strides, in_steps)
         if key not in shapes:
             shapes[key] = (
-                step_pattern(kind, Choice(RING), len(members), 0, strides, 1)
+                step_pattern(kind, Choice(RING), len(members), 0, strides)
                 if in_steps
                 else pattern(kind, len(members), 0, strides, graph.lowering)
             )

@@ -102,6 +102,12 @@ def test_a_ring_step_by_step_is_the_stepwise_lowering_under_other_ids() -> None:
         assert {names.get(d, d) for d in a.dependencies} == set(b.dependencies)
 
 
+def test_parts_can_be_said_for_one_algorithm_or_for_all() -> None:
+    own = lower(one("all_to_all", 4), Lowering(algorithm={"all_to_all": "pairwise*2"}))
+    assert own.lowered == lowered("all_to_all", 4, "pairwise", parts=2).lowered
+    assert own.lowered[0].id == "c/pairwise/s0/0-1/p0"
+
+
 def test_the_most_specific_key_decides_and_default_stays_the_default() -> None:
     big, small = one("all_reduce", 4, 8e6), one("all_reduce", 4, 8e3)
     words = {"all_reduce": "tree", "all_reduce:4": "direct", "all_reduce:4:8e+03": "default"}
@@ -118,6 +124,8 @@ def test_the_most_specific_key_decides_and_default_stays_the_default() -> None:
         ("all_reduce", 4, {"all_reduce:x": "ring"}, "must be kinds of collective"),
         ("all_reduce", 4, {"all_reduce": "bruck"}, "all_reduce must be one of default, ring"),
         ("all_reduce", 4, {"all_reduce": "ring(4)"}, "take a number"),
+        ("all_reduce", 4, {"all_reduce": "ring*2"}, "rings have none"),
+        ("all_reduce", 4, {"all_reduce": "tree*0"}, "at least 1"),
         ("all_reduce", 8, {"all_reduce": "two_level(3)"}, "groups of 3 do not divide 8 members"),
         ("all_gather", 6, {"all_gather": "doubling"}, "needs 2, 4, 8"),
         ("all_reduce", 200, {"all_reduce": "direct"}, "too large for 200 members"),
