@@ -15,9 +15,9 @@ import threading
 import time
 from typing import BinaryIO
 
+from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.engines import wire
 from topox_core.schedule.engines.engine import Engine, Progress
-from topox_core.schedule.problem import Int
 
 # HiGHS may be deep in a phase that does not ask whether to stop; after this long the process simply
 # ends.
@@ -56,13 +56,13 @@ def _events() -> BinaryIO:
     return out
 
 
-def _listen(stopped: threading.Event, inbox: queue.SimpleQueue[Int]) -> None:
+def _listen(stopped: threading.Event, inbox: queue.SimpleQueue[Solution]) -> None:
     """Pass schedules on; on any other line or the end of input ask the engine to stop, and end the process if it does not."""
     while True:
-        start = wire.read_offer(sys.stdin.buffer.readline())
-        if start is None:
+        solution = wire.read_offer(sys.stdin.buffer.readline())
+        if solution is None:
             break
-        inbox.put(start)
+        inbox.put(solution)
     stopped.set()
     time.sleep(GRACE_S)
     os._exit(3)
@@ -76,7 +76,7 @@ def main() -> int:
         os.nice(NICENESS)
     out = _events()
     stopped = threading.Event()
-    inbox: queue.SimpleQueue[Int] = queue.SimpleQueue()
+    inbox: queue.SimpleQueue[Solution] = queue.SimpleQueue()
 
     def tell(event: bytes) -> None:
         try:
@@ -84,7 +84,7 @@ def main() -> int:
         except OSError:
             os._exit(3)
 
-    def news() -> Int | None:
+    def news() -> Solution | None:
         latest = None
         while not inbox.empty():
             latest = inbox.get()

@@ -22,6 +22,7 @@ from topox_core.schedule.bounds.set_up_bounds import (
 )
 from topox_core.schedule.bounds.windows import clocks
 from topox_core.schedule.circuits.assignment import Booking, changed_rows, per_slot
+from topox_core.schedule.circuits.held_ports import Solution, booking_of
 from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.folding.fold import FOLD_ABOVE, Folding, fold
 from topox_core.schedule.generation.list_scheduler import Generator, Listed, candidates, ranked
@@ -138,6 +139,16 @@ class Planner:
             return SchedulePlan(start, makespan, None, 0, source, start, makespan)
         booking = per_slot(self.problem, start)
         changes = int(changed_rows(booking, self.problem.network).sum())
+        return SchedulePlan(start, makespan, booking, changes, source, start, makespan)
+
+    def with_ports(self, solution: Solution, source: TraceSource) -> SchedulePlan:
+        """Return the plan of a solution that comes with its ports, which hold it exactly."""
+        network = self.problem.network
+        assert network is not None
+        start = solution.start
+        makespan = int((start + self.problem.duration).max(initial=0))
+        booking = booking_of(self.problem, solution)
+        changes = int(changed_rows(booking, network).sum())
         return SchedulePlan(start, makespan, booking, changes, source, start, makespan)
 
     @cached_property

@@ -12,7 +12,9 @@ from topox_core.errors import InputError
 from topox_core.runs.stopping import AfterSeconds, AnyOf, WhenSet
 from topox_core.schedule.bounds.best_bound import Bound, best_bound
 from topox_core.schedule.bounds.root_bounds import raise_bounds
+from topox_core.schedule.circuits.held_ports import Solution, ports_of, with_set_ups
 from topox_core.schedule.engines.best_known import initially_known
+from topox_core.schedule.engines.disjunctions import Disjunctions
 from topox_core.schedule.engines.engine import Answer, Limits, Progress, StoppedBy
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.planner import Planner, SchedulePlan, keeping_reduced
@@ -32,6 +34,11 @@ ROOT_TASKS = (
 ROOT_S, ROOT_SEARCH_S = 0.8, 0.05
 
 Start = Callable[[str, Problem, Limits], SolverProcess]
+
+
+def counts_set_ups(engine: str, problem: Problem) -> bool:
+    """Whether an engine has a model of set-ups and the problem may be small enough for it."""
+    return engine == "cpsat" and Disjunctions.may_be_few(problem)
 
 
 @dataclass(frozen=True)
@@ -154,6 +161,7 @@ class Portfolio:
         self._answers: dict[str, Answer] = {}
         self._refused: dict[str, str] = {}
         self._raised: dict[TraceSource, RaisedBound] = {}
+        self._with_set_ups: set[str] = set()
         self._thread: threading.Thread | None = None
         self._ended: float | None = None
         self._reduced = self.plan.reduced_makespan
@@ -163,14 +171,9 @@ class Portfolio:
             self._ended = self.began
             return
         if not self._closed():
-            limits = replace(
-                self.limits,
-                start=self.plan.reduced_start,
-                bound=self._bound_without_set_ups(),
-                threads=max(1, self.limits.threads - team.search - len(team.engines) + 1),
-            )
+            threads = max(1, self.limits.threads - team.search - len(team.engines) + 1)
             self._processes = {
-                name: self.start_process(name, self.planner.problem, limits)
+                name: self._process(name, replace(self.limits, threads=threads))
                 for name in team.engines
             }
         if (team.search and not self._closed()) or self._changes_to_save():
@@ -204,7 +207,7 @@ class Portfolio:
         before = len(self.trace)
         for name, process in self._processes.items():
             for progress in process.poll():
-                self._take(progress)
+                self._take(progress, name in self._with_set_ups)
             if not process.running and name not in self._answers and name not in self._refused:
                 self._take_end(name, process)
         self._drain()
@@ -271,9 +274,23 @@ class Portfolio:
         """Whether ports are dark for a time before a circuit that they did not hold."""
         return self.planner.ports is not None and self.planner.ports.ports.dark > 0
 
-    def _bound_without_set_ups(self) -> int:
-        """Return a bound for engines that know of no set-ups: theirs may be shorter than any plan."""
-        return best_bound(self.planner.problem, 0).ticks if self._dark else self.bound
+    def _process(self, engine: str, limits: Limits) -> SolverProcess:
+        """Start an engine on the problem that it has a model of, from what is known of just that one.
+
+        Without set-ups schedules may be shorter than any plan, and bounds that count them do not
+        hold.
+        """
+        problem, plan = self.planner.problem, self.plan
+        if self._dark and plan.booking is not None and counts_set_ups(engine, problem):
+            assert self.planner.ports is not None
+            self._with_set_ups.add(engine)
+            problem = with_set_ups(problem, self.planner.ports.ports.dark)
+            ports = ports_of(problem, plan.booking)
+            limits = replace(limits, start=plan.start, ports=ports, bound=self.bound)
+        else:
+            bound = best_bound(problem, 0).ticks if self._dark else self.bound
+            limits = replace(limits, start=plan.reduced_start, bound=bound)
+        return self.start_process(engine, problem, limits)
 
     def _closed(self) -> bool:
         return self.plan.makespan - self.bound <= self.limits.gap * self.plan.makespan
@@ -345,11 +362,17 @@ class Portfolio:
             self._bounds.put(better)
         return search_planner
 
-    def _take(self, progress: Progress) -> None:
+    def _take(self, progress: Progress, counts_dark: bool) -> None:
         if progress.start is not None:
-            makespan = int((progress.start + self.planner.problem.duration).max(initial=0))
-            self._offer(self.planner.with_circuits(progress.start, makespan, progress.source))
-        self._raise(progress.bound, progress.source, progress.words)
+            self._offer(self._planned(Solution(progress.start, progress.ports), progress.source))
+        self._raise(progress.bound, progress.source, progress.words, counts_dark)
+
+    def _planned(self, solution: Solution, source: TraceSource) -> SchedulePlan:
+        """Return the plan of an engine's schedule: as it is if it has ports, else as an order."""
+        if solution.ports is not None:
+            return self.planner.with_ports(solution, source)
+        makespan = int((solution.start + self.planner.problem.duration).max(initial=0))
+        return self.planner.with_circuits(solution.start, makespan, source)
 
     def _take_end(self, name: str, process: SolverProcess) -> None:
         """Take in how an exact engine ended; a refusal (the model is too large) keeps what there is."""
@@ -361,10 +384,11 @@ class Portfolio:
         if answer is None:
             return
         self._answers[name] = answer
-        self._raise(answer.bound, answer.bound_source or ENGINES[name], answer.bound_by)
+        source, counts_dark = answer.bound_source or ENGINES[name], name in self._with_set_ups
+        self._raise(answer.bound, source, answer.bound_by, counts_dark)
         makespan = answer.makespan(self.planner.problem)
         if answer.start is not None and makespan is not None:
-            self._offer(self.planner.with_circuits(answer.start, makespan, ENGINES[name]))
+            self._offer(self._planned(Solution(answer.start, answer.ports), ENGINES[name]))
             moved = self.planner.ports is not None and self.plan.makespan > makespan
             if moved and self._thread is None and not self._cancelled.is_set():
                 self._search()
@@ -399,8 +423,9 @@ class Portfolio:
         if plan.reduced_makespan < self._reduced:
             self._reduced = plan.reduced_makespan
             self._take_back_refuted()
-            for process in self._processes.values():
-                process.offer(plan.reduced_start)
+            for name, process in self._processes.items():
+                if name not in self._with_set_ups:
+                    process.offer(Solution(plan.reduced_start))
         if plan.cost < self.plan.cost:
             shorter = plan.makespan < self.plan.makespan
             self.plan = plan = keeping_reduced(plan, self.plan)
@@ -408,6 +433,14 @@ class Portfolio:
             self._better.put(plan)
             if shorter:
                 self._note(plan.source)
+                self._offer_ports(plan)
+
+    def _offer_ports(self, plan: SchedulePlan) -> None:
+        """Tell a plan to the engines that count set-ups."""
+        for name in self._with_set_ups & self._processes.keys():
+            assert plan.booking is not None
+            ports = ports_of(self.planner.problem, plan.booking)
+            self._processes[name].offer(Solution(plan.start, ports))
 
     def _note(self, source: TraceSource) -> None:
         problem = self.planner.problem

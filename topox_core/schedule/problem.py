@@ -27,7 +27,8 @@ class SwitchNetwork:
     ``ports_on_switch`` is the right-hand side of eqs 9 and 10: circuits a server may have on one
     switch, each way. ``ports_per_server`` is d_S of eq. 8; ``half_duplex`` tells whether it bounds
     in + out (as printed) or out and in apart. ``shares`` is eq. 6 as printed: one circuit for all
-    of a pair.
+    of a pair. ``dark_slots`` is how long a port is dark before a circuit that it did not hold; None
+    in the reduced problem, whose ports have no state.
     """
 
     source: Int32
@@ -39,6 +40,18 @@ class SwitchNetwork:
     ports_on_switch: int
     half_duplex: bool
     shares: bool
+    dark_slots: int | None = None
+
+    @property
+    def ports_each_way(self) -> int:
+        """Ports of a server on all switches, each way."""
+        return self.switches * self.ports_on_switch
+
+    @property
+    def switches_may_fill(self) -> bool:
+        """Whether eq. 7 can bind: a switch carries fewer circuits than its servers have ports on it."""
+        most = self.servers * self.ports_on_switch // (2 if self.half_duplex else 1)
+        return self.circuits_per_switch < most
 
 
 @dataclass(frozen=True)
@@ -113,6 +126,12 @@ class Problem:
     def devices(self) -> int:
         """Number of devices that run one task at a time."""
         return len(self.device_names)
+
+    @property
+    def dark_ticks(self) -> int | None:
+        """Ticks that a port is dark before a circuit that it did not hold; None where ports have no state."""
+        dark = None if self.network is None else self.network.dark_slots
+        return None if dark is None else dark * self.ticks_per_slot
 
     @property
     def shares(self) -> bool:

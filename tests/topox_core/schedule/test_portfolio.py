@@ -15,6 +15,7 @@ from tests.topox_core.schedule.fake_solvers import done, progress, saying
 from tests.topox_core.schedule.problem_builder import Fabric, build, random_problem, searched
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.bounds.windows import serial_schedule
+from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.engines.solver_process import SolverProcess
 from topox_core.schedule.feasibility import violation
@@ -236,7 +237,7 @@ def test_a_better_schedule_reaches_the_engine_in_the_child(engine):
     # hears of it.
     limits = Limits(40.0, bound=better.makespan, start=serial_schedule(problem))
     with SolverProcess(engine, problem, limits) as process:
-        process.offer(better.reduced_start)
+        process.offer(Solution(better.reduced_start))
         deadline = time.monotonic() + PATIENCE_S
         while process.running and time.monotonic() < deadline:
             time.sleep(0.01)

@@ -18,6 +18,7 @@ from tests.topox_core.schedule.fake_solvers import saying, solved_by_cpsat
 from tests.topox_core.schedule.problem_builder import Fabric, build, random_problem
 from topox_core.errors import InputError
 from topox_core.schedule.bounds.windows import critical_path, serial_schedule
+from topox_core.schedule.circuits.held_ports import Solution, one_after_another, with_set_ups
 from topox_core.schedule.engines import wire
 from topox_core.schedule.engines.engine import Answer, Limits, Progress
 from topox_core.schedule.engines.highs import solve_highs
@@ -101,10 +102,15 @@ def test_a_process_finds_what_cp_sat_finds():
 
 
 def test_a_schedule_that_is_offered_survives_the_journey_and_any_other_line_means_stop():
-    start = serial_schedule(easy_problem())
-    arrived = wire.read_offer(wire.offer(start))
-    assert np.array_equal(arrived, start)
-    assert arrived.dtype == start.dtype
+    problem = easy_problem()
+    start = serial_schedule(problem)
+    arrived = wire.read_offer(wire.offer(Solution(start)))
+    assert np.array_equal(arrived.start, start)
+    assert (arrived.start.dtype, arrived.ports) == (start.dtype, None)
+    with_ports = one_after_another(with_set_ups(problem, 2))
+    again = wire.read_offer(wire.offer(with_ports))
+    assert np.array_equal(again.ports, with_ports.ports)
+    assert again.ports.shape == (3, problem.n)
     floats = json.dumps({"start": {"dtype": "<f8", "base64": ""}}).encode()
     for line in (b"", b"stop\n", b"{}\n", b'{"start": 3}\n', floats):
         assert wire.read_offer(line) is None

@@ -9,6 +9,11 @@ import numpy as np
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.ancestor_bounds import ancestor_bound, ancestor_heads_and_tails
 from topox_core.schedule.bounds.propagation import Propagator, raised_bound
+from topox_core.schedule.bounds.set_up_bounds import (
+    near_of,
+    set_up_bound,
+    set_up_heads_and_tails,
+)
 from topox_core.schedule.bounds.windows import Windows, clocks, windows
 from topox_core.schedule.engines.best_known import BestKnown
 from topox_core.schedule.problem import Int, Problem
@@ -20,6 +25,7 @@ PROPAGATION_BY = "propagation: no shorter schedule fits its time windows"
 BOUND_SHARE = 0.25
 WINDOWS_SHARE = 0.1
 CONES_SHARE = 0.5
+SET_UPS_S = 0.5  # for propagation where set-ups count, which it knows from heads and tails only
 # Ancestors counted at first, by how much more next, and how much longer that takes.
 FIRST_NEAR, GROWTH, LONGER = 100, 4, 3
 
@@ -53,6 +59,34 @@ def raise_bounds(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> in
             counted,
         )
     return step
+
+
+def raise_bounds_with_set_ups(
+    coarse: Problem, tick: int, known: BestKnown, stop: Stop
+) -> tuple[Int, Int]:
+    """Raise the bound by heads and tails that count set-ups, then by propagation within them; return both."""
+    assert coarse.network is not None
+    dark_slots, dark_ticks = coarse.network.dark_slots or 0, coarse.dark_ticks or 0
+    counted = set_up_heads_and_tails(
+        coarse, clocks(coarse), near_of(coarse, FIRST_NEAR), dark_ticks
+    )
+    bound = set_up_bound(coarse, *counted, -(-known.bound // tick), dark_slots)
+    if bound is not None:
+        known.raise_bound(bound.ticks * tick, HEADS_AND_TAILS, bound.text)
+    propagator, horizon = Propagator(coarse), known.makespan // tick
+    if not known.close_enough and propagator.worthwhile(horizon):
+        step = step_of(coarse, windows(coarse, horizon))
+        raised_bound(
+            propagator,
+            -(-known.bound // tick // step) * step,
+            horizon,
+            step,
+            min(SET_UPS_S, BOUND_SHARE * known.left_s),
+            stop,
+            lambda bound: known.raise_bound(bound * tick, PROPAGATION, PROPAGATION_BY),
+            counted,
+        )
+    return counted
 
 
 def _by_cones(coarse: Problem, tick: int, known: BestKnown, stop: Stop) -> tuple[Int, Int] | None:

@@ -9,9 +9,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from topox_core.schedule.bounds.windows import critical_path, serial_schedule
+from topox_core.schedule.circuits.held_ports import (
+    Solution,
+    one_after_another,
+    solution_violation,
+)
 from topox_core.schedule.engines.engine import Answer, Limits, News, OnProgress, Progress, StoppedBy
-from topox_core.schedule.feasibility import violation
-from topox_core.schedule.problem import Int, Problem
+from topox_core.schedule.problem import Int, Int32, Problem
 from topox_core.schedule.source import ELSEWHERE, LOADS, TraceSource
 
 # A dual bound this little above a whole number is that number, rounding errors apart.
@@ -34,6 +38,7 @@ class BestKnown:
     bound: int = 0
     bound_by: str = ""
     bound_source: TraceSource | None = None
+    ports: Int32 | None = None
 
     @property
     def elapsed_s(self) -> float:
@@ -50,7 +55,14 @@ class BestKnown:
         """Whether the relative gap is within the limit."""
         return self.makespan - self.bound <= self.limits.gap * self.makespan
 
-    def offer(self, start: Int, source: TraceSource, *, tell: bool = True) -> None:
+    def offer(
+        self,
+        start: Int,
+        source: TraceSource,
+        *,
+        ports: Int32 | None = None,
+        tell: bool = True,
+    ) -> None:
         """Take a schedule if it is better, after checking every rule of the problem on it.
 
         Raises
@@ -59,21 +71,23 @@ class BestKnown:
             If it breaks a rule: then the model or the solver is wrong, and nothing it says is
             believed.
         """
-        wrong = violation(self.problem, start)
+        wrong = solution_violation(self.problem, Solution(start, ports))
         if wrong is not None:
             raise RuntimeError(f"{source} gave a schedule that is none: {wrong}")
         makespan = int((start + self.problem.duration).max(initial=0))
         if self.makespan < 0 or makespan < self.makespan:
-            self.start, self.makespan = start, makespan
+            self.start, self.makespan, self.ports = start, makespan, ports
             if tell and self.on_progress is not None:
-                self.on_progress(Progress(self.elapsed_s, makespan, self.bound, source, start))
+                self.on_progress(
+                    Progress(self.elapsed_s, makespan, self.bound, source, start, ports=ports)
+                )
 
     def take_news(self, news: News | None) -> bool:
         """Take a schedule found elsewhere, if there is one; return whether there was."""
-        start = None if news is None else news()
-        if start is not None:
-            self.offer(start, ELSEWHERE, tell=False)
-        return start is not None
+        solution = None if news is None else news()
+        if solution is not None:
+            self.offer(solution.start, ELSEWHERE, ports=solution.ports, tell=False)
+        return solution is not None
 
     def raise_bound(self, bound: int, source: TraceSource, words: str) -> None:
         """Take a lower bound in ticks if it is better."""
@@ -96,7 +110,12 @@ class BestKnown:
             "proof" if self.bound >= self.makespan else "gap" if self.close_enough else otherwise
         )
         return Answer(
-            self.start, self.bound, self.bound_by, stopped_by, bound_source=self.bound_source
+            self.start,
+            self.bound,
+            self.bound_by,
+            stopped_by,
+            bound_source=self.bound_source,
+            ports=self.ports,
         )
 
 
@@ -116,11 +135,16 @@ def initially_known(
     if chain > limits.bound:
         known.bound, known.bound_by, known.bound_source = chain, "critical path", LOADS
     if limits.start is None:
-        known.offer(serial_schedule(problem), TraceSource("rules", "serial schedule"))
+        plain = (
+            Solution(serial_schedule(problem))
+            if problem.dark_ticks is None
+            else one_after_another(problem)
+        )
+        known.offer(plain.start, TraceSource("rules", "serial schedule"), ports=plain.ports)
         return known
-    start = np.asarray(limits.start, np.int64)
-    wrong = violation(problem, start)
+    given = Solution(np.asarray(limits.start, np.int64), limits.ports)
+    wrong = solution_violation(problem, given)
     if wrong is not None:
         raise ValueError(f"the schedule to start from is none: {wrong}")
-    known.offer(start, TraceSource("rules", "given"), tell=False)
+    known.offer(given.start, TraceSource("rules", "given"), ports=given.ports, tell=False)
     return known

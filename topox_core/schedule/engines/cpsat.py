@@ -12,6 +12,7 @@ from topox_core.schedule.bounds.root_bounds import (
 from topox_core.schedule.bounds.windows import Windows, coarsened, windows
 from topox_core.schedule.engines.best_known import BestKnown, initially_known
 from topox_core.schedule.engines.cpsat_model import Model, Run, refuse
+from topox_core.schedule.engines.cpsat_on_ports import solve_on_ports
 from topox_core.schedule.engines.engine import (
     Answer,
     Limits,
@@ -46,7 +47,7 @@ def solve_cpsat(
     on_progress: OnProgress | None = None,
     news: News | None = None,
 ) -> Answer:
-    """Solve the reduced problem with CP-SAT.
+    """Solve the reduced problem with CP-SAT, or one that counts set-ups.
 
     Up to 600 tasks are one model of all schedules shorter than the best known, first in the windows
     of plain propagation, then in those that bounds and shaving leave
@@ -59,6 +60,8 @@ def solve_cpsat(
         If there are too many tasks, or transfers that share circuits.
     """
     refuse(problem)
+    if problem.dark_ticks is not None:
+        return solve_on_ports(problem, limits, stop, on_progress, news)
     reason = impossible(problem)
     if reason is not None:
         return Answer(None, limits.bound, "", "proof", infeasible=True, message=reason)
@@ -120,7 +123,7 @@ def _whole(
         outcome = model.solve(
             run,
             better_elsewhere,
-            lambda start: known.offer(start * tick, SOURCE),
+            lambda start, _: known.offer(start * tick, SOURCE),
             lambda bound: known.raise_bound(bound * tick, SOURCE, BOUND_BY),
         )
         if outcome.ended == "infeasible":

@@ -1,6 +1,7 @@
 """Constraint models for CP-SAT (OR-Tools): a fixed-length interval a task, inside its time window.
 
-This is the only file that knows OR-Tools; nothing of it leaves.
+This file and :mod:`topox_core.schedule.engines.cpsat_set_ups` are the only ones that know OR-Tools;
+nothing of it leaves.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from topox_core.errors import InputError
 from topox_core.model.csr import grouped, row_of_entry
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.windows import Windows
-from topox_core.schedule.problem import Int, Problem
+from topox_core.schedule.problem import Int, Int32, Problem
 
 MAX_INTERVALS = 120_000
 ASKING_S = 0.05  # how often a running solve is asked whether to stop
@@ -36,11 +37,15 @@ class Run:
 
 @dataclass(frozen=True)
 class CpSatOutcome:
-    """How a solve ended, the best start ticks (None without a schedule) and a bound on the makespan in ticks."""
+    """How a solve ended, the best start ticks (None without a schedule) and a bound on the makespan in ticks.
+
+    ``ports`` are those of the schedule, if the model has any.
+    """
 
     ended: Ended
     start: Int | None
     bound: int
+    ports: Int32 | None = None
 
 
 def refuse(problem: Problem) -> None:
@@ -82,6 +87,7 @@ class Model:
         refuse(problem)
         self._problem, self._clock = problem, given.clock
         self._model = model = cp_model.CpModel()
+        self._intervals: dict[int, cp_model.IntervalVar] = {}
         self._start = [
             model.new_int_var(low // step, high // step, "")
             for low, high, step in zip(
@@ -110,14 +116,7 @@ class Model:
             self._model.add(self._at[j] >= self._at[i] + duration[i])
 
     def _add_resources(self) -> None:
-        p, model = self._problem, self._model
-        interval: dict[int, cp_model.IntervalVar] = {}
-
-        def of(j: int) -> cp_model.IntervalVar:
-            if j not in interval:
-                interval[j] = model.new_fixed_size_interval_var(self._at[j], int(p.duration[j]), "")
-            return interval[j]
-
+        p, model, of = self._problem, self._model, self._interval
         held = np.flatnonzero((p.device >= 0) & (p.duration > 0))
         edges, order = grouped(p.device[held], held, p.devices)
         for d in range(p.devices):
@@ -139,16 +138,28 @@ class Model:
                     intervals, p.demand_amount[entries].tolist(), int(p.capacity[r])
                 )
 
+    def _interval(self, j: int) -> cp_model.IntervalVar:
+        """Return the time that a task takes."""
+        if j not in self._intervals:
+            self._intervals[j] = self._model.new_fixed_size_interval_var(
+                self._at[j], int(self._problem.duration[j]), ""
+            )
+        return self._intervals[j]
+
     def hint(self, start: Int) -> None:
         """Tell a schedule to start from."""
         for var, value in zip(self._start, (start // self._clock).tolist(), strict=True):
             self._model.add_hint(var, value)
+        if self._makespan is not None:
+            self._model.add_hint(
+                self._makespan, int((start + self._problem.duration).max(initial=0))
+            )
 
     def solve(
         self,
         run: Run,
         stop: Stop,
-        on_start: Callable[[Int], None] | None = None,
+        on_start: Callable[[Int, Int32 | None], None] | None = None,
         on_bound: Callable[[int], None] | None = None,
     ) -> CpSatOutcome:
         """Solve within the time limit or until ``stop()``; tell schedules and bounds as they come."""
@@ -179,14 +190,18 @@ class Model:
         )
         if status == cp_model.INFEASIBLE:
             return CpSatOutcome("infeasible", None, 0)
-        start = (
-            self.values(solver.value) if status in (cp_model.OPTIMAL, cp_model.FEASIBLE) else None
-        )
-        return CpSatOutcome("optimal" if status == cp_model.OPTIMAL else "stopped", start, bound)
+        ended: Ended = "optimal" if status == cp_model.OPTIMAL else "stopped"
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return CpSatOutcome(ended, None, bound)
+        return CpSatOutcome(ended, self.values(solver.value), bound, self.ports(solver.value))
 
     def values(self, value: Callable[[cp_model.IntVar], int]) -> Int:
         """Return the start ticks that a solution says."""
         return np.array([value(var) for var in self._start], np.int64) * self._clock
+
+    def ports(self, value: Callable[[cp_model.IntVar], int]) -> Int32 | None:  # noqa: ARG002
+        """Return the ports that a solution says; the reduced problem has none."""
+        return None
 
     @staticmethod
     def _watch(solver: cp_model.CpSolver, stop: Stop, over: threading.Event) -> None:
@@ -198,9 +213,9 @@ class Model:
 class _Listener(cp_model.CpSolverSolutionCallback):
     """Passes every schedule on."""
 
-    def __init__(self, model: Model, on_start: Callable[[Int], None]) -> None:
+    def __init__(self, model: Model, on_start: Callable[[Int, Int32 | None], None]) -> None:
         super().__init__()
         self._of, self._tell = model, on_start
 
     def on_solution_callback(self) -> None:
-        self._tell(self._of.values(self.value))
+        self._tell(self._of.values(self.value), self._of.ports(self.value))

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.problem import Int, Problem
+from topox_core.schedule.circuits.held_ports import Solution
+from topox_core.schedule.problem import Int32, Problem
 from topox_core.schedule.source import TraceSource
 
 Status = Literal["optimal", "feasible", "infeasible", "unknown"]
@@ -24,7 +25,10 @@ StoppedBy = Literal["proof", "time_limit", "gap", "cancelled", "heuristic", "fai
 
 @dataclass(frozen=True)
 class Progress:
-    """One step of a solve: at ``elapsed_s``, best makespan and bound so far, in ticks; ``words`` say what binds."""
+    """One step of a solve: at ``elapsed_s``, best makespan and bound so far, in ticks; ``words`` say what binds.
+
+    ``ports`` are those of the schedule, where the problem counts set-ups.
+    """
 
     elapsed_s: float
     incumbent: int | None
@@ -32,11 +36,15 @@ class Progress:
     source: TraceSource
     start: NDArray[np.int64] | None = None
     words: str = ""
+    ports: Int32 | None = None
 
 
 @dataclass(frozen=True)
 class Limits:
-    """When to stop, and what is known before: a schedule to start from and a valid lower bound (ticks)."""
+    """When to stop, and what is known before: a schedule to start from and a valid lower bound (ticks).
+
+    Where the problem counts set-ups, so do both, and the schedule comes with its ports.
+    """
 
     time_limit_s: float = 60.0
     gap: float = 0.0
@@ -44,6 +52,7 @@ class Limits:
     threads: int = 1
     bound: int = 0
     start: NDArray[np.int64] | None = None
+    ports: Int32 | None = None
 
     def __post_init__(self) -> None:
         if self.seed < 0:
@@ -64,6 +73,7 @@ class Answer:
     infeasible: bool = False
     message: str = ""
     bound_source: TraceSource | None = None
+    ports: Int32 | None = None
 
     def makespan(self, problem: Problem) -> int | None:
         """Last end in ticks, or None without a schedule."""
@@ -72,7 +82,7 @@ class Answer:
         return int((self.start + problem.duration).max(initial=0))
 
 
-News = Callable[[], Int | None]
+News = Callable[[], Solution | None]
 OnProgress = Callable[[Progress], None]
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from topox_core.errors import InputError
+from topox_core.schedule.circuits.held_ports import Solution, solution_violation
 from topox_core.schedule.engines import wire
 from topox_core.schedule.engines.engine import (
     Answer,
@@ -22,8 +23,7 @@ from topox_core.schedule.engines.engine import (
     Progress,
     StoppedBy,
 )
-from topox_core.schedule.feasibility import violation
-from topox_core.schedule.problem import Int, Problem
+from topox_core.schedule.problem import Int, Int32, Problem
 from topox_core.schedule.source import ENGINES
 
 WORKER = (sys.executable, "-m", "topox_core.worker")
@@ -53,11 +53,11 @@ class SolverProcess:
     ) -> None:
         self._problem = problem
         self._events: queue.SimpleQueue[Progress] = queue.SimpleQueue()
-        self._start: Int | None = None
+        self._best: Solution | None = None
         self._makespan: int | None = None
         self._bound, self._bound_raised, self._engine = limits.bound, False, engine
         if limits.start is not None:
-            self._believe(limits.start)
+            self._believe(Solution(limits.start, limits.ports))
         self._answer: Answer | None = None
         self._refusal: InputError | None = None
         self._ended_by: StoppedBy | None = None
@@ -108,10 +108,10 @@ class SolverProcess:
             news.append(self._events.get())
         return news
 
-    def offer(self, start: Int) -> None:
+    def offer(self, solution: Solution) -> None:
         """Tell the child a better schedule; what it has no time to hear it does not need."""
         if self.running and self._ended_by is None:
-            threading.Thread(target=self._tell, args=(wire.offer(start),), daemon=True).start()
+            threading.Thread(target=self._tell, args=(wire.offer(solution),), daemon=True).start()
 
     def cancel(self) -> None:
         """Ask the child to stop, and kill it if it has not within a second."""
@@ -197,15 +197,16 @@ class SolverProcess:
         elif kind in ("incumbent", "bound"):
             progress = wire.as_progress(event)
             if progress.start is not None:
-                self._believe(progress.start)
+                self._believe(Solution(progress.start, progress.ports))
             self._raise_bound(progress.bound)
             self._events.put(replace(progress, incumbent=self._makespan, bound=self._bound))
         elif kind == "done":
             answer = wire.as_answer(event)
             if answer.start is not None:
-                self._believe(answer.start)
+                self._believe(Solution(answer.start, answer.ports))
             self._raise_bound(answer.bound)
-            self._answer = replace(answer, start=self._start, bound=self._bound)
+            start, ports = self._schedule
+            self._answer = replace(answer, start=start, ports=ports, bound=self._bound)
         elif kind == "failed":
             self._fail(event)
         else:
@@ -223,13 +224,18 @@ class SolverProcess:
         else:
             self._answer = self._kept("failed", f"the solver failed ({event.get('message')})")
 
-    def _believe(self, start: Int) -> None:
-        wrong = violation(self._problem, start)
+    @property
+    def _schedule(self) -> tuple[Int | None, Int32 | None]:
+        """Start ticks and ports of the best schedule, as far as there are any."""
+        return (None, None) if self._best is None else (self._best.start, self._best.ports)
+
+    def _believe(self, solution: Solution) -> None:
+        wrong = solution_violation(self._problem, solution)
         if wrong is not None:
             raise ValueError(f"it gave a schedule that is none: {wrong}")
-        makespan = int((start + self._problem.duration).max(initial=0))
+        makespan = int((solution.start + self._problem.duration).max(initial=0))
         if self._makespan is None or makespan < self._makespan:
-            self._start, self._makespan = start, makespan
+            self._best, self._makespan = solution, makespan
 
     def _raise_bound(self, bound: int) -> None:
         if self._makespan is not None and bound > self._makespan:
@@ -241,17 +247,19 @@ class SolverProcess:
 
     def _kept(self, stopped_by: StoppedBy, message: str) -> Answer:
         """Return what is known, however the child ended; a closed gap is a proof all the same."""
-        if self._start is not None and self._bound >= (self._makespan or 0):
+        start, ports = self._schedule
+        if start is not None and self._bound >= (self._makespan or 0):
             stopped_by = "proof"
-        if stopped_by == "failed" and self._start is not None:
+        if stopped_by == "failed" and start is not None:
             message += "; the last schedule is kept"
         return Answer(
-            self._start,
+            start,
             self._bound,
             f"branch and bound ({self._engine})" if self._bound_raised else "",
             stopped_by,
             message=message,
             bound_source=ENGINES[self._engine] if self._bound_raised else None,
+            ports=ports,
         )
 
     def _finish(self, wrong: str) -> None:

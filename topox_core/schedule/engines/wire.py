@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
+from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.engines.engine import Answer, Limits, Progress
-from topox_core.schedule.problem import Int, Problem, SwitchNetwork
+from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
 from topox_core.schedule.source import TraceSource
 
 STOPPED_BY = ("proof", "time_limit", "gap", "cancelled", "heuristic", "failed")
@@ -20,14 +21,18 @@ STOPPED_BY = ("proof", "time_limit", "gap", "cancelled", "heuristic", "failed")
 
 def _packed(array: NDArray[Any]) -> dict[str, Any]:
     plain = np.ascontiguousarray(array)
-    return {"dtype": plain.dtype.str, "base64": base64.b64encode(plain.tobytes()).decode("ascii")}
+    return {
+        "dtype": plain.dtype.str,
+        "shape": list(plain.shape),
+        "base64": base64.b64encode(plain.tobytes()).decode("ascii"),
+    }
 
 
 def _unpacked(record: dict[str, Any]) -> NDArray[Any]:
     array: NDArray[Any] = np.frombuffer(
         base64.b64decode(record["base64"]), dtype=np.dtype(record["dtype"])
-    ).copy()
-    return array
+    ).reshape(record.get("shape", [-1]))
+    return array.copy()
 
 
 def _flat(value: object) -> dict[str, Any]:
@@ -90,16 +95,18 @@ def read_request(data: bytes) -> tuple[str, Problem, Limits]:
         raise ValueError(f"not a request: {error}") from None
 
 
-def offer(start: Int) -> bytes:
+def offer(solution: Solution) -> bytes:
     """Return the line that tells a running solve of a better schedule."""
-    return line({"start": _packed(start)})
+    return line(_flat(solution))
 
 
-def read_offer(data: bytes) -> Int | None:
+def read_offer(data: bytes) -> Solution | None:
     """Return the schedule that a line tells, or None: any other line means stop."""
     try:
-        return _ticks(_unpacked(json.loads(data)["start"]))
-    except (KeyError, TypeError, ValueError):
+        record = _raised(json.loads(data))
+        start = _ticks(record["start"])
+        return None if start is None else Solution(start, _ports(record.get("ports")))
+    except (AttributeError, KeyError, TypeError, ValueError):
         return None
 
 
@@ -178,6 +185,7 @@ def as_progress(event: dict[str, Any]) -> Progress:
         event["source"],
         _ticks(start),
         str(event.get("words", "")),
+        _ports(event.get("ports")),
     )
 
 
@@ -209,6 +217,7 @@ def as_answer(event: dict[str, Any]) -> Answer:
         event["infeasible"],
         event["message"],
         by,
+        _ports(event.get("ports")),
     )
 
 
@@ -218,3 +227,11 @@ def _ticks(start: NDArray[Any] | None) -> Int | None:
     if start.dtype.kind not in "iu":
         raise ValueError("not an event: start ticks must be whole numbers")
     return start.astype(np.int64)
+
+
+def _ports(ports: object) -> Int32 | None:
+    if ports is None:
+        return None
+    if not isinstance(ports, np.ndarray) or ports.dtype.kind not in "iu":
+        raise ValueError("not an event: ports must be whole numbers")
+    return ports.astype(np.int32)

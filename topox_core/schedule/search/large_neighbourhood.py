@@ -18,6 +18,7 @@ import numpy as np
 from topox_core.runs.stopping import AfterSeconds, Stop
 from topox_core.schedule.bounds.propagation import Propagator
 from topox_core.schedule.bounds.windows import Windows, clocks, consistent
+from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.engines.best_known import BestKnown
 from topox_core.schedule.engines.engine import News, Progress
 from topox_core.schedule.generation.list_scheduler import Generator
@@ -220,9 +221,9 @@ def search_neighbourhoods(
         if progress.start is not None:
             known.offer(progress.start * tick, progress.source)
 
-    def translated() -> Int | None:
-        start = None if news is None else news()
-        return None if start is None else start // tick
+    def translated() -> Solution | None:
+        solution = None if news is None else news()
+        return None if solution is None else Solution(solution.start // tick)
 
     inner = BestKnown(coarse, known.limits, tell, known.began)
     inner.offer(known.start // tick, ELSEWHERE, tell=False)

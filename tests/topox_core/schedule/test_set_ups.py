@@ -1,0 +1,134 @@
+"""Exact engines that count set-ups: their optimum is the best over all orders and all choices of ports."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.topox_core.schedule.circuit_rules import broken_rules
+from tests.topox_core.schedule.fake_solvers import solved_by_cpsat
+from tests.topox_core.schedule.problem_builder import Fabric, build
+from tests.topox_core.schedule.set_up_brute_force import optimum, random_case
+from topox_core.schedule.circuits.held_ports import (
+    Solution,
+    one_after_another,
+    ports_of,
+    solution_violation,
+    with_set_ups,
+)
+from topox_core.schedule.engines.engine import Answer, Limits
+from topox_core.schedule.planner import Planner, prepare
+from topox_core.schedule.problem import Problem
+from topox_core.schedule.settings import Settings
+from topox_core.schedule.solve import solve
+from topox_core.workloads.samples import load_sample
+
+
+def proved(problem: Problem, answer: Answer) -> int:
+    """The optimum that an answer proves, after its schedule has been checked."""
+    assert answer.stopped_by == "proof", answer.message
+    assert answer.start is not None
+    assert solution_violation(problem, Solution(answer.start, answer.ports)) is None
+    assert answer.makespan(problem) == answer.bound
+    return answer.bound
+
+
+def chain_of_three() -> Problem:
+    """From server 0 to 1, to 2 and to 1 again, a millisecond each, with a delay of two."""
+    return with_set_ups(build([1, 1, 1], {0: (0, 1), 1: (0, 2), 2: (0, 1)}, [(0, 1), (1, 2)]), 2)
+
+
+def sample(name: str, delay_ms: float) -> tuple[Problem, Limits]:
+    """A sample's problem with set-ups, and the best plan by rules to start from."""
+    graph, cluster = load_sample(name)
+    prepared = prepare(
+        graph, cluster.changed(reconfiguration_ms=delay_ms), Settings.of(engine="list")
+    )
+    plan = prepared.planner.best_plan()
+    assert plan.booking is not None
+    problem = with_set_ups(prepared.reduction.problem, prepared.reduction.dark_slots)
+    ports = ports_of(problem, plan.booking)
+    return problem, Limits(
+        60.0, bound=prepared.reduction.bound.ticks, start=plan.start, ports=ports
+    )
+
+
+def test_cpsat_proves_the_chain_of_three():
+    (answer,) = solved_by_cpsat([chain_of_three()], Limits(60.0))
+    assert proved(chain_of_three(), answer) == optimum(chain_of_three()) == 7
+
+
+@pytest.mark.parametrize(
+    ("name", "delay_ms", "shortest_ms"),
+    [("patience", 3, 17), ("race", 1, 68.75), ("race", 3, 71.5), ("race", 10, 96)],
+)
+def test_cpsat_proves_a_sample_on_slots(name, delay_ms, shortest_ms):
+    problem, limits = sample(name, delay_ms)
+    (answer,) = solved_by_cpsat([problem], limits)
+    assert problem.ms(proved(problem, answer)) == shortest_ms
+
+
+def agrees(problems: list[Problem], answers: list[Answer]) -> None:
+    for seed, (problem, answer) in enumerate(zip(problems, answers, strict=True)):
+        assert proved(problem, answer) == optimum(problem), f"case {seed}"
+
+
+def test_cpsat_finds_the_best_of_all_orders_and_ports():
+    problems = [random_case(seed) for seed in range(20)]
+    agrees(problems, solved_by_cpsat(problems, Limits(60.0)))
+
+
+@pytest.mark.long
+def test_cpsat_finds_the_best_of_all_orders_and_ports_in_many_cases():
+    problems = [random_case(seed) for seed in range(20, 220)]
+    agrees(problems, solved_by_cpsat(problems, Limits(60.0)))
+
+
+def test_a_solution_is_checked_port_by_port():
+    problem = chain_of_three()
+    plain = one_after_another(problem)
+    assert solution_violation(problem, plain) is None
+    early = Solution(np.array([0, 2, 6]), plain.ports)
+    assert "before its port is free of t0 and set up" in str(solution_violation(problem, early))
+    assert "needs a switch" in str(solution_violation(problem, Solution(plain.start)))
+    elsewhere = plain.ports.copy()
+    elsewhere[0, 1] = 1
+    assert "no such port" in str(solution_violation(problem, Solution(plain.start, elsewhere)))
+
+
+def test_a_full_switch_has_no_room_for_a_set_up():
+    # Two circuits at most (eq. 7). While 0-1 and 2-3 carry, nothing else is set up.
+    fabric = Fabric(servers=6, circuits_per_switch=2)
+    problem = build([4, 4, 1, 1], {0: (0, 1), 1: (2, 3), 2: (4, 5), 3: (4, 1)}, fabric=fabric)
+    counted = with_set_ups(problem, 2)
+    ports = np.zeros((3, 4), np.int32)
+    assert solution_violation(counted, Solution(np.array([0, 0, 4, 7]), ports)) is None
+    at_once = Solution(np.array([0, 0, 4, 6]), ports)
+    assert "before its port is free" in str(solution_violation(counted, at_once))
+    three = Solution(np.array([0, 0, 3, 7]), ports)
+    assert solution_violation(counted, three) is not None
+
+
+def test_plans_on_ports_are_schedules_with_set_ups():
+    for seed in range(20):
+        problem = random_case(seed)
+        assert problem.network is not None
+        dark = problem.network.dark_slots or 0
+        reduced = replace(problem, network=replace(problem.network, dark_slots=None))
+        plan = Planner.of(reduced, 0, continuous=True, dark_slots=dark).best_plan()
+        assert plan.booking is not None
+        solution = Solution(plan.start, ports_of(problem, plan.booking))
+        assert solution_violation(problem, solution) is None
+        assert plan.makespan >= optimum(problem)
+
+
+def test_a_race_ends_with_the_plan_that_cpsat_proved_and_calls_nobody_a_liar():
+    graph, cluster = load_sample("race")
+    settings = Settings.of(engine="auto", time_limit_s=60.0)
+    result = solve(graph, cluster.changed(reconfiguration_ms=3.0), settings)
+    assert (result.makespan_ms, result.bound_ms) == (71.5, 71.5)
+    assert (result.status, result.stopped_by, result.message) == ("optimal", "proof", "")
+    assert result.execution is not None
+    assert broken_rules(result.execution) == []

@@ -1,0 +1,132 @@
+"""Schedules on real ports, whose circuits take time to set up: the ports of each transfer, and what checks them.
+
+The ports of a schedule are an array of three rows over the tasks: switch, out-port and in-port,
+ports numbered within (server, switch); -1 where a task is no transfer or takes no time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from topox_core.schedule.circuits.assignment import Booking, changed_rows
+from topox_core.schedule.feasibility import violation
+from topox_core.schedule.problem import Int, Int32, Problem
+
+NOT_CARRIED = -1
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Start ticks, with the ports of each transfer where the problem counts set-ups."""
+
+    start: Int
+    ports: Int32 | None = None
+
+
+def with_set_ups(problem: Problem, dark_slots: int) -> Problem:
+    """Return the problem whose transfers hold real ports, dark for so many slots before a change of circuit."""
+    assert problem.network is not None
+    return replace(problem, network=replace(problem.network, dark_slots=dark_slots))
+
+
+def carried_tasks(problem: Problem) -> Int32:
+    """Return the transfers that hold ports: those that take time."""
+    return np.flatnonzero(problem.on_grid & (problem.duration > 0)).astype(np.int32)
+
+
+def ports_of(problem: Problem, booking: Booking) -> Int32:
+    """Return the ports that a booking gives each transfer."""
+    ports = np.full((3, problem.n), NOT_CARRIED, np.int32)
+    ports[:, booking.node] = booking.switch, booking.source_port, booking.destination_port
+    return ports
+
+
+def booking_of(problem: Problem, solution: Solution) -> Booking:
+    """Return the booking of a solution with ports."""
+    assert solution.ports is not None
+    node = carried_tasks(problem)
+    switch, out_port, in_port = solution.ports[:, node]
+    first = solution.start[node] // problem.ticks_per_slot
+    end = first + problem.duration[node] // problem.ticks_per_slot
+    return Booking(node, switch, out_port, in_port, first, end)
+
+
+def solution_violation(problem: Problem, solution: Solution) -> str | None:
+    """Return the first rule that a solution breaks, in words, or None.
+
+    The rules of the reduced problem, and, where the problem counts set-ups, those of ports: one
+    circuit at a time, dark before a circuit that it did not hold, and eq. 7 with set-ups included.
+    """
+    wrong = violation(problem, solution.start)
+    if wrong is not None or problem.dark_ticks is None:
+        return wrong
+    ports, net = solution.ports, problem.network
+    assert net is not None
+    if ports is None or ports.shape != (3, problem.n) or ports.dtype.kind not in "iu":
+        return "a schedule with set-ups needs a switch and two ports for every transfer"
+    node = carried_tasks(problem)
+    limits = np.array([[net.switches], [net.ports_on_switch], [net.ports_on_switch]])
+    outside = ((ports[:, node] < 0) | (ports[:, node] >= limits)).any(axis=0)
+    if outside.any():
+        return f"transfer {problem.task_names[int(node[outside][0])]} has no such port"
+    return _port_violation(problem, solution, node)
+
+
+def _port_violation(problem: Problem, solution: Solution, node: Int32) -> str | None:
+    net, dark = problem.network, problem.dark_ticks
+    assert net is not None
+    assert dark is not None
+    start, duration, k = solution.start, problem.duration, net.ports_on_switch
+    switch, out_port, in_port = solution.ports[:, node].astype(np.int64)  # type: ignore[index]
+    out_port += (net.source[node].astype(np.int64) * net.switches + switch) * k
+    in_port += (net.destination[node].astype(np.int64) * net.switches + switch) * k
+    apart = 0 if net.half_duplex else int(max(out_port.max(initial=0), in_port.max(initial=0))) + 1
+    way = 1 if net.half_duplex else 0
+    port = np.concatenate([out_port, in_port + apart])
+    circuit = np.concatenate([2 * in_port, 2 * out_port + way])
+    task = np.concatenate([node, node])
+    order = np.lexsort((start[task], port))
+    port, circuit, task = port[order], circuit[order], task[order]
+    gap = np.where(circuit[1:] == circuit[:-1], 0, dark)
+    early = (port[1:] == port[:-1]) & (start[task[1:]] < (start + duration)[task[:-1]] + gap)
+    if early.any():
+        first = int(np.flatnonzero(early)[0])
+        before, after = (problem.task_names[int(t)] for t in task[first : first + 2])
+        return f"transfer {after} starts before its port is free of {before} and set up"
+    return _switch_violation(problem, solution, switch)
+
+
+def _switch_violation(problem: Problem, solution: Solution, switch: Int) -> str | None:
+    """Return which switch carries too many circuits (eq. 7), a circuit that changes from its set-up on."""
+    net, dark = problem.network, problem.dark_ticks
+    assert net is not None
+    assert dark is not None
+    if not net.switches_may_fill:
+        return None
+    booking = booking_of(problem, solution)
+    opened = solution.start[booking.node] - np.where(changed_rows(booking, net), dark, 0)
+    closed = solution.start[booking.node] + problem.duration[booking.node]
+    change = np.repeat([1, -1], len(opened))
+    which = np.concatenate([switch, switch])
+    order = np.lexsort((change, np.concatenate([opened, closed]), which))
+    over = np.flatnonzero(np.cumsum(change[order]) > net.circuits_per_switch)
+    if not len(over):
+        return None
+    return f"more than {net.circuits_per_switch} circuits on switch {int(which[order[over[0]]])}"
+
+
+def one_after_another(problem: Problem) -> Solution:
+    """Return a plain schedule with set-ups: one task at a time, a set-up between any two."""
+    dark, slot = problem.dark_ticks or 0, problem.ticks_per_slot
+    start = np.zeros(problem.n, np.int64)
+    at = 0
+    for j in problem.order.tolist():
+        if problem.on_grid[j]:
+            at = -(-at // slot) * slot
+        start[j] = at
+        at += int(problem.duration[j]) + (dark if problem.on_grid[j] else 0)
+    ports = np.full((3, problem.n), NOT_CARRIED, np.int32)
+    ports[:, carried_tasks(problem)] = 0
+    return Solution(start, ports)

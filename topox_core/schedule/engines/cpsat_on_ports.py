@@ -1,0 +1,144 @@
+"""Exact solves with CP-SAT of problems that count set-ups: schedules on real ports, whole models only."""
+
+from __future__ import annotations
+
+import time
+
+from topox_core.errors import InputError
+from topox_core.runs.stopping import Stop
+from topox_core.schedule.bounds.propagation import Propagator
+from topox_core.schedule.bounds.root_bounds import raise_bounds_with_set_ups
+from topox_core.schedule.bounds.windows import Windows, coarsened, windows, within
+from topox_core.schedule.circuits.held_ports import Solution, solution_violation
+from topox_core.schedule.engines.best_known import BestKnown, initially_known
+from topox_core.schedule.engines.cpsat_model import Run
+from topox_core.schedule.engines.cpsat_set_ups import SetUpModel
+from topox_core.schedule.engines.disjunctions import MOST_DISJUNCTIONS, Disjunctions
+from topox_core.schedule.engines.engine import Answer, Limits, News, OnProgress
+from topox_core.schedule.problem import Int, Int32, Problem
+from topox_core.schedule.source import ENGINES
+
+SOURCE = ENGINES["cpsat"]
+BOUND_BY = "constraint search with set-ups (CP-SAT)"
+# A schedule found elsewhere is worth a new model once the present one has had so long.
+SETTLED_S = 3.0
+RELAXED_SHARE = 0.5  # of the time, where eq. 7 can bind, for the model whose bounds hold
+
+
+def solve_on_ports(
+    problem: Problem,
+    limits: Limits,
+    stop: Stop,
+    on_progress: OnProgress | None,
+    news: News | None,
+) -> Answer:
+    """Solve a problem that counts set-ups, from a schedule with ports.
+
+    The model holds every schedule as long as the best known, which is its hint, ports and orders
+    included. Where eq. 7 can bind two models take turns: one whose bounds hold, and one whose
+    schedules do.
+
+    Raises
+    ------
+    InputError
+        If too many pairs of transfers have to be put in order.
+    """
+    known = initially_known(problem, limits, on_progress)
+    coarse, tick = coarsened(problem)
+    counted = raise_bounds_with_set_ups(coarse, tick, known, stop)
+    refuse_many_disjunctions(coarse, _windows(coarse, known.makespan // tick, counted))
+    assert problem.network is not None
+    may_fill = problem.network.switches_may_fill
+    until_s = known.left_s * RELAXED_SHARE if may_fill else known.left_s
+    search = _Search(known, coarse, tick, counted, stop, news)
+    search.run(known.elapsed_s + until_s, strict=False)
+    if may_fill:
+        search.run(limits.time_limit_s, strict=True)
+    return known.answer("cancelled" if stop() else "time_limit")
+
+
+def refuse_many_disjunctions(problem: Problem, given: Windows) -> None:
+    """Name the limit before the model is built.
+
+    Raises
+    ------
+    InputError
+        If too many pairs of transfers have to be put in order.
+    """
+    count = Disjunctions(problem, given).count
+    if count > MOST_DISJUNCTIONS:
+        raise InputError(
+            f"with set-up times {count:,} pairs of transfers would have to be put in order (limit "
+            f"{MOST_DISJUNCTIONS:,}): use the list engine, or shorter jobs",
+            file="settings",
+            field="engine",
+        )
+
+
+def _windows(coarse: Problem, horizon: int, counted: tuple[Int, Int]) -> Windows:
+    """Return windows of schedules that end by the horizon, from heads and tails that count set-ups."""
+    given = within(windows(coarse, horizon), coarse, *counted, horizon)
+    propagator = Propagator(coarse)
+    narrowed = propagator.propagated(given, horizon) if propagator.worthwhile(horizon) else None
+    return given if narrowed is None else narrowed
+
+
+class _Search:
+    """Models of all schedules as long as the best known, anew when a shorter one is found elsewhere."""
+
+    def __init__(
+        self,
+        known: BestKnown,
+        coarse: Problem,
+        tick: int,
+        counted: tuple[Int, Int],
+        stop: Stop,
+        news: News | None,
+    ) -> None:
+        self._known, self._coarse, self._tick = known, coarse, tick
+        self._counted, self._stop, self._news = counted, stop, news
+
+    def run(self, until_s: float, strict: bool) -> None:
+        """Search until nothing shorter is left, ``until_s`` seconds after the solve began at the latest."""
+        while self._round(until_s, strict):
+            pass
+
+    def _round(self, until_s: float, strict: bool) -> bool:
+        """Search one model; return whether another one is worth while."""
+        known, tick = self._known, self._tick
+        if known.close_enough or self._stop() or known.elapsed_s >= until_s:
+            return False
+        horizon, shortest, began = known.makespan // tick, known.makespan, time.monotonic()
+        given = _windows(self._coarse, horizon, self._counted)
+        model = SetUpModel(self._coarse, given, -(-known.bound // tick), horizon, strict)
+        assert known.ports is not None
+        model.hint_ports(known.start // tick, known.ports)
+        heard = False
+
+        def better_elsewhere() -> bool:
+            nonlocal heard
+            before = known.makespan
+            known.take_news(self._news)
+            heard = heard or known.makespan < before
+            settled = time.monotonic() - began > SETTLED_S
+            return self._stop() or known.close_enough or (heard and settled)
+
+        run = Run(until_s - known.elapsed_s, known.limits.threads, known.limits.seed)
+        outcome = model.solve(run, better_elsewhere, self._offer, None if strict else self._raise)
+        if outcome.start is not None:
+            self._offer(outcome.start, outcome.ports)
+            if not strict:
+                self._raise(outcome.bound)
+        return outcome.ended == "stopped" and heard and known.makespan < shortest
+
+    def _offer(self, start: Int, ports: Int32 | None) -> None:
+        """Take a schedule; one of the relaxed model may set up circuits that a full switch has no room for."""
+        solution = Solution(start * self._tick, ports)
+        problem = self._known.problem
+        assert problem.network is not None
+        if problem.network.switches_may_fill and solution_violation(problem, solution) is not None:
+            return
+        self._known.offer(solution.start, SOURCE, ports=ports)
+
+    def _raise(self, bound: int) -> None:
+        self._known.raise_bound(bound * self._tick, SOURCE, BOUND_BY)

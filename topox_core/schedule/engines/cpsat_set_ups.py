@@ -1,0 +1,294 @@
+"""The CP-SAT model of transfers on real ports, which take time to set up.
+
+Set-up times (0 for the same circuit, one delay otherwise) keep the triangle inequality: where all
+pairs of transfers on a port keep their distance, neighbours do, and the first circuit of a port
+stands already. So a literal a pair that shares a port says who comes first.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from topox_core.schedule.bounds.windows import Windows
+from topox_core.schedule.circuits.held_ports import NOT_CARRIED, carried_tasks
+from topox_core.schedule.engines.cpsat_model import Model
+from topox_core.schedule.engines.disjunctions import Disjunctions, Pair, Side
+from topox_core.schedule.problem import Int, Int32, Problem
+
+Choice = Any  # a literal of OR-Tools, or the negation of one
+Holds = Callable[[Int, Int32], bool]
+
+
+class SetUpModel(Model):
+    """A model of all schedules on ports within windows; makespans from ``bound`` to ``horizon`` ticks.
+
+    Parameters
+    ----------
+    problem
+        Counts set-ups.
+    strict
+        Where eq. 7 can bind: every transfer takes its place on the switch a set-up before its
+        start, as if its circuit changed (then every solution is one); False: from its start (then
+        every bound is one).
+    """
+
+    def __init__(
+        self, problem: Problem, given: Windows, bound: int, horizon: int, strict: bool
+    ) -> None:
+        super().__init__(problem, given, bound, horizon, minimise=True)
+        net, dark = problem.network, problem.dark_ticks
+        assert net is not None
+        assert dark is not None
+        self._net, self._dark = net, dark
+        self._carried = carried_tasks(problem).tolist()
+        self._first: dict[tuple[int, int], Choice] = {}
+        self._hinted: list[tuple[Choice, Holds]] = []
+        self._switch: dict[int, list[Choice]] = {}
+        self._port: dict[tuple[int, bool], list[Choice]] = {}
+        self._agreed: dict[tuple[object, ...], Choice] = {}
+        sides = Disjunctions(problem, given).sides
+        if net.ports_each_way > 1:
+            self._add_choices(sides)
+        for side in sides:
+            self._add_side(side)
+        if net.switches_may_fill:
+            self._add_switch_limit(strict)
+
+    # -- choices -------------------------------------------------------------------------------------
+
+    def _add_choices(self, sides: tuple[Side, ...]) -> None:
+        """Give every transfer a switch, and a port at both ends; equal switches and ports are used in order."""
+        net, model = self._net, self._model
+        for place, j in enumerate(self._carried):
+            self._switch[j] = self._one_of(net.switches, 0, j)
+            for literal in self._switch[j][place + 1 :]:
+                model.add(literal == 0)
+        if net.ports_on_switch == 1:
+            return
+        for side in sides:
+            for place, (j, leaves) in enumerate(zip(side.tasks, side.leaves, strict=True)):
+                literals = self._one_of(net.ports_on_switch, 1 if leaves else 2, j)
+                self._port[j, leaves] = literals
+                for literal in literals[place + 1 :]:
+                    model.add(literal == 0)
+
+    def _one_of(self, many: int, row: int, j: int) -> list[Choice]:
+        """Return literals of which exactly one holds: the value that a task has in a row of the ports."""
+        literals = [self._model.new_bool_var("") for _ in range(many)]
+        self._model.add_exactly_one(literals)
+
+        def is_value(value: int) -> Holds:
+            return lambda _, ports: bool(ports[row, j] == value)
+
+        self._hinted += [(literal, is_value(value)) for value, literal in enumerate(literals)]
+        return literals
+
+    def _same(self, one: list[Choice], other: list[Choice], row: int, pair: Pair) -> Choice:
+        """Return a literal that says whether two choices agree."""
+        same, model = self._model.new_bool_var(""), self._model
+        i, j = pair.first, pair.second
+        for a, b in zip(one, other, strict=True):
+            model.add_bool_or([a.negated(), b.negated(), same])
+            model.add_bool_or([same.negated(), a.negated(), b])
+        self._hinted.append((same, lambda _, ports: bool(ports[row, i] == ports[row, j])))
+        return same
+
+    # -- sides ---------------------------------------------------------------------------------------
+
+    def _add_side(self, side: Side) -> None:
+        net, model = self._net, self._model
+        self._add_capacity(side)
+        if net.ports_each_way > 1:
+            self._add_ports(side)
+        leaves = dict(zip(side.tasks, side.leaves, strict=True))
+        for pair in side.pairs:
+            together: list[list[Choice]] = [[]]
+            if net.ports_each_way > 1:
+                together = self._together(pair, leaves)
+            for condition in together:
+                if not pair.may_follow and not pair.may_lead:
+                    model.add_bool_or([literal.negated() for literal in condition])
+                    continue
+                self._keep_apart(pair, condition)
+
+    def _together(self, pair: Pair, leaves: dict[int, bool]) -> list[list[Choice]]:
+        """Return when a pair must keep a set-up apart: each list of literals is one case."""
+        net, i, j = self._net, pair.first, pair.second
+        cases: list[Choice] = []
+        if net.switches > 1:
+            cases.append(
+                self._remembered(
+                    ("switch", i, j), lambda: self._same(self._switch[i], self._switch[j], 0, pair)
+                )
+            )
+        if net.ports_on_switch == 1:
+            return [cases]
+
+        def same_port(a: bool, b: bool) -> Choice:
+            def made() -> Choice:
+                return self._same_port(i, j, a, b)
+
+            return self._remembered(("port", i, j, a, b), made)
+
+        here = same_port(leaves[i], leaves[j])
+        if not pair.alike:
+            return [[*cases, here]]
+        # One circuit if they share the ports at both ends, two if at one only; the other end's side
+        # holds the case that they share the port there.
+        there = same_port(not leaves[i], not leaves[j])
+        return [[*cases, here, there.negated()]]
+
+    def _same_port(self, i: int, j: int, i_leaves: bool, j_leaves: bool) -> Choice:
+        same, model = self._model.new_bool_var(""), self._model
+        for a, b in zip(self._port[i, i_leaves], self._port[j, j_leaves], strict=True):
+            model.add_bool_or([a.negated(), b.negated(), same])
+            model.add_bool_or([same.negated(), a.negated(), b])
+        row_i, row_j = 1 if i_leaves else 2, 1 if j_leaves else 2
+        self._hinted.append((same, lambda _, ports: bool(ports[row_i, i] == ports[row_j, j])))
+        return same
+
+    def _remembered(self, key: tuple[object, ...], made: Callable[[], Choice]) -> Choice:
+        if key not in self._agreed:
+            self._agreed[key] = made()
+        return self._agreed[key]
+
+    def _keep_apart(self, pair: Pair, condition: list[Choice]) -> None:
+        """Where the condition holds, one starts a set-up after the other ends."""
+        i, j, model, dark = pair.first, pair.second, self._model, self._dark
+        lasts = self._problem.duration
+        follows = self._at[j] >= self._at[i] + int(lasts[i]) + dark
+        leads = self._at[i] >= self._at[j] + int(lasts[j]) + dark
+        if not pair.may_lead:
+            model.add(follows).only_enforce_if(*condition)
+        elif not pair.may_follow:
+            model.add(leads).only_enforce_if(*condition)
+        else:
+            first = self._in_order(i, j)
+            model.add(follows).only_enforce_if(first, *condition)
+            model.add(leads).only_enforce_if(first.negated(), *condition)
+
+    def _in_order(self, i: int, j: int) -> Choice:
+        """Return a literal that says that ``i`` comes before ``j``."""
+        if (j, i) in self._first:
+            return self._first[j, i].negated()
+        if (i, j) not in self._first:
+            literal = self._model.new_bool_var("")
+            self._first[i, j] = literal
+            self._hinted.append((literal, lambda start, _: bool(start[i] < start[j])))
+        return self._first[i, j]
+
+    def _add_capacity(self, side: Side) -> None:
+        """State what follows for all ports of a side together: it prunes more than the pairs do.
+
+        The longest transfers of different peers have different circuits, so each holds its port a
+        set-up longer, and the last one's set-up passes no makespan.
+        """
+        net, lasts = self._net, self._problem.duration
+        capacity = net.ports_each_way
+        longest: dict[int, int] = {}
+        for j, peer in zip(side.tasks, side.peers, strict=True):
+            if peer not in longest or lasts[j] > lasts[longest[peer]]:
+                longest[peer] = j
+        if self._dark and len(longest) > capacity:
+            held = [
+                self._model.new_fixed_size_interval_var(self._at[j], int(lasts[j]) + self._dark, "")
+                for j in longest.values()
+            ]
+            if capacity == 1:
+                self._model.add_no_overlap(held)
+            else:
+                self._model.add_cumulative(held, [1] * len(held), capacity)
+
+    def _add_ports(self, side: Side) -> None:
+        """No port carries two transfers at once."""
+        net, model, lasts = self._net, self._model, self._problem.duration
+        held = defaultdict(list)
+        for j, leaves in zip(side.tasks, side.leaves, strict=True):
+            for r in range(net.switches):
+                for a in range(net.ports_on_switch):
+                    on_it = self._on_port(j, leaves, r, a)
+                    held[r, a].append(
+                        model.new_optional_fixed_size_interval_var(
+                            self._at[j], int(lasts[j]), on_it, ""
+                        )
+                    )
+        for intervals in held.values():
+            if len(intervals) > 1:
+                model.add_no_overlap(intervals)
+
+    def _on_port(self, j: int, leaves: bool, r: int, a: int) -> Choice:
+        """Return a literal that says that a transfer's end is on port ``a`` of switch ``r``."""
+        net = self._net
+        if net.ports_on_switch == 1:
+            return self._switch[j][r]
+        if net.switches == 1:
+            return self._port[j, leaves][a]
+        literal, row = self._model.new_bool_var(""), 1 if leaves else 2
+        choices = (self._switch[j][r], self._port[j, leaves][a])
+        self._model.add_bool_or([*(c.negated() for c in choices), literal])
+        for choice in choices:
+            self._model.add_implication(literal, choice)
+        self._hinted.append(
+            (literal, lambda _, ports: bool(ports[0, j] == r and ports[row, j] == a))
+        )
+        return literal
+
+    def _add_switch_limit(self, strict: bool) -> None:
+        """Eq. 7: a switch carries at most d_OCS circuits at once."""
+        net, model, lasts = self._net, self._model, self._problem.duration
+        ahead = self._dark if strict else 0
+        for r in range(net.switches):
+            intervals = [
+                model.new_optional_fixed_size_interval_var(
+                    self._at[j] - ahead, int(lasts[j]) + ahead, self._switch[j][r], ""
+                )
+                if net.switches > 1
+                else model.new_fixed_size_interval_var(
+                    self._at[j] - ahead, int(lasts[j]) + ahead, ""
+                )
+                for j in self._carried
+            ]
+            model.add_cumulative(intervals, [1] * len(intervals), net.circuits_per_switch)
+
+    # -- hints and values ----------------------------------------------------------------------------
+
+    def hint_ports(self, start: Int, ports: Int32) -> None:
+        """Tell a schedule to start from, ports and orders included."""
+        self.hint(start)
+        numbered = self._numbered_by_first_use(ports)
+        for literal, holds in self._hinted:
+            self._model.add_hint(literal, holds(start, numbered))
+
+    def _numbered_by_first_use(self, ports: Int32) -> Int32:
+        """Return the ports with switches, and the ports of a server on each, numbered by first use."""
+        net, numbered = self._net, ports.copy()
+        switches: dict[int, int] = {}
+        for j in self._carried:
+            numbered[0, j] = switches.setdefault(int(ports[0, j]), len(switches))
+        used: defaultdict[tuple[int, int, bool], dict[int, int]] = defaultdict(dict)
+        for j in self._carried:
+            for row, server in ((1, net.source[j]), (2, net.destination[j])):
+                key = int(server), int(ports[0, j]), row == 1 or net.half_duplex
+                seen = used[key]
+                numbered[row, j] = seen.setdefault(int(ports[row, j]), len(seen))
+        return numbered
+
+    def ports(self, value: Callable[[cp_model.IntVar], int]) -> Int32:
+        """Return the ports that a solution says."""
+        ports = np.full((3, self._problem.n), NOT_CARRIED, np.int32)
+        for j in self._carried:
+            chosen = [
+                self._switch.get(j, []),
+                self._port.get((j, True), []),
+                self._port.get((j, False), []),
+            ]
+            ports[:, j] = [
+                next((a for a, literal in enumerate(literals) if value(literal)), 0)
+                for literals in chosen
+            ]
+        return ports

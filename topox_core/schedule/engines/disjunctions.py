@@ -1,0 +1,155 @@
+"""Which pairs of transfers a model with set-ups has to put in order, port by port."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from topox_core.model.csr import grouped
+from topox_core.schedule.bounds.windows import Windows
+from topox_core.schedule.circuits.held_ports import carried_tasks
+from topox_core.schedule.problem import Int32, Problem
+
+# A whole model with set-ups has at most so many pairs to be ordered; CP-SAT may find no schedule of
+# a larger one for minutes.
+MOST_DISJUNCTIONS = 5_000
+# Windows decide a part of them: up to so many pairs at one side the count is worth while.
+MOST_PAIRS = 20_000
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two transfers at one side of a server: what holds if they share a port there.
+
+    Attributes
+    ----------
+    first, second
+        The tasks; ``first`` comes first in the graph if ``ordered``.
+    alike
+        Whether both run between the same servers the same way: then it is one circuit if they share
+        the ports at both ends.
+    ordered
+        Whether the graph orders them.
+    may_follow, may_lead
+        Whether ``second`` can start a set-up after ``first``, and the other way round, within its
+        window.
+    """
+
+    first: int
+    second: int
+    alike: bool
+    ordered: bool
+    may_follow: bool
+    may_lead: bool
+
+
+@dataclass(frozen=True)
+class Side:
+    """The ports of a server one way (both ways in half duplex): transfers there, whether each leaves, and pairs."""
+
+    tasks: tuple[int, ...]
+    leaves: tuple[bool, ...]
+    peers: tuple[int, ...]
+    pairs: tuple[Pair, ...]
+
+
+@dataclass(frozen=True)
+class Disjunctions:
+    """Sides and pairs of a problem that counts set-ups, within windows; what the windows decide is left out."""
+
+    problem: Problem
+    windows: Windows
+
+    @cached_property
+    def ancestors(self) -> list[int]:
+        """Of each task its ancestors, as bits."""
+        p = self.problem
+        bits = [0] * p.n
+        ptr, idx = p.pred_ptr.tolist(), p.pred_idx.tolist()
+        for j in p.order.tolist():
+            mine = 0
+            for i in idx[ptr[j] : ptr[j + 1]]:
+                mine |= bits[i] | (1 << i)
+            bits[j] = mine
+        return bits
+
+    @cached_property
+    def sides(self) -> tuple[Side, ...]:
+        """Every side of a server that transfers hold ports of."""
+        net = self.problem.network
+        assert net is not None
+        node = carried_tasks(self.problem)
+        source, destination = net.source[node], net.destination[node]
+        if net.half_duplex:
+            server = np.concatenate([source, destination])
+        else:
+            server = np.concatenate([2 * source, 2 * destination + 1])
+        peer = np.concatenate([2 * destination, 2 * source + 1])
+        task = np.concatenate([node, node])
+        leaves = np.arange(len(task)) < len(node)
+        _, side = np.unique(server, return_inverse=True)
+        ptr, entry = grouped(side, np.arange(len(side)), int(side.max(initial=-1)) + 1)
+        return tuple(
+            self._side(task[rows], leaves[rows], peer[rows])
+            for rows in (entry[ptr[r] : ptr[r + 1]] for r in range(len(ptr) - 1))
+        )
+
+    @staticmethod
+    def may_be_few(problem: Problem) -> bool:
+        """Whether a model that counts set-ups may be small enough, as far as that costs nothing to see."""
+        net, node = problem.network, carried_tasks(problem)
+        assert net is not None
+        sides = (net.source[node], net.destination[node])
+        if net.half_duplex:
+            sides = (np.concatenate(sides), np.zeros(0, np.int32))
+        many = np.concatenate([np.bincount(side) for side in sides])
+        return int((many * (many - 1) // 2).sum()) <= MOST_PAIRS
+
+    @property
+    def count(self) -> int:
+        """Pairs that the model has to order."""
+        return sum(len(side.pairs) for side in self.sides)
+
+    def _side(self, task: Int32, leaves: np.ndarray, peer: Int32) -> Side:
+        order = np.argsort(task, kind="stable")
+        tasks, peers = task[order].tolist(), peer[order].tolist()
+        pairs = [
+            pair
+            for b in range(len(tasks))
+            for a in range(b)
+            if (pair := self._pair(tasks[a], tasks[b], peers[a] == peers[b])) is not None
+        ]
+        return Side(tuple(tasks), tuple(leaves[order].tolist()), tuple(peers), tuple(pairs))
+
+    def _pair(self, a: int, b: int, alike: bool) -> Pair | None:
+        """Return what a pair has to keep, or None: nothing that its windows do not keep already."""
+        net, dark = self.problem.network, self.problem.dark_ticks
+        assert net is not None
+        assert dark is not None
+        if alike and net.ports_on_switch == 1:
+            return None  # one circuit: that they do not overlap is enough
+        before, after, ordered = a, b, False
+        if self.ancestors[b] >> a & 1:
+            ordered = True
+        elif self.ancestors[a] >> b & 1:
+            before, after, ordered = b, a, True
+        follows, leads = self._distance(before, after, dark), self._distance(after, before, dark)
+        if follows == "always" or (leads == "always" and not ordered):
+            return None
+        return Pair(
+            before, after, alike, ordered, follows != "never", not ordered and leads != "never"
+        )
+
+    def _distance(self, i: int, j: int, dark: int) -> str:
+        """Tell whether ``j`` can start a set-up after ``i`` ends: always, never, or it depends."""
+        low, high, lasts = self._plain
+        if low[j] >= high[i] + lasts[i] + dark:
+            return "always"
+        return "never" if high[j] < low[i] + lasts[i] + dark else "depends"
+
+    @cached_property
+    def _plain(self) -> tuple[list[int], list[int], list[int]]:
+        w = self.windows
+        return w.earliest.tolist(), w.latest.tolist(), self.problem.duration.tolist()
