@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Execution
-from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray, TransferGraph
+from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray, Lowering, TransferGraph
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
@@ -110,6 +110,23 @@ class Breakdown:
 
 
 @dataclass(frozen=True)
+class Chosen:
+    """What a fabric chose where the settings left it free: ``lowering``, of which ``free`` was open."""
+
+    lowering: Lowering
+    free: tuple[str, ...]
+
+    def as_record(self) -> dict[str, Any]:
+        """Return rings, strides and algorithms as a result file names them."""
+        lowering = self.lowering
+        return {
+            "rings": lowering.rings,
+            "strides": list(lowering.strides),
+            "algorithms": dict(lowering.algorithm),
+        }
+
+
+@dataclass(frozen=True)
 class FabricRun:
     """One iteration on one fabric, with its lower bound and its measures."""
 
@@ -124,6 +141,7 @@ class FabricRun:
     dark_ms: float = 0.0
     result: Result | None = None
     message: str = ""
+    chosen: Chosen | None = None
 
     @property
     def iteration_ms(self) -> float:

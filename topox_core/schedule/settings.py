@@ -13,6 +13,7 @@ Model = Literal["physical", "paper"]
 CircuitRule = Literal["continuous", "per-slot"]
 
 MAX_THREADS = 256
+FREE = ("rings", "algorithm")
 ENGINES = ("auto", "list", "highs", "cpsat", "printed")
 
 
@@ -38,6 +39,9 @@ class Settings:
         ``ports_per_server`` need not be a multiple of ``switches``.
     tick
         ``auto``, ``slot`` or a length in ms that divides the slot: the clock of compute tasks.
+    free
+        Which choices of the lowering each circuit fabric makes for itself
+        (:mod:`topox_core.fabrics.free_choices`); what ``lowering`` says is the first that is tried.
     engine, time_limit_s, gap, seed, threads
         Who solves, when it stops (relative gap), and what makes it repeatable.
     """
@@ -49,6 +53,7 @@ class Settings:
     any_port: bool = False
     tick: str | float = "auto"
     lowering: Lowering = field(default_factory=Lowering)
+    free: tuple[str, ...] = ()
     engine: str = "auto"
     time_limit_s: float = 60.0
     gap: float = 0.0
@@ -73,6 +78,12 @@ class Settings:
                 f"must be one of {', '.join(ENGINES)} (got {self.engine!r})",
                 file="settings",
                 field="engine",
+            )
+        if unknown := [name for name in self.free if name not in FREE]:
+            raise InputError(
+                f"must be some of {', '.join(FREE)} (got {unknown[0]!r})",
+                file="settings",
+                field="free",
             )
         if self.circuits == "continuous" and self.share_circuits:
             raise InputError(
@@ -135,4 +146,4 @@ class Settings:
         """Return the settings flat, as the result file keeps them."""
         record: dict[str, Any] = asdict(self)
         del record["lowering"]
-        return {**record, **self.lowering.as_record()}
+        return {**record, "free": list(self.free), **self.lowering.as_record()}
