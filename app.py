@@ -16,7 +16,7 @@ from topox_ui.home.sections import (
 from topox_ui.shell.page import escape, frame, headline, page_link, size_switch
 from topox_ui.state.loading import cluster_words, loaded
 
-look = frame("Home")
+theme = frame("Home")
 size_switch()
 found = loaded()
 if found is None:
@@ -40,7 +40,7 @@ else:
 
 samples, files, generate = st.tabs(["Samples", "Your own files", "Generate a workload"])
 with samples:
-    cards(look)
+    cards(theme)
 with files:
     uploads()
 with generate:
@@ -48,6 +48,6 @@ with generate:
 
 st.space("small")
 if found is not None:
-    fact_charts(found, look)
+    fact_charts(found, theme)
 else:
     welcome()

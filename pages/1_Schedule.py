@@ -18,7 +18,7 @@ from topox_ui.shell.page import frame, headline, size_switch
 from topox_ui.state.loading import cluster_words, loaded, scenario
 from topox_ui.state.what_ifs import what_ifs
 
-look = frame("Schedule")
+theme = frame("Schedule")
 found = loaded()
 assert found is not None
 what_ifs(found)
@@ -45,24 +45,24 @@ size_switch()
 
 main, rail = st.columns([2.55, 1], gap="medium")
 with main:
-    timeline(result, parts, look)
-    race_section(case, look)
+    timeline(result, parts, theme)
+    race_section(case, theme)
 with rail:
     certificate(case, result, key)
-    search_panel(case, result, look)
-    delay_panel(case, result, look)
+    search_panel(case, result, theme)
+    delay_panel(case, result, theme)
     execution, whole = result.execution, (0.0, result.execution.makespan_ms)
     result_files(
         found,
         result,
         {
             "Gantt chart": lambda: gantt(
-                execution, parts.bars, parts.lanes, whole, parts.chain, look.theme
+                execution, parts.bars, parts.lanes, whole, parts.chain, theme
             ),
             "Overview": lambda: overview(
-                parts.image, parts.image_rows, parts.lanes, whole[1], whole, look.theme
+                parts.image, parts.image_rows, parts.lanes, whole[1], whole, theme
             ),
-            "Port use": lambda: port_use(execution, whole, look.theme),
+            "Port use": lambda: port_use(execution, whole, theme),
         },
-        look,
+        theme,
     )

@@ -13,7 +13,7 @@ from topox_ui.shell.page import frame, headline, size_switch
 from topox_ui.state.loading import cluster_words, loaded, scenario
 from topox_ui.state.what_ifs import what_ifs
 
-look = frame("Circuits")
+theme = frame("Circuits")
 found = loaded()
 assert found is not None
 what_ifs(found)
@@ -29,7 +29,7 @@ if result.execution is None or not len(result.execution.circuits):
     st.stop()
 
 parts = drawn(token(case, result), result)
-slot_view(found, case, result, parts, look)
+slot_view(found, case, result, parts, theme)
 execution = result.execution
 
 
@@ -42,9 +42,9 @@ result_files(
     found,
     result,
     {
-        "Circuits": lambda: matrix(execution, state(), look.theme),
-        "Ports over time": lambda: ports_over_time(execution, state(), None, look.theme),
-        "Changes": lambda: changes(execution, state(), look.theme),
+        "Circuits": lambda: matrix(execution, state(), theme),
+        "Ports over time": lambda: ports_over_time(execution, state(), None, theme),
+        "Changes": lambda: changes(execution, state(), theme),
     },
-    look,
+    theme,
 )

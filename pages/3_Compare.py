@@ -1,7 +1,5 @@
 """Compare: the same task graph under every fabric, who wins, and where the answer turns."""
 
-import streamlit as st
-
 from topox_ui.compare.contest import cannot_run, compare_headline, contest_of, main_figures, run_all
 from topox_ui.compare.controls import controls
 from topox_ui.compare.failures import failures
@@ -9,11 +7,11 @@ from topox_ui.compare.lanes import lanes
 from topox_ui.compare.map import crossover, turn
 from topox_ui.schedule.solving import case_of
 from topox_ui.shell.charts import told
-from topox_ui.shell.downloads import graph_link
+from topox_ui.shell.downloads import graph_kept_here, link_menu
 from topox_ui.shell.page import frame, size_switch
 from topox_ui.state.loading import loaded, scenario
 
-look = frame("Compare")
+theme = frame("Compare")
 found = loaded()
 assert found is not None
 controls(found)
@@ -25,9 +23,8 @@ with told(f"Compare · {found.title}"):
 
 compare_headline(found, case, contest, runs, turn(case, contest))
 cannot_run(failed)
-main_figures(contest, runs, look)
-crossover(case, contest, look)
-lanes(contest, runs, look)
-failures(case, contest, runs, look)
-with st.popover("Link", icon=":material/link:"):
-    graph_link()
+main_figures(contest, runs, theme)
+crossover(case, contest, theme)
+lanes(contest, runs, theme)
+failures(case, contest, runs, theme)
+link_menu(graph_kept_here())

@@ -4,7 +4,7 @@ import streamlit as st
 
 from topox_ui.schedule.solving import case_of
 from topox_ui.shell.charts import told
-from topox_ui.shell.downloads import graph_link
+from topox_ui.shell.downloads import graph_kept_here, link_menu
 from topox_ui.shell.page import frame, size_switch
 from topox_ui.state.loading import loaded, scenario
 from topox_ui.topology.player import (
@@ -16,7 +16,7 @@ from topox_ui.topology.player import (
     topology_headline,
 )
 
-look = frame("Topology")
+theme = frame("Topology")
 found = loaded()
 assert found is not None
 with told(f"Topology · {found.title}"):
@@ -27,8 +27,7 @@ with told(f"Topology · {found.title}"):
     laid = lay(case)
 
 topology_headline(found, case, laid)
-player(laid, look)
+player(laid, theme)
 st.html(f'<p class="quiet">{load_words(laid)}</p>')
 link_table(laid)
-with st.popover("Link", icon=":material/link:"):
-    graph_link()
+link_menu(graph_kept_here())

@@ -8,13 +8,13 @@ from topox_ui.strategy.controls import pick_model, pick_request
 from topox_ui.strategy.plans import pick_cluster, plans_view
 from topox_ui.strategy.search_view import search_view
 
-look = frame("Strategy")
+theme = frame("Strategy")
 model, way, servers = pick_model()
 if way == "plans" and model.shape is not None:
     with told():
         cluster, batch = pick_cluster(servers, model.shape)
         size_switch()
-        plans_view(model, cluster, batch, look)
+        plans_view(model, cluster, batch, theme)
     st.stop()
 
 with told():
@@ -22,4 +22,4 @@ with told():
     request = pick_request(graph, servers)
 size_switch()
 with told():
-    search_view(model, request, look)
+    search_view(model, request, theme)

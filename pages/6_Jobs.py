@@ -13,7 +13,7 @@ from topox_ui.jobs.study import study
 from topox_ui.jobs.views import files, how_found, job_table, links, pod_groups, waits
 from topox_ui.shell.page import frame, headline, size_switch
 
-look = frame("Jobs")
+theme = frame("Jobs")
 pick_source()
 now = choices()
 with told_here("Jobs"):
@@ -33,27 +33,27 @@ with told_here(f"Jobs · {title}"):
     rounds = rounds_of(case, now.algorithm)
 
 if not rounds.known:
-    no_round_yet(rounds, title, look)
+    no_round_yet(rounds, title, theme)
     reset()
     st.stop()
 first_lines(rounds, title)
-searching(rounds, look)
+searching(rounds, theme)
 main, rail = st.columns([2.55, 1], gap="medium")
 with main:
-    clock(rounds, now, look)
+    clock(rounds, now, theme)
     waits(rounds, now)
 with rail:
     certificate(rounds)
-    files(rounds, now, title, look)
-links(rounds, now, look)
-pods(rounds, look)
+    files(rounds, now, title, theme)
+links(rounds, now, theme)
+pods(rounds, theme)
 if jobs.network.pod_groups > 1:
     left, right = st.columns(2, gap="medium")
     with left:
-        pod_groups(rounds, look)
+        pod_groups(rounds, theme)
     with right:
-        how_found(rounds, look)
+        how_found(rounds, theme)
 else:
-    how_found(rounds, look)
-study(now, look)
+    how_found(rounds, theme)
+study(now, theme)
 job_table(rounds)

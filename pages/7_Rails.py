@@ -10,7 +10,7 @@ from topox_ui.rails.sections import closer, figures_of
 from topox_ui.rails.subject import Simulated, subject
 from topox_ui.shell.page import frame, size_switch
 
-look = frame("Rails")
+theme = frame("Rails")
 controls()
 size_switch()
 try:
@@ -26,6 +26,6 @@ if not ready:
     st.stop()
 
 pattern, run = pattern_of(found)
-first_screen(found, pattern, run, look)
-take_away(found, pattern, figures_of(found, pattern, look), look)
-closer(found, pattern, look)
+first_screen(found, pattern, run, theme)
+take_away(found, pattern, figures_of(found, pattern, theme), theme)
+closer(found, pattern, theme)

@@ -9,21 +9,21 @@ from topox_ui.cost.parts import parts_table
 from topox_ui.shell.charts import told
 from topox_ui.shell.page import frame, size_switch
 
-look = frame("Cost")
+theme = frame("Cost")
 controls()
 size_switch()
 with told():
     question, priced, findings = asked()
 
 cost_headline(question, priced, findings)
-main_figures(question, priced, findings, look)
+main_figures(question, priced, findings, theme)
 left, right = st.columns([1.22, 1], gap="medium")
 with left:
-    hangs_on(question, look)
+    hangs_on(question, theme)
     notes(findings)
 with right:
     parts_table()
     warnings(findings)
-size_and_year(question, priced, look)
+size_and_year(question, priced, theme)
 materials(priced)
-for_a_dollar(look)
+for_a_dollar(theme)

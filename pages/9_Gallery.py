@@ -7,7 +7,7 @@ from topox_ui.gallery.card_view import draw_answer, finding
 from topox_ui.gallery.controls import chosen_card, switches
 from topox_ui.shell.page import frame, headline, size_switch
 
-look = frame("Gallery")
+theme = frame("Gallery")
 card = chosen_card()
 settings = switches(card)
 size_switch()
@@ -17,7 +17,7 @@ headline(kicker(card), finding(card, answer))
 run_controls(card, settings, answer)
 if answer is not None:
     st.html(f'<p class="quiet">{card.shows}</p>')
-    draw_answer(card, answer, look)
+    draw_answer(card, answer, theme)
 else:
     st.html(
         '<p class="quiet">Nothing here is stored: every number of ours is computed on this machine when you run the card, '

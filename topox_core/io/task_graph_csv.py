@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from topox_core.errors import InputError
@@ -110,26 +111,15 @@ def _delimiter(text: str, file: str) -> str:
 
 
 def _columns(header: list[str], file: str) -> list[str]:
-    for column in header:
-        if column and column not in KEYS:
-            raise InputError(
-                unknown(column, KEYS, "column"),
-                file=file,
-                item="first row",
-                field=printable(column),
-            )
-        if column and header.count(column) > 1:
-            raise InputError(
-                "is the name of two columns", file=file, item="first row", field=column
-            )
+    wrong = partial(InputError, file=file, item="first row")
+    for column in filter(None, header):
+        if column not in KEYS:
+            raise wrong(unknown(column, KEYS, "column"), field=printable(column))
+        if header.count(column) > 1:
+            raise wrong("is the name of two columns", field=column)
     for column in ("id", "kind"):
         if column not in header:
-            raise InputError(
-                "is missing: every table needs this column",
-                file=file,
-                item="first row",
-                field=column,
-            )
+            raise wrong("is missing: every table needs this column", field=column)
     return header
 
 

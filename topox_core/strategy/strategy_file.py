@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -113,13 +114,7 @@ def load_plan(data: bytes, file: str) -> tuple[str, int, ParallelPlan]:
 
 def dump_strategy(strategy: Strategy) -> bytes:
     """Write a strategy, one operator a line; reading it back gives an equal one."""
-    lines = [
-        json.dumps(
-            {"operator": p.operator, "partitions": p.partitions, "start": p.start},
-            ensure_ascii=False,
-        )
-        for p in strategy.placements
-    ]
+    lines = [json.dumps(asdict(p), ensure_ascii=False) for p in strategy.placements]
     return (
         _head(strategy.model, strategy.servers)
         + ' "operators": [\n  '

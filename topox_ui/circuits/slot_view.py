@@ -9,6 +9,7 @@ import streamlit as st
 
 from topox_core.figures.circuit_matrix import matrix
 from topox_core.figures.circuit_timeline import changes, ports_over_time
+from topox_core.figures.palette import Theme
 from topox_core.figures.slot_state import (
     SlotState,
     changes_a_slot,
@@ -24,7 +25,7 @@ from topox_core.text.sentences import is_or_are
 from topox_ui.circuits.state import CircuitsState
 from topox_ui.schedule.solving import Case, Drawn
 from topox_ui.shell.charts import chart, frame
-from topox_ui.shell.page import PageStyle, chart_title, escape, headline
+from topox_ui.shell.page import chart_title, escape, headline
 from topox_ui.state.address import keep_address
 from topox_ui.state.loading import Loaded, cluster_words
 from topox_ui.state.store import choose, state_of
@@ -35,7 +36,7 @@ ALL = -1
 
 
 @st.fragment
-def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, style: PageStyle) -> None:
+def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: Theme) -> None:
     """Draw everything that belongs to one slot; the slider redraws only this."""
     execution = result.execution
     assert execution is not None
@@ -52,7 +53,7 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, style: P
                 else "no circuit ever changes",
             )
         chart(
-            changes(execution, state, style.theme),
+            changes(execution, state, theme),
             "changes",
             "Circuits set up in each slot; the slot is marked.",
             lambda: {
@@ -72,7 +73,7 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, style: P
         )
         carrying, dark = len(state.carrying), len(state.dark)
         chart(
-            matrix(execution, state, style.theme),
+            matrix(execution, state, theme),
             "matrix",
             f"Circuits in slot {state.slot}: {carrying} carry data, {dark} are being set up. The table has the same facts.",
             lambda: _circuit_rows(result, state),
@@ -95,13 +96,13 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, style: P
                 under=True,
             )
         chart(
-            ports_over_time(execution, state, switch, style.theme),
+            ports_over_time(execution, state, switch, theme),
             "over_time",
             "Which circuit every out-port holds over the iteration; the slot is marked.",
             lambda: _program(result, switch),
             "Cross-connect program",
         )
-        _cross_connects(case, result, state, style)
+        _cross_connects(case, result, state, theme)
     keep_address()
 
 
@@ -185,7 +186,7 @@ def _switch(case: Case) -> int | None:
     return None if chosen == ALL else int(chosen)
 
 
-def _cross_connects(case: Case, result: Result, state: SlotState, style: PageStyle) -> None:
+def _cross_connects(case: Case, result: Result, state: SlotState, theme: Theme) -> None:
     execution = result.execution
     assert execution is not None
     chart_title(
@@ -207,7 +208,7 @@ def _cross_connects(case: Case, result: Result, state: SlotState, style: PageSty
     )
     colours = table.map(lambda _: "")
     for switch, server in dark - carrying:
-        colours.loc[server, f"Switch {switch}"] = f"color: {style.theme.bad}"
+        colours.loc[server, f"Switch {switch}"] = f"color: {theme.bad}"
     frame(table.style.apply(lambda _: colours, axis=None))
 
 

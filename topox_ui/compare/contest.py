@@ -18,6 +18,7 @@ from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import Breakdown, FabricOptions, FabricRun
 from topox_core.fabrics.verdict import YARDSTICK, sentence
 from topox_core.figures.fabrics import iteration_bars, parts_of
+from topox_core.figures.palette import Theme
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
 from topox_core.text.numbers import count, percent, plural, short, time
@@ -25,7 +26,7 @@ from topox_ui.compare.state import CompareState
 from topox_ui.runs.owner import run_owner
 from topox_ui.schedule.solving import PROOF, Case, keep, known, listing
 from topox_ui.shell.charts import chart, frame
-from topox_ui.shell.page import PageStyle, chart_title, escape, headline
+from topox_ui.shell.page import chart_title, escape, headline
 from topox_ui.state.loading import Loaded, cluster_words
 from topox_ui.state.prices import cluster_catalogue
 from topox_ui.state.store import state_of
@@ -224,7 +225,7 @@ def cannot_run(failed: tuple[str, ...]) -> None:
         st.error(line.replace("$", "\\$"), icon="⚠️")
 
 
-def main_figures(contest: Contest, runs: Runs, look: PageStyle) -> None:
+def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
     """Draw the bars and the same in numbers beside them."""
     left, right = st.columns([1.42, 1], gap="medium")
     buildable = {name: run for name, run in runs.items() if name != YARDSTICK}
@@ -241,7 +242,7 @@ def main_figures(contest: Contest, runs: Runs, look: PageStyle) -> None:
             under=True,
         )
         chart(
-            iteration_bars(runs, contest.labels, notes, look.theme),
+            iteration_bars(runs, contest.labels, notes, theme),
             "iterations",
             "Iteration time by fabric: "
             + "; ".join(f"{contest.labels[n]} {short(r.iteration_ms)} ms" for n, r in runs.items()),

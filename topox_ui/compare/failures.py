@@ -11,6 +11,7 @@ from topox_core.fabrics.registry import fabric
 from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
 from topox_core.fabrics.static import static_layout
 from topox_core.figures.fabrics import before_after
+from topox_core.figures.palette import Theme
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.transfer_graph import TransferGraph
@@ -24,7 +25,7 @@ from topox_ui.compare.contest import Contest, Runs
 from topox_ui.compare.state import CompareState
 from topox_ui.schedule.solving import Case
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import PageStyle, chart_title, escape
+from topox_ui.shell.page import chart_title, escape
 from topox_ui.state.widgets import control, menu, pick
 
 KINDS = {"fibre": "a fibre", "port": "a port", "switch": "a switch", "server": "a server"}
@@ -41,7 +42,7 @@ class FailureOutcome:
     done: tuple[str, ...]
 
 
-def failures(case: Case, contest: Contest, runs: Runs, look: PageStyle) -> None:
+def failures(case: Case, contest: Contest, runs: Runs, theme: Theme) -> None:
     """Offer an expander in which one element is taken out of the static and the scheduled fabric."""
     box = st.expander(
         "What if something breaks", key="failures", on_change="rerun", icon=":material/link_off:"
@@ -63,7 +64,7 @@ def failures(case: Case, contest: Contest, runs: Runs, look: PageStyle) -> None:
             outcomes = _static(case, contest, runs, failure) + _scheduled(
                 case, runs, failure, at_share
             )
-        _drawn(failure, outcomes, look)
+        _drawn(failure, outcomes, theme)
 
 
 def _element(case: Case, contest: Contest) -> tuple[Failure, float]:
@@ -257,7 +258,7 @@ def _planned_again(
     return at_ms + again.iteration_ms, left
 
 
-def _drawn(failure: Failure, outcomes: list[FailureOutcome], look: PageStyle) -> None:
+def _drawn(failure: Failure, outcomes: list[FailureOutcome], theme: Theme) -> None:
     known = [one for one in outcomes if one.after_ms is not None]
     chart_title(
         f"Without {failure}",
@@ -267,7 +268,7 @@ def _drawn(failure: Failure, outcomes: list[FailureOutcome], look: PageStyle) ->
     if known:
         rows = [(one.label, one.fabric, one.before_ms, float(one.after_ms or 0.0)) for one in known]
         chart(
-            before_after(rows, look.theme),
+            before_after(rows, theme),
             "failure",
             "Iteration before and after the failure: "
             + "; ".join(

@@ -31,7 +31,7 @@ from topox_core.text.numbers import short
 from topox_ui.compare.contest import Contest, Runs
 from topox_ui.compare.state import CompareState
 from topox_ui.shell.charts import chart, table_under
-from topox_ui.shell.page import PLAIN, PageStyle, chart_title, escape
+from topox_ui.shell.page import PLAIN, chart_title, escape
 from topox_ui.state.address import keep_address
 from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import control, menu, pick
@@ -53,7 +53,7 @@ class SendLanes(Lanes):
         return SendLanes(plain.servers, plain.devices, plain.ports, plain.first, plain.last)
 
 
-def lanes(contest: Contest, runs: Runs, style: PageStyle) -> None:
+def lanes(contest: Contest, runs: Runs, theme: Theme) -> None:
     """Draw all fabrics as strips on one clock, or the lanes of the chosen one."""
     title, choice = st.columns([1, 1.35], vertical_alignment="bottom")
     names = {ALL: "All"} | {name: FABRICS[name].split()[0] for name in runs}
@@ -67,7 +67,7 @@ def lanes(contest: Contest, runs: Runs, style: PageStyle) -> None:
                 "a server: its compute, under it what it sends",
                 under=True,
             )
-        _all(contest, runs, style)
+        _all(contest, runs, theme)
         return
     with title:
         chart_title(
@@ -75,20 +75,20 @@ def lanes(contest: Contest, runs: Runs, style: PageStyle) -> None:
             "outline and dotted line: critical path",
             under=True,
         )
-    _one(contest, picked, runs[picked], style)
+    _one(contest, picked, runs[picked], theme)
 
 
-def _all(contest: Contest, runs: Runs, style: PageStyle) -> None:
+def _all(contest: Contest, runs: Runs, theme: Theme) -> None:
     until = shown_until([run.iteration_ms for run in runs.values()])
     images = {name: _image(_token(run), run.execution, until) for name, run in runs.items()}
-    st.html(_legend(next(iter(runs.values())).execution, style.theme))
+    st.html(_legend(next(iter(runs.values())).execution, theme))
     chart(
         strips(
             images,
             contest.labels,
             {name: run.iteration_ms for name, run in runs.items()},
             until,
-            style.theme,
+            theme,
         ),
         "strips",
         "The iterations of all fabrics on one time axis: "
@@ -186,7 +186,7 @@ def _as_one_port(execution: Execution) -> Circuits:
 
 
 @st.fragment
-def _one(contest: Contest, name: str, run: FabricRun, style: PageStyle) -> None:
+def _one(contest: Contest, name: str, run: FabricRun, theme: Theme) -> None:
     execution = run.execution
     parts = _parts(_token(run), run)
     lanes, bars = parts.lanes, parts.bars
@@ -227,7 +227,7 @@ def _one(contest: Contest, name: str, run: FabricRun, style: PageStyle) -> None:
         window = (0.0, whole)
     shown = in_view(bars, lanes, window)
     st.plotly_chart(
-        _gantt(parts, lanes, window, style),
+        _gantt(parts, lanes, window, theme),
         theme=None,
         config=PLAIN,
         key="lanes_gantt",
@@ -238,8 +238,8 @@ def _one(contest: Contest, name: str, run: FabricRun, style: PageStyle) -> None:
     table_under("lanes_gantt", lambda: _tasks(run, window), "Tasks in this window")
 
 
-def _gantt(parts: Parts, lanes: Lanes, window: tuple[float, float], style: PageStyle) -> go.Figure:
-    figure = gantt(parts.execution, parts.bars, lanes, window, parts.path, style.theme)
+def _gantt(parts: Parts, lanes: Lanes, window: tuple[float, float], theme: Theme) -> go.Figure:
+    figure = gantt(parts.execution, parts.bars, lanes, window, parts.path, theme)
     if isinstance(lanes, SendLanes):
         for trace in figure.data:
             for facts in trace.customdata if trace.customdata is not None else ():

@@ -13,6 +13,7 @@ from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.sweep import Axes, Cell, CellResult, Point, Sweep
 from topox_core.fabrics.verdict import YARDSTICK
 from topox_core.figures.crossover import EQUAL, cut, turning_point, winner, winner_map
+from topox_core.figures.palette import Theme
 from topox_core.runs.cells import CellsResult
 from topox_core.text.numbers import delay_in_sentence, percent, plural
 from topox_ui.compare.contest import Contest, scaled
@@ -22,7 +23,7 @@ from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.runs.slots import CORES
 from topox_ui.schedule.solving import Case
 from topox_ui.shell.charts import chart, table_under
-from topox_ui.shell.page import PLAIN, PageStyle, chart_title
+from topox_ui.shell.page import PLAIN, chart_title
 from topox_ui.state.loading import choose_what_if, loaded, scenario
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import pick
@@ -102,7 +103,7 @@ def turn(case: Case, contest: Contest) -> str:
     )
 
 
-def crossover(case: Case, contest: Contest, look: PageStyle) -> None:
+def crossover(case: Case, contest: Contest, theme: Theme) -> None:
     """Draw the map with the cut beside it, or the button that computes it."""
     if case.settings.circuits == "per-slot":
         chart_title(
@@ -128,14 +129,14 @@ def crossover(case: Case, contest: Contest, look: PageStyle) -> None:
         st.error(str(error).replace("$", "\\$"), icon="⚠️")
         return
     if run_owner().run(MAP, sweep.digest) is not None:
-        run_panel(MAP, "Computing the map", lambda _run: _live(case, contest, sweep, look))
+        run_panel(MAP, "Computing the map", lambda _run: _live(case, contest, sweep, theme))
         return
     points = known_points(sweep)
     run_note(MAP)
     if len(points) < len(sweep.axes):
         _offer(sweep, points)
     if points:
-        _drawn(case, contest, sweep, points, look, live=False)
+        _drawn(case, contest, sweep, points, theme, live=False)
 
 
 def _offer(sweep: Sweep, points: tuple[Point, ...]) -> None:
@@ -156,10 +157,10 @@ def _offer(sweep: Sweep, points: tuple[Point, ...]) -> None:
         )
 
 
-def _live(case: Case, contest: Contest, sweep: Sweep, look: PageStyle) -> None:
+def _live(case: Case, contest: Contest, sweep: Sweep, theme: Theme) -> None:
     points = known_points(sweep)
     if points:
-        _drawn(case, contest, sweep, points, look, live=True)
+        _drawn(case, contest, sweep, points, theme, live=True)
 
 
 def _drawn(
@@ -167,7 +168,7 @@ def _drawn(
     contest: Contest,
     sweep: Sweep,
     points: tuple[Point, ...],
-    look: PageStyle,
+    theme: Theme,
     live: bool,
 ) -> None:
     axes, cluster = sweep.axes, case.cluster
@@ -177,9 +178,7 @@ def _drawn(
     leaders = {name: sum(one.fabric == name for one in won) for name in FABRICS}
     told = ", ".join(f"{contest.labels[name]} {n}" for name, n in leaders.items() if n) or "none"
     with left:
-        figure = winner_map(
-            points, axes, contest.labels, (here, cluster.reconfiguration_ms), look.theme
-        )
+        figure = winner_map(points, axes, contest.labels, (here, cluster.reconfiguration_ms), theme)
         options: dict[str, Any] = {} if live else {"on_select": _picked, "selection_mode": "points"}
         st.plotly_chart(
             figure,
@@ -201,9 +200,7 @@ def _drawn(
             st.html('<p class="quiet">No point of this cut is there yet.</p>')
             return
         chart(
-            cut(
-                points, value, axes.delay_ms, contest.labels, cluster.reconfiguration_ms, look.theme
-            ),
+            cut(points, value, axes.delay_ms, contest.labels, cluster.reconfiguration_ms, theme),
             "cut_live" if live else "cut",
             f"Iteration against reconfiguration delay at {at}.",
             None if live else lambda: _table(contest, tuple(p for p in points if p.value == value)),

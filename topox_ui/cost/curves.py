@@ -12,13 +12,14 @@ from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill
 from topox_core.fabrics.registry import ENTRIES
 from topox_core.figures.cost import SHORT_PARTS, energy, money, power
 from topox_core.figures.cost_curves import by_size, worth, yearly
+from topox_core.figures.palette import Theme
 from topox_core.text.numbers import count, plural, short, time
 from topox_ui.compare.contest import contest_of, run_all
 from topox_ui.cost.controls import LARGEST
 from topox_ui.cost.state import CostState, radix
 from topox_ui.schedule.solving import case_of
 from topox_ui.shell.charts import chart, frame, told
-from topox_ui.shell.page import PageStyle, chart_title, escape, page_link
+from topox_ui.shell.page import chart_title, escape, page_link
 from topox_ui.state.loading import cluster_words, loaded, scenario
 from topox_ui.state.prices import cluster_catalogue
 from topox_ui.state.store import state_of
@@ -27,7 +28,7 @@ from topox_ui.state.widgets import menu
 MOST_TASKS = 2_500  # a larger graph waits for a button
 
 
-def size_and_year(found: Question, priced: dict[str, Bill], look: PageStyle) -> None:
+def size_and_year(found: Question, priced: dict[str, Bill], theme: Theme) -> None:
     """Draw cost and power a GPU against cluster size, and a year's bill."""
     each = found.counting.gpus_per_server
     sizes = sizes_up_to(max(LARGEST, found.gpus), each, (found.gpus,))
@@ -43,7 +44,7 @@ def size_and_year(found: Question, priced: dict[str, Bill], look: PageStyle) -> 
         )
         words = money if measure == "cost" else power
         chart(
-            by_size(lines, measure, found.gpus, look.theme, limit),
+            by_size(lines, measure, found.gpus, theme, limit),
             "by_size",
             f"{measure.capitalize()} a GPU by cluster size. At {count(found.gpus)} GPUs: "
             + "; ".join(
@@ -74,7 +75,7 @@ def size_and_year(found: Question, priced: dict[str, Bill], look: PageStyle) -> 
             under=True,
         )
         chart(
-            yearly(years, look.theme),
+            yearly(years, theme),
             "yearly",
             "Dollars a year: "
             + "; ".join(
@@ -174,7 +175,7 @@ def bill_rows(one: Bill) -> list[dict[str, object]]:
     ]
 
 
-def for_a_dollar(look: PageStyle) -> None:
+def for_a_dollar(theme: Theme) -> None:
     """Draw iterations for a dollar of network, for what is loaded; say what to do where nothing is."""
     found = loaded()
     if found is None:
@@ -226,7 +227,7 @@ def for_a_dollar(look: PageStyle) -> None:
     left, right = st.columns([1, 1.25], gap="medium")
     with left:
         chart(
-            worth(rows, look.theme),
+            worth(rows, theme),
             "worth",
             "Iterations for a dollar of network: "
             + "; ".join(f"{label} {short(value)}" for _, label, value in rows),

@@ -10,11 +10,12 @@ from topox_core.economics.comparison import Question, tornado
 from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill, bills, saving
 from topox_core.figures.cost import money, power, stacked
 from topox_core.figures.cost_tornado import tornado as tornado_figure
+from topox_core.figures.palette import Theme
 from topox_core.text.numbers import count, percent
 from topox_core.text.sentences import enumeration
 from topox_ui.cost.state import MINE, CostState, question, radix
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import PageStyle, chart_title, escape, headline
+from topox_ui.shell.page import chart_title, escape, headline
 from topox_ui.state.prices import Prices
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import pick
@@ -82,7 +83,7 @@ def _share(share: float) -> str:
 
 
 def main_figures(
-    found: Question, priced: dict[str, Bill], told: tuple[Caveat, ...], look: PageStyle
+    found: Question, priced: dict[str, Bill], told: tuple[Caveat, ...], theme: Theme
 ) -> None:
     """Draw cost and power by part, side by side."""
     infeasible = (MINE,) if any(one.name == "radix" for one in told) else ()
@@ -108,7 +109,7 @@ def main_figures(
                 for name, one in priced.items()
             )
             chart(
-                stacked(priced, measure, look.theme, infeasible),
+                stacked(priced, measure, theme, infeasible),
                 f"cost_{measure}",
                 f"{title}: {alt}",
                 lambda: savings_table(priced) if measure == "cost" else power_table(priced),  # noqa: B023 (built when opened, here)
@@ -159,7 +160,7 @@ def power_table(priced: dict[str, Bill]) -> pd.DataFrame:
     )
 
 
-def hangs_on(found: Question, look: PageStyle) -> None:
+def hangs_on(found: Question, theme: Theme) -> None:
     """Draw the tornado: what the saving hangs on."""
     now = state_of(CostState)
     against, measure = now.against, now.measure
@@ -181,7 +182,7 @@ def hangs_on(found: Question, look: PageStyle) -> None:
     )
     swings = tornado(found, MINE, against, measure)
     chart(
-        tornado_figure(swings, base, look.theme),
+        tornado_figure(swings, base, theme),
         "tornado",
         f"Saving in {measure} of photonic rails against {SAID[against]}, now {_signed(base)}: "
         + "; ".join(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,7 @@ from topox_core.economics.parts_file import dump_parts, load_parts
 from topox_core.errors import InputError
 from topox_ui.cost.state import CostState
 from topox_ui.shell.charts import table_under
-from topox_ui.shell.downloads import link, offer
+from topox_ui.shell.downloads import link_menu, offer, stem
 from topox_ui.shell.page import chart_title
 from topox_ui.state.notices import notify
 from topox_ui.state.prices import FILE, Prices, catalogue, edit
@@ -67,9 +66,8 @@ def parts_table() -> None:
                 kwargs={"parts": None},
                 help="Back to the price set or the file as it was loaded.",
             )
-        with st.popover("Link", icon=":material/link:"):
-            own = " Prices of a file of your own stay on this machine: send the file."
-            link(more=own if state_of(Prices).prices == FILE else "")
+        own = " Prices of a file of your own stay on this machine: send the file."
+        link_menu(more=own if state_of(Prices).prices == FILE else "")
     table_under("parts_sources", lambda: sources_of(now), "Where each figure comes from")
 
 
@@ -136,8 +134,7 @@ def _edited(key: str) -> None:
 
 
 def _files(now: Catalogue) -> None:
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", now.name).strip("-.")[:60] or "topox"
-    offer("Parts (JSON)", lambda: dump_parts(now), f"{name}.parts.json", "application/json")
+    offer(stem(now.name), [("Parts (JSON)", ".parts.json", lambda: dump_parts(now))])
     st.file_uploader(
         "Load (.parts.json)",
         type=["json", "gz"],

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
+from topox_core.figures.palette import Theme
 from topox_core.figures.papers import paired
 from topox_core.papers.card import VERDICTS, Answer, Card, Row, counted_verdicts
 from topox_core.text.numbers import short
 from topox_ui.shell.charts import chart, frame, kpis
-from topox_ui.shell.page import PageStyle, chart_title, escape
+from topox_ui.shell.page import chart_title, escape
 
 
 def finding(card: Card, answer: Answer | None) -> str:
@@ -21,7 +22,7 @@ def finding(card: Card, answer: Answer | None) -> str:
     )
 
 
-def draw_answer(card: Card, answer: Answer, look: PageStyle) -> None:
+def draw_answer(card: Card, answer: Answer, theme: Theme) -> None:
     """Draw facts, one chart a series, its table with the reasons, and the remarks."""
     if answer.facts:
         kpis(list(answer.facts))
@@ -45,9 +46,7 @@ def draw_answer(card: Card, answer: Answer, look: PageStyle) -> None:
         )
     rows = answer.of(series)
     chart_title(escape(card.series[series]), counted_verdicts(rows))
-    chart(
-        paired(rows, look.theme, card.logarithmic), f"gallery_{card.name}", _alt(card, series, rows)
-    )
+    chart(paired(rows, theme, card.logarithmic), f"gallery_{card.name}", _alt(card, series, rows))
     reasons(rows)
     frame(table(rows), column_config={"why": st.column_config.TextColumn(width="large")})
     if answer.remarks:

@@ -8,7 +8,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.facts import bytes_by_parallelism, tasks_by_kind, time_by_kind
-from topox_core.figures.palette import parallelism_colour, parallelism_word
+from topox_core.figures.palette import Theme, parallelism_colour, parallelism_word
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
 from topox_core.model.facts import Facts, facts
@@ -17,8 +17,8 @@ from topox_core.text.numbers import plural, size, time
 from topox_core.workloads.catalogue import WORKLOADS, Parameter
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.shell.charts import chart, kpis
-from topox_ui.shell.downloads import offer, stem
-from topox_ui.shell.page import PageStyle, chart_title, escape
+from topox_ui.shell.downloads import download_menu, stem
+from topox_ui.shell.page import chart_title, escape
 from topox_ui.state.loading import (
     Loaded,
     adopt,
@@ -35,7 +35,7 @@ from topox_ui.state.scenario import Scenario
 CARDS_A_ROW = 4
 
 
-def cards(style: PageStyle) -> None:
+def cards(theme: Theme) -> None:
     """Draw the samples, the one in use marked."""
     names = list(SAMPLES)
     now = scenario()
@@ -64,8 +64,8 @@ def cards(style: PageStyle) -> None:
                 )
             if in_use:
                 st.html(
-                    f"<style>.st-key-card_{name} {{ border-color: {style.theme.primary}; "
-                    f"box-shadow: inset 3px 0 0 {style.theme.primary}; }}</style>"
+                    f"<style>.st-key-card_{name} {{ border-color: {theme.primary}; "
+                    f"box-shadow: inset 3px 0 0 {theme.primary}; }}</style>"
                 )
 
 
@@ -258,14 +258,14 @@ def summary(loaded: Loaded) -> None:
     )
 
 
-def fact_charts(loaded: Loaded, style: PageStyle) -> None:
+def fact_charts(loaded: Loaded, theme: Theme) -> None:
     """Draw what the graph is made of."""
     facts = facts_of(loaded)
     left, middle, right = st.columns(3, gap="medium")
     with left:
         chart_title("Tasks by kind", "as in the file", under=True)
         chart(
-            tasks_by_kind(facts.tasks_by_kind, style.theme),
+            tasks_by_kind(facts.tasks_by_kind, theme),
             "kinds",
             f"Tasks by kind: {facts.tasks_by_kind}",
             lambda: {
@@ -280,7 +280,7 @@ def fact_charts(loaded: Loaded, style: PageStyle) -> None:
         sizes = {use: value for use, value in facts.bytes_by_parallelism.items() if value}
         if sizes:
             chart(
-                bytes_by_parallelism(sizes, style.theme),
+                bytes_by_parallelism(sizes, theme),
                 "bytes",
                 f"Bytes by parallelism: {sizes}",
                 lambda: {
@@ -292,10 +292,10 @@ def fact_charts(loaded: Loaded, style: PageStyle) -> None:
             st.html('<p class="quiet">No transfer is given by its size.</p>')
     with right:
         chart_title("Critical path", f"where its {time(facts.critical_path_ms)} go", under=True)
-        spent = path_times(loaded, facts, style)
+        spent = path_times(loaded, facts, theme)
         if spent:
             chart(
-                time_by_kind(spent, style.theme),
+                time_by_kind(spent, theme),
                 "path",
                 f"Critical path by kind of work: {spent}",
                 lambda: {"task": list(facts.critical_path)},
@@ -303,7 +303,7 @@ def fact_charts(loaded: Loaded, style: PageStyle) -> None:
             )
 
 
-def path_times(loaded: Loaded, facts: Facts, style: PageStyle) -> dict[str, tuple[float, str]]:
+def path_times(loaded: Loaded, facts: Facts, theme: Theme) -> dict[str, tuple[float, str]]:
     """Return what the critical path spends on each kind of compute, and on the network: words -> (ms, colour)."""
     from topox_core.figures.facts import KIND_COLOURS
 
@@ -320,7 +320,7 @@ def path_times(loaded: Loaded, facts: Facts, style: PageStyle) -> dict[str, tupl
             before = spent.get(task.kind, (0.0, ""))[0]
             spent[task.kind] = (
                 before + (task.duration_ms or 0.0),
-                KIND_COLOURS.get(task.kind, style.theme.muted),
+                KIND_COLOURS.get(task.kind, theme.muted),
             )
             rest -= task.duration_ms or 0.0
         elif task is not None:
@@ -336,18 +336,12 @@ def path_times(loaded: Loaded, facts: Facts, style: PageStyle) -> dict[str, tupl
 
 def take_away(loaded: Loaded) -> None:
     """Offer the loaded files."""
-    name = stem(loaded)
-    with st.popover("Download", icon=":material/download:"):
-        offer(
-            "Task graph (JSON)",
-            lambda: dump_graph_json(loaded.graph),
-            f"{name}.taskgraph.json",
-            "application/json",
-        )
-        offer("Task graph (CSV)", lambda: dump_graph_csv(loaded.graph), f"{name}.csv", "text/csv")
-        offer(
-            "Cluster (JSON)",
-            lambda: dump_cluster(loaded.cluster),
-            f"{name}.cluster.json",
-            "application/json",
-        )
+    graph, cluster = loaded.graph, loaded.cluster
+    download_menu(
+        stem(loaded.title),
+        [
+            ("Task graph (JSON)", ".taskgraph.json", lambda: dump_graph_json(graph)),
+            ("Task graph (CSV)", ".csv", lambda: dump_graph_csv(graph)),
+            ("Cluster (JSON)", ".cluster.json", lambda: dump_cluster(cluster)),
+        ],
+    )

@@ -15,6 +15,7 @@ import streamlit as st
 from topox_core.check.report import CheckReport
 from topox_core.figures.jobs import group_name, lasting, numbered, stage_name, timeline
 from topox_core.figures.jobs_study import climb
+from topox_core.figures.palette import Theme
 from topox_core.runs.run import FunctionRun
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.bounds.round_bounds import lower_bound
@@ -40,7 +41,7 @@ from topox_ui.jobs.state import JobsState
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, frame, kpis
-from topox_ui.shell.page import PageStyle, chart_title, escape, headline
+from topox_ui.shell.page import chart_title, escape, headline
 
 WORTH_A_CHART_S = 3.0
 SAME = 0.0005  # differences below this share are none
@@ -146,7 +147,7 @@ def _above(round_: Round) -> str:
     return f"◐ {lasting(round_.round_s - round_.bound_s) if round_.gap <= SAME else percent(round_.gap)} below the round"
 
 
-def no_round_yet(rounds: Rounds, title: str, look: PageStyle) -> None:
+def no_round_yet(rounds: Rounds, title: str, theme: Theme) -> None:
     """Say what is known where there is no round: that all jobs at once do not fit, and whether turns may."""
     case = rounds.case
     refused = run_owner().refusals(ROUND).get(case.key(rounds.algorithm))
@@ -157,7 +158,7 @@ def no_round_yet(rounds: Rounds, title: str, look: PageStyle) -> None:
             f"All {jobs} at once need <b>more ports</b> than there are. Looking for turns in which they fit.",
         )
         st.html(f'<p class="note">{escape(crowding(rounds))}</p>')
-        searching(rounds, look)
+        searching(rounds, theme)
         return
     if isinstance(refused, TooFewPortsError):
         headline(
@@ -234,7 +235,7 @@ def named(rounds: Rounds) -> list[tuple[str, Round]]:
     return best + [(names[round_.algorithm], round_) for round_ in rounds.beside]
 
 
-def clock(rounds: Rounds, now: JobsState, look: PageStyle) -> None:
+def clock(rounds: Rounds, now: JobsState, theme: Theme) -> None:
     """Draw the rounds on one clock."""
     best = rounds.best
     own = len(best.cycles) > 1
@@ -251,7 +252,7 @@ def clock(rounds: Rounds, now: JobsState, look: PageStyle) -> None:
     pod_group = None if now.pod_group < 0 else now.pod_group
     lengths = "; ".join(f"{name} {lasting(round_.round_s)}" for name, round_ in rows)
     chart(
-        timeline(rows, look.theme, pod_group),
+        timeline(rows, theme, pod_group),
         "clock",
         f"Rounds on one time axis: {lengths}. The table has every stage.",
         lambda: stages(rows, pod_group),
@@ -368,12 +369,12 @@ def _checks(report: CheckReport) -> str:
     return f'<p class="quiet" style="margin-top:.5rem">{head}</p><ul class="checks">{"".join(items)}</ul>'
 
 
-def searching(rounds: Rounds, look: PageStyle) -> None:
+def searching(rounds: Rounds, theme: Theme) -> None:
     """Say what the chosen algorithm is doing, where it has not ended: running, stopped, refused, or no place free."""
     owner, case, algorithm = run_owner(), rounds.case, rounds.algorithm
     key = case.key(algorithm)
     if owner.run(ROUND, key) is not None:
-        run_panel(ROUND, "Searching", partial(_live, rounds, look))
+        run_panel(ROUND, "Searching", partial(_live, rounds, theme))
         return
     if owner.run(BOUND, key) is not None:
         run_panel(BOUND, "Found; working out a bound over every ring")
@@ -425,7 +426,7 @@ def searching(rounds: Rounds, look: PageStyle) -> None:
         run_note(BOUND)
 
 
-def _live(rounds: Rounds, look: PageStyle, run: FunctionRun[Round, RoundTracePoint]) -> None:
+def _live(rounds: Rounds, theme: Theme, run: FunctionRun[Round, RoundTracePoint]) -> None:
     """Draw the best round against the bound so far."""
     points, spent_s = run.steps, run.elapsed_s
     if len(points) < 2 or spent_s <= WORTH_A_CHART_S:
@@ -440,7 +441,7 @@ def _live(rounds: Rounds, look: PageStyle, run: FunctionRun[Round, RoundTracePoi
     ]
     best_s = min((point.round_s for point in points if point.round_s is not None), default=0.0)
     chart(
-        climb([*points, replace(points[-1], elapsed_s=spent_s)], levels, look.theme, by_step=False),
+        climb([*points, replace(points[-1], elapsed_s=spent_s)], levels, theme, by_step=False),
         "jobs_live",
         f"Search as it runs: best {lasting(best_s)}, bound {lasting(max(p.bound_s for p in points))}.",
     )

@@ -8,6 +8,7 @@ import streamlit as st
 from topox_core.figures.jobs import lasting, stage_name
 from topox_core.figures.jobs_links import link_view
 from topox_core.figures.jobs_pods import pod_gantt, pod_view
+from topox_core.figures.palette import Theme
 from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.model.execution import Execution
 from topox_core.tdm.model.as_execution import execution_of
@@ -17,7 +18,7 @@ from topox_ui.jobs.solving import Rounds, token
 from topox_ui.jobs.state import JobsState, choices
 from topox_ui.jobs.views import view_of
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import PageStyle, chart_title
+from topox_ui.shell.page import chart_title
 from topox_ui.state.address import keep_address
 from topox_ui.state.widgets import menu, pick
 
@@ -29,16 +30,16 @@ def _execution(key: str, _round: Round, pod_group: int) -> Execution:  # noqa: A
     return execution_of(_round, pod_group)
 
 
-def pods(rounds: Rounds, look: PageStyle) -> None:
+def pods(rounds: Rounds, theme: Theme) -> None:
     """Offer one pod of the pod group in view on the common clock; drawn only when it is opened."""
     box = st.expander("One pod on the clock, port by port", key="jobs_pods", on_change="rerun")
     if box.open:
         with box:
-            _pod(rounds, look)
+            _pod(rounds, theme)
 
 
 @st.fragment
-def _pod(rounds: Rounds, look: PageStyle) -> None:
+def _pod(rounds: Rounds, theme: Theme) -> None:
     """Draw the Gantt chart of one pod; its controls redraw nothing else."""
     best = rounds.best
     now = choices()
@@ -71,7 +72,7 @@ def _pod(rounds: Rounds, look: PageStyle) -> None:
         st.html(f'<p class="quiet">No job of this pod group has anything in pod {pod}.</p>')
         return
     chart(
-        pod_gantt(view, window, look.theme),
+        pod_gantt(view, window, theme),
         "pod_gantt",
         f"Pod {pod} of pod group {shown.pod_group} in a round of {lasting(cycle.round_s)}: "
         f"{plural(len(view.lanes.jobs), 'job')}, {plural(len(view.lanes.ports), 'port')} in use. The table has every task.",

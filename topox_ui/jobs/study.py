@@ -10,6 +10,7 @@ import streamlit as st
 
 from topox_core.figures.jobs_gain import GainPoint, gain_map
 from topox_core.figures.jobs_study import gains
+from topox_core.figures.palette import Theme
 from topox_core.runs.cells import CellsResult
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp
@@ -21,8 +22,8 @@ from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.runs.slots import CORES
 from topox_ui.shell.charts import chart
-from topox_ui.shell.downloads import offer
-from topox_ui.shell.page import PageStyle, chart_title
+from topox_ui.shell.downloads import csv_of, offer
+from topox_ui.shell.page import chart_title
 from topox_ui.state.widgets import menu, pick
 
 JOBS = (32, 64, 128, 256, 512)
@@ -122,7 +123,7 @@ def _value_words(across: str, value: float) -> str:
     return f"{value / 1024:g}k context" if value % 1024 == 0 else f"{value:,g} tokens"
 
 
-def study(now: JobsState, look: PageStyle) -> None:
+def study(now: JobsState, theme: Theme) -> None:
     """Draw the study as far as it is known, with the button that computes the rest."""
     title, left, right = st.columns([2.3, 1.1, 0.7], vertical_alignment="bottom")
     across = pick("Across", JobsState, "across", ACROSS, at=left, label_visibility="collapsed")
@@ -138,7 +139,7 @@ def study(now: JobsState, look: PageStyle) -> None:
         )
     asked, owner = study_of(now, across, seeds), run_owner()
     if owner.run(STUDY, asked.digest) is not None:
-        run_panel(STUDY, "Computing the study", lambda _run: _live(asked, now, across, look))
+        run_panel(STUDY, "Computing the study", lambda _run: _live(asked, now, across, theme))
         return
     found = known(asked, owner.results(STUDY))
     run_note(STUDY)
@@ -158,13 +159,13 @@ def study(now: JobsState, look: PageStyle) -> None:
                 f"{len(asked.algorithms)} algorithms each, beside this page; what is there can be looked at meanwhile.</p>"
             )
     if found:
-        _drawn(asked, found, now, across, look, live=False)
+        _drawn(asked, found, now, across, theme, live=False)
 
 
-def _live(asked: Study, now: JobsState, across: str, look: PageStyle) -> None:
+def _live(asked: Study, now: JobsState, across: str, theme: Theme) -> None:
     found = known(asked, run_owner().results(STUDY))
     if found:
-        _drawn(asked, found, now, across, look, live=True)
+        _drawn(asked, found, now, across, theme, live=True)
 
 
 def _drawn(
@@ -172,14 +173,14 @@ def _drawn(
     found: dict[StudyCell, StudyCellResult],
     now: JobsState,
     across: str,
-    look: PageStyle,
+    theme: Theme,
     live: bool,
 ) -> None:
     values = reductions(asked, found, across)
     titles = {name: ALGORITHMS[name].title for name in values}
     here = float(getattr(now, across)) if now.source == "generator" else None
     words = "jobs" if across == "jobs" else "context length, tokens"
-    figure = gains(values, titles, words, look.theme, here)
+    figure = gains(values, titles, words, theme, here)
     rows = asked.rows(found)
     told = "; ".join(
         f"{titles[row.algorithm]} at {getattr(row, across):,}: {percent(row.reduction.mean)}"
@@ -194,17 +195,15 @@ def _drawn(
         "Every point",
     )
     if not live:
-        _map(asked, now, across, look)
+        _map(asked, now, across, theme)
         with st.columns([1, 4])[0]:
             offer(
-                "Study (CSV)",
-                lambda: table(rows).to_csv(index=False).encode(),
-                "study.csv",
-                "text/csv",
+                "study",
+                [("Study (CSV)", ".csv", lambda: csv_of(table(rows)))],
             )
 
 
-def _map(asked: Study, now: JobsState, across: str, look: PageStyle) -> None:
+def _map(asked: Study, now: JobsState, across: str, theme: Theme) -> None:
     """Draw where the gain is: every set of jobs that was computed, over communicating to computing."""
     cells = everything(now, run_owner().results(STUDY))
     points = gain_points(cells, asked.algorithms, across)
@@ -223,7 +222,7 @@ def _map(asked: Study, now: JobsState, across: str, look: PageStyle) -> None:
         f(p.ratio for of in points.values() for p in of) if cells else 0.0 for f in (min, max)
     )
     chart(
-        gain_map(points, titles, words, look.theme),
+        gain_map(points, titles, words, theme),
         "gain_map",
         f"Reduction over C/T from {least:.2g} to {most:.2g}, an algorithm a panel. The table has every set of jobs.",
         lambda: gain_table(cells),

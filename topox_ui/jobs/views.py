@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -21,9 +18,7 @@ from topox_core.figures.jobs import (
 )
 from topox_core.figures.jobs_links import LinkView, link_matrix, link_view, ring_drawing
 from topox_core.figures.jobs_study import climb
-from topox_core.figures.template import standalone
-from topox_core.io import exports
-from topox_core.model.execution import Execution
+from topox_core.figures.palette import Theme
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.model.as_execution import execution_of
 from topox_core.tdm.model.bottleneck import bottlenecks
@@ -35,12 +30,15 @@ from topox_ui.jobs.first_screen import named, rates, stages
 from topox_ui.jobs.solving import AT_ONCE, Rounds
 from topox_ui.jobs.state import JobsState, choices
 from topox_ui.shell.charts import chart, frame
-from topox_ui.shell.downloads import link, offer
-from topox_ui.shell.page import PageStyle, chart_title, escape
+from topox_ui.shell.downloads import csv_of, execution_files, figure_files, link_menu, offer, stem
+from topox_ui.shell.page import chart_title, escape
 from topox_ui.state.widgets import menu, pick
 
 LABEL = 17  # letters that fit beside a chart
-MEDIA_TYPE = {"json": "application/json", "csv": "text/csv", "html": "text/html"}
+KEPT_HERE = (
+    "A link can carry a sample, the draft’s set-up or task graphs of the samples with every slider. "
+    "Your own file stays on this machine: send the file, or download the result."
+)
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,7 @@ def _controls(best: Round, now: JobsState, view: View) -> int | None:
     return next((n for n in rings if best.jobs.jobs[n].id == now.ring), None)
 
 
-def links(rounds: Rounds, now: JobsState, look: PageStyle) -> None:
+def links(rounds: Rounds, now: JobsState, theme: Theme) -> None:
     """Draw the links of one pod group in one stage, and the rings on them."""
     best = rounds.best
     view = view_of(best, now)
@@ -139,7 +137,7 @@ def links(rounds: Rounds, now: JobsState, look: PageStyle) -> None:
             under=True,
         )
         chart(
-            link_matrix(drawn, look.theme),
+            link_matrix(drawn, theme),
             "link_matrix",
             _words(drawn, view.words),
             lambda: _pairs(drawn),
@@ -155,7 +153,7 @@ def links(rounds: Rounds, now: JobsState, look: PageStyle) -> None:
             under=True,
         )
         chart(
-            ring_drawing(best, view.pod_group, view.group, look.theme, view.way, only),
+            ring_drawing(best, view.pod_group, view.group, theme, view.way, only),
             "rings",
             f"{plural(len(rings), 'ring')} in {view.words}. The table has each one’s pods in order.",
             lambda: _rings(best, rings, view.way),
@@ -216,7 +214,7 @@ def waits(rounds: Rounds, now: JobsState) -> None:
     st.html("".join(f'<p class="card">{line[:1].upper()}{line[1:]}.</p>' for line in lines))
 
 
-def pod_groups(rounds: Rounds, look: PageStyle) -> None:
+def pod_groups(rounds: Rounds, theme: Theme) -> None:
     """Show which pod group holds the others up."""
     best, seconds = rounds.best, rounds.best.communication_s
     together = (
@@ -236,7 +234,7 @@ def pod_groups(rounds: Rounds, look: PageStyle) -> None:
         under=True,
     )
     chart(
-        pod_group_bars(best, together, look.theme),
+        pod_group_bars(best, together, theme),
         "pod_groups",
         f"Slowest: {slowest}.",
         lambda: pd.DataFrame(
@@ -251,7 +249,7 @@ def pod_groups(rounds: Rounds, look: PageStyle) -> None:
     )
 
 
-def how_found(rounds: Rounds, look: PageStyle) -> None:
+def how_found(rounds: Rounds, theme: Theme) -> None:
     """Draw hill climbing move by move against non-TDM, the best and the bound.
 
     Without it, the search of the best.
@@ -267,7 +265,7 @@ def how_found(rounds: Rounds, look: PageStyle) -> None:
     if paper is None:
         chart_title("How the search went", ALGORITHMS[best.algorithm].title, under=True)
         chart(
-            climb(best.trace, levels, look.theme, by_step=False),
+            climb(best.trace, levels, theme, by_step=False),
             "climb",
             f"From the first round found to {lasting(best.round_s)}.",
             lambda: pd.DataFrame(
@@ -292,7 +290,7 @@ def how_found(rounds: Rounds, look: PageStyle) -> None:
     moves = max((point.step for point in paper.trace), default=0)
     begin = paper.trace[0].round_s if paper.trace else None
     chart(
-        climb(paper.trace, levels, look.theme),
+        climb(paper.trace, levels, theme),
         "climb",
         f"{plural(moves, 'move')} from {lasting(paper.round_s if begin is None else begin)} to {lasting(paper.round_s)}.",
         lambda: pd.DataFrame([{"move": m.step, "round (s)": m.round_s} for m in paper.trace]),
@@ -314,59 +312,38 @@ def job_table(rounds: Rounds) -> None:
     )
 
 
-def files(rounds: Rounds, now: JobsState, title: str, look: PageStyle) -> None:
+def files(rounds: Rounds, now: JobsState, title: str, theme: Theme) -> None:
     """Draw the two menus: files built when they are asked for, and the link."""
     best = rounds.best
     pod_group = view_of(best, now).pod_group
-    name = re.sub(r"[^A-Za-z0-9._-]+", "-", title).strip("-.")[:60] or "jobs"
     rows, together_s = named(rounds), None if rounds.together is None else rounds.together.round_s
+    settings = rounds.case.settings(best.algorithm)
+    record = partial(to_json, best, non_tdm_s=together_s, settings=settings)
+    drawn = execution_files(
+        partial(execution_of, best, pod_group), f"{best.jobs.name}, pod group {pod_group}"
+    )
     with st.container(horizontal=True, key="take_away"):
         with st.popover("Download", icon=":material/download:"):
-            settings = rounds.case.settings(best.algorithm)
-            for words, build, kind in (
-                ("Jobs (JSON)", lambda: dump_jobs(best.jobs), "jobs.json"),
-                (
-                    "Round (JSON)",
-                    lambda: to_json(best, non_tdm_s=together_s, settings=settings),
-                    "round.json",
-                ),
-                ("Iterations of every job (CSV)", lambda: _csv(rates(rounds)), "iterations.csv"),
-                ("Stages (CSV)", lambda: _csv(stages(rows, None)), "stages.csv"),
-                ("Links of every stage (CSV)", lambda: _csv(all_links(best)), "links.csv"),
-                (
-                    "Timeline (HTML)",
-                    lambda: standalone(timeline(rows, look.theme), look.theme),
-                    "timeline.html",
-                ),
-            ):
-                offer(words, build, f"{name}.{kind}", MEDIA_TYPE[kind.rsplit(".", 1)[1]])
+            offer(
+                stem(title, "jobs"),
+                [
+                    ("Jobs (JSON)", ".jobs.json", lambda: dump_jobs(best.jobs)),
+                    ("Round (JSON)", ".round.json", record),
+                    (
+                        "Iterations of every job (CSV)",
+                        ".iterations.csv",
+                        lambda: csv_of(rates(rounds)),
+                    ),
+                    ("Stages (CSV)", ".stages.csv", lambda: csv_of(stages(rows, None))),
+                    ("Links of every stage (CSV)", ".links.csv", lambda: csv_of(all_links(best))),
+                    *figure_files({"Timeline": lambda: timeline(rows, theme)}, theme),
+                ],
+            )
             st.caption(
                 f"Pod group {pod_group} on the clock of the other pages: pods as servers, jobs as devices"
             )
-            for words, export, kind in (
-                ("Tasks (CSV)", exports.tasks_csv, "tasks.csv"),
-                (
-                    "Cross-connect program (JSON)",
-                    exports.cross_connects_json,
-                    "cross-connects.json",
-                ),
-                ("Cross-connect program (CSV)", exports.cross_connects_csv, "cross-connects.csv"),
-                (
-                    "Trace for ui.perfetto.dev",
-                    partial(
-                        exports.perfetto_trace, name=f"{best.jobs.name}, pod group {pod_group}"
-                    ),
-                    "perfetto.json",
-                ),
-            ):
-                offer(
-                    words,
-                    partial(_exported, export, best, pod_group),
-                    f"{name}.pod-group-{pod_group}.{kind}",
-                    MEDIA_TYPE[kind.rsplit(".", 1)[1]],
-                )
-        with st.popover("Link", icon=":material/link:"):
-            _link()
+            offer(f"{stem(title, 'jobs')}.pod-group-{pod_group}", drawn)
+        link_menu(KEPT_HERE if choices().source == "upload" else "")
 
 
 def all_links(round_: Round) -> pd.DataFrame:
@@ -388,23 +365,3 @@ def all_links(round_: Round) -> pd.DataFrame:
                 for i, j in zip(*of_group[k].nonzero(), strict=True)
             ]
     return pd.DataFrame(rows)
-
-
-def _exported(export: Callable[[Execution], bytes], round_: Round, pod_group: int) -> bytes:
-    return export(execution_of(round_, pod_group))
-
-
-def _csv(table: pd.DataFrame) -> bytes:
-    text = io.StringIO()
-    table.to_csv(text, index=False)
-    return text.getvalue().encode()
-
-
-def _link() -> None:
-    if choices().source == "upload":
-        st.caption(
-            "A link can carry a sample, the draft’s set-up or task graphs of the samples with every slider. "
-            "Your own file stays on this machine: send the file, or download the result."
-        )
-    else:
-        link()

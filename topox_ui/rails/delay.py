@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.figures.palette import Theme
 from topox_core.figures.rails_delay import Curve, overhead_curves, switch_word
 from topox_core.rails.delay import slowest_switch
 from topox_core.rails.measured import SWEEPS, MeasuredSweep
@@ -31,7 +32,7 @@ from topox_ui.rails.state import RailsState, choices
 from topox_ui.rails.subject import Lane, Listed, Simulated, Subject, measured_list
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import PageStyle, chart_title
+from topox_ui.shell.page import chart_title
 from topox_ui.state.widgets import tick
 
 DELAYS_MS = (0.0, 0.1, 0.5, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 3000.0)
@@ -39,7 +40,7 @@ AUTHORS_PRESET = "llama3-8b-perlmutter"
 Curves = dict[str, Curve]
 
 
-def delay_chart(subject: Subject, lane: Lane, look: PageStyle) -> None:
+def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> None:
     """Draw the study, or what is there of it, with the button that completes it."""
     title, layer = st.columns([2.2, 1], vertical_alignment="bottom")
     with title:
@@ -57,13 +58,13 @@ def delay_chart(subject: Subject, lane: Lane, look: PageStyle) -> None:
             help="Llama 3 8B on 16 GPUs of Perlmutter, delays emulated; against their run without a controller.",
         )
     if isinstance(subject, Listed) or answered(_questions(subject)):
-        _drawn(subject, lane, look)
+        _drawn(subject, lane, theme)
         return
     if simulated(_questions(subject)):
         run_panel(
             RAILS,
             "Simulating the delays",
-            lambda _run: _drawn(subject, lane, look, live=True),
+            lambda _run: _drawn(subject, lane, theme, live=True),
             "rails_curve",
         )
         return
@@ -78,7 +79,7 @@ def delay_chart(subject: Subject, lane: Lane, look: PageStyle) -> None:
         icon=":material/show_chart:",
         help="Beside this page, in a process of its own; every delay is the whole iteration twice.",
     )
-    _drawn(subject, lane, look)
+    _drawn(subject, lane, theme)
 
 
 def authors_job(subject: Subject) -> bool:
@@ -136,7 +137,7 @@ def _measured(one: MeasuredSweep) -> Curve:
     )
 
 
-def _drawn(subject: Subject, lane: Lane, look: PageStyle, live: bool = False) -> None:
+def _drawn(subject: Subject, lane: Lane, theme: Theme, live: bool = False) -> None:
     now, curves = choices(), curves_of(subject, lane)
     shown = [
         *curves.values(),
@@ -147,7 +148,7 @@ def _drawn(subject: Subject, lane: Lane, look: PageStyle, live: bool = False) ->
         now.delay_ms,
         now.limit / 100,
         {one.name: one.reconfiguration_ms for one in TECHNOLOGIES},
-        look.theme,
+        theme,
     )
     points = "; ".join(
         f"{time(d)}: {percent(o)}"

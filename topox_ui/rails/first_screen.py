@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.figures.palette import parallelism_word
+from topox_core.figures.palette import Theme, parallelism_word
 from topox_core.figures.rails_delay import switch_word
 from topox_core.figures.rails_pattern import strip
 from topox_core.figures.rails_windows import cdf
@@ -37,7 +37,7 @@ from topox_ui.rails.subject import (
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, kpis
-from topox_ui.shell.page import PageStyle, chart_title, escape, headline
+from topox_ui.shell.page import chart_title, escape, headline
 from topox_ui.state.address import keep_address
 from topox_ui.state.store import choose
 from topox_ui.state.widgets import control, menu
@@ -149,16 +149,16 @@ def both_of(subject: Subject, lane: Lane) -> tuple[float, float, float]:
     return (run_of(subject.undisturbed()).iteration_ms, *found)
 
 
-def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, look: PageStyle) -> None:
+def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme: Theme) -> None:
     """Draw the headline, the KPIs, the strip, the distribution and the delay study."""
     lane, dark = lane_of(pattern), dark_ms()
     base, on_demand, provisioned = both_of(subject, lane)
     _headline(subject, pattern, base, on_demand, provisioned)
     _kpis(pattern, lane, base, on_demand, provisioned, isinstance(subject, Listed))
-    _strip(subject, pattern, run, lane, look)
+    _strip(subject, pattern, run, lane, theme)
     left, right = st.columns([1, 1.42], gap="medium")
     with right:  # first, because it knows what is beside the paper's figures on the left
-        delay_chart(subject, lane, look)
+        delay_chart(subject, lane, theme)
         chosen_of_the_match(subject)
     with left:
         where = "all stages" if len(pattern.lanes) > 1 else "one rank"
@@ -167,7 +167,7 @@ def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, look: 
         )
         if pattern.windows:
             chart(
-                cdf(pattern.windows, dark, look.theme),
+                cdf(pattern.windows, dark, theme),
                 "cdf",
                 f"Distribution of {len(pattern.windows)} windows; {percent(_long(pattern.windows, dark)[2])} are at least "
                 f"{time(dark)} long.",
@@ -289,7 +289,7 @@ def _kpis(
 
 
 def _strip(
-    subject: Subject, pattern: Pattern, run: RailRun | None, lane: Lane, look: PageStyle
+    subject: Subject, pattern: Pattern, run: RailRun | None, lane: Lane, theme: Theme
 ) -> None:
     traffic, windows = pattern.of(lane)
     title, pick = st.columns([2.6, 1], vertical_alignment="bottom")
@@ -309,7 +309,7 @@ def _strip(
             at=pick,
             label_visibility="collapsed",
         )
-    _strip_in_view(pattern, traffic, windows, look)
+    _strip_in_view(pattern, traffic, windows, theme)
     if run is not None:
         _width(sum(run.iteration.stands_for.tolist()))
 
@@ -336,7 +336,7 @@ def _width(servers: int) -> None:
 
 @st.fragment
 def _strip_in_view(
-    pattern: Pattern, traffic: tuple[Stretch, ...], windows: tuple[Window, ...], look: PageStyle
+    pattern: Pattern, traffic: tuple[Stretch, ...], windows: tuple[Window, ...], theme: Theme
 ) -> None:
     """Draw the strip; with many windows a slider picks the stretch in view, and only this part of the page is drawn again."""
     whole, now = max(pattern.iteration_ms, 1e-9), choices()
@@ -363,7 +363,7 @@ def _strip_in_view(
         )
         keep_address()
     chart(
-        strip(traffic, windows, dark_ms(), view, look.theme),
+        strip(traffic, windows, dark_ms(), view, theme),
         "strip",
         f"Traffic of one rank over {time(whole)} with {len(windows)} windows: {gaps_in_words(windows)}.",
         lambda: windows_table(windows),

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 
 import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.figures.template import standalone
+from topox_core.figures.palette import Theme
 from topox_core.io.task_graph_file import dump_graph_json
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import TaskGraph
 from topox_core.rails.advice import TABLE_1, TABLE_2, advise, communications
 from topox_core.rails.byte_classes import byte_classes
 from topox_core.rails.iteration import RailRun
@@ -18,16 +21,16 @@ from topox_core.rails.presets import Preset
 from topox_core.rails.task_graph import as_task_graph
 from topox_core.rails.window_file import dump_windows_csv, dump_windows_json
 from topox_core.rails.window_lengths import mib
-from topox_core.text.numbers import plural
-from topox_ui.rails.runs import known as known_answer
+from topox_ui.rails.runs import known
 from topox_ui.rails.state import UPLOAD, RailsState, choices
 from topox_ui.rails.subject import Pattern, Simulated, Subject
 from topox_ui.shell.charts import frame
-from topox_ui.shell.downloads import Figures, link, offer
-from topox_ui.shell.page import PageStyle, chart_title, escape
-from topox_ui.state.loading import Loaded, adopt
-from topox_ui.state.notices import notify
+from topox_ui.shell.downloads import Figures, File, download_menu, figure_files, link_menu
+from topox_ui.shell.page import chart_title, escape
+from topox_ui.state.loading import offer_task_graph
 from topox_ui.state.widgets import number
+
+KEPT_HERE = "A link can carry a preset or a sample with every choice. Your own windows stay on this machine: send the file."
 
 
 def bytes_section(preset: Preset) -> None:
@@ -145,57 +148,41 @@ def advice_section(preset: Preset | None) -> None:
             )
 
 
-def take_away(subject: Subject, pattern: Pattern, figures: Figures, look: PageStyle) -> None:
+def take_away(subject: Subject, pattern: Pattern, figures: Figures, theme: Theme) -> None:
     """Offer files, the link, and the iteration as the scenario of the other pages."""
-    name = "rails-" + "".join(c if c.isalnum() or c in "._-" else "-" for c in subject.title)[
-        :50
-    ].strip("-")
+    preset = subject.preset if isinstance(subject, Simulated) else None
+    run = known(subject.switched()) if isinstance(subject, Simulated) else None
+    windows = pattern.windows
+    files: list[File] = [
+        (
+            "Windows (JSON)",
+            ".windows.json",
+            lambda: dump_windows_json(subject.title, pattern.iteration_ms, windows),
+        ),
+        ("Windows (CSV)", ".windows.csv", lambda: dump_windows_csv(windows)),
+    ]
+    if isinstance(run, RailRun):
+        files.append(
+            ("Run with its control plane (JSON)", ".rail-run.json", partial(_run_json, run))
+        )
+    if preset is not None:
+        files.append(
+            (
+                "Task graph (JSON)",
+                ".taskgraph.json",
+                lambda: dump_graph_json(as_task_graph(preset)[0]),
+            )
+        )
+    name = "".join(c if c.isalnum() or c in "._-" else "-" for c in subject.title)
     with st.container(horizontal=True, key="take_away"):
-        with st.popover("Download", icon=":material/download:"):
-            offer(
-                "Windows (JSON)",
-                lambda: dump_windows_json(subject.title, pattern.iteration_ms, pattern.windows),
-                f"{name}.windows.json",
-                "application/json",
-            )
-            offer(
-                "Windows (CSV)",
-                lambda: dump_windows_csv(pattern.windows),
-                f"{name}.windows.csv",
-                "text/csv",
-            )
-            known = known_answer(subject.switched()) if isinstance(subject, Simulated) else None
-            if isinstance(known, RailRun):
-                offer(
-                    "Run with its control plane (JSON)",
-                    lambda run=known: _run_json(run),  # type: ignore[misc]
-                    f"{name}.rail-run.json",
-                    "application/json",
-                )
-            if isinstance(subject, Simulated) and subject.preset is not None:
-                offer(
-                    "Task graph (JSON)",
-                    lambda preset=subject.preset: dump_graph_json(as_task_graph(preset)[0]),  # type: ignore[misc]
-                    f"{name}.taskgraph.json",
-                    "application/json",
-                )
-            for title, build in figures.items():
-                offer(
-                    f"{title} (HTML)",
-                    lambda build=build: standalone(build(), look.theme),  # type: ignore[misc]
-                    f"{name}.{title.lower().replace(' ', '-')}.html",
-                    "text/html",
-                )
-        with st.popover("Link", icon=":material/link:"):
-            _link()
-        if isinstance(subject, Simulated) and subject.preset is not None:
-            st.button(
-                "Use this task graph",
-                key="use_rail",
-                icon=":material/arrow_forward:",
-                on_click=_use,
-                args=(subject.preset,),
-                help="Load one rail of this job: the other pages then show this iteration.",
+        download_menu(f"rails-{name[:50].strip('-')}", [*files, *figure_files(figures, theme)])
+        link_menu(KEPT_HERE if choices().source == UPLOAD else "")
+        if preset is not None:
+            offer_task_graph(
+                "use_rail",
+                partial(_on_a_rail, preset),
+                "Load one rail of this job: the other pages then show this iteration.",
+                " on one rail",
             )
 
 
@@ -232,27 +219,6 @@ def _run_json(run: RailRun) -> bytes:
     return json.dumps(record, allow_nan=False).encode()
 
 
-def _link() -> None:
-    if choices().source == UPLOAD:
-        st.caption(
-            "A link can carry a preset or a sample with every choice. Your own windows stay on this machine: send the "
-            "file."
-        )
-    else:
-        link()
-
-
-def _use(preset: Preset) -> None:
-    try:
-        with st.spinner("Building the task graph"):
-            tasks, cluster = as_task_graph(preset)
-    except InputError as error:
-        notify("error", str(error))
-        return
-    cluster = replace(cluster, reconfiguration_ms=choices().delay_ms)
-    adopt(Loaded(tasks, cluster, tasks.name))
-    notify(
-        "info",
-        f"{tasks.name} is loaded: {plural(len(tasks.tasks), 'task')} on one rail. Schedule, Circuits, Compare and "
-        "Topology show it.",
-    )
+def _on_a_rail(preset: Preset) -> tuple[TaskGraph, Cluster]:
+    tasks, cluster = as_task_graph(preset)
+    return tasks, replace(cluster, reconfiguration_ms=choices().delay_ms)

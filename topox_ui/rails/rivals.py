@@ -8,6 +8,7 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.figures.palette import Theme
 from topox_core.figures.rails_delay import expert_region
 from topox_core.figures.rails_wirings import wirings
 from topox_core.rails.advice import constraints
@@ -30,7 +31,7 @@ from topox_ui.rails.state import RailsState, choices
 from topox_ui.rails.subject import Simulated
 from topox_ui.runs.panel import run_panel
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import PageStyle, chart_title, escape
+from topox_ui.shell.page import chart_title, escape
 from topox_ui.state.widgets import slide
 
 STATIC_PORTS = 4  # a 400G NIC as four ports of 100G, the paper's example of a split
@@ -59,7 +60,7 @@ WAYS = (
 )
 
 
-def rivals_section(subject: Simulated, look: PageStyle) -> None:
+def rivals_section(subject: Simulated, theme: Theme) -> None:
     """Draw the iteration under every way to wire the rail, and what each constraint does here."""
     left, right = st.columns([1.42, 1], gap="medium")
     with right:
@@ -76,9 +77,9 @@ def rivals_section(subject: Simulated, look: PageStyle) -> None:
             latency = choices().latency_us or 10.0
             for one in constraints(subject.preset, 2, latency):
                 sign = (
-                    f'<b style="color:{look.theme.bad}">✗</b>'
+                    f'<b style="color:{theme.bad}">✗</b>'
                     if one.bites
-                    else f'<b style="color:{look.theme.good}">✓</b>'
+                    else f'<b style="color:{theme.good}">✓</b>'
                 )
                 verdict = "bites" if one.bites else "does not bite"
                 why = escape(one.why[:1].upper() + one.why[1:])
@@ -92,10 +93,10 @@ def rivals_section(subject: Simulated, look: PageStyle) -> None:
             f"of {STATIC_PORTS} ports, split between the parallelisms for good",
             under=True,
         )
-        _bars(subject, look)
+        _bars(subject, theme)
 
 
-def _bars(subject: Simulated, look: PageStyle) -> None:
+def _bars(subject: Simulated, theme: Theme) -> None:
     questions, failed = {}, {}
     for way in WAYS:
         questions[way.name] = subject.switched(**way.changes)
@@ -126,7 +127,7 @@ def _bars(subject: Simulated, look: PageStyle) -> None:
         run = run_of(questions[way.name])
         rows.append((way.name, run.iteration_ms, run.stall_ms if way.stalls else 0.0))
     chart(
-        wirings(rows, look.theme),
+        wirings(rows, theme),
         "rivals",
         "Iteration by wiring: "
         + "; ".join(f"{n} {'impossible' if v is None else short(v) + ' ms'}" for n, v, _ in rows),
@@ -147,7 +148,7 @@ def experts_of(base: Preset) -> dict[int, Preset]:
     return found
 
 
-def experts_section(subject: Simulated | None, look: PageStyle) -> None:
+def experts_section(subject: Simulated | None, theme: Theme) -> None:
     """Draw overhead against the degree of expert parallelism: the region where switching in the job fails."""
     preset = subject.preset if subject is not None else None
     base = preset if preset is not None and preset.shape.experts > 1 else PRESETS[EXPERT_PRESET]
@@ -202,7 +203,7 @@ def experts_section(subject: Simulated | None, look: PageStyle) -> None:
     published = {10.0: PUBLISHED_10_MS}
     degrees = list(jobs)
     chart(
-        expert_region(degrees, rows, published, choices().limit / 100, look.theme),
+        expert_region(degrees, rows, published, choices().limit / 100, theme),
         "experts",
         "Overhead by degree of expert parallelism: "
         + "; ".join(

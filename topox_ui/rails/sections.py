@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.figures.palette import Theme
 from topox_core.figures.rails_delay import overhead_curves
 from topox_core.figures.rails_pattern import strip
 from topox_core.figures.rails_windows import cdf
@@ -17,7 +18,6 @@ from topox_ui.rails.state import SECTIONS, RailsState, choices
 from topox_ui.rails.subject import Pattern, Simulated, Subject, subject_preset
 from topox_ui.rails.windows import control_section, windows_section
 from topox_ui.shell.downloads import Figures
-from topox_ui.shell.page import PageStyle
 from topox_ui.state.widgets import pick
 
 
@@ -30,7 +30,7 @@ def sections_of(subject: Subject) -> list[str]:
     return list(SECTIONS)
 
 
-def closer(subject: Subject, pattern: Pattern, look: PageStyle) -> None:
+def closer(subject: Subject, pattern: Pattern, theme: Theme) -> None:
     """Draw the choice of a section, and that section."""
     have = sections_of(subject)
     see = pick(
@@ -43,13 +43,13 @@ def closer(subject: Subject, pattern: Pattern, look: PageStyle) -> None:
     preset = subject_preset(subject)
     try:
         if see == "windows":
-            windows_section(pattern, preset, look)
+            windows_section(pattern, preset, theme)
         elif see == "control" and isinstance(subject, Simulated):
-            control_section(subject, look)
+            control_section(subject, theme)
         elif see == "rivals" and isinstance(subject, Simulated):
-            rivals_section(subject, look)
+            rivals_section(subject, theme)
         elif see == "experts":
-            experts_section(subject if isinstance(subject, Simulated) else None, look)
+            experts_section(subject if isinstance(subject, Simulated) else None, theme)
         elif see == "bytes" and preset is not None:
             bytes_section(preset)
         else:
@@ -58,22 +58,22 @@ def closer(subject: Subject, pattern: Pattern, look: PageStyle) -> None:
         st.error(str(error).replace("$", "\\$"), icon="⚠️")
 
 
-def figures_of(subject: Subject, pattern: Pattern, look: PageStyle) -> Figures:
+def figures_of(subject: Subject, pattern: Pattern, theme: Theme) -> Figures:
     """Return the first screen's figures for download, built when asked for."""
     lane, now, dark = lane_of(pattern), choices(), dark_ms()
     traffic, windows = pattern.of(lane)
     figures: Figures = {
         "Pattern": lambda: strip(
-            traffic, windows, dark, (0.0, max(pattern.iteration_ms, 1e-9)), look.theme
+            traffic, windows, dark, (0.0, max(pattern.iteration_ms, 1e-9)), theme
         ),
         "Delay study": lambda: overhead_curves(
             [one for one in curves_of(subject, lane).values() if one.delay_ms],
             now.delay_ms,
             now.limit / 100,
             {one.name: one.reconfiguration_ms for one in TECHNOLOGIES},
-            look.theme,
+            theme,
         ),
     }
     if pattern.windows:
-        figures["Windows"] = lambda: cdf(pattern.windows, dark, look.theme)
+        figures["Windows"] = lambda: cdf(pattern.windows, dark, theme)
     return figures

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import streamlit as st
 
-from topox_core.figures.palette import parallelism_word
+from topox_core.figures.palette import Theme, parallelism_word
 from topox_core.figures.rails_control import MOST_GROUPS, timeline
 from topox_core.figures.rails_windows import breakdown, counts, traffic_words
 from topox_core.rails.counts import FORMULA_NOTE, windows_by_formula, windows_by_stage
@@ -19,12 +19,12 @@ from topox_ui.rails.state import SCHEDULES
 from topox_ui.rails.subject import Pattern, Simulated
 from topox_ui.runs.panel import run_panel
 from topox_ui.shell.charts import chart, frame
-from topox_ui.shell.page import PageStyle, chart_title, escape
+from topox_ui.shell.page import chart_title, escape
 
 MOST_MESSAGES = 500
 
 
-def windows_section(pattern: Pattern, preset: Preset | None, look: PageStyle) -> None:
+def windows_section(pattern: Pattern, preset: Preset | None, theme: Theme) -> None:
     """Draw the windows by the traffic after them, and how many there are by formula and by counting."""
     left, right = st.columns([1.42, 1], gap="medium") if preset else (st.container(), None)
     with left:
@@ -39,7 +39,7 @@ def windows_section(pattern: Pattern, preset: Preset | None, look: PageStyle) ->
         else:
             groups = by_traffic(pattern.windows)
             chart(
-                breakdown(groups, dark_ms(), look.theme),
+                breakdown(groups, dark_ms(), theme),
                 "breakdown",
                 "Windows by traffic: "
                 + "; ".join(
@@ -63,10 +63,10 @@ def windows_section(pattern: Pattern, preset: Preset | None, look: PageStyle) ->
             )
     if preset is not None and right is not None:
         with right:
-            _counts(pattern, preset, look)
+            _counts(pattern, preset, theme)
 
 
-def _counts(pattern: Pattern, preset: Preset, look: PageStyle) -> None:
+def _counts(pattern: Pattern, preset: Preset, theme: Theme) -> None:
     exact = windows_by_stage(
         preset.pipeline, preset.microbatches, preset.schedule, preset.virtual_stages
     )
@@ -78,7 +78,7 @@ def _counts(pattern: Pattern, preset: Preset, look: PageStyle) -> None:
         under=True,
     )
     chart(
-        counts(exact, formula, look.theme),
+        counts(exact, formula, theme),
         "counts",
         f"Windows by stage, counted: {', '.join(map(str, exact))}; by formula: {formula}.",
         lambda: {
@@ -99,7 +99,7 @@ def _counts(pattern: Pattern, preset: Preset, look: PageStyle) -> None:
     st.html(f'<p class="quiet">Formula: {escape(FORMULA_NOTE)}.{more}</p>')
 
 
-def control_section(subject: Simulated, look: PageStyle) -> None:
+def control_section(subject: Simulated, theme: Theme) -> None:
     """Draw circuits in time and the messages that made them."""
     question = subject.switched()
     if not answered([question]):
@@ -126,7 +126,7 @@ def control_section(subject: Simulated, look: PageStyle) -> None:
         under=True,
     )
     chart(
-        timeline(run, look.theme),
+        timeline(run, theme),
         "timeline",
         f"Circuits of {min(MOST_GROUPS, len(run.iteration.groups))} groups over {time(run.iteration_ms)}: {facts}.",
         lambda: _circuits(run),

@@ -10,6 +10,7 @@ from functools import partial
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.figures.palette import Theme
 from topox_core.figures.search import delays
 from topox_core.runs.run import FunctionRun
 from topox_core.runs.stopping import Stop
@@ -18,7 +19,7 @@ from topox_core.text.numbers import count, short
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.schedule.solving import Case, known, listed
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import PageStyle, chart_title
+from topox_ui.shell.page import chart_title
 
 STEPS = (0.0, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)
 MOST_TASKS = 3_000
@@ -44,7 +45,7 @@ class DelayPoint:
 Points = MutableMapping[str, DelayPoint]
 
 
-def delay_panel(case: Case, result: Result, look: PageStyle) -> None:
+def delay_panel(case: Case, result: Result, theme: Theme) -> None:
     """Draw the curve; a large graph waits for a button, circuits that pay no delay have none.
 
     The page is painted with the delays that are known, and the others follow.
@@ -77,14 +78,14 @@ def delay_panel(case: Case, result: Result, look: PageStyle) -> None:
         if best is not None:
             points[one.key] = DelayPoint.of(best)
     if _missing(cases.values(), points):
-        _when_painted(cases, points, now, look, time.monotonic())
+        _when_painted(cases, points, now, theme, time.monotonic())
     else:
-        _drawn(cases, points, now, look)
+        _drawn(cases, points, now, theme)
 
 
 @st.fragment(run_every=PAINTED_S)
 def _when_painted(
-    cases: dict[float, Case], points: Points, now: float, look: PageStyle, painted_s: float
+    cases: dict[float, Case], points: Points, now: float, theme: Theme, painted_s: float
 ) -> None:
     """Draw the delays that are known, and have the others scheduled once the page is painted."""
     owner, missing = run_owner(), _missing(cases.values(), points)
@@ -97,7 +98,7 @@ def _when_painted(
     elif owner.run(DELAYS, key) is None:
         function = partial(_schedule_all, missing, points)
         owner.start(DELAYS, key, lambda _slots: FunctionRun(function, name="delays"), lambda _: "")
-    _drawn(cases, points, now, look)
+    _drawn(cases, points, now, theme)
 
 
 def _missing(cases: Iterable[Case], points: Points) -> list[Case]:
@@ -118,13 +119,13 @@ def _schedule_all(
     return len(cases)
 
 
-def _drawn(cases: dict[float, Case], points: Points, now: float, look: PageStyle) -> None:
+def _drawn(cases: dict[float, Case], points: Points, now: float, theme: Theme) -> None:
     tried = list(cases)
     shown = [points.get(one.key, DelayPoint()) for one in cases.values()]
     makespans = [point.makespan_ms for point in shown]
     floor = min(point.bound_ms for point in shown if point.bound_ms is not None)
     chart(
-        delays(tried, makespans, floor, now, look.theme),
+        delays(tried, makespans, floor, now, theme),
         "delays",
         "Iteration time by reconfiguration delay: "
         + ", ".join(

@@ -7,6 +7,7 @@ from functools import partial
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.figures.palette import Theme
 from topox_core.figures.search import GLYPHS, families_of, search
 from topox_core.figures.trace import (
     FAMILY_WORDS,
@@ -24,7 +25,7 @@ from topox_ui.runs.panel import BEFORE, run_note, run_panel
 from topox_ui.schedule.racing import RACE
 from topox_ui.schedule.solving import PROOF, Case, case_of, start_proof
 from topox_ui.shell.charts import chart, table_under
-from topox_ui.shell.page import PageStyle, escape
+from topox_ui.shell.page import escape
 from topox_ui.state.loading import loaded as loaded_now
 from topox_ui.state.loading import scenario
 from topox_ui.state.notices import notify
@@ -64,10 +65,10 @@ def _start() -> None:
         notify("error", str(error))
 
 
-def search_panel(case: Case, result: Result, look: PageStyle) -> None:
+def search_panel(case: Case, result: Result, theme: Theme) -> None:
     """Draw the running solve, or the trace of the one that ended, or why none began."""
     if run_owner().run(PROOF) is not None:
-        run_panel(PROOF, "Searching", partial(_live, case.key, look))
+        run_panel(PROOF, "Searching", partial(_live, case.key, theme))
         return
     run_note(PROOF)
     events = events_of(result.trace)
@@ -77,9 +78,9 @@ def search_panel(case: Case, result: Result, look: PageStyle) -> None:
         f'<p class="chart">How this answer came about<span class="under">{escape(summary_sentence(events))}</span></p>'
     )
     if _worth_a_chart(events, result):
-        _legend(events, look)
+        _legend(events, theme)
         chart(
-            search(result.trace, result.wall_s, look.theme),
+            search(result.trace, result.wall_s, theme),
             "search",
             f"Best schedule and bound over {seconds(result.wall_s)}. {summary_sentence(events)}",
             lambda: event_table(events),
@@ -99,24 +100,24 @@ def _worth_a_chart(events: tuple[Event, ...], result: Result) -> bool:
     )
 
 
-def _legend(events: tuple[Event, ...], look: PageStyle) -> None:
+def _legend(events: tuple[Event, ...], theme: Theme) -> None:
     """Say what lines and marks mean, in a line that wraps in the narrow column."""
     marks = [
         f"{GLYPHS[family]}&nbsp;{FAMILY_WORDS[family].replace(' ', '&nbsp;')}"
         for family in families_of(events)
     ]
-    lines = [f'<b style="color:{look.theme.primary}">━</b>&nbsp;schedule', "┅&nbsp;bound"]
+    lines = [f'<b style="color:{theme.primary}">━</b>&nbsp;schedule', "┅&nbsp;bound"]
     st.html(f'<p class="quiet">{"&ensp; ".join((*lines, *marks))}</p>')
 
 
-def _live(key: str, look: PageStyle, proof: Proof) -> None:
+def _live(key: str, theme: Theme, proof: Proof) -> None:
     """Draw the schedules and bounds of the solve so far."""
     if run_owner().key(PROOF) != key:
         st.html(f'<p class="quiet">{BEFORE}</p>')
     trace = tuple(proof.trace)
-    _legend(events_of(trace), look)
+    _legend(events_of(trace), theme)
     chart(
-        search(trace, proof.elapsed_s, look.theme),
+        search(trace, proof.elapsed_s, theme),
         "search_live",
         f"Best schedule {time(proof.incumbent_ms)}, bound {time(proof.bound_ms)}, so far.",
     )

@@ -6,6 +6,7 @@ from functools import partial
 
 import streamlit as st
 
+from topox_core.figures.palette import Theme
 from topox_core.figures.race import ENGINES, finding, race, race_table
 from topox_core.runs.run import FunctionRun
 from topox_core.text.numbers import plural, seconds, short
@@ -15,7 +16,7 @@ from topox_ui.schedule.racing import RACE, EngineStart, Race, start
 from topox_ui.schedule.solving import PROOF, Case
 from topox_ui.schedule.state import ScheduleState
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import PageStyle, escape
+from topox_ui.shell.page import escape
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import slide
 
@@ -30,7 +31,7 @@ WHAT = (
 MARKS = "Solid: the best schedule so far. Dotted: the bound. The mark is where an engine ended, filled if by a proof."
 
 
-def race_section(case: Case, look: PageStyle) -> None:
+def race_section(case: Case, theme: Theme) -> None:
     """Draw the race of this setting: the way to start it, its way so far, or its outcome."""
     owner = run_owner()
     current = Race(case, state_of(ScheduleState).race_s)
@@ -47,11 +48,11 @@ def race_section(case: Case, look: PageStyle) -> None:
     running = owner.run(RACE) is not None
     _offer(current, {one.engine for one in ended}, running)
     if running:
-        run_panel(RACE, "Race", partial(_live, current.key, look))
+        run_panel(RACE, "Race", partial(_live, current.key, theme))
     elif ended:
         st.html(f'<p class="quiet">{MARKS}</p>')
         chart(
-            race(ended, current.limit_s, look.theme),
+            race(ended, current.limit_s, theme),
             "race_chart",
             f"Schedules and bounds of {', '.join(r.name for r in ended)} over wall time. {finding(ended)}",
             lambda: race_table(ended),
@@ -99,7 +100,7 @@ def _offer(current: Race, ran: set[str], running: bool) -> None:
         )
 
 
-def _live(key: str, look: PageStyle, run: FunctionRun[int, EngineStart]) -> None:
+def _live(key: str, theme: Theme, run: FunctionRun[int, EngineStart]) -> None:
     """Draw the engines that have ended and the one that runs."""
     if not run.steps:
         return
@@ -112,7 +113,7 @@ def _live(key: str, look: PageStyle, run: FunctionRun[int, EngineStart]) -> None
     if contestants:
         st.html(f'<p class="quiet">{MARKS}</p>')
         chart(
-            race(contestants, step.race.limit_s, look.theme),
+            race(contestants, step.race.limit_s, theme),
             "race_live",
             "Schedules and bounds of the engines so far.",
         )

@@ -11,6 +11,7 @@ import streamlit as st
 from topox_core.figures.gantt import gantt, in_view, window_words
 from topox_core.figures.lanes import Lanes, first_window
 from topox_core.figures.overview import overview
+from topox_core.figures.palette import Theme
 from topox_core.figures.ports import port_use
 from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.model.measures import port_table
@@ -20,7 +21,7 @@ from topox_core.text.sentences import and_more
 from topox_ui.schedule.solving import Drawn
 from topox_ui.schedule.state import ScheduleState
 from topox_ui.shell.charts import chart, table_under
-from topox_ui.shell.page import PLAIN, PageStyle, chart_title, escape
+from topox_ui.shell.page import PLAIN, chart_title, escape
 from topox_ui.state.address import keep_address
 from topox_ui.state.store import choose, state_of
 from topox_ui.state.widgets import control, menu
@@ -29,16 +30,14 @@ HINT = "Number in a port bar: destination server. Outline and dotted line: criti
 
 
 @st.fragment
-def timeline(result: Result, parts: Drawn, style: PageStyle) -> None:
+def timeline(result: Result, parts: Drawn, theme: Theme) -> None:
     """Draw the timeline of a result; its sliders redraw nothing else."""
     execution = result.execution
     assert execution is not None
     with st.container(key="timeline"):
         lanes = _lanes(parts, _picked(result) or HINT)
         window = _window(parts, lanes, execution.makespan_ms, execution.cluster.slot_ms)
-        whole = overview(
-            parts.image, parts.image_rows, lanes, execution.makespan_ms, window, style.theme
-        )
+        whole = overview(parts.image, parts.image_rows, lanes, execution.makespan_ms, window, theme)
         st.plotly_chart(
             whole,
             theme=None,
@@ -46,7 +45,7 @@ def timeline(result: Result, parts: Drawn, style: PageStyle) -> None:
             key="overview",
             alt=f"The whole iteration of {short(execution.makespan_ms)} ms, server by server; the window is framed.",
         )
-        figure = gantt(execution, parts.bars, lanes, window, parts.path, style.theme)
+        figure = gantt(execution, parts.bars, lanes, window, parts.path, theme)
         shown = in_view(parts.bars, lanes, window)
         st.plotly_chart(
             figure,
@@ -63,7 +62,7 @@ def timeline(result: Result, parts: Drawn, style: PageStyle) -> None:
         table_under("gantt", lambda: _table(result, parts, window), "Tasks in this window")
         chart_title("Out-ports in use", "coloured by what they carry; hatched: dark")
         chart(
-            port_use(execution, window, style.theme),
+            port_use(execution, window, theme),
             "ports",
             "Out-ports that carry data or are dark, over the same time window.",
             lambda: port_table(execution),

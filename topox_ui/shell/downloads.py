@@ -4,107 +4,139 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from urllib.parse import urlencode
 
+import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from topox_core.figures.palette import Theme
 from topox_core.figures.template import standalone
 from topox_core.io import exports
 from topox_core.model.critical_path import critical_path
+from topox_core.model.execution import Execution
 from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
-from topox_ui.shell.page import PageStyle
 from topox_ui.state.loading import Loaded, scenario
 from topox_ui.state.store import link_query
 
+# What a menu calls a file, the end of its name, and what builds it.
+File = tuple[str, str, Callable[[], bytes]]
 Figures = dict[str, Callable[[], go.Figure]]
+MEDIA_TYPE = {"json": "application/json", "csv": "text/csv", "html": "text/html"}
 
 
-def stem(loaded: Loaded) -> str:
-    """Return a file name that any system takes."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", loaded.title).strip("-.")[:60] or "topox"
+def stem(title: str, empty: str = "topox") -> str:
+    """Return a title as a file name that any system takes; ``empty`` where nothing of it is left."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", title).strip("-.")[:60] or empty
 
 
-def offer(label: str, data: Callable[[], bytes], file: str, mime: str) -> None:
-    """Offer one file; it is built when it is asked for, and the page does not run again."""
-    st.download_button(
-        label,
-        data=data,
-        file_name=file,
-        mime=mime,
-        on_click="ignore",
-        key=f"get_{label}",
-        width="stretch",
-        type="tertiary",
-        icon=":material/download:",
+def offer(name: str, files: Iterable[File]) -> None:
+    """Offer files whose names begin with ``name``; each is built when asked for, and the page does not run again."""
+    for label, end, build in files:
+        st.download_button(
+            label,
+            data=build,
+            file_name=f"{name}{end}",
+            mime=MEDIA_TYPE[end.rsplit(".", 1)[-1]],
+            on_click="ignore",
+            key=f"get_{label}",
+            width="stretch",
+            type="tertiary",
+            icon=":material/download:",
+        )
+
+
+def csv_of(table: pd.DataFrame) -> bytes:
+    """Return a table as a CSV file."""
+    return table.to_csv(index=False).encode()
+
+
+def download_menu(name: str, files: Iterable[File]) -> None:
+    """Offer files in a menu."""
+    with st.popover("Download", icon=":material/download:"):
+        offer(name, files)
+
+
+def figure_files(figures: Figures, theme: Theme) -> list[File]:
+    """Return figures as files that open in any browser."""
+    return [
+        (
+            f"{title} (HTML)",
+            f".{title.lower().replace(' ', '-')}.html",
+            lambda build=build: standalone(build(), theme),  # type: ignore[misc]
+        )
+        for title, build in figures.items()
+    ]
+
+
+def execution_files(
+    build: Callable[[], Execution], name: str, exclusive_devices: bool = True
+) -> list[File]:
+    """Return what an execution is exported as: its tasks, its cross-connects and its trace, called ``name``."""
+    crosses = "Cross-connect program"
+
+    def tasks() -> bytes:
+        execution = build()
+        return exports.tasks_csv(execution, critical_path(execution, exclusive_devices))
+
+    def trace() -> bytes:
+        execution = build()
+        return exports.perfetto_trace(execution, name, critical_path(execution, exclusive_devices))
+
+    return [
+        ("Tasks (CSV)", ".tasks.csv", tasks),
+        (f"{crosses} (JSON)", ".cross-connects.json", lambda: exports.cross_connects_json(build())),
+        (f"{crosses} (CSV)", ".cross-connects.csv", lambda: exports.cross_connects_csv(build())),
+        ("Trace for ui.perfetto.dev", ".perfetto.json", trace),
+    ]
+
+
+def take_away(name: str, files: Iterable[File], kept_here: str = "") -> None:
+    """Draw the two menus: files, and the link.
+
+    Parameters
+    ----------
+    kept_here
+        Why there is no link, where a file of the reader's own is shown.
+    """
+    with st.container(horizontal=True, key="take_away"):
+        download_menu(name, files)
+        link_menu(kept_here)
+
+
+def result_files(loaded: Loaded, result: Result, figures: Figures, theme: Theme) -> None:
+    """Draw the two menus of a schedule."""
+    execution, exclusive = result.execution, result.settings.exclusive_devices
+    assert execution is not None
+    record = (
+        "Result (JSON)",
+        ".schedule.json",
+        lambda: json.dumps(to_record(result, loaded.cluster), allow_nan=False).encode(),
+    )
+    exported = execution_files(lambda: execution, loaded.graph.name, exclusive)
+    take_away(
+        stem(loaded.title), [record, *exported, *figure_files(figures, theme)], graph_kept_here()
     )
 
 
-def result_files(loaded: Loaded, result: Result, figures: Figures, style: PageStyle) -> None:
-    """Draw the two menus: files, and the link."""
-    execution, name = result.execution, stem(loaded)
-    assert execution is not None
-    exclusive = result.settings.exclusive_devices
-    with st.container(horizontal=True, key="take_away"):
-        with st.popover("Download", icon=":material/download:"):
-            offer(
-                "Result (JSON)",
-                lambda: json.dumps(to_record(result, loaded.cluster), allow_nan=False).encode(),
-                f"{name}.schedule.json",
-                "application/json",
-            )
-            offer(
-                "Tasks (CSV)",
-                lambda: exports.tasks_csv(execution, critical_path(execution, exclusive)),
-                f"{name}.tasks.csv",
-                "text/csv",
-            )
-            offer(
-                "Cross-connect program (JSON)",
-                lambda: exports.cross_connects_json(execution),
-                f"{name}.cross-connects.json",
-                "application/json",
-            )
-            offer(
-                "Cross-connect program (CSV)",
-                lambda: exports.cross_connects_csv(execution),
-                f"{name}.cross-connects.csv",
-                "text/csv",
-            )
-            offer(
-                "Trace for ui.perfetto.dev",
-                lambda: exports.perfetto_trace(
-                    execution, loaded.graph.name, critical_path(execution, exclusive)
-                ),
-                f"{name}.perfetto.json",
-                "application/json",
-            )
-            for title, build in figures.items():
-                offer(
-                    f"{title} (HTML)",
-                    lambda build=build: standalone(build(), style.theme),  # type: ignore[misc]
-                    f"{name}.{title.lower().replace(' ', '-')}.html",
-                    "text/html",
-                )
-        with st.popover("Link", icon=":material/link:"):
-            graph_link()
+def graph_kept_here() -> str:
+    """Return why the task graph of this session has no link; empty where it has one."""
+    if scenario().source not in ("none", "upload"):
+        return ""
+    return (
+        "A link can carry a sample or a workload with every slider. Your own files stay on this machine: "
+        "send the files, or download the result."
+    )
 
 
-def graph_link() -> None:
-    """Show the address that restores this state, or say why there is none."""
-    if scenario().source in ("none", "upload"):
-        st.caption(
-            "A link can carry a sample or a workload with every slider. Your own files stay on this machine: "
-            "send the files, or download the result."
-        )
-    else:
-        link()
-
-
-def link(more: str = "") -> None:
-    """Show the address that restores every choice of this session."""
-    query, base = link_query(), (st.context.url or "").split("?")[0]
-    st.caption(f"Opens this very state: what is loaded and every choice that was made.{more}")
-    st.code(f"{base}?{urlencode(query)}" if query else base, language=None, wrap_lines=True)
+def link_menu(kept_here: str = "", more: str = "") -> None:
+    """Show the address that restores every choice of this session, or say why there is none."""
+    with st.popover("Link", icon=":material/link:"):
+        if kept_here:
+            st.caption(kept_here)
+            return
+        query, base = link_query(), (st.context.url or "").split("?")[0]
+        st.caption(f"Opens this very state: what is loaded and every choice that was made.{more}")
+        st.code(f"{base}?{urlencode(query)}" if query else base, language=None, wrap_lines=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import html
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import streamlit as st
 
@@ -23,21 +23,17 @@ from topox_ui.state.widgets import switch
 PLAIN = {"displayModeBar": False, "responsive": True}
 
 
-@dataclass(frozen=True)
-class PageStyle:
-    """How figures are drawn on this page: the theme's tokens, the scale of type among them."""
-
-    theme: Theme
-
-
 class Display(PageState):
     """How all pages are drawn."""
 
     large: bool = False
 
 
-def frame(title: str) -> PageStyle:
-    """Begin a page; call it first, once. A page that needs a task graph ends here where none is loaded."""
+def frame(title: str) -> Theme:
+    """Begin a page and return how its figures are drawn; call it first, once.
+
+    A page that needs a task graph ends here where none is loaded.
+    """
     page = page_of(title)
     st.set_page_config(
         page_title=f"{title} · TOPO-X Workbench",
@@ -57,7 +53,7 @@ def frame(title: str) -> PageStyle:
     if page.needs_graph and loaded() is None:
         size_switch()
         nothing_loaded()
-    return PageStyle(theme)
+    return theme
 
 
 def page_link(title: str, label: str, icon: str | None = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -86,6 +87,41 @@ def adopt(graph: Loaded) -> None:
     """Make a reader's own graph and cluster the loaded ones."""
     st.session_state["loaded"] = graph
     _begin_with(Scenario(source="upload", name=graph.title))
+
+
+def offer_task_graph(
+    key: str, build: Callable[[], tuple[TaskGraph, Cluster]], help_text: str, where: str = ""
+) -> None:
+    """Offer to load a generated task graph with a cluster: the other pages then show it.
+
+    Parameters
+    ----------
+    where
+        What the task graph covers, said behind its number of tasks.
+    """
+    st.button(
+        "Use this task graph",
+        key=key,
+        icon=":material/arrow_forward:",
+        on_click=_adopt_generated,
+        args=(build, where),
+        help=help_text,
+    )
+
+
+def _adopt_generated(build: Callable[[], tuple[TaskGraph, Cluster]], where: str) -> None:
+    try:
+        with st.spinner("Building the task graph"):
+            tasks, cluster = build()
+    except InputError as error:
+        notify("error", str(error))
+        return
+    adopt(Loaded(tasks, cluster, tasks.name))
+    notify(
+        "info",
+        f"{tasks.name} is loaded: {plural(len(tasks.tasks), 'task')}{where}. Schedule, Circuits, Compare and "
+        "Topology show it.",
+    )
 
 
 def _begin_with(new: Scenario) -> None:

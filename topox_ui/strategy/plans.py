@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.figures.palette import Theme
 from topox_core.figures.strategy import plan_bars, plan_word
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.strategy.models import Model
@@ -16,12 +19,12 @@ from topox_core.strategy.strategy_file import dump_plan
 from topox_core.strategy.transformers import Shape
 from topox_core.text.numbers import count, percent, plural, short, time
 from topox_ui.shell.charts import chart, frame, kpis
-from topox_ui.shell.downloads import offer
-from topox_ui.shell.page import PageStyle, chart_title, escape, headline
-from topox_ui.state.notices import notify
+from topox_ui.shell.downloads import download_menu
+from topox_ui.shell.page import chart_title, escape, headline
+from topox_ui.state.loading import offer_task_graph
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import menu, number, slide
-from topox_ui.strategy.search_view import use_graph
+from topox_ui.strategy.search_view import with_cluster
 from topox_ui.strategy.state import StrategyState
 
 SHOWN = 8
@@ -59,7 +62,7 @@ def _ranked(key: str, _shape: Shape, _cluster: GpuCluster, batch: int) -> Plans:
     return best_plans(_shape, _cluster, batch)
 
 
-def plans_view(model: Model, cluster: GpuCluster, batch: int, style: PageStyle) -> None:
+def plans_view(model: Model, cluster: GpuCluster, batch: int, theme: Theme) -> None:
     """Draw the ranked plans; raises InputError where none fits."""
     shape = model.shape
     assert shape is not None
@@ -117,7 +120,7 @@ def plans_view(model: Model, cluster: GpuCluster, batch: int, style: PageStyle) 
         under=True,
     )
     chart(
-        plan_bars(plans.ranked[:SHOWN], style.theme),
+        plan_bars(plans.ranked[:SHOWN], theme),
         "plans",
         "Iteration time of the fastest plans: "
         + "; ".join(
@@ -162,35 +165,21 @@ def _table(ranked: tuple[RankedPlan, ...]) -> pd.DataFrame:
 
 
 def _take_away(model: Model, shape: Shape, cluster: GpuCluster, one: RankedPlan) -> None:
-    name = f"{model.name}-{cluster.servers}"
-    with st.popover("Download", icon=":material/download:"):
-        offer(
-            "Plan (JSON)",
-            lambda: dump_plan(model.name, cluster.servers, one.plan),
-            f"{name}.strategy.json",
-            "application/json",
-        )
-        offer(
-            "Task graph (JSON)",
-            lambda: dump_graph_json(plan_graph(shape, one.plan, cluster)),
-            f"{name}.taskgraph.json",
-            "application/json",
-        )
-    st.button(
-        "Use this task graph",
-        key="use_plan",
-        icon=":material/arrow_forward:",
-        on_click=_use,
-        args=(shape, cluster, one),
-        help="Load the iteration of this plan: Schedule, Circuits, Compare and Topology then show it.",
+    tasks = partial(plan_graph, shape, one.plan, cluster)
+    download_menu(
+        f"{model.name}-{cluster.servers}",
+        [
+            (
+                "Plan (JSON)",
+                ".strategy.json",
+                lambda: dump_plan(model.name, cluster.servers, one.plan),
+            ),
+            ("Task graph (JSON)", ".taskgraph.json", lambda: dump_graph_json(tasks())),
+        ],
     )
-
-
-def _use(shape: Shape, cluster: GpuCluster, one: RankedPlan) -> None:
-    try:
-        with st.spinner("Building the task graph"):
-            tasks = plan_graph(shape, one.plan, cluster)
-    except InputError as error:
-        notify("error", str(error))
-        return
-    use_graph(tasks, cluster.servers, min(8, cluster.gpus_per_server), cluster.network_gbps)
+    ports = min(8, cluster.gpus_per_server)
+    offer_task_graph(
+        "use_plan",
+        lambda: with_cluster(tasks(), cluster.servers, ports, cluster.network_gbps),
+        "Load the iteration of this plan: Schedule, Circuits, Compare and Topology then show it.",
+    )

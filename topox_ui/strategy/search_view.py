@@ -8,16 +8,16 @@ from functools import partial
 import pandas as pd
 import streamlit as st
 
-from topox_core.errors import InputError
+from topox_core.figures.palette import Theme
 from topox_core.figures.strategy import placements, walk
 from topox_core.io.task_graph_file import dump_graph_json
+from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.run import FunctionRun
 from topox_core.strategy.models import Model
 from topox_core.strategy.moves import MoveProgress
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.search import SearchResult
-from topox_core.strategy.strategy import Strategy
 from topox_core.strategy.strategy_file import dump_strategy
 from topox_core.strategy.task_graph import task_graph
 from topox_core.text.numbers import count, plural, short, time
@@ -25,15 +25,14 @@ from topox_core.text.status_words import STRATEGY_STOPPED_BY
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, frame, kpis
-from topox_ui.shell.downloads import offer
-from topox_ui.shell.page import PageStyle, chart_title, escape, headline
-from topox_ui.state.loading import Loaded, adopt, fitting
-from topox_ui.state.notices import notify
+from topox_ui.shell.downloads import download_menu
+from topox_ui.shell.page import chart_title, escape, headline
+from topox_ui.state.loading import fitting, offer_task_graph
 from topox_ui.strategy.controls import import_box
 from topox_ui.strategy.search_run import SEARCH, Answer, Request, start
 
 
-def search_view(model: Model, request: Request, style: PageStyle) -> None:
+def search_view(model: Model, request: Request, theme: Theme) -> None:
     """Draw the search: not begun, running, or its answer."""
     owner = run_owner()
     answer = owner.results(SEARCH).get(request.key)
@@ -66,9 +65,9 @@ def search_view(model: Model, request: Request, style: PageStyle) -> None:
             _take_away(request, answer)
     run_note(SEARCH)
     if running:
-        run_panel(SEARCH, "Searching", partial(_live, style))
+        run_panel(SEARCH, "Searching", partial(_live, theme))
     elif answer is not None:
-        _answer(request, answer, style)
+        _answer(request, answer, theme)
     told = (
         "all measured"
         if measured == every
@@ -121,7 +120,7 @@ def _headline(kicker: str, request: Request, answer: Answer) -> None:
     )
 
 
-def _live(style: PageStyle, run: FunctionRun[Answer, MoveProgress]) -> None:
+def _live(theme: Theme, run: FunctionRun[Answer, MoveProgress]) -> None:
     """Draw the walk so far."""
     steps = run.steps
     if steps:
@@ -133,14 +132,14 @@ def _live(style: PageStyle, run: FunctionRun[Answer, MoveProgress]) -> None:
                 max(p.current_ms for p in steps),
                 steps[-1].best_ms,
                 done,
-                style.theme,
+                theme,
             ),
             "walk_live",
             f"Iteration time of the chain after {done} proposals.",
         )
 
 
-def _answer(request: Request, answer: Answer, style: PageStyle) -> None:
+def _answer(request: Request, answer: Answer, theme: Theme) -> None:
     left, right = st.columns([1.25, 1], gap="medium")
     with left:
         chart_title("The walk", "accepted moves by reason; line: the best so far", under=True)
@@ -151,7 +150,7 @@ def _answer(request: Request, answer: Answer, style: PageStyle) -> None:
                 answer.start_ms,
                 answer.iteration_ms,
                 answer.proposals,
-                style.theme,
+                theme,
             ),
             "walk",
             f"Iteration time against proposals: from {short(answer.start_ms)} to {short(answer.iteration_ms)} ms in "
@@ -166,7 +165,7 @@ def _answer(request: Request, answer: Answer, style: PageStyle) -> None:
     with right:
         chart_title("Who works on what", "operators down, servers across", under=True)
         chart(
-            placements(answer.strategy, style.theme),
+            placements(answer.strategy, theme),
             "placements",
             f"Servers of each of {len(request.graph.operators)} operators. The table has the same.",
         )
@@ -246,49 +245,33 @@ def _costs(graph: OperatorGraph, servers: int) -> pd.DataFrame:
 def _take_away(request: Request, answer: Answer) -> None:
     """Offer the strategy and its task graph as files, and the graph to the other pages."""
     name = f"{request.graph.name}-{request.servers}"
-    memory = request.settings.memory_gb
-    with st.popover("Download", icon=":material/download:"):
-        offer(
-            "Strategy (JSON)",
-            lambda: dump_strategy(answer.strategy),
-            f"{name}.strategy.json",
-            "application/json",
-        )
-        offer(
-            "Data parallel (JSON)",
-            lambda: dump_strategy(answer.start),
-            f"{name}-data-parallel.strategy.json",
-            "application/json",
-        )
-        offer(
-            "Task graph (JSON)",
-            lambda: dump_graph_json(task_graph(request.graph, answer.strategy, memory)),
-            f"{name}.taskgraph.json",
-            "application/json",
-        )
-    st.button(
-        "Use this task graph",
-        key="use_graph",
-        icon=":material/arrow_forward:",
-        on_click=_use_strategy,
-        args=(request, answer.strategy),
-        help="Load it: Schedule, Circuits, Compare and Topology then show this iteration.",
+    strategy = answer.strategy
+    tasks = partial(task_graph, request.graph, strategy, request.settings.memory_gb)
+    download_menu(
+        name,
+        [
+            ("Strategy (JSON)", ".strategy.json", lambda: dump_strategy(strategy)),
+            (
+                "Data parallel (JSON)",
+                "-data-parallel.strategy.json",
+                lambda: dump_strategy(answer.start),
+            ),
+            ("Task graph (JSON)", ".taskgraph.json", lambda: dump_graph_json(tasks())),
+        ],
+    )
+    offer_task_graph(
+        "use_graph",
+        lambda: with_cluster(tasks(), request.servers, request.ports, request.port_gbps),
+        "Load it: Schedule, Circuits, Compare and Topology then show this iteration.",
     )
 
 
-def _use_strategy(request: Request, strategy: Strategy) -> None:
-    try:
-        tasks = task_graph(request.graph, strategy, request.settings.memory_gb)
-    except InputError as error:
-        notify("error", str(error))
-        return
-    use_graph(tasks, request.servers, request.ports, request.port_gbps)
-
-
-def use_graph(tasks: TaskGraph, servers: int, ports: int, port_gbps: float) -> None:
-    """Make a generated task graph the loaded one, on a cluster like the one it was made for."""
+def with_cluster(
+    tasks: TaskGraph, servers: int, ports: int, port_gbps: float
+) -> tuple[TaskGraph, Cluster]:
+    """Return a generated task graph and a cluster like the one it was made for."""
     cluster = fitting(tasks, None)
-    cluster = replace(
+    return tasks, replace(
         cluster,
         servers=max(servers, cluster.servers),
         ports_per_server=ports,
@@ -296,9 +279,4 @@ def use_graph(tasks: TaskGraph, servers: int, ports: int, port_gbps: float) -> N
         port_gbps=port_gbps,
         ports_per_switch=max(servers, cluster.servers),
         name=f"{plural(servers, 'server')}, {ports} optical switches, {port_gbps:g} Gbit/s ports",
-    )
-    adopt(Loaded(tasks, cluster, tasks.name))
-    notify(
-        "info",
-        f"{tasks.name} is loaded: {plural(len(tasks.tasks), 'task')}. Schedule, Circuits, Compare and Topology show it.",
     )

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from topox_core.figures.palette import Theme
 from topox_core.figures.topology import Frame, frames, hops, ring, used_for
 from topox_core.model.lowering import lower
 from topox_core.text.numbers import count, plural, short, size
@@ -20,7 +21,7 @@ from topox_ui.compare.controls import VARIANTS
 from topox_ui.compare.state import CompareState
 from topox_ui.schedule.solving import Case
 from topox_ui.shell.charts import chart, frame, kpis
-from topox_ui.shell.page import PageStyle, chart_title, escape, headline
+from topox_ui.shell.page import chart_title, escape, headline
 from topox_ui.state.address import keep_address
 from topox_ui.state.loading import Loaded, cluster_words
 from topox_ui.state.store import choose, state_of
@@ -156,13 +157,13 @@ def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
     )
 
 
-def player(laid: LaidTopology, style: PageStyle) -> None:
+def player(laid: LaidTopology, theme: Theme) -> None:
     """Draw the player; it steps by itself while it plays."""
     playing = bool(st.session_state.get("playing"))
-    st.fragment(_player, run_every=1.6 if playing else None)(laid, style)
+    st.fragment(_player, run_every=1.6 if playing else None)(laid, theme)
 
 
-def _player(laid: LaidTopology, style: PageStyle) -> None:
+def _player(laid: LaidTopology, theme: Theme) -> None:
     last = len(laid.pictures) - 1
     step = state_of(TopologyState).step
     at = last if step is None else min(step, last)
@@ -188,7 +189,7 @@ def _player(laid: LaidTopology, style: PageStyle) -> None:
         names = ", ".join(one.name for one in (*picture.laid, *picture.added)) or "none"
         with drawing:
             chart(
-                ring(picture, servers, routes, style.theme),
+                ring(picture, servers, routes, theme),
                 "ring",
                 f"{servers} servers on a circle. Circuits laid so far: {names}. Heavy lines are of this step.",
                 lambda: _sets(picture),
@@ -209,7 +210,7 @@ def _player(laid: LaidTopology, style: PageStyle) -> None:
             under=True,
         )
         chart(
-            hops(matrix, laid.result.hops.diameter, style.theme),
+            hops(matrix, laid.result.hops.diameter, theme),
             "hops",
             f"Hop counts between {servers} servers: {note}.",
             lambda: (
