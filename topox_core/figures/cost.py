@@ -143,29 +143,27 @@ def stacked(
             continue
         counts = [bills[name].count(part) for name in names]
         shown = values > 0
-        figure.add_trace(
-            go.Bar(
-                x=[k for k, on in enumerate(shown) if on],
-                y=values[shown] / factor,
-                base=base[shown] / factor,
-                width=0.62,
-                name=SHORT_PARTS.get(part, LINE_NAMES[part]),
-                marker=_marker(part, theme),
-                text=[short(v / factor) if v / top * PLOT_PX >= 15 else "" for v in values[shown]],
-                **INSIDE,
-                textfont={
-                    "size": 11.5 * theme.scale,
-                    "color": "#FFFFFF" if part in _WHITE_TEXT[theme.name] else "#10151C",
-                },
-                customdata=[
-                    [NETWORKS[names[k]], f"{counts[k]:,.6g}", amount_words(values[k], measure)]
-                    for k, on in enumerate(shown)
-                    if on
-                ],
-                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} "
-                + LINE_NAMES[part]
-                + ": %{customdata[2]}<extra></extra>",
-            )
+        figure.add_bar(
+            x=[k for k, on in enumerate(shown) if on],
+            y=values[shown] / factor,
+            base=base[shown] / factor,
+            width=0.62,
+            name=SHORT_PARTS.get(part, LINE_NAMES[part]),
+            marker=_marker(part, theme),
+            text=[short(v / factor) if v / top * PLOT_PX >= 15 else "" for v in values[shown]],
+            **INSIDE,
+            textfont={
+                "size": 11.5 * theme.scale,
+                "color": "#FFFFFF" if part in _WHITE_TEXT[theme.name] else "#10151C",
+            },
+            customdata=[
+                [NETWORKS[names[k]], f"{counts[k]:,.6g}", amount_words(values[k], measure)]
+                for k, on in enumerate(shown)
+                if on
+            ],
+            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} "
+            + LINE_NAMES[part]
+            + ": %{customdata[2]}<extra></extra>",
         )
         base += values
     marks = []

@@ -38,18 +38,16 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme) -> go.Figure:
         # Where both ends lie on one side, the longer is drawn beneath, so that neither hides the
         # other.
         rows.sort(key=lambda row: -abs(row[1][1] - base))
-        figure.add_trace(
-            go.Bar(
-                orientation="h",
-                y=[k for k, _ in rows],
-                x=[100 * (end[1] - base) for _, end in rows],
-                base=100 * base,
-                width=0.56,
-                name=words,
-                marker={"color": colour, "line": line(theme.page, 1)},
-                customdata=[[swings[k].name, end[0], percent(end[1])] for k, end in rows],
-                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: saving %{customdata[2]}<extra></extra>",
-            )
+        figure.add_bar(
+            orientation="h",
+            y=[k for k, _ in rows],
+            x=[100 * (end[1] - base) for _, end in rows],
+            base=100 * base,
+            width=0.56,
+            name=words,
+            marker={"color": colour, "line": line(theme.page, 1)},
+            customdata=[[swings[k].name, end[0], percent(end[1])] for k, end in rows],
+            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: saving %{customdata[2]}<extra></extra>",
         )
         labelled: set[int] = set()
         for k, (moved_to, saving) in rows:

@@ -233,24 +233,22 @@ def cut(
             if name in p.outcomes
         ]
         steady_name = name not in PAYS_DELAY
-        figure.add_trace(
-            go.Scatter(
-                x=[x for x, _, _ in at],
-                y=[ms for _, ms, _ in at],
-                mode="lines" if steady_name else "lines+markers",
-                name=labels[name],
-                showlegend=not steady_name,
-                line=line(
-                    theme.fabric_colour(name),
-                    3 if name == "scheduled" else 2,
-                    FABRIC_DASH.get(name, "longdash"),
-                ),
-                marker=opaque(
-                    7, symbol={"reactive": "circle", "provisioned": "diamond"}.get(name, "square")
-                ),
-                customdata=[[labels[name], delay_label(d), f"{ms:.6g}"] for _, ms, d in at],
-                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: %{customdata[2]} ms<extra></extra>",
-            )
+        figure.add_scatter(
+            x=[x for x, _, _ in at],
+            y=[ms for _, ms, _ in at],
+            mode="lines" if steady_name else "lines+markers",
+            name=labels[name],
+            showlegend=not steady_name,
+            line=line(
+                theme.fabric_colour(name),
+                3 if name == "scheduled" else 2,
+                FABRIC_DASH.get(name, "longdash"),
+            ),
+            marker=opaque(
+                7, symbol={"reactive": "circle", "provisioned": "diamond"}.get(name, "square")
+            ),
+            customdata=[[labels[name], delay_label(d), f"{ms:.6g}"] for _, ms, d in at],
+            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: %{customdata[2]} ms<extra></extra>",
         )
         if steady_name and at:
             y = math.log10(at[-1][1])

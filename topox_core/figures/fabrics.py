@@ -106,20 +106,18 @@ def iteration_bars(
     bounds = [
         (k, runs[name].bound_ms) for k, name in enumerate(names) if runs[name].bound_ms <= limit
     ]
-    figure.add_trace(
-        go.Scatter(
-            x=[bound for _, bound in bounds],
-            y=[k for k, _ in bounds],
-            mode="markers",
-            name="lower bound",
-            showlegend=True,
-            marker=opaque(25 * theme.scale, symbol="line-ns", line=line(theme.ink, 2.5)),
-            customdata=[
-                [names[k], labels[names[k]], f"{bound:.6g}", runs[names[k]].bound_by]
-                for k, bound in bounds
-            ],
-            hovertemplate="<b>%{customdata[1]}</b><br>no less than %{customdata[2]} ms<br>%{customdata[3]}<extra></extra>",
-        )
+    figure.add_scatter(
+        x=[bound for _, bound in bounds],
+        y=[k for k, _ in bounds],
+        mode="markers",
+        name="lower bound",
+        showlegend=True,
+        marker=opaque(25 * theme.scale, symbol="line-ns", line=line(theme.ink, 2.5)),
+        customdata=[
+            [names[k], labels[names[k]], f"{bound:.6g}", runs[names[k]].bound_by]
+            for k, bound in bounds
+        ],
+        hovertemplate="<b>%{customdata[1]}</b><br>no less than %{customdata[2]} ms<br>%{customdata[3]}<extra></extra>",
     )
     totals = [
         note(
@@ -304,26 +302,23 @@ def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme) ->
             ("degraded", True, 0.19, {**degraded, "line": line(colour, 1)}),
         ):
             times = [row[3] if after else row[2] for _, row in mine]
-            figure.add_trace(
-                go.Bar(
-                    orientation="h",
-                    x=times,
-                    y=[k + shift for k, _ in mine],
-                    width=0.32,
-                    marker=marker,
-                    name=f"{fabric} {words}",
-                    text=[time(value) for value in times],
-                    textposition="outside",
-                    cliponaxis=False,
-                    textfont={"size": 12 * theme.scale, "color": theme.ink},
-                    customdata=[
-                        [row[0], f"{value:.6g}"]
-                        for (_, row), value in zip(mine, times, strict=True)
-                    ],
-                    hovertemplate="<b>%{customdata[0]}</b><br>"
-                    + words
-                    + " %{customdata[1]} ms<extra></extra>",
-                )
+            figure.add_bar(
+                orientation="h",
+                x=times,
+                y=[k + shift for k, _ in mine],
+                width=0.32,
+                marker=marker,
+                name=f"{fabric} {words}",
+                text=[time(value) for value in times],
+                textposition="outside",
+                cliponaxis=False,
+                textfont={"size": 12 * theme.scale, "color": theme.ink},
+                customdata=[
+                    [row[0], f"{value:.6g}"] for (_, row), value in zip(mine, times, strict=True)
+                ],
+                hovertemplate="<b>%{customdata[0]}</b><br>"
+                + words
+                + " %{customdata[1]} ms<extra></extra>",
             )
     return frame(
         figure,

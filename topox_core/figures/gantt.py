@@ -218,16 +218,14 @@ def _add_chain(
         )
     x, y = _connectors(view, chain)
     if x:
-        figure.add_trace(
-            go.Scatter(
-                x=x,
-                y=y,
-                mode="lines",
-                hoverinfo="skip",
-                showlegend=False,
-                name="critical path, joins",
-                line=line(view.theme.ink, 1.25, DOTS),
-            )
+        figure.add_scatter(
+            x=x,
+            y=y,
+            mode="lines",
+            hoverinfo="skip",
+            showlegend=False,
+            name="critical path, joins",
+            line=line(view.theme.ink, 1.25, DOTS),
         )
 
 

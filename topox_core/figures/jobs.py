@@ -185,18 +185,16 @@ def timeline(
         if of:
             figure.add_trace(_bars(kind, of, px, theme))
     if dark:
-        figure.add_trace(
-            go.Scatter(
-                x=[x for x, _, _ in dark],
-                y=[at for _, at, _ in dark],
-                mode="markers",
-                name="circuits change",
-                showlegend=True,
-                marker=opaque(8, VERMILION, symbol="triangle-down"),
-                cliponaxis=False,
-                customdata=[[f"{1000 * length:.6g}"] for _, _, length in dark],
-                hovertemplate="all switches turn, %{customdata[0]} ms<extra></extra>",
-            )
+        figure.add_scatter(
+            x=[x for x, _, _ in dark],
+            y=[at for _, at, _ in dark],
+            mode="markers",
+            name="circuits change",
+            showlegend=True,
+            marker=opaque(8, VERMILION, symbol="triangle-down"),
+            cliponaxis=False,
+            customdata=[[f"{1000 * length:.6g}"] for _, _, length in dark],
+            hovertemplate="all switches turn, %{customdata[0]} ms<extra></extra>",
         )
     step = round_step(until / 8)
     marks = [k * step for k in range(int(until * 1.0001 / step) + 1)]
@@ -315,32 +313,28 @@ def pod_group_bars(round_: Round, together_s: Sequence[float], theme: Theme) -> 
         values = times[:, group]
         worst = int(values.argmax())
         if any(together_s):
-            figure.add_trace(
-                go.Bar(
-                    x=pods,
-                    y=list(together_s),
-                    yaxis=f"y{number}",
-                    width=0.82,
-                    name="all jobs together",
-                    showlegend=row == 0,
-                    marker={"color": theme.cell_diagonal, "line": {"width": 0}},
-                    hovertemplate="pod group %{x}: all together %{y:.4~g} s<extra></extra>",
-                )
-            )
-        figure.add_trace(
-            go.Bar(
+            figure.add_bar(
                 x=pods,
-                y=values,
+                y=list(together_s),
                 yaxis=f"y{number}",
-                width=0.5,
-                name="its group alone",
+                width=0.82,
+                name="all jobs together",
                 showlegend=row == 0,
-                marker={
-                    "color": ["#E69F00" if pod == worst else theme.muted for pod in pods],
-                    "line": {"width": 0},
-                },
-                hovertemplate=f"pod group %{{x}}: {group_name(group)} %{{y:.4~g}} s<extra></extra>",
+                marker={"color": theme.cell_diagonal, "line": {"width": 0}},
+                hovertemplate="pod group %{x}: all together %{y:.4~g} s<extra></extra>",
             )
+        figure.add_bar(
+            x=pods,
+            y=values,
+            yaxis=f"y{number}",
+            width=0.5,
+            name="its group alone",
+            showlegend=row == 0,
+            marker={
+                "color": ["#E69F00" if pod == worst else theme.muted for pod in pods],
+                "line": {"width": 0},
+            },
+            hovertemplate=f"pod group %{{x}}: {group_name(group)} %{{y:.4~g}} s<extra></extra>",
         )
         words, above = f"<b>{short(float(values[worst]))}</b>", {"yanchor": "bottom"}
         notes.append(

@@ -80,45 +80,41 @@ def gain_map(
     notes = []
     for k, name in enumerate(names):
         number = "" if k == 0 else str(k + 1)
-        figure.add_trace(
-            go.Scatter(
-                x=curve,
-                y=[100 * overlap_alone(r) for r in curve.tolist()],
-                xaxis=f"x{number}",
-                yaxis=f"y{number}",
-                mode="lines",
-                line=line(theme.muted, 1.5, DOTS),
-                name="overlap alone",
-                showlegend=k == 0,
-                hoverinfo="skip",
-            )
+        figure.add_scatter(
+            x=curve,
+            y=[100 * overlap_alone(r) for r in curve.tolist()],
+            xaxis=f"x{number}",
+            yaxis=f"y{number}",
+            mode="lines",
+            line=line(theme.muted, 1.5, DOTS),
+            name="overlap alone",
+            showlegend=k == 0,
+            hoverinfo="skip",
         )
         for at, value in enumerate(values):
             colour, symbol = MARKS[at % len(MARKS)]
             mine = [point for point in points[name] if point.value == value]
-            figure.add_trace(
-                go.Scatter(
-                    x=[point.ratio for point in mine],
-                    y=[100 * point.reduction for point in mine],
-                    xaxis=f"x{number}",
-                    yaxis=f"y{number}",
-                    mode="markers",
-                    name=value_words[value],
-                    legendgroup=value_words[value],
-                    showlegend=k == 0,
-                    marker={
-                        "size": 8.5,
-                        "color": colour,
-                        "symbol": symbol,
-                        "opacity": 0.9,
-                        "line": line(theme.page, 0.75),
-                    },
-                    customdata=[point.words for point in mine],
-                    hovertemplate="<b>"
-                    + titles[name]
-                    + "</b><br>%{customdata}<br>C/T %{x:.3~g}, %{y:.3~g} % shorter"
-                    "<extra></extra>",
-                )
+            figure.add_scatter(
+                x=[point.ratio for point in mine],
+                y=[100 * point.reduction for point in mine],
+                xaxis=f"x{number}",
+                yaxis=f"y{number}",
+                mode="markers",
+                name=value_words[value],
+                legendgroup=value_words[value],
+                showlegend=k == 0,
+                marker={
+                    "size": 8.5,
+                    "color": colour,
+                    "symbol": symbol,
+                    "opacity": 0.9,
+                    "line": line(theme.page, 0.75),
+                },
+                customdata=[point.words for point in mine],
+                hovertemplate="<b>"
+                + titles[name]
+                + "</b><br>%{customdata}<br>C/T %{x:.3~g}, %{y:.3~g} % shorter"
+                "<extra></extra>",
             )
         left = k * (width + GAP)
         layout[f"xaxis{number}"] = axis(

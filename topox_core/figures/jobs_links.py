@@ -112,18 +112,16 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
         for white in (False, True):
             chosen = (view.links > 0) & ((share > 0.55) == white)
             rows, columns = np.nonzero(chosen)
-            figure.add_trace(
-                go.Scatter(
-                    x=columns,
-                    y=rows,
-                    mode="text",
-                    text=[text[i][j] for i, j in zip(rows.tolist(), columns.tolist(), strict=True)],
-                    textfont={
-                        "size": size,
-                        "color": "#FFFFFF" if white or theme.name == "dark" else theme.ink,
-                    },
-                    hoverinfo="skip",
-                )
+            figure.add_scatter(
+                x=columns,
+                y=rows,
+                mode="text",
+                text=[text[i][j] for i, j in zip(rows.tolist(), columns.tolist(), strict=True)],
+                textfont={
+                    "size": size,
+                    "color": "#FFFFFF" if white or theme.name == "dark" else theme.ink,
+                },
+                hoverinfo="skip",
             )
     rows, columns = np.nonzero(view.links > 0)
     facts = [
@@ -135,16 +133,14 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
         ]
         for i, j in zip(rows.tolist(), columns.tolist(), strict=True)
     ]
-    figure.add_trace(
-        go.Scatter(
-            x=columns,
-            y=rows,
-            mode="markers",
-            marker={"size": 22, "opacity": 0, "symbol": "square"},
-            customdata=facts,
-            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} links, %{customdata[2]} Gbit, %{customdata[3]} s"
-            "<extra></extra>",
-        )
+    figure.add_scatter(
+        x=columns,
+        y=rows,
+        mode="markers",
+        marker={"size": 22, "opacity": 0, "symbol": "square"},
+        customdata=facts,
+        hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} links, %{customdata[2]} Gbit, %{customdata[3]} s"
+        "<extra></extra>",
     )
     shapes: list[dict[str, Any]] = []
     if view.worst is not None:
@@ -248,19 +244,17 @@ def ring_drawing(
             _ring(figure, places, arcs, view, bend, colour, round_.jobs.jobs[n].id, len(added))
         for arc in arcs:
             laid[arc] = True
-    figure.add_trace(
-        go.Scatter(
-            x=places[:, 0],
-            y=places[:, 1],
-            mode="markers+text",
-            text=[f"<b>P{p}</b>" for p in range(pods)],
-            hoverinfo="skip",
-            showlegend=False,
-            textfont={"size": (12 if pods <= 12 else 9) * theme.scale, "color": theme.ink},
-            marker=opaque(
-                (30 if pods <= 12 else 20) * theme.scale, theme.panel, line=line(theme.muted, 1.2)
-            ),
-        )
+    figure.add_scatter(
+        x=places[:, 0],
+        y=places[:, 1],
+        mode="markers+text",
+        text=[f"<b>P{p}</b>" for p in range(pods)],
+        hoverinfo="skip",
+        showlegend=False,
+        textfont={"size": (12 if pods <= 12 else 9) * theme.scale, "color": theme.ink},
+        marker=opaque(
+            (30 if pods <= 12 else 20) * theme.scale, theme.panel, line=line(theme.muted, 1.2)
+        ),
     )
     return frame(
         figure,
@@ -337,26 +331,23 @@ def _ring(
         arc_points(places[i], places[j], bend)[ARC_POINTS * 5 // 8 - 1 : ARC_POINTS * 5 // 8 + 1]
         for i, j in arcs
     ]
-    figure.add_trace(
-        go.Scatter(
-            x=[m[1, 0] for m in middles],
-            y=[m[1, 1] for m in middles],
-            mode="markers",
-            name=name,
-            legendgroup=name,
-            showlegend=False,
-            marker=opaque(
-                11,
-                colour,
-                symbol="arrow",
-                angle=[
-                    90 - math.degrees(math.atan2(m[1, 1] - m[0, 1], m[1, 0] - m[0, 0]))
-                    for m in middles
-                ],
-            ),
-            customdata=[[job, f"P{i} → P{j}", int(view.links[i, j])] for i, j in arcs],
-            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}, %{customdata[2]} links<extra></extra>",
-        )
+    figure.add_scatter(
+        x=[m[1, 0] for m in middles],
+        y=[m[1, 1] for m in middles],
+        mode="markers",
+        name=name,
+        legendgroup=name,
+        showlegend=False,
+        marker=opaque(
+            11,
+            colour,
+            symbol="arrow",
+            angle=[
+                90 - math.degrees(math.atan2(m[1, 1] - m[0, 1], m[1, 0] - m[0, 0])) for m in middles
+            ],
+        ),
+        customdata=[[job, f"P{i} → P{j}", int(view.links[i, j])] for i, j in arcs],
+        hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}, %{customdata[2]} links<extra></extra>",
     )
 
 

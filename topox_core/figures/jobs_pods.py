@@ -126,7 +126,7 @@ def pod_gantt(view: PodView, window: Window, theme: Theme) -> go.Figure:
     for kind in (kind for kind in KINDS if kind in shown):
         words, colour, _ = KINDS[kind]
         key = {"name": words, "marker": {"color": colour}, "showlegend": True}
-        figure.add_trace(go.Bar(x=[None], y=[None], **key))
+        figure.add_bar(x=[None], y=[None], **key)
     for note in figure.layout.annotations:
         note.text = f"<b>P{view.pod}</b>"
     for begin in view.stage_begins_ms:

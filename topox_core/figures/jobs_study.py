@@ -57,27 +57,23 @@ def climb(
     end = max([*x, *times, 1.0 if by_step else 1e-3])
     figure = go.Figure()
     if bounds:
-        figure.add_trace(
-            go.Scatter(
-                x=[*times, end],
-                y=[*bounds, bounds[-1]],
-                mode="lines",
-                name="bound",
-                line={"shape": "hv", **line(theme.ink, 2, DOTS)},
-                hovertemplate="no round below %{y:.6~g} s after %{x:.3~g} s<extra></extra>",
-            )
+        figure.add_scatter(
+            x=[*times, end],
+            y=[*bounds, bounds[-1]],
+            mode="lines",
+            name="bound",
+            line={"shape": "hv", **line(theme.ink, 2, DOTS)},
+            hovertemplate="no round below %{y:.6~g} s after %{x:.3~g} s<extra></extra>",
         )
-    figure.add_trace(
-        go.Scatter(
-            x=[*x, end],
-            y=[*y, *y[-1:]],
-            mode="lines" + ("+markers" if by_step and len(x) <= 80 else ""),
-            name="round",
-            line={"shape": "hv", **line(theme.primary, 2.5)},
-            marker=opaque(6),
-            hovertemplate=("after %{x} moves" if by_step else "after %{x:.3~g} s")
-            + ": %{y:.6~g} s<extra></extra>",
-        )
+    figure.add_scatter(
+        x=[*x, end],
+        y=[*y, *y[-1:]],
+        mode="lines" + ("+markers" if by_step and len(x) <= 80 else ""),
+        name="round",
+        line={"shape": "hv", **line(theme.primary, 2.5)},
+        marker=opaque(6),
+        hovertemplate=("after %{x} moves" if by_step else "after %{x:.3~g} s")
+        + ": %{y:.6~g} s<extra></extra>",
     )
     values = [*y, *(value for _, value, _ in levels), *bounds] or [1.0]
     low, high = min(values), max(values)
@@ -151,57 +147,51 @@ def gains(
         low = [float(np.quantile(of[place], 0.25)) for place in known]
         high = [float(np.quantile(of[place], 0.75)) for place in known]
         shift = 0.1 + 0.06 * k  # beside the mean, so that its number can be read
-        figure.add_trace(
-            go.Scatter(
-                x=[*x, *x[::-1]],
-                y=[*(100 * v for v in high), *(100 * v for v in low[::-1])],
-                fill="toself",
-                mode="lines",
-                fillcolor=faded(colour, 0.14),
-                line={"width": 0},
-                hoverinfo="skip",
-                showlegend=False,
-            )
+        figure.add_scatter(
+            x=[*x, *x[::-1]],
+            y=[*(100 * v for v in high), *(100 * v for v in low[::-1])],
+            fill="toself",
+            mode="lines",
+            fillcolor=faded(colour, 0.14),
+            line={"width": 0},
+            hoverinfo="skip",
+            showlegend=False,
         )
         dots = [
             (at[place] + shift, 100 * value, seed)
             for place in known
             for seed, value in enumerate(of[place])
         ]
-        figure.add_trace(
-            go.Scatter(
-                x=[d[0] for d in dots],
-                y=[d[1] for d in dots],
-                mode="markers",
-                showlegend=False,
-                name=titles[name],
-                marker={"size": 4.5, "color": colour, "opacity": 0.65},
-                customdata=[d[2] for d in dots],
-                hovertemplate=titles[name] + ", seed %{customdata}: %{y:.3~g} %<extra></extra>",
-            )
+        figure.add_scatter(
+            x=[d[0] for d in dots],
+            y=[d[1] for d in dots],
+            mode="markers",
+            showlegend=False,
+            name=titles[name],
+            marker={"size": 4.5, "color": colour, "opacity": 0.65},
+            customdata=[d[2] for d in dots],
+            hovertemplate=titles[name] + ", seed %{customdata}: %{y:.3~g} %<extra></extra>",
         )
-        figure.add_trace(
-            go.Scatter(
-                x=x,
-                y=list(means[name].values()),
-                mode="lines+markers+text",
-                name=titles[name],
-                showlegend=True,
-                line=line(colour, 2.6, dash),
-                marker=opaque(8, colour),
-                text=[text for text, _ in labels],
-                textposition=[where for _, where in labels],
-                cliponaxis=False,
-                textfont={"size": 11.5 * theme.scale, "color": theme.ink},
-                customdata=[
-                    [len(of[place]), f"{100 * a:.3g}", f"{100 * b:.3g}"]
-                    for place, a, b in zip(known, low, high, strict=True)
-                ],
-                hovertemplate="<b>"
-                + titles[name]
-                + "</b>: mean %{y:.3~g} % of %{customdata[0]} seeds<br>middle half "
-                "%{customdata[1]} to %{customdata[2]} %<extra></extra>",
-            )
+        figure.add_scatter(
+            x=x,
+            y=list(means[name].values()),
+            mode="lines+markers+text",
+            name=titles[name],
+            showlegend=True,
+            line=line(colour, 2.6, dash),
+            marker=opaque(8, colour),
+            text=[text for text, _ in labels],
+            textposition=[where for _, where in labels],
+            cliponaxis=False,
+            textfont={"size": 11.5 * theme.scale, "color": theme.ink},
+            customdata=[
+                [len(of[place]), f"{100 * a:.3g}", f"{100 * b:.3g}"]
+                for place, a, b in zip(known, low, high, strict=True)
+            ],
+            hovertemplate="<b>"
+            + titles[name]
+            + "</b>: mean %{y:.3~g} % of %{customdata[0]} seeds<br>middle half "
+            "%{customdata[1]} to %{customdata[2]} %<extra></extra>",
         )
         lowest = min([lowest, *(d[1] for d in dots)])
         highest = max([highest, *(d[1] for d in dots)])

@@ -35,7 +35,7 @@ def paired(rows: Sequence[Row], theme: Theme, logarithmic: bool = False) -> go.F
         "y": [value for y, _, _ in printed for value in (y, y, None)],
     }
     hidden = {"hoverinfo": "skip", "showlegend": False}
-    figure.add_trace(go.Scatter(**gaps, mode="lines", line=line(theme.line, 3), **hidden))
+    figure.add_scatter(**gaps, mode="lines", line=line(theme.line, 3), **hidden)
     if bounded:
         tick = {"symbol": "line-ns", "size": 15 * theme.scale, "line": line(theme.muted, 2)}
         figure.add_trace(_dots(bounded, "lower bound", tick))

@@ -61,18 +61,16 @@ def port_use(execution: Execution, window: tuple[float, float], theme: Theme) ->
         if not values.any():
             continue
         # One closing point, so that the last step is drawn to its end.
-        figure.add_trace(
-            go.Scatter(
-                x=edges,
-                y=np.append(values, values[-1:]),
-                name=name,
-                stackgroup="ports",
-                mode="lines",
-                line={"shape": "hv", "width": 0 if pattern is None else 1, "color": colour},
-                fillcolor=colour if pattern is None else None,
-                fillpattern=pattern,
-                hovertemplate="%{y:.3~g} out-ports: " + name + "<extra></extra>",
-            )
+        figure.add_scatter(
+            x=edges,
+            y=np.append(values, values[-1:]),
+            name=name,
+            stackgroup="ports",
+            mode="lines",
+            line={"shape": "hv", "width": 0 if pattern is None else 1, "color": colour},
+            fillcolor=colour if pattern is None else None,
+            fillpattern=pattern,
+            hovertemplate="%{y:.3~g} out-ports: " + name + "<extra></extra>",
         )
     peak = float(np.sum([values for _, _, _, values in parts], axis=0).max(initial=0.0))
     top = float(total) if peak > total / 4 else max(1.0, peak * 1.15)

@@ -87,27 +87,25 @@ def overhead_curves(
             ]
             for d, o, ms in at
         ]
-        figure.add_trace(
-            go.Scatter(
-                x=[_place(d) for d, _, _ in at],
-                y=[100 * o for _, o, _ in at],
-                name=facts[0][0] if facts else words,
-                mode="markers+lines",
-                customdata=facts,
-                line=line(
-                    colour,
-                    1 if one.measured else 2.4,
-                    "dot" if one.measured else FABRIC_DASH[fabric],
-                ),
-                marker=opaque(
-                    9 if one.measured else 7,
-                    colour,
-                    symbol=symbol + ("-open" if one.measured else ""),
-                    line={"width": 1.6, "color": colour} if one.measured else {"width": 0},
-                ),
-                showlegend=bool(one.measured),
-                hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: +%{customdata[2]}, %{customdata[3]}<extra></extra>",
-            )
+        figure.add_scatter(
+            x=[_place(d) for d, _, _ in at],
+            y=[100 * o for _, o, _ in at],
+            name=facts[0][0] if facts else words,
+            mode="markers+lines",
+            customdata=facts,
+            line=line(
+                colour,
+                1 if one.measured else 2.4,
+                "dot" if one.measured else FABRIC_DASH[fabric],
+            ),
+            marker=opaque(
+                9 if one.measured else 7,
+                colour,
+                symbol=symbol + ("-open" if one.measured else ""),
+                line={"width": 1.6, "color": colour} if one.measured else {"width": 0},
+            ),
+            showlegend=bool(one.measured),
+            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: +%{customdata[2]}, %{customdata[3]}<extra></extra>",
         )
         if not one.measured and at:
             labels.append(_label(at, words, one.control, top, theme))
@@ -266,31 +264,27 @@ def expert_region(
         overhead.items(), _shades(len(overhead), theme), DASHES * len(overhead), strict=False
     ):
         at = [(k, 100 * v) for k, v in enumerate(row) if v is not None]
-        figure.add_trace(
-            go.Scatter(
-                x=[k for k, _ in at],
-                y=[max(low, v) for _, v in at],
-                mode="lines+markers",
-                name=delay_label(delay),
-                showlegend=True,
-                line=line(shade, 2.2, dash),
-                marker=opaque(8, shade),
-                customdata=[[degrees[k], delay_label(delay), percent(v / 100)] for k, v in at],
-                hovertemplate="<b>EP %{customdata[0]}</b> at %{customdata[1]}: +%{customdata[2]}<extra></extra>",
-            )
+        figure.add_scatter(
+            x=[k for k, _ in at],
+            y=[max(low, v) for _, v in at],
+            mode="lines+markers",
+            name=delay_label(delay),
+            showlegend=True,
+            line=line(shade, 2.2, dash),
+            marker=opaque(8, shade),
+            customdata=[[degrees[k], delay_label(delay), percent(v / 100)] for k, v in at],
+            hovertemplate="<b>EP %{customdata[0]}</b> at %{customdata[1]}: +%{customdata[2]}<extra></extra>",
         )
     for delay, theirs in published.items():
         at = [(degrees.index(d), 100 * v) for d, v in theirs.items() if d in degrees]
-        figure.add_trace(
-            go.Scatter(
-                x=[k for k, _ in at],
-                y=[v for _, v in at],
-                mode="markers",
-                name=f"published, {delay_label(delay)}",
-                showlegend=True,
-                marker=opaque(11, theme.ink, symbol="square-open", line={"width": 1.6}),
-                hovertemplate=f"published, {delay_label(delay)}: +%{{y:.3~g}} %<extra></extra>",
-            )
+        figure.add_scatter(
+            x=[k for k, _ in at],
+            y=[v for _, v in at],
+            mode="markers",
+            name=f"published, {delay_label(delay)}",
+            showlegend=True,
+            marker=opaque(11, theme.ink, symbol="square-open", line={"width": 1.6}),
+            hovertemplate=f"published, {delay_label(delay)}: +%{{y:.3~g}} %<extra></extra>",
         )
     corner = {"xref": "paper", "xanchor": "left", "yref": "paper", "yanchor": "top"}
     fails = note(

@@ -132,24 +132,22 @@ def breakdown(groups: Sequence[TrafficClass], threshold_ms: float, theme: Theme)
         )
     )
     for row, group in enumerate(groups):
-        figure.add_trace(
-            go.Scatter(
-                x=[min(max(one.length_ms, low), high) for one in group.windows],
-                y=[row] * group.count,
-                mode="markers",
-                name=parallelism_word(group.parallelism),
-                marker=opaque(
-                    10 * theme.scale,
-                    parallelism_colour(group.parallelism),
-                    line=line(theme.page, 1),
-                    symbol=["circle" if one.length_ms > 0 else "x" for one in group.windows],
-                ),
-                customdata=[
-                    [time(one.length_ms), parallelism_word(one.before), traffic_words(group)]
-                    for one in group.windows
-                ],
-                hovertemplate="<b>%{customdata[0]}</b> after %{customdata[1]}<br>before %{customdata[2]}<extra></extra>",
-            )
+        figure.add_scatter(
+            x=[min(max(one.length_ms, low), high) for one in group.windows],
+            y=[row] * group.count,
+            mode="markers",
+            name=parallelism_word(group.parallelism),
+            marker=opaque(
+                10 * theme.scale,
+                parallelism_colour(group.parallelism),
+                line=line(theme.page, 1),
+                symbol=["circle" if one.length_ms > 0 else "x" for one in group.windows],
+            ),
+            customdata=[
+                [time(one.length_ms), parallelism_word(one.before), traffic_words(group)]
+                for one in group.windows
+            ],
+            hovertemplate="<b>%{customdata[0]}</b> after %{customdata[1]}<br>before %{customdata[2]}<extra></extra>",
         )
     rows = [f"{traffic_words(group)}  ({count(group.count)})" for group in groups]
     return frame(

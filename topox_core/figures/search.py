@@ -53,22 +53,20 @@ def search(trace: Sequence[TracePoint], until_s: float, theme: Theme) -> go.Figu
     for name, steps in (("bound", rising), ("best found", falling)):
         if steps:
             best = steps is falling
-            figure.add_trace(
-                go.Scatter(
-                    x=[*(max(e.elapsed_s, begin) for e in steps), end],
-                    y=[*(e.value_ms for e in steps), steps[-1].value_ms],
-                    # Where the incumbent starts later than the bound, the band between them starts
-                    # there too.
-                    mode="lines",
-                    fill="tonexty" if best and rising else None,
-                    fillcolor="rgba(86,180,233,0.18)",
-                    name=name,
-                    line={
-                        "shape": "hv",
-                        **(line(theme.primary, 2.5) if best else line(theme.ink, 2, DOTS)),
-                    },
-                    hoverinfo="skip",
-                )
+            figure.add_scatter(
+                x=[*(max(e.elapsed_s, begin) for e in steps), end],
+                y=[*(e.value_ms for e in steps), steps[-1].value_ms],
+                # Where the incumbent starts later than the bound, the band between them starts
+                # there too.
+                mode="lines",
+                fill="tonexty" if best and rising else None,
+                fillcolor="rgba(86,180,233,0.18)",
+                name=name,
+                line={
+                    "shape": "hv",
+                    **(line(theme.primary, 2.5) if best else line(theme.ink, 2, DOTS)),
+                },
+                hoverinfo="skip",
             )
     for family in families_of(events):
         figure.add_trace(_marks(family, [e for e in events if e.family == family], begin, theme))

@@ -87,43 +87,39 @@ def walk(
         ("chain", y, 1.2, theme.muted, None),
         ("best so far", best, 2.6, theme.primary, HOVER_BEST),
     ):
-        figure.add_trace(
-            go.Scatter(
-                x=x,
-                y=values,
-                mode="lines",
-                name=words,
-                showlegend=True,
-                line={"shape": "hv", **line(colour, width)},
-                hovertemplate=hover,
-                hoverinfo=None if hover else "skip",
-            )
+        figure.add_scatter(
+            x=x,
+            y=values,
+            mode="lines",
+            name=words,
+            showlegend=True,
+            line={"shape": "hv", **line(colour, width)},
+            hovertemplate=hover,
+            hoverinfo=None if hover else "skip",
         )
     for reason, (words, symbol) in REASONS.items():
         of = [(place, move) for place, move in zip(at, moves, strict=True) if move.reason == reason]
         if of:
-            figure.add_trace(
-                go.Scatter(
-                    x=[place for place, _ in of],
-                    y=[move.after_ms for _, move in of],
-                    mode="markers",
-                    name=words,
-                    showlegend=True,
-                    marker=opaque(
-                        7, theme.muted if reason == "chance" else theme.primary, symbol=symbol
-                    ),
-                    customdata=[
-                        [
-                            move.operator or "circuits",
-                            f"{move.before_ms:.6g}",
-                            f"{move.after_ms:.6g}",
-                        ]
-                        for _, move in of
-                    ],
-                    hovertemplate="<b>%{customdata[0]}</b>: %{customdata[1]} to %{customdata[2]} ms<br>"
-                    + words
-                    + "<extra></extra>",
-                )
+            figure.add_scatter(
+                x=[place for place, _ in of],
+                y=[move.after_ms for _, move in of],
+                mode="markers",
+                name=words,
+                showlegend=True,
+                marker=opaque(
+                    7, theme.muted if reason == "chance" else theme.primary, symbol=symbol
+                ),
+                customdata=[
+                    [
+                        move.operator or "circuits",
+                        f"{move.before_ms:.6g}",
+                        f"{move.after_ms:.6g}",
+                    ]
+                    for _, move in of
+                ],
+                hovertemplate="<b>%{customdata[0]}</b>: %{customdata[1]} to %{customdata[2]} ms<br>"
+                + words
+                + "<extra></extra>",
             )
     low, high = min([best_ms, *y]), max([start_ms, *y])
     high = min(high, max(start_ms, 1.6 * best_ms) * 1.05)

@@ -214,30 +214,26 @@ def ring(picture: Frame, servers: int, routes: Sequence[Path], theme: Theme) -> 
             figure.add_trace(_arrows(one, servers, colour, 8 if heavy else 6))
     for path in routes:
         x, y = place_of(servers, np.array(path))
-        figure.add_trace(
-            go.Scatter(
-                x=x * 0.965,
-                y=y * 0.965,
-                mode="lines+markers",
-                name=" → ".join(f"S{s}" for s in path),
-                showlegend=True,
-                line=line(theme.ink, 4),
-                hoverinfo="name",
-                marker=opaque(9, theme.ink),
-            )
+        figure.add_scatter(
+            x=x * 0.965,
+            y=y * 0.965,
+            mode="lines+markers",
+            name=" → ".join(f"S{s}" for s in path),
+            showlegend=True,
+            line=line(theme.ink, 4),
+            hoverinfo="name",
+            marker=opaque(9, theme.ink),
         )
     x, y = place_of(servers, np.arange(servers))
     named = servers <= MOST_NAMED
-    figure.add_trace(
-        go.Scatter(
-            x=x,
-            y=y,
-            mode="markers",
-            name="servers",
-            customdata=[f"S{s}" for s in range(servers)],
-            marker=opaque(9 if named else 5, theme.page, line=line(theme.ink, 1.5)),
-            hovertemplate="%{customdata}<extra></extra>",
-        )
+    figure.add_scatter(
+        x=x,
+        y=y,
+        mode="markers",
+        name="servers",
+        customdata=[f"S{s}" for s in range(servers)],
+        marker=opaque(9 if named else 5, theme.page, line=line(theme.ink, 1.5)),
+        hovertemplate="%{customdata}<extra></extra>",
     )
     step = 1 if named else max(1, servers // 16)
     labels = [
