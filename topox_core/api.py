@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, wrong_setting
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -391,7 +391,7 @@ def _settings(
 
     unknown = sorted(set(others) - set(Settings.__dataclass_fields__))
     if unknown:
-        raise InputError("unknown setting", file="settings", field=unknown[0])
+        raise wrong_setting(unknown[0], "unknown setting")
     return Settings.of(
         model,  # type: ignore[arg-type]
         engine=engine,

@@ -45,3 +45,8 @@ class InputError(ValueError):
 
 def _rebuild(kind: type[InputError], problem: str, file: str, item: str, field: str) -> InputError:
     return kind(problem, file=file, item=item, field=field)
+
+
+def wrong_setting(field: str, problem: str) -> InputError:
+    """Return the error of a setting."""
+    return InputError(problem, file="settings", field=field)

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, wrong_setting
 from topox_core.io.ranges import check_whole, is_whole
 from topox_core.model.algorithm_choice import (
     Choice,
@@ -106,17 +106,11 @@ def _check(lowering: Lowering) -> None:
     check_algorithms(lowering)
     for stride in lowering.strides:
         if not is_whole(stride):
-            raise InputError(
-                f"must be whole numbers of at least 1 (got {stride!r})",
-                file="settings",
-                field="strides",
-            )
+            raise wrong_setting("strides", f"must be whole numbers of at least 1 (got {stride!r})")
     for name, words in (("steps", ("fluid", "stepwise")), ("broadcast", ("chain", "tree"))):
         if getattr(lowering, name) not in words:
-            raise InputError(
-                f"must be '{words[0]}' or '{words[1]}' (got {getattr(lowering, name)!r})",
-                file="settings",
-                field=name,
+            raise wrong_setting(
+                name, f"must be '{words[0]}' or '{words[1]}' (got {getattr(lowering, name)!r})"
             )
 
 
@@ -147,11 +141,10 @@ def _patterns(graph: TaskGraph, lowering: Lowering) -> tuple[dict[int, Pattern],
         choices[i] = choice
         total += step_transfers(task.kind, choice, n, rings)
     if total > MAX_TRANSFERS:
-        raise InputError(
+        raise wrong_setting(
+            "rings",
             f"the collectives become {total:,} transfers, more than the limit of {MAX_TRANSFERS:,}: "
             "use fewer rings, the fluid lowering or smaller groups",
-            file="settings",
-            field="rings",
         )
     built: dict[tuple[str, int, int, Choice | None], Pattern] = {}
     result: dict[int, Pattern] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, wrong_setting
 from topox_core.io.errors import unknown
 from topox_core.rails.pass_order import SCHEDULES, pass_order
 
@@ -68,7 +68,7 @@ def phases_of_stage(
     """
     _check(stages, microbatches, schedule, chunks)
     if not 0 <= stage < stages:
-        raise InputError(f"must be 0 to {stages - 1} (got {stage})", file="settings", field="stage")
+        raise wrong_setting("stage", f"must be 0 to {stages - 1} (got {stage})")
     return [
         word for word, _ in groupby(_communications(stages, microbatches, schedule, stage, chunks))
     ]
@@ -97,16 +97,11 @@ def _check(stages: int, microbatches: int, schedule: str, chunks: int) -> None:
     _at_least_one("microbatches", microbatches)
     _at_least_one("chunks", chunks)
     if schedule not in SCHEDULES:
-        raise InputError(
-            f"{schedule!r}: {unknown(schedule, SCHEDULES, 'schedule')}",
-            file="settings",
-            field="schedule",
-        )
+        raise wrong_setting("schedule", f"{schedule!r}: {unknown(schedule, SCHEDULES, 'schedule')}")
     if schedule == "interleaved" and microbatches % stages:
-        raise InputError(
+        raise wrong_setting(
+            "microbatches",
             f"must be a multiple of the {stages} stages when they are interleaved (got {microbatches})",
-            file="settings",
-            field="microbatches",
         )
     passes = 2 * stages * microbatches * (chunks if schedule == "interleaved" else 1)
     if passes > MAX_PASSES:
@@ -119,4 +114,4 @@ def _check(stages: int, microbatches: int, schedule: str, chunks: int) -> None:
 
 def _at_least_one(field: str, value: int) -> None:
     if value < 1:
-        raise InputError(f"must be at least 1 (got {value})", file="settings", field=field)
+        raise wrong_setting(field, f"must be at least 1 (got {value})")

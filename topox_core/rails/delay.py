@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import wrong_setting
 from topox_core.model import durations
 from topox_core.model.execution import Execution
 from topox_core.rails.control.simulate import Simulation
@@ -146,10 +146,8 @@ def study(source: Source, delays_ms: Sequence[float] = DELAYS_MS) -> DelayStudy:
         If there is no delay, more than ``MAX_DELAYS``, or one is out of range.
     """
     if not 0 < len(delays_ms) <= MAX_DELAYS:
-        raise InputError(
-            f"must be 1 to {MAX_DELAYS} values (got {len(delays_ms):,})",
-            file="settings",
-            field="delays_ms",
+        raise wrong_setting(
+            "delays_ms", f"must be 1 to {MAX_DELAYS} values (got {len(delays_ms):,})"
         )
     for delay in delays_ms:
         check_delay(delay, "delay_ms")
@@ -180,11 +178,10 @@ def slowest_switch(source: Source, limit_percent: float, provisioned: bool = Tru
     low, high = 0.0, max(1e-6, source.base_ms * limit_percent / 100)
     below = above(low)
     if below > 0:
-        raise InputError(
+        raise wrong_setting(
+            "limit_percent",
             f"the overhead is above {limit_percent:g} % even if switching takes no time (overlapping traffic is "
             "serialised)",
-            file="settings",
-            field="limit_percent",
         )
     while (over := above(high)) <= 0:
         if high >= MAX_DELAY_MS:
@@ -215,9 +212,7 @@ def slowest_switch(source: Source, limit_percent: float, provisioned: bool = Tru
 def check_limit(percent: float) -> None:
     """Refuse a limit on the overhead that cannot be; raises InputError."""
     if not 0 <= percent <= 1e6:
-        raise InputError(
-            f"must be 0 to 1e6 (got {percent:g})", file="settings", field="limit_percent"
-        )
+        raise wrong_setting("limit_percent", f"must be 0 to 1e6 (got {percent:g})")
 
 
 def _simulated(name: str, simulation: Simulation) -> Source:
@@ -228,6 +223,6 @@ def _checked(
     base_ms: float, windows_ms: Sequence[float], delay_ms: float
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     if not 0 <= base_ms < 1e15:
-        raise InputError(f"must be 0 to 1e15 (got {base_ms:g})", file="settings", field="base_ms")
+        raise wrong_setting("base_ms", f"must be 0 to 1e15 (got {base_ms:g})")
     check_delay(delay_ms, "delay_ms")
     return lengths_ms(windows_ms)

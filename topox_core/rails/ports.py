@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import wrong_setting
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.iteration import SEND, Rail, RailIteration
 
@@ -55,9 +55,7 @@ def port_use(iteration: RailIteration, rail: Rail) -> PortUse:
         If the NIC has no port, or too few for a static split.
     """
     if rail.nic_ports < 1:
-        raise InputError(
-            f"must be at least 1 (got {rail.nic_ports})", file="settings", field="nic_ports"
-        )
+        raise wrong_setting("nic_ports", f"must be at least 1 (got {rail.nic_ports})")
     sides, halved = _sides(iteration, rail.nic_ports)
     wiring = _wiring(iteration, sides)
     owner = _owners(iteration, wiring) if rail.static_split else {}
@@ -109,10 +107,9 @@ def static_ports(iteration: RailIteration, rail: Rail) -> dict[str, int]:
     total = sum(need.values())
     if total > rail.nic_ports:
         words = ", ".join(f"{name} {count}" for name, count in need.items())
-        raise InputError(
+        raise wrong_setting(
+            "nic_ports",
             f"a static split needs {total} ports a NIC, one for each neighbour ({words}); got {rail.nic_ports}",
-            file="settings",
-            field="nic_ports",
         )
     dealt = dict(need)
     left = rail.nic_ports - total

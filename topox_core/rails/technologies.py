@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from topox_core.errors import InputError
+from topox_core.errors import wrong_setting
 from topox_core.io.errors import unknown
 
 PORTS_PER_GPU = 2  # a ring takes two ports of the switch: 2-port NIC, transceivers that carry both ways (Table 3)
@@ -61,7 +61,7 @@ def technology(key: str) -> Technology:
         if one.key == key:
             return one
     problem = unknown(key, [one.key for one in TECHNOLOGIES], "technology")
-    raise InputError(f"{key!r}: {problem}", file="settings", field="technology")
+    raise wrong_setting("technology", f"{key!r}: {problem}")
 
 
 def servers(one: Technology) -> int:
@@ -78,7 +78,7 @@ def gpus(one: Technology, scale_up: int) -> int:
         If the scale-up domain has no GPU.
     """
     if scale_up < 1:
-        raise InputError(f"must be at least 1 (got {scale_up})", file="settings", field="scale_up")
+        raise wrong_setting("scale_up", f"must be at least 1 (got {scale_up})")
     return scale_up * servers(one)
 
 
@@ -95,13 +95,12 @@ def fits(one: Technology, on_rail: int, split: bool = False) -> int:
         If there is no server, or the rail is wider than the switch and may not be split.
     """
     if on_rail < 1:
-        raise InputError(f"must be at least 1 (got {on_rail})", file="settings", field="servers")
+        raise wrong_setting("servers", f"must be at least 1 (got {on_rail})")
     most = servers(one)
     if on_rail > most and not split:
-        raise InputError(
+        raise wrong_setting(
+            "technology",
             f"a rail of {on_rail:,} servers needs {PORTS_PER_GPU * on_rail:,} ports, more than the {one.radix:,} of "
             f"{one.name} ({one.vendor}): at most {most:,} servers a switch, or split the rail",
-            file="settings",
-            field="technology",
         )
     return -(-on_rail // most)

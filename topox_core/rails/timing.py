@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import wrong_setting
 from topox_core.model.durations import transfer_ms
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.iteration import (
@@ -83,15 +83,11 @@ def check_rail(rail: Rail) -> None:
         If a speed is not positive, a delay negative or beyond all measure, or a NIC has no port.
     """
     if not 0 < rail.nic_gbps <= 1e9:
-        raise InputError(
-            f"must be greater than 0 and at most 1e9 (got {rail.nic_gbps:g})",
-            file="settings",
-            field="nic_gbps",
+        raise wrong_setting(
+            "nic_gbps", f"must be greater than 0 and at most 1e9 (got {rail.nic_gbps:g})"
         )
     if rail.nic_ports < 1:
-        raise InputError(
-            f"must be at least 1 (got {rail.nic_ports})", file="settings", field="nic_ports"
-        )
+        raise wrong_setting("nic_ports", f"must be at least 1 (got {rail.nic_ports})")
     for field in ("latency_us", "reconfiguration_ms", "link_up_ms"):
         check_delay(getattr(rail, field), field)
 
@@ -105,9 +101,7 @@ def check_delay(value: float, field: str) -> None:
         If it is.
     """
     if not 0 <= value <= MAX_DELAY_MS:
-        raise InputError(
-            f"must be 0 to {MAX_DELAY_MS:g} (got {value:g})", file="settings", field=field
-        )
+        raise wrong_setting(field, f"must be 0 to {MAX_DELAY_MS:g} (got {value:g})")
 
 
 def _members(iteration: RailIteration) -> FloatArray:

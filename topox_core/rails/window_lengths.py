@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import wrong_setting
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.rails.iteration import Window
 from topox_core.text.numbers import short
@@ -70,11 +70,9 @@ def lengths_ms(windows: Iterable[Window | float]) -> FloatArray:
         dtype=np.float64,
     )
     if not len(lengths):
-        raise InputError(
-            "at least one window is needed (the list is empty)", file="settings", field="windows"
-        )
+        raise wrong_setting("windows", "at least one window is needed (the list is empty)")
     if not np.isfinite(lengths).all():
-        raise InputError("must be finite numbers", file="settings", field="windows")
+        raise wrong_setting("windows", "must be finite numbers")
     return lengths
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from topox_core.errors import InputError
+from topox_core.errors import wrong_setting
 from topox_core.runs.stopping import Stop, never
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.model.jobs import Jobs
@@ -50,14 +50,10 @@ def solve(
 def check(settings: TdmSettings) -> None:
     """Raise an :class:`InputError` that names the setting if one is out of range."""
     if settings.algorithm not in ALGORITHMS:
-        raise InputError(
-            f"must be one of {', '.join(ALGORITHMS)} (got {settings.algorithm!r})",
-            file="settings",
-            field="algorithm",
+        raise wrong_setting(
+            "algorithm", f"must be one of {', '.join(ALGORITHMS)} (got {settings.algorithm!r})"
         )
     for field, (least, most) in LIMITS.items():
         value = getattr(settings, field)
         if not (math.isfinite(value) and least <= value <= most):
-            raise InputError(
-                f"must be from {least:,} to {most:,} (got {value:,})", file="settings", field=field
-            )
+            raise wrong_setting(field, f"must be from {least:,} to {most:,} (got {value:,})")

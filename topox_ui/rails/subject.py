@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from topox_core.errors import InputError
+from topox_core.errors import wrong_setting
 from topox_core.rails.delay import Source, windows_source
 from topox_core.rails.iteration import Rail, RailRun, Window
 from topox_core.rails.measured import WINDOWS, WINDOWS_ITERATION_MS, WINDOWS_PROVENANCE
@@ -143,10 +143,9 @@ def _of_file(brought: WindowList) -> Listed:
             brought, brought.name, words + (", taken to end the iteration" if open_end else "")
         )
     if given < end - 1e-6:
-        raise InputError(
+        raise wrong_setting(
+            "iteration_ms",
             f"must be at least {end:,.15g}, where the last window ends (got {given:,.15g})",
-            file="settings",
-            field="iteration_ms",
         )
     return Listed(replace(brought, iteration_ms=float(given)), brought.name, words)
 
@@ -169,11 +168,10 @@ def _check_switch(servers: int, together: int) -> None:
     parts = fits(one, servers, split=now.split)
     most = one.radix // 2
     if parts > 1 and together > most:
-        raise InputError(
+        raise wrong_setting(
+            "switch",
             f"groups of {together} servers do not fit the {most} that one switch of {one.name} joins, so the rail "
             "cannot be split",
-            file="settings",
-            field="switch",
         )
 
 

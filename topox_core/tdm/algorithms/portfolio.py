@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from topox_core.errors import InputError
+from topox_core.errors import wrong_setting
 from topox_core.tdm.algorithms.combination import all_splits
 from topox_core.tdm.algorithms.decomposition import ALL_TRAIN, combined
 from topox_core.tdm.algorithms.hill_climbing import start_of
@@ -55,7 +55,7 @@ def best_of_all(search: Search) -> Round:
 def exact(search: Search) -> Round:
     """Return the shortest round of all groupings, rings and links, proved if there is time enough."""
     if reason := too_large(search.jobs, search.settings.reading):
-        raise InputError(f"{reason}: use best-grouping", file="settings", field="algorithm")
+        raise wrong_setting("algorithm", f"{reason}: use best-grouping")
     start, combination = start_of(search), all_splits(search)
     if combination is not None:
         try:

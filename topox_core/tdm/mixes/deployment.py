@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, wrong_setting
 from topox_core.tdm.mixes.placement import Placement
 from topox_core.tdm.model.jobs import Collective, Job, Jobs, PodNetwork
 from topox_core.tdm.model.jobs_file import MAX_JOBS, check_network, validated
@@ -199,4 +199,4 @@ def _check(setup: SetUp) -> None:
         words = "must be three weights of at least 0, not all 0"
         problems["mix"] = f"{words}: parameter server, ring, all-to-all"
     for field, problem in problems.items():
-        raise InputError(problem, file="settings", field=field)
+        raise wrong_setting(field, problem)
