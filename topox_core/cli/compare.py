@@ -10,7 +10,8 @@ from topox_core.cli import options as given
 from topox_core.cli.files import read_graph_and_cluster
 from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.options import JSON, Option, add_options, number, whole, wrong_option
-from topox_core.cli.printing import as_json, figure, note, percent, record_of, table
+from topox_core.cli.printing import as_json, figure, note, percent, table
+from topox_core.io.record import record_of
 
 if TYPE_CHECKING:
     from topox_core.fabrics.run import FabricOptions, FabricRun

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.options import JSON, Option, add_options, wrong_option
-from topox_core.cli.printing import as_json, figure, note, record_of, table
+from topox_core.cli.printing import as_json, figure, note, table
+from topox_core.io.record import record_of
 
 if TYPE_CHECKING:
     from topox_core.papers.card import Answer, Card, Row

@@ -14,11 +14,6 @@ def as_json(record: dict[str, Any]) -> None:
     print(json.dumps(record, allow_nan=False))
 
 
-def record_of(one: object, names: str) -> dict[str, Any]:
-    """Return the named attributes (separated by spaces) of an object as a JSON record has them."""
-    return {name: getattr(one, name) for name in names.split()}
-
-
 def table(rows: list[tuple[str, ...]]) -> None:
     """Print rows with their columns aligned; the last column is free to be long."""
     columns = max(len(row) for row in rows)

@@ -9,8 +9,9 @@ from typing import Any
 from topox_core.cli import options as given
 from topox_core.cli import rails_cost, rails_delay, rails_simulate, rails_windows
 from topox_core.cli.options import JSON, Option, add_options, number, whole
-from topox_core.cli.printing import as_json, figure, record_of, table
+from topox_core.cli.printing import as_json, figure, table
 from topox_core.errors import InputError
+from topox_core.io.record import record_of
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.files import read
 from topox_core.cli.options import JSON, Option, add_options, number, wrong_option
-from topox_core.cli.printing import as_json, figure, percent, record_of, table
+from topox_core.cli.printing import as_json, figure, percent, table
 from topox_core.cli.rails_presets import add_changes, preset_of
 from topox_core.cli.rails_windows import add_fabric, executed
 from topox_core.errors import InputError
+from topox_core.io.record import record_of
 
 if TYPE_CHECKING:
     from topox_core.rails.delay import Source

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, write
 from topox_core.cli.options import JSON, Option, add_options, number, whole, wrong_option, yes_or_no
-from topox_core.cli.printing import as_json, figure, note, percent, record_of, table
+from topox_core.cli.printing import as_json, figure, note, percent, table
 from topox_core.cli.rails_presets import add_preset, list_presets, preset_of
 from topox_core.cli.rails_windows import windows_file
 from topox_core.errors import InputError
+from topox_core.io.record import record_of
 
 if TYPE_CHECKING:
     from topox_core.rails.iteration import Rail, RailRun, Window
@@ -168,8 +169,7 @@ def _record(
         "overhead": run.stall_ms / run.undisturbed_ms if run.undisturbed_ms else 0.0,
         "messages": run.messages_sent,
         "delay_ms": run.rail.reconfiguration_ms,
-        "link_up_ms": run.rail.link_up_ms,
-        "provisioned": run.rail.provisioned,
+        **record_of(run.rail, "link_up_ms provisioned"),
         "windows_counted": len(windows),
         "share_above_1_ms": share_above(windows, 1.0) if windows else None,
         "share_above_delay": share_above(windows, run.rail.dark_ms) if windows else None,

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, read, read_graph_and_cluster, write
 from topox_core.cli.options import JSON, Option, add_options, number, wrong_option
-from topox_core.cli.printing import as_json, figure, percent, record_of, table
+from topox_core.cli.printing import as_json, figure, percent, table
 from topox_core.errors import InputError
+from topox_core.io.record import record_of
 
 if TYPE_CHECKING:
     from topox_core.model.execution import Execution

@@ -12,8 +12,9 @@ from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, read, write
 from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.options import JSON, Option, add_options, number, positive, whole, wrong_option
-from topox_core.cli.printing import as_json, figure, note, percent, record_of, table
+from topox_core.cli.printing import as_json, figure, note, percent, table
 from topox_core.errors import InputError
+from topox_core.io.record import record_of
 from topox_core.text.sentences import and_more
 
 if TYPE_CHECKING:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.files import read
 from topox_core.cli.options import JSON, Option, add_options, whole
-from topox_core.cli.printing import as_json, figure, record_of, table
+from topox_core.cli.printing import as_json, figure, table
 from topox_core.errors import InputError
+from topox_core.io.record import record_of
 from topox_core.text.sentences import and_more
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, write
 from topox_core.cli.options import JSON, Option, add_options, wrong_option
-from topox_core.cli.printing import as_json, record_of, table
+from topox_core.cli.printing import as_json, table
 from topox_core.errors import InputError
+from topox_core.io.record import record_of
 
 if TYPE_CHECKING:
     from topox_core.model.task_graph import TaskGraph
@@ -49,17 +50,12 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the files, or list what could be written."""
-    from topox_core.workloads.catalogue import WORKLOADS
+    from topox_core.workloads.catalogue import WORKLOADS, workload_of
 
     if options.listing:
-        if options.name is not None and options.name not in WORKLOADS:
-            raise InputError(
-                f"must be one of {', '.join(WORKLOADS)} (got {options.name[:80]})",
-                file="workload",
-                field="name",
-            )
-        shown = [WORKLOADS[options.name]] if options.name else list(WORKLOADS.values())
-        _list(shown, options.json, with_parameters=options.name is not None)
+        named = options.name is not None
+        shown = [workload_of(options.name)] if named else list(WORKLOADS.values())
+        _list(shown, options.json, with_parameters=named)
         return 0
     if options.name is None:
         raise wrong_option("NAME", "a workload must be named (--list shows them)")

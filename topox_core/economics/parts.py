@@ -12,7 +12,7 @@ from typing import Any
 
 from topox_core.errors import InputError
 from topox_core.io.errors import printable, shown, unknown
-from topox_core.io.ranges import is_number, is_whole
+from topox_core.io.ranges import check_text, is_number, is_whole
 
 PROVENANCES = ("published", "vendor list", "assumed")
 MOST_USD, MOST_W = 1e9, 1e9
@@ -94,12 +94,7 @@ class Part:
                 f"must be even: a Clos tier points half its ports up (got {self.ports})", "ports"
             )
         for field in ("name", "source"):
-            text = getattr(self, field)
-            if not isinstance(text, str) or len(text) > MOST_TEXT or not text.isprintable():
-                raise self._wrong(
-                    f"must be printable text of at most {MOST_TEXT} characters (got {shown(text)})",
-                    field,
-                )
+            check_text(getattr(self, field), MOST_TEXT, item=f"part {self.id}", field=field)
 
     def _wrong(self, problem: str, field: str) -> InputError:
         return InputError(problem, item=f"part {self.id}", field=field)
@@ -158,15 +153,7 @@ class Catalogue:
                 field="port_gbps",
             )
         object.__setattr__(self, "port_gbps", float(speed))
-        if (
-            not isinstance(self.name, str)
-            or len(self.name) > MOST_TEXT
-            or not self.name.isprintable()
-        ):
-            raise InputError(
-                f"must be printable text of at most {MOST_TEXT} characters (got {shown(self.name)})",
-                field="name",
-            )
+        check_text(self.name, MOST_TEXT, field="name")
 
     def part(self, name: str) -> Part:
         """Return a part by its id."""

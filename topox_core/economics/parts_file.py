@@ -14,6 +14,7 @@ from topox_core.errors import InputError
 from topox_core.io.errors import printable, shown, unknown
 from topox_core.io.json import Location, file_body, read_record
 from topox_core.io.ranges import check_one_of
+from topox_core.io.record import record_of
 
 FORMAT = "topox-parts"
 VERSION = 1
@@ -112,8 +113,7 @@ def dump_parts(catalogue: Catalogue) -> bytes:
         "version": VERSION,
         "name": catalogue.name,
         "based_on": catalogue.based_on or DEFAULT_SET,
-        "port_gbps": catalogue.port_gbps,
-        "switch_transceivers": catalogue.switch_transceivers,
+        **record_of(catalogue, "port_gbps switch_transceivers"),
         "parts": as_records(catalogue),
     }
     return (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode()

@@ -9,8 +9,9 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from topox_core.errors import InputError
-from topox_core.io.errors import printable, shown
+from topox_core.io.errors import printable
 from topox_core.io.json import file_body, read_record
+from topox_core.io.ranges import check_text
 from topox_core.model.cluster import Cluster
 
 FORMAT = "topox-cluster"
@@ -49,12 +50,7 @@ def load_cluster(data: bytes, file: str) -> Cluster:
     file = printable(file, _MAX_NAME) if file else "cluster"
     body = file_body(data, file, FORMAT, VERSION)
     values = read_record(ClusterRecord, body, file, lambda at: ("", printable(str(at[0])), _KEYS))
-    if len(values.name) > _MAX_NAME or not values.name.isprintable():
-        raise InputError(
-            f"must be printable text of at most {_MAX_NAME} characters (got {shown(values.name)})",
-            file=file,
-            field="name",
-        )
+    check_text(values.name, _MAX_NAME, file=file, field="name")
     try:
         return Cluster(**values.model_dump())
     except InputError as error:

@@ -39,6 +39,23 @@ def check_one_of(
         raise InputError(problem, file=file, item=item, field=field)
 
 
+def check_text(
+    value: object, most: int, least: int = 0, *, file: str = "", item: str = "", field: str = ""
+) -> None:
+    """Refuse what is not printable text of ``least`` (blank counts as nothing) to ``most`` characters.
+
+    Raises
+    ------
+    InputError
+        If it is not; file, item and field are named.
+    """
+    readable = isinstance(value, str) and value.isprintable() and len(value) <= most
+    if not readable or (least and not str(value).strip()):
+        span = f"{least} to {most}" if least else f"at most {most}"
+        problem = f"must be printable text of {span} characters (got {shown(value)})"
+        raise InputError(problem, file=file, item=item, field=field)
+
+
 def check_whole(
     value: object,
     least: int = 1,

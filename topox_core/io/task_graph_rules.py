@@ -10,6 +10,7 @@ from typing import Any
 
 from topox_core.errors import InputError
 from topox_core.io.errors import Mistakes, printable, shown
+from topox_core.io.ranges import check_text
 from topox_core.model.cluster import MAX_PORTS, MAX_SERVERS
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,
@@ -77,7 +78,7 @@ def validated(
     entries = tuple(tasks)
     types, ranges = findings or Mistakes(file), Mistakes(file)
     sound: set[tuple[type, ...]] = set()
-    _check_name(name, file)
+    check_text(name, MAX_TEXT, file=file, field="name")
     for i, task in enumerate(entries):
         checked = types.count
         # Few combinations of types occur: each is looked into once.
@@ -110,15 +111,6 @@ def _item(i: int, task_id: object, rows: Sequence[int] | None) -> str:
     if rows is not None:
         return f"row {rows[i]}" + (f" ({named})" if named else "")
     return named or f"entry {i + 1}"
-
-
-def _check_name(name: str, file: str) -> None:
-    if not isinstance(name, str) or len(name) > MAX_TEXT or not name.isprintable():
-        raise InputError(
-            f"must be printable text of at most {MAX_TEXT} characters (got {shown(name)})",
-            file=file,
-            field="name",
-        )
 
 
 def _check_counts(tasks: Sequence[Task], file: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from topox_core.io.record import record_of
 from topox_core.papers.calls import Call, answers
 from topox_core.papers.card import (
     TREND,
@@ -160,9 +161,7 @@ def _rows(one: Known) -> list[Row]:
                 reason=topox_reason(one, mode, verdict),
                 bound=side.bound_ms,
                 data={
-                    "static_ms": side.static_ms,
-                    "scheduled_ms": side.scheduled_ms,
-                    "plan_bound_ms": side.plan_bound_ms,
+                    **record_of(side, "static_ms scheduled_ms plan_bound_ms"),
                     "falls_back": float(one.falls_back(mode)),
                     "speed_up": one.speed_up(mode),
                     "their_speed_up": printed.topoopt_ms / printed.topox_ms,

@@ -5,9 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from topox_core.errors import InputError
-from topox_core.io.errors import shown
-from topox_core.io.ranges import check_number, is_whole
+from topox_core.io.ranges import check_number, check_whole
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Placement, Strategy
 
@@ -54,14 +52,8 @@ class SearchSettings:
     def __post_init__(self) -> None:
         for field, least in (("proposals", 0), ("seed", 0), ("reset_every", 1), ("exhaustive", 0)):
             value = getattr(self, field)
-            if value is None and field == "reset_every":
-                continue
-            if not is_whole(value, least, 10**9):
-                raise InputError(
-                    f"must be a whole number from {least} to 10^9 (got {shown(value)})",
-                    file="search",
-                    field=field,
-                )
+            if value is not None or field != "reset_every":
+                check_whole(value, least, 10**9, file="search", field=field)
         check_number(self.alpha, file="search", field="alpha")
 
     @property

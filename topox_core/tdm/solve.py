@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 from topox_core.errors import wrong_setting
+from topox_core.io.ranges import check_one_of
 from topox_core.runs.stopping import Stop, never
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.model.jobs import Jobs
@@ -49,10 +50,7 @@ def solve(
 
 def check(settings: TdmSettings) -> None:
     """Raise an :class:`InputError` that names the setting if one is out of range."""
-    if settings.algorithm not in ALGORITHMS:
-        raise wrong_setting(
-            "algorithm", f"must be one of {', '.join(ALGORITHMS)} (got {settings.algorithm!r})"
-        )
+    check_one_of(settings.algorithm, ALGORITHMS, file="settings", field="algorithm")
     for field, (least, most) in LIMITS.items():
         value = getattr(settings, field)
         if not (math.isfinite(value) and least <= value <= most):

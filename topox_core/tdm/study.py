@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from topox_core.errors import InputError
+from topox_core.io.record import record_of
 from topox_core.runs.cells import CellsRun
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp, deploy
@@ -154,12 +155,7 @@ class StudyRow:
 
     def as_record(self) -> dict[str, Any]:
         """Return it as a flat row of a table."""
-        row: dict[str, Any] = {
-            "jobs": self.jobs,
-            "context": self.context,
-            "algorithm": self.algorithm,
-            "seeds": self.seeds,
-        }
+        row = record_of(self, "jobs context algorithm seeds")
         for name in ("round_s", "reduction", "mean_round_s", "mean_reduction", "gap", "wall_s"):
             row |= {
                 f"{name} {part}".replace("_", " "): value
@@ -192,11 +188,8 @@ class Study:
             )
         for name in self.algorithms:
             if name not in ALGORITHMS:
-                raise InputError(
-                    f"must be of {', '.join(ALGORITHMS)} (got {name!r})",
-                    file="study",
-                    field="algorithms",
-                )
+                problem = f"must be of {', '.join(ALGORITHMS)} (got {name!r})"
+                raise InputError(problem, file="study", field="algorithms")
         object.__setattr__(self, "algorithms", tuple(dict.fromkeys((BASELINE, *self.algorithms))))
         check(self.settings)
         cells = len(self.axes.jobs) * len(self.axes.context) * len(self.seeds)

@@ -27,6 +27,20 @@ WORKLOADS: dict[str, Workload] = {
 }
 
 
+def workload_of(name: str) -> Workload:
+    """Return a workload by its name.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name.
+    """
+    if name not in WORKLOADS:
+        problem = f"must be one of {', '.join(WORKLOADS)} (got {name[:80]})"
+        raise InputError(problem, file="workload", field="name")
+    return WORKLOADS[name]
+
+
 def generate(name: str, overrides: Mapping[str, object] | None = None) -> tuple[TaskGraph, Cluster]:
     """Return a workload's task graph and cluster; same choices give the same bytes.
 
@@ -43,13 +57,7 @@ def generate(name: str, overrides: Mapping[str, object] | None = None) -> tuple[
         If the workload or a parameter is unknown, a value has the wrong type or range, or the graph
         would have more than ``MAX_TASKS`` tasks.
     """
-    if name not in WORKLOADS:
-        raise InputError(
-            f"must be one of {', '.join(WORKLOADS)} (got {name[:80]})",
-            file="workload",
-            field="name",
-        )
-    workload = WORKLOADS[name]
+    workload = workload_of(name)
     known = {p.key: p for p in workload.parameters}
     values = {p.key: p.default for p in workload.parameters}
     changes = []

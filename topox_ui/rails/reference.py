@@ -11,6 +11,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
+from topox_core.io.record import record_of
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
@@ -189,17 +190,11 @@ def take_away(subject: Subject, pattern: Pattern, figures: Figures, theme: Theme
 def _run_json(run: RailRun) -> bytes:
     groups = run.iteration.groups
     record = {
-        "iteration_ms": run.iteration_ms,
-        "undisturbed_ms": run.undisturbed_ms,
-        "stall_ms": run.stall_ms,
-        "reconfigurations": run.reconfigurations,
-        "messages_sent": run.messages_sent,
+        **record_of(run, "iteration_ms undisturbed_ms stall_ms reconfigurations messages_sent"),
         "circuits": [
             {
                 "group": groups[one.group].name,
-                "setup_ms": one.setup_ms,
-                "start_ms": one.start_ms,
-                "end_ms": one.end_ms,
+                **record_of(one, "setup_ms start_ms end_ms"),
                 "changed": bool(one.changed),
             }
             for one in run.circuits
@@ -209,9 +204,7 @@ def _run_json(run: RailRun) -> bytes:
                 "at_ms": one.at_ms,
                 "from": one.sender,
                 "to": one.receiver,
-                "word": one.word,
-                "group": one.group,
-                "note": one.note,
+                **record_of(one, "word group note"),
             }
             for one in run.messages
         ],

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.io.record import record_of
 from topox_core.tdm.model.round import NOBODY, PULL, PUSH, Cycle, Phase, Round
 from topox_core.tdm.model.rounds import after_push_s, aggregates
 from topox_core.tdm.model.traffic import between_pods_gbit, inside_pods_gbit
@@ -78,15 +79,11 @@ class Limit:
     def as_record(self, answer: Round) -> dict[str, Any]:
         """Return it as files write it."""
         return {
-            "stage": self.stage,
-            "seconds": self.seconds,
-            "cause": self.cause,
-            "pod_group": self.pod_group,
+            **record_of(self, "stage seconds cause pod_group"),
             "job": None if self.job is None else answer.jobs.jobs[self.job].id,
             "jobs": self.jobs,
             "pods": list(self.pods),
-            "gbit": self.gbit,
-            "links": self.links,
+            **record_of(self, "gbit links"),
             "full_pods": list(self.full_pods),
             "words": self.words(answer),
         }

@@ -14,6 +14,7 @@ from topox_core.errors import InputError
 from topox_core.io.errors import printable, shown, unknown
 from topox_core.io.json import Location, Record, check_header, json_object, read_record
 from topox_core.io.limits import unpacked
+from topox_core.io.ranges import check_text
 from topox_core.tdm.model.jobs import COLLECTIVES, Job, Jobs, PodNetwork
 
 FORMAT = "topox-jobs"
@@ -136,24 +137,13 @@ def validated(name: str, network: PodNetwork, jobs: Sequence[Job], file: str) ->
         If a value is out of range, an id is used twice, units or a parameter server lie outside the
         pods of the job's group, or there are no jobs or too many.
     """
-    if not isinstance(name, str) or len(name) > _MAX_NAME or not name.isprintable():
-        raise InputError(
-            f"must be printable text of at most {_MAX_NAME} characters (got {shown(name)})",
-            file=file,
-            field="name",
-        )
+    check_text(name, _MAX_NAME, file=file, field="name")
     _check_count(len(jobs), file)
     check_network(network, file)
     seen: set[str] = set()
     for at, job in enumerate(jobs):
         item = f"job {printable(job.id)}" if job.id.strip() else f"job {at + 1}"
-        if not job.id.strip() or not job.id.isprintable() or len(job.id) > _MAX_NAME:
-            raise InputError(
-                f"must be printable text of 1 to {_MAX_NAME} characters (got {shown(job.id)})",
-                file=file,
-                item=item,
-                field="id",
-            )
+        check_text(job.id, _MAX_NAME, 1, file=file, item=item, field="id")
         if job.id in seen:
             raise InputError("is used by an earlier job as well", file=file, item=item, field="id")
         seen.add(job.id)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from topox_core.io.record import record_of
 from topox_core.tdm.model.bottleneck import bottlenecks
 from topox_core.tdm.model.jobs import Job
 from topox_core.tdm.model.round import NOBODY, PULL, Cycle, Phase, Round, TdmSettings
@@ -40,9 +41,7 @@ def to_record(
         "version": VERSION,
         "name": answer.jobs.name,
         "jobs_digest": answer.jobs.digest,
-        "algorithm": answer.algorithm,
-        "status": answer.status,
-        "stopped_by": answer.stopped_by,
+        **record_of(answer, "algorithm status stopped_by"),
         "round_s": _finite(answer.round_s if answer.cycles else math.inf),
         "mean_round_s": _finite(answer.mean_round_s),
         "non_tdm_s": None if non_tdm_s is None else _finite(non_tdm_s),
@@ -50,10 +49,7 @@ def to_record(
         "gap": answer.gap,
         "bound_by": answer.bound.by,
         "bound_for": answer.bound.holds_for,
-        "wall_s": answer.wall_s,
-        "seed": answer.seed,
-        "static": answer.static,
-        "message": answer.message,
+        **record_of(answer, "wall_s seed static message"),
         "settings": {"reading": answer.reading.as_record()}
         if settings is None
         else settings.as_record(),
@@ -111,9 +107,7 @@ def jobs_of(answer: Round) -> list[dict[str, Any]]:
 
 def _job(answer: Round, n: int, job: Job, rate: float) -> dict[str, Any]:
     return {
-        "id": job.id,
-        "collective": job.collective,
-        "pod_group": job.pod_group,
+        **record_of(job, "id collective pod_group"),
         "group": answer.group[n],
         "ring": list(answer.rings[n]),
         "round_s": answer.cycle_of(job.pod_group).round_s,
@@ -138,11 +132,7 @@ def _stage(number: int, phase: Phase) -> dict[str, Any]:
     return {
         "stage": number,
         "what": what,
-        "start_s": phase.start_s,
-        "end_s": phase.end_s,
-        "dark_s": phase.dark_s,
-        "communication_s": phase.communication_s,
-        "computing_s": phase.computing_s,
+        **record_of(phase, "start_s end_s dark_s communication_s computing_s"),
     }
 
 

@@ -1,0 +1,10 @@
+"""Records of JSON files and tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def record_of(one: object, names: str) -> dict[str, Any]:
+    """Return the named attributes (separated by spaces) of an object as a JSON record has them."""
+    return {name: getattr(one, name) for name in names.split()}
