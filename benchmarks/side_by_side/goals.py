@@ -60,9 +60,7 @@ def goals(run: Run) -> Iterator[Verdict]:
     """Yield the verdicts, in the README's order."""
     short, long = run.of("auto", SHORT_S), run.of("auto", LONG_S)
     yield _none_of(
-        "1  10 s never above CP-SAT at 60 s",
-        run.pairs(SHORT_S),
-        _worse(run.pairs(SHORT_S)),
+        "1  10 s never above CP-SAT at 60 s", run.pairs(SHORT_S), _worse(run.pairs(SHORT_S))
     )
     known = [(one, solve) for one, solve in short if one.best_known is not None]
     yield _none_of(
@@ -127,11 +125,7 @@ def goals(run: Run) -> Iterator[Verdict]:
             if _ratio(one, solve) > ONE_ENGINE
         ),
     )
-    yield _none_of(
-        "+  1 s never above CP-SAT at 60 s",
-        run.pairs(1.0),
-        _worse(run.pairs(1.0)),
-    )
+    yield _none_of("+  1 s never above CP-SAT at 60 s", run.pairs(1.0), _worse(run.pairs(1.0)))
     yield _none_of(
         "+  60 s gap at most 1 % (MoE 3 %, random 8 %)",
         long,

@@ -46,11 +46,7 @@ class Contestant:
     def of(engine: str, result: Result) -> Contestant:
         """Return the runner of a solve that has ended."""
         return Contestant(
-            engine,
-            events_of(result.trace),
-            result.wall_s,
-            result.stopped_by,
-            result.message,
+            engine, events_of(result.trace), result.wall_s, result.stopped_by, result.message
         )
 
     @staticmethod

@@ -94,9 +94,7 @@ def overhead_curves(
             mode="markers+lines",
             customdata=facts,
             line=line(
-                colour,
-                1 if one.measured else 2.4,
-                "dot" if one.measured else FABRIC_DASH[fabric],
+                colour, 1 if one.measured else 2.4, "dot" if one.measured else FABRIC_DASH[fabric]
             ),
             marker=opaque(
                 9 if one.measured else 7,

@@ -110,11 +110,7 @@ def walk(
                     7, theme.muted if reason == "chance" else theme.primary, symbol=symbol
                 ),
                 customdata=[
-                    [
-                        move.operator or "circuits",
-                        f"{move.before_ms:.6g}",
-                        f"{move.after_ms:.6g}",
-                    ]
+                    [move.operator or "circuits", f"{move.before_ms:.6g}", f"{move.after_ms:.6g}"]
                     for _, move in of
                 ],
                 hovertemplate="<b>%{customdata[0]}</b>: %{customdata[1]} to %{customdata[2]} ms<br>"

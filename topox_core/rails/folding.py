@@ -126,10 +126,7 @@ def _pairs_between(instances: list[IntArray]) -> dict[tuple[int, int], IntArray]
 
 
 def _predecessors(
-    folded: RailIteration,
-    instances: list[IntArray],
-    spread: IntArray,
-    first: Ints,
+    folded: RailIteration, instances: list[IntArray], spread: IntArray, first: Ints
 ) -> tuple[IntArray, IntArray]:
     waiting = row_of_entry(folded.pred_ptr)
     before = folded.pred_idx
@@ -147,10 +144,7 @@ def _predecessors(
 
 
 def _groups(
-    folded: RailIteration,
-    preset: Preset,
-    instances: list[IntArray],
-    copies: Ints,
+    folded: RailIteration, preset: Preset, instances: list[IntArray], copies: Ints
 ) -> tuple[tuple[RailGroup, ...], IntArray]:
     groups: list[RailGroup] = []
     first: list[int] = []
@@ -173,11 +167,7 @@ def _groups(
 
 
 def _issues(
-    folded: RailIteration,
-    preset: Preset,
-    instances: list[IntArray],
-    spread: IntArray,
-    first: Ints,
+    folded: RailIteration, preset: Preset, instances: list[IntArray], spread: IntArray, first: Ints
 ) -> tuple[IntArray, IntArray]:
     table = np.stack(instances)
     ptr, pieces = [0], []

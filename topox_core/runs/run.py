@@ -166,9 +166,7 @@ class FunctionRun(Generic[ResultT, StepT]):
 
 
 def finish(
-    run: Run[ResultT],
-    stop: Stop = never,
-    on_progress: Callable[[RunProgress], None] | None = None,
+    run: Run[ResultT], stop: Stop = never, on_progress: Callable[[RunProgress], None] | None = None
 ) -> ResultT | None:
     """Wait for the end of a run, close it and return its result; ``stop`` cancels it."""
     try:

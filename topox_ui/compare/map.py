@@ -164,12 +164,7 @@ def _live(case: Case, contest: Contest, sweep: Sweep, theme: Theme) -> None:
 
 
 def _drawn(
-    case: Case,
-    contest: Contest,
-    sweep: Sweep,
-    points: tuple[Point, ...],
-    theme: Theme,
-    live: bool,
+    case: Case, contest: Contest, sweep: Sweep, points: tuple[Point, ...], theme: Theme, live: bool
 ) -> None:
     axes, cluster = sweep.axes, case.cluster
     here = float(cluster.port_gbps if axes.by == "port_gbps" else cluster.ports_per_server)

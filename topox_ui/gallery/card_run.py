@@ -14,9 +14,7 @@ from topox_ui.shell.page import escape
 
 MOST_KEPT = 48
 CARD = RunKind(
-    "card",
-    MOST_KEPT,
-    cancel_help="Stops within a second or two; the rows that are there are kept.",
+    "card", MOST_KEPT, cancel_help="Stops within a second or two; the rows that are there are kept."
 )
 
 

@@ -296,10 +296,7 @@ def certificate(rounds: Rounds) -> None:
             ("Lower bound", f"<b>{lasting(round_.bound_s)}</b>"),
             ("Bound holds for", escape(round_.bound.holds_for)),
             ("Groups", ", ".join(f"{group_name(k)} {count(n)}" for k, n in enumerate(sizes))),
-            (
-                "Stopped by",
-                f"{ROUND_STOPPED_BY[round_.stopped_by]}, {_spent(round_.wall_s)}",
-            ),
+            ("Stopped by", f"{ROUND_STOPPED_BY[round_.stopped_by]}, {_spent(round_.wall_s)}"),
         ]
         if (
             rounds.chosen is not None

@@ -197,10 +197,7 @@ def _drawn(
     if not live:
         _map(asked, now, across, theme)
         with st.columns([1, 4])[0]:
-            offer(
-                "study",
-                [("Study (CSV)", ".csv", lambda: csv_of(table(rows)))],
-            )
+            offer("study", [("Study (CSV)", ".csv", lambda: csv_of(table(rows)))])
 
 
 def _map(asked: Study, now: JobsState, across: str, theme: Theme) -> None:

@@ -139,10 +139,7 @@ def _measured(one: MeasuredSweep) -> Curve:
 
 def _drawn(subject: Subject, lane: Lane, theme: Theme, live: bool = False) -> None:
     now, curves = choices(), curves_of(subject, lane)
-    shown = [
-        *curves.values(),
-        *(measured_curves() if now.authors and authors_job(subject) else ()),
-    ]
+    shown = [*curves.values(), *(measured_curves() if now.authors and authors_job(subject) else ())]
     figure = overhead_curves(
         [one for one in shown if one.delay_ms],
         now.delay_ms,

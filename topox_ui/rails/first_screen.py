@@ -342,10 +342,7 @@ def _strip_in_view(
     whole, now = max(pattern.iteration_ms, 1e-9), choices()
     view = (0.0, whole)
     if len(windows) > MOST_AT_ONCE:
-        low, high = (
-            now.from_ms or 0.0,
-            (now.to_ms or whole * MOST_AT_ONCE / len(windows)),
-        )
+        low, high = (now.from_ms or 0.0, (now.to_ms or whole * MOST_AT_ONCE / len(windows)))
         step = whole / 200
         view = (min(low, whole - step), min(max(high, low + step), whole))
         control(

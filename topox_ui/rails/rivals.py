@@ -17,16 +17,7 @@ from topox_core.rails.presets import PRESETS, Preset
 from topox_core.rails.questions import BOTH, UNDISTURBED, Question
 from topox_core.text.numbers import delay_label, percent, plural, short, time
 from topox_ui.rails.first_screen import dark_ms
-from topox_ui.rails.runs import (
-    RAILS,
-    answered,
-    known,
-    refusal,
-    run_of,
-    simulated,
-    start,
-    times_of,
-)
+from topox_ui.rails.runs import RAILS, answered, known, refusal, run_of, simulated, start, times_of
 from topox_ui.rails.state import RailsState, choices
 from topox_ui.rails.subject import Simulated
 from topox_ui.runs.panel import run_panel

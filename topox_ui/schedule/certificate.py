@@ -63,10 +63,7 @@ def _card(result: Result) -> str:
         ("Iteration", f"<b>{makespan}</b>"),
         ("Lower bound", f"<b>{time(result.bound_ms)}</b>"),
         ("Before rounding", time(result.unrounded_bound_ms)),
-        (
-            "Stopped by",
-            f"{STOPPED_BY[result.stopped_by]}, {seconds(result.wall_s)}",
-        ),
+        ("Stopped by", f"{STOPPED_BY[result.stopped_by]}, {seconds(result.wall_s)}"),
         ("Clock", f"{short(result.tick_ms)}&nbsp;ms tick, {short(result.slot_ms)}&nbsp;ms slot"),
     ]
     if result.rounding >= 0.0005:

@@ -105,11 +105,7 @@ def _headline(kicker: str, request: Request, answer: Answer) -> None:
         [
             ("Iteration", time(answer.iteration_ms), "by the search's own simulator"),
             ("Data parallel", time(answer.start_ms), "where the search begins"),
-            (
-                "Proposals",
-                count(answer.proposals),
-                STRATEGY_STOPPED_BY[answer.stopped_by],
-            ),
+            ("Proposals", count(answer.proposals), STRATEGY_STOPPED_BY[answer.stopped_by]),
             (
                 "Operators moved",
                 count(changed),
@@ -144,14 +140,7 @@ def _answer(request: Request, answer: Answer, theme: Theme) -> None:
     with left:
         chart_title("The walk", "accepted moves by reason; line: the best so far", under=True)
         chart(
-            walk(
-                (),
-                answer.moves,
-                answer.start_ms,
-                answer.iteration_ms,
-                answer.proposals,
-                theme,
-            ),
+            walk((), answer.moves, answer.start_ms, answer.iteration_ms, answer.proposals, theme),
             "walk",
             f"Iteration time against proposals: from {short(answer.start_ms)} to {short(answer.iteration_ms)} ms in "
             f"{len(answer.moves)} accepted moves.",
