@@ -87,9 +87,9 @@ class Row:
     about: str
     theirs: float | None
     ours: float
-    unit: str
     verdict: Verdict
     reason: str
+    unit: str = ""
     bound: float | None = None
     data: Mapping[str, float] = field(default_factory=dict)
 
@@ -193,6 +193,17 @@ class Card:
             }
         except InputError as error:
             raise error.in_file(f"card {self.name}") from None
+
+    def answer(
+        self,
+        settings: Settings,
+        rows: Iterable[Row],
+        finding: str,
+        remarks: tuple[str, ...],
+        lost: Iterable[str],
+    ) -> Answer:
+        """Return what a run of this card gives."""
+        return Answer(self.name, settings, tuple(rows), finding, (), remarks, tuple(lost))
 
     def run(self, settings: Settings | None, stop: Stop, on_row: OnRow) -> Answer:
         """Run the card.

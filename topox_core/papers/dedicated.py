@@ -78,14 +78,7 @@ def _play(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
     if len(full) == len(MODELS):
         rows.insert(len(MODELS), _most(full, settings))
         on_row(rows[len(MODELS)])
-    return Answer(
-        CARD.name,
-        settings,
-        tuple(rows),
-        _finding(full),
-        remarks=_remarks(full, rows, settings),
-        lost=tuple(lost),
-    )
+    return CARD.answer(settings, rows, _finding(full), _remarks(full, rows, settings), lost)
 
 
 def _about(settings: Settings) -> str:
@@ -108,7 +101,6 @@ def _rows(words: str, point: Mapping[str, float], settings: Settings) -> list[Ro
             _about(settings),
             None,
             behind,
-            "",
             "trend" if wins else "differs",
             f"No number is printed for the model; {why if wins else 'the fat-tree is ahead here.'}",
             data=data,
@@ -119,7 +111,6 @@ def _rows(words: str, point: Mapping[str, float], settings: Settings) -> list[Ro
             _about(settings),
             None,
             near,
-            "",
             "trend" if near <= 1.25 else "differs",
             "No number is printed; in the paper TopoOpt is close to the ideal switch on every model.",
             data=data,
@@ -139,7 +130,6 @@ def _most(full: Mapping[str, Mapping[str, float]], settings: Settings) -> Row:
         words,
         PRINTED_MOST,
         value,
-        "",
         judged(PRINTED_MOST, value),
         f"A fat-tree of {share:g} × d × B can be at most {1 / share:.2f}× as slow as circuits that lose nothing; 3.4× "
         f"needs {1 / PRINTED_MOST:.2f} × d × B or less, which a list of prices decides.",

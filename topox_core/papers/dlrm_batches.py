@@ -49,14 +49,7 @@ def _tax(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
             rows.append(_share_row(answer[1]))
             on_row(rows[-1])
     rows = _in_order(rows, dict.fromkeys(TAX.series, True))
-    return Answer(
-        TAX.name,
-        settings,
-        tuple(rows),
-        _tax_finding(points),
-        remarks=_tax_remarks(points, rows),
-        lost=tuple(lost),
-    )
+    return TAX.answer(settings, rows, _tax_finding(points), _tax_remarks(points, rows), lost)
 
 
 def _in_order(rows: list[Row], rising: dict[str, bool]) -> list[Row]:
@@ -84,7 +77,6 @@ def _tax_row(batch: int, degree: int, tax: float) -> Row:
         series=f"d{degree}",
         item=ITEMS[batch],
         about=f"{SERVERS} servers, degree {degree}",
-        unit="",
         theirs=theirs,
         ours=tax,
     )
@@ -106,7 +98,6 @@ def _share_row(share: float) -> Row:
         f"{SERVERS} servers",
         PRINTED_SHARE,
         share,
-        "",
         judged(PRINTED_SHARE, share),
         "All-to-all bytes over all-reduce bytes; with 4 bytes an element it is half of what 8 give.",
     )
@@ -167,13 +158,8 @@ def _all_to_all(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
     falling = {f"fat_tree_d{degree}": False for degree in DEGREES}
     rows = _in_order(rows, falling | {f"ideal_d{degree}": True for degree in DEGREES})
     full = {key: point for key, point in times.items() if len(point) == 3}
-    return Answer(
-        ALL_TO_ALL.name,
-        settings,
-        tuple(rows),
-        _all_to_all_finding(full),
-        remarks=_all_to_all_remarks(full, rows, settings),
-        lost=tuple(lost),
+    return ALL_TO_ALL.answer(
+        settings, rows, _all_to_all_finding(full), _all_to_all_remarks(full, rows, settings), lost
     )
 
 
@@ -208,7 +194,6 @@ def _point_rows(batch: int, degree: int, point: dict[str, float], settings: Sett
                 about,
                 known,
                 value,
-                "",
                 *_judged_point(series, known, value, settings),
                 data={f"{name}_ms": time for name, time in point.items()},
             )

@@ -79,14 +79,7 @@ def _play(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
             unsure=0.02,
         )
     ]
-    return Answer(
-        CARD.name,
-        settings,
-        tuple(rows),
-        _finding(times, model),
-        remarks=_remarks(rows),
-        lost=tuple(lost),
-    )
+    return CARD.answer(settings, rows, _finding(times, model), _remarks(rows), lost)
 
 
 def _row(key: tuple[str, int], times: dict[tuple[str, int], float]) -> Row:
@@ -97,7 +90,6 @@ def _row(key: tuple[str, int], times: dict[tuple[str, int], float]) -> Row:
         f"{SERVERS} servers, {DEGREE} × {PORT_GBPS:g} Gbit/s",
         None,
         times[key] / times["static", 0],
-        "",
         "trend",
         "No number is printed.",
         data={"static_ms": times["static", 0], f"{fabric}_ms": times[key]},

@@ -103,14 +103,7 @@ def _play(settings: Settings, stop: Stop, on_row: OnRow) -> Answer:
         ]
     for row in rows:
         on_row(row)
-    return Answer(
-        CARD.name,
-        settings,
-        tuple(rows),
-        _finding(rows),
-        remarks=_remarks(rows, jobs),
-        lost=tuple(lost),
-    )
+    return CARD.answer(settings, rows, _finding(rows), _remarks(rows, jobs), lost)
 
 
 def _row(
@@ -128,7 +121,7 @@ def _row(
         reason = "No number is printed for the tail; the paper says that it is like the average, TopoOpt ahead."
     else:
         verdict, reason = judged(theirs, value), _reason(rival, theirs, value, settings)
-    return Row(series, RIVALS[rival], about, theirs, value, "", verdict, reason, data=data)
+    return Row(series, RIVALS[rival], about, theirs, value, verdict, reason, data=data)
 
 
 def _reason(rival: str, theirs: float, value: float, settings: Settings) -> str:

@@ -319,7 +319,7 @@ def test_the_draw_of_jobs_is_repeatable_and_follows_the_mix():
 
 
 def row(ours_: float, theirs: float | None = None, item: str = "1") -> Row:
-    return Row("line", item, "", theirs, ours_, "ms", "trend", "")
+    return Row("line", item, "", theirs, ours_, "trend", "", "ms")
 
 
 def count(settings, stop, on_row) -> Answer:

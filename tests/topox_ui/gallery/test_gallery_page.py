@@ -23,7 +23,7 @@ def row(
     series: str = "a",
     bound: float | None = None,
 ) -> Row:
-    return Row(series, item, "16 servers", theirs, ours, "ms", verdict, f"because of {item}", bound)
+    return Row(series, item, "16 servers", theirs, ours, verdict, f"because of {item}", "ms", bound)
 
 
 ROWS = (
