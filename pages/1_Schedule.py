@@ -12,7 +12,7 @@ from topox_ui.schedule.proving import prove_button, search_panel
 from topox_ui.schedule.race import race_section
 from topox_ui.schedule.solving import best, case_of, drawn, token
 from topox_ui.schedule.timeline import timeline
-from topox_ui.shell.charts import told
+from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.downloads import result_files
 from topox_ui.shell.page import frame, headline, size_switch
 from topox_ui.state.loading import cluster_words, loaded, scenario
@@ -23,7 +23,7 @@ found = loaded()
 assert found is not None
 what_ifs(found)
 top = st.container()
-with top, told(f"Schedule · {found.title}"):
+with top, show_input_errors(f"Schedule · {found.title}"):
     case = case_of(found, scenario())
     result = best(case)
 if result.execution is None:

@@ -7,7 +7,7 @@ from topox_core.figures.circuit_timeline import changes, ports_over_time
 from topox_core.figures.slot_state import SlotState, slot_state
 from topox_ui.circuits.slot_view import slot_in_view, slot_view
 from topox_ui.schedule.solving import best, case_of, drawn, token
-from topox_ui.shell.charts import told
+from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.downloads import result_files
 from topox_ui.shell.page import frame, headline, size_switch
 from topox_ui.state.loading import cluster_words, loaded, scenario
@@ -18,7 +18,7 @@ found = loaded()
 assert found is not None
 what_ifs(found)
 size_switch()
-with told(f"Circuits · {found.title}"):
+with show_input_errors(f"Circuits · {found.title}"):
     case = case_of(found, scenario())
     result = best(case)
 if result.execution is None or not len(result.execution.circuits):

@@ -6,7 +6,7 @@ from topox_ui.compare.failures import failures
 from topox_ui.compare.lanes import lanes
 from topox_ui.compare.map import crossover, turn
 from topox_ui.schedule.solving import case_of
-from topox_ui.shell.charts import told
+from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.downloads import graph_kept_here, link_menu
 from topox_ui.shell.page import frame, size_switch
 from topox_ui.state.loading import loaded, scenario
@@ -16,7 +16,7 @@ found = loaded()
 assert found is not None
 controls(found)
 size_switch()
-with told(f"Compare · {found.title}"):
+with show_input_errors(f"Compare · {found.title}"):
     case = case_of(found, scenario())
     contest = contest_of(case)
     runs, failed = run_all(case, contest)

@@ -3,7 +3,7 @@
 import streamlit as st
 
 from topox_ui.schedule.solving import case_of
-from topox_ui.shell.charts import told
+from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.downloads import graph_kept_here, link_menu
 from topox_ui.shell.page import frame, size_switch
 from topox_ui.state.loading import loaded, scenario
@@ -19,11 +19,11 @@ from topox_ui.topology.player import (
 theme = frame("Topology")
 found = loaded()
 assert found is not None
-with told(f"Topology · {found.title}"):
+with show_input_errors(f"Topology · {found.title}"):
     case = case_of(found, scenario())
 controls(case)
 size_switch()
-with told(f"Topology · {found.title}"):
+with show_input_errors(f"Topology · {found.title}"):
     laid = lay(case)
 
 topology_headline(found, case, laid)

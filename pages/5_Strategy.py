@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from topox_ui.shell.charts import told
+from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import frame, size_switch
 from topox_ui.strategy.controls import pick_model, pick_request
 from topox_ui.strategy.plans import pick_cluster, plans_view
@@ -11,15 +11,15 @@ from topox_ui.strategy.search_view import search_view
 theme = frame("Strategy")
 model, way, servers = pick_model()
 if way == "plans" and model.shape is not None:
-    with told():
+    with show_input_errors():
         cluster, batch = pick_cluster(servers, model.shape)
         size_switch()
         plans_view(model, cluster, batch, theme)
     st.stop()
 
-with told():
+with show_input_errors():
     graph = model.build(servers)
     request = pick_request(graph, servers)
 size_switch()
-with told():
+with show_input_errors():
     search_view(model, request, theme)

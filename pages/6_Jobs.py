@@ -7,16 +7,21 @@ from topox_ui.jobs.first_screen import certificate, clock, first_lines, no_round
 from topox_ui.jobs.loading import changed, loaded_jobs
 from topox_ui.jobs.pods import pods
 from topox_ui.jobs.search import Case
-from topox_ui.jobs.solving import rounds_of, told_here
+from topox_ui.jobs.solving import rounds_of
 from topox_ui.jobs.state import choices
 from topox_ui.jobs.study import study
 from topox_ui.jobs.views import files, how_found, job_table, links, pod_groups, waits
+from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import frame, headline, size_switch
+
+CANNOT_SHARE = (
+    "These jobs <b>cannot share</b> this network. Change a what-if on the left, or take other jobs."
+)
 
 theme = frame("Jobs")
 pick_source()
 now = choices()
-with told_here("Jobs"):
+with show_input_errors("Jobs", CANNOT_SHARE, None):
     found = loaded_jobs(now)
 if found is None:
     size_switch()
@@ -28,7 +33,7 @@ if found is None:
 jobs, title = found
 what_ifs(jobs)
 size_switch()
-with told_here(f"Jobs · {title}"):
+with show_input_errors(f"Jobs · {title}", CANNOT_SHARE, None):
     case = Case(changed(jobs, now), now.reading)
     rounds = rounds_of(case, now.algorithm)
 

@@ -2,26 +2,31 @@
 
 import streamlit as st
 
-from topox_core.errors import InputError
 from topox_ui.rails.controls import controls
-from topox_ui.rails.first_screen import first_screen, nothing_yet, pattern_of, refused, simulating
+from topox_ui.rails.first_screen import (
+    KICKER,
+    NOT_TOGETHER,
+    first_screen,
+    nothing_yet,
+    pattern_of,
+    simulating,
+)
 from topox_ui.rails.reference import take_away
 from topox_ui.rails.sections import closer, figures_of
+from topox_ui.rails.state import reset
 from topox_ui.rails.subject import Simulated, subject
+from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import frame, size_switch
 
 theme = frame("Rails")
 controls()
 size_switch()
-try:
+with show_input_errors(KICKER, NOT_TOGETHER, reset):
     found = subject()
     if found is None:
         nothing_yet()
         st.stop()
     ready = not isinstance(found, Simulated) or simulating(found)
-except InputError as error:
-    refused(error)
-    st.stop()
 if not ready:
     st.stop()
 

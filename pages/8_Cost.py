@@ -6,13 +6,13 @@ from topox_ui.cost.controls import controls
 from topox_ui.cost.curves import for_a_dollar, materials, size_and_year
 from topox_ui.cost.headline import asked, cost_headline, hangs_on, main_figures, notes, warnings
 from topox_ui.cost.parts import parts_table
-from topox_ui.shell.charts import told
+from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import frame, size_switch
 
 theme = frame("Cost")
 controls()
 size_switch()
-with told():
+with show_input_errors():
     question, priced, findings = asked()
 
 cost_headline(question, priced, findings)

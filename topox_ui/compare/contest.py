@@ -25,7 +25,7 @@ from topox_core.text.numbers import count, percent, plural, short, time
 from topox_ui.compare.state import CompareState
 from topox_ui.runs.owner import run_owner
 from topox_ui.schedule.solving import PROOF, Case, keep, known, listing
-from topox_ui.shell.charts import chart, frame
+from topox_ui.shell.charts import chart, frame, show_error
 from topox_ui.shell.page import chart_title, escape, headline
 from topox_ui.state.loading import Loaded, cluster_words
 from topox_ui.state.prices import cluster_catalogue
@@ -222,7 +222,7 @@ def _emphasised(words: str) -> str:
 def cannot_run(failed: tuple[str, ...]) -> None:
     """Write why some fabrics cannot run here, a line a reason; the others are compared."""
     for line in failed:
-        st.error(line.replace("$", "\\$"), icon="⚠️")
+        show_error(line)
 
 
 def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:

@@ -24,7 +24,7 @@ from topox_core.topology.replanning import fail_cluster, remaining_graph
 from topox_ui.compare.contest import Contest, Runs
 from topox_ui.compare.state import CompareState
 from topox_ui.schedule.solving import Case
-from topox_ui.shell.charts import chart
+from topox_ui.shell.charts import chart, show_error
 from topox_ui.shell.page import chart_title, escape
 from topox_ui.state.widgets import control, menu, pick
 
@@ -58,7 +58,7 @@ def failures(case: Case, contest: Contest, runs: Runs, theme: Theme) -> None:
         try:
             failure, at_share = _element(case, contest)
         except InputError as error:
-            st.error(str(error).replace("$", "\\$"), icon="⚠️")
+            show_error(error)
             return
         with st.spinner("Repairing and running again"):
             outcomes = _static(case, contest, runs, failure) + _scheduled(

@@ -22,7 +22,7 @@ from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.runs.slots import CORES
 from topox_ui.schedule.solving import Case
-from topox_ui.shell.charts import chart, table_under
+from topox_ui.shell.charts import chart, show_error, table_under
 from topox_ui.shell.page import PLAIN, chart_title
 from topox_ui.state.loading import choose_what_if, loaded, scenario
 from topox_ui.state.store import state_of
@@ -126,7 +126,7 @@ def crossover(case: Case, contest: Contest, theme: Theme) -> None:
     try:
         sweep = sweep_of(case, contest, by)
     except InputError as error:
-        st.error(str(error).replace("$", "\\$"), icon="⚠️")
+        show_error(error)
         return
     if run_owner().run(MAP, sweep.digest) is not None:
         run_panel(MAP, "Computing the map", lambda _run: _live(case, contest, sweep, theme))

@@ -18,7 +18,7 @@ from topox_ui.compare.contest import contest_of, run_all
 from topox_ui.cost.controls import LARGEST
 from topox_ui.cost.state import CostState, radix
 from topox_ui.schedule.solving import case_of
-from topox_ui.shell.charts import chart, frame, told
+from topox_ui.shell.charts import chart, frame, show_input_errors
 from topox_ui.shell.page import chart_title, escape, page_link
 from topox_ui.state.loading import cluster_words, loaded, scenario
 from topox_ui.state.prices import cluster_catalogue
@@ -201,7 +201,7 @@ def for_a_dollar(theme: Theme) -> None:
             on_click=lambda: st.session_state.update(priced_for=found.graph.digest),
         )
         return
-    with told():
+    with show_input_errors():
         case = case_of(found, scenario())
         contest = contest_of(case)
         runs, failed = run_all(case, contest)

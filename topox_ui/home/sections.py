@@ -16,7 +16,7 @@ from topox_core.model.task_graph import COMPUTE_KINDS, Task
 from topox_core.text.numbers import plural, size, time
 from topox_core.workloads.catalogue import WORKLOADS, Parameter
 from topox_core.workloads.samples import SAMPLES
-from topox_ui.shell.charts import chart, kpis
+from topox_ui.shell.charts import chart, kpis, show_error
 from topox_ui.shell.downloads import download_menu, stem
 from topox_ui.shell.page import chart_title, escape
 from topox_ui.state.loading import (
@@ -110,7 +110,7 @@ def uploads() -> None:
         args=("cluster",),
     )
     if "upload_error" in st.session_state:
-        st.error(st.session_state["upload_error"].replace("$", "\\$"), icon="⚠️")
+        show_error(st.session_state["upload_error"])
         if loaded() is not None:
             st.caption(f"Still loaded: {loaded().title}.")  # type: ignore[union-attr]
     misfit = st.session_state.get("misfit")

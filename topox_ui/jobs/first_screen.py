@@ -40,7 +40,7 @@ from topox_ui.jobs.solving import AT_ONCE, Rounds, verdict
 from topox_ui.jobs.state import JobsState
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.shell.charts import chart, frame, kpis
+from topox_ui.shell.charts import chart, frame, kpis, show_error
 from topox_ui.shell.page import chart_title, escape, headline
 
 WORTH_A_CHART_S = 3.0
@@ -165,7 +165,7 @@ def no_round_yet(rounds: Rounds, title: str, theme: Theme) -> None:
             kicker(case.jobs, title),
             f'<span class="bad">✗ <b>Infeasible</b></span>: no round of these {jobs}, ports are too few.',
         )
-        st.error(f"{crowding(rounds)} {hopeless(case)}".replace("$", "\\$"), icon="⚠️")
+        show_error(f"{crowding(rounds)} {hopeless(case)}")
     else:
         headline(
             kicker(case.jobs, title), f"All {jobs} at once need <b>more ports</b> than there are."

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 import streamlit as st
@@ -16,7 +15,6 @@ from topox_core.tdm.model.links import TooFewPortsError
 from topox_core.tdm.model.round import Round
 from topox_core.tdm.solve import solve
 from topox_ui.jobs.search import Case, round_and_bound
-from topox_ui.shell.page import escape, headline
 
 AT_ONCE = ("non-tdm", "hill-climbing")
 
@@ -154,17 +152,3 @@ def with_network(
     share = network.tor_gbps / (network.ports_per_pod * network.port_gbps)
     changed = replace(changed, tor_gbps=share * changed.ports_per_pod * changed.port_gbps)
     return jobs if changed == network else replace(jobs, network=changed)
-
-
-@contextmanager
-def told_here(kicker: str) -> Iterator[None]:
-    """Turn bad input, or ports that are too few, into one line on the page, and stop there."""
-    try:
-        yield
-    except InputError as error:
-        headline(
-            escape(kicker),
-            "These jobs <b>cannot share</b> this network. Change a what-if on the left, or take other jobs.",
-        )
-        st.error(str(error).replace("$", "\\$"), icon="⚠️")
-        st.stop()

@@ -24,6 +24,7 @@ from topox_ui.rails.state import (
     choices,
     reset,
 )
+from topox_ui.shell.charts import show_error
 from topox_ui.shell.page import escape
 from topox_ui.state.loading import loaded
 from topox_ui.state.store import choose
@@ -284,7 +285,7 @@ def _upload() -> None:
     else:
         _iteration()
     if "rails_upload_error" in st.session_state:
-        st.error(escape(st.session_state["rails_upload_error"]).replace("$", "\\$"), icon="⚠️")
+        show_error(escape(st.session_state["rails_upload_error"]))
 
 
 def _uploaded() -> None:

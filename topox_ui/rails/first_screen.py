@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from topox_core.errors import InputError
 from topox_core.figures.palette import Theme, parallelism_word
 from topox_core.figures.rails_delay import switch_word
 from topox_core.figures.rails_pattern import strip
@@ -21,7 +20,7 @@ from topox_core.text.numbers import count, percent, plural, time
 from topox_ui.rails.delay import delay_chart
 from topox_ui.rails.runs import RAILS, answered, run_of, simulated, start, times_of
 from topox_ui.rails.sources import against_the_paper, chosen_of_the_match
-from topox_ui.rails.state import UPLOAD, RailsState, choices, reset
+from topox_ui.rails.state import UPLOAD, RailsState, choices
 from topox_ui.rails.subject import (
     Lane,
     Listed,
@@ -44,6 +43,7 @@ from topox_ui.state.widgets import control, menu
 
 MOST_AT_ONCE = 48  # windows of a strip; beyond, a slider picks the stretch in view
 KICKER = "Photonic rails"
+NOT_TOGETHER = "These choices <b>do not go together</b>. Change one on the left, or go back to where the page begins."
 EXAMPLE = """before,after,length_ms
 fsdp,pp,32.9
 pp,fsdp,55.2
@@ -56,16 +56,6 @@ def dark_ms() -> float:
     """Return how long a changed circuit is dark: the switch, then the NIC's link."""
     now = choices()
     return now.delay_ms + now.link_up_ms
-
-
-def refused(error: InputError) -> None:
-    """Say in one line why the choices do not go together, and offer the way back."""
-    headline(
-        KICKER,
-        "These choices <b>do not go together</b>. Change one on the left, or go back to where the page begins.",
-    )
-    st.error(str(error).replace("$", "\\$"), icon="⚠️")
-    st.button("Reset what-ifs", key="rails_reset_here", on_click=reset)
 
 
 def nothing_yet() -> None:

@@ -25,7 +25,7 @@ from topox_core.rails.window_lengths import mib
 from topox_ui.rails.runs import known
 from topox_ui.rails.state import UPLOAD, RailsState, choices
 from topox_ui.rails.subject import Pattern, Simulated, Subject
-from topox_ui.shell.charts import frame
+from topox_ui.shell.charts import frame, show_error
 from topox_ui.shell.downloads import Figures, File, download_menu, figure_files, link_menu
 from topox_ui.shell.page import chart_title, escape
 from topox_ui.state.loading import offer_task_graph
@@ -115,7 +115,7 @@ def advice_section(preset: Preset | None) -> None:
             found = advise(size * 1e9, many)
             st.html(f'<p class="note">{escape(found.note[0].upper() + found.note[1:])}.</p>')
         except InputError as error:
-            st.error(str(error).replace("$", "\\$"), icon="⚠️")
+            show_error(error)
         frame(
             {
                 "model": [row.model for row in TABLE_1],

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.figures.rails_delay import overhead_curves
@@ -17,6 +15,7 @@ from topox_ui.rails.rivals import experts_section, rivals_section
 from topox_ui.rails.state import SECTIONS, RailsState, choices
 from topox_ui.rails.subject import Pattern, Simulated, Subject, subject_preset
 from topox_ui.rails.windows import control_section, windows_section
+from topox_ui.shell.charts import show_error
 from topox_ui.shell.downloads import Figures
 from topox_ui.state.widgets import pick
 
@@ -55,7 +54,7 @@ def closer(subject: Subject, pattern: Pattern, theme: Theme) -> None:
         else:
             advice_section(preset)
     except InputError as error:
-        st.error(str(error).replace("$", "\\$"), icon="⚠️")
+        show_error(error)
 
 
 def figures_of(subject: Subject, pattern: Pattern, theme: Theme) -> Figures:

@@ -9,7 +9,7 @@ from topox_core.schedule.result import Result
 from topox_core.text.numbers import percent, plural, seconds, short, time
 from topox_core.text.status_words import STOPPED_BY
 from topox_ui.schedule.solving import Case, verdict
-from topox_ui.shell.charts import frame, told
+from topox_ui.shell.charts import frame, show_input_errors
 from topox_ui.shell.page import escape
 
 MOST_CHECKED_AT_ONCE = 60_000
@@ -23,7 +23,7 @@ def certificate(case: Case, result: Result, key: str) -> None:
             st.html(f'<p class="note">{escape(result.message)}</p>')
         if result.execution is None:
             return
-        with told():
+        with show_input_errors():
             report = verdict(key, case, result)
         st.html(_checks(report))
         if not report.ok:

@@ -17,20 +17,34 @@ from topox_ui.state.loading import reset_what_ifs
 Table = Callable[[], Any]
 
 
+def show_error(error: object) -> None:
+    """Write what is wrong with something given as one line."""
+    st.error(str(error).replace("$", "\\$"), icon="⚠️")
+
+
 @contextmanager
-def told(kicker: str = "") -> Iterator[None]:
-    """Turn bad input into one line on the page, and stop there; everything else is a bug and stays loud."""
+def show_input_errors(
+    kicker: str = "",
+    advice: str = "This setting <b>cannot be scheduled</b>. Change a what-if on the left, or go back to the file's values.",
+    reset: Callable[[], None] | None = reset_what_ifs,
+) -> Iterator[None]:
+    """Turn bad input into one line on the page, and stop there; everything else is a bug and stays loud.
+
+    Parameters
+    ----------
+    kicker, advice
+        Of the headline in place of the page's; none is written without a kicker.
+    reset
+        What the button under it does; None draws no button.
+    """
     try:
         yield
     except InputError as error:
         if kicker:
-            headline(
-                escape(kicker),
-                "This setting <b>cannot be scheduled</b>. Change a what-if on the left, or go back to the file's values.",
-            )
-        st.error(str(error).replace("$", "\\$"), icon="⚠️")
-        if kicker:
-            st.button("Reset what-ifs", key="reset_here", on_click=reset_what_ifs)
+            headline(escape(kicker), advice)
+        show_error(error)
+        if kicker and reset is not None:
+            st.button("Reset what-ifs", key="reset_here", on_click=reset)
         st.stop()
 
 

@@ -18,7 +18,7 @@ from topox_core.strategy.plans import GpuCluster
 from topox_core.strategy.strategy_file import dump_plan
 from topox_core.strategy.transformers import Shape
 from topox_core.text.numbers import count, percent, plural, short, time
-from topox_ui.shell.charts import chart, frame, kpis
+from topox_ui.shell.charts import chart, frame, kpis, show_error
 from topox_ui.shell.downloads import download_menu
 from topox_ui.shell.page import chart_title, escape, headline
 from topox_ui.state.loading import offer_task_graph
@@ -76,7 +76,7 @@ def plans_view(model: Model, cluster: GpuCluster, batch: int, theme: Theme) -> N
             kicker,
             "<b>No plan</b> can run like this: give GPUs more memory, take more servers, or change the batch.",
         )
-        st.error(str(error).replace("$", "\\$"), icon="⚠️")
+        show_error(error)
         return
     best = plans.best
     headline(

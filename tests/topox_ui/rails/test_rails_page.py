@@ -120,7 +120,7 @@ def test_degrees_move_the_gpus_with_them_and_gpus_of_one_s_own_must_be_their_pro
     assert "32 GPUs: TP 4, PP 2, FSDP 4" in words(at)
     at = page(data="4", gpus="16")
     assert len(at.error) == 1 and "= 32 (got 16)" in at.error[0].value
-    next(b for b in at.button if b.key == "rails_reset_here").click().run()
+    next(b for b in at.button if b.key == "reset_here").click().run()
     assert not at.exception and not at.error
     assert "16 GPUs" in words(at)
 
