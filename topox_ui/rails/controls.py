@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import streamlit as st
 
 from topox_core.errors import InputError
@@ -191,7 +189,7 @@ def _degrees(base: Preset) -> None:
     for k, name in enumerate(shown):
         value = getattr(now, name)
         if value is None:
-            value = product(base) if name == "gpus" else shown_degree(base, name)
+            value = choices().product if name == "gpus" else shown_degree(base, name)
         number(
             WORDS[name],
             RailsState,
@@ -237,42 +235,6 @@ def shown_degree(base: Preset, name: str) -> int:
     if name == "virtual_stages" and choices().schedule == "interleaved":
         return max(2, value)
     return value
-
-
-def product(base: Preset) -> int:
-    """Return the GPUs that the degrees chosen make."""
-    degrees = choices().degrees
-    total = 1
-    for name in ("tensor", "context", "pipeline", "data"):
-        total *= int(degrees.get(name, getattr(base, name)))
-    return total
-
-
-def preset_chosen() -> Preset:
-    """Return the preset with the reader's degrees.
-
-    Raises
-    ------
-    InputError
-        If they do not go together.
-    """
-    now = choices()
-    base = PRESETS[now.source]
-    changes: dict[str, Any] = dict(now.degrees)
-    if changes and "gpus" not in changes:
-        changes["gpus"] = product(base)
-    if "tensor" in changes:
-        changes["gpus_per_server"] = changes["tensor"]
-    if changes.get("schedule") == "interleaved":
-        changes.setdefault("virtual_stages", 2)
-    elif "schedule" in changes:
-        changes["virtual_stages"] = 1
-    if now.nic_gbps:
-        changes["nic_gbps"] = now.nic_gbps
-    # A given iteration time belongs to the degrees it was measured with.
-    if set(changes) & {*DEGREES, "schedule"} and base.iteration_ms is not None:
-        changes["iteration_ms"] = None
-    return base.changed(**changes) if changes else base
 
 
 def _upload() -> None:

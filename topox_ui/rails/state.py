@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
+from topox_core.errors import wrong_setting
 from topox_core.fabrics.registry import FABRICS
-from topox_core.rails.presets import PRESETS
-from topox_core.rails.technologies import TECHNOLOGIES
+from topox_core.rails.presets import PRESETS, Preset
+from topox_core.rails.technologies import TECHNOLOGIES, fits
 from topox_ui.state.page_state import PageState, one_of
 from topox_ui.state.store import put, state_of
 
@@ -84,6 +86,59 @@ class RailsState(PageState):
     def degrees(self) -> dict[str, Any]:
         """The changed degrees and schedule of a preset."""
         return {k: v for k, v in self.choices().items() if k in (*DEGREES, "schedule")}
+
+    @property
+    def product(self) -> int:
+        """GPUs that the degrees make."""
+        base = PRESETS[self.source]
+        return math.prod(
+            int(self.degrees.get(name, getattr(base, name)))
+            for name in ("tensor", "context", "pipeline", "data")
+        )
+
+    def job(self) -> Preset:
+        """Return the preset with the reader's degrees.
+
+        Raises
+        ------
+        InputError
+            If they do not go together.
+        """
+        base = PRESETS[self.source]
+        changes: dict[str, Any] = dict(self.degrees)
+        if changes and "gpus" not in changes:
+            changes["gpus"] = self.product
+        if "tensor" in changes:
+            changes["gpus_per_server"] = changes["tensor"]
+        if changes.get("schedule") == "interleaved":
+            changes.setdefault("virtual_stages", 2)
+        elif "schedule" in changes:
+            changes["virtual_stages"] = 1
+        if self.nic_gbps:
+            changes["nic_gbps"] = self.nic_gbps
+        # A given iteration time belongs to the degrees it was measured with.
+        if set(changes) & {*DEGREES, "schedule"} and base.iteration_ms is not None:
+            changes["iteration_ms"] = None
+        return base.changed(**changes) if changes else base
+
+    def check(self) -> None:
+        """Raise InputError where a job's degrees do not go together, or its rail does not fit the chosen switch.
+
+        A rail may be wider than the switch, or its rings may not fit a part of it.
+        """
+        if self.source not in PRESETS:
+            return
+        job = self.job()
+        one = next((t for t in TECHNOLOGIES if t.key == self.switch), None)
+        if one is None:
+            return
+        together, most = job.context * job.expert, one.radix // 2
+        if fits(one, job.ranks, split=self.split) > 1 and together > most:
+            raise wrong_setting(
+                "switch",
+                f"groups of {together} servers do not fit the {most} that one switch of {one.name} joins, so the rail "
+                "cannot be split",
+            )
 
     def local(self) -> Collection[str]:
         """Return the source and what belongs to it where it is a file: it stays on the machine that it was loaded on."""

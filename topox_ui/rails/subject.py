@@ -20,7 +20,7 @@ from topox_core.rails.window_file import WindowList
 from topox_core.rails.windows import Stretch, strip, traffic_between
 from topox_core.text.numbers import plural, short
 from topox_ui.compare.contest import Contest, contest_of, run_all
-from topox_ui.rails.controls import last_end_ms, preset_chosen, uploaded_windows
+from topox_ui.rails.controls import last_end_ms, uploaded_windows
 from topox_ui.rails.state import MEASURED, SCENARIO, choices
 from topox_ui.schedule.solving import case_of
 from topox_ui.state.loading import loaded, scenario
@@ -116,9 +116,9 @@ def subject() -> Subject | None:
     """
     now = choices()
     if now.source in PRESETS:
-        preset = preset_chosen()
+        now.check()
+        preset = now.job()
         rail = Rail(nic_gbps=preset.nic_gbps, latency_us=now.latency_us, **_control())
-        _check_switch(preset.ranks, preset.context * preset.expert)
         return Simulated(preset, rail, preset.title, preset.words)
     if now.source == SCENARIO:
         return _of_scenario()
@@ -157,22 +157,6 @@ def _control() -> dict[str, Any]:
         "link_up_ms": now.link_up_ms,
         "provisioned": now.control == "provisioned",
     }
-
-
-def _check_switch(servers: int, together: int) -> None:
-    """Refuse a rail that is wider than the chosen switch, or whose rings do not fit a part of it."""
-    now = choices()
-    one = next((t for t in TECHNOLOGIES if t.key == now.switch), None)
-    if one is None:
-        return
-    parts = fits(one, servers, split=now.split)
-    most = one.radix // 2
-    if parts > 1 and together > most:
-        raise wrong_setting(
-            "switch",
-            f"groups of {together} servers do not fit the {most} that one switch of {one.name} joins, so the rail "
-            "cannot be split",
-        )
 
 
 def switches_needed(servers: int) -> int:

@@ -10,6 +10,7 @@ from topox_core.rails.measured import WINDOWS
 from topox_core.rails.presets import PRESETS
 from topox_core.rails.questions import BOTH, Question, answer
 from topox_core.text.numbers import percent
+from topox_ui.rails.state import RailsState
 
 RAILS = "pages/7_Rails.py"
 JOB = PRESETS["llama3-8b-perlmutter"]
@@ -37,6 +38,12 @@ def overheads(dark_ms: float) -> tuple[str, str]:
     rail = Rail(nic_gbps=JOB.nic_gbps)
     both, base = (answer(Question(BOTH, JOB, rail, dark)) for dark in (dark_ms, 0.0))
     return tuple(percent(value / base[0] - 1).replace("\u00a0", " ") for value in both)
+
+
+def chosen(at, **choices):
+    """Make choices on the open page."""
+    at.session_state["page_states"]["RailsState"] = RailsState(**choices)
+    return at.run()
 
 
 def menu(at, label: str):
@@ -118,7 +125,7 @@ def test_a_switch_brings_its_delay_and_a_delay_of_one_s_own_lets_go_of_it(page):
 def test_degrees_move_the_gpus_with_them_and_gpus_of_one_s_own_must_be_their_product(page):
     at = page(data="4")
     assert "32 GPUs: TP 4, PP 2, FSDP 4" in words(at)
-    at = page(data="4", gpus="16")
+    at = chosen(page(), data=4, gpus=16)
     assert len(at.error) == 1 and "= 32 (got 16)" in at.error[0].value
     next(b for b in at.button if b.key == "reset_here").click().run()
     assert not at.exception and not at.error
@@ -132,14 +139,22 @@ def test_degrees_move_the_gpus_with_them_and_gpus_of_one_s_own_must_be_their_pro
             {"source": "llama3.1-405b-8192", "switch": "sip"},
             "at most 16 servers a switch, or split the rail",
         ),
-        ({"pipeline": "40"}, "at most the number of layers, 32"),
-        ({"microbatches": "0"}, "microbatches"),
-        ({"microbatches": "3", "schedule": "interleaved"}, "multiple of the pipeline's stages"),
+        ({"pipeline": 40}, "at most the number of layers, 32"),
+        ({"microbatches": 0}, "microbatches"),
+        ({"microbatches": 3, "schedule": "interleaved"}, "multiple of the pipeline's stages"),
     ],
 )
 def test_choices_that_do_not_go_together_are_one_line(page, choices, says):
-    at = page(**choices)
+    at = chosen(page(), **choices)
     assert len(at.error) == 1 and says in at.error[0].value and "\n" not in at.error[0].value
+
+
+def test_a_link_with_choices_that_contradict_each_other_keeps_the_rest_and_names_them(page):
+    at = page(delay_ms="50", pipeline="40", source="llama3.1-405b-8192", switch="sip")
+    assert not at.error and "a switch of 50 ms" in words(at)
+    assert "rails.pipeline=40 (must be" in at.warning[0].value
+    assert "rails.switch=sip (a rail of" in at.warning[0].value
+    assert address(at) == {"rails.delay_ms": "50", "rails.source": "llama3.1-405b-8192"}
 
 
 def test_the_measured_list_stalls_by_the_formula(page):
