@@ -55,7 +55,7 @@ def tornado(swings: Sequence[Swing], base: float, theme: Theme) -> go.Figure:
             if k in labelled:
                 continue
             labelled.add(k)
-            share = f"<b>{_whole_percent(saving)}</b>"
+            share = f"<b>{100 * saving:.0f}{NBSP}%</b>".replace("-", "−")
             text = f"{share}&nbsp; {moved_to}" if side > 0 else f"{moved_to}&nbsp; {share}"
             beside = {"xanchor": "left" if side > 0 else "right", "xshift": 6 * side}
             marks.append(note(text, 100 * saving, k, 11.5 * theme.scale, theme.ink, **beside))
@@ -92,7 +92,3 @@ def _label_share(texts: Sequence[str]) -> float:
         default=0,
     )
     return max(0.12, (6.3 * wide + 12) / PLOT_PX)
-
-
-def _whole_percent(share: float) -> str:
-    return f"{100 * share:.0f}{NBSP}%".replace("-", "−")

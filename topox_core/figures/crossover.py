@@ -19,7 +19,6 @@ from topox_core.text.numbers import delay_label, short
 
 # Two fabrics closer than this, as a share of the faster, are called equal on the map.
 EQUAL = 0.02
-MAP_PX = 540.0
 # A line that leaves the fastest this far behind leaves the picture.
 CUT_AT = 5.0
 

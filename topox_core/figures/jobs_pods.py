@@ -116,7 +116,7 @@ def pod_gantt(view: PodView, window: Window, theme: Theme) -> go.Figure:
                 for row, length in zip(facts, trace.x, strict=True)
             ]
         trace.customdata = [
-            [row[0], *_where(row, view.pod), *(_in_s(value) for value in row[3:6]), ""]
+            [row[0], *_where(row, view.pod), *(f"{float(ms) / 1000:.6g}" for ms in row[3:6]), ""]
             for row in facts
         ]
         trace.hovertemplate = (
@@ -168,7 +168,3 @@ def _where(row: Sequence[str], pod: int) -> tuple[str, str]:
         source, destination = _ends(row[0])
         return ("switching" if row[1].startswith("dark") else kind), f"P{source} → P{destination}"
     return KINDS[kind][0], f"in P{pod}"
-
-
-def _in_s(value_ms: str) -> str:
-    return f"{float(value_ms) / 1000:.6g}"

@@ -14,6 +14,7 @@ from topox_core.figures.marks import DOTS, level, line, note, opaque, upright
 from topox_core.figures.palette import Theme, faded
 from topox_core.figures.template import axis, frame, margins
 from topox_core.tdm.model.round import RoundTracePoint
+from topox_core.text.numbers import in_1024s
 
 # Algorithms of the study and of the comparison: colour and dash, so that neither must be told apart
 # by colour alone.
@@ -209,7 +210,7 @@ def gains(
             theme,
             range=[-0.4, max(1, len(places)) - 0.6],
             tickvals=list(range(len(places))),
-            ticktext=[_short_count(place) for place in places],
+            ticktext=[in_1024s(place) for place in places],
             title=title,
         ),
         yaxis=axis(
@@ -235,7 +236,3 @@ def _label(means: Mapping[str, Mapping[float, float]], name: str, place: float) 
         return "", "top center"
     below = any(SAME_MEAN <= value - mine < CLOSE_MEAN for _, value in others)
     return f"<b>{mine:.0f}</b>", "bottom center" if below else "top center"
-
-
-def _short_count(value: float) -> str:
-    return f"{value / 1024:g}k" if value >= 1024 and value % 1024 == 0 else f"{value:,g}"

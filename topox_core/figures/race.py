@@ -125,7 +125,7 @@ def race(runners: Sequence[Contestant], limit_s: float, theme: Theme) -> go.Figu
         showlegend=True,
         annotations=_labels(shown, spread, theme),
         margin=margins(52, 150 * theme.scale, 30 * theme.scale, 42),
-        xaxis={**time_axis(begin, end, log, theme), **_titled(title, theme)},
+        xaxis=time_axis(begin, end, log, theme, title),
         yaxis=axis(
             theme,
             grid=True,
@@ -135,16 +135,6 @@ def race(runners: Sequence[Contestant], limit_s: float, theme: Theme) -> go.Figu
             ticksuffix=" ms",
         ),
     )
-
-
-def _titled(words: str, theme: Theme) -> dict[str, Any]:
-    return {
-        "title": {
-            "text": words,
-            "font": {"size": 11.5 * theme.scale, "color": theme.muted},
-            "standoff": 4,
-        }
-    }
 
 
 def _line(

@@ -105,14 +105,21 @@ def _marks(family: Family, events: Sequence[Event], begin: float, theme: Theme) 
     )
 
 
-def time_axis(begin: float, end: float, log: bool, theme: Theme) -> dict[str, Any]:
+def time_axis(begin: float, end: float, log: bool, theme: Theme, title: str = "") -> dict[str, Any]:
     """Return the axis of wall time, which says so when it is logarithmic."""
     if not log:
-        return axis(theme, range=[0, end * 1.02], ticksuffix=" s", nticks=5, tickformat=",~g")
+        plain: dict[str, Any] = {
+            "range": [0, end * 1.02],
+            "ticksuffix": " s",
+            "nticks": 5,
+            "tickformat": ",~g",
+        }
+        return axis(theme, title=title, **plain)
     low, high = math.log10(begin), math.log10(end)
     ticks = [10.0**k for k in range(math.ceil(low - 0.02), math.floor(high + 0.02) + 1)]
     return axis(
         theme,
+        title=title,
         type="log",
         range=[low - 0.03 * (high - low), high + 0.03 * (high - low)],
         tickvals=ticks,

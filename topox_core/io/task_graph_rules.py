@@ -279,11 +279,8 @@ def _twice(values: Sequence[Any]) -> Any:
 
 
 def _wrong_parallelism(value: object) -> str:
-    return (
-        ""
-        if value in PARALLELISMS
-        else f"must be one of {', '.join(PARALLELISMS)} (got {shown(value)})"
-    )
+    known = ", ".join(PARALLELISMS)
+    return "" if value in PARALLELISMS else f"must be one of {known} (got {shown(value)})"
 
 
 _TYPES: tuple[tuple[str, Callable[[object], str]], ...] = (

@@ -41,11 +41,6 @@ class Measures:
     mean_life_ms: float | None
     dark_ms: float
 
-    @property
-    def port_idle(self) -> float:
-        """Share of out-port time with neither data nor set-up."""
-        return max(0.0, 1.0 - self.port_carrying - self.port_dark)
-
 
 def covered_ms(group: NDArray[np.int64], start_ms: FloatArray, end_ms: FloatArray) -> float:
     """Return the time covered by intervals, summed over groups; overlap within a group counts once."""

@@ -10,11 +10,9 @@ from topox_core.rails.iteration import (
     ALL_GATHER,
     ALL_REDUCE,
     ALL_TO_ALL,
-    COMPUTE,
     KINDS,
     REDUCE_SCATTER,
     SEND,
-    RailIteration,
 )
 from topox_core.rails.passes import program
 from topox_core.rails.presets import Preset
@@ -164,31 +162,3 @@ def _messages(preset: Preset, chunk: int) -> list[ByteClass]:
         return []
     times = 2 * neighbours * preset.microbatches
     return [_class("pp", SEND, "between passes", 1, message_bytes(preset), 2, times)]
-
-
-def enumerated(iteration: RailIteration, rank: int = 0) -> dict[tuple[str, str], tuple[int, float]]:
-    """Return a rank's (parallelism, operation) with its calls and summed tensors, as built.
-
-    Raises
-    ------
-    InputError
-        If there is no such rank.
-    """
-    if not 0 <= rank < iteration.ranks:
-        raise InputError(
-            f"must be from 0 to {iteration.ranks - 1} (got {rank})",
-            file=iteration.name,
-            field="rank",
-        )
-    totals: dict[tuple[str, str], tuple[int, float]] = {}
-    for node in iteration.issue_idx[
-        iteration.issue_ptr[rank] : iteration.issue_ptr[rank + 1]
-    ].tolist():
-        if iteration.kind[node] != COMPUTE:
-            key = (
-                iteration.groups[int(iteration.group[node])].parallelism,
-                KINDS[int(iteration.kind[node])],
-            )
-            calls, size = totals.get(key, (0, 0.0))
-            totals[key] = calls + 1, size + float(iteration.size_bytes[node])
-    return totals

@@ -8,12 +8,10 @@ import numpy as np
 
 from topox_core.errors import InputError
 from topox_core.model.csr import flattened, grouped
-from topox_core.model.task_graph import TaskGraph
 from topox_core.strategy.kernel import Exchanged, Placed, Routes, iteration_ms
 from topox_core.strategy.network import StrategyNetwork
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Placement, Strategy
-from topox_core.strategy.task_graph import task_graph
 
 # What a search asks: the iteration time of a strategy in ms.
 Evaluator = Callable[[Strategy], float]
@@ -77,19 +75,3 @@ class FastEvaluator:
                 placed.parts[k], placed.start[k] = placement.partitions, placement.start
                 placed.forward_ms[k], placed.backward_ms[k] = cost.forward_ms, cost.backward_ms
         return float(iteration_ms(self.graph.samples, placed, self._exchanged, self._routes))
-
-
-class FabricEvaluator:
-    """Times an iteration by its task graph on ``fabric``, such as a simulator."""
-
-    def __init__(
-        self,
-        graph: OperatorGraph,
-        fabric: Callable[[TaskGraph], float],
-        memory_gb: float | None = None,
-    ) -> None:
-        self.graph, self.fabric, self.memory_gb = graph, fabric, memory_gb
-
-    def __call__(self, strategy: Strategy) -> float:
-        """Return the iteration time in ms."""
-        return self.fabric(task_graph(self.graph, strategy, self.memory_gb))

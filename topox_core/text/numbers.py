@@ -87,6 +87,11 @@ def delay_label(delay_ms: float) -> str:
     return f"{delay_ms:g} ms"
 
 
+def in_1024s(count: float) -> str:
+    """Return a number of tokens or jobs, whole multiples of 1,024 as ``8k``."""
+    return f"{count / 1024:g}k" if count and count % 1024 == 0 else f"{count:,g}"
+
+
 def delay_in_sentence(delay_ms: float) -> str:
     """Return a delay within a sentence: no delay, 20.0 µs, 1 ms."""
     return time(delay_ms) if delay_ms else "no delay"

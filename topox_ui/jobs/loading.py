@@ -12,6 +12,7 @@ from topox_core.tdm.mixes.from_graph import jobs_from_graphs
 from topox_core.tdm.mixes.samples import JOB_SAMPLES, load_job_sample
 from topox_core.tdm.model.jobs import Jobs, PodNetwork
 from topox_core.tdm.model.jobs_file import load_jobs, validated
+from topox_core.text.numbers import in_1024s
 from topox_core.workloads.samples import load_sample
 from topox_ui.jobs.solving import with_network
 from topox_ui.jobs.state import OF_SOURCE, JobsState
@@ -72,17 +73,13 @@ def loaded_jobs(now: JobsState) -> tuple[Jobs, str] | None:
         jobs = _deployed(now.jobs, now.context, now.seed)
         return (
             jobs,
-            f"the draft’s set-up, {now.jobs} jobs, {_context(now.context)} context, seed {now.seed}",
+            f"the draft’s set-up, {now.jobs} jobs, {in_1024s(now.context)} context, seed {now.seed}",
         )
     if now.source == "graphs":
         names = now.graphs
         return (_from_graphs(names, now.copies), "jobs from " + ", ".join(names)) if names else None
     upload: Jobs | None = st.session_state.get("jobs_upload")
     return None if upload is None else (upload, upload.name or "your jobs")
-
-
-def _context(tokens: int) -> str:
-    return f"{tokens // 1024}k" if tokens % 1024 == 0 else f"{tokens:,}"
 
 
 def changed(jobs: Jobs, now: JobsState) -> Jobs:

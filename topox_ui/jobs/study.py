@@ -16,7 +16,7 @@ from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.study import BASELINE, Study, StudyAxes, StudyCell, StudyCellResult, StudyRow
-from topox_core.text.numbers import percent, plural
+from topox_core.text.numbers import in_1024s, percent, plural
 from topox_ui.jobs.state import ACROSS, JobsState
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
@@ -120,7 +120,7 @@ def words_of(cell: StudyCell) -> str:
 def _value_words(across: str, value: float) -> str:
     if across == "jobs":
         return plural(int(value), "job")
-    return f"{value / 1024:g}k context" if value % 1024 == 0 else f"{value:,g} tokens"
+    return f"{in_1024s(value)} {'tokens' if value % 1024 else 'context'}"
 
 
 def study(now: JobsState, theme: Theme) -> None:

@@ -12,8 +12,6 @@ from topox_ui.schedule.solving import Case, verdict
 from topox_ui.shell.charts import frame, show_input_errors
 from topox_ui.shell.page import escape
 
-MOST_CHECKED_AT_ONCE = 60_000
-
 
 def certificate(case: Case, result: Result, key: str) -> None:
     """Draw the card of a result."""

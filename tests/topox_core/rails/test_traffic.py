@@ -15,13 +15,14 @@ from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.registry import FABRICS
 from topox_core.rails.builder import build
-from topox_core.rails.byte_classes import byte_classes, enumerated
+from topox_core.rails.byte_classes import byte_classes
 from topox_core.rails.chunks import chunk_layers
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import (
     ALL_GATHER,
     ALL_REDUCE,
     COMPUTE,
+    KINDS,
     REDUCE_SCATTER,
     SEND,
     Rail,
@@ -71,6 +72,19 @@ def jobs(draw: st.DrawFn) -> Preset:
         split_sends=draw(st.booleans()),
         host_ms=draw(st.sampled_from([0.0, 1.0])),
     )
+
+
+def enumerated(iteration, rank):
+    """A rank's (parallelism, operation) with its calls and summed tensors, as built."""
+    totals = {}
+    first, end = iteration.issue_ptr[rank : rank + 2]
+    for node in iteration.issue_idx[first:end].tolist():
+        if iteration.kind[node] != COMPUTE:
+            group = iteration.groups[int(iteration.group[node])]
+            key = group.parallelism, KINDS[int(iteration.kind[node])]
+            calls, size = totals.get(key, (0, 0.0))
+            totals[key] = calls + 1, size + float(iteration.size_bytes[node])
+    return totals
 
 
 def formula(job: Preset, stage: int) -> dict[tuple[str, str], tuple[int, float]]:
