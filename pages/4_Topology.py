@@ -1,11 +1,9 @@
 """Topology: TopologyFinder step by step, the circuits it lays, and how far servers are apart on them."""
 
-import streamlit as st
-
 from topox_ui.schedule.solving import case_of
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.downloads import graph_kept_here, link_menu
-from topox_ui.shell.page import frame, size_switch
+from topox_ui.shell.page import frame, quiet, size_switch
 from topox_ui.state.loading import loaded, scenario
 from topox_ui.topology.player import (
     controls,
@@ -28,6 +26,6 @@ with show_input_errors(f"Topology · {found.title}"):
 
 topology_headline(found, case, laid)
 player(laid, theme)
-st.html(f'<p class="quiet">{load_words(laid)}</p>')
+quiet(f"{load_words(laid)}")
 link_table(laid)
 link_menu(graph_kept_here())

@@ -1,11 +1,9 @@
 """Gallery: published tables and figures, run here, with a verdict on every number."""
 
-import streamlit as st
-
 from topox_ui.gallery.card_run import answer_of, kicker, run_controls
 from topox_ui.gallery.card_view import draw_answer, finding
 from topox_ui.gallery.controls import chosen_card, switches
-from topox_ui.shell.page import frame, headline, size_switch
+from topox_ui.shell.page import frame, headline, quiet, size_switch
 
 theme = frame("Gallery")
 card = chosen_card()
@@ -16,10 +14,10 @@ answer = answer_of(card, settings)
 headline(kicker(card), finding(card, answer))
 run_controls(card, settings, answer)
 if answer is not None:
-    st.html(f'<p class="quiet">{card.shows}</p>')
+    quiet(f"{card.shows}")
     draw_answer(card, answer, theme)
 else:
-    st.html(
-        '<p class="quiet">Nothing here is stored: every number of ours is computed on this machine when you run the card, '
-        "and is the same on every run with the same switches.</p>"
+    quiet(
+        "Nothing here is stored: every number of ours is computed on this machine when you run the card, "
+        "and is the same on every run with the same switches."
     )

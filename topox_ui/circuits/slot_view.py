@@ -51,6 +51,7 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: T
                 f"{plural(changed, 'change')} in all; a circuit's first use is none"
                 if changed
                 else "no circuit ever changes",
+                beside=True,
             )
         chart(
             changes(execution, state, theme),
@@ -69,7 +70,6 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: T
         chart_title(
             f"Who talks to whom in slot {state.slot:,}",
             "from server (down) to server (across); colour and number: the switch",
-            under=True,
         )
         carrying, dark = len(state.carrying), len(state.dark)
         chart(
@@ -93,7 +93,6 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: T
                 if switch is None
                 else f"Switch {switch} over the iteration",
                 note,
-                under=True,
             )
         chart(
             ports_over_time(execution, state, switch, theme),
@@ -192,7 +191,6 @@ def _cross_connects(case: Case, result: Result, state: SlotState, theme: Theme) 
     chart_title(
         f"Cross-connects in slot {state.slot:,}",
         "what to program: out-port of a server to in-port of a server, per switch",
-        under=True,
     )
     if case.cluster.switches > MOST_COLUMNS:
         frame(_circuit_rows(result, state))

@@ -26,7 +26,7 @@ from topox_ui.compare.state import CompareState
 from topox_ui.runs.owner import run_owner
 from topox_ui.schedule.solving import PROOF, Case, keep, known, listing
 from topox_ui.shell.charts import chart, frame, show_error
-from topox_ui.shell.page import chart_title, escape, headline
+from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words
 from topox_ui.state.prices import cluster_catalogue
 from topox_ui.state.store import state_of
@@ -239,7 +239,6 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
         chart_title(
             "One iteration on every fabric, and where its time goes",
             "ms along the critical chain; tick: no iteration on that fabric can be shorter",
-            under=True,
         )
         chart(
             iteration_bars(runs, contest.labels, notes, theme),
@@ -250,9 +249,7 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
             "Where the time goes",
         )
     with right:
-        chart_title(
-            "The same in numbers", "gap: to the lower bound; tax: hops a byte travels", under=True
-        )
+        chart_title("The same in numbers", "gap: to the lower bound; tax: hops a byte travels")
         frame(
             {
                 "Fabric": [contest.labels[name] for name in runs],
@@ -268,13 +265,9 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
         )
         for name in ("scheduled", "fat_tree", "static"):
             if name in runs and runs[name].message:
-                st.html(
-                    f'<p class="quiet">{escape(contest.labels[name])}: {escape(_polished(runs[name].message))}</p>'
-                )
+                quiet(f"{escape(contest.labels[name])}: {escape(_polished(runs[name].message))}")
         if "fat_tree" in runs and contest.options.equivalent_gbps is not None:
-            st.html(
-                f'<p class="quiet">{escape(priced_words(runs["fat_tree"].execution.cluster))}</p>'
-            )
+            quiet(f"{escape(priced_words(runs['fat_tree'].execution.cluster))}")
 
 
 def _gap_words(run: FabricRun) -> str:

@@ -25,7 +25,7 @@ from topox_ui.compare.contest import Contest, Runs
 from topox_ui.compare.state import CompareState
 from topox_ui.schedule.solving import Case
 from topox_ui.shell.charts import chart, show_error
-from topox_ui.shell.page import chart_title, escape
+from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.widgets import control, menu, pick
 
 KINDS = {"fibre": "a fibre", "port": "a port", "switch": "a switch", "server": "a server"}
@@ -51,9 +51,7 @@ def failures(case: Case, contest: Contest, runs: Runs, theme: Theme) -> None:
         return
     with box:
         if not {"static", "scheduled"} & set(runs):
-            st.html(
-                '<p class="quiet">Choose the static or the scheduled fabric: a failure is repaired there.</p>'
-            )
+            quiet("Choose the static or the scheduled fabric: a failure is repaired there.")
             return
         try:
             failure, at_share = _element(case, contest)
@@ -261,9 +259,7 @@ def _planned_again(
 def _drawn(failure: Failure, outcomes: list[FailureOutcome], theme: Theme) -> None:
     known = [one for one in outcomes if one.after_ms is not None]
     chart_title(
-        f"Without {failure}",
-        "iteration before and after; filled: undisturbed, hatched: degraded",
-        under=True,
+        f"Without {failure}", "iteration before and after; filled: undisturbed, hatched: degraded"
     )
     if known:
         rows = [(one.label, one.fabric, one.before_ms, float(one.after_ms or 0.0)) for one in known]

@@ -65,7 +65,6 @@ def lanes(contest: Contest, runs: Runs, theme: Theme) -> None:
             chart_title(
                 "The iteration on every fabric, on one clock",
                 "a server: its compute, under it what it sends",
-                under=True,
             )
         _all(contest, runs, theme)
         return
@@ -73,7 +72,6 @@ def lanes(contest: Contest, runs: Runs, theme: Theme) -> None:
         chart_title(
             f"The iteration on {escape(contest.labels[picked])}",
             "outline and dotted line: critical path",
-            under=True,
         )
     _one(contest, picked, runs[picked], theme)
 

@@ -23,7 +23,7 @@ from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.runs.slots import CORES
 from topox_ui.schedule.solving import Case
 from topox_ui.shell.charts import chart, show_error, table_under
-from topox_ui.shell.page import PLAIN, chart_title
+from topox_ui.shell.page import PLAIN, button, chart_title, quiet
 from topox_ui.state.loading import choose_what_if, loaded, scenario
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import pick
@@ -109,10 +109,11 @@ def crossover(case: Case, contest: Contest, theme: Theme) -> None:
         chart_title(
             "Who wins where",
             "Circuits that are drawn afresh each slot pay no delay: let circuits stay on Schedule.",
+            beside=True,
         )
         return
     if len([name for name in contest.fabrics if name != YARDSTICK]) < 2:
-        chart_title("Who wins where", "Choose at least two fabrics that can be built.")
+        chart_title("Who wins where", "Choose at least two fabrics that can be built.", beside=True)
         return
     title, choice = st.columns([2.3, 1], vertical_alignment="bottom")
     by = pick("Across", CompareState, "across", ACROSS, at=choice, label_visibility="collapsed")
@@ -121,7 +122,6 @@ def crossover(case: Case, contest: Contest, theme: Theme) -> None:
             "Who wins where",
             f"fastest fabric that can be built, and its lead over the next. Within {100 * EQUAL:.0f} % the simpler one "
             "wins. Ring: your setting. Click a cell to go there",
-            under=True,
         )
     try:
         sweep = sweep_of(case, contest, by)
@@ -142,18 +142,18 @@ def crossover(case: Case, contest: Contest, theme: Theme) -> None:
 def _offer(sweep: Sweep, points: tuple[Point, ...]) -> None:
     left = len(sweep.axes) - len(points)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.button(
+        button(
             "Compute the map" if not points else f"Compute the other {left} points",
-            type="primary",
-            key="compute_map",
-            on_click=_start,
-            args=(sweep,),
-            icon=":material/grid_on:",
+            "compute_map",
+            "grid_on",
+            _start,
+            sweep,
+            primary=True,
         )
-        st.html(
-            f'<p class="quiet">{plural(len(sweep.axes), "point")}: {plural(len(sweep.axes.delay_ms), "delay")} on '
+        quiet(
+            f"{plural(len(sweep.axes), 'point')}: {plural(len(sweep.axes.delay_ms), 'delay')} on "
             f"{len(sweep.axes.values)} {'port speeds' if sweep.axes.by == 'port_gbps' else 'numbers of ports'}, "
-            f"{plural(len(sweep.fabrics), 'fabric')} each, beside this page; plans by list scheduling.</p>"
+            f"{plural(len(sweep.fabrics), 'fabric')} each, beside this page; plans by list scheduling."
         )
 
 
@@ -188,11 +188,9 @@ def _drawn(
     with right:
         value = min(axes.values, key=lambda v: abs(v - here))
         at = f"{value:g}G" if axes.by == "port_gbps" else plural(int(value), "port")
-        chart_title(
-            f"Cut at {at}", "iteration in ms, both axes logarithmic; dotted: your delay", under=True
-        )
+        chart_title(f"Cut at {at}", "iteration in ms, both axes logarithmic; dotted: your delay")
         if not any(p.value == value for p in points):
-            st.html('<p class="quiet">No point of this cut is there yet.</p>')
+            quiet("No point of this cut is there yet.")
             return
         chart(
             cut(points, value, axes.delay_ms, contest.labels, cluster.reconfiguration_ms, theme),

@@ -19,7 +19,7 @@ from topox_ui.cost.controls import LARGEST
 from topox_ui.cost.state import CostState, radix
 from topox_ui.schedule.solving import case_of
 from topox_ui.shell.charts import chart, frame, show_input_errors
-from topox_ui.shell.page import chart_title, escape, page_link
+from topox_ui.shell.page import chart_title, escape, page_link, quiet
 from topox_ui.state.loading import cluster_words, loaded, scenario
 from topox_ui.state.prices import cluster_catalogue
 from topox_ui.state.store import state_of
@@ -40,7 +40,6 @@ def size_and_year(found: Question, priced: dict[str, Bill], theme: Theme) -> Non
         chart_title(
             f"{'Cost' if measure == 'cost' else 'Power'} of a GPU's share, by cluster size",
             f"logarithmic; photonic rails dotted beyond {count(limit)} GPUs: too few ports on a {escape(radix()[1])} switch",
-            under=True,
         )
         words = money if measure == "cost" else power
         chart(
@@ -72,7 +71,6 @@ def size_and_year(found: Question, priced: dict[str, Bill], theme: Theme) -> Non
             "A year",
             f"assumed: ${running.usd_per_kwh:.2f} a kWh, PUE {running.pue:g}, written off over "
             f"{running.years:g} years; change them on the left",
-            under=True,
         )
         chart(
             yearly(years, theme),
@@ -109,7 +107,6 @@ def materials(priced: dict[str, Bill]) -> None:
             chart_title(
                 "Bill of materials",
                 f"{NETWORKS[name]}: {money(one.cost_usd)}, {power(one.power_w)}",
-                under=True,
             )
         frame(
             pd.DataFrame(bill_rows(one)),
@@ -121,7 +118,7 @@ def materials(priced: dict[str, Bill]) -> None:
             },
         )
     with right:
-        chart_title("Counts of all networks", "what each needs of every part", under=True)
+        chart_title("Counts of all networks", "what each needs of every part")
         parts = [part for part in LINE_NAMES if any(bill.count(part) for bill in priced.values())]
         # Parts down, networks across: there are always six of these, and each more part is a row,
         # not a column.
@@ -179,17 +176,16 @@ def for_a_dollar(theme: Theme) -> None:
     """Draw iterations for a dollar of network, for what is loaded; say what to do where nothing is."""
     found = loaded()
     if found is None:
-        chart_title("Iterations for a dollar", "of network, on every fabric", under=True)
-        st.html(
-            '<p class="quiet">Load a task graph and a cluster, and this says how many iterations a dollar of network buys on '
-            "each fabric of the Compare page.</p>"
+        chart_title("Iterations for a dollar", "of network, on every fabric")
+        quiet(
+            "Load a task graph and a cluster, and this says how many iterations a dollar of network buys on "
+            "each fabric of the Compare page."
         )
         page_link("Home", "Go to the samples", icon="➡️")
         return
     chart_title(
         "Iterations for a dollar",
         f"{escape(found.title)}: the fabrics of the Compare page, dollars of network by the hour",
-        under=True,
     )
     if (
         len(found.graph.tasks) > MOST_TASKS
@@ -219,7 +215,7 @@ def for_a_dollar(theme: Theme) -> None:
             if ENTRIES[name].built_as
         }
     for line in failed:
-        st.html(f'<p class="quiet">{escape(line)}</p>')
+        quiet(f"{escape(line)}")
     rows = [
         (name, contest.labels[name], per_dollar(runs[name].iteration_ms, year_of(one, running)))
         for name, one in bought.items()
@@ -247,9 +243,9 @@ def for_a_dollar(theme: Theme) -> None:
                 for name in runs
             ]
         )
-        st.html(
-            f'<p class="quiet">{escape(cluster_words(case.cluster))}; NICs are counted. Prices: {escape(prices.name)}, other '
+        quiet(
+            f"{escape(cluster_words(case.cluster))}; NICs are counted. Prices: {escape(prices.name)}, other "
             "speeds by MixNet's table; watts proportional to speed (assumed). A fat-tree has five switch ports and six "
             "transceivers a link, as TopoOpt counts. Circuits that stay are built on a patch panel, those that change on optical "
-            "switches.</p>"
+            "switches."
         )

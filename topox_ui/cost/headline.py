@@ -15,7 +15,7 @@ from topox_core.text.numbers import count, percent
 from topox_core.text.sentences import enumeration
 from topox_ui.cost.state import MINE, CostState, question, radix
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import chart_title, escape, headline
+from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.state.prices import Prices
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import pick
@@ -103,7 +103,7 @@ def main_figures(
         strict=True,
     ):
         with column:
-            chart_title(title, note, under=True)
+            chart_title(title, note)
             alt = "; ".join(
                 f"{NETWORKS[name]} {words(one.cost_usd if measure == 'cost' else one.power_w)}"
                 for name, one in priced.items()
@@ -170,7 +170,6 @@ def hangs_on(found: Question, theme: Theme) -> None:
         chart_title(
             "What the saving hangs on",
             f"saving against {SAID[against]} when one thing changes; now {_signed(base)}",
-            under=True,
         )
     pick(
         "Saving of",
@@ -218,7 +217,7 @@ def notes(told: tuple[Caveat, ...]) -> None:
     """Write in quiet lines what else a reader should know."""
     words = " ".join(one.text for one in told if one.kind != WARNING)
     if words:
-        st.html(f'<p class="quiet">{words}</p>')
+        quiet(f"{words}")
 
 
 def _signed(share: float) -> str:

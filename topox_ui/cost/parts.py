@@ -26,7 +26,7 @@ MOST_MB = 5
 def parts_table() -> None:
     """Draw the table, what to do with it, and where each figure comes from."""
     now = catalogue()
-    chart_title("Parts", "edit a price or a watt; every number here follows", under=True)
+    chart_title("Parts", "edit a price or a watt; every number here follows")
     shown = counted(now)
     # A new table for every state of the parts: what was edited is in the choices, not in the
     # widget.

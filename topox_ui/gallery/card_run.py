@@ -10,7 +10,7 @@ from topox_core.papers.card import Answer, Card, Settings, Value
 from topox_core.papers.catalogue import CARDS
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.shell.page import escape
+from topox_ui.shell.page import button, escape
 
 MOST_KEPT = 48
 CARD = RunKind(
@@ -56,13 +56,14 @@ def run_controls(card: Card, settings: Settings, answer: Answer | None) -> None:
         name, _ = cast("Key", owner.key(CARD))
         run_panel(CARD, CARDS[name].title)
     elif answer is None or not answer.complete:
-        st.button(
+        button(
             "Run it here" if answer is None else "Run it again",
-            type="primary",
-            icon=":material/play_arrow:",
-            key="gallery_run",
-            on_click=start,
-            args=(card, settings),
+            "gallery_run",
+            "play_arrow",
+            start,
+            card,
+            settings,
+            primary=True,
         )
 
 

@@ -45,7 +45,7 @@ def draw_answer(card: Card, answer: Answer, theme: Theme) -> None:
             or present[0]
         )
     rows = answer.of(series)
-    chart_title(escape(card.series[series]), counted_verdicts(rows))
+    chart_title(escape(card.series[series]), counted_verdicts(rows), beside=True)
     chart(paired(rows, theme, card.logarithmic), f"gallery_{card.name}", _alt(card, series, rows))
     reasons(rows)
     frame(table(rows), column_config={"why": st.column_config.TextColumn(width="large")})

@@ -9,7 +9,7 @@ import streamlit as st
 from topox_core.papers.card import Card, Settings
 from topox_core.papers.catalogue import CARDS
 from topox_ui.gallery.state import GalleryState, turn
-from topox_ui.shell.page import escape
+from topox_ui.shell.page import escape, quiet
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import menu
 
@@ -19,7 +19,7 @@ def chosen_card() -> Card:
     with st.sidebar:
         titles = {name: card.title for name, card in CARDS.items()}
         card = CARDS[menu("Card", GalleryState, "card", titles)]
-        st.html(f'<p class="quiet">{escape(card.source)}</p>')
+        quiet(f"{escape(card.source)}")
     return card
 
 
@@ -47,5 +47,5 @@ def switches(card: Card) -> Settings:
                 help=choice.meaning,
             )
         if not card.choices:
-            st.html('<p class="quiet">This card has none.</p>')
+            quiet("This card has none.")
     return card.settings(positions)

@@ -18,7 +18,7 @@ from topox_core.workloads.catalogue import WORKLOADS, Parameter
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.shell.charts import chart, kpis, show_error
 from topox_ui.shell.downloads import download_menu, stem
-from topox_ui.shell.page import chart_title, escape
+from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.loading import (
     Loaded,
     adopt,
@@ -123,9 +123,9 @@ def uploads() -> None:
             type="primary",
             on_click=_use_fitting,
         )
-    st.html(
-        '<p class="quiet">Files stay in this session\'s memory and are gone when the tab closes. A graph alone keeps the cluster '
-        "that is loaded, a cluster alone keeps the graph.</p>"
+    quiet(
+        "Files stay in this session's memory and are gone when the tab closes. A graph alone keeps the cluster "
+        "that is loaded, a cluster alone keeps the graph."
     )
 
 
@@ -263,7 +263,7 @@ def fact_charts(loaded: Loaded, theme: Theme) -> None:
     facts = facts_of(loaded)
     left, middle, right = st.columns(3, gap="medium")
     with left:
-        chart_title("Tasks by kind", "as in the file", under=True)
+        chart_title("Tasks by kind", "as in the file")
         chart(
             tasks_by_kind(facts.tasks_by_kind, theme),
             "kinds",
@@ -274,9 +274,7 @@ def fact_charts(loaded: Loaded, theme: Theme) -> None:
             },
         )
     with middle:
-        chart_title(
-            "Bytes by parallelism", "over the network, collectives lowered to transfers", under=True
-        )
+        chart_title("Bytes by parallelism", "over the network, collectives lowered to transfers")
         sizes = {use: value for use, value in facts.bytes_by_parallelism.items() if value}
         if sizes:
             chart(
@@ -289,9 +287,9 @@ def fact_charts(loaded: Loaded, theme: Theme) -> None:
                 },
             )
         else:
-            st.html('<p class="quiet">No transfer is given by its size.</p>')
+            quiet("No transfer is given by its size.")
     with right:
-        chart_title("Critical path", f"where its {time(facts.critical_path_ms)} go", under=True)
+        chart_title("Critical path", f"where its {time(facts.critical_path_ms)} go")
         spent = path_times(loaded, facts, theme)
         if spent:
             chart(

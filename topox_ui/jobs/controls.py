@@ -10,7 +10,7 @@ from topox_core.tdm.model.jobs import Jobs
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.jobs.loading import take_upload
 from topox_ui.jobs.state import OFFERED, SOURCES, JobsState, choices, reset_what_ifs
-from topox_ui.shell.page import escape
+from topox_ui.shell.page import escape, quiet
 from topox_ui.state.widgets import control, menu, number, slide, switch
 
 JOBS = (16, 32, 64, 128, 256, 512, 1024)
@@ -50,7 +50,7 @@ def pick_source() -> None:
             # A sample's title up to its colon: all that the sidebar has room for.
             titles = {name: one.title.split(":")[0] for name, one in JOB_SAMPLES.items()}
             name = menu("Sample", JobsState, "sample", titles, label_visibility="collapsed")
-            st.html(f'<p class="quiet">{escape(JOB_SAMPLES[name].see)}</p>')
+            quiet(f"{escape(JOB_SAMPLES[name].see)}")
         elif source == "generator":
             _generator()
         elif source == "graphs":
@@ -73,9 +73,7 @@ def pick_source() -> None:
 
 
 def _generator() -> None:
-    st.html(
-        '<p class="quiet">256 pods in 32 groups of 8, Llama 3 models of Table III, placed by section IV.B.</p>'
-    )
+    quiet("256 pods in 32 groups of 8, Llama 3 models of Table III, placed by section IV.B.")
     slide(
         "Number of jobs",
         JobsState,
@@ -142,13 +140,13 @@ def what_ifs(jobs: Jobs) -> None:
             if entry.extends is None
             else f" Never longer than {ALGORITHMS[entry.extends].title.lower()}."
         )
-        st.html(f'<p class="quiet">{escape(FAMILIES[entry.family])}{escape(extends)}</p>')
+        quiet(f"{escape(FAMILIES[entry.family])}{escape(extends)}")
         with st.expander("What it does", key="jobs_algorithm", type="compact"):
-            st.html(f'<p class="quiet">{escape(entry.explanation)}</p>')
+            quiet(f"{escape(entry.explanation)}")
         with st.expander("How the draft is read", key="jobs_reading", type="compact"):
-            st.html(
-                '<p class="quiet">Tang, Chen and Zhu, “Scheduling Multiple AI models in Optical Data Center Networks”: '
-                "a draft without results. Where it can be read in two ways:</p>"
+            quiet(
+                "Tang, Chen and Zhu, “Scheduling Multiple AI models in Optical Data Center Networks”: "
+                "a draft without results. Where it can be read in two ways:"
             )
             for field, (words, meaning) in READING_WORDS.items():
                 switch(words, JobsState, field, help=meaning)

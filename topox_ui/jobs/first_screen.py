@@ -41,7 +41,7 @@ from topox_ui.jobs.state import JobsState
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, frame, kpis, show_error
-from topox_ui.shell.page import chart_title, escape, headline
+from topox_ui.shell.page import button, chart_title, escape, headline, quiet
 
 WORTH_A_CHART_S = 3.0
 SAME = 0.0005  # differences below this share are none
@@ -247,7 +247,6 @@ def clock(rounds: Rounds, now: JobsState, theme: Theme) -> None:
         "One round on one clock",
         "A lane a group: while one sends, the other trains. Dotted: all wait for each other; solid: "
         "the round begins again." + where,
-        under=True,
     )
     pod_group = None if now.pod_group < 0 else now.pod_group
     lengths = "; ".join(f"{name} {lasting(round_.round_s)}" for name, round_ in rows)
@@ -388,37 +387,17 @@ def searching(rounds: Rounds, theme: Theme) -> None:
         cancelled = rounds.chosen.stopped_by == "cancelled"
         who = "you" if cancelled else f"the time limit of {TIME_LIMIT_S:.0f} s"
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.button(
-                "Search again",
-                key="jobs_again",
-                icon=":material/replay:",
-                on_click=search_again,
-                args=(case, algorithm),
-            )
-            st.html(
-                f'<p class="quiet">Stopped by {who}; this is the best that was found until then.</p>'
-            )
+            button("Search again", "jobs_again", "replay", search_again, case, algorithm)
+            quiet(f"Stopped by {who}; this is the best that was found until then.")
     elif rounds.chosen is not None and bound_stopped(key):
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.button(
-                "Work out the bound",
-                key="jobs_bound",
-                icon=":material/replay:",
-                on_click=search_bound,
-                args=(key, rounds.chosen),
-            )
-            st.html(
-                '<p class="quiet">The bound over every ring was stopped; the one that is shown came with the round.</p>'
+            button("Work out the bound", "jobs_bound", "replay", search_bound, key, rounds.chosen)
+            quiet(
+                "The bound over every ring was stopped; the one that is shown came with the round."
             )
     elif rounds.chosen is None:
         run_note(ROUND)
-        st.button(
-            "Try again",
-            key="jobs_run",
-            icon=":material/play_arrow:",
-            on_click=search_round,
-            args=(case, algorithm),
-        )
+        button("Try again", "jobs_run", "play_arrow", search_round, case, algorithm)
     elif rounds.certified is None:
         run_note(BOUND)
 

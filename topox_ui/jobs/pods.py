@@ -18,7 +18,7 @@ from topox_ui.jobs.solving import Rounds, token
 from topox_ui.jobs.state import JobsState, choices
 from topox_ui.jobs.views import view_of
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import chart_title
+from topox_ui.shell.page import chart_title, quiet
 from topox_ui.state.address import keep_address
 from topox_ui.state.widgets import menu, pick
 
@@ -52,7 +52,6 @@ def _pod(rounds: Rounds, theme: Theme) -> None:
         chart_title(
             f"One pod of pod group {shown.pod_group}",
             "Its jobs, then its ports; in a port’s bar: the pod at the other end. Dotted: all wait",
-            under=True,
         )
     everyone = {p: f"pod {p}" for p in range(best.jobs.network.pods_per_group)}
     busiest = int(link_view(best, shown.pod_group, shown.group, shown.way).ports.argmax())
@@ -69,7 +68,7 @@ def _pod(rounds: Rounds, theme: Theme) -> None:
     keep_address()
     view = pod_view(execution, pod, [best.jobs.jobs[n].id for n in members])
     if not len(view.bars):
-        st.html(f'<p class="quiet">No job of this pod group has anything in pod {pod}.</p>')
+        quiet(f"No job of this pod group has anything in pod {pod}.")
         return
     chart(
         pod_gantt(view, window, theme),

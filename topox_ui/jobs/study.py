@@ -23,7 +23,7 @@ from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.runs.slots import CORES
 from topox_ui.shell.charts import chart
 from topox_ui.shell.downloads import csv_of, offer
-from topox_ui.shell.page import chart_title
+from topox_ui.shell.page import button, chart_title, quiet
 from topox_ui.state.widgets import menu, pick
 
 JOBS = (32, 64, 128, 256, 512)
@@ -135,7 +135,6 @@ def study(now: JobsState, theme: Theme) -> None:
             "What sharing in time gains, seed by seed",
             f"draft’s set-up, {fixed}: round against no time division on the same jobs. Line: mean; band: middle half; "
             "dots: seeds",
-            under=True,
         )
     asked, owner = study_of(now, across, seeds), run_owner()
     if owner.run(STUDY, asked.digest) is not None:
@@ -146,17 +145,17 @@ def study(now: JobsState, theme: Theme) -> None:
     left_over = len(asked.cells()) - len(found)
     if left_over:
         with st.container(horizontal=True, vertical_alignment="center"):
-            st.button(
+            button(
                 "Compute the study" if not found else f"Compute the other {left_over}",
-                type="primary",
-                key="compute_study",
-                on_click=_start,
-                args=(asked,),
-                icon=":material/query_stats:",
+                "compute_study",
+                "query_stats",
+                _start,
+                asked,
+                primary=True,
             )
-            st.html(
-                f'<p class="quiet">{plural(len(asked.cells()), "set of jobs", "sets of jobs")}, '
-                f"{len(asked.algorithms)} algorithms each, beside this page; what is there can be looked at meanwhile.</p>"
+            quiet(
+                f"{plural(len(asked.cells()), 'set of jobs', 'sets of jobs')}, "
+                f"{len(asked.algorithms)} algorithms each, beside this page; what is there can be looked at meanwhile."
             )
     if found:
         _drawn(asked, found, now, across, theme, live=False)
@@ -213,7 +212,6 @@ def _map(asked: Study, now: JobsState, across: str, theme: Theme) -> None:
         "Where the gain is",
         f"All {plural(len(cells), 'set of jobs', 'sets of jobs')} computed so far, along both axes. Dotted: what hiding "
         "computing behind communicating saves; above it, smaller groups leave more links to each pair",
-        under=True,
     )
     least, most = (
         f(p.ratio for of in points.values() for p in of) if cells else 0.0 for f in (min, max)

@@ -134,7 +134,6 @@ def links(rounds: Rounds, now: JobsState, theme: Theme) -> None:
         chart_title(
             "Links between pods",
             "From (row) to (column): links, seconds below. Deeper: slower; outlined: the slowest",
-            under=True,
         )
         chart(
             link_matrix(drawn, theme),
@@ -150,7 +149,6 @@ def links(rounds: Rounds, now: JobsState, theme: Theme) -> None:
             "arc that a ring added"
             if rings
             else "No ring all-reduce crosses pods in this stage",
-            under=True,
         )
         chart(
             ring_drawing(best, view.pod_group, view.group, theme, view.way, only),
@@ -206,7 +204,7 @@ def waits(rounds: Rounds, now: JobsState) -> None:
     """Say what every stage of the round lasts as long as."""
     best = rounds.best
     cycle = cycle_in_view(best, None if now.pod_group < 0 else now.pod_group)
-    chart_title("What everybody waits for", ALGORITHMS[best.algorithm].title)
+    chart_title("What everybody waits for", ALGORITHMS[best.algorithm].title, beside=True)
     limits = [limit for limit in bottlenecks(best, cycle) if limit.seconds > 0]
     lines = [
         escape(replace(limit, stage=number).words(best)) for number, limit in enumerate(limits, 1)
@@ -231,7 +229,6 @@ def pod_groups(rounds: Rounds, theme: Theme) -> None:
         "Communication by pod group",
         "One stage of each group; the slowest in colour."
         + (" Behind: all jobs at once" if any(together) else ""),
-        under=True,
     )
     chart(
         pod_group_bars(best, together, theme),
@@ -263,7 +260,7 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
         levels.append((title if len(title) <= LABEL else "chosen one", best.round_s, "dot"))
     levels.append(("bound", best.bound_s, "2px,3px"))
     if paper is None:
-        chart_title("How the search went", ALGORITHMS[best.algorithm].title, under=True)
+        chart_title("How the search went", ALGORITHMS[best.algorithm].title)
         chart(
             climb(best.trace, levels, theme, by_step=False),
             "climb",
@@ -285,7 +282,6 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
     chart_title(
         "How hill climbing got there",
         "Each move puts one job into the other group; it stops when none helps",
-        under=True,
     )
     moves = max((point.step for point in paper.trace), default=0)
     begin = paper.trace[0].round_s if paper.trace else None
@@ -301,9 +297,7 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
 def job_table(rounds: Rounds) -> None:
     """Draw the jobs with their group and their iterations a second."""
     chart_title(
-        "Every job",
-        "A ring or an all-to-all trains twice a round, a parameter server once",
-        under=True,
+        "Every job", "A ring or an all-to-all trains twice a round, a parameter server once"
     )
     numbers = ("iterations/h", "hill climbing", "no time division", "train (s)", "volume (Gbit)")
     frame(

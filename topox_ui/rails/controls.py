@@ -23,7 +23,7 @@ from topox_ui.rails.state import (
     reset,
 )
 from topox_ui.shell.charts import show_error
-from topox_ui.shell.page import escape
+from topox_ui.shell.page import escape, quiet
 from topox_ui.state.loading import loaded
 from topox_ui.state.store import choose
 from topox_ui.state.widgets import menu, number, pick, slide, tick
@@ -243,7 +243,7 @@ def _upload() -> None:
         "Windows (.json, .csv)", key="up_windows", max_upload_size=50, on_change=_uploaded
     )
     if "rails_windows" not in st.session_state:
-        st.html('<p class="quiet">One row a window: length_ms, and what else you have.</p>')
+        quiet("One row a window: length_ms, and what else you have.")
     else:
         _iteration()
     if "rails_upload_error" in st.session_state:

@@ -32,7 +32,7 @@ from topox_ui.rails.state import RailsState, choices
 from topox_ui.rails.subject import Lane, Listed, Simulated, Subject, measured_list
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import chart_title
+from topox_ui.shell.page import button, chart_title, quiet
 from topox_ui.state.widgets import tick
 
 DELAYS_MS = (0.0, 0.1, 0.5, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 3000.0)
@@ -45,9 +45,7 @@ def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> None:
     title, layer = st.columns([2.2, 1], vertical_alignment="bottom")
     with title:
         chart_title(
-            "What a slower switch costs",
-            "overhead over the same iteration with an instant switch",
-            under=True,
+            "What a slower switch costs", "overhead over the same iteration with an instant switch"
         )
     if authors_job(subject):
         tick(
@@ -70,13 +68,13 @@ def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> None:
         return
     run_note(RAILS)
     left = sum(known(one) is None for one in _questions(subject))
-    st.button(
+    button(
         f"Simulate {plural(left, 'delay')}",
-        key="rails_curve",
-        type="primary",
-        on_click=start,
-        args=(_questions(subject),),
-        icon=":material/show_chart:",
+        "rails_curve",
+        "show_chart",
+        start,
+        _questions(subject),
+        primary=True,
         help="Beside this page, in a process of its own; every delay is the whole iteration twice.",
     )
     _drawn(subject, lane, theme)
@@ -159,7 +157,7 @@ def _drawn(subject: Subject, lane: Lane, theme: Theme, live: bool = False) -> No
         "Every delay",
     )
     if not live:
-        st.html(f'<p class="quiet">{" ".join(_findings(subject, lane, curves))}</p>')
+        quiet(f"{' '.join(_findings(subject, lane, curves))}")
 
 
 def _table(curves: Curves) -> pd.DataFrame:

@@ -36,7 +36,7 @@ from topox_ui.rails.subject import (
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, kpis
-from topox_ui.shell.page import chart_title, escape, headline
+from topox_ui.shell.page import button, chart_title, escape, headline, quiet
 from topox_ui.state.address import keep_address
 from topox_ui.state.store import choose
 from topox_ui.state.widgets import control, menu
@@ -104,14 +104,7 @@ def simulating(subject: Simulated) -> bool:
         run_panel(RAILS, "Simulating without and with switching")
     else:
         run_note(RAILS)
-        st.button(
-            "Simulate",
-            type="primary",
-            key="rails_simulate",
-            on_click=start,
-            args=(questions,),
-            icon=":material/play_arrow:",
-        )
+        button("Simulate", "rails_simulate", "play_arrow", start, questions, primary=True)
     return False
 
 
@@ -152,9 +145,7 @@ def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme:
         chosen_of_the_match(subject)
     with left:
         where = "all stages" if len(pattern.lanes) > 1 else "one rank"
-        chart_title(
-            "How long are the windows?", f"share no longer than x, {where}; logarithmic", under=True
-        )
+        chart_title("How long are the windows?", f"share no longer than x, {where}; logarithmic")
         if pattern.windows:
             chart(
                 cdf(pattern.windows, dark, theme),
@@ -165,9 +156,7 @@ def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme:
                 "Every window",
             )
         else:
-            st.html(
-                '<p class="quiet">There is no window: one kind of traffic has the rail to itself.</p>'
-            )
+            quiet("There is no window: one kind of traffic has the rail to itself.")
         against_the_paper(subject, lane)
 
 
@@ -287,7 +276,7 @@ def _strip(
         note = "one iteration; width is time. Outlined: windows, with their length where it fits (ms unless it says s)"
         if pattern.drawn_evenly:
             note = "windows to scale; the list has no times, so the traffic between them is drawn evenly"
-        chart_title("What a rank sends, and the windows between", note, under=True)
+        chart_title("What a rank sends, and the windows between", note)
     rails = len({rail for _, rail in pattern.lanes})
     if len(pattern.lanes) > 1:
         menu(
@@ -312,16 +301,14 @@ def _width(servers: int) -> None:
     )
     if not needed and ports > widest.radix:
         most = f"{count(widest.radix)} ({switch_word(widest.name)})"
-        st.html(
-            f'<p class="quiet"><span class="bad">✗</span> A rail of {plural(servers, "server")} takes {count(ports)} ports; '
+        quiet(
+            f'<span class="bad">✗</span> A rail of {plural(servers, "server")} takes {count(ports)} ports; '
             f"no switch that turns within a second has more than {most}: as one rail this cannot be built. Choose a "
-            "switch on the left to see it refused, or split.</p>"
+            "switch on the left to see it refused, or split."
         )
     if needed > 1:
         note = escape(SPLIT_NOTE.capitalize())
-        st.html(
-            f'<p class="quiet">This rail takes {plural(needed, "switch", "switches")}. {note}.</p>'
-        )
+        quiet(f"This rail takes {plural(needed, 'switch', 'switches')}. {note}.")
 
 
 @st.fragment

@@ -27,7 +27,7 @@ from topox_ui.rails.state import UPLOAD, RailsState, choices
 from topox_ui.rails.subject import Pattern, Simulated, Subject
 from topox_ui.shell.charts import frame, show_error
 from topox_ui.shell.downloads import Figures, File, download_menu, figure_files, link_menu
-from topox_ui.shell.page import chart_title, escape
+from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.loading import offer_task_graph
 from topox_ui.state.widgets import number
 
@@ -64,7 +64,6 @@ def bytes_section(preset: Preset) -> None:
         "What a rank moves on its rail",
         "each kind of traffic of one pass, by formula. The paper's preset has "
         "3,829 MiB reduce-scatter, 957 MiB all-gather, messages of 64 MiB",
-        under=True,
     )
     frame(
         pd.DataFrame(rows),
@@ -73,9 +72,9 @@ def bytes_section(preset: Preset) -> None:
             for name in ("counted (bytes)", "tensors (bytes)", "on the wire (bytes)")
         },
     )
-    st.html(
-        '<p class="quiet">MiB are 2²⁰ bytes, which the paper writes as MB. It counts a gather by the shard a rank gives, '
-        "all else by the whole tensor. On the wire: what one rank sends on rings.</p>"
+    quiet(
+        "MiB are 2²⁰ bytes, which the paper writes as MB. It counts a gather by the shard a rank gives, "
+        "all else by the whole tensor. On the wire: what one rank sends on rings."
     )
 
 
@@ -83,11 +82,7 @@ def advice_section(preset: Preset | None) -> None:
     """Draw Tables 1 and 2 of the paper as an adviser."""
     left, right = st.columns([1, 1.5], gap="medium")
     with left:
-        chart_title(
-            "Which parallelism for how many GPUs?",
-            "rules of thumb (Table 1 of the paper)",
-            under=True,
-        )
+        chart_title("Which parallelism for how many GPUs?", "rules of thumb (Table 1 of the paper)")
         billions, gpus = st.columns(2)
         parameters = preset.shape.base.parameters / 1e9 if preset else 70.0
         size = number(
@@ -127,7 +122,6 @@ def advice_section(preset: Preset | None) -> None:
         chart_title(
             "What each parallelism communicates",
             "Table 2 of the paper; tensor parallelism stays inside the server",
-            under=True,
         )
         frame(
             {
@@ -144,9 +138,7 @@ def advice_section(preset: Preset | None) -> None:
                     mine.get(one.parallelism.title, 0.0) + one.iteration_bytes
                 )
             words = "; ".join(f"{title} {mib(value)}" for title, value in mine.items())
-            st.html(
-                f'<p class="quiet">Here, rank 0 in an iteration: {words or "nothing on the rail"}.</p>'
-            )
+            quiet(f"Here, rank 0 in an iteration: {words or 'nothing on the rail'}.")
 
 
 def take_away(subject: Subject, pattern: Pattern, figures: Figures, theme: Theme) -> None:

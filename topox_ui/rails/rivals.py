@@ -22,7 +22,7 @@ from topox_ui.rails.state import RailsState, choices
 from topox_ui.rails.subject import Simulated
 from topox_ui.runs.panel import run_panel
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import chart_title, escape
+from topox_ui.shell.page import button, chart_title, escape, quiet
 from topox_ui.state.widgets import slide
 
 STATIC_PORTS = 4  # a 400G NIC as four ports of 100G, the paper's example of a split
@@ -82,7 +82,6 @@ def rivals_section(subject: Simulated, theme: Theme) -> None:
             "Other ways to wire the rail",
             f"the same iteration; changes cost {time(dark_ms())}. Ports dealt out: a NIC "
             f"of {STATIC_PORTS} ports, split between the parallelisms for good",
-            under=True,
         )
         _bars(subject, theme)
 
@@ -102,12 +101,8 @@ def _bars(subject: Simulated, theme: Theme) -> None:
         if simulated(left):
             run_panel(RAILS, "Simulating the ways", place="rails_rivals")
         else:
-            st.button(
-                f"Simulate {plural(len(left), 'way')}",
-                key="rails_rivals",
-                on_click=start,
-                args=(left,),
-                icon=":material/play_arrow:",
+            button(
+                f"Simulate {plural(len(left), 'way')}", "rails_rivals", "play_arrow", start, left
             )
         return
     rows: list[tuple[str, float | None, float]] = []
@@ -125,7 +120,7 @@ def _bars(subject: Simulated, theme: Theme) -> None:
         lambda: pd.DataFrame(rows, columns=["wiring", "iteration (ms)", "of which stall (ms)"]),
     )
     for name, why in failed.items():
-        st.html(f'<p class="quiet">{name}: {escape(why)}</p>')
+        quiet(f"{name}: {escape(why)}")
 
 
 def experts_of(base: Preset) -> dict[int, Preset]:
@@ -149,7 +144,6 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
         "Expert parallelism, where it fails",
         f"{escape(base.title)}, provisioned: overhead over an electrical rail by "
         f"degree and delay; squares: published for another 256-GPU job at {delay_label(10.0)}",
-        under=True,
     )
     questions = {
         (delay, degree): _question(job, rail, delay)
@@ -172,13 +166,13 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
             left,
             key=lambda one: (one.job.expert if isinstance(one.job, Preset) else 0, one.dark_ms),
         )
-        st.button(
+        button(
             f"Simulate {plural(len(left), 'point')}",
-            key="rails_experts",
-            type="primary",
-            on_click=start,
-            args=(ordered,),
-            icon=":material/play_arrow:",
+            "rails_experts",
+            "play_arrow",
+            start,
+            ordered,
+            primary=True,
             help="Beside this page, in a process of its own.",
         )
     rows = {
@@ -186,9 +180,9 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
         for delay in EXPERT_DELAYS_MS
     }
     if not any(value is not None for row in rows.values() for value in row):
-        st.html(
-            '<p class="quiet">Every layer exchanges tokens among the experts twice each way, a few milliseconds apart: '
-            "windows too short to hide a slow switch, and far too many of them.</p>"
+        quiet(
+            "Every layer exchanges tokens among the experts twice each way, a few milliseconds apart: "
+            "windows too short to hide a slow switch, and far too many of them."
         )
         return
     published = {10.0: PUBLISHED_10_MS}
@@ -208,10 +202,10 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
             {"EP": degrees, **{f"{delay_label(d)}": row for d, row in rows.items()}}
         ),
     )
-    st.html(
-        '<p class="quiet">An all-to-all has no ring to run on: its pieces are forwarded from neighbour to neighbour, and '
+    quiet(
+        "An all-to-all has no ring to run on: its pieces are forwarded from neighbour to neighbour, and "
         "every layer asks for other circuits twice each way. Where EP spans all replicas, it shares FSDP's ring and nothing "
-        "is switched; the forwarding stays. The published job has more work between exchanges: compare the shape.</p>"
+        "is switched; the forwarding stays. The published job has more work between exchanges: compare the shape."
     )
 
 

@@ -15,7 +15,7 @@ from topox_ui.rails.delay import authors_job, curves_of, measured_curves
 from topox_ui.rails.runs import run_of
 from topox_ui.rails.subject import Lane, Listed, Simulated, Subject
 from topox_ui.shell.charts import table_under
-from topox_ui.shell.page import escape
+from topox_ui.shell.page import escape, quiet
 
 # What the paper's first version says of its own job: windows above 1 ms (Fig. 4a), and at 100 ms
 # (Fig. 8), as shares.
@@ -29,7 +29,7 @@ def against_the_paper(subject: Subject, lane: Lane) -> None:
     """Say where the job comes from; for the authors' own job, put their figures beside those here."""
     if isinstance(subject, Listed):
         if subject.note:
-            st.html(f'<p class="quiet">{escape(_sentence(subject.note))}</p>')
+            quiet(f"{escape(_sentence(subject.note))}")
         return
     if subject.preset is None:
         return
@@ -38,7 +38,7 @@ def against_the_paper(subject: Subject, lane: Lane) -> None:
         return
     known = PRESETS[subject.preset.name]
     changed = "" if subject.preset == known else " Its degrees were changed here."
-    st.html(f'<p class="quiet">Job: {escape(known.source)}.{changed}</p>')
+    quiet(f"Job: {escape(known.source)}.{changed}")
 
 
 def _sentence(text: str) -> str:
@@ -51,12 +51,12 @@ def chosen_of_the_match(subject: Subject) -> None:
         return
     preset, windows = subject.preset, run_of(subject.undisturbed()).windows
     longest = max(windows, key=lambda one: one.length_ms)
-    st.html(
-        '<p class="quiet"><b>A selected match</b>: the paper does not print in which order FSDP sends; of six orders this '
+    quiet(
+        "<b>A selected match</b>: the paper does not print in which order FSDP sends; of six orders this "
         "is the one of its Table 2. The share above 1\u00a0ms rests on an assumption, the "
         f"{preset.host_ms:g}\u00a0ms that the host takes to launch a pass; computing is scaled until the iteration lasts the "
         f"measured {time(preset.iteration_ms or 0.0)}. The longest window, {time(longest.length_ms)}, is before a "
-        f"{longest.operation.replace('_', ' ')}; only in the mean is it before the reduce-scatter, as published.</p>"
+        f"{longest.operation.replace('_', ' ')}; only in the mean is it before the reduce-scatter, as published."
     )
     table_under("orders", lambda: _orders(preset), "What the other orders give")
 

@@ -19,7 +19,7 @@ from topox_ui.rails.state import SCHEDULES
 from topox_ui.rails.subject import Pattern, Simulated
 from topox_ui.runs.panel import run_panel
 from topox_ui.shell.charts import chart, frame
-from topox_ui.shell.page import chart_title, escape
+from topox_ui.shell.page import button, chart_title, escape, quiet
 
 MOST_MESSAGES = 500
 
@@ -32,10 +32,9 @@ def windows_section(pattern: Pattern, preset: Preset | None, theme: Theme) -> No
             "Which traffic waits behind which window?",
             "every window as a dot, by the traffic up to the next one; tick: "
             "mean; line: your delay",
-            under=True,
         )
         if not pattern.windows:
-            st.html('<p class="quiet">There is no window.</p>')
+            quiet("There is no window.")
         else:
             groups = by_traffic(pattern.windows)
             chart(
@@ -75,7 +74,6 @@ def _counts(pattern: Pattern, preset: Preset, theme: Theme) -> None:
     chart_title(
         "How many windows?",
         f"{SCHEDULES[preset.schedule]}, {preset.microbatches} microbatches; counted for every stage",
-        under=True,
     )
     chart(
         counts(exact, formula, theme),
@@ -96,7 +94,7 @@ def _counts(pattern: Pattern, preset: Preset, theme: Theme) -> None:
             "above."
         )
     )
-    st.html(f'<p class="quiet">Formula: {escape(FORMULA_NOTE)}.{more}</p>')
+    quiet(f"Formula: {escape(FORMULA_NOTE)}.{more}")
 
 
 def control_section(subject: Simulated, theme: Theme) -> None:
@@ -106,13 +104,7 @@ def control_section(subject: Simulated, theme: Theme) -> None:
         if simulated([question]):
             run_panel(RAILS, "Simulating the control plane", place="rails_control")
             return
-        st.button(
-            "Simulate the control plane",
-            key="rails_control_run",
-            on_click=start,
-            args=([question],),
-            icon=":material/play_arrow:",
-        )
+        button("Simulate the control plane", "rails_control_run", "play_arrow", start, [question])
         return
     run = run_of(question)
     kinds = pd.Series([one.word for one in run.messages], dtype=str).value_counts().to_dict()
@@ -123,7 +115,6 @@ def control_section(subject: Simulated, theme: Theme) -> None:
     chart_title(
         "Who holds the rail",
         f"{facts}. Hatched: dark. A group keeps its circuits until another one asks",
-        under=True,
     )
     chart(
         timeline(run, theme),
@@ -134,20 +125,17 @@ def control_section(subject: Simulated, theme: Theme) -> None:
     )
     shown = len({one.group for one in run.circuits})
     if shown > MOST_GROUPS:
-        st.html(
-            f'<p class="quiet">The first {MOST_GROUPS} of {plural(shown, "group")}; the table has all of them.</p>'
-        )
+        quiet(f"The first {MOST_GROUPS} of {plural(shown, 'group')}; the table has all of them.")
     left, right = st.columns([1.42, 1], gap="medium")
     with left:
         chart_title(
             "What was said",
             f"the first {count(len(run.messages))} of {count(run.messages_sent)} messages; before 0 ms: "
             "asked for while the iteration before still ran",
-            under=True,
         )
         frame(_messages(run))
     with right:
-        chart_title("In which words", "by the shims and the controller", under=True)
+        chart_title("In which words", "by the shims and the controller")
         frame(
             {
                 "word": list(MEANINGS),
@@ -155,11 +143,11 @@ def control_section(subject: Simulated, theme: Theme) -> None:
                 "shown": [int(kinds.get(w, 0)) for w in MEANINGS],
             }
         )
-        st.html(
-            '<p class="quiet">A shim in every server sees its communications, the controller the whole rail. In the first '
+        quiet(
+            "A shim in every server sees its communications, the controller the whole rail. In the first "
             "iteration circuits are asked for on demand and the order is profiled; afterwards, provisioned, each group asks "
             "as soon as the traffic before it has ended. First come, first served; no circuit in use is torn down; all ranks "
-            "of a group have asked before it is switched.</p>"
+            "of a group have asked before it is switched."
         )
 
 

@@ -10,6 +10,7 @@ import streamlit as st
 from topox_core.runs.run import RunProgress
 from topox_core.text.numbers import seconds
 from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.shell.page import button, quiet
 
 POLL_S = 0.5
 BEFORE = "For the setting before your last change; its result is kept for when you go back."
@@ -46,20 +47,20 @@ def run_panel(
     run, ended = owner.run(kind), owner.ended(kind)
     if ended or run is None:
         # The whole page is drawn next; a click is answered before that.
-        st.html(f'<p class="quiet">{title}: ended, what is complete is kept.</p>')
+        quiet(f"{title}: ended, what is complete is kept.")
         st.rerun()
         return
     progress: RunProgress = run.progress
     stopping = owner.stopping(kind)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.progress(min(1.0, progress.share or 0.0), text=progress_words(title, progress))
-        st.button(
+        button(
             "Stopping …" if stopping else "Cancel",
-            key=f"cancel_{place or kind.name}",
-            on_click=owner.cancel,
-            args=(kind,),
+            f"cancel_{place or kind.name}",
+            "stop_circle",
+            owner.cancel,
+            kind,
             disabled=stopping,
-            icon=":material/stop_circle:",
             help=kind.cancel_help,
         )
     if draw is not None:

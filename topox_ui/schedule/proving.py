@@ -25,7 +25,7 @@ from topox_ui.runs.panel import BEFORE, run_note, run_panel
 from topox_ui.schedule.racing import RACE
 from topox_ui.schedule.solving import PROOF, Case, case_of, start_proof
 from topox_ui.shell.charts import chart, table_under
-from topox_ui.shell.page import escape
+from topox_ui.shell.page import escape, quiet
 from topox_ui.state.loading import loaded as loaded_now
 from topox_ui.state.loading import scenario
 from topox_ui.state.notices import notify
@@ -107,13 +107,13 @@ def _legend(events: tuple[Event, ...], theme: Theme) -> None:
         for family in families_of(events)
     ]
     lines = [f'<b style="color:{theme.primary}">━</b>&nbsp;schedule', "┅&nbsp;bound"]
-    st.html(f'<p class="quiet">{"&ensp; ".join((*lines, *marks))}</p>')
+    quiet(f"{'&ensp; '.join((*lines, *marks))}")
 
 
 def _live(key: str, theme: Theme, proof: Proof) -> None:
     """Draw the schedules and bounds of the solve so far."""
     if run_owner().key(PROOF) != key:
-        st.html(f'<p class="quiet">{BEFORE}</p>')
+        quiet(f"{BEFORE}")
     trace = tuple(proof.trace)
     _legend(events_of(trace), theme)
     chart(

@@ -16,7 +16,7 @@ from topox_ui.schedule.racing import RACE, EngineStart, Race, start
 from topox_ui.schedule.solving import PROOF, Case
 from topox_ui.schedule.state import ScheduleState
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import escape
+from topox_ui.shell.page import button, escape, quiet
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import slide
 
@@ -50,7 +50,7 @@ def race_section(case: Case, theme: Theme) -> None:
     if running:
         run_panel(RACE, "Race", partial(_live, current.key, theme))
     elif ended:
-        st.html(f'<p class="quiet">{MARKS}</p>')
+        quiet(f"{MARKS}")
         chart(
             race(ended, current.limit_s, theme),
             "race_chart",
@@ -83,20 +83,20 @@ def _offer(current: Race, ran: set[str], running: bool) -> None:
             if len(left) > 1
             else "Run the last one"
         )
-        st.button(
+        button(
             words,
-            key="race",
-            on_click=start,
-            args=(current,),
-            icon=":material/flag:",
+            "race",
+            "flag",
+            start,
+            current,
             disabled=proving,
             help="A proof is running and has the cores: wait for its end or cancel it."
             if proving
             else None,
         )
-        st.html(
-            f'<p class="quiet">At most {seconds(sum(engine != "list" for engine in left) * current.limit_s)} on '
-            f"{plural(current.case.settings.threads, 'core')}</p>"
+        quiet(
+            f"At most {seconds(sum(engine != 'list' for engine in left) * current.limit_s)} on "
+            f"{plural(current.case.settings.threads, 'core')}"
         )
 
 
@@ -106,12 +106,12 @@ def _live(key: str, theme: Theme, run: FunctionRun[int, EngineStart]) -> None:
         return
     step = run.steps[-1]
     if step.race.key != key:
-        st.html(f'<p class="quiet">{BEFORE}</p>')
+        quiet(f"{BEFORE}")
     contestants = step.race.contestants(run_owner().results(RACE))
     if step.contestant is not None and step.engine not in {one.engine for one in contestants}:
         contestants.append(step.contestant)
     if contestants:
-        st.html(f'<p class="quiet">{MARKS}</p>')
+        quiet(f"{MARKS}")
         chart(
             race(contestants, step.race.limit_s, theme),
             "race_live",

@@ -60,7 +60,7 @@ def timeline(result: Result, parts: Drawn, theme: Theme) -> None:
         if note := window_words(window, len(shown)):
             st.caption(note)
         table_under("gantt", lambda: _table(result, parts, window), "Tasks in this window")
-        chart_title("Out-ports in use", "coloured by what they carry; hatched: dark")
+        chart_title("Out-ports in use", "coloured by what they carry; hatched: dark", beside=True)
         chart(
             port_use(execution, window, theme),
             "ports",
@@ -119,7 +119,7 @@ def _lanes(parts: Drawn, note: str) -> Lanes:
     """Write the title, beside it which servers are in view where not all fit; return the lanes in view."""
     lanes, most = parts.lanes, parts.lanes.most_servers
     if most >= lanes.servers:
-        chart_title("Timeline", note)
+        chart_title("Timeline", note, beside=True)
         return lanes.showing(0, lanes.servers - 1)
     first = state_of(ScheduleState).first_server
     if first is None:  # Open where the critical path begins.
@@ -127,7 +127,7 @@ def _lanes(parts: Drawn, note: str) -> Lanes:
         first = int(on_chain[0]) if len(on_chain) else 0
     title, choice = st.columns([3.2, 1], vertical_alignment="bottom")
     with title:
-        chart_title("Timeline", note)
+        chart_title("Timeline", note, beside=True)
     first = menu(
         "Servers in view",
         ScheduleState,

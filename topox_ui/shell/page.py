@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import html
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 
 import streamlit as st
@@ -99,11 +100,37 @@ def headline(kicker: str, finding: str) -> None:
     show_notice()
 
 
-def chart_title(title: str, note: str = "", under: bool = False) -> None:
-    """Write a chart's title and its grey line, beside the title or under it."""
-    gap = "" if under else "&ensp;"
-    st.html(
-        f'<p class="chart">{title}{gap}<span{" class=under" if under else ""}>{note}</span></p>'
+def chart_title(title: str, note: str = "", beside: bool = False) -> None:
+    """Write a chart's title and its grey line, under the title or beside it."""
+    gap, place = ("&ensp;", "") if beside else ("", " class=under")
+    st.html(f'<p class="chart">{title}{gap}<span{place}>{note}</span></p>')
+
+
+def quiet(line: str) -> None:
+    """Write a small grey line; it is HTML made of our own words and escaped names."""
+    st.html(f'<p class="quiet">{line}</p>')
+
+
+def button(
+    label: str,
+    key: str,
+    icon: str,
+    on_click: Callable[..., object],
+    *args: object,
+    primary: bool = False,
+    disabled: bool = False,
+    help: str | None = None,
+) -> None:
+    """Draw a button with a Material icon that calls ``on_click`` with ``args``."""
+    st.button(
+        label,
+        key=key,
+        icon=f":material/{icon}:",
+        on_click=on_click,
+        args=args,
+        type="primary" if primary else "secondary",
+        disabled=disabled,
+        help=help,
     )
 
 

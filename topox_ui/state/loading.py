@@ -16,6 +16,7 @@ from topox_core.model.task_graph import COMPUTE_KINDS, TaskGraph
 from topox_core.text.numbers import plural
 from topox_core.workloads.catalogue import generate
 from topox_core.workloads.samples import load_sample
+from topox_ui.shell.page import button
 from topox_ui.state.notices import notify
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.store import put, state_of, states
@@ -99,13 +100,8 @@ def offer_task_graph(
     where
         What the task graph covers, said behind its number of tasks.
     """
-    st.button(
-        "Use this task graph",
-        key=key,
-        icon=":material/arrow_forward:",
-        on_click=_adopt_generated,
-        args=(build, where),
-        help=help_text,
+    button(
+        "Use this task graph", key, "arrow_forward", _adopt_generated, build, where, help=help_text
     )
 
 

@@ -12,7 +12,7 @@ from topox_core.strategy.moves import SearchSettings
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Strategy
 from topox_core.strategy.strategy_file import load_strategy
-from topox_ui.shell.page import escape
+from topox_ui.shell.page import escape, quiet
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import menu, number, pick, slide
 from topox_ui.strategy.search_run import Request
@@ -33,7 +33,7 @@ def pick_model() -> tuple[Model, str, int]:
         st.html('<p class="side">Model</p>')
         name = menu("Model", StrategyState, "model", MODELS.keys(), label_visibility="collapsed")
         model, now = MODELS[name], state_of(StrategyState)
-        st.html(f'<p class="quiet">{escape(model.meaning)}</p>')
+        quiet(f"{escape(model.meaning)}")
         way = "search"
         if model.shape is not None:
             way = pick(

@@ -117,7 +117,6 @@ def plans_view(model: Model, cluster: GpuCluster, batch: int, theme: Theme) -> N
         "Where the time goes",
         f"the {min(SHOWN, len(plans.ranked))} fastest plans; R: recomputing. A plan is TP PP DP (CP EP), "
         "microbatches × sequences",
-        under=True,
     )
     chart(
         plan_bars(plans.ranked[:SHOWN], theme),
@@ -128,9 +127,7 @@ def plans_view(model: Model, cluster: GpuCluster, batch: int, theme: Theme) -> N
         ),
     )
     chart_title(
-        "The plans that fit",
-        f"the first {count(len(names))} of {count(len(plans.ranked))}",
-        under=True,
+        "The plans that fit", f"the first {count(len(names))} of {count(len(plans.ranked))}"
     )
     frame(_table(plans.ranked[:LISTED]))
 

@@ -26,7 +26,7 @@ from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, frame, kpis
 from topox_ui.shell.downloads import download_menu
-from topox_ui.shell.page import chart_title, escape, headline
+from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.state.loading import fitting, offer_task_graph
 from topox_ui.strategy.controls import import_box
 from topox_ui.strategy.search_run import SEARCH, Answer, Request, start
@@ -76,13 +76,12 @@ def search_view(model: Model, request: Request, theme: Theme) -> None:
     chart_title(
         "What an operator costs",
         f"ms on one server, forward + backward, by number of partitions; {told}",
-        under=True,
     )
     frame(
         _costs(request.graph, request.servers),
         column_config={"parameters": st.column_config.NumberColumn(format="localized")},
     )
-    st.html(f'<p class="quiet">{escape(request.graph.source)}</p>')
+    quiet(f"{escape(request.graph.source)}")
 
 
 def _headline(kicker: str, request: Request, answer: Answer) -> None:
@@ -138,7 +137,7 @@ def _live(theme: Theme, run: FunctionRun[Answer, MoveProgress]) -> None:
 def _answer(request: Request, answer: Answer, theme: Theme) -> None:
     left, right = st.columns([1.25, 1], gap="medium")
     with left:
-        chart_title("The walk", "accepted moves by reason; line: the best so far", under=True)
+        chart_title("The walk", "accepted moves by reason; line: the best so far")
         chart(
             walk((), answer.moves, answer.start_ms, answer.iteration_ms, answer.proposals, theme),
             "walk",
@@ -147,12 +146,10 @@ def _answer(request: Request, answer: Answer, theme: Theme) -> None:
             lambda: _moves(answer),
             "Every accepted move",
         )
-        chart_title(
-            "The best strategy", "beside data parallel; what differs comes first", under=True
-        )
+        chart_title("The best strategy", "beside data parallel; what differs comes first")
         frame(_strategy_table(request, answer))
     with right:
-        chart_title("Who works on what", "operators down, servers across", under=True)
+        chart_title("Who works on what", "operators down, servers across")
         chart(
             placements(answer.strategy, theme),
             "placements",

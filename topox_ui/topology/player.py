@@ -207,7 +207,6 @@ def _player(laid: LaidTopology, theme: Theme) -> None:
         chart_title(
             "Hops from server (down) to server (across)",
             note + (f"; × no path: {missing:,} pairs" if missing else ""),
-            under=True,
         )
         chart(
             hops(matrix, laid.result.hops.diameter, theme),
