@@ -13,29 +13,27 @@ from topox_core.rails.presets import Preset
 
 
 def as_task_graph(
-    source: Preset | RailIteration, *, by_layer: bool = False, nic_gbps: float | None = None
+    source: Preset | RailIteration, *, by_layer: bool = False
 ) -> tuple[TaskGraph, Cluster]:
     """Return an iteration as a task graph on the servers of one rail, and a cluster that suits it.
 
     A server is a rank. The order of a rank's computing and of a group's communications becomes
-    dependencies. The cluster has two switches and two ports a server, half the NIC's speed each,
-    for the two neighbours in a ring.
+    dependencies. The cluster has two switches and two ports a server, half the NIC's speed each
+    (the preset's, or 400 Gbit/s for an iteration), for the two neighbours in a ring.
 
     Parameters
     ----------
     by_layer
         Of a preset: a collective for each layer, else one for all layers of a pass.
-    nic_gbps
-        Of the cluster; the preset's, or 400 for an iteration, if not given.
 
     Raises
     ------
     InputError
         If the iteration is folded or larger than a task graph may be.
     """
-    speed = nic_gbps
+    speed = 400.0
     if isinstance(source, Preset):
-        speed = speed or source.nic_gbps
+        speed = source.nic_gbps
         folded = build(source, fold=True, by_layer=by_layer)
         _check_counts(source.title, *unfolded_size(folded, source), _members(folded))
         source = build(source, by_layer=by_layer)
@@ -46,7 +44,6 @@ def as_task_graph(
         )
     else:
         _check_counts(source.name, len(source), len(source.pred_idx), _members(source))
-    speed = speed or 400.0
     cluster = Cluster(
         servers=source.ranks,
         ports_per_server=2,

@@ -165,21 +165,15 @@ class FunctionRun(Generic[ResultT, StepT]):
             self._ended_s = time.monotonic() - self._began
 
 
-def finish(
-    run: Run[ResultT], stop: Stop = never, on_progress: Callable[[RunProgress], None] | None = None
-) -> ResultT | None:
+def finish(run: Run[ResultT], stop: Stop = never) -> ResultT | None:
     """Wait for the end of a run, close it and return its result; ``stop`` cancels it."""
     try:
         while run.running:
             run.poll()
             if stop():
                 run.cancel()
-            if on_progress is not None:
-                on_progress(run.progress)
             time.sleep(POLL_S)
         run.poll()
-        if on_progress is not None:
-            on_progress(run.progress)
         return run.result()
     finally:
         run.close()

@@ -91,7 +91,6 @@ def best_plans(
     batch: int | None = None,
     *,
     stop: Callable[[], bool] = lambda: False,
-    on_progress: Callable[[int], None] = lambda _considered: None,
 ) -> Plans:
     """Return the plans that fit, ranked.
 
@@ -101,8 +100,6 @@ def best_plans(
         Sequences of an iteration; the shape's own if None.
     stop
         Asked now and then; what was found so far is ranked.
-    on_progress
-        Told how many plans were considered.
 
     Raises
     ------
@@ -114,11 +111,9 @@ def best_plans(
     limit, considered, least, complete = cluster.memory_gb * 1e9, 0, float("inf"), True
     fitting: list[tuple[ParallelPlan, Memory]] = []
     for plan in plans(shape, cluster, batch):
-        if considered % 256 == 0:
-            on_progress(considered)
-            if stop():
-                complete = False
-                break
+        if considered % 256 == 0 and stop():
+            complete = False
+            break
         considered += 1
         needed = memory(shape, plan)
         least = min(least, needed.total_bytes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -25,8 +25,8 @@ MOST_TIMES, MOST_RUNS = 4_000, 24
 RAILS = RunKind("rails", MOST_TIMES, cancelled="Stopped. What was simulated is kept.")
 
 
-class RailAnswers(MutableMapping[Question, Answer]):
-    """One session's answers by the question's key; whole runs, which are large, apart from times.
+class RailAnswers(Kept[Answer]):
+    """One session's answers by the question's key; of whole runs, which are large, only the latest.
 
     Attributes
     ----------
@@ -35,24 +35,13 @@ class RailAnswers(MutableMapping[Question, Answer]):
     """
 
     def __init__(self) -> None:
-        self._runs: Kept[Answer] = Kept(MOST_RUNS)
-        self._times: Kept[Answer] = Kept(MOST_TIMES)
+        super().__init__(MOST_TIMES)
         self.pace_s: dict[Job, float] = {}
 
-    def __getitem__(self, key: Question) -> Answer:
-        return (self._times if key.what == BOTH else self._runs)[key]
-
     def __setitem__(self, key: Question, value: Answer) -> None:
-        (self._times if key.what == BOTH else self._runs)[key] = value
-
-    def __delitem__(self, key: Question) -> None:
-        del (self._times if key.what == BOTH else self._runs)[key]
-
-    def __iter__(self) -> Iterator[Question]:
-        return iter((*self._runs, *self._times))
-
-    def __len__(self) -> int:
-        return len(self._runs) + len(self._times)
+        super().__setitem__(key, value)
+        for old in [one for one in list(self) if one.what != BOTH][:-MOST_RUNS]:
+            self.pop(old, None)
 
 
 @st.cache_resource(scope="session", show_spinner=False)
