@@ -26,9 +26,15 @@ from topox_ui.rails.runs import known
 from topox_ui.rails.state import UPLOAD, RailsState, choices
 from topox_ui.rails.subject import Pattern, Simulated, Subject
 from topox_ui.shell.charts import frame, show_error
-from topox_ui.shell.downloads import Figures, File, download_menu, figure_files, link_menu
+from topox_ui.shell.downloads import (
+    Figures,
+    File,
+    download_menu,
+    figure_files,
+    link_menu,
+    offer_task_graph,
+)
 from topox_ui.shell.page import chart_title, escape, quiet
-from topox_ui.state.loading import offer_task_graph
 from topox_ui.state.widgets import number
 
 KEPT_HERE = "A link can carry a preset or a sample with every choice. Your own windows stay on this machine: send the file."

@@ -11,14 +11,20 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
+from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import standalone
 from topox_core.io import exports
+from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
+from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
-from topox_ui.state.loading import Loaded, scenario
+from topox_core.text.numbers import plural
+from topox_ui.shell.page import button
+from topox_ui.state.loading import Loaded, adopt, scenario
+from topox_ui.state.notices import notify
 from topox_ui.state.store import link_query
 
 # What a menu calls a file, the end of its name, and what builds it.
@@ -140,3 +146,33 @@ def link_menu(kept_here: str = "", more: str = "") -> None:
         query, base = link_query(), (st.context.url or "").split("?")[0]
         st.caption(f"Opens this very state: what is loaded and every choice that was made.{more}")
         st.code(f"{base}?{urlencode(query)}" if query else base, language=None, wrap_lines=True)
+
+
+def offer_task_graph(
+    key: str, build: Callable[[], tuple[TaskGraph, Cluster]], help_text: str, where: str = ""
+) -> None:
+    """Offer to load a generated task graph with a cluster: the other pages then show it.
+
+    Parameters
+    ----------
+    where
+        What the task graph covers, said behind its number of tasks.
+    """
+    button(
+        "Use this task graph", key, "arrow_forward", _adopt_generated, build, where, help=help_text
+    )
+
+
+def _adopt_generated(build: Callable[[], tuple[TaskGraph, Cluster]], where: str) -> None:
+    try:
+        with st.spinner("Building the task graph"):
+            tasks, cluster = build()
+    except InputError as error:
+        notify("error", str(error))
+        return
+    adopt(Loaded(tasks, cluster, tasks.name))
+    notify(
+        "info",
+        f"{tasks.name} is loaded: {plural(len(tasks.tasks), 'task')}{where}. Schedule, Circuits, Compare and "
+        "Topology show it.",
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +15,6 @@ from topox_core.model.task_graph import COMPUTE_KINDS, TaskGraph
 from topox_core.text.numbers import plural
 from topox_core.workloads.catalogue import generate
 from topox_core.workloads.samples import load_sample
-from topox_ui.shell.page import button
 from topox_ui.state.notices import notify
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.store import put, state_of, states
@@ -88,36 +86,6 @@ def adopt(graph: Loaded) -> None:
     """Make a reader's own graph and cluster the loaded ones."""
     st.session_state["loaded"] = graph
     _begin_with(Scenario(source="upload", name=graph.title))
-
-
-def offer_task_graph(
-    key: str, build: Callable[[], tuple[TaskGraph, Cluster]], help_text: str, where: str = ""
-) -> None:
-    """Offer to load a generated task graph with a cluster: the other pages then show it.
-
-    Parameters
-    ----------
-    where
-        What the task graph covers, said behind its number of tasks.
-    """
-    button(
-        "Use this task graph", key, "arrow_forward", _adopt_generated, build, where, help=help_text
-    )
-
-
-def _adopt_generated(build: Callable[[], tuple[TaskGraph, Cluster]], where: str) -> None:
-    try:
-        with st.spinner("Building the task graph"):
-            tasks, cluster = build()
-    except InputError as error:
-        notify("error", str(error))
-        return
-    adopt(Loaded(tasks, cluster, tasks.name))
-    notify(
-        "info",
-        f"{tasks.name} is loaded: {plural(len(tasks.tasks), 'task')}{where}. Schedule, Circuits, Compare and "
-        "Topology show it.",
-    )
 
 
 def _begin_with(new: Scenario) -> None:

@@ -25,9 +25,9 @@ from topox_core.text.status_words import STRATEGY_STOPPED_BY
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, frame, kpis
-from topox_ui.shell.downloads import download_menu
+from topox_ui.shell.downloads import download_menu, offer_task_graph
 from topox_ui.shell.page import chart_title, escape, headline, quiet
-from topox_ui.state.loading import fitting, offer_task_graph
+from topox_ui.state.loading import fitting
 from topox_ui.strategy.controls import import_box
 from topox_ui.strategy.search_run import SEARCH, Answer, Request, start
 
