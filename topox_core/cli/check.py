@@ -93,6 +93,6 @@ def _print(report: CheckReport) -> None:
         )
         for one in report.constraints
     ]
-    table([*rows, ("valid" if report.ok else "NOT VALID",)])
+    table(*rows, ("valid" if report.ok else "NOT VALID",))
     for line in report.lines(SHOWN_VIOLATIONS):
         print(f"  {line}")

@@ -168,7 +168,7 @@ def _print(runs: dict[str, FabricRun]) -> None:
                 run.bound_by,
             )
         )
-    table(rows)
+    table(*rows)
     for run in runs.values():
         if run.fabric == "scheduled" and run.message:
             print(run.message)

@@ -80,10 +80,8 @@ def _list(as_record: bool, cards: dict[str, Card]) -> None:
         )
         return
     table(
-        [
-            ("card", "source", "title"),
-            *((card.name, card.source, card.title) for card in cards.values()),
-        ]
+        ("card", "source", "title"),
+        *((card.name, card.source, card.title) for card in cards.values()),
     )
 
 
@@ -138,7 +136,7 @@ def _print(card: Card, answer: Answer) -> None:
                     row.reason,
                 )
             )
-        table(lines)
+        table(*lines)
     print(f"\n{answer.finding}")
     for name, value, aside in answer.facts:
         print(f"{name}: {value}" + (f" ({aside})" if aside else ""))

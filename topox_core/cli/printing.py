@@ -14,7 +14,7 @@ def as_json(record: dict[str, Any]) -> None:
     print(json.dumps(record, allow_nan=False))
 
 
-def table(rows: list[tuple[str, ...]]) -> None:
+def table(*rows: tuple[str, ...]) -> None:
     """Print rows with their columns aligned; the last column is free to be long."""
     columns = max(len(row) for row in rows)
     widths = [

@@ -76,11 +76,9 @@ def _count(options: argparse.Namespace) -> int:
         )
     else:
         table(
-            [
-                ("stage", "windows"),
-                *((str(stage), f"{count:,}") for stage, count in enumerate(windows)),
-                ("formula", f"{formula:,}"),
-            ]
+            ("stage", "windows"),
+            *((str(stage), f"{count:,}") for stage, count in enumerate(windows)),
+            ("formula", f"{formula:,}"),
         )
         print(f"formula: {FORMULA_NOTE}")
     return 0
@@ -112,27 +110,25 @@ def _switches(options: argparse.Namespace) -> int:
         )
     else:
         table(
-            [
+            (
+                "key",
+                "switch",
+                "vendor",
+                "delay",
+                "ports",
+                *(f"GPUs, {name}" for name in SCALE_UP),
+            ),
+            *(
                 (
-                    "key",
-                    "switch",
-                    "vendor",
-                    "delay",
-                    "ports",
-                    *(f"GPUs, {name}" for name in SCALE_UP),
-                ),
-                *(
-                    (
-                        one.key,
-                        one.name,
-                        one.vendor,
-                        figure(one.reconfiguration_ms, "ms"),
-                        f"{one.radix:,}",
-                        *(f"{gpus(one, size):,}" for size in SCALE_UP.values()),
-                    )
-                    for one in TECHNOLOGIES
-                ),
-            ]
+                    one.key,
+                    one.name,
+                    one.vendor,
+                    figure(one.reconfiguration_ms, "ms"),
+                    f"{one.radix:,}",
+                    *(f"{gpus(one, size):,}" for size in SCALE_UP.values()),
+                )
+                for one in TECHNOLOGIES
+            ),
         )
     return 0
 
@@ -173,18 +169,16 @@ def _advise(options: argparse.Namespace) -> int:
         print(advice.note)
         print()
         table(
-            [
-                ("parallelism", "splits", "operation", "how often", "on the rail"),
-                *(
-                    (
-                        row.title,
-                        row.memory,
-                        row.collective,
-                        row.frequency,
-                        "yes" if row.on_rail else "no",
-                    )
-                    for row in TABLE_2
-                ),
-            ]
+            ("parallelism", "splits", "operation", "how often", "on the rail"),
+            *(
+                (
+                    row.title,
+                    row.memory,
+                    row.collective,
+                    row.frequency,
+                    "yes" if row.on_rail else "no",
+                )
+                for row in TABLE_2
+            ),
         )
     return 0

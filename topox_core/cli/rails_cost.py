@@ -195,7 +195,7 @@ def _print(
                 *shares,
             )
         )
-    table(rows)
+    table(*rows)
     counting = question.counting
     print(
         f"{question.gpus:,} GPUs, {counting.gpus_per_server} a server; {question.catalogue.name}; counted by {counting.method}"

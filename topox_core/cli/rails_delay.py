@@ -91,19 +91,17 @@ def _delay(options: argparse.Namespace) -> int:
         as_json(record)
         return 0
     table(
-        [
-            ("delay", "on demand", "over", "provisioned", "over"),
-            *(
-                (
-                    figure(row.delay_ms, "ms"),
-                    figure(row.on_demand_ms, "ms"),
-                    percent(result.overhead(row.on_demand_ms) / 100),
-                    figure(row.provisioned_ms, "ms"),
-                    percent(result.overhead(row.provisioned_ms) / 100),
-                )
-                for row in result.rows
-            ),
-        ]
+        ("delay", "on demand", "over", "provisioned", "over"),
+        *(
+            (
+                figure(row.delay_ms, "ms"),
+                figure(row.on_demand_ms, "ms"),
+                percent(result.overhead(row.on_demand_ms) / 100),
+                figure(row.provisioned_ms, "ms"),
+                percent(result.overhead(row.provisioned_ms) / 100),
+            )
+            for row in result.rows
+        ),
     )
     if slowest is not None:
         for name, value in slowest.items():

@@ -99,9 +99,7 @@ def list_presets(as_record: bool) -> int:
         )
     else:
         table(
-            [
-                ("preset", "job", "degrees"),
-                *((one.name, one.title, one.words) for one in PRESETS.values()),
-            ]
+            ("preset", "job", "degrees"),
+            *((one.name, one.title, one.words) for one in PRESETS.values()),
         )
     return 0

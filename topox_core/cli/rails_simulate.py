@@ -199,7 +199,7 @@ def _print(job: Preset, run: RailRun, windows: tuple[Window, ...], record: dict[
     if "slowest_switch_ms" in record:
         slowest = record["slowest_switch_ms"]
         rows.append(("slowest switch", "any" if slowest is None else figure(slowest, "ms")))
-    table(rows)
+    table(*rows)
     if windows:
         print()
         _print_windows(windows)
@@ -207,20 +207,18 @@ def _print(job: Preset, run: RailRun, windows: tuple[Window, ...], record: dict[
 
 def _print_windows(windows: tuple[Window, ...]) -> None:
     table(
-        [
-            ("rank", "before", "after", "begins", "length", "bytes after it"),
-            *(
-                (
-                    f"{one.rank}",
-                    one.before,
-                    f"{one.after} {one.operation}".strip(),
-                    figure(one.begin_ms, "ms"),
-                    figure(one.length_ms, "ms"),
-                    f"{one.size_bytes:,.0f}",
-                )
-                for one in windows[:SHOWN]
-            ),
-        ]
+        ("rank", "before", "after", "begins", "length", "bytes after it"),
+        *(
+            (
+                f"{one.rank}",
+                one.before,
+                f"{one.after} {one.operation}".strip(),
+                figure(one.begin_ms, "ms"),
+                figure(one.length_ms, "ms"),
+                f"{one.size_bytes:,.0f}",
+            )
+            for one in windows[:SHOWN]
+        ),
     )
     if len(windows) > SHOWN:
         print(f"and {len(windows) - SHOWN:,} more (--json lists all)")

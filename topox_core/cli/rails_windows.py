@@ -84,28 +84,24 @@ def _windows(options: argparse.Namespace) -> int:
         as_json(record | {"list": [asdict(one) for one in windows]})
         return 0
     table(
-        [
-            ("windows", f"{len(windows):,} in {figure(iteration_ms, 'ms')}"),
-            ("above", f"{percent(record['share_above'])} are longer than {options.above_ms:g} ms"),
-            ("overlaps", f"{record['overlaps']:,}"),
-            ("longest", figure(record["longest_ms"], "ms")),
-        ]
+        ("windows", f"{len(windows):,} in {figure(iteration_ms, 'ms')}"),
+        ("above", f"{percent(record['share_above'])} are longer than {options.above_ms:g} ms"),
+        ("overlaps", f"{record['overlaps']:,}"),
+        ("longest", figure(record["longest_ms"], "ms")),
     )
     print()
     table(
-        [
-            ("traffic after the window", "windows", "mean", "shortest", "longest"),
-            *(
-                (
-                    one.name,
-                    f"{one.count:,}",
-                    figure(one.mean_ms, "ms"),
-                    figure(one.min_ms, "ms"),
-                    figure(one.max_ms, "ms"),
-                )
-                for one in by_class(windows)
-            ),
-        ]
+        ("traffic after the window", "windows", "mean", "shortest", "longest"),
+        *(
+            (
+                one.name,
+                f"{one.count:,}",
+                figure(one.mean_ms, "ms"),
+                figure(one.min_ms, "ms"),
+                figure(one.max_ms, "ms"),
+            )
+            for one in by_class(windows)
+        ),
     )
     return 0
 

@@ -73,11 +73,9 @@ def _print_point(point: TracePoint) -> None:
 
 def _print(summary: dict[str, Any]) -> None:
     table(
-        [
-            ("makespan", figure(summary["makespan"], "periods"), summary["status"]),
-            ("bound", figure(summary["bound"], "periods"), summary["bound_by"]),
-            ("gap", percent(summary["gap"]), ended(summary["stopped_by"], summary["wall_s"])),
-        ]
+        ("makespan", figure(summary["makespan"], "periods"), summary["status"]),
+        ("bound", figure(summary["bound"], "periods"), summary["bound_by"]),
+        ("gap", percent(summary["gap"]), ended(summary["stopped_by"], summary["wall_s"])),
     )
     if summary["message"]:
         print(summary["message"])

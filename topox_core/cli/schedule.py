@@ -104,7 +104,7 @@ def _print(summary: dict[str, Any], execution: Execution | None) -> None:
                 else "the checker found the violations below",
             )
         )
-    table(rows)
+    table(*rows)
     for line in summary.get("violations", ()):
         print(f"  {line}")
     if summary.get("message"):

@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
         if options.json:
             as_json({"models": [record_of(model, "name servers meaning") for model in entries]})
         else:
-            table([(m.name, f"{m.servers} servers", m.meaning) for m in entries])
+            table(*[(m.name, f"{m.servers} servers", m.meaning) for m in entries])
         return 0
     if options.model is None:
         raise wrong_option("MODEL", "a model must be named (--list shows them)")
@@ -240,17 +240,15 @@ def _print_search(
 ) -> None:
     proved = ", proved best on this simulator" if record["proved"] else ""
     table(
-        [
-            ("model", f"{graph.title} on {record['servers']} servers"),
-            ("iteration", f"{figure(record['iteration_ms'], 'ms')}{proved}"),
-            (record["start"], figure(record["start_ms"], "ms")),
-            ("speed-up", figure(record["speed_up"])),
-            (
-                "tried",
-                f"{record['proposals']:,} proposals, {record['moves']:,} moves, {figure(record['wall_s'], 's')}",
-            ),
-            ("partitions", _partitions(strategy)),
-        ]
+        ("model", f"{graph.title} on {record['servers']} servers"),
+        ("iteration", f"{figure(record['iteration_ms'], 'ms')}{proved}"),
+        (record["start"], figure(record["start_ms"], "ms")),
+        ("speed-up", figure(record["speed_up"])),
+        (
+            "tried",
+            f"{record['proposals']:,} proposals, {record['moves']:,} moves, {figure(record['wall_s'], 's')}",
+        ),
+        ("partitions", _partitions(strategy)),
     )
     better = [move for move in moves if move.after_ms < move.before_ms and move.reason != "reset"]
     for move in better[-SHOWN_MOVES:]:
@@ -318,16 +316,14 @@ def _plans(options: argparse.Namespace, model: Model) -> int:
         )
     else:
         table(
-            [
-                ("model", f"{model.shape.title} on {cluster.gpus:,} GPUs"),
-                (
-                    "plans",
-                    f"{considered:,} suit, {considered - too_large:,} of them fit {cluster.memory_gb:g} GB a GPU",
-                ),
-            ]
+            ("model", f"{model.shape.title} on {cluster.gpus:,} GPUs"),
+            (
+                "plans",
+                f"{considered:,} suit, {considered - too_large:,} of them fit {cluster.memory_gb:g} GB a GPU",
+            ),
         )
         table(
-            [
+            *[
                 (
                     figure(round(one.time.total_ms, 1), "ms"),
                     f"{one.memory.total_bytes / 1e9:.1f} GB",

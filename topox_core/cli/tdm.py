@@ -252,7 +252,7 @@ def _print(answer: Round, together: Round | None, report: CheckReport) -> None:
             )
         )
     rows.append(("checked", "every rule holds" if report.ok else "; ".join(report.lines(3))))
-    table(rows)
+    table(*rows)
     if answer.message:
         print(answer.message)
     for one in bottlenecks(answer)[:SHOWN_STAGES]:
@@ -277,4 +277,4 @@ def _list(json_wanted: bool) -> None:
             }
         )
     else:
-        table([(name, one.explanation) for name, one in ALGORITHMS.items()])
+        table(*[(name, one.explanation) for name, one in ALGORITHMS.items()])

@@ -89,15 +89,13 @@ def run(options: argparse.Namespace) -> int:
     else:
         network = jobs.network
         table(
-            [
-                ("jobs", jobs.name),
-                ("collectives", ", ".join(f"{n:,} {kind}" for kind, n in kinds.items())),
-                (
-                    "network",
-                    f"{network.pod_groups:,} groups of {network.pods_per_group} pods, {network.ports_per_pod} ports of "
-                    f"{figure(network.port_gbps, 'Gbit/s')}",
-                ),
-                ("written", options.output),
-            ]
+            ("jobs", jobs.name),
+            ("collectives", ", ".join(f"{n:,} {kind}" for kind, n in kinds.items())),
+            (
+                "network",
+                f"{network.pod_groups:,} groups of {network.pods_per_group} pods, {network.ports_per_pod} ports of "
+                f"{figure(network.port_gbps, 'Gbit/s')}",
+            ),
+            ("written", options.output),
         )
     return 0

@@ -124,21 +124,19 @@ def _print(result: LayoutResult, record: dict[str, Any]) -> None:
         else []
     )
     table(
-        [
-            ("layout", result.layout.name),
-            (
-                "ports",
-                f"{result.degree_all_reduce} for rings, {result.degree_model_parallel} for matchings",
-            ),
-            *rings,
-            (
-                "links",
-                f"{len(links):,}: {' '.join(links[:SHOWN_LINKS])}{more}" if links else "none",
-            ),
-            ("diameter", figure(record["diameter"], "hops")),
-            ("mean hops", f"{record['mean_hops']:.3f}"),
-            *cut,
-        ]
+        ("layout", result.layout.name),
+        (
+            "ports",
+            f"{result.degree_all_reduce} for rings, {result.degree_model_parallel} for matchings",
+        ),
+        *rings,
+        (
+            "links",
+            f"{len(links):,}: {' '.join(links[:SHOWN_LINKS])}{more}" if links else "none",
+        ),
+        ("diameter", figure(record["diameter"], "hops")),
+        ("mean hops", f"{record['mean_hops']:.3f}"),
+        *cut,
     )
     print()
     for number, step in enumerate(result.steps, 1):

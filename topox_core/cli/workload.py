@@ -93,12 +93,10 @@ def _write(options: argparse.Namespace) -> int:
     else:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in _kinds(graph).items())
         table(
-            [
-                ("workload", graph.name),
-                ("tasks", f"{len(graph.tasks):,} on {graph.servers} servers: {kinds}"),
-                ("graph", options.output),
-                ("cluster", cluster_file),
-            ]
+            ("workload", graph.name),
+            ("tasks", f"{len(graph.tasks):,} on {graph.servers} servers: {kinds}"),
+            ("graph", options.output),
+            ("cluster", cluster_file),
         )
     return 0
 
@@ -141,11 +139,11 @@ def _list(workloads: list[Workload], json: bool, with_parameters: bool) -> None:
             }
         )
         return
-    table([(one.name, one.meaning) for one in workloads])
+    table(*[(one.name, one.meaning) for one in workloads])
     if with_parameters:
         print()
         table(
-            [
+            *[
                 (f"{p.key}={p.default}", p.unit, f"{p.meaning} ({p.range})")
                 for one in workloads
                 for p in one.parameters

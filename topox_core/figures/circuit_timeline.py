@@ -176,15 +176,13 @@ def changes(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
     fold = max(1, -(-len(counts) // 500))
     folded = (np.add if moving else np.maximum).reduceat(counts, np.arange(0, len(counts), fold))
     word = "set up" if moving else "in use"
-    figure = go.Figure(
-        go.Bar(
-            x=(np.arange(len(folded)) + 0.5) * fold * tau,
-            y=folded,
-            width=fold * tau,
-            name=word,
-            marker={"color": theme.muted if moving else theme.line, "line": {"width": 0}},
-            hovertemplate="%{y} " + word + " at %{x:.6~g} ms<extra></extra>",
-        )
+    figure = go.Figure().add_bar(
+        x=(np.arange(len(folded)) + 0.5) * fold * tau,
+        y=folded,
+        width=fold * tau,
+        name=word,
+        marker={"color": theme.muted if moving else theme.line, "line": {"width": 0}},
+        hovertemplate="%{y} " + word + " at %{x:.6~g} ms<extra></extra>",
     )
     return frame(
         figure,

@@ -222,24 +222,22 @@ def yearly(years: Mapping[str, Year], theme: Theme) -> go.Figure:
 def worth(rows: Sequence[tuple[str, str, float]], theme: Theme) -> go.Figure:
     """Return a bar for each of ``rows``: (fabric, label, iterations for a dollar of network)."""
     top = max([1e-9, *(value for _, _, value in rows)])
-    figure = go.Figure(
-        go.Bar(
-            orientation="h",
-            y=list(range(len(rows))),
-            x=[value for _, _, value in rows],
-            width=0.58,
-            marker={
-                "color": [theme.fabric_colour(fabric) for fabric, _, _ in rows],
-                "line": line(theme.line, 0.5),
-            },
-            text=[short(value) for _, _, value in rows],
-            textposition="outside",
-            cliponaxis=False,
-            textangle=0,
-            textfont={"size": 12 * theme.scale, "color": theme.ink},
-            customdata=[[label, f"{value:.6g}"] for _, label, value in rows],
-            hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} iterations for a dollar<extra></extra>",
-        )
+    figure = go.Figure().add_bar(
+        orientation="h",
+        y=list(range(len(rows))),
+        x=[value for _, _, value in rows],
+        width=0.58,
+        marker={
+            "color": [theme.fabric_colour(fabric) for fabric, _, _ in rows],
+            "line": line(theme.line, 0.5),
+        },
+        text=[short(value) for _, _, value in rows],
+        textposition="outside",
+        cliponaxis=False,
+        textangle=0,
+        textfont={"size": 12 * theme.scale, "color": theme.ink},
+        customdata=[[label, f"{value:.6g}"] for _, label, value in rows],
+        hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]} iterations for a dollar<extra></extra>",
     )
     return frame(
         figure,

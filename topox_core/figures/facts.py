@@ -30,21 +30,19 @@ def _bars(
     names: list[str], values: list[float], colours: list[str], labels: list[str], theme: Theme
 ) -> go.Figure:
     """Return horizontal bars from zero with the value written at each end."""
-    figure = go.Figure(
-        go.Bar(
-            orientation="h",
-            y=list(range(len(names))),
-            x=values,
-            width=0.62,
-            text=labels,
-            textposition="outside",
-            cliponaxis=False,
-            textangle=0,
-            textfont={"size": 11.5 * theme.scale, "color": theme.ink},
-            customdata=[[n, t] for n, t in zip(names, labels, strict=True)],
-            marker={"color": colours, "line": line(theme.line, 0.5)},
-            hovertemplate="%{customdata[0]}: %{customdata[1]}<extra></extra>",
-        )
+    figure = go.Figure().add_bar(
+        orientation="h",
+        y=list(range(len(names))),
+        x=values,
+        width=0.62,
+        text=labels,
+        textposition="outside",
+        cliponaxis=False,
+        textangle=0,
+        textfont={"size": 11.5 * theme.scale, "color": theme.ink},
+        customdata=[[n, t] for n, t in zip(names, labels, strict=True)],
+        marker={"color": colours, "line": line(theme.line, 0.5)},
+        hovertemplate="%{customdata[0]}: %{customdata[1]}<extra></extra>",
     )
     longest = max((len(name) for name in names), default=0)
     return frame(

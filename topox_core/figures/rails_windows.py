@@ -27,15 +27,13 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
     lengths, shares = (values.tolist() for values in distribution(windows))
     low, high, ticks, words = _log_axis(lengths, threshold_ms)
     x = [low, *(min(max(v, low), high) for v in lengths), high]
-    figure = go.Figure(
-        go.Scatter(
-            x=x,
-            y=[0.0, *(100 * share for share in shares), 100.0],
-            mode="lines",
-            line={"shape": "hv", "width": 2.4, "color": theme.primary},
-            customdata=[time(v) for v in x],
-            hovertemplate="%{y:.1f} % are no longer than %{customdata}<extra></extra>",
-        )
+    figure = go.Figure().add_scatter(
+        x=x,
+        y=[0.0, *(100 * share for share in shares), 100.0],
+        mode="lines",
+        line={"shape": "hv", "width": 2.4, "color": theme.primary},
+        customdata=[time(v) for v in x],
+        hovertemplate="%{y:.1f} % are no longer than %{customdata}<extra></extra>",
     )
     at = min(max(threshold_ms, low), high)
     too_short = 1 - share_hiding(windows, threshold_ms)
@@ -118,18 +116,14 @@ def breakdown(groups: Sequence[TrafficClass], threshold_ms: float, theme: Theme)
     """Return each class's windows as dots (logarithmic), their mean, and the threshold."""
     every = [one.length_ms for group in groups for one in group.windows]
     low, high, ticks, words = _log_axis(every, threshold_ms)
-    figure = go.Figure(
-        go.Scatter(
-            x=[min(max(group.mean_idle_ms, low), high) for group in groups],
-            y=list(range(len(groups))),
-            mode="markers",
-            name="mean",
-            marker=opaque(22 * theme.scale, symbol="line-ns", line=line(theme.ink, 2.5)),
-            customdata=[
-                [time(group.mean_idle_ms), plural(group.count, "window")] for group in groups
-            ],
-            hovertemplate="mean %{customdata[0]} of %{customdata[1]}<extra></extra>",
-        )
+    figure = go.Figure().add_scatter(
+        x=[min(max(group.mean_idle_ms, low), high) for group in groups],
+        y=list(range(len(groups))),
+        mode="markers",
+        name="mean",
+        marker=opaque(22 * theme.scale, symbol="line-ns", line=line(theme.ink, 2.5)),
+        customdata=[[time(group.mean_idle_ms), plural(group.count, "window")] for group in groups],
+        hovertemplate="mean %{customdata[0]} of %{customdata[1]}<extra></extra>",
     )
     for row, group in enumerate(groups):
         figure.add_scatter(
@@ -173,19 +167,17 @@ def counts(exact: Sequence[int], formula: int, theme: Theme) -> go.Figure:
     """Return the windows of an iteration by stage, counted, with the formula's as a dotted line."""
     stages = list(range(len(exact)))
     top = max([*exact, formula, 1]) * 1.16
-    figure = go.Figure(
-        go.Bar(
-            x=stages,
-            y=list(exact),
-            width=0.7,
-            marker={"color": theme.primary, "line": {"width": 0}},
-            text=[count(v) for v in exact] if len(exact) <= 24 else None,
-            textposition="outside",
-            cliponaxis=False,
-            textfont={"size": 11.5 * theme.scale, "color": theme.ink},
-            customdata=[plural(v, "window") for v in exact],
-            hovertemplate="stage %{x}: %{customdata}<extra></extra>",
-        )
+    figure = go.Figure().add_bar(
+        x=stages,
+        y=list(exact),
+        width=0.7,
+        marker={"color": theme.primary, "line": {"width": 0}},
+        text=[count(v) for v in exact] if len(exact) <= 24 else None,
+        textposition="outside",
+        cliponaxis=False,
+        textfont={"size": 11.5 * theme.scale, "color": theme.ink},
+        customdata=[plural(v, "window") for v in exact],
+        hovertemplate="stage %{x}: %{customdata}<extra></extra>",
     )
     # Above the picture: beside its line it would stand in the bars' numbers.
     above = {"xref": "paper", "xanchor": "right", "yref": "paper", "yanchor": "bottom"}

@@ -188,25 +188,21 @@ def delays(
     at = [i for i, _, _ in known]
     values = [value for _, _, value in known]
     here = [delay == now for _, delay, _ in known]
-    figure = go.Figure(
-        go.Scatter(
-            x=at,
-            y=values,
-            mode="lines+markers+text",
-            line=line(theme.line, 2),
-            opacity=1,
-            marker=opaque(
-                [11 if h else 8 for h in here], [theme.primary if h else theme.muted for h in here]
-            ),
-            text=[
-                f"<b>{short(v)}</b>" if h else short(v) for v, h in zip(values, here, strict=True)
-            ],
-            textposition="top center",
-            textfont={"size": 11.5 * theme.scale, "color": theme.ink},
-            cliponaxis=False,
-            customdata=[[f"{delay:g}", f"{value:.6g}"] for _, delay, value in known],
-            hovertemplate="delay %{customdata[0]} ms: %{customdata[1]} ms<extra></extra>",
-        )
+    figure = go.Figure().add_scatter(
+        x=at,
+        y=values,
+        mode="lines+markers+text",
+        line=line(theme.line, 2),
+        opacity=1,
+        marker=opaque(
+            [11 if h else 8 for h in here], [theme.primary if h else theme.muted for h in here]
+        ),
+        text=[f"<b>{short(v)}</b>" if h else short(v) for v, h in zip(values, here, strict=True)],
+        textposition="top center",
+        textfont={"size": 11.5 * theme.scale, "color": theme.ink},
+        cliponaxis=False,
+        customdata=[[f"{delay:g}", f"{value:.6g}"] for _, delay, value in known],
+        hovertemplate="delay %{customdata[0]} ms: %{customdata[1]} ms<extra></extra>",
     )
     shapes = []
     lowest = [*values]

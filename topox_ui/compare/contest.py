@@ -289,22 +289,20 @@ def dark_share(run: FabricRun) -> float:
 
 def _breakdown_table(contest: Contest, runs: Runs) -> pd.DataFrame:
     return pd.DataFrame(
-        [
-            {
-                "fabric": contest.labels[name],
-                "iteration (ms)": run.iteration_ms,
-                "compute (ms)": parts_of(run.breakdown)[0],
-                "exposed transfer (ms)": run.breakdown.exposed_ms,
-                "dark (ms)": run.breakdown.dark_ms,
-                "waiting (ms)": run.breakdown.waiting_ms,
-                "bound (ms)": run.bound_ms,
-                "what binds": run.bound_by,
-                "circuit changes": run.circuits_changed,
-                "dark, all circuits (ms)": run.dark_ms,
-                "bandwidth tax": run.traffic.bandwidth_tax,
-                "mean hops": run.traffic.mean_hops,
-                "longest hops": run.traffic.longest_hops,
-            }
-            for name, run in runs.items()
-        ]
+        {
+            "fabric": contest.labels[name],
+            "iteration (ms)": run.iteration_ms,
+            "compute (ms)": parts_of(run.breakdown)[0],
+            "exposed transfer (ms)": run.breakdown.exposed_ms,
+            "dark (ms)": run.breakdown.dark_ms,
+            "waiting (ms)": run.breakdown.waiting_ms,
+            "bound (ms)": run.bound_ms,
+            "what binds": run.bound_by,
+            "circuit changes": run.circuits_changed,
+            "dark, all circuits (ms)": run.dark_ms,
+            "bandwidth tax": run.traffic.bandwidth_tax,
+            "mean hops": run.traffic.mean_hops,
+            "longest hops": run.traffic.longest_hops,
+        }
+        for name, run in runs.items()
     )

@@ -51,16 +51,14 @@ def size_and_year(found: Question, priced: dict[str, Bill], theme: Theme) -> Non
                 for name, one in priced.items()
             ),
             lambda: pd.DataFrame(
-                [
-                    {
-                        "GPUs": int(one.gpus),
-                        "network": NETWORKS[name],
-                        "cost ($)": one.cost_usd,
-                        "power (W)": one.power_w,
-                    }
-                    for name, several in lines.items()
-                    for one in several
-                ]
+                {
+                    "GPUs": int(one.gpus),
+                    "network": NETWORKS[name],
+                    "cost ($)": one.cost_usd,
+                    "power (W)": one.power_w,
+                }
+                for name, several in lines.items()
+                for one in several
             ),
             "In numbers",
         )
@@ -81,16 +79,14 @@ def size_and_year(found: Question, priced: dict[str, Bill], theme: Theme) -> Non
                 for name, year in years.items()
             ),
             lambda: pd.DataFrame(
-                [
-                    {
-                        "network": NETWORKS[name],
-                        "purchase ($ a year)": year.purchase_usd,
-                        "electricity ($ a year)": year.electricity_usd,
-                        "energy (kWh a year)": year.energy_kwh,
-                        "all ($ a year)": year.total_usd,
-                    }
-                    for name, year in years.items()
-                ]
+                {
+                    "network": NETWORKS[name],
+                    "purchase ($ a year)": year.purchase_usd,
+                    "electricity ($ a year)": year.electricity_usd,
+                    "energy (kWh a year)": year.energy_kwh,
+                    "all ($ a year)": year.total_usd,
+                }
+                for name, year in years.items()
             ),
             "In numbers",
         )

@@ -121,21 +121,17 @@ def savings_table(priced: dict[str, Bill]) -> pd.DataFrame:
     """Return each network's cost and power, a GPU's share, and what photonic rails save against it."""
     mine = priced[MINE]
     return pd.DataFrame(
-        [
-            {
-                "network": NETWORKS[name],
-                "cost ($)": one.cost_usd,
-                "cost a GPU ($)": one.cost_usd / one.gpus,
-                "photonic rails save": percent(saving(mine.cost_usd, one.cost_usd))
-                if name != MINE
-                else "",
-                "power (W)": one.power_w,
-                "they save power": percent(saving(mine.power_w, one.power_w))
-                if name != MINE
-                else "",
-            }
-            for name, one in priced.items()
-        ]
+        {
+            "network": NETWORKS[name],
+            "cost ($)": one.cost_usd,
+            "cost a GPU ($)": one.cost_usd / one.gpus,
+            "photonic rails save": percent(saving(mine.cost_usd, one.cost_usd))
+            if name != MINE
+            else "",
+            "power (W)": one.power_w,
+            "they save power": percent(saving(mine.power_w, one.power_w)) if name != MINE else "",
+        }
+        for name, one in priced.items()
     )
 
 
@@ -143,20 +139,18 @@ def power_table(priced: dict[str, Bill]) -> pd.DataFrame:
     """Return each network's watts by part."""
     parts = [part for part in LINE_NAMES if any(one.count(part) for one in priced.values())]
     return pd.DataFrame(
-        [
-            {
-                "network": NETWORKS[name],
-                "power (W)": one.power_w,
-                "a GPU (W)": one.power_w / one.gpus,
-                **{
-                    f"{LINE_NAMES[part]} (W)": sum(
-                        line.power_w for line in one.lines if line.part == part
-                    )
-                    for part in parts
-                },
-            }
-            for name, one in priced.items()
-        ]
+        {
+            "network": NETWORKS[name],
+            "power (W)": one.power_w,
+            "a GPU (W)": one.power_w / one.gpus,
+            **{
+                f"{LINE_NAMES[part]} (W)": sum(
+                    line.power_w for line in one.lines if line.part == part
+                )
+                for part in parts
+            },
+        }
+        for name, one in priced.items()
     )
 
 
@@ -190,17 +184,15 @@ def hangs_on(found: Question, theme: Theme) -> None:
             for one in swings
         ),
         lambda: pd.DataFrame(
-            [
-                {
-                    "what moves": one.name,
-                    "to": end[0],
-                    "saving (%)": 100 * end[1],
-                    "change (points)": 100 * (end[1] - base),
-                }
-                for one in swings
-                for end in (one.low, one.high)
-                if end
-            ]
+            {
+                "what moves": one.name,
+                "to": end[0],
+                "saving (%)": 100 * end[1],
+                "change (points)": 100 * (end[1] - base),
+            }
+            for one in swings
+            for end in (one.low, one.high)
+            if end
         ),
         "In numbers",
     )

@@ -83,10 +83,8 @@ def counted(now: Catalogue) -> list[Part]:
 def table_of(parts: Sequence[Part]) -> pd.DataFrame:
     """Return parts as the table shows them."""
     return pd.DataFrame(
-        [
-            {"Part": part.name, "Price": part.price_usd, "Watt": part.power_w, "From": _from(part)}
-            for part in parts
-        ]
+        {"Part": part.name, "Price": part.price_usd, "Watt": part.power_w, "From": _from(part)}
+        for part in parts
     )
 
 
@@ -101,20 +99,18 @@ def _from(part: Any) -> str:
 def sources_of(now: Catalogue) -> pd.DataFrame:
     """Return who says what of each part."""
     return pd.DataFrame(
-        [
-            {
-                "part": part.name,
-                "unit": PARTS[part.id],
-                "price ($)": part.price_usd,
-                "power (W)": part.power_w,
-                "a port ($)": part.port_usd,
-                "a port (W)": part.port_w,
-                "price from": part.price_from,
-                "watts from": part.power_from,
-                "source": part.source,
-            }
-            for part in now.parts
-        ]
+        {
+            "part": part.name,
+            "unit": PARTS[part.id],
+            "price ($)": part.price_usd,
+            "power (W)": part.power_w,
+            "a port ($)": part.port_usd,
+            "a port (W)": part.port_w,
+            "price from": part.price_from,
+            "watts from": part.power_from,
+            "source": part.source,
+        }
+        for part in now.parts
     )
 
 

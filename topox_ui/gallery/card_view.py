@@ -25,7 +25,7 @@ def finding(card: Card, answer: Answer | None) -> str:
 def draw_answer(card: Card, answer: Answer, theme: Theme) -> None:
     """Draw facts, one chart a series, its table with the reasons, and the remarks."""
     if answer.facts:
-        kpis(list(answer.facts))
+        kpis(*list(answer.facts))
     for line in answer.lost:
         st.warning(f"Rows are missing: {line}".replace("$", "\\$"))
     present = [key for key in card.series if answer.of(key)]

@@ -230,31 +230,29 @@ def summary(loaded: Loaded) -> None:
         n for kind, n in facts.tasks_by_kind.items() if kind in (*COMPUTE_KINDS, "barrier")
     )
     kpis(
-        [
-            (
-                "Tasks",
-                f"{facts.tasks:,}",
-                f"{plural(facts.dependencies, 'dependency', 'dependencies')}, no cycle",
-            ),
-            ("Transfers", f"{facts.transfers:,}", f"from {plural(collectives, 'network task')}"),
-            (
-                "Bytes to move",
-                size(facts.bytes_total) if facts.bytes_total else "–",
-                f"most leave S{facts.busiest_server}: {size(facts.busiest_out_bytes)}"
-                if facts.busiest_server >= 0
-                else "none by size",
-            ),
-            (
-                "Critical path",
-                time(facts.critical_path_ms),
-                f"{plural(len(facts.critical_path), 'task')} in line",
-            ),
-            (
-                "Busiest device",
-                time(facts.compute_ms_max),
-                f"mean of {plural(facts.devices, 'device')}: {time(facts.compute_ms_mean)}",
-            ),
-        ]
+        (
+            "Tasks",
+            f"{facts.tasks:,}",
+            f"{plural(facts.dependencies, 'dependency', 'dependencies')}, no cycle",
+        ),
+        ("Transfers", f"{facts.transfers:,}", f"from {plural(collectives, 'network task')}"),
+        (
+            "Bytes to move",
+            size(facts.bytes_total) if facts.bytes_total else "–",
+            f"most leave S{facts.busiest_server}: {size(facts.busiest_out_bytes)}"
+            if facts.busiest_server >= 0
+            else "none by size",
+        ),
+        (
+            "Critical path",
+            time(facts.critical_path_ms),
+            f"{plural(len(facts.critical_path), 'task')} in line",
+        ),
+        (
+            "Busiest device",
+            time(facts.compute_ms_max),
+            f"mean of {plural(facts.devices, 'device')}: {time(facts.compute_ms_mean)}",
+        ),
     )
 
 

@@ -136,7 +136,7 @@ def first_lines(rounds: Rounds, title: str) -> None:
             *_faster(best, together),
         ),
     ]
-    kpis(row)
+    kpis(*row)
     if together is None:
         st.html(f'<p class="note">{escape(crowding(rounds))}</p>')
 

@@ -228,22 +228,20 @@ def _map(asked: Study, now: JobsState, across: str, theme: Theme) -> None:
 def gain_table(cells: Mapping[StudyCell, StudyCellResult]) -> pd.DataFrame:
     """Return a row a set of jobs: where it is and what each algorithm takes off its round."""
     return pd.DataFrame(
-        [
-            {
-                "jobs": cell.jobs,
-                "context": cell.context,
-                "seed": cell.seed,
-                "communicating (s)": result.communicating_s,
-                "computing (s)": result.computing_s,
-                "C/T": result.ratio,
-                **{
-                    f"{ALGORITHMS[name].title}, reduction": result.reduction(name)
-                    for name in result.outcomes
-                    if name != BASELINE
-                },
-            }
-            for cell, result in cells.items()
-        ]
+        {
+            "jobs": cell.jobs,
+            "context": cell.context,
+            "seed": cell.seed,
+            "communicating (s)": result.communicating_s,
+            "computing (s)": result.computing_s,
+            "C/T": result.ratio,
+            **{
+                f"{ALGORITHMS[name].title}, reduction": result.reduction(name)
+                for name in result.outcomes
+                if name != BASELINE
+            },
+        }
+        for cell, result in cells.items()
     )
 
 

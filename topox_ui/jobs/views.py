@@ -266,15 +266,13 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
             "climb",
             f"From the first round found to {lasting(best.round_s)}.",
             lambda: pd.DataFrame(
-                [
-                    {
-                        "after (s)": m.elapsed_s,
-                        "round (s)": m.round_s,
-                        "bound (s)": m.bound_s,
-                        "by": m.source,
-                    }
-                    for m in best.trace
-                ]
+                {
+                    "after (s)": m.elapsed_s,
+                    "round (s)": m.round_s,
+                    "bound (s)": m.bound_s,
+                    "by": m.source,
+                }
+                for m in best.trace
             ),
             "Every step",
         )

@@ -240,30 +240,28 @@ def _kpis(
     overlaps = sum(one.length_ms <= 0 for one in pattern.windows)
     how = "by formula" if listed else "simulated"
     kpis(
-        [
-            ("Windows per iteration", count(len(mine)), f"of this rank; {count(every)} in all"),
-            (
-                "Long enough",
-                percent(share),
-                f"{count(enough)} of {count(every)}"
-                + (f"; {count(overlaps)} are 0 or overlap" if overlaps else ""),
-            ),
-            (
-                "Median window",
-                time(float(np.median(lengths))) if lengths else "–",
-                f"longest {time(max(lengths, default=0.0))}",
-            ),
-            (
-                "Stall, provisioned",
-                time(max(0.0, provisioned - base)),
-                f"{_over(provisioned, base)}, {how}",
-            ),
-            (
-                "Stall, on demand",
-                time(max(0.0, on_demand - base)),
-                f"{_over(on_demand, base)}, {how}",
-            ),
-        ]
+        ("Windows per iteration", count(len(mine)), f"of this rank; {count(every)} in all"),
+        (
+            "Long enough",
+            percent(share),
+            f"{count(enough)} of {count(every)}"
+            + (f"; {count(overlaps)} are 0 or overlap" if overlaps else ""),
+        ),
+        (
+            "Median window",
+            time(float(np.median(lengths))) if lengths else "–",
+            f"longest {time(max(lengths, default=0.0))}",
+        ),
+        (
+            "Stall, provisioned",
+            time(max(0.0, provisioned - base)),
+            f"{_over(provisioned, base)}, {how}",
+        ),
+        (
+            "Stall, on demand",
+            time(max(0.0, on_demand - base)),
+            f"{_over(on_demand, base)}, {how}",
+        ),
     )
 
 
@@ -349,18 +347,16 @@ def windows_table(windows: Sequence[Window]) -> pd.DataFrame:
     """Return windows as a table, with all digits."""
     dark = dark_ms()
     return pd.DataFrame(
-        [
-            {
-                "rank": one.rank,
-                "rail": one.rail,
-                "before": parallelism_word(one.before),
-                "after": parallelism_word(one.after),
-                "first operation": one.operation.replace("_", " "),
-                "begins (ms)": one.begin_ms,
-                "length (ms)": one.length_ms,
-                "bytes after it": one.size_bytes,
-                "hides the delay": "✓" if hides(one, dark) else "✗",
-            }
-            for one in windows
-        ]
+        {
+            "rank": one.rank,
+            "rail": one.rail,
+            "before": parallelism_word(one.before),
+            "after": parallelism_word(one.after),
+            "first operation": one.operation.replace("_", " "),
+            "begins (ms)": one.begin_ms,
+            "length (ms)": one.length_ms,
+            "bytes after it": one.size_bytes,
+            "hides the delay": "✓" if hides(one, dark) else "✗",
+        }
+        for one in windows
     )

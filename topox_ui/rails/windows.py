@@ -46,18 +46,16 @@ def windows_section(pattern: Pattern, preset: Preset | None, theme: Theme) -> No
                     for g in groups
                 ),
                 lambda: pd.DataFrame(
-                    [
-                        {
-                            "traffic": traffic_words(g),
-                            "parallelism": parallelism_word(g.parallelism),
-                            "windows": g.count,
-                            "mean (ms)": g.mean_idle_ms,
-                            "shortest (ms)": g.min_ms,
-                            "longest (ms)": g.max_ms,
-                            "bytes": g.mean_bytes,
-                        }
-                        for g in groups
-                    ]
+                    {
+                        "traffic": traffic_words(g),
+                        "parallelism": parallelism_word(g.parallelism),
+                        "windows": g.count,
+                        "mean (ms)": g.mean_idle_ms,
+                        "shortest (ms)": g.min_ms,
+                        "longest (ms)": g.max_ms,
+                        "bytes": g.mean_bytes,
+                    }
+                    for g in groups
                 ),
             )
     if preset is not None and right is not None:
@@ -180,16 +178,14 @@ def _messages(run: RailRun) -> pd.DataFrame:
 def _circuits(run: RailRun) -> pd.DataFrame:
     groups = run.iteration.groups
     return pd.DataFrame(
-        [
-            {
-                "group": groups[one.group].name,
-                "traffic": parallelism_word(groups[one.group].parallelism),
-                "members": groups[one.group].size,
-                "asked (ms)": one.setup_ms,
-                "in place (ms)": one.start_ms,
-                "until (ms)": one.end_ms,
-                "changed": one.changed,
-            }
-            for one in run.circuits
-        ]
+        {
+            "group": groups[one.group].name,
+            "traffic": parallelism_word(groups[one.group].parallelism),
+            "members": groups[one.group].size,
+            "asked (ms)": one.setup_ms,
+            "in place (ms)": one.start_ms,
+            "until (ms)": one.end_ms,
+            "changed": one.changed,
+        }
+        for one in run.circuits
     )

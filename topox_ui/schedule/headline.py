@@ -46,52 +46,50 @@ def schedule_kpis(case: Case, result: Result, now: Measures) -> None:
         for each in (case.cluster.devices_per_server, case.cluster.ports_per_server)
     )
     kpis(
-        [
-            (
-                "Iteration",
-                shown,
-                *_change(
-                    makespan,
-                    before.makespan_ms if before else None,
-                    "ms",
-                    _by(result),
-                    worse_up=True,
-                ),
+        (
+            "Iteration",
+            shown,
+            *_change(
+                makespan,
+                before.makespan_ms if before else None,
+                "ms",
+                _by(result),
+                worse_up=True,
             ),
-            (
-                "Gap to bound",
-                percent(gap),
-                "proved" if result.status == "optimal" else f"bound {bound}",
+        ),
+        (
+            "Gap to bound",
+            percent(gap),
+            "proved" if result.status == "optimal" else f"bound {bound}",
+        ),
+        (
+            "Devices computing",
+            percent(now.device_busy),
+            *_change(
+                100 * now.device_busy,
+                100 * before.device_busy if before else None,
+                "points",
+                f"of {plural(devices, 'device')}",
             ),
-            (
-                "Devices computing",
-                percent(now.device_busy),
-                *_change(
-                    100 * now.device_busy,
-                    100 * before.device_busy if before else None,
-                    "points",
-                    f"of {plural(devices, 'device')}",
-                ),
+        ),
+        (
+            "Ports carrying",
+            percent(now.port_carrying),
+            *_change(
+                100 * now.port_carrying,
+                100 * before.port_carrying if before else None,
+                "points",
+                f"of {plural(ports, 'out-port')}",
+                neutral=True,
             ),
-            (
-                "Ports carrying",
-                percent(now.port_carrying),
-                *_change(
-                    100 * now.port_carrying,
-                    100 * before.port_carrying if before else None,
-                    "points",
-                    f"of {plural(ports, 'out-port')}",
-                    neutral=True,
-                ),
-            ),
-            (
-                "Circuit changes",
-                count(now.circuits_changed),
-                f"{percent(now.port_dark)} of port time dark"
-                if now.dark_ms
-                else f"of {plural(now.circuits_used, 'circuit')} used",
-            ),
-        ]
+        ),
+        (
+            "Circuit changes",
+            count(now.circuits_changed),
+            f"{percent(now.port_dark)} of port time dark"
+            if now.dark_ms
+            else f"of {plural(now.circuits_used, 'circuit')} used",
+        ),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -78,7 +78,7 @@ def frame(content: Any, **options: Any) -> None:
 Kpi = tuple[str, str, str] | tuple[str, str, str, str, str]
 
 
-def kpis(values: Sequence[Kpi]) -> None:
+def kpis(*values: Kpi) -> None:
     """Draw a row of KPIs: name, value, line under it, and where that is a change its arrow (``up``, ``down``) and colour."""
     for column, (name, value, line, *change) in zip(st.columns(len(values)), values, strict=True):
         arrow, colour = change or ("off", "off")

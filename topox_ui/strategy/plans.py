@@ -84,21 +84,19 @@ def plans_view(model: Model, cluster: GpuCluster, batch: int, theme: Theme) -> N
         f"fastest takes <b>{time(best.time.total_ms)}</b>: {escape(best.plan.words)}.",
     )
     kpis(
-        [
-            ("Iteration", time(best.time.total_ms), "in closed form"),
-            ("Of peak", percent(best.time.utilisation), f"{cluster.tflops:g} TFLOP/s a GPU"),
-            (
-                "Memory",
-                f"{short(best.memory.total_bytes / 1e9)} GB",
-                f"of {cluster.memory_gb:g}, fullest stage",
-            ),
-            ("Too large", count(plans.too_large), f"of {plural(plans.considered, 'plan')}"),
-            (
-                "Bubble",
-                percent(best.time.bubble_ms / best.time.total_ms),
-                "filling and draining the pipeline",
-            ),
-        ]
+        ("Iteration", time(best.time.total_ms), "in closed form"),
+        ("Of peak", percent(best.time.utilisation), f"{cluster.tflops:g} TFLOP/s a GPU"),
+        (
+            "Memory",
+            f"{short(best.memory.total_bytes / 1e9)} GB",
+            f"of {cluster.memory_gb:g}, fullest stage",
+        ),
+        ("Too large", count(plans.too_large), f"of {plural(plans.considered, 'plan')}"),
+        (
+            "Bubble",
+            percent(best.time.bubble_ms / best.time.total_ms),
+            "filling and draining the pipeline",
+        ),
     )
     names = [plan_word(one) for one in plans.ranked[:LISTED]]
     with st.container(horizontal=True, vertical_alignment="bottom", key="plan_actions"):
@@ -133,30 +131,28 @@ def plans_view(model: Model, cluster: GpuCluster, batch: int, theme: Theme) -> N
 
 def _table(ranked: tuple[RankedPlan, ...]) -> pd.DataFrame:
     return pd.DataFrame(
-        [
-            {
-                "TP": one.plan.tensor,
-                "PP": one.plan.pipeline,
-                "DP": one.plan.data,
-                "CP": one.plan.context,
-                "EP": one.plan.expert,
-                "microbatches": one.plan.microbatches,
-                "of": one.plan.microbatch_size,
-                "recompute": one.plan.recompute,
-                "iteration (ms)": one.time.total_ms,
-                "of peak": one.time.utilisation,
-                "memory (GB)": one.memory.total_bytes / 1e9,
-                "compute": one.time.compute_ms,
-                "tensor": one.time.tensor_ms,
-                "context": one.time.context_ms,
-                "experts": one.time.expert_ms,
-                "sends": one.time.sends_ms,
-                "bubble": one.time.bubble_ms,
-                "gradients": one.time.gradients_ms,
-                "update": one.time.update_ms,
-            }
-            for one in ranked
-        ]
+        {
+            "TP": one.plan.tensor,
+            "PP": one.plan.pipeline,
+            "DP": one.plan.data,
+            "CP": one.plan.context,
+            "EP": one.plan.expert,
+            "microbatches": one.plan.microbatches,
+            "of": one.plan.microbatch_size,
+            "recompute": one.plan.recompute,
+            "iteration (ms)": one.time.total_ms,
+            "of peak": one.time.utilisation,
+            "memory (GB)": one.memory.total_bytes / 1e9,
+            "compute": one.time.compute_ms,
+            "tensor": one.time.tensor_ms,
+            "context": one.time.context_ms,
+            "experts": one.time.expert_ms,
+            "sends": one.time.sends_ms,
+            "bubble": one.time.bubble_ms,
+            "gradients": one.time.gradients_ms,
+            "update": one.time.update_ms,
+        }
+        for one in ranked
     )
 
 

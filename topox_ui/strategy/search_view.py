@@ -101,17 +101,15 @@ def _headline(kicker: str, request: Request, answer: Answer) -> None:
     )
     whole = sum(p.partitions == 1 for p in answer.strategy.placements)
     kpis(
-        [
-            ("Iteration", time(answer.iteration_ms), "by the search's own simulator"),
-            ("Data parallel", time(answer.start_ms), "where the search begins"),
-            ("Proposals", count(answer.proposals), STRATEGY_STOPPED_BY[answer.stopped_by]),
-            (
-                "Operators moved",
-                count(changed),
-                f"of {plural(len(request.graph.operators), 'operator')}",
-            ),
-            ("Whole operators", count(whole), "on one server each"),
-        ]
+        ("Iteration", time(answer.iteration_ms), "by the search's own simulator"),
+        ("Data parallel", time(answer.start_ms), "where the search begins"),
+        ("Proposals", count(answer.proposals), STRATEGY_STOPPED_BY[answer.stopped_by]),
+        (
+            "Operators moved",
+            count(changed),
+            f"of {plural(len(request.graph.operators), 'operator')}",
+        ),
+        ("Whole operators", count(whole), "on one server each"),
     )
 
 
@@ -159,20 +157,18 @@ def _answer(request: Request, answer: Answer, theme: Theme) -> None:
 
 def _moves(answer: Answer) -> pd.DataFrame:
     return pd.DataFrame(
-        [
-            {
-                "proposal": m.proposal,
-                "operator": m.operator or "circuits",
-                "why": m.reason,
-                "before (ms)": m.before_ms,
-                "after (ms)": m.after_ms,
-                "changes": "; ".join(
-                    f"{new.operator} {old.partitions}@{old.start} → {new.partitions}@{new.start}"
-                    for old, new in zip(m.before[:6], m.after[:6], strict=True)
-                ),
-            }
-            for m in answer.moves
-        ]
+        {
+            "proposal": m.proposal,
+            "operator": m.operator or "circuits",
+            "why": m.reason,
+            "before (ms)": m.before_ms,
+            "after (ms)": m.after_ms,
+            "changes": "; ".join(
+                f"{new.operator} {old.partitions}@{old.start} → {new.partitions}@{new.start}"
+                for old, new in zip(m.before[:6], m.after[:6], strict=True)
+            ),
+        }
+        for m in answer.moves
     )
 
 

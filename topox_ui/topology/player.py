@@ -139,21 +139,19 @@ def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
     )
     source, _, parallel = result.layout.links
     kpis(
-        [
-            ("Diameter", plural(far.diameter, "hop"), "farthest two servers"),
-            ("Mean distance", f"{short(far.mean)} hops", "over all pairs"),
-            ("Bandwidth tax", short(laid.tax), "hops a byte travels"),
-            ("Links", count(len(source)), f"{plural(int(parallel.sum()), 'circuit')} in all"),
-            (
-                "Rings carry",
-                size(laid.demand.all_reduce_bytes)
-                if laid.demand.model_parallel_bytes
-                else "everything",
-                f"of {size(laid.demand.all_reduce_bytes + laid.demand.model_parallel_bytes)}"
-                if laid.demand.model_parallel_bytes
-                else "no other traffic",
-            ),
-        ]
+        ("Diameter", plural(far.diameter, "hop"), "farthest two servers"),
+        ("Mean distance", f"{short(far.mean)} hops", "over all pairs"),
+        ("Bandwidth tax", short(laid.tax), "hops a byte travels"),
+        ("Links", count(len(source)), f"{plural(int(parallel.sum()), 'circuit')} in all"),
+        (
+            "Rings carry",
+            size(laid.demand.all_reduce_bytes)
+            if laid.demand.model_parallel_bytes
+            else "everything",
+            f"of {size(laid.demand.all_reduce_bytes + laid.demand.model_parallel_bytes)}"
+            if laid.demand.model_parallel_bytes
+            else "no other traffic",
+        ),
     )
 
 
