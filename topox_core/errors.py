@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class InputError(ValueError):
     """Bad input, told in one line: which file, which item, which field, what was expected.
@@ -50,3 +53,12 @@ def _rebuild(kind: type[InputError], problem: str, file: str, item: str, field: 
 def wrong_setting(field: str, problem: str) -> InputError:
     """Return the error of a setting."""
     return InputError(problem, file="settings", field=field)
+
+
+@contextmanager
+def errors_in_file(file: str) -> Iterator[None]:
+    """Name a file in the bad input that names none."""
+    try:
+        yield
+    except InputError as error:
+        raise error.in_file(file) from None

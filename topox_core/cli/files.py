@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, errors_in_file
 from topox_core.io.errors import as_mb
 from topox_core.io.limits import MAX_FILE_BYTES
 
@@ -96,15 +96,11 @@ def read_graph_and_cluster(
 
     cluster = load_cluster(read(cluster_path), cluster_path)
     if overrides:
-        try:
+        with errors_in_file("command line"):
             cluster = cluster.changed(**overrides)
-        except InputError as error:
-            raise error.in_file("command line") from None
     graph = load_graph(read(graph_path), graph_path)
-    try:
+    with errors_in_file(graph_path):
         check_fits(graph, cluster)
-    except InputError as error:
-        raise error.in_file(graph_path) from None
     return graph, cluster
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -213,24 +214,28 @@ def key_and_value(pair: str) -> tuple[str, str]:
     return key, value
 
 
-def on_command_line(
-    error: InputError, options: argparse.Namespace, flags: Mapping[str, str] | None = None
-) -> InputError:
-    """Return an error of a setting with the option that holds it; one of a file stays as it is.
+@contextmanager
+def settings_as_options(
+    options: argparse.Namespace, flags: Mapping[str, str] | None = None
+) -> Iterator[None]:
+    """Name the option in the error of a setting that it holds; one of a file stays as it is.
 
     Parameters
     ----------
     flags
         Options of settings that have another name; the others are called as the setting.
     """
-    if error.file not in ("", "settings", "command line"):
-        return error
-    field = error.field
-    if flags and field in flags:
-        field = flags[field]
-    elif hasattr(options, field):
-        field = f"--{field.replace('_', '-')}"
-    return InputError(error.problem, file="command line", item=error.item, field=field)
+    try:
+        yield
+    except InputError as error:
+        if error.file not in ("", "settings", "command line"):
+            raise
+        field = error.field
+        if flags and field in flags:
+            field = flags[field]
+        elif hasattr(options, field):
+            field = f"--{field.replace('_', '-')}"
+        raise InputError(error.problem, file="command line", item=error.item, field=field) from None
 
 
 def add_cluster_keys(command: argparse.ArgumentParser) -> None:

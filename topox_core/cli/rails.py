@@ -10,7 +10,6 @@ from topox_core.cli import options as given
 from topox_core.cli import rails_cost, rails_delay, rails_simulate, rails_windows
 from topox_core.cli.options import JSON, Option, add_options, number, whole
 from topox_core.cli.printing import as_json, figure, table
-from topox_core.errors import InputError
 from topox_core.io.record import record_of
 
 
@@ -58,13 +57,11 @@ def _add_count(parts: argparse._SubParsersAction[Any]) -> None:
 def _count(options: argparse.Namespace) -> int:
     from topox_core.rails.counts import FORMULA_NOTE, windows_by_formula, windows_by_stage
 
-    try:
+    with given.settings_as_options(options):
         windows = windows_by_stage(
             options.stages, options.microbatches, options.schedule, options.chunks
         )
         formula = windows_by_formula(options.microbatches)
-    except InputError as error:
-        raise given.on_command_line(error, options) from None
     if options.json:
         as_json(
             {
@@ -153,10 +150,8 @@ def _add_advise(parts: argparse._SubParsersAction[Any]) -> None:
 def _advise(options: argparse.Namespace) -> int:
     from topox_core.rails.advice import TABLE_2, advise
 
-    try:
+    with given.settings_as_options(options):
         advice = advise(options.parameters, options.gpus)
-    except InputError as error:
-        raise given.on_command_line(error, options) from None
     if options.json:
         as_json(
             {

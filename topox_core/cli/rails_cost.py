@@ -84,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     from topox_core.economics.networks import Counting, bills
 
     catalogue = _catalogue(options)
-    try:
+    with given.settings_as_options(options, _FLAGS):
         counting = Counting(
             options.gpus_per_server,
             options.counting,
@@ -98,8 +98,6 @@ def run(options: argparse.Namespace) -> int:
         question = Question(options.gpus, catalogue, counting)
         priced = bills(options.gpus, catalogue, counting)
         caveats = [one.text for one in caveats_of(question, *_switch(options.radix))]
-    except InputError as error:
-        raise given.on_command_line(error, options, _FLAGS) from None
     if options.json:
         as_json(_record(question, priced, running, caveats))
     else:

@@ -12,7 +12,7 @@ from topox_core.cli.options import JSON, Option, add_options, number, wrong_opti
 from topox_core.cli.printing import as_json, figure, percent, table
 from topox_core.cli.rails_presets import add_changes, preset_of
 from topox_core.cli.rails_windows import add_fabric, executed
-from topox_core.errors import InputError
+from topox_core.errors import InputError, errors_in_file
 from topox_core.io.record import record_of
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
 def _delay(options: argparse.Namespace) -> int:
     from topox_core.rails.delay import slowest_switch, study
 
-    try:
+    with given.settings_as_options(options, _FLAGS):
         source, windows = _source(options)
         result = study(source, options.delay_ms)
         slowest = None
@@ -75,8 +75,6 @@ def _delay(options: argparse.Namespace) -> int:
                 name: slowest_switch(source, options.limit_percent, name == "provisioned")
                 for name in ("on_demand", "provisioned")
             }
-    except InputError as error:
-        raise given.on_command_line(error, options, _FLAGS) from None
     first = result.rows[0]
     if options.json:
         record: dict[str, Any] = {
@@ -149,10 +147,8 @@ def _simulated(options: argparse.Namespace) -> Source:
         return iteration_source(build(job, fold=True), Rail(nic_gbps=job.nic_gbps))
     graph_path, cluster_path = options.execution
     graph, execution = executed(graph_path, cluster_path, options.fabric)
-    try:
+    with errors_in_file(graph_path):
         return replace(execution_source(execution), name=graph.name)
-    except InputError as error:
-        raise error.in_file(graph_path) from None
 
 
 def _listed(options: argparse.Namespace) -> tuple[Source, list[float]]:

@@ -125,7 +125,7 @@ def _simulate(options: argparse.Namespace) -> int:
         must_be_writable(options.output)
     job = preset_of(options)
     rail, switches = _rail(options, job)
-    try:
+    with given.settings_as_options(options, _FLAGS):
         # What cannot be is refused before a large iteration is built.
         check_rail(rail)
         if options.limit_percent is not None:
@@ -142,8 +142,6 @@ def _simulate(options: argparse.Namespace) -> int:
             limit = slowest_switch(
                 iteration_source(iteration, rail), options.limit_percent, rail.provisioned
             )
-    except InputError as error:
-        raise given.on_command_line(error, options, _FLAGS) from None
     note(f"{job.title}: {len(iteration):,} nodes on {iteration.ranks:,} ranks")
     if options.output:
         write(options.output, windows_file(job.title, run.undisturbed_ms, windows, options.output))

@@ -10,7 +10,7 @@ from topox_core.cli import options as given
 from topox_core.cli.files import must_be_writable, read, read_graph_and_cluster, write
 from topox_core.cli.options import JSON, Option, add_options, number, wrong_option
 from topox_core.cli.printing import as_json, figure, percent, table
-from topox_core.errors import InputError
+from topox_core.errors import InputError, errors_in_file
 from topox_core.io.record import record_of
 
 if TYPE_CHECKING:
@@ -115,10 +115,8 @@ def _listed_or_executed(options: argparse.Namespace) -> tuple[str, float, tuple[
     from topox_core.rails.windows import windows_of_execution
 
     graph, execution = executed(options.files[0], options.files[1], options.fabric)
-    try:
+    with errors_in_file(options.files[0]):
         return graph.name, execution.makespan_ms, windows_of_execution(execution)
-    except InputError as error:
-        raise error.in_file(options.files[0]) from None
 
 
 def executed(graph_path: str, cluster_path: str, fabric: str) -> tuple[TaskGraph, Execution]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from topox_core.economics.parts import PARTS, Catalogue, as_records
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
-from topox_core.errors import InputError
+from topox_core.errors import InputError, errors_in_file
 from topox_core.io.errors import printable, shown, unknown
 from topox_core.io.json import Location, file_body, read_record
 from topox_core.io.ranges import check_one_of
@@ -80,10 +80,8 @@ def load_parts(data: bytes, file: str) -> Catalogue:
         for key in ("port_gbps", "switch_transceivers")
         if (value := getattr(values, key)) is not None
     }
-    try:
+    with errors_in_file(file):
         return replace(base.changed(figures), **changes)
-    except InputError as error:
-        raise error.in_file(file) from None
 
 
 def _validated(body: dict[str, Any], file: str) -> _FileRecord:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from topox_core.errors import InputError
+from topox_core.errors import errors_in_file
 from topox_core.io.errors import printable
 from topox_core.io.json import file_body, read_record
 from topox_core.io.ranges import check_text
@@ -51,10 +51,8 @@ def load_cluster(data: bytes, file: str) -> Cluster:
     body = file_body(data, file, FORMAT, VERSION)
     values = read_record(ClusterRecord, body, file, lambda at: ("", printable(str(at[0])), _KEYS))
     check_text(values.name, _MAX_NAME, file=file, field="name")
-    try:
+    with errors_in_file(file):
         return Cluster(**values.model_dump())
-    except InputError as error:
-        raise error.in_file(file) from None
 
 
 def dump_cluster(cluster: Cluster) -> bytes:

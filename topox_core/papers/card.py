@@ -9,7 +9,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Literal
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, errors_in_file
 from topox_core.runs.run import FunctionRun, RunProgress
 from topox_core.runs.stopping import Stop
 
@@ -186,13 +186,11 @@ class Card:
                     file=f"card {self.name}",
                     field=str(key)[:80],
                 )
-        try:
+        with errors_in_file(f"card {self.name}"):
             return {
                 key: choice.value((given or {}).get(key, choice.default))
                 for key, choice in known.items()
             }
-        except InputError as error:
-            raise error.in_file(f"card {self.name}") from None
 
     def answer(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import islice
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, errors_in_file
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
@@ -75,10 +75,8 @@ def generate(name: str, overrides: Mapping[str, object] | None = None) -> tuple[
                 if isinstance(values[key], float)
                 else f"{key}={values[key]}"
             )
-    try:
+    with errors_in_file(f"workload {name}"):
         tasks: list[Task] = list(islice(workload.tasks(values), MAX_TASKS + 1))
-    except InputError as error:
-        raise error.in_file(f"workload {name}") from None
     if len(tasks) > MAX_TASKS:
         raise InputError(
             f"would have more than {MAX_TASKS:,} tasks: ask for fewer servers, layers or microbatches",
