@@ -18,25 +18,25 @@ from topox_ui.state.loading import cluster_words, loaded
 
 theme = frame("Home")
 size_switch()
-found = loaded()
-if found is None:
+opened = loaded()
+if opened is None:
     headline(
         "TOPO-X Workbench · one training iteration on optical circuit switches",
         "What would <b>optical circuit switches</b> do for your training job? "
         "Pick a sample, and see one iteration scheduled, bounded and checked.",
     )
 else:
-    known = facts_of(found)
+    known = facts_of(opened)
     headline(
-        f"Loaded · {escape(found.graph.name or found.title)} · {cluster_words(found.cluster)}",
-        f"<b>{plural(known.tasks, 'task')}</b> on <b>{plural(found.cluster.servers, 'server')}</b>: their dependencies alone "
+        f"Loaded · {escape(opened.graph.name or opened.title)} · {cluster_words(opened.cluster)}",
+        f"<b>{plural(known.tasks, 'task')}</b> on <b>{plural(opened.cluster.servers, 'server')}</b>: their dependencies alone "
         f"take <b>{time(known.critical_path_ms)}</b>. How close does a schedule on optical circuits come?",
     )
     with st.container(horizontal=True, vertical_alignment="center"):
         with st.container(key="see", width="content"):
             page_link("Schedule", "**See the schedule**")
-        take_away(found)
-    summary(found)
+        take_away(opened)
+    summary(opened)
 
 samples, files, generate = st.tabs(["Samples", "Your own files", "Generate a workload"])
 with samples:
@@ -47,7 +47,7 @@ with generate:
     workloads()
 
 st.space("small")
-if found is not None:
-    fact_charts(found, theme)
+if opened is not None:
+    fact_charts(opened, theme)
 else:
     welcome()

@@ -19,12 +19,12 @@ from topox_ui.state.loading import cluster_words, loaded, scenario
 from topox_ui.state.what_ifs import what_ifs
 
 theme = frame("Schedule")
-found = loaded()
-assert found is not None
-what_ifs(found)
+opened = loaded()
+assert opened is not None
+what_ifs(opened)
 top = st.container()
-with top, show_input_errors(f"Schedule · {found.title}"):
-    case = case_of(found, scenario())
+with top, show_input_errors(f"Schedule · {opened.title}"):
+    case = case_of(opened, scenario())
     result = best(case)
 if result.execution is None:
     with top:
@@ -38,7 +38,7 @@ if result.execution is None:
 key = token(case, result)
 parts = drawn(key, result)
 with top:
-    schedule_headline(found, case, result, parts.measures)
+    schedule_headline(opened, case, result, parts.measures)
     schedule_kpis(case, result, parts.measures)
 prove_button(result)
 size_switch()
@@ -53,7 +53,7 @@ with rail:
     delay_panel(case, result, theme)
     execution, whole = result.execution, (0.0, result.execution.makespan_ms)
     result_files(
-        found,
+        opened,
         result,
         {
             "Gantt chart": lambda: gantt(

@@ -14,12 +14,12 @@ from topox_ui.state.loading import cluster_words, loaded, scenario
 from topox_ui.state.what_ifs import what_ifs
 
 theme = frame("Circuits")
-found = loaded()
-assert found is not None
-what_ifs(found)
+opened = loaded()
+assert opened is not None
+what_ifs(opened)
 size_switch()
-with show_input_errors(f"Circuits · {found.title}"):
-    case = case_of(found, scenario())
+with show_input_errors(f"Circuits · {opened.title}"):
+    case = case_of(opened, scenario())
     result = best(case)
 if result.execution is None or not len(result.execution.circuits):
     headline(
@@ -29,7 +29,7 @@ if result.execution is None or not len(result.execution.circuits):
     st.stop()
 
 parts = drawn(token(case, result), result)
-slot_view(found, case, result, parts, theme)
+slot_view(opened, case, result, parts, theme)
 execution = result.execution
 
 
@@ -39,7 +39,7 @@ def state() -> SlotState:
 
 
 result_files(
-    found,
+    opened,
     result,
     {
         "Circuits": lambda: matrix(execution, state(), theme),

@@ -12,16 +12,16 @@ from topox_ui.shell.page import frame, size_switch
 from topox_ui.state.loading import loaded, scenario
 
 theme = frame("Compare")
-found = loaded()
-assert found is not None
-controls(found)
+opened = loaded()
+assert opened is not None
+controls(opened)
 size_switch()
-with show_input_errors(f"Compare · {found.title}"):
-    case = case_of(found, scenario())
+with show_input_errors(f"Compare · {opened.title}"):
+    case = case_of(opened, scenario())
     contest = contest_of(case)
     runs, failed = run_all(case, contest)
 
-compare_headline(found, case, contest, runs, turn(case, contest))
+compare_headline(opened, case, contest, runs, turn(case, contest))
 cannot_run(failed)
 main_figures(contest, runs, theme)
 crossover(case, contest, theme)

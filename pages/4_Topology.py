@@ -15,16 +15,16 @@ from topox_ui.topology.player import (
 )
 
 theme = frame("Topology")
-found = loaded()
-assert found is not None
-with show_input_errors(f"Topology · {found.title}"):
-    case = case_of(found, scenario())
+opened = loaded()
+assert opened is not None
+with show_input_errors(f"Topology · {opened.title}"):
+    case = case_of(opened, scenario())
 controls(case)
 size_switch()
-with show_input_errors(f"Topology · {found.title}"):
+with show_input_errors(f"Topology · {opened.title}"):
     laid = lay(case)
 
-topology_headline(found, case, laid)
+topology_headline(opened, case, laid)
 player(laid, theme)
 quiet(f"{load_words(laid)}")
 link_table(laid)

@@ -22,15 +22,15 @@ theme = frame("Jobs")
 pick_source()
 now = choices()
 with show_input_errors("Jobs", CANNOT_SHARE, None):
-    found = loaded_jobs(now)
-if found is None:
+    opened = loaded_jobs(now)
+if opened is None:
     size_switch()
     headline(
         "Jobs · several jobs on one optical fabric",
         "Nothing to share yet: bring <b>a jobs file</b> on the left, or take a sample or the draft’s set-up.",
     )
     st.stop()
-jobs, title = found
+jobs, title = opened
 what_ifs(jobs)
 size_switch()
 with show_input_errors(f"Jobs · {title}", CANNOT_SHARE, None):

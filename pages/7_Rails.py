@@ -22,15 +22,15 @@ theme = frame("Rails")
 controls()
 size_switch()
 with show_input_errors(KICKER, NOT_TOGETHER, reset):
-    found = subject()
-    if found is None:
+    source = subject()
+    if source is None:
         nothing_yet()
         st.stop()
-    ready = not isinstance(found, Simulated) or simulating(found)
+    ready = not isinstance(source, Simulated) or simulating(source)
 if not ready:
     st.stop()
 
-pattern, run = pattern_of(found)
-first_screen(found, pattern, run, theme)
-take_away(found, pattern, figures_of(found, pattern, theme), theme)
-closer(found, pattern, theme)
+pattern, run = pattern_of(source)
+first_screen(source, pattern, run, theme)
+take_away(source, pattern, figures_of(source, pattern, theme), theme)
+closer(source, pattern, theme)

@@ -75,13 +75,13 @@ def priced_words(cluster: Cluster) -> str:
     """Say what the circuits' money buys, and by whose prices."""
     full, ratio = cluster.ports_per_server * cluster.port_gbps, priced_ratio(cluster)
     ports = f"{plural(cluster.ports_per_server, 'optical port')} a server {'costs' if cluster.ports_per_server == 1 else 'cost'}"
-    found = (
+    buys = (
         f"{ports} as much as one NIC of {short(full / ratio)}G and its fat-tree"
         if ratio > 1
         else f"{ports} no less than one NIC of {full:g}G and its fat-tree, which therefore has all of it"
     )
     return (
-        f"Same cost: {found}. Prices by speed: {cluster_catalogue().name} (Cost page); a port has a NIC, a transceiver and "
+        f"Same cost: {buys}. Prices by speed: {cluster_catalogue().name} (Cost page); a port has a NIC, a transceiver and "
         "an optical-switch port, a packet link five switch ports and six transceivers."
     )
 
@@ -122,13 +122,15 @@ def run_all(case: Case, contest: Contest) -> tuple[Runs, tuple[str, ...]]:
                 run = _run(_key(case, name, contest.options), case, name, contest.options)
         except InputError as error:
             item = error.item.removeprefix(f"fabric {name}").removeprefix(", ")
-            said = str(InputError(error.problem, file=error.file, item=item, field=error.field))
-            failed.setdefault(said, []).append(contest.labels[name])
+            problem = str(InputError(error.problem, file=error.file, item=item, field=error.field))
+            failed.setdefault(problem, []).append(contest.labels[name])
             if len(contest.fabrics) == sum(map(len, failed.values())):
                 raise
             continue
         runs[name] = _best_plan(case, run) if name == "scheduled" else run
-    return runs, tuple(f"{', '.join(names)} cannot run: {said}" for said, names in failed.items())
+    return runs, tuple(
+        f"{', '.join(names)} cannot run: {problem}" for problem, names in failed.items()
+    )
 
 
 def _key(case: Case, name: str, options: FabricOptions) -> str:
@@ -177,7 +179,7 @@ def _best_plan(case: Case, run: FabricRun) -> FabricRun:
 
 def compare_headline(loaded: Loaded, case: Case, contest: Contest, runs: Runs, turn: str) -> None:
     """Write who wins and why: the verdict's first clause as the headline; the rest, and where the answer turns, under it."""
-    said = (
+    verdict = (
         sentence(runs)
         .rstrip(".")
         .replace(
@@ -187,7 +189,7 @@ def compare_headline(loaded: Loaded, case: Case, contest: Contest, runs: Runs, t
             else contest.labels["fat_tree"],
         )
     )
-    first, *rest = said.split("; ")
+    first, *rest = verdict.split("; ")
     delay = (
         f"{short(case.cluster.reconfiguration_ms)}&nbsp;ms delay"
         if case.cluster.reconfiguration_ms
@@ -198,11 +200,11 @@ def compare_headline(loaded: Loaded, case: Case, contest: Contest, runs: Runs, t
         f"{_emphasised(first)}.",
     )
     tail = "; ".join(rest)
-    said = " ".join(
+    verdict = " ".join(
         part for part in (turn, f"{escape(tail[0].upper() + tail[1:])}." if tail else "") if part
     )
-    if said:
-        st.html(f'<p class="quiet" style="margin-top:-.55rem">{said}</p>')
+    if verdict:
+        st.html(f'<p class="quiet" style="margin-top:-.55rem">{verdict}</p>')
 
 
 def _emphasised(words: str) -> str:
@@ -277,7 +279,7 @@ def _gap_words(run: FabricRun) -> str:
 
 def _polished(message: str) -> str:
     """Return a message with its times to three digits: the table has all of them."""
-    return re.sub(r"\d+\.\d{4,}|\d{5,}", lambda found: short(float(found.group())), message)
+    return re.sub(r"\d+\.\d{4,}|\d{5,}", lambda number: short(float(number.group())), message)
 
 
 def dark_share(run: FabricRun) -> float:

@@ -130,8 +130,8 @@ def _laid(key: str, _case: Case, variant: str) -> tuple[LayoutResult, TransferGr
 
 
 def _links(case: Case, contest: Contest) -> list[tuple[int, int]]:
-    found, _ = _laid(_layout_key(case), case, contest.options.topology_variant)
-    source, destination, _ = found.layout.links
+    layout, _ = _laid(_layout_key(case), case, contest.options.topology_variant)
+    source, destination, _ = layout.layout.links
     return list(zip(source.tolist(), destination.tolist(), strict=True))
 
 
@@ -171,13 +171,13 @@ def _broken(
 ) -> tuple[float, tuple[str, ...]]:
     """Return the iteration on static circuits after a failure, and what was done."""
     cluster, settings = _case.cluster, _case.settings
-    found, graph = _laid(_layout_key(_case), _case, variant)
+    intact, graph = _laid(_layout_key(_case), _case, variant)
     plain = lower(_case.graph, settings.lowering)
     if not mended:
-        layout = fail_layout(found.layout, _failure, found.wiring, each)
+        layout = fail_layout(intact.layout, _failure, intact.wiring, each)
         done: tuple[str, ...] = ("What went over the lost circuits is forwarded by other servers.",)
     else:
-        repaired = repair(found, _failure, demand_of(plain, cluster.servers), each)
+        repaired = repair(intact, _failure, demand_of(plain, cluster.servers), each)
         if _failure.kind == "server":
             whole = fabric("static")(
                 FabricRequest(plain, cluster, settings, FabricOptions(topology_variant=variant)),

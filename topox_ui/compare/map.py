@@ -171,7 +171,7 @@ def _drawn(
     left, right = st.columns([1.42, 1], gap="medium")
     won = [winner(p) for p in points]
     leaders = {name: sum(one.fabric == name for one in won) for name in FABRICS}
-    told = ", ".join(f"{contest.labels[name]} {n}" for name, n in leaders.items() if n) or "none"
+    wins = ", ".join(f"{contest.labels[name]} {n}" for name, n in leaders.items() if n) or "none"
     with left:
         figure = winner_map(points, axes, contest.labels, (here, cluster.reconfiguration_ms), theme)
         options: dict[str, Any] = {} if live else {"on_select": _picked, "selection_mode": "points"}
@@ -181,7 +181,7 @@ def _drawn(
             config=PLAIN,
             key="map_live" if live else "map",
             **options,
-            alt=f"Winner by delay and {ACROSS[axes.by].lower()}. Points won: {told}. The table has every point.",
+            alt=f"Winner by delay and {ACROSS[axes.by].lower()}. Points won: {wins}. The table has every point.",
         )
         if not live:
             table_under("map", lambda: _table(contest, points), "Every point")
@@ -207,11 +207,11 @@ def _picked() -> None:
     points = chosen.get("selection", {}).get("points", [])
     facts = points[0].get("customdata") if points else None
     if facts:
-        value, found = float(facts[0]), loaded()
+        value, opened = float(facts[0]), loaded()
         changes: dict[str, Any] = {"port_gbps": value}
-        if state_of(CompareState).across == "degree" and found is not None:
+        if state_of(CompareState).across == "degree" and opened is not None:
             changes = {"ports_per_server": int(value)}
-            now = scenario().cluster(found.cluster)
+            now = scenario().cluster(opened.cluster)
             if now.ports_per_server == now.switches:
                 # One port on each: on the map, too, the switches follow.
                 choose_what_if(switches=int(value))

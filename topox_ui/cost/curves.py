@@ -28,12 +28,12 @@ from topox_ui.state.widgets import menu
 MOST_TASKS = 2_500  # a larger graph waits for a button
 
 
-def size_and_year(found: Question, priced: dict[str, Bill], theme: Theme) -> None:
+def size_and_year(question: Question, priced: dict[str, Bill], theme: Theme) -> None:
     """Draw cost and power a GPU against cluster size, and a year's bill."""
-    each = found.counting.gpus_per_server
-    sizes = sizes_up_to(max(LARGEST, found.gpus), each, (found.gpus,))
-    lines = curves(found, sizes)
-    limit = most_gpus(found, radix()[0])
+    each = question.counting.gpus_per_server
+    sizes = sizes_up_to(max(LARGEST, question.gpus), each, (question.gpus,))
+    lines = curves(question, sizes)
+    limit = most_gpus(question, radix()[0])
     measure = state_of(CostState).measure
     left, right = st.columns(2, gap="medium")
     with left:
@@ -43,9 +43,9 @@ def size_and_year(found: Question, priced: dict[str, Bill], theme: Theme) -> Non
         )
         words = money if measure == "cost" else power
         chart(
-            by_size(lines, measure, found.gpus, theme, limit),
+            by_size(lines, measure, question.gpus, theme, limit),
             "by_size",
-            f"{measure.capitalize()} a GPU by cluster size. At {count(found.gpus)} GPUs: "
+            f"{measure.capitalize()} a GPU by cluster size. At {count(question.gpus)} GPUs: "
             + "; ".join(
                 f"{NETWORKS[name]} {words((one.cost_usd if measure == 'cost' else one.power_w) / one.gpus)}"
                 for name, one in priced.items()
@@ -170,8 +170,8 @@ def bill_rows(one: Bill) -> list[dict[str, object]]:
 
 def for_a_dollar(theme: Theme) -> None:
     """Draw iterations for a dollar of network, for what is loaded; say what to do where nothing is."""
-    found = loaded()
-    if found is None:
+    opened = loaded()
+    if opened is None:
         chart_title("Iterations for a dollar", "of network, on every fabric")
         quiet(
             "Load a task graph and a cluster, and this says how many iterations a dollar of network buys on "
@@ -181,20 +181,20 @@ def for_a_dollar(theme: Theme) -> None:
         return
     chart_title(
         "Iterations for a dollar",
-        f"{escape(found.title)}: the fabrics of the Compare page, dollars of network by the hour",
+        f"{escape(opened.title)}: the fabrics of the Compare page, dollars of network by the hour",
     )
     if (
-        len(found.graph.tasks) > MOST_TASKS
-        and st.session_state.get("priced_for") != found.graph.digest
+        len(opened.graph.tasks) > MOST_TASKS
+        and st.session_state.get("priced_for") != opened.graph.digest
     ):
         st.button(
-            f"Run the fabrics on {plural(len(found.graph.tasks), 'task')}",
+            f"Run the fabrics on {plural(len(opened.graph.tasks), 'task')}",
             key="price_fabrics",
-            on_click=lambda: st.session_state.update(priced_for=found.graph.digest),
+            on_click=lambda: st.session_state.update(priced_for=opened.graph.digest),
         )
         return
     with show_input_errors():
-        case = case_of(found, scenario())
+        case = case_of(opened, scenario())
         contest = contest_of(case)
         runs, failed = run_all(case, contest)
         prices, running = cluster_catalogue(), state_of(CostState).running

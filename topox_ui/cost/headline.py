@@ -30,18 +30,18 @@ SAID = {
 }
 
 
-def asked() -> tuple[Question, dict[str, Bill], tuple[Caveat, ...]]:
+def question_and_bills() -> tuple[Question, dict[str, Bill], tuple[Caveat, ...]]:
     """Return the question, every network's bill, and what does not hold; raises InputError."""
-    found = question()
+    now = question()
     ports, switch = radix()
     return (
-        found,
-        bills(found.gpus, found.catalogue, found.counting),
-        caveats_of(found, ports, f"the largest of {switch}"),
+        now,
+        bills(now.gpus, now.catalogue, now.counting),
+        caveats_of(now, ports, f"the largest of {switch}"),
     )
 
 
-def cost_headline(found: Question, priced: dict[str, Bill], told: tuple[Caveat, ...]) -> None:
+def cost_headline(question: Question, priced: dict[str, Bill], caveats: tuple[Caveat, ...]) -> None:
     """Write what photonic rails cost and save, and where that stops being true."""
     against = state_of(CostState).against
     mine, other, rails = priced[MINE], priced[against], priced["rail_only"]
@@ -52,17 +52,18 @@ def cost_headline(found: Question, priced: dict[str, Bill], told: tuple[Caveat, 
     if against in ("rail_optimized", "fat_tree") and rails.cost_usd < other.cost_usd * 0.999:
         share = saving(mine.cost_usd, rails.cost_usd)
         words += f", but {'only ' if share > 0 else ''}{_one(share, 'cheaper', 'dearer')} than rails without a spine"
-    if any(one.name == "radix" for one in told):
+    if any(one.name == "radix" for one in caveats):
         ports, switch = radix()
-        words += f'. <span class="bad">✗ Above {count(most_gpus(found, ports))} GPUs no {escape(switch)} switch has the ports</span>'
-    if found.counting.method == "paper" and any(
-        one.name == "dearer-than-whole-switches" for one in told
+        most = count(most_gpus(question, ports))
+        words += f'. <span class="bad">✗ Above {most} GPUs no {escape(switch)} switch has the ports</span>'
+    if question.counting.method == "paper" and any(
+        one.name == "dearer-than-whole-switches" for one in caveats
     ):
         words += '. <span class="bad">✗ Against whole packet switches they are dearer</span>'
-    each = found.counting.gpus_per_server
+    each = question.counting.gpus_per_server
     headline(
-        f"Cost and power · {count(found.gpus)} GPUs, {each} a server, {found.catalogue.port_gbps:g}G · "
-        f"{escape(found.catalogue.name)}{', edited' if state_of(Prices).parts else ''}",
+        f"Cost and power · {count(question.gpus)} GPUs, {each} a server, {question.catalogue.port_gbps:g}G · "
+        f"{escape(question.catalogue.name)}{', edited' if state_of(Prices).parts else ''}",
         words.replace("\u00a0", "&nbsp;") + ".",
     )
 
@@ -83,11 +84,11 @@ def _share(share: float) -> str:
 
 
 def main_figures(
-    found: Question, priced: dict[str, Bill], told: tuple[Caveat, ...], theme: Theme
+    question: Question, priced: dict[str, Bill], caveats: tuple[Caveat, ...], theme: Theme
 ) -> None:
     """Draw cost and power by part, side by side."""
-    infeasible = (MINE,) if any(one.name == "radix" for one in told) else ()
-    counting = found.counting
+    infeasible = (MINE,) if any(one.name == "radix" for one in caveats) else ()
+    counting = question.counting
     left_out = [
         word
         for word, on in (("NICs", counting.nics), ("servers", False), ("fibre", counting.fibre))
@@ -154,11 +155,11 @@ def power_table(priced: dict[str, Bill]) -> pd.DataFrame:
     )
 
 
-def hangs_on(found: Question, theme: Theme) -> None:
+def hangs_on(question: Question, theme: Theme) -> None:
     """Draw the tornado: what the saving hangs on."""
     now = state_of(CostState)
     against, measure = now.against, now.measure
-    base = found.saving(MINE, against, measure)
+    base = question.saving(MINE, against, measure)
     title, choice = st.columns([3, 1], vertical_alignment="bottom")
     with title:
         chart_title(
@@ -173,7 +174,7 @@ def hangs_on(found: Question, theme: Theme) -> None:
         at=choice,
         label_visibility="collapsed",
     )
-    swings = tornado(found, MINE, against, measure)
+    swings = tornado(question, MINE, against, measure)
     chart(
         tornado_figure(swings, base, theme),
         "tornado",
@@ -198,16 +199,16 @@ def hangs_on(found: Question, theme: Theme) -> None:
     )
 
 
-def warnings(told: tuple[Caveat, ...]) -> None:
+def warnings(caveats: tuple[Caveat, ...]) -> None:
     """Write in boxes where a headline does not hold."""
-    for one in told:
+    for one in caveats:
         if one.kind == WARNING:
             st.info(one.text.replace("$", "\\$"), icon=":material/info:")
 
 
-def notes(told: tuple[Caveat, ...]) -> None:
+def notes(caveats: tuple[Caveat, ...]) -> None:
     """Write in quiet lines what else a reader should know."""
-    words = " ".join(one.text for one in told if one.kind != WARNING)
+    words = " ".join(one.text for one in caveats if one.kind != WARNING)
     if words:
         quiet(f"{words}")
 

@@ -84,5 +84,9 @@ def loaded_jobs(now: JobsState) -> tuple[Jobs, str] | None:
 
 def changed(jobs: Jobs, now: JobsState) -> Jobs:
     """Return the jobs on the network that the what-ifs make; raises InputError where a value is out of range."""
-    made = with_network(jobs, now.ports, now.port_gbps, now.reconfiguration_ms)
-    return jobs if made is jobs else validated(made.name, made.network, made.jobs, "what-ifs")
+    on_network = with_network(jobs, now.ports, now.port_gbps, now.reconfiguration_ms)
+    return (
+        jobs
+        if on_network is jobs
+        else validated(on_network.name, on_network.network, on_network.jobs, "what-ifs")
+    )

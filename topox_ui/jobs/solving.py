@@ -90,10 +90,10 @@ class Rounds:
         ValueError
             If there is none yet.
         """
-        found = self.certified or self.chosen or self.paper
-        if found is None:
+        best = self.certified or self.chosen or self.paper
+        if best is None:
             raise ValueError("there is no round yet")
-        return found
+        return best
 
     @property
     def beside(self) -> list[Round]:

@@ -38,10 +38,10 @@ STUDY = RunKind(
 )
 
 
-def _start(asked: Study) -> None:
+def _start(wanted: Study) -> None:
     owner = run_owner()
     cells = owner.results(STUDY)
-    owner.start(STUDY, asked.digest, lambda slots: asked.start(cells, workers=slots), _note)
+    owner.start(STUDY, wanted.digest, lambda slots: wanted.start(cells, workers=slots), _note)
 
 
 def _note(result: CellsResult[StudyCell, StudyCellResult]) -> str:
@@ -84,13 +84,13 @@ def everything(
 
 
 def reductions(
-    study: Study, found: Mapping[StudyCell, StudyCellResult], across: str
+    study: Study, results: Mapping[StudyCell, StudyCellResult], across: str
 ) -> dict[str, dict[float, list[float]]]:
     """Return each algorithm's reduction against the baseline, seed by seed, at each place along the axis."""
     values: dict[str, dict[float, list[float]]] = {
         name: {} for name in study.algorithms if name != BASELINE
     }
-    for cell, result in found.items():
+    for cell, result in results.items():
         for name, of in values.items():
             if (reduction := result.reduction(name)) is not None:
                 of.setdefault(float(getattr(cell, across)), []).append(reduction)
@@ -98,13 +98,13 @@ def reductions(
 
 
 def gain_points(
-    found: Mapping[StudyCell, StudyCellResult], algorithms: Sequence[str], across: str
+    results: Mapping[StudyCell, StudyCellResult], algorithms: Sequence[str], across: str
 ) -> dict[str, list[GainPoint]]:
     """Return each algorithm's sets of jobs for the map over C/T, marked by their place along the axis."""
     return {
         name: [
             GainPoint(ratio, reduction, float(getattr(cell, across)), words_of(cell))
-            for cell, result in found.items()
+            for cell, result in results.items()
             if (ratio := result.ratio) and (reduction := result.reduction(name)) is not None
         ]
         for name in algorithms
@@ -136,52 +136,52 @@ def study(now: JobsState, theme: Theme) -> None:
             f"draft’s set-up, {fixed}: round against no time division on the same jobs. Line: mean; band: middle half; "
             "dots: seeds",
         )
-    asked, owner = study_of(now, across, seeds), run_owner()
-    if owner.run(STUDY, asked.digest) is not None:
-        run_panel(STUDY, "Computing the study", lambda _run: _live(asked, now, across, theme))
+    wanted, owner = study_of(now, across, seeds), run_owner()
+    if owner.run(STUDY, wanted.digest) is not None:
+        run_panel(STUDY, "Computing the study", lambda _run: _live(wanted, now, across, theme))
         return
-    found = known(asked, owner.results(STUDY))
+    results = known(wanted, owner.results(STUDY))
     run_note(STUDY)
-    left_over = len(asked.cells()) - len(found)
+    left_over = len(wanted.cells()) - len(results)
     if left_over:
         with st.container(horizontal=True, vertical_alignment="center"):
             button(
-                "Compute the study" if not found else f"Compute the other {left_over}",
+                "Compute the study" if not results else f"Compute the other {left_over}",
                 "compute_study",
                 "query_stats",
                 _start,
-                asked,
+                wanted,
                 primary=True,
             )
             quiet(
-                f"{plural(len(asked.cells()), 'set of jobs', 'sets of jobs')}, "
-                f"{len(asked.algorithms)} algorithms each, beside this page; what is there can be looked at meanwhile."
+                f"{plural(len(wanted.cells()), 'set of jobs', 'sets of jobs')}, "
+                f"{len(wanted.algorithms)} algorithms each, beside this page; what is there can be looked at meanwhile."
             )
-    if found:
-        _drawn(asked, found, now, across, theme, live=False)
+    if results:
+        _drawn(wanted, results, now, across, theme, live=False)
 
 
-def _live(asked: Study, now: JobsState, across: str, theme: Theme) -> None:
-    found = known(asked, run_owner().results(STUDY))
-    if found:
-        _drawn(asked, found, now, across, theme, live=True)
+def _live(wanted: Study, now: JobsState, across: str, theme: Theme) -> None:
+    results = known(wanted, run_owner().results(STUDY))
+    if results:
+        _drawn(wanted, results, now, across, theme, live=True)
 
 
 def _drawn(
-    asked: Study,
-    found: dict[StudyCell, StudyCellResult],
+    wanted: Study,
+    results: dict[StudyCell, StudyCellResult],
     now: JobsState,
     across: str,
     theme: Theme,
     live: bool,
 ) -> None:
-    values = reductions(asked, found, across)
+    values = reductions(wanted, results, across)
     titles = {name: ALGORITHMS[name].title for name in values}
     here = float(getattr(now, across)) if now.source == "generator" else None
     words = "jobs" if across == "jobs" else "context length, tokens"
     figure = gains(values, titles, words, theme, here)
-    rows = asked.rows(found)
-    told = "; ".join(
+    rows = wanted.rows(results)
+    means = "; ".join(
         f"{titles[row.algorithm]} at {getattr(row, across):,}: {percent(row.reduction.mean)}"
         for row in rows
         if row.algorithm != BASELINE
@@ -189,20 +189,20 @@ def _drawn(
     chart(
         figure,
         "study_live" if live else "study",
-        f"Mean reduction of the round. {told}. The table has the spread.",
+        f"Mean reduction of the round. {means}. The table has the spread.",
         None if live else lambda: table(rows),
         "Every point",
     )
     if not live:
-        _map(asked, now, across, theme)
+        _map(wanted, now, across, theme)
         with st.columns([1, 4])[0]:
             offer("study", [("Study (CSV)", ".csv", lambda: csv_of(table(rows)))])
 
 
-def _map(asked: Study, now: JobsState, across: str, theme: Theme) -> None:
+def _map(wanted: Study, now: JobsState, across: str, theme: Theme) -> None:
     """Draw where the gain is: every set of jobs that was computed, over communicating to computing."""
     cells = everything(now, run_owner().results(STUDY))
-    points = gain_points(cells, asked.algorithms, across)
+    points = gain_points(cells, wanted.algorithms, across)
     titles = {name: ALGORITHMS[name].title for name in points}
     words = {
         value: _value_words(across, value)

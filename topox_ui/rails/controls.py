@@ -264,9 +264,9 @@ def _uploaded() -> None:
 
 def _iteration() -> None:
     """Ask how long the iteration lasts where the file does not say so: a table has no place for it."""
-    found = uploaded_windows()
-    assert found is not None
-    if found.iteration_ms > last_end_ms(found) + 1e-9:
+    windows = uploaded_windows()
+    assert windows is not None
+    if windows.iteration_ms > last_end_ms(windows) + 1e-9:
         return
     number(
         "Iteration, ms",
@@ -275,18 +275,18 @@ def _iteration() -> None:
         0.0,
         1e9,
         step=100.0,
-        placeholder=f"{found.iteration_ms:,.6g}",
+        placeholder=f"{windows.iteration_ms:,.6g}",
         help="The file does not say how long the iteration lasts; without it, it ends with its last window, and the "
         "overhead comes out too large.",
     )
 
 
-def last_end_ms(found: WindowList) -> float:
+def last_end_ms(windows: WindowList) -> float:
     """Return where the last window of a list ends."""
-    return max(one.begin_ms + max(0.0, one.length_ms) for one in found.windows)
+    return max(one.begin_ms + max(0.0, one.length_ms) for one in windows.windows)
 
 
 def uploaded_windows() -> WindowList | None:
     """Return the list that the reader brought."""
-    found: WindowList | None = st.session_state.get("rails_windows")
-    return found
+    windows: WindowList | None = st.session_state.get("rails_windows")
+    return windows

@@ -82,7 +82,7 @@ def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> None:
 
 def authors_job(subject: Subject) -> bool:
     """Return whether the authors' sweeps are of the same job."""
-    return (isinstance(subject, Listed) and subject.found == measured_list()) or (
+    return (isinstance(subject, Listed) and subject.content == measured_list()) or (
         isinstance(subject, Simulated) and subject.preset == PRESETS[AUTHORS_PRESET]
     )
 
@@ -107,17 +107,17 @@ def curves_of(subject: Subject, lane: Lane) -> Curves:
         base = source.base_ms
     else:
         at = [
-            (delay, found)
+            (delay, both)
             for delay in delays
-            if (found := times_of(subject.at(delay + link))) is not None
+            if (both := times_of(subject.at(delay + link))) is not None
         ]
         base = run_of(subject.undisturbed()).iteration_ms
-    made = {}
+    curves = {}
     for k, control in enumerate(("on_demand", "provisioned")):
-        made[control] = Curve(
+        curves[control] = Curve(
             control, base, tuple(delay for delay, _ in at), tuple(both[k] for _, both in at)
         )
-    return made
+    return curves
 
 
 def measured_curves() -> list[Curve]:
@@ -177,23 +177,27 @@ def _findings(subject: Subject, lane: Lane, curves: Curves) -> list[str]:
     """Return the answer to the inverse question."""
     now = choices()
     limit = f"{now.limit:g}&nbsp;%"
-    told: list[str] = []
+    lines: list[str] = []
     whole = isinstance(subject, Listed) or set(DELAYS_MS) <= set(curves["provisioned"].delay_ms)
     if isinstance(subject, Simulated) and not whole and not small(subject):
         return ["How slow a switch may be is known when all delays are simulated."]
     for control, words in (("provisioned", "provisioned"), ("on_demand", "on demand")):
         try:
-            found, about = _slowest(subject, lane, curves, control)
+            slowest_ms, about = _slowest(subject, lane, curves, control)
         except InputError:
-            told.append(f"{words}: <b>none</b>, even an instant switch costs more")
+            lines.append(f"{words}: <b>none</b>, even an instant switch costs more")
             continue
-        told.append(
+        lines.append(
             f"{words}: "
-            + ("<b>any</b>" if found is None else f"{about}<b>{time(found)}</b>{_makes(found)}")
+            + (
+                "<b>any</b>"
+                if slowest_ms is None
+                else f"{about}<b>{time(slowest_ms)}</b>{_makes(slowest_ms)}"
+            )
         )
     lines = (
-        [f"<b>Slowest switch</b> that keeps the overhead under {limit}: {'; '.join(told)}."]
-        if told
+        [f"<b>Slowest switch</b> that keeps the overhead under {limit}: {'; '.join(lines)}."]
+        if lines
         else []
     )
     if isinstance(subject, Listed) and authors_job(subject) and now.authors:
@@ -228,12 +232,12 @@ def _slowest(
             lane,
             subject if isinstance(subject, Listed) else subject.at(0.0).key,
         )
-        found = _searched(str(hash(key)), subject, lane, limit, control == "provisioned")
-        if isinstance(found, str):
-            raise InputError(found)
-        if found is not None and found < link:
+        slowest_ms = _searched(str(hash(key)), subject, lane, limit, control == "provisioned")
+        if isinstance(slowest_ms, str):
+            raise InputError(slowest_ms)
+        if slowest_ms is not None and slowest_ms < link:
             raise InputError("the link start-up alone costs more")
-        return (None if found is None else found - link), ""
+        return (None if slowest_ms is None else slowest_ms - link), ""
     curve = curves[control]
     over, delays = np.array(curve.overhead), np.array(curve.delay_ms)
     if over[0] > limit / 100:

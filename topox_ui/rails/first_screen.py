@@ -127,9 +127,9 @@ def both_of(subject: Subject, lane: Lane) -> tuple[float, float, float]:
     if isinstance(subject, Listed):
         source = subject.source(lane)
         return (source.base_ms, *source.both_ms(dark_ms()))
-    found = times_of(subject.at(dark_ms()))
-    assert found is not None
-    return (run_of(subject.undisturbed()).iteration_ms, *found)
+    both = times_of(subject.at(dark_ms()))
+    assert both is not None
+    return (run_of(subject.undisturbed()).iteration_ms, *both)
 
 
 def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme: Theme) -> None:
@@ -207,9 +207,9 @@ def _headline(
             f"<b>{time(base)}</b>.",
         )
         return
-    told = f"<b>{count(enough)} of {count(every)}</b> windows hide a switch of {time(now.delay_ms)}{link}"
+    hidden = f"<b>{count(enough)} of {count(every)}</b> windows hide a switch of {time(now.delay_ms)}{link}"
     so = _felt(share, on_demand - base, provisioned - base, now.control == "provisioned")
-    headline(kicker, f"{told}{so}: {grows}.")
+    headline(kicker, f"{hidden}{so}: {grows}.")
 
 
 def _felt(share: float, on_demand_ms: float, provisioned_ms: float, ahead: bool) -> str:

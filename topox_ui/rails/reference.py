@@ -113,8 +113,8 @@ def advice_section(preset: Preset | None) -> None:
             step=8,
         )
         try:
-            found = advise(size * 1e9, many)
-            st.html(f'<p class="note">{escape(found.note[0].upper() + found.note[1:])}.</p>')
+            advice = advise(size * 1e9, many)
+            st.html(f'<p class="note">{escape(advice.note[0].upper() + advice.note[1:])}.</p>')
         except InputError as error:
             show_error(error)
         frame(

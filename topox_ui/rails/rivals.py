@@ -125,13 +125,13 @@ def _bars(subject: Simulated, theme: Theme) -> None:
 
 def experts_of(base: Preset) -> dict[int, Preset]:
     """Return a preset with every degree of expert parallelism that its experts and replicas allow."""
-    found = {}
+    jobs = {}
     for degree in EXPERT_DEGREES:
         try:
-            found[degree] = base.changed(expert=degree)
+            jobs[degree] = base.changed(expert=degree)
         except InputError:
             continue
-    return found
+    return jobs
 
 
 def experts_section(subject: Simulated | None, theme: Theme) -> None:
@@ -214,7 +214,7 @@ def _question(job: Preset, rail: Rail | None, dark: float) -> Question:
 
 
 def _overhead(question: Question, electrical: Question) -> float | None:
-    found, base = times_of(question), known(electrical)
+    both, base = times_of(question), known(electrical)
     return (
-        None if found is None or not isinstance(base, RailRun) else found[1] / base.iteration_ms - 1
+        None if both is None or not isinstance(base, RailRun) else both[1] / base.iteration_ms - 1
     )

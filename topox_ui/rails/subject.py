@@ -51,8 +51,8 @@ class Simulated:
 
     def source(self) -> Source:
         """Return the job as what a delay study asks; raises InputError where it cannot be simulated."""
-        made = simulation(self.job, self.at(0.0).key.rail)
-        return Source(self.title, made.undisturbed_ms, made.both_ms)
+        run = simulation(self.job, self.at(0.0).key.rail)
+        return Source(self.title, run.undisturbed_ms, run.both_ms)
 
     @property
     def preset(self) -> Preset | None:
@@ -64,15 +64,15 @@ class Simulated:
 class Listed:
     """A list of windows: its delay study is in closed form."""
 
-    found: WindowList
+    content: WindowList
     title: str
     words: str
     note: str = ""
 
     def source(self, lane: Lane) -> Source:
         """Return the windows of one lane, in series, as what a delay study asks."""
-        mine = [one.length_ms for one in self.found.windows if (one.rank, one.rail) == lane]
-        return windows_source(self.found.iteration_ms, mine, self.title)
+        mine = [one.length_ms for one in self.content.windows if (one.rank, one.rail) == lane]
+        return windows_source(self.content.iteration_ms, mine, self.title)
 
 
 Subject = Simulated | Listed
@@ -166,11 +166,11 @@ def switches_needed(servers: int) -> int:
 
 
 def _of_scenario() -> Simulated | None:
-    found, now = loaded(), choices()
-    if found is None:
+    opened, now = loaded(), choices()
+    if opened is None:
         return None
     fabric = now.fabric
-    case = case_of(found, scenario())
+    case = case_of(opened, scenario())
     contest = contest_of(case)
     runs, _ = run_all(case, Contest((fabric,), contest.options, contest.labels))
     run = runs[fabric]
@@ -179,7 +179,7 @@ def _of_scenario() -> Simulated | None:
     return Simulated(
         Recorded(key, run.execution),
         rail,
-        found.title,
+        opened.title,
         f"{plural(case.cluster.servers, 'server')}, as run on: {contest.labels[fabric].lower()}",
     )
 
@@ -198,15 +198,15 @@ def measured_list() -> WindowList:
     )
 
 
-def even(found: WindowList) -> WindowList:
+def even(listed: WindowList) -> WindowList:
     """Return a list without times with its windows apart: the rest of the iteration in equal parts between them."""
-    rest = found.iteration_ms - sum(max(0.0, one.length_ms) for one in found.windows)
-    part, at, placed = max(0.0, rest) / (len(found.windows) + 1), 0.0, []
-    for one in found.windows:
+    rest = listed.iteration_ms - sum(max(0.0, one.length_ms) for one in listed.windows)
+    part, at, placed = max(0.0, rest) / (len(listed.windows) + 1), 0.0, []
+    for one in listed.windows:
         at += part
         placed.append(replace(one, begin_ms=at))
         at += max(0.0, one.length_ms)
-    return replace(found, windows=tuple(placed))
+    return replace(listed, windows=tuple(placed))
 
 
 @st.cache_resource(max_entries=24, show_spinner=False)
@@ -223,16 +223,16 @@ def pattern_of_run(job: Simulated, run: RailRun) -> Pattern:
 
 def pattern_of_list(listed: Listed) -> Pattern:
     """Return the pattern of a list, lane by lane."""
-    found = listed.found if listed.found.timed else even(listed.found)
-    lanes = sorted({(one.rank, one.rail) for one in found.windows})
+    content = listed.content if listed.content.timed else even(listed.content)
+    lanes = sorted({(one.rank, one.rail) for one in content.windows})
     traffic = [
         stretch
         for lane in lanes
         for stretch in traffic_between(
-            [one for one in found.windows if (one.rank, one.rail) == lane], found.iteration_ms
+            [one for one in content.windows if (one.rank, one.rail) == lane], content.iteration_ms
         )
     ]
-    return Pattern(found.windows, tuple(traffic), found.iteration_ms, not found.timed)
+    return Pattern(content.windows, tuple(traffic), content.iteration_ms, not content.timed)
 
 
 def lane_words(subject: Subject, run: RailRun | None, lane: Lane, rails: int) -> str:

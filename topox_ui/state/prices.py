@@ -52,8 +52,8 @@ class Prices(PageState):
 
 def file_catalogue() -> Catalogue | None:
     """Return the prices that the reader brought."""
-    found: Catalogue | None = st.session_state.get("cost_file")
-    return found
+    brought: Catalogue | None = st.session_state.get("cost_file")
+    return brought
 
 
 def catalogue() -> Catalogue:

@@ -68,14 +68,14 @@ def search_view(model: Model, request: Request, theme: Theme) -> None:
         run_panel(SEARCH, "Searching", partial(_live, theme))
     elif answer is not None:
         _answer(request, answer, theme)
-    told = (
+    source_words = (
         "all measured"
         if measured == every
         else f"{measured} of {plural(every, 'cost')} measured, the rest a roofline"
     )
     chart_title(
         "What an operator costs",
-        f"ms on one server, forward + backward, by number of partitions; {told}",
+        f"ms on one server, forward + backward, by number of partitions; {source_words}",
     )
     frame(
         _costs(request.graph, request.servers),
