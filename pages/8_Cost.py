@@ -4,14 +4,7 @@ import streamlit as st
 
 from topox_ui.cost.controls import controls
 from topox_ui.cost.curves import for_a_dollar, materials, size_and_year
-from topox_ui.cost.headline import (
-    cost_headline,
-    hangs_on,
-    main_figures,
-    notes,
-    question_and_bills,
-    warnings,
-)
+from topox_ui.cost.headline import cost_headline, costs_now, hangs_on, main_figures, notes, warnings
 from topox_ui.cost.parts import parts_table
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import frame, size_switch
@@ -20,7 +13,7 @@ theme = frame("Cost")
 controls()
 size_switch()
 with show_input_errors():
-    question, priced, findings = question_and_bills()
+    question, priced, findings = costs_now()
 
 cost_headline(question, priced, findings)
 main_figures(question, priced, findings, theme)

@@ -107,14 +107,7 @@ def _switches(options: argparse.Namespace) -> int:
         )
     else:
         table(
-            (
-                "key",
-                "switch",
-                "vendor",
-                "delay",
-                "ports",
-                *(f"GPUs, {name}" for name in SCALE_UP),
-            ),
+            ("key", "switch", "vendor", "delay", "ports", *(f"GPUs, {name}" for name in SCALE_UP)),
             *(
                 (
                     one.key,

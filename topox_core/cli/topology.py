@@ -130,10 +130,7 @@ def _print(result: LayoutResult, record: dict[str, Any]) -> None:
             f"{result.degree_all_reduce} for rings, {result.degree_model_parallel} for matchings",
         ),
         *rings,
-        (
-            "links",
-            f"{len(links):,}: {' '.join(links[:SHOWN_LINKS])}{more}" if links else "none",
-        ),
+        ("links", f"{len(links):,}: {' '.join(links[:SHOWN_LINKS])}{more}" if links else "none"),
         ("diameter", figure(record["diameter"], "hops")),
         ("mean hops", f"{record['mean_hops']:.3f}"),
         *cut,

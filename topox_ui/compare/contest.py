@@ -75,13 +75,13 @@ def priced_words(cluster: Cluster) -> str:
     """Say what the circuits' money buys, and by whose prices."""
     full, ratio = cluster.ports_per_server * cluster.port_gbps, priced_ratio(cluster)
     ports = f"{plural(cluster.ports_per_server, 'optical port')} a server {'costs' if cluster.ports_per_server == 1 else 'cost'}"
-    buys = (
+    bought = (
         f"{ports} as much as one NIC of {short(full / ratio)}G and its fat-tree"
         if ratio > 1
         else f"{ports} no less than one NIC of {full:g}G and its fat-tree, which therefore has all of it"
     )
     return (
-        f"Same cost: {buys}. Prices by speed: {cluster_catalogue().name} (Cost page); a port has a NIC, a transceiver and "
+        f"Same cost: {bought}. Prices by speed: {cluster_catalogue().name} (Cost page); a port has a NIC, a transceiver and "
         "an optical-switch port, a packet link five switch ports and six transceivers."
     )
 

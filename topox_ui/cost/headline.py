@@ -30,7 +30,7 @@ SAID = {
 }
 
 
-def question_and_bills() -> tuple[Question, dict[str, Bill], tuple[Caveat, ...]]:
+def costs_now() -> tuple[Question, dict[str, Bill], tuple[Caveat, ...]]:
     """Return the question, every network's bill, and what does not hold; raises InputError."""
     now = question()
     ports, switch = radix()

@@ -84,9 +84,5 @@ def loaded_jobs(now: JobsState) -> tuple[Jobs, str] | None:
 
 def changed(jobs: Jobs, now: JobsState) -> Jobs:
     """Return the jobs on the network that the what-ifs make; raises InputError where a value is out of range."""
-    on_network = with_network(jobs, now.ports, now.port_gbps, now.reconfiguration_ms)
-    return (
-        jobs
-        if on_network is jobs
-        else validated(on_network.name, on_network.network, on_network.jobs, "what-ifs")
-    )
+    new = with_network(jobs, now.ports, now.port_gbps, now.reconfiguration_ms)
+    return jobs if new is jobs else validated(new.name, new.network, new.jobs, "what-ifs")

@@ -257,11 +257,7 @@ def _kpis(
             time(max(0.0, provisioned - base)),
             f"{_over(provisioned, base)}, {how}",
         ),
-        (
-            "Stall, on demand",
-            time(max(0.0, on_demand - base)),
-            f"{_over(on_demand, base)}, {how}",
-        ),
+        ("Stall, on demand", time(max(0.0, on_demand - base)), f"{_over(on_demand, base)}, {how}"),
     )
 
 

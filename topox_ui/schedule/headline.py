@@ -50,11 +50,7 @@ def schedule_kpis(case: Case, result: Result, now: Measures) -> None:
             "Iteration",
             shown,
             *_change(
-                makespan,
-                before.makespan_ms if before else None,
-                "ms",
-                _by(result),
-                worse_up=True,
+                makespan, before.makespan_ms if before else None, "ms", _by(result), worse_up=True
             ),
         ),
         (
