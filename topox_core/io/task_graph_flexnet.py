@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -198,20 +199,13 @@ def _read_tasks(
 def _mapped(stored: _Stored, file: str) -> list[Task]:
     position: dict[int, int] = {}
     for i, raw in enumerate(stored.tasks):
+        wrong = partial(InputError, file=file, item=f"task {raw.number} (entry {i + 1})")
         if raw.kind not in _LETTER:
-            raise InputError(
-                f"must be one of {', '.join(map(str, sorted(_LETTER)))} (got {raw.kind})",
-                file=file,
-                item=f"task {raw.number} (entry {i + 1})",
-                field="type",
-            )
+            known = ", ".join(map(str, sorted(_LETTER)))
+            raise wrong(f"must be one of {known} (got {raw.kind})", field="type")
         if position.setdefault(raw.number, i) != i:
-            raise InputError(
-                f"is used twice (the first time by entry {position[raw.number] + 1})",
-                file=file,
-                item=f"task {raw.number} (entry {i + 1})",
-                field="taskid",
-            )
+            first = f"the first time by entry {position[raw.number] + 1}"
+            raise wrong(f"is used twice ({first})", field="taskid")
     ids = [f"{_LETTER[raw.kind]}{i}" for i, raw in enumerate(stored.tasks)]
     waits: list[dict[str, None]] = [{} for _ in ids]
     for i, raw in enumerate(stored.tasks):
@@ -220,34 +214,20 @@ def _mapped(stored: _Stored, file: str) -> list[Task]:
         for number in raw.following:
             after = position.get(number)
             if after is None:
-                raise InputError(
-                    f"names {number}, which is not the id of a task",
-                    file=file,
-                    item=f"task {raw.number} ({ids[i]})",
-                    field="nexttasks",
-                )
+                problem = f"names {number}, which is not the id of a task"
+                item = f"task {raw.number} ({ids[i]})"
+                raise InputError(problem, file=file, item=item, field="nexttasks")
             waits[after][ids[i]] = None
     return [_task(raw, ids[i], tuple(waits[i]), stored, file) for i, raw in enumerate(stored.tasks)]
 
 
 def _task(raw: _Raw, name: str, waits: tuple[str, ...], stored: _Stored, file: str) -> Task:
+    wrong = partial(InputError, file=file, item=f"task {name}", field="deviceid")
     if raw.kind in _COMPUTE:
         place = stored.place.get(raw.device)
         if place is None or place[0] >= stored.nodes:
-            raise InputError(
-                f"must be a device on one of the {stored.nodes} nodes (got {raw.device})",
-                file=file,
-                item=f"task {name}",
-                field="deviceid",
-            )
-        return Task(
-            name,
-            _COMPUTE[raw.kind],
-            waits,
-            server=place[0],
-            device=place[1],
-            duration_ms=_measured(raw.runtime_ms),
-        )
+            raise wrong(f"must be a device on one of the {stored.nodes} nodes (got {raw.device})")
+        return Task(name, _COMPUTE[raw.kind], waits, *place, _measured(raw.runtime_ms))
     if raw.kind == ALL_REDUCE:
         return Task(
             name,
@@ -261,12 +241,8 @@ def _task(raw: _Raw, name: str, waits: tuple[str, ...], stored: _Stored, file: s
         return Task(name, "barrier", waits)
     source, destination = stored.pair.get(raw.device, (-1, -1))
     if not (0 <= source < stored.nodes and 0 <= destination < stored.nodes):
-        raise InputError(
-            f"must be a device between two of the {stored.nodes} nodes (got {shown(raw.device)})",
-            file=file,
-            item=f"task {name}",
-            field="deviceid",
-        )
+        between = f"between two of the {stored.nodes} nodes"
+        raise wrong(f"must be a device {between} (got {shown(raw.device)})")
     if source == destination:
         return Task(name, "barrier", waits)
     return Task(

@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from topox_core.errors import InputError
@@ -121,17 +122,11 @@ def _of_table(text: str, file: str) -> WindowList:
         raise InputError("needs a column length_ms (the first row names the columns)", file=file)
     for head in heads:
         if head not in COLUMNS:
-            raise InputError(
-                unknown(head, COLUMNS, "column"),
-                file=file,
-                field=printable(head) if head else "unnamed",
-            )
+            field = printable(head) if head else "unnamed"
+            raise InputError(unknown(head, COLUMNS, "column"), file=file, field=field)
     if wide:
-        raise InputError(
-            f"has more cells than the first row names ({len(heads)})",
-            file=file,
-            item=f"row {wide + 1}",
-        )
+        problem = f"has more cells than the first row names ({len(heads)})"
+        raise InputError(problem, file=file, item=f"row {wide + 1}")
     return _made(rows, _stem(file), None, file, "row", first=2)
 
 
@@ -161,13 +156,9 @@ def _made(
     begins = [one["begin_ms"] for one in read]
     timed = all(begin is not None for begin in begins)
     if not timed and any(begin is not None for begin in begins):
-        k = begins.index(None)
-        raise InputError(
-            "is missing, but other windows have one",
-            file=file,
-            item=f"{word} {k + first}",
-            field="begin_ms",
-        )
+        item = f"{word} {begins.index(None) + first}"
+        problem = "is missing, but other windows have one"
+        raise InputError(problem, file=file, item=item, field="begin_ms")
     at = 0.0
     for one in read:
         if not timed:
@@ -176,11 +167,8 @@ def _made(
     windows = tuple(Window(**one) for one in read)
     ends = max(one.begin_ms + max(0.0, one.length_ms) for one in windows)
     if iteration is not None and iteration < ends - 1e-6:
-        raise InputError(
-            f"must be at least {ends:.15g}, where the last window ends (got {iteration:.15g})",
-            file=file,
-            field="iteration_ms",
-        )
+        problem = f"must be at least {ends:.15g}, where the last window ends (got {iteration:.15g})"
+        raise InputError(problem, file=file, field="iteration_ms")
     return WindowList(name, ends if iteration is None else iteration, windows, timed)
 
 
@@ -196,18 +184,14 @@ def _values(row: Mapping[str, Any], file: str, item: str) -> dict[str, Any]:
             continue
         if key in ("before", "after", "operation"):
             if not isinstance(value, str) or len(value) > 80 or not value.isprintable():
-                raise InputError(
-                    f"must be text of at most 80 characters (got {shown(value)})",
-                    item=item,
-                    field=key,
-                )
+                problem = f"must be text of at most 80 characters (got {shown(value)})"
+                raise InputError(problem, item=item, field=key)
             values[key] = value
         elif key in ("rank", "rail"):
             whole = _number(value, key, file, item=item, least=0.0)
             if whole != int(whole) or whole > 1e7:
-                raise InputError(
-                    f"must be a whole number from 0 (got {shown(value)})", item=item, field=key
-                )
+                problem = f"must be a whole number from 0 (got {shown(value)})"
+                raise InputError(problem, item=item, field=key)
             values[key] = int(whole)
         else:
             least = 0.0 if key in ("begin_ms", "size_bytes") else -math.inf
@@ -217,22 +201,16 @@ def _values(row: Mapping[str, Any], file: str, item: str) -> dict[str, Any]:
 
 def _number(value: Any, field: str, file: str, *, item: str = "", least: float) -> float:
     """Return a number from JSON or a cell; only lengths may be negative (an overlap)."""
+    wrong = partial(InputError, file=file, item=item, field=field)
     try:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise ValueError
         number = float(value)
     except (ValueError, OverflowError):
-        raise InputError(
-            f"must be a number (got {shown(value)})", file=file, item=item, field=field
-        ) from None
+        raise wrong(f"must be a number (got {shown(value)})") from None
     if not math.isfinite(number) or not least <= number <= 1e15:
         words = "of at least 0" if least == 0 else "below 1e15"
-        raise InputError(
-            f"must be a finite number {words} (got {shown(value)})",
-            file=file,
-            item=item,
-            field=field,
-        )
+        raise wrong(f"must be a finite number {words} (got {shown(value)})")
     return number
 
 

@@ -123,11 +123,9 @@ def _checked(servers: object, port_gbps: float, latency_us: float) -> float:
     check_servers(servers)
     for field, value, least in (("port_gbps", port_gbps, 1e-9), ("latency_us", latency_us, 0.0)):
         if not is_number(value, least):
-            raise InputError(
-                f"must be a number {'above' if field == 'port_gbps' else 'of at least'} 0 (got {shown(value)})",
-                file="network",
-                field=field,
-            )
+            span = "above" if field == "port_gbps" else "of at least"
+            problem = f"must be a number {span} 0 (got {shown(value)})"
+            raise InputError(problem, file="network", field=field)
     return transfer_ms(1.0, port_gbps)
 
 
@@ -147,11 +145,8 @@ def _trees(layout: Layout) -> list[list[tuple[int, ...]]]:
             ]
         missing = next((b for b in range(layout.servers) if b not in path), None)
         if missing is not None:
-            raise InputError(
-                f"no circuits lead from server {a} to server {missing}",
-                file="network",
-                field="layout",
-            )
+            problem = f"no circuits lead from server {a} to server {missing}"
+            raise InputError(problem, file="network", field="layout")
         trees.append([path[b] for b in range(layout.servers)])
     return trees
 

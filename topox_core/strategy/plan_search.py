@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from topox_core.errors import InputError
 from topox_core.io.ranges import check_whole
@@ -107,6 +108,7 @@ def best_plans(
         If ``batch`` is not a whole number above 0, no plan suits the GPUs, or none fits the memory.
     """
     batch = shape.batch if batch is None else batch
+    wrong = partial(InputError, file=f"model {shape.name}")
     check_whole(batch, file=f"model {shape.name}", field="batch")
     limit, considered, least, complete = cluster.memory_gb * 1e9, 0, float("inf"), True
     fitting: list[tuple[ParallelPlan, Memory]] = []
@@ -120,18 +122,15 @@ def best_plans(
         if needed.total_bytes <= limit:
             fitting.append((plan, needed))
     if complete and not considered:
-        raise InputError(
+        raise wrong(
             f"no plan suits {cluster.gpus:,} GPUs and {batch:,} sequences: their number must be a multiple of the "
             "data-parallel replicas",
-            file=f"model {shape.name}",
             field="servers",
         )
     if complete and not fitting:
-        raise InputError(
-            f"none of {considered:,} plans fits: the smallest needs {least / 1e9:,.1f} GB on a GPU, which has "
-            f"{cluster.memory_gb:g} GB",
-            file=f"model {shape.name}",
-            field="memory_gb",
+        needs = f"{least / 1e9:,.1f} GB on a GPU, which has {cluster.memory_gb:g} GB"
+        raise wrong(
+            f"none of {considered:,} plans fits: the smallest needs {needs}", field="memory_gb"
         )
     ranked = sorted(
         (RankedPlan(plan, plan_time(shape, plan, cluster), needed) for plan, needed in fitting),
@@ -151,10 +150,6 @@ def timed(shape: Shape, plan: ParallelPlan, cluster: GpuCluster, file: str = "pl
     check_plan(plan, shape, cluster, file)
     needed = memory(shape, plan)
     if needed.total_bytes > cluster.memory_gb * 1e9:
-        raise InputError(
-            f"stage {needed.stage} needs {needed.total_bytes / 1e9:,.1f} GB on a GPU, which has "
-            f"{cluster.memory_gb:g} GB",
-            file=file,
-            field="memory_gb",
-        )
+        needs = f"{needed.total_bytes / 1e9:,.1f} GB on a GPU, which has {cluster.memory_gb:g} GB"
+        raise InputError(f"stage {needed.stage} needs {needs}", file=file, field="memory_gb")
     return RankedPlan(plan, plan_time(shape, plan, cluster), needed)

@@ -101,11 +101,8 @@ class GpuCluster:
             else:
                 check_number(value, above=True, file=_CLUSTER, field=field.name)
         if self.efficiency > 1:
-            raise InputError(
-                f"must be at most 1 (got {shown(self.efficiency)})",
-                file=_CLUSTER,
-                field="efficiency",
-            )
+            problem = f"must be at most 1 (got {shown(self.efficiency)})"
+            raise InputError(problem, file=_CLUSTER, field="efficiency")
 
     @property
     def gpus(self) -> int:
@@ -147,14 +144,8 @@ def check_plan(plan: ParallelPlan, shape: Shape, cluster: GpuCluster, file: str 
         ("expert", plan.data, "data"),
     ):
         if whole % getattr(plan, field):
-            raise InputError(
-                f"must divide the number of {what}, {whole} (got {getattr(plan, field)})",
-                file=file,
-                field=field,
-            )
+            problem = f"must divide the number of {what}, {whole} (got {getattr(plan, field)})"
+            raise InputError(problem, file=file, field=field)
     if plan.pipeline > shape.base.layers:
-        raise InputError(
-            f"must be at most the number of layers, {shape.base.layers} (got {plan.pipeline})",
-            file=file,
-            field="pipeline",
-        )
+        problem = f"must be at most the number of layers, {shape.base.layers} (got {plan.pipeline})"
+        raise InputError(problem, file=file, field="pipeline")
