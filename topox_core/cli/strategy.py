@@ -125,11 +125,8 @@ def _search(options: argparse.Namespace, model: Model) -> int:
     if options.fix:
         pinned = load_strategy(read(options.fix), options.fix, graph)
         if pinned.servers != options.servers:
-            raise InputError(
-                f"must be {options.servers}, the servers asked for (got {pinned.servers})",
-                file=options.fix,
-                field="servers",
-            )
+            problem = f"must be {options.servers}, the servers asked for (got {pinned.servers})"
+            raise InputError(problem, file=options.fix, field="servers")
         fixed = pinned.placements
     began = time.perf_counter()
     result, proof, topologies = _found(options, graph, settings, fixed)

@@ -181,11 +181,8 @@ class Card:
         for key in given or {}:
             if key not in known:
                 expected = ", ".join(known) or "none: this card has no switches"
-                raise InputError(
-                    f"unknown switch (expected one of {expected})",
-                    file=f"card {self.name}",
-                    field=str(key)[:80],
-                )
+                problem = f"unknown switch (expected one of {expected})"
+                raise InputError(problem, file=f"card {self.name}", field=str(key)[:80])
         with errors_in_file(f"card {self.name}"):
             return {
                 key: choice.value((given or {}).get(key, choice.default))

@@ -65,11 +65,8 @@ def byte_classes(preset: Preset, stage: int = 0) -> tuple[ByteClass, ...]:
         If there is no such stage.
     """
     if not 0 <= stage < preset.pipeline:
-        raise InputError(
-            f"must be from 0 to {preset.pipeline - 1} (got {stage})",
-            file=f"preset {preset.name}",
-            field="stage",
-        )
+        problem = f"must be from 0 to {preset.pipeline - 1} (got {stage})"
+        raise InputError(problem, file=f"preset {preset.name}", field="stage")
     layers = chunk_layers(preset)
     classes: list[ByteClass] = []
     for chunk in range(stage, preset.chunks, preset.pipeline):

@@ -62,11 +62,8 @@ class FastEvaluator:
     def __call__(self, strategy: Strategy) -> float:
         """Return the iteration time in ms."""
         if strategy.servers != self.network.servers:
-            raise InputError(
-                f"has {strategy.servers} servers and the network {self.network.servers}",
-                file="strategy",
-                field="servers",
-            )
+            problem = f"has {strategy.servers} servers and the network {self.network.servers}"
+            raise InputError(problem, file="strategy", field="servers")
         placed = self._placed
         for k, placement in enumerate(strategy.placements):
             if placement is not self._known[k]:

@@ -95,9 +95,6 @@ def ring_strides(result: LayoutResult, members: Iterable[int]) -> tuple[int, ...
     group = tuple(members)
     if group not in result.riding:
         shown = ", ".join(map(str, group[:8])) + (", ..." if len(group) > 8 else "")
-        raise InputError(
-            f"the layout was found for other groups than ({shown})",
-            file="topology",
-            field="members",
-        )
+        problem = f"the layout was found for other groups than ({shown})"
+        raise InputError(problem, file="topology", field="members")
     return result.riding[group]

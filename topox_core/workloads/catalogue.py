@@ -63,11 +63,8 @@ def generate(name: str, overrides: Mapping[str, object] | None = None) -> tuple[
     changes = []
     for key, given in (overrides or {}).items():
         if key not in known:
-            raise InputError(
-                f"unknown parameter (expected one of {', '.join(known)})",
-                file=f"workload {name}",
-                field=str(key)[:80],
-            )
+            problem = f"unknown parameter (expected one of {', '.join(known)})"
+            raise InputError(problem, file=f"workload {name}", field=str(key)[:80])
         values[key] = known[key].value(given, name)
         if values[key] != known[key].default:
             changes.append(

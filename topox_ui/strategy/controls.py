@@ -104,11 +104,8 @@ def _imported(graph: OperatorGraph, servers: int) -> tuple[tuple[Any, ...], Stra
     data, name = known
     strategy = load_strategy(data, name, graph)
     if strategy.servers != servers:
-        raise InputError(
-            f"must be {servers}, the servers chosen here (got {strategy.servers})",
-            file=name,
-            field="servers",
-        )
+        problem = f"must be {servers}, the servers chosen here (got {strategy.servers})"
+        raise InputError(problem, file=name, field="servers")
     if state_of(StrategyState).import_as == "fixed":
         return strategy.placements, None
     return (), strategy

@@ -152,11 +152,8 @@ def jobs_from_graphs(
     jobs: list[Job] = []
     for graph, copies in graphs:
         if isinstance(copies, int) and not 1 <= copies <= MAX_JOBS:
-            raise InputError(
-                f"must be from 1 to {MAX_JOBS:,} (got {copies:,})",
-                item=f"graph {graph.name}",
-                field="count",
-            )
+            problem = f"must be from 1 to {MAX_JOBS:,} (got {copies:,})"
+            raise InputError(problem, item=f"graph {graph.name}", field="count")
         shape = derived(graph)
         if isinstance(copies, str):
             names = [copies]
@@ -236,10 +233,7 @@ def _centre(parts: Sequence[tuple[float, tuple[int, ...]]]) -> int:
 def _placed(placement: Placement, name: str, shape: Derived) -> Job:
     place = placement.place(shape.collective, shape.units, shape.volume_gbit)
     if place is None:
-        raise InputError(
-            f"needs room for {shape.units:,} units, and no pod group has that much left",
-            item=f"job {name}",
-            field="units_per_pod",
-        )
+        problem = f"needs room for {shape.units:,} units, and no pod group has that much left"
+        raise InputError(problem, item=f"job {name}", field="units_per_pod")
     pod_group, per_pod, server = place
     return Job(name, shape.collective, pod_group, per_pod, shape.volume_gbit, shape.train_s, server)

@@ -157,11 +157,8 @@ def _check_count(count: int, file: str) -> None:
     if count < 1:
         raise InputError("must hold at least one job", file=file, field="jobs")
     if count > MAX_JOBS:
-        raise InputError(
-            f"holds {count:,} jobs, more than the {MAX_JOBS:,} that can share a fabric here",
-            file=file,
-            field="jobs",
-        )
+        problem = f"holds {count:,} jobs, more than the {MAX_JOBS:,} that can share a fabric here"
+        raise InputError(problem, file=file, field="jobs")
 
 
 def check_network(network: PodNetwork, file: str) -> None:
