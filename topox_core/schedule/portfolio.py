@@ -17,6 +17,7 @@ from topox_core.schedule.engines.best_known import initially_known
 from topox_core.schedule.engines.disjunctions import Disjunctions
 from topox_core.schedule.engines.engine import Answer, Limits, Progress, StoppedBy
 from topox_core.schedule.engines.solver_process import SolverProcess
+from topox_core.schedule.engines.step_set_ups import MOST_COLUMNS, columns_with_set_ups
 from topox_core.schedule.planner import Planner, SchedulePlan, keeping_reduced
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.result import TracePoint
@@ -36,8 +37,10 @@ ROOT_S, ROOT_SEARCH_S = 0.8, 0.05
 Start = Callable[[str, Problem, Limits], SolverProcess]
 
 
-def counts_set_ups(engine: str, problem: Problem) -> bool:
+def counts_set_ups(engine: str, problem: Problem, makespan: int) -> bool:
     """Whether an engine has a model of set-ups and the problem may be small enough for it."""
+    if engine == "highs":
+        return columns_with_set_ups(problem, makespan) <= MOST_COLUMNS
     return engine == "cpsat" and Disjunctions.may_be_few(problem)
 
 
@@ -281,7 +284,11 @@ class Portfolio:
         hold.
         """
         problem, plan = self.planner.problem, self.plan
-        if self._dark and plan.booking is not None and counts_set_ups(engine, problem):
+        if (
+            self._dark
+            and plan.booking is not None
+            and counts_set_ups(engine, problem, plan.makespan)
+        ):
             assert self.planner.ports is not None
             self._with_set_ups.add(engine)
             problem = with_set_ups(problem, self.planner.ports.ports.dark)

@@ -19,6 +19,7 @@ from topox_core.schedule.circuits.held_ports import (
     with_set_ups,
 )
 from topox_core.schedule.engines.engine import Answer, Limits
+from topox_core.schedule.engines.highs import solve_highs
 from topox_core.schedule.planner import Planner, prepare
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.settings import Settings
@@ -70,6 +71,12 @@ def test_cpsat_proves_a_sample_on_slots(name, delay_ms, shortest_ms):
     assert problem.ms(proved(problem, answer)) == shortest_ms
 
 
+def test_highs_proves_the_chain_of_three_and_patience():
+    assert proved(chain_of_three(), solve_highs(chain_of_three(), Limits(60.0))) == 7
+    problem, limits = sample("patience", 3)
+    assert problem.ms(proved(problem, solve_highs(problem, limits))) == 17
+
+
 def agrees(problems: list[Problem], answers: list[Answer]) -> None:
     for seed, (problem, answer) in enumerate(zip(problems, answers, strict=True)):
         assert proved(problem, answer) == optimum(problem), f"case {seed}"
@@ -78,6 +85,26 @@ def agrees(problems: list[Problem], answers: list[Answer]) -> None:
 def test_cpsat_finds_the_best_of_all_orders_and_ports():
     problems = [random_case(seed) for seed in range(20)]
     agrees(problems, solved_by_cpsat(problems, Limits(60.0)))
+
+
+def test_highs_solves_without_presolve_a_case_that_presolve_gets_wrong():
+    # Three transfers of 4, 1 and 3 slots from 1 to 0, two ports on one switch, a delay of 2: with
+    # presolve HiGHS 1.15.1 calls 6 optimal.
+    fabric = Fabric(servers=2, ports_on_switch=2, ports_per_server=2)
+    problem = build([4, 1, 3], dict.fromkeys(range(3), (1, 0)), fabric=fabric)
+    problem = with_set_ups(problem, 2)
+    assert proved(problem, solve_highs(problem, Limits(60.0))) == optimum(problem) == 4
+
+
+def test_highs_finds_the_best_of_all_orders_and_ports():
+    problems = [random_case(seed) for seed in range(20)]
+    agrees(problems, [solve_highs(problem, Limits(60.0)) for problem in problems])
+
+
+@pytest.mark.long
+def test_highs_finds_the_best_of_all_orders_and_ports_in_many_cases():
+    problems = [random_case(seed) for seed in range(20, 220)]
+    agrees(problems, [solve_highs(problem, Limits(60.0)) for problem in problems])
 
 
 @pytest.mark.long

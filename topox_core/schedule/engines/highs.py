@@ -17,6 +17,7 @@ from topox_core.schedule.engines.engine import (
     OnProgress,
     StoppedBy,
 )
+from topox_core.schedule.engines.highs_on_ports import solve_on_ports
 from topox_core.schedule.engines.step_model import StepModel
 from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.problem import Int, Problem
@@ -43,7 +44,7 @@ def solve_highs(
     on_progress: OnProgress | None = None,
     news: News | None = None,
 ) -> Answer:
-    """Solve the reduced problem with HiGHS.
+    """Solve the reduced problem with HiGHS, or one that counts set-ups.
 
     Bounds first (:mod:`topox_core.schedule.bounds.root_bounds`). Then the model is built for schedules as
     short as the bound, whose windows are narrow; if that decides nothing soon, for any shorter than
@@ -56,6 +57,8 @@ def solve_highs(
         ``bound`` must be valid; ``start`` gives the horizon of the time windows (without it a plain
         serial schedule does, at the price of a larger model).
     """
+    if problem.dark_ticks is not None:
+        return solve_on_ports(problem, limits, stop, on_progress, news)
     reason = impossible(problem)
     if reason is not None:
         return Answer(None, limits.bound, "", "proof", infeasible=True, message=reason)

@@ -51,13 +51,14 @@ class Mip:
 
 @dataclass(frozen=True)
 class Run:
-    """How HiGHS is to be run: seconds, relative gap, smallest step of the objective, threads, seed."""
+    """How HiGHS is to be run: seconds, relative gap, smallest step of the objective, threads, seed, presolve."""
 
     time_limit_s: float
     gap: float
     step: float
     threads: int = 1
     seed: int = 0
+    presolve: bool = True
 
 
 @dataclass(frozen=True)
@@ -197,6 +198,7 @@ def _set_options(h: Any, run: Run) -> None:
         "mip_rel_gap": run.gap,
         # The objective moves in steps: a gap below one step is a proof.
         "mip_abs_gap": 0.999 * run.step,
+        "presolve": "choose" if run.presolve else "off",
     }
     for name, value in options.items():
         h.setOptionValue(name, value)
