@@ -83,7 +83,7 @@ def reduce(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Reduct
         )
     duration_ms = durations_ms(graph, cluster)
     _refuse_long_tasks(graph, duration_ms, cluster)
-    skeleton = _skeleton(graph, cluster, settings)
+    skeleton = without_clock(graph, cluster, settings)
     dark_slots = _dark_slots(cluster)
 
     def rounded(ticks: int, slotted: bool = True) -> Problem:
@@ -187,7 +187,7 @@ def _too_many_slots(least: float, cluster: Cluster, longest: str) -> InputError:
     )
 
 
-def _skeleton(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Problem:
+def without_clock(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Problem:
     """Return the problem without its clock: devices, ports, pairs and precedence."""
     n = len(graph)
     device, device_names = (
