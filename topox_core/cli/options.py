@@ -14,6 +14,7 @@ from topox_core.model.cluster import DUPLEXES, Cluster
 if TYPE_CHECKING:
     from topox_core.schedule.settings import Settings
 
+AUTO, DEFAULT = "auto", "default"
 _LOWERING = (
     *("rings", "strides", "all_reduce_on_network", "steps", "broadcast"),
     *("algorithm", "group", "chunks", "parts"),
@@ -85,14 +86,29 @@ def strides(text: str) -> tuple[int, ...]:
     return values
 
 
-def algorithms(text: str) -> dict[str, str]:
-    """Read algorithms of collectives such as ``all_reduce=tree,broadcast=chain(8)``; ``default`` is none."""
-    pairs = [part.partition("=") for part in text.split(",") if part.strip() != "default"]
-    if not all(sign and key.strip() and name.strip() for key, sign, name in pairs):
+def positive_or_auto(text: str) -> int | str:
+    """Read a whole number of at least 1, or ``auto``."""
+    return AUTO if text == AUTO else positive(text)
+
+
+class Algorithms(NamedTuple):
+    """Algorithms by kind of collective, and what the other kinds have: ``auto`` or ``default``."""
+
+    words: dict[str, str]
+    others: str
+
+
+def algorithms(text: str) -> Algorithms:
+    """Read algorithms such as ``all_reduce=tree,broadcast=chain(8)``, the other kinds ``auto`` or ``default``."""
+    parts = [part.strip() for part in text.split(",")]
+    pairs = [part.partition("=") for part in parts if part not in (AUTO, DEFAULT)]
+    others = [part for part in parts if part in (AUTO, DEFAULT)]
+    if len(others) > 1 or not all(sign and key and name for key, sign, name in pairs):
         raise argparse.ArgumentTypeError(
-            f"must be default, or KIND=NAME such as all_reduce=ring,all_to_all=pairwise (got {text!r})"
+            f"must be auto, default, or KIND=NAME such as all_reduce=ring,all_to_all=pairwise (got {text!r})"
         )
-    return {key.strip(): name.strip() for key, _, name in pairs}
+    words = {key.strip(): name.strip() for key, _, name in pairs}
+    return Algorithms(words, others[0] if others else AUTO)
 
 
 class Option(NamedTuple):
@@ -305,7 +321,11 @@ def add_lowering(command: argparse.ArgumentParser) -> None:
     group = command.add_argument_group("collectives")
     add_options(
         group,
-        Option("--rings K", positive, "rings of a ring collective (default 1)"),
+        Option(
+            "--rings K|auto",
+            positive_or_auto,
+            "rings of a ring collective (default auto: one or one a port, whichever is faster)",
+        ),
         Option("--strides 1,3", strides, "strides of the rings instead of the smallest that fit"),
         Option(
             "--all-reduce-on-network yes|no",
@@ -323,9 +343,10 @@ def add_lowering(command: argparse.ArgumentParser) -> None:
             "pipelined chain, or tree that stores and forwards (default chain)",
         ),
         Option(
-            "--algorithm KIND=NAME,...",
+            "--algorithm auto|default|KIND=NAME,...",
             algorithms,
-            "algorithms step by step, e.g. all_reduce=two_level(4),all_to_all=pairwise (docs/collectives.md)",
+            "algorithms of collectives, e.g. all_reduce=two_level(4),all_to_all=pairwise (docs/collectives.md; "
+            "default auto: the fastest on each fabric)",
         ),
         Option("--group M", positive, "neighbours of a group of two_level (default near root n)"),
         Option("--chunks C", positive, "chunks of a broadcast chain (default 8)"),
@@ -351,6 +372,31 @@ def settings(options: argparse.Namespace) -> Settings:
     from topox_core.schedule.settings import Settings
 
     given = {key: value for key, value in vars(options).items() if value is not None}
+    model = given.get("model", "physical")
     changes: dict[str, Any] = {key: given[key] for key in _SWITCHES if key in given}
+    changes["free"] = _free(given, model)
     changes["lowering"] = Lowering(**{key: given[key] for key in _LOWERING if key in given})
-    return Settings.of(given.get("model", "physical"), **changes)
+    return Settings.of(model, **changes)
+
+
+def _free(given: dict[str, Any], model: str) -> tuple[str, ...]:
+    """Return which choices of the lowering are free; takes their words away or puts the fixed ones in their place.
+
+    The printed model frees nothing by itself. ``--steps`` and ``--broadcast`` fix the kinds of
+    collective that they speak of.
+    """
+    from topox_core.model.rings import RING_KINDS
+
+    by_itself = AUTO if model == "physical" else DEFAULT
+    rings = given.setdefault("rings", DEFAULT if "strides" in given else by_itself)
+    if not isinstance(rings, int):
+        del given["rings"]
+    algorithm = given.get("algorithm", Algorithms({}, by_itself))
+    words = dict(algorithm.words)
+    if "algorithm" not in given and by_itself == AUTO:
+        words |= dict.fromkeys(RING_KINDS, DEFAULT) if "steps" in given else {}
+        words |= {"broadcast": DEFAULT} if "broadcast" in given else {}
+    given["algorithm"] = words
+    return tuple(
+        name for name, word in (("rings", rings), ("algorithm", algorithm.others)) if word == AUTO
+    )

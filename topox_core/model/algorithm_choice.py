@@ -11,7 +11,7 @@ key counts.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -138,13 +138,14 @@ class Chooser:
         name, parameter, parts = _read(kind, word)
         if name == DEFAULT:
             return None
-        parameter = parameter or self._parameter(name, members)
+        parameter = parameter or self.parameter(name, members)
         choice = Choice(name, parameter, parts or self.lowering.parts)
         if problem := misfit(kind, choice, members):
             raise _wrong(problem, collective)
         return choice
 
-    def _parameter(self, name: str, members: int) -> int:
+    def parameter(self, name: str, members: int) -> int:
+        """Return an algorithm's parameter where its word has none; 0 if it takes none."""
         if name == "two_level":
             return self.lowering.group or divisor_near_root(members)
         if name == "chain":
@@ -162,6 +163,16 @@ def misfit(kind: str, choice: Choice, members: int) -> str:
     if algorithm.size(shape).work > MAX_WORK:
         return f"{choice} is too large for {members} members"
     return ""
+
+
+def algorithms_that_fit(kind: str, sizes: Iterable[int]) -> tuple[str, ...]:
+    """Return the algorithms that serve groups of all these sizes, their parameters as they are by default."""
+    chooser = Chooser.of(Lowering())
+    return tuple(
+        name
+        for name in ALGORITHMS[kind]
+        if not any(misfit(kind, Choice(name, chooser.parameter(name, n)), n) for n in sizes)
+    )
 
 
 def step_transfers(kind: str, choice: Choice, members: int, rings: int) -> int:

@@ -14,10 +14,10 @@ from topox_ui.compare.state import CompareState
 from topox_ui.state.loading import Loaded
 from topox_ui.state.store import choose, state_of
 from topox_ui.state.what_ifs import (
+    collectives,
     delay_and_speed,
     ports_slider,
     reset_button,
-    rings_and_all_reduce,
     shown_values,
 )
 from topox_ui.state.widgets import control, pick, slide
@@ -58,7 +58,8 @@ def controls(loaded: Loaded) -> None:
             _fat_tree(cluster)
         with st.expander("More what-ifs", key="more_compare", type="compact"):
             ports_slider(cluster, settings)
-            rings_and_all_reduce(
+            collectives(
+                loaded,
                 settings,
                 "Of the circuits that change; static circuits run all-reduces on the rings that they were laid for.",
             )

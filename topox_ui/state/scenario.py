@@ -9,10 +9,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from topox_core.errors import InputError
+from topox_core.model.algorithm_choice import DEFAULT
 from topox_core.model.cluster import DUPLEXES, Cluster
+from topox_core.model.collective_steps import ALGORITHMS
 from topox_core.model.transfer_graph import Lowering
 from topox_core.schedule.reduction import ports_on_switch
-from topox_core.schedule.settings import Settings
+from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.state.page_state import Count, NotNegative, PageState, one_of
@@ -30,9 +32,21 @@ CLUSTER = (
     "duplex",
     "latency_us",
 )
+AUTO = "auto"
+RINGS_AUTO = 0
+ALGORITHM_WORDS = {kind: (AUTO, DEFAULT, *names) for kind, names in ALGORITHMS.items()}
 LOWERING = ("rings", "all_reduce_on_network")
 SWITCHES = ("circuits", "share_circuits", "exclusive_devices", "any_port")
-SETTINGS = ("model", *SWITCHES, *LOWERING, "tick", "engine", "time_limit_s", "threads")
+SETTINGS = (
+    "model",
+    *SWITCHES,
+    *LOWERING,
+    *ALGORITHM_WORDS,
+    "tick",
+    "engine",
+    "time_limit_s",
+    "threads",
+)
 
 
 class Scenario(PageState):
@@ -58,6 +72,11 @@ class Scenario(PageState):
     any_port: bool | None = None
     rings: Count | None = None
     all_reduce_on_network: bool | None = None
+    all_reduce: Annotated[str, one_of(ALGORITHM_WORDS["all_reduce"])] | None = None
+    all_gather: Annotated[str, one_of(ALGORITHM_WORDS["all_gather"])] | None = None
+    reduce_scatter: Annotated[str, one_of(ALGORITHM_WORDS["reduce_scatter"])] | None = None
+    broadcast: Annotated[str, one_of(ALGORITHM_WORDS["broadcast"])] | None = None
+    all_to_all: Annotated[str, one_of(ALGORITHM_WORDS["all_to_all"])] | None = None
     tick: Literal["auto", "slot"] | NotNegative | None = None
     engine: Literal["auto", "highs", "cpsat", "printed"] | None = None
     time_limit_s: NotNegative | None = None
@@ -71,10 +90,17 @@ class Scenario(PageState):
             raise error.in_file("cluster") from None
 
     def settings(self) -> Settings:
-        """Return the settings of a solve; raises InputError where choices contradict each other."""
-        lowering = Lowering(**self._chosen(LOWERING))
-        names = [name for name in SETTINGS if name not in LOWERING and name != "model"]
-        return Settings.of(self.model, lowering=lowering, **self._chosen(names))
+        """Return the settings of a solve; raises InputError where choices contradict each other.
+
+        What the reader leaves open is free, except in the printed model.
+        """
+        fixed = {k: name for k, name in self._chosen(ALGORITHM_WORDS).items() if name != AUTO}
+        lowering = Lowering(**self._chosen(LOWERING), algorithm=tuple(sorted(fixed.items())))
+        free: tuple[str, ...] = ()
+        if self.model == "physical":
+            free = ("algorithm",) if self.rings else FREE
+        names = [n for n in SETTINGS if n not in (*LOWERING, *ALGORITHM_WORDS, "model")]
+        return Settings.of(self.model, lowering=lowering, free=free, **self._chosen(names))
 
     def _chosen(self, names: Collection[str]) -> dict[str, Any]:
         return {name: value for name in names if (value := getattr(self, name)) is not None}
@@ -119,6 +145,7 @@ class Scenario(PageState):
         """Return the scenario with changes; the value of the file or of the model itself takes a choice away."""
         preset = Settings.of(changes.get("model") or self.model)
         own = {**vars(preset.lowering), **vars(preset), **vars(base), "model": "physical"}
+        own |= {"rings": RINGS_AUTO, **dict.fromkeys(ALGORITHM_WORDS, AUTO)}
         return self.changed(
             **{k: None if own[k] == value else value for k, value in changes.items()}
         )

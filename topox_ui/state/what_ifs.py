@@ -9,11 +9,14 @@ from typing import Any
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.model.algorithm_choice import DEFAULT, algorithms_that_fit
 from topox_core.model.cluster import Cluster
+from topox_core.model.rings import RING_KINDS
+from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.settings import Settings
 from topox_core.text.numbers import short
 from topox_ui.state.loading import Loaded, reset_what_ifs, scenario
-from topox_ui.state.scenario import Scenario
+from topox_ui.state.scenario import AUTO, RINGS_AUTO, Scenario
 from topox_ui.state.widgets import menu, pick, slide, switch
 
 DELAYS_MS = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0)
@@ -30,6 +33,15 @@ ENGINE_WORDS = {
     "highs": "HiGHS, step model",
     "printed": "the printed MIP",
 }
+DEFAULT_WORDS = {
+    **dict.fromkeys(RING_KINDS, "rings, fluid"),
+    "broadcast": "chain, fluid",
+    "all_to_all": "direct, fluid",
+}
+ALGORITHM_HELP = (
+    "Who sends what when. auto: the fastest on each fabric, alone and then in the whole graph. "
+    "The others go step by step, each message with its latency and its circuit."
+)
 TIME_LIMITS_S = (5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0)
 
 
@@ -58,7 +70,7 @@ def what_ifs(loaded: Loaded) -> None:
             "as printed.",
         )
         with st.expander("More what-ifs", key="more_what_ifs", type="compact"):
-            _more(cluster, settings)
+            _more(loaded, cluster, settings)
         reset_button()
 
 
@@ -102,10 +114,31 @@ def ports_slider(cluster: Cluster, settings: Settings) -> None:
     )
 
 
-def rings_and_all_reduce(settings: Settings, rings_help: str) -> None:
-    """Draw how collectives are lowered to transfers."""
-    lowering = settings.lowering
-    slide("Rings of a collective", Scenario, "rings", RINGS, value=lowering.rings, help=rings_help)
+def collectives(loaded: Loaded, settings: Settings, rings_help: str) -> None:
+    """Draw how collectives are lowered to transfers: rings, and an algorithm for each kind that the graph has."""
+    lowering, free = settings.lowering, settings.free
+    printed = settings.model == "paper"
+    slide(
+        "Rings of a collective",
+        Scenario,
+        "rings",
+        RINGS if printed else (RINGS_AUTO, *RINGS),
+        value=RINGS_AUTO if "rings" in free else lowering.rings,
+        words=lambda k: str(k or AUTO),
+        help=f"{rings_help} auto: one or one a port, whichever is faster.",
+    )
+    fixed = dict(lowering.algorithm)
+    for kind, sizes in group_sizes(loaded.graph).items():
+        names = (DEFAULT, *algorithms_that_fit(kind, sizes))
+        words = {name: name.replace("_", " ") for name in names} | {DEFAULT: DEFAULT_WORDS[kind]}
+        menu(
+            f"{kind.replace('_', '-').capitalize()} by",
+            Scenario,
+            kind,
+            words if printed else {AUTO: AUTO, **words},
+            value=fixed.get(kind, AUTO if "algorithm" in free else DEFAULT),
+            help=ALGORITHM_HELP,
+        )
     switch(
         "All-reduce on the network",
         Scenario,
@@ -113,6 +146,15 @@ def rings_and_all_reduce(settings: Settings, rings_help: str) -> None:
         value=lowering.all_reduce_on_network,
         help="Off: all-reduces take no time on the network, as in most rows of TOPO-X Table III.",
     )
+
+
+def group_sizes(graph: TaskGraph) -> dict[str, set[int]]:
+    """Return the sizes of the groups of each kind of collective, those of one member left out."""
+    sizes: dict[str, set[int]] = {}
+    for task in graph.tasks:
+        if task.kind in DEFAULT_WORDS and len(task.members or ()) > 1:
+            sizes.setdefault(task.kind, set()).add(len(task.members or ()))
+    return sizes
 
 
 def reset_button() -> None:
@@ -130,7 +172,7 @@ def _slide(cluster: Cluster, label: str, field: str, steps: Any, **more: Any) ->
     slide(label, Scenario, field, steps, value=getattr(cluster, field), **more)
 
 
-def _more(cluster: Cluster, settings: Settings) -> None:
+def _more(loaded: Loaded, cluster: Cluster, settings: Settings) -> None:
     pick(
         "Model",
         Scenario,
@@ -163,7 +205,8 @@ def _more(cluster: Cluster, settings: Settings) -> None:
         {max(1, servers // 4), max(1, servers // 2), servers, servers * 2, servers * 4},
         help="Circuits that one switch carries at once (eq. 7).",
     )
-    rings_and_all_reduce(
+    collectives(
+        loaded,
         settings,
         "A ring all-reduce is split over this many rings; fewer where the group has fewer distinct ones.",
     )

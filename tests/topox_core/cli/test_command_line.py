@@ -21,7 +21,7 @@ from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
 from topox_core.model.cluster import Cluster
 from topox_core.model.transfer_graph import Lowering
-from topox_core.schedule.settings import ENGINES, Settings
+from topox_core.schedule.settings import ENGINES, FREE, Settings
 from topox_core.workloads.catalogue import WORKLOADS
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -267,12 +267,51 @@ def test_every_option_reaches_the_settings() -> None:
     )
 
 
-def test_options_not_given_leave_the_model_s_own_choices() -> None:
-    for model in ("physical", "paper"):
-        assert settings(
-            parser().parse_args(["schedule", "g", "c", "--model", model])
-        ) == Settings.of(model)
-    assert settings(parser().parse_args(["schedule", "g", "c"])) == Settings.of("physical")
+def test_options_not_given_leave_the_model_s_own_choices_and_lowering_free() -> None:
+    for model, free in (("physical", FREE), ("paper", ())):
+        options = parser().parse_args(["schedule", "g", "c", "--model", model])
+        assert settings(options) == Settings.of(model, free=free)
+
+
+@pytest.mark.parametrize(
+    ("given", "free", "lowering"),
+    [
+        ("--rings 2", ("algorithm",), Lowering(rings=2)),
+        ("--rings auto --strides 1,3", ("rings", "algorithm"), Lowering(strides=(1, 3))),
+        ("--strides 1,3", ("algorithm",), Lowering(strides=(1, 3))),
+        ("--algorithm default", ("rings",), Lowering()),
+        (
+            "--algorithm all_reduce=two_level(4),broadcast=tree",
+            ("rings", "algorithm"),
+            Lowering(algorithm={"all_reduce": "two_level(4)", "broadcast": "tree"}),
+        ),
+        (
+            "--algorithm all_reduce=tree,default",
+            ("rings",),
+            Lowering(algorithm={"all_reduce": "tree"}),
+        ),
+        (
+            "--broadcast tree",
+            ("rings", "algorithm"),
+            Lowering(broadcast="tree", algorithm={"broadcast": "default"}),
+        ),
+        ("--model paper --rings auto", ("rings",), Lowering()),
+    ],
+)
+def test_what_an_option_names_is_fixed_and_the_rest_is_free(
+    given: str, free: tuple[str, ...], lowering: Lowering
+) -> None:
+    read = settings(parser().parse_args(["schedule", "g", "c", *given.split()]))
+    assert (read.free, read.lowering) == (free, lowering)
+
+
+@pytest.mark.parametrize("word", ["tree", "all_reduce=", "auto,default", "=ring"])
+def test_a_word_that_names_no_algorithm_is_refused(
+    word: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args(["schedule", "g", "c", "--algorithm", word])
+    assert "must be auto, default, or KIND=NAME" in capsys.readouterr().err
 
 
 def test_every_cluster_key_has_an_option() -> None:

@@ -126,6 +126,21 @@ def test_the_printed_model_and_back(visit):
     assert address(at) == {"sample": "patience"}
 
 
+def test_rings_and_algorithms_are_open_until_they_are_chosen(visit):
+    at = visit(SCHEDULE, sample="fsdp")
+    assert control(at, "rings").value == 0 and control(at, "all_gather").value == "auto"
+    control(at, "rings").set_value(2).run()
+    control(at, "all_gather").set_value("bruck").run()
+    assert not at.exception and not at.error
+    assert metric(at, "Iteration")
+    assert address(at) == {"sample": "fsdp", "rings": "2", "all_gather": "bruck"}
+    again = visit(SCHEDULE, **address(at))
+    assert control(again, "all_gather").value == "bruck"
+    control(again, "all_gather").set_value("auto").run()
+    control(again, "rings").set_value(0).run()
+    assert address(again) == {"sample": "fsdp"}
+
+
 def test_half_duplex_and_all_reduces_off_the_network(visit):
     at = visit(SCHEDULE, sample="fsdp")
     choice(at, "duplex").set_value("half").run()

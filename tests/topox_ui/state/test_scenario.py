@@ -104,6 +104,19 @@ def test_every_pair_of_choices_from_the_controls_makes_valid_settings(key):
                 now.with_what_if(FILE, **{key: value}).check_on(FILE)
 
 
+def test_what_is_left_open_is_free_except_in_the_printed_model():
+    assert chosen().settings().free == ("rings", "algorithm")
+    fixed = chosen(rings=1, all_reduce="tree", broadcast="default")
+    assert fixed.settings().free == ("algorithm",)
+    assert fixed.settings().lowering.rings == 1
+    assert dict(fixed.settings().lowering.algorithm) == {
+        "all_reduce": "tree",
+        "broadcast": "default",
+    }
+    assert fixed.with_what_if(FILE, rings=0, all_reduce="auto", broadcast="auto") == chosen()
+    assert chosen(model="paper").settings().free == ()
+
+
 def test_a_value_out_of_range_names_its_field():
     with pytest.raises(InputError, match="cluster, field port_gbps"):
         Scenario.of_query({"sample": "moe", "port_gbps": "0"})[0].cluster(FILE)
