@@ -1,53 +1,62 @@
-"""A binary heap of numbered items, each with a key of its own; of equal keys the lower number comes first."""
+"""A binary heap of numbered items with their keys beside them; of equal keys the lower number comes first."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.compiled import compiled
 
-Whole = NDArray[Any]
+Keys = NDArray[Any]
+Items = NDArray[np.int32]
+
+
+class Heap(NamedTuple):
+    """Room for heaps, each in places of its own: the keys in order of the heap, and whose they are.
+
+    The functions below take the two arrays: passing the record on costs as much as they do.
+    """
+
+    keys: Keys
+    items: Items
 
 
 @compiled
-def before(key: NDArray[Any], one: int, other: int) -> bool:
-    """Return whether item ``one`` comes before item ``other``: by key, then by number."""
-    return bool(key[one] < key[other] or (key[one] == key[other] and one < other))
-
-
-@compiled
-def push(heap: Whole, base: int, size: int, key: NDArray[Any], item: int) -> int:
-    """Put ``item`` on the heap in ``heap[base:base + size]``; return the new size."""
-    i = size
-    while i > 0:
-        parent = (i - 1) >> 1
-        above = heap[base + parent]
-        if before(key, above, item):
+def push(keys: Keys, items: Items, base: int, size: int, key: Any, item: int) -> int:
+    """Put ``item`` on the heap of ``size`` items that begins at ``base``; return the new size."""
+    i = base + size
+    while i > base:
+        above = base + ((i - base - 1) >> 1)
+        if keys[above] < key or (keys[above] == key and items[above] < item):
             break
-        heap[base + i] = above
-        i = parent
-    heap[base + i] = item
+        keys[i], items[i] = keys[above], items[above]
+        i = above
+    keys[i], items[i] = key, item
     return size + 1
 
 
 @compiled
-def pop(heap: Whole, base: int, size: int, key: NDArray[Any]) -> int:
+def pop(keys: Keys, items: Items, base: int, size: int) -> int:
     """Take the first item off the heap (the caller lowers the size by one)."""
-    top = int(heap[base])
-    last = size - 1
-    moved = heap[base + last]
-    i = 0
+    first = int(items[base])
+    end = base + size - 1
+    key, item = keys[end], items[end]
+    i = base
     while True:
-        child = 2 * i + 1
-        if child >= last:
+        below = 2 * i + 1 - base
+        if below >= end:
             break
-        if child + 1 < last and before(key, heap[base + child + 1], heap[base + child]):
-            child += 1
-        if before(key, moved, heap[base + child]):
+        beside = below + 1
+        if beside < end and (
+            keys[beside] < keys[below]
+            or (keys[beside] == keys[below] and items[beside] < items[below])
+        ):
+            below = beside
+        if key < keys[below] or (key == keys[below] and item < items[below]):
             break
-        heap[base + i] = heap[base + child]
-        i = child
-    heap[base + i] = moved
-    return top
+        keys[i], items[i] = keys[below], items[below]
+        i = below
+    keys[i], items[i] = key, item
+    return first

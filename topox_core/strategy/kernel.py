@@ -63,10 +63,19 @@ def iteration_ms(samples: int, placed: Placed, exchanged: Exchanged, routes: Rou
     holds it for its bytes. An all-reduce of S bytes over g servers is, on each of its k rings, one
     transfer of 2(g-1)/g * S/k bytes a server to the one ``stride`` members on.
     """
+    # Taken apart here once: reading an array from a record in the loop costs as much as its work.
     parts, start, forward_ms, backward_ms = placed
-    producer, consumer = exchanged.producer, exchanged.consumer
-    sample_bytes = exchanged.sample_bytes
-    weight_ptr, weight_bytes = exchanged.weight_ptr, exchanged.weight_bytes
+    (
+        producer,
+        consumer,
+        sample_bytes,
+        out_ptr,
+        out_edge,
+        in_ptr,
+        in_edge,
+        weight_ptr,
+        weight_bytes,
+    ) = exchanged
     servers, route_ptr, route_link, byte_ms, latency_ms, ring_ptr, ring_stride = routes
     count = len(parts)
     first = np.zeros(count + 1, np.int32)
@@ -106,13 +115,12 @@ def iteration_ms(samples: int, placed: Placed, exchanged: Exchanged, routes: Rou
     ended = np.zeros(most)
     transfers = 0
 
-    # Of each task and transfer: when it is, or would be, ready.
-    ready = np.zeros(2 * total + most)
-    queue = np.empty(2 * total + most, np.int32)
+    keys, items = np.empty(2 * total + most), np.empty(2 * total + most, np.int32)
     waiting = 0
+    ready = np.zeros(2 * total)
     for i in range(total):
         if missing[i] == 0:
-            waiting = push(queue, 0, waiting, ready, i)
+            waiting = push(keys, items, 0, waiting, 0.0, i)
     unreduced = parts.copy()
     reduce_at = np.zeros(count)
     device_free = np.zeros(servers)
@@ -120,8 +128,7 @@ def iteration_ms(samples: int, placed: Placed, exchanged: Exchanged, routes: Rou
     last = 0.0
 
     while waiting > 0:
-        item = pop(queue, 0, waiting, ready)
-        now = ready[item]
+        now, item = keys[0], pop(keys, items, 0, waiting)
         waiting -= 1
         if item >= 2 * total:  # a transfer
             x = item - 2 * total
@@ -133,8 +140,7 @@ def iteration_ms(samples: int, placed: Placed, exchanged: Exchanged, routes: Rou
                 ended[x] = max(ended[x], link_free[link])
                 hop[x] += 1
                 if route_ptr[pair] + hop[x] < route_ptr[pair + 1]:
-                    ready[item] = head
-                    waiting = push(queue, 0, waiting, ready, item)
+                    waiting = push(keys, items, 0, waiting, head, item)
                     continue
             end = max(now, ended[x])
             last = max(last, end)
@@ -143,7 +149,7 @@ def iteration_ms(samples: int, placed: Placed, exchanged: Exchanged, routes: Rou
                 ready[node] = max(ready[node], end)
                 missing[node] -= 1
                 if missing[node] == 0:
-                    waiting = push(queue, 0, waiting, ready, node)
+                    waiting = push(keys, items, 0, waiting, ready[node], node)
             continue
 
         back = item >= total
@@ -157,10 +163,9 @@ def iteration_ms(samples: int, placed: Placed, exchanged: Exchanged, routes: Rou
         last = max(last, end)
 
         # To the partitions that share samples: activations to consumers, gradients to producers.
-        ptr = exchanged.in_ptr if back else exchanged.out_ptr
-        edge = exchanged.in_edge if back else exchanged.out_edge
-        for r in range(ptr[k], ptr[k + 1]):
-            e = edge[r]
+        low, high = (in_ptr[k], in_ptr[k + 1]) if back else (out_ptr[k], out_ptr[k + 1])
+        for r in range(low, high):
+            e = in_edge[r] if back else out_edge[r]
             other = producer[e] if back else consumer[e]
             p, q = parts[k], parts[other]
             for j in range(i * q // p, ((i + 1) * q + p - 1) // p):
@@ -170,15 +175,14 @@ def iteration_ms(samples: int, placed: Placed, exchanged: Exchanged, routes: Rou
                     ready[node] = max(ready[node], end)
                     missing[node] -= 1
                     if missing[node] == 0:
-                        waiting = push(queue, 0, waiting, ready, node)
+                        waiting = push(keys, items, 0, waiting, ready[node], node)
                     continue
                 shared = min((i + 1) * samples // p, (j + 1) * samples // q) - max(
                     i * samples // p, j * samples // q
                 )
                 source[transfers], destination[transfers], target[transfers] = server, there, node
                 size_bytes[transfers] = shared * sample_bytes[e]
-                ready[2 * total + transfers] = end
-                waiting = push(queue, 0, waiting, ready, 2 * total + transfers)
+                waiting = push(keys, items, 0, waiting, end, 2 * total + transfers)
                 transfers += 1
 
         if not back:
@@ -186,7 +190,7 @@ def iteration_ms(samples: int, placed: Placed, exchanged: Exchanged, routes: Rou
             ready[node] = max(ready[node], end)
             missing[node] -= 1
             if missing[node] == 0:
-                waiting = push(queue, 0, waiting, ready, node)
+                waiting = push(keys, items, 0, waiting, ready[node], node)
             continue
         reduce_at[k] = max(reduce_at[k], end)
         unreduced[k] -= 1
@@ -204,7 +208,6 @@ def iteration_ms(samples: int, placed: Placed, exchanged: Exchanged, routes: Rou
                     ) % servers
                     target[transfers] = -1
                     size_bytes[transfers] = weight_bytes[w] * 2 * (members - 1) / members / rings
-                    ready[2 * total + transfers] = reduce_at[k]
-                    waiting = push(queue, 0, waiting, ready, 2 * total + transfers)
+                    waiting = push(keys, items, 0, waiting, reduce_at[k], 2 * total + transfers)
                     transfers += 1
     return last

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from topox_core.model.csr import grouped, transposed
-from topox_core.model.heap import pop, push
+from topox_core.model.heap import Heap, pop, push
 from topox_core.model.loads import Load, load_bound
 from topox_core.model.passes import heads, tails, topological_order
 
@@ -123,8 +123,9 @@ def test_a_load_bound_is_the_best_over_all_thresholds(kind: type) -> None:
 @compiled
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=12), st.integers(0, 3))
 def test_a_heap_gives_items_by_key_then_by_number(keys: list[int], base: int) -> None:
-    heap, key, size = np.zeros(base + len(keys), np.int32), np.array(keys, np.int64), 0
+    heap = Heap(np.zeros(base + len(keys), np.int64), np.zeros(base + len(keys), np.int32))
+    size = 0
     for item in np.random.default_rng(len(keys)).permutation(len(keys)):
-        size = push(heap, base, size, key, item)
-    taken = [pop(heap, base, size - i, key) for i in range(size)]
+        size = push(heap.keys, heap.items, base, size, keys[item], item)
+    taken = [pop(heap.keys, heap.items, base, size - i) for i in range(size)]
     assert taken == sorted(range(len(keys)), key=lambda item: (keys[item], item))

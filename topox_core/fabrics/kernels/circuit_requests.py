@@ -175,7 +175,8 @@ def first_come_first_served(tasks: RequestTasks, wiring: RequestTables, dark: fl
     )
     ready = np.zeros(n)
     waiting = tasks.waits_for.copy()
-    heap, stack, batch = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    stack, batch = np.empty(n, np.int32), np.empty(n, np.int32)
+    keys, items = np.empty(n), np.empty(n, np.int32)
     heaped, stacked, done = 0, 0, 0
     for j in range(n):
         if waiting[j] == 0:
@@ -188,7 +189,7 @@ def first_come_first_served(tasks: RequestTasks, wiring: RequestTables, dark: fl
             stacked -= 1
             j = stack[stacked]
             if length[j] > 0:
-                heaped = push(heap, 0, heaped, ready, j)
+                heaped = push(keys, items, 0, heaped, ready[j], j)
                 continue
             requests.sequence[done] = j
             done += 1
@@ -202,10 +203,10 @@ def first_come_first_served(tasks: RequestTasks, wiring: RequestTables, dark: fl
                     stacked += 1
         if heaped == 0:
             return requests
-        now = ready[heap[0]]
+        now = keys[0]
         size = 0
-        while heaped > 0 and not earlier(now, ready[heap[0]]):
-            batch[size] = pop(heap, 0, heaped, ready)
+        while heaped > 0 and not earlier(now, keys[0]):
+            batch[size] = pop(keys, items, 0, heaped)
             heaped -= 1
             size += 1
         batch[:size] = np.sort(batch[:size])

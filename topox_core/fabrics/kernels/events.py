@@ -41,7 +41,9 @@ def end_at(state: State, node: int, time: float) -> None:
         state.stack[state.counts[STACK]] = node
         state.counts[STACK] += 1
     else:
-        state.counts[EVENTS] = push(state.events, 0, state.counts[EVENTS], state.end, node)
+        state.counts[EVENTS] = push(
+            state.events.keys, state.events.items, 0, state.counts[EVENTS], state.end[node], node
+        )
 
 
 @compiled
@@ -62,7 +64,14 @@ def add_part(plan: TaskTables, state: State, part: int) -> None:
         state.rate[c] = np.inf
     bring_up(state, c)
     state.target[part] = state.served[c] + plan.part_bytes[part]
-    push(state.flows, plan.flow_ptr[c], state.active[c], state.target, part)
+    push(
+        state.flows.keys,
+        state.flows.items,
+        plan.flow_ptr[c],
+        state.active[c],
+        state.target[part],
+        part,
+    )
     state.active[c] += 1
     for e in range(plan.class_ptr[c], plan.class_ptr[c + 1]):
         state.link_flows[plan.class_link[e]] += 1
@@ -80,7 +89,7 @@ def make_ready(plan: TaskTables, state: State, node: int) -> None:
         # ``start`` holds the time at which it became ready until the device takes it.
         size = state.queue_size[device]
         state.queue_size[device] = push(
-            state.queue, plan.queue_ptr[device], size, state.start, node
+            state.queue.keys, state.queue.items, plan.queue_ptr[device], size, now, node
         )
         touch(state, device)
     elif plan.kind[node] == TRANSFER and plan.part_ptr[node + 1] > plan.part_ptr[node]:
@@ -99,9 +108,9 @@ def finish_parts(plan: TaskTables, state: State, c: int) -> None:
     base = plan.flow_ptr[c]
     # The class was called because its first part is through, whatever the last bit of ``served``
     # says.
-    reached = max(state.served[c], state.target[state.flows[base]]) + state.rate[c] * TIE * now
-    while state.active[c] > 0 and state.target[state.flows[base]] <= reached:
-        part = pop(state.flows, base, state.active[c], state.target)
+    reached = max(state.served[c], state.flows.keys[base]) + state.rate[c] * TIE * now
+    while state.active[c] > 0 and state.flows.keys[base] <= reached:
+        part = pop(state.flows.keys, state.flows.items, base, state.active[c])
         state.active[c] -= 1
         for e in range(plan.class_ptr[c], plan.class_ptr[c + 1]):
             state.link_flows[plan.class_link[e]] -= 1
@@ -141,12 +150,19 @@ def start_devices(plan: TaskTables, state: State) -> None:
         device = state.touched[i]
         size = state.queue_size[device]
         if size > 0 and not state.busy[device]:
-            node = pop(state.queue, plan.queue_ptr[device], size, state.start)
+            node = pop(state.queue.keys, state.queue.items, plan.queue_ptr[device], size)
             state.queue_size[device] = size - 1
             state.busy[device] = True
             state.start[node] = now
             state.end[node] = now + plan.length_ms[node]
-            state.counts[EVENTS] = push(state.events, 0, state.counts[EVENTS], state.end, node)
+            state.counts[EVENTS] = push(
+                state.events.keys,
+                state.events.items,
+                0,
+                state.counts[EVENTS],
+                state.end[node],
+                node,
+            )
     state.counts[TOUCHED] = 0
 
 
@@ -174,7 +190,7 @@ def next_time(state: State) -> float:
     """Return when the next thing ends, or infinity."""
     time = np.inf
     if state.counts[EVENTS] > 0:
-        time = state.end[state.events[0]]
+        time = state.events.keys[0]
     if state.counts[FINISHING] > 0:
         time = min(time, state.finish[state.finishing[0]])
     return time
@@ -198,8 +214,8 @@ def advance(plan: TaskTables, state: State, batches: int) -> bool:
             state.region_classes[called] = c
             called += 1
         before = state.counts[STACK]
-        while state.counts[EVENTS] > 0 and state.end[state.events[0]] <= until:
-            node = pop(state.events, 0, state.counts[EVENTS], state.end)
+        while state.counts[EVENTS] > 0 and state.events.keys[0] <= until:
+            node = pop(state.events.keys, state.events.items, 0, state.counts[EVENTS])
             state.counts[EVENTS] -= 1
             now = max(now, state.end[node])
             state.stack[before] = node

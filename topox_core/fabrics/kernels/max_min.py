@@ -188,10 +188,10 @@ def fill(plan: TaskTables, state: State, links: int, classes: int, floor: float,
         link = state.region_links[i]
         if state.unfilled[link] > 0:
             state.level[link] = state.residual[link] / state.unfilled[link]
-            size = push(state.heap, 0, size, state.level, link)
+            size = push(state.heap.keys, state.heap.items, 0, size, state.level[link], link)
     level = floor
     while classes > 0:
-        link = pop(state.heap, 0, size, state.level)
+        link = pop(state.heap.keys, state.heap.items, 0, size)
         size -= 1
         if state.unfilled[link] == 0:
             continue
@@ -200,7 +200,7 @@ def fill(plan: TaskTables, state: State, links: int, classes: int, floor: float,
             # Others that cross it were held back elsewhere meanwhile, so it fills later than
             # thought.
             state.level[link] = share
-            size = push(state.heap, 0, size, state.level, link)
+            size = push(state.heap.keys, state.heap.items, 0, size, state.level[link], link)
             continue
         level = max(level, share)
         first = plan.link_ptr[link]
@@ -240,7 +240,7 @@ def refill(plan: TaskTables, state: State) -> None:
             continue
         bring_up(state, c)
         state.rate[c] = state.new_rate[c]
-        next_target = state.target[state.flows[plan.flow_ptr[c]]]
+        next_target = state.flows.keys[plan.flow_ptr[c]]
         state.finish[c] = now + max(0.0, next_target - state.served[c]) / state.rate[c]
         reschedule(state, c)
     for i in range(state.counts[CHANGED]):

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.model.heap import Heap
 from topox_core.model.transfer_graph import FloatArray, IntArray
 
 Int64Array = NDArray[np.int64]
@@ -77,16 +78,16 @@ class State(NamedTuple):
     open_parts: IntArray
     start: FloatArray
     end: FloatArray  # of what runs for a known time: its end to come
-    events: IntArray  # heap of nodes by end
+    events: Heap  # of nodes by end
     stack: IntArray  # nodes that ended in this batch
     # devices
     busy: NDArray[np.bool_]
-    queue: IntArray
+    queue: Heap  # of nodes by start, one for each device
     queue_size: IntArray
     touched: IntArray  # devices that may have to choose; a task touches its device when ready and when ended
     # parts
     target: FloatArray  # clock of its class at which a part is through
-    flows: IntArray  # heaps of parts by target, one for each class
+    flows: Heap  # of parts by target, one for each class
     # classes
     active: IntArray  # parts under way
     rate: FloatArray  # bytes per ms of each of them
@@ -112,7 +113,7 @@ class State(NamedTuple):
     region_links: IntArray
     region_classes: IntArray
     level: FloatArray
-    heap: IntArray
+    heap: Heap  # of links by level
 
 
 def fresh(plan: TaskTables, waiting: IntArray) -> State:
@@ -131,6 +132,9 @@ def fresh(plan: TaskTables, waiting: IntArray) -> State:
     def real(size: int) -> FloatArray:
         return np.zeros(size)
 
+    def heap(size: int) -> Heap:
+        return Heap(real(size), whole(size))
+
     return State(
         clock=real(2),
         counts=np.zeros(8, np.int64),
@@ -138,14 +142,14 @@ def fresh(plan: TaskTables, waiting: IntArray) -> State:
         open_parts=whole(n),
         start=np.full(n, np.nan),
         end=np.full(n, np.nan),
-        events=whole(n),
+        events=heap(n),
         stack=whole(n),
         busy=np.zeros(devices, np.bool_),
-        queue=whole(int(plan.queue_ptr[-1])),
+        queue=heap(int(plan.queue_ptr[-1])),
         queue_size=whole(devices),
         touched=whole(2 * n),
         target=real(parts),
-        flows=whole(parts),
+        flows=heap(parts),
         active=whole(classes),
         rate=real(classes),
         served=real(classes),
@@ -168,5 +172,5 @@ def fresh(plan: TaskTables, waiting: IntArray) -> State:
         region_links=whole(links),
         region_classes=whole(classes),
         level=real(links),
-        heap=whole(links),
+        heap=heap(links),
     )

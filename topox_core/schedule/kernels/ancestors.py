@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from topox_core.compiled import compiled
-from topox_core.model.heap import pop, push
+from topox_core.model.heap import Heap, pop, push
 from topox_core.model.loads import Load, load_bound
 from topox_core.schedule.kernels.loads import dark_load_bound
 from topox_core.schedule.kernels.tasks import Flags, Precedence
@@ -41,7 +41,7 @@ class Room(NamedTuple):
     later: Int32
     path: Int
     inside: Flags
-    heap: Int32
+    heap: Heap
     cone: Int32
     seen: Int32
 
@@ -89,15 +89,16 @@ def cone_head(
 ) -> int:
     """Return a lower bound on the start of ``j`` from at most ``near`` of its ancestors, the nearest first."""
     pred_ptr, pred_idx, duration = edges.pred_ptr, edges.pred_idx, edges.duration
-    later, path, inside, heap, cone = room.later, room.path, room.inside, room.heap, room.cone
+    later, path, inside, cone = room.later, room.path, room.inside, room.cone
+    keys, items = room.heap
     waiting, size = 0, 0
     for e in range(pred_ptr[j], pred_ptr[j + 1]):
         p = pred_idx[e]
         if not inside[p]:
             inside[p] = True
-            waiting = push(heap, 0, waiting, later, p)
+            waiting = push(keys, items, 0, waiting, later[p], p)
     while waiting > 0 and size < near:
-        i = pop(heap, 0, waiting, later)
+        i = pop(keys, items, 0, waiting)
         waiting -= 1
         cone[size] = i
         size += 1
@@ -106,7 +107,7 @@ def cone_head(
             path[p] = max(path[p], path[i] + duration[i])
             if not inside[p]:
                 inside[p] = True
-                waiting = push(heap, 0, waiting, later, p)
+                waiting = push(keys, items, 0, waiting, later[p], p)
     best = resource_bound(j, size, head, uses, dark, room)
     for c in range(-1, size):
         i = j if c < 0 else cone[c]
@@ -132,7 +133,7 @@ def ancestor_heads(head: Int, edges: Precedence, uses: Uses, near: int, dark: in
         later,
         np.zeros(n, np.int64),
         np.zeros(n, np.bool_),
-        np.empty(n, np.int32),
+        Heap(np.empty(n, np.int32), np.empty(n, np.int32)),
         np.empty(n, np.int32),
         np.zeros(uses.pairs + 1, np.int32),
     )

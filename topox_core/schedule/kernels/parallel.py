@@ -58,12 +58,12 @@ def parallel(rank: Int32, tasks: Tasks) -> tuple[Int, int]:
     start = np.zeros(n, np.int64)
     end = np.zeros(n, np.int64)
     need = np.empty(n, np.int32)
-    running = np.empty(n, np.int64)
+    running_end, running = np.empty(n, np.int64), np.empty(n, np.int32)
     running_size = 0
     use = np.zeros(len(capacity), np.int64)
     pair_active = np.zeros(max(tasks.pairs, 1), np.int32)
     busy = np.zeros(devices, np.bool_)
-    queue = np.empty(device_ptr[-1], np.int32)
+    queue_rank, queue = np.empty(device_ptr[-1], np.int32), np.empty(device_ptr[-1], np.int32)
     queued = np.zeros(devices, np.int32)
     ready = np.empty(n, np.int32)
     ready_size = 0
@@ -93,7 +93,7 @@ def parallel(rank: Int32, tasks: Tasks) -> tuple[Int, int]:
                 stack = release_successors(j, succ_ptr, succ_idx, need, now_stack, stack)
             elif device[j] >= 0:
                 d = device[j]
-                queued[d] = push(queue, device_ptr[d], queued[d], rank, j)
+                queued[d] = push(queue_rank, queue, device_ptr[d], queued[d], rank[j], j)
                 if not is_touched[d]:
                     is_touched[d] = True
                     touched[touched_size] = d
@@ -101,17 +101,17 @@ def parallel(rank: Int32, tasks: Tasks) -> tuple[Int, int]:
             else:
                 start[j] = t
                 end[j] = t + duration[j]
-                running_size = push(running, 0, running_size, end, j)
+                running_size = push(running_end, running, 0, running_size, end[j], j)
         for i in range(touched_size):
             d = touched[i]
             is_touched[d] = False
             if not busy[d] and queued[d] > 0:
-                j = pop(queue, device_ptr[d], queued[d], rank)
+                j = pop(queue_rank, queue, device_ptr[d], queued[d])
                 queued[d] -= 1
                 busy[d] = True
                 start[j] = t
                 end[j] = t + duration[j]
-                running_size = push(running, 0, running_size, end, j)
+                running_size = push(running_end, running, 0, running_size, end[j], j)
         touched_size = 0
         if ready_size > 0 and t % slot == 0:
             merge_by_rank(ready, sorted_size, ready_size, rank)
@@ -135,12 +135,12 @@ def parallel(rank: Int32, tasks: Tasks) -> tuple[Int, int]:
                     pair_active[pair[j]] += 1
                 start[j] = t
                 end[j] = t + duration[j]
-                running_size = push(running, 0, running_size, end, j)
+                running_size = push(running_end, running, 0, running_size, end[j], j)
             ready_size = kept
             sorted_size = kept
         if running_size == 0 and ready_size == 0:
             return start, makespan
-        later = end[running[0]] if running_size > 0 else -1
+        later = running_end[0] if running_size > 0 else -1
         # Transfers that became ready off the grid are tried at the next slot boundary.
         if ready_size > sorted_size:
             boundary = -(-t // slot) * slot
@@ -150,8 +150,8 @@ def parallel(rank: Int32, tasks: Tasks) -> tuple[Int, int]:
             return start, -1
         t = later
         makespan = max(makespan, t)
-        while running_size > 0 and end[running[0]] == t:
-            j = pop(running, 0, running_size, end)
+        while running_size > 0 and running_end[0] == t:
+            j = pop(running_end, running, 0, running_size)
             running_size -= 1
             if on_grid[j] and duration[j] > 0:
                 release = True

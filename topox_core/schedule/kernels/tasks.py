@@ -118,20 +118,20 @@ def by_rank(key: Key, pred_ptr: Int32, succ_ptr: Int32, succ_idx: Int32) -> Int3
     """Return the sequence of the serial scheme: always the eligible task of least ``key`` (Kolisch 1996)."""
     n = len(key)
     waiting = np.empty(n, np.int32)
-    heap = np.empty(n, np.int32)
+    keys, items = np.empty_like(key), np.empty(n, np.int32)
     sequence = np.empty(n, np.int32)
     size = 0
     for j in range(n):
         waiting[j] = pred_ptr[j + 1] - pred_ptr[j]
         if waiting[j] == 0:
-            size = push(heap, 0, size, key, j)
+            size = push(keys, items, 0, size, key[j], j)
     for i in range(n):
-        j = pop(heap, 0, size, key)
+        j = pop(keys, items, 0, size)
         size -= 1
         sequence[i] = j
         for e in range(succ_ptr[j], succ_ptr[j + 1]):
             k = succ_idx[e]
             waiting[k] -= 1
             if waiting[k] == 0:
-                size = push(heap, 0, size, key, k)
+                size = push(keys, items, 0, size, key[k], k)
     return sequence
