@@ -18,6 +18,7 @@ from topox_core.io.record import record_of
 from topox_core.text.sentences import and_more
 
 if TYPE_CHECKING:
+    from topox_core.model.layout import Layout
     from topox_core.model.task_graph import TaskGraph
     from topox_core.strategy.alternation import Alternated
     from topox_core.strategy.models import Model
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from topox_core.strategy.plan_search import RankedPlan
     from topox_core.strategy.search import SearchResult
     from topox_core.strategy.strategy import Placement, Strategy
-    from topox_core.topology.layout import Layout
 
 SHOWN_PLANS = 5
 SHOWN_MOVES = 5

@@ -14,13 +14,13 @@ from topox_core.fabrics.kernels.circuit_requests import (
     RequestTables,
     RequestTasks,
     first_come_first_served,
-    in_known_order,
 )
 from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import durations_ms
-from topox_core.model.execution import Circuits
+from topox_core.model.execution import BookedPorts, Circuits
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntArray, TransferGraph
+from topox_core.schedule.kernels.known_order import in_known_order
 
 MAX_PORTS = 50_000_000  # ports of all talking servers, about 30 bytes each
 
@@ -82,7 +82,7 @@ class Profile:
             self.graph.pred_ptr,
             self.graph.pred_idx,
             self.length_ms,
-            self.known,
+            self.known.orders,
             self.cluster.reconfiguration_ms,
             0.0,
             np.zeros(len(self.graph), np.bool_),
@@ -100,7 +100,7 @@ class Profile:
             self.graph.pred_ptr,
             self.graph.pred_idx,
             duration.astype(np.float64),
-            self.known,
+            self.known.orders,
             float(dark_slots * ticks_per_slot),
             float(ticks_per_slot),
             on_grid,
@@ -120,26 +120,17 @@ class Profile:
             self.known.in_port[node] % k
         ).astype(np.int32)
 
+    @property
+    def booked_ports(self) -> BookedPorts:
+        """Switch and ports of every transfer, and whether a port changed its circuit for it."""
+        node = self.node
+        changed = self.known.orders.changed[node]
+        return BookedPorts(node, self.known.switch[node], *self.ports(node), changed)
+
     def circuits(self, start_ms: FloatArray) -> Circuits:
         """Return the circuits for given starts; a port that changes is dark up to the start."""
-        node = self.node
-        switch, source = self.known.switch[node], self.graph.source[node]
-        source_port, destination_port = self.ports(node)
-        begin, changed = start_ms[node], self.known.changed[node]
-        setup = np.where(changed, begin - self.cluster.reconfiguration_ms, begin)
-        rows = np.lexsort((source_port, source, switch, begin))
-        return Circuits(
-            switch=switch[rows],
-            source=source[rows],
-            destination=self.graph.destination[node][rows],
-            source_port=source_port[rows],
-            destination_port=destination_port[rows],
-            setup_ms=setup[rows],
-            start_ms=begin[rows],
-            end_ms=(begin + self.length_ms[node])[rows],
-            node=node[rows],
-            changed=changed[rows],
-        )
+        end_ms, delay_ms = start_ms + self.length_ms, self.cluster.reconfiguration_ms
+        return Circuits.at(self.graph, self.booked_ports, start_ms, end_ms, delay_ms)
 
 
 def _devices(graph: TransferGraph, exclusive: bool) -> tuple[IntArray, int]:

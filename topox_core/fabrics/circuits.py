@@ -9,7 +9,6 @@ later.
 
 from __future__ import annotations
 
-from topox_core.fabrics.circuit_bounds import circuit_bound
 from topox_core.fabrics.circuit_requests import Profile
 from topox_core.fabrics.circuit_traffic import circuit_traffic
 from topox_core.fabrics.fluid import Stopped
@@ -18,6 +17,7 @@ from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.runs.stopping import Stop
+from topox_core.schedule.bounds.circuits import circuit_bound
 
 
 def run_reactive(order: FabricRequest, stop: Stop) -> FabricRun:

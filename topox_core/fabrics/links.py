@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topox_core.fabrics.bounds import Bound, Loads, device_loads, lower_bound
 from topox_core.fabrics.fluid import (
     FluidNetwork,
     Pairs,
@@ -22,8 +21,10 @@ from topox_core.model.critical_path import critical_path
 from topox_core.model.csr import entries_of, grouped
 from topox_core.model.durations import bytes_per_ms
 from topox_core.model.execution import Circuits, Execution
+from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import IntArray, TransferGraph
 from topox_core.runs.stopping import Stop
+from topox_core.schedule.bounds.unrounded import Bound, Loads, device_loads, lower_bound
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,12 @@ class LinkRoutes:
 
 
 def run_on_links(
-    fabric: str, order: FabricRequest, wiring: LinkRoutes, stop: Stop, message: str = ""
+    fabric: str,
+    order: FabricRequest,
+    wiring: LinkRoutes,
+    stop: Stop,
+    message: str = "",
+    layout: Layout | None = None,
 ) -> FabricRun:
     """Run one iteration on a wiring, with its bound and its measures.
 
@@ -68,7 +74,7 @@ def run_on_links(
     """
     graph, cluster, exclusive = order.graph, order.cluster, order.settings.exclusive_devices
     start, end = simulate(graph, cluster, wiring.pairs, wiring.network, exclusive, stop)
-    execution = Execution(graph, cluster, start, end, Circuits.none())
+    execution = Execution(graph, cluster, start, end, Circuits.none(), layout)
     plan = plan_of(graph, cluster, wiring.pairs, wiring.network, exclusive)
     bound = bound_on_links(graph, cluster, wiring, plan, exclusive)
     makespan = execution.makespan_ms

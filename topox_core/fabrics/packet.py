@@ -11,8 +11,8 @@ import math
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import FluidNetwork, Pairs
-from topox_core.fabrics.links import LinkRoutes, run_on_links
+from topox_core.fabrics.fluid import FluidNetwork, Pairs, plan_of
+from topox_core.fabrics.links import LinkRoutes, bound_on_links, run_on_links
 from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
 from topox_core.io.ranges import check_whole
 from topox_core.model.cluster import Cluster
@@ -20,6 +20,7 @@ from topox_core.model.csr import row_pointer
 from topox_core.model.durations import bytes_per_ms
 from topox_core.model.transfer_graph import IntArray
 from topox_core.runs.stopping import Stop
+from topox_core.schedule.bounds.unrounded import Bound
 
 
 def run_ideal(order: FabricRequest, stop: Stop) -> FabricRun:
@@ -34,11 +35,23 @@ def run_ideal(order: FabricRequest, stop: Stop) -> FabricRun:
     Stopped
         If ``stop()`` turns true meanwhile.
     """
-    nic_gbps = order.cluster.ports_per_server * order.cluster.port_gbps
-    wiring = switched(
-        Pairs.of(order.graph, order.cluster), order.cluster, nic_gbps, order.cluster.servers, 1.0
-    )
-    return run_on_links("ideal", order, wiring, stop, f"{nic_gbps:g} Gbit/s a server, non-blocking")
+    wiring = _non_blocking(order)
+    words = f"{wiring.port_gbps:g} Gbit/s a server, non-blocking"
+    return run_on_links("ideal", order, wiring, stop, words)
+
+
+def ideal_bound(order: FabricRequest) -> Bound:
+    """Return a lower bound for every fabric whose servers send and receive at most d_S * B."""
+    graph, cluster, exclusive = order.graph, order.cluster, order.settings.exclusive_devices
+    wiring = _non_blocking(order)
+    plan = plan_of(graph, cluster, wiring.pairs, wiring.network, exclusive)
+    return bound_on_links(graph, cluster, wiring, plan, exclusive)
+
+
+def _non_blocking(order: FabricRequest) -> LinkRoutes:
+    cluster = order.cluster
+    nic_gbps = cluster.ports_per_server * cluster.port_gbps
+    return switched(Pairs.of(order.graph, cluster), cluster, nic_gbps, cluster.servers, 1.0)
 
 
 def run_fat_tree(order: FabricRequest, stop: Stop) -> FabricRun:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Execution
+from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray, Lowering, TransferGraph
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
-from topox_core.topology.layout import Layout
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,16 @@ class FabricRequest:
     """What a fabric is asked to run: a lowered graph on a cluster, how the model is read, and its own options.
 
     ``settings`` carries the rounding and the engine of ``scheduled``; the simulators read only
-    ``exclusive_devices`` and the seed (they run on continuous time).
+    ``exclusive_devices`` and the seed (they run on continuous time). ``runs`` are the runs of other
+    fabrics on the same input that are there already, by name: a fabric that needs one of them does
+    not run it again.
     """
 
     graph: TransferGraph
     cluster: Cluster
     settings: Settings
     options: FabricOptions = field(default_factory=FabricOptions)
+    runs: Mapping[str, FabricRun] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -6,22 +6,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from topox_core.fabrics.circuit_bounds import circuit_bound
+from topox_core.errors import InputError
 from topox_core.fabrics.circuit_requests import Profile
 from topox_core.fabrics.circuit_traffic import circuit_traffic
 from topox_core.fabrics.fluid import Stopped
+from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun
+from topox_core.fabrics.static import run_static
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import Stop, never
+from topox_core.schedule.bounds.circuits import circuit_bound
 from topox_core.schedule.circuits.assignment import Booking, changed_rows
 from topox_core.schedule.generation.port_scheduler import Booked
 from topox_core.schedule.planner import Planner, Prepared, SchedulePlan
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.proof import Proof
+from topox_core.schedule.replay import Replay
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import OnPoint, solve
@@ -35,10 +39,9 @@ IMPROVED = TraceSource("controllers", "provisioned, improved")
 def run_scheduled(order: FabricRequest, stop: Stop) -> FabricRun:
     """Run an iteration whose start times and circuits were planned together (TOPO-X, eqs 2-10).
 
-    The engine of ``order.settings`` plans on the cluster's slots. What the provisioned controller
-    does is one of its candidates, with its durations and its delay rounded up to slots, so that the
-    plan is never behind it on this clock. Slots that are long against the transfers can still put
-    it behind what the controllers do on continuous time; ``message`` says so then.
+    On continuous time what the provisioned controller does is one of the candidates, and so are
+    circuits that stay fixed, so that the iteration is never longer than on either of those fabrics.
+    On slots both are rounded up; ``message`` says so where a controller without slots is faster.
 
     Raises
     ------
@@ -52,11 +55,30 @@ def run_scheduled(order: FabricRequest, stop: Stop) -> FabricRun:
     controllers = Controllers(order)
     profile = controllers.profile  # before planning: refuses what all controllers refuse
     result = solve(order.graph, order.cluster, order.settings, stop, candidates=controllers)
+    fixed = _fixed_run(order, stop)
+    result = _fixed_beside(order, result, fixed)
+    if fixed is not None and result.switching == "fixed":
+        return replace(
+            fixed,
+            fabric="scheduled",
+            bound_ms=result.bound_ms,
+            bound_by=result.bound_by,
+            result=result,
+            message="Switching does not pay here: the circuits stay fixed.",
+        )
+    return _planned_run(order, result, profile)
+
+
+def _planned_run(order: FabricRequest, result: Result, profile: Profile | None) -> FabricRun:
+    """Return the run of a schedule that switches."""
     assert result.execution is not None  # list scheduling always finds one
     circuits = result.execution.circuits
     path = critical_path(result.execution, order.settings.exclusive_devices)
-    bound_ms, bound_by = _best_bound(order, result)
-    said = [result.message, _behind(result, profile)]
+    bound_ms, bound_by = result.bound_ms, result.bound_by
+    parts = [result.message]
+    if order.settings.on_slots:
+        bound_ms, bound_by = _best_bound(order, result)
+        parts.append(_behind(result, profile))
     return FabricRun(
         fabric="scheduled",
         execution=result.execution,
@@ -68,7 +90,7 @@ def run_scheduled(order: FabricRequest, stop: Stop) -> FabricRun:
         circuits_changed=int(circuits.changed.sum()),
         dark_ms=float((circuits.start_ms - circuits.setup_ms).sum()),
         result=result,
-        message=" ".join(part for part in said if part),
+        message=" ".join(part for part in parts if part),
     )
 
 
@@ -85,7 +107,62 @@ def schedule(
     :func:`topox_core.schedule.solve.solve`.
     """
     order = _request(graph, cluster, settings)
-    return solve(order.graph, cluster, settings, stop, on_point, Controllers(order))
+    result = solve(order.graph, cluster, settings, stop, on_point, Controllers(order))
+    return with_fixed_circuits(order, result, stop)
+
+
+def with_fixed_circuits(order: FabricRequest, result: Result, stop: Stop = never) -> Result:
+    """Return the better of a schedule that switches and fixed circuits, as far as the settings allow both.
+
+    Fixed circuits share and forward, so that bounds that give a transfer one circuit at full speed
+    do not hold for them: their bound lets a server send and receive on all its ports at once. The
+    bound of the result is the smaller one of what was allowed.
+    """
+    return _fixed_beside(order, result, _fixed_run(order, stop))
+
+
+def _fixed_run(order: FabricRequest, stop: Stop) -> FabricRun | None:
+    """Return the iteration on circuits that never change; None where the settings or the graph rule it out."""
+    settings = order.settings
+    if settings.on_slots or settings.switching not in ("auto", "fixed"):
+        return None
+    if "static" in order.runs:
+        return order.runs["static"]
+    try:
+        return run_static(order, stop)
+    except InputError:
+        if settings.switching == "fixed":
+            raise
+        return None  # two servers that talk are not connected: only switching serves them
+    except Stopped:
+        return None
+
+
+def _fixed_beside(order: FabricRequest, result: Result, fixed: FabricRun | None) -> Result:
+    if fixed is None or result.makespan_ms is None:
+        return result
+    alone = order.settings.switching == "fixed"
+    bound = ideal_bound(order)
+    keeps_fixed = alone or fixed.iteration_ms < result.makespan_ms * (1 - 1e-9)
+    makespan_ms = fixed.iteration_ms if keeps_fixed else result.makespan_ms
+    weaker = alone or bound.ms < result.bound_ms
+    bound_ms = min(makespan_ms, bound.ms) if weaker else result.bound_ms
+    proved = makespan_ms <= bound_ms * (1 + 1e-9)
+    was_proof = result.stopped_by == "proof"
+    return replace(
+        result,
+        status="optimal" if proved else "feasible",
+        stopped_by="proof" if proved else "heuristic" if was_proof else result.stopped_by,
+        makespan_ms=makespan_ms,
+        bound_ms=bound_ms,
+        bound_by=bound.text if weaker else result.bound_by,
+        unrounded_bound_ms=bound_ms,
+        execution=fixed.execution if keeps_fixed else result.execution,
+        switching="fixed" if keeps_fixed else result.switching,
+        bound_switching_ms=result.bound_ms,
+        bound_fixed_ms=bound.ms,
+        alternative=result if keeps_fixed else None,
+    )
 
 
 def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
@@ -124,6 +201,21 @@ class Controllers:
             yield from _on_the_same_ports(problem, planner, profile, start, makespan)
         yield planner.with_circuits(
             start, makespan, TraceSource("controllers", "provisioned order")
+        )
+
+    def replays(self) -> Iterator[Replay]:
+        """Yield the provisioned iteration itself, so that no schedule on continuous time is behind it."""
+        profile = self.profile
+        if profile is None:
+            return
+        yield Replay(
+            profile.graph,
+            profile.cluster,
+            profile.provisioned_start_ms(),
+            profile.length_ms,
+            profile.booked_ports,
+            PROVISIONED,
+            "provisioned",
         )
 
 

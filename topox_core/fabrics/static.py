@@ -14,10 +14,10 @@ from topox_core.fabrics.links import LinkRoutes, run_on_links
 from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import bytes_per_ms
+from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop
 from topox_core.topology.finder import find_layout
-from topox_core.topology.layout import Layout
 from topox_core.topology.mutation import on_rings
 from topox_core.topology.result import LayoutResult
 from topox_core.topology.traffic import demand_of
@@ -58,7 +58,7 @@ def run_static(order: FabricRequest, stop: Stop) -> FabricRun:
         )
         order, layout = replace(order, graph=graph), laid_out.layout
     wiring = wired(layout, Pairs.of(order.graph, order.cluster), order.cluster)
-    return run_on_links("static", order, wiring, stop, layout.name)
+    return run_on_links("static", order, wiring, stop, layout.name, layout)
 
 
 def static_layout(

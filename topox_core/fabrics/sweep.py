@@ -18,7 +18,7 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL, MAX_DELAY_MS, chosen, run_one
 from topox_core.fabrics.registry import FABRICS, MAPPED, PAYS_DELAY
-from topox_core.fabrics.run import FabricOptions
+from topox_core.fabrics.run import FabricOptions, FabricRun
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import MAX_PORTS, Cluster
 from topox_core.model.lowering import lower
@@ -344,11 +344,12 @@ def run_cell(digest: str, job: bytes, cell: Cell) -> CellResult:
     cluster = cluster.changed(reconfiguration_ms=cell.delay_ms or 0.0)
     outcomes: dict[str, MapOutcome] = {}
     failed: dict[str, str] = {}
+    runs: dict[str, FabricRun] = {}
     for name in fabrics:
         if (name in PAYS_DELAY) != paying:
             continue
         try:
-            run = run_one(name, lowered, cluster, settings, options)
+            run = runs[name] = run_one(name, lowered, cluster, settings, options, runs=runs)
         except InputError as error:
             failed[name] = str(error)
             continue

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.model.cluster import Cluster
+from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
 
 
@@ -42,16 +43,57 @@ class Circuits:
         i, f = np.zeros(0, np.int32), np.zeros(0)
         return Circuits(i, i, i, i, i, f, f, f, i, np.zeros(0, np.bool_))
 
+    @staticmethod
+    def at(
+        graph: TransferGraph,
+        ports: BookedPorts,
+        start_ms: FloatArray,
+        end_ms: FloatArray,
+        delay_ms: float,
+    ) -> Circuits:
+        """Return the circuits of transfers that run at given times; a port that changes is dark up to the start."""
+        node = ports.node
+        source, begin = graph.source[node], start_ms[node]
+        rows = np.lexsort((ports.source_port, source, ports.switch, begin))
+        return Circuits(
+            switch=ports.switch[rows],
+            source=source[rows],
+            destination=graph.destination[node][rows],
+            source_port=ports.source_port[rows],
+            destination_port=ports.destination_port[rows],
+            setup_ms=np.where(ports.changed, begin - delay_ms, begin)[rows],
+            start_ms=begin[rows],
+            end_ms=end_ms[node][rows],
+            node=node[rows],
+            changed=ports.changed[rows],
+        )
+
+
+@dataclass(frozen=True)
+class BookedPorts:
+    """The switch and the ports that carry each transfer, and whether one of the ports changed its circuit."""
+
+    node: IntArray
+    switch: IntArray
+    source_port: IntArray
+    destination_port: IntArray
+    changed: NDArray[np.bool_]
+
 
 @dataclass(frozen=True)
 class Execution:
-    """One training iteration as it ran: task and circuit intervals on one clock, in ms."""
+    """One training iteration as it ran: task and circuit intervals on one clock, in ms.
+
+    Where circuits stay fixed and transfers share them, ``layout`` says which there are, and
+    ``circuits`` is empty.
+    """
 
     graph: TransferGraph
     cluster: Cluster
     start_ms: FloatArray
     end_ms: FloatArray
     circuits: Circuits
+    layout: Layout | None = None
 
     @property
     def makespan_ms(self) -> float:

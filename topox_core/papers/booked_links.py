@@ -18,9 +18,9 @@ from topox_core.errors import InputError
 from topox_core.fabrics.fluid import Stopped
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import bytes_per_ms
+from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, TransferGraph
 from topox_core.runs.stopping import Stop, never
-from topox_core.topology.layout import Layout
 
 # An all-reduce first adds up within the server: 2 S / (4 GPUs x 200 Gbit/s), as TopoOpt's scripts
 # set it.

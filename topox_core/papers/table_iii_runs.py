@@ -197,6 +197,7 @@ def _settings(switches: Switches, lowering: Lowering) -> Settings:
         return Settings.of("paper", engine="list", lowering=lowering, seed=seed)
     return Settings.of(
         circuits="per-slot" if model == "per-slot" else "continuous",
+        clock="slots",
         engine="list",
         lowering=lowering,
         seed=seed,

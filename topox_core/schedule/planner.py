@@ -176,10 +176,18 @@ class Planner:
     def plans(self, stop: Stop = never) -> Iterator[SchedulePlan]:
         """Yield plans by every rule until ``stop``, those of the folded problem first, each better than those before."""
         best: SchedulePlan | None = None
-        for plan in self._folded_plans(stop):
+        for plan in self.every_plan(stop):
             if best is None or plan.cost < best.cost:
                 best = plan
                 yield plan
+
+    def every_plan(self, stop: Stop = never) -> Iterator[SchedulePlan]:
+        """Yield plans by every rule until ``stop`` or until one is as good as the bound, better or not than those before."""
+        best: SchedulePlan | None = None
+        for plan in self._folded_plans(stop):
+            if best is None or plan.cost < best.cost:
+                best = plan
+            yield plan
         reduced = None if best is None else (best.reduced_start, best.reduced_makespan)
         for listed in self._listed(best):
             if best is not None and stop():
@@ -189,9 +197,10 @@ class Planner:
             if self.ports is None and best is not None and listed.makespan > best.makespan:
                 continue
             plan = self.with_circuits(listed.start, listed.makespan, listed.source)
+            plan = replace(plan, reduced_start=reduced[0], reduced_makespan=reduced[1])
             if best is None or plan.cost < best.cost:
                 best = plan
-                yield replace(plan, reduced_start=reduced[0], reduced_makespan=reduced[1])
+            yield plan
             if self._good_enough(best):
                 return
 

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 
 from topox_core.runs.run import RunProgress
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.engines.engine import Limits
+from topox_core.schedule.continuous import ContinuousPlans
+from topox_core.schedule.engines.engine import Limits, StoppedBy
 from topox_core.schedule.folding.folded_race import FoldedRace
 from topox_core.schedule.planner import FoldedProblem, Prepared, SchedulePlan, keeping_reduced
 from topox_core.schedule.portfolio import Portfolio, RootPhase, root_phase
-from topox_core.schedule.report import to_result
+from topox_core.schedule.report import to_continuous_result, to_result
 from topox_core.schedule.result import Result, TracePoint
 from topox_core.schedule.source import LOADS
 from topox_core.text.numbers import percent, seconds
@@ -32,12 +33,16 @@ class Proof:
     the whole from the better plan (none where the whole is too large). Every other problem has the
     second stage only. ``plan`` is the best plan of the whole when a stage begins or ends; the race
     of the first stage has plans of the folded problem.
+
+    Where ``on_time`` is given every better plan is replayed on continuous time, and times and
+    bounds are those of the replays.
     """
 
     prepared: Prepared
     plan: SchedulePlan
     spent_before_s: float = 0.0
     trace: list[TracePoint] = field(default_factory=list)
+    on_time: ContinuousPlans | None = None
 
     def __post_init__(self) -> None:
         self._stopped = False
@@ -136,11 +141,15 @@ class Proof:
     @property
     def incumbent_ms(self) -> float:
         """Makespan of the best plan so far."""
+        if self.on_time is not None and self.on_time.best is not None:
+            return self.on_time.best.makespan_ms
         return self.prepared.reduction.problem.ms(min(self.plan.makespan, self.race.plan.makespan))
 
     @property
     def bound_ms(self) -> float:
         """Best lower bound so far."""
+        if self.on_time is not None:
+            return self.on_time.bound.ms
         return self.prepared.reduction.problem.ms(self.race.bound)
 
     @property
@@ -200,6 +209,12 @@ class Proof:
         else:
             self._unfold()
             stopped_by = "proof" if self.plan.makespan <= bound else stopped_by
+        if self.on_time is not None:
+            self.on_time.take(self.prepared, self.plan)
+            by: StoppedBy = "heuristic" if stopped_by == "proof" else stopped_by
+            return to_continuous_result(
+                self.on_time, by, tuple(self.trace), self.elapsed_s, race.message
+            )
         return to_result(
             self.prepared,
             self.plan,
@@ -225,6 +240,10 @@ class Proof:
     def _record(self, points: list[TracePoint]) -> list[TracePoint]:
         """Add the points of a race to the trace, on the solve's own clock; a folded plan counts where it is better."""
         added = [replace(p, elapsed_s=p.elapsed_s + self.spent_before_s) for p in points]
+        if self.on_time is not None:
+            added = self._replayed(added, self.on_time)
+            self.trace += added
+            return added
         if self._folded is not None:
             best_ms = self.prepared.reduction.problem.ms(self.plan.makespan)
             added = [
@@ -237,3 +256,13 @@ class Proof:
             ]
         self.trace += added
         return added
+
+    def _replayed(self, points: list[TracePoint], plans: ContinuousPlans) -> list[TracePoint]:
+        """Return the points at which an iteration on continuous time became shorter."""
+        before = self.incumbent_ms
+        if self._folded is None:
+            plans.take(self.prepared, self.race.plan)
+        if not points or self.incumbent_ms >= before:
+            return []
+        last = points[-1]
+        return [replace(last, incumbent_ms=self.incumbent_ms, bound_ms=self.bound_ms)]

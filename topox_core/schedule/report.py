@@ -7,6 +7,7 @@ import numpy as np
 from topox_core.model.execution import Circuits, Execution
 from topox_core.schedule.bounds.best_bound import best_bound
 from topox_core.schedule.circuits.assignment import to_circuits
+from topox_core.schedule.continuous import ContinuousPlans
 from topox_core.schedule.engines.engine import StoppedBy
 from topox_core.schedule.planner import Prepared, SchedulePlan
 from topox_core.schedule.problem import Problem
@@ -75,6 +76,49 @@ def to_result(
         execution=to_execution(prepared, plan),
         trace=trace,
         message=message,
+    )
+
+
+def to_continuous_result(
+    plans: ContinuousPlans,
+    stopped_by: StoppedBy,
+    trace: tuple[TracePoint, ...],
+    wall_s: float,
+    message: str = "",
+) -> Result:
+    """Return the one result object for the best iteration on continuous time."""
+    prepared, best, bound, slotted = plans.prepared, plans.best, plans.bound, plans.slotted
+    assert best is not None
+    assert slotted is not None
+    reduction, makespan_ms = prepared.reduction, best.makespan_ms
+    bound_ms = bound.ms
+    if bound_ms > makespan_ms:
+        if bound_ms > makespan_ms * (1 + 1e-9):
+            raise RuntimeError(
+                f"a bound of {bound_ms} ms contradicts a schedule of {makespan_ms} ms: one of the two is wrong"
+            )
+        bound_ms = makespan_ms  # the two add the same numbers up in another order
+    proved = makespan_ms <= bound_ms * (1 + 1e-9)
+    return Result(
+        status="optimal" if proved else "feasible",
+        engine=prepared.settings.engine,
+        stopped_by="proof" if proved else stopped_by,
+        makespan_ms=makespan_ms,
+        bound_ms=bound_ms,
+        bound_by=bound.text,
+        bound_tasks=(),
+        unrounded_bound_ms=bound_ms,
+        wall_s=wall_s,
+        slot_ms=reduction.problem.tick_ms * reduction.problem.ticks_per_slot,
+        tick_ms=reduction.problem.tick_ms,
+        rounding=0.0,
+        settings=prepared.settings,
+        execution=best.execution,
+        trace=trace,
+        message=message,
+        slotted_ms=reduction.problem.ms(slotted.makespan),
+        bound_slotted_ms=reduction.problem.ms(reduction.bound.ticks),
+        switching=best.switching,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from topox_core.model.execution import Execution
 from topox_core.schedule.engines.engine import Status, StoppedBy
@@ -32,7 +33,17 @@ class Result:
         ``optimal`` (gap proved 0), ``feasible``, ``infeasible`` or ``unknown`` (stopped before
         either).
     makespan_ms, bound_ms, gap
-        Of the rounded model; gap is (makespan - bound) / makespan.
+        On the clock of the settings; gap is (makespan - bound) / makespan.
+    slotted_ms, bound_slotted_ms
+        The best plan on the cluster's slots and its bound, where the clock is continuous; None on
+        slots, where they are ``makespan_ms`` and ``bound_ms``.
+    switching
+        How the schedule uses circuits: ``planned``, ``provisioned`` or ``fixed``.
+    bound_switching_ms, bound_fixed_ms
+        Where both were allowed: no schedule that switches, and none on fixed circuits, is shorter;
+        ``bound_ms`` is the smaller one. None where only one was.
+    alternative
+        Where fixed circuits are faster, the best schedule that switches, with its own bound.
     bound_by
         What binds, in words a user understands.
     bound_tasks
@@ -61,6 +72,12 @@ class Result:
     execution: Execution | None
     trace: tuple[TracePoint, ...] = ()
     message: str = ""
+    slotted_ms: float | None = None
+    bound_slotted_ms: float | None = None
+    switching: Literal["planned", "provisioned", "fixed"] = "planned"
+    bound_switching_ms: float | None = None
+    bound_fixed_ms: float | None = None
+    alternative: Result | None = None
 
     @property
     def gap(self) -> float | None:

@@ -11,6 +11,8 @@ from topox_core.model.transfer_graph import Lowering
 
 Model = Literal["physical", "paper"]
 CircuitRule = Literal["continuous", "per-slot"]
+ClockRule = Literal["auto", "continuous", "slots"]
+SwitchingRule = Literal["auto", "planned", "provisioned", "fixed"]
 
 MAX_THREADS = 256
 FREE = ("rings", "algorithm")
@@ -42,6 +44,14 @@ class Settings:
     free
         Which choices of the lowering each circuit fabric makes for itself
         (:mod:`topox_core.fabrics.free_choices`); what ``lowering`` says is the first that is tried.
+    clock
+        On which time a plan lives. ``continuous``: the plan's orders are carried out with unrounded
+        durations and delays, and ``slot_ms`` is for planning only. ``slots``: every transfer starts
+        and ends on a slot. ``auto`` is ``continuous`` wherever a transfer stays on real ports;
+        :attr:`on_slots` says what holds.
+    switching
+        How circuits may be used on continuous time: ``planned`` switches as planned, ``provisioned``
+        in the order of a profiled iteration, ``fixed`` never. ``auto`` takes the fastest.
     engine, time_limit_s, gap, seed, threads
         Who solves, when it stops (relative gap), and what makes it repeatable.
     """
@@ -52,6 +62,8 @@ class Settings:
     exclusive_devices: bool = True
     any_port: bool = False
     tick: str | float = "auto"
+    clock: ClockRule = "auto"
+    switching: SwitchingRule = "auto"
     lowering: Lowering = field(default_factory=Lowering)
     free: tuple[str, ...] = ()
     engine: str = "auto"
@@ -99,6 +111,25 @@ class Settings:
                 file="settings",
                 field="any_port",
             )
+        if self.clock not in ("auto", "continuous", "slots"):
+            raise InputError(
+                f"must be 'auto', 'continuous' or 'slots' (got {self.clock!r})",
+                file="settings",
+                field="clock",
+            )
+        if self.switching not in ("auto", "planned", "provisioned", "fixed"):
+            raise InputError(
+                f"must be 'auto', 'planned', 'provisioned' or 'fixed' (got {self.switching!r})",
+                file="settings",
+                field="switching",
+            )
+        if self.clock == "continuous" and (self.circuits == "per-slot" or self.engine == "printed"):
+            raise InputError(
+                "circuits drawn slot by slot, and the printed model, know no other time than slots: "
+                "choose continuous circuits or the clock 'slots'",
+                file="settings",
+                field="clock",
+            )
         if isinstance(self.tick, str):
             if self.tick not in ("auto", "slot"):
                 raise InputError(
@@ -142,8 +173,16 @@ class Settings:
             base = Settings(model=model)
         return replace(base, **changes)
 
+    @property
+    def on_slots(self) -> bool:
+        """Whether every transfer starts and ends on a slot, rather than on continuous time."""
+        if self.clock == "auto":
+            return self.circuits == "per-slot" or self.engine == "printed"
+        return self.clock == "slots"
+
     def as_record(self) -> dict[str, Any]:
         """Return the settings flat, as the result file keeps them."""
         record: dict[str, Any] = asdict(self)
+        record["clock"] = "slots" if self.on_slots else "continuous"
         del record["lowering"]
         return {**record, "free": list(self.free), **self.lowering.as_record()}

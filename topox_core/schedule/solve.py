@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from dataclasses import replace
 
 from topox_core.compiled import working_s
 from topox_core.errors import InputError
@@ -10,6 +11,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import AfterSeconds, AnyOf, Stop, never
+from topox_core.schedule.continuous import Candidates, ContinuousPlans, plan_on_continuous_time
 from topox_core.schedule.engines.engine import StoppedBy
 from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.planner import (
@@ -21,12 +23,13 @@ from topox_core.schedule.planner import (
 )
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.proof import Proof
-from topox_core.schedule.report import infeasible, to_result, trace_point
+from topox_core.schedule.replay import Replay
+from topox_core.schedule.report import infeasible, to_continuous_result, to_result, trace_point
 from topox_core.schedule.result import Result, TracePoint
 from topox_core.schedule.settings import Settings
+from topox_core.schedule.source import LOADS
 
 OnPoint = Callable[[TracePoint], None]
-Candidates = Callable[[Prepared], Iterable[SchedulePlan]]
 
 
 def solve(
@@ -72,6 +75,9 @@ def prove(
     """Return a solve that runs in the background; arguments and errors as :func:`solve`."""
     began = working_s()
     prepared = prepare(graph, cluster, settings)
+    if not settings.on_slots:
+        plans, trace = _best_replay(prepared, began, never, None, candidates)
+        return _continuous_proof(plans, working_s() - began, trace)
     plan, trace = _best_candidate(prepared, began, never, None, candidates)
     return Proof(prepared, plan, working_s() - began, trace)
 
@@ -94,7 +100,9 @@ def solve_problem(
     reason = impossible(problem)
     if reason is not None:
         return infeasible(problem, settings, reason)
-    return _solve(prepare_problem(problem, settings), began, stop, on_point, None)
+    return _solve(
+        prepare_problem(problem, replace(settings, clock="slots")), began, stop, on_point, None
+    )
 
 
 def _solve(
@@ -104,6 +112,8 @@ def _solve(
     on_point: OnPoint | None,
     candidates: Candidates | None,
 ) -> Result:
+    if prepared.graph is not None and not prepared.settings.on_slots:
+        return _solve_continuously(prepared, began, stop, on_point, candidates)
     plan, trace = _best_candidate(prepared, began, stop, on_point, candidates)
     spent_s = working_s() - began
     if prepared.settings.engine != "list" and not stop():
@@ -113,6 +123,56 @@ def _solve(
     if plan.makespan <= bound.ticks:
         stopped_by = "proof"
     return to_result(prepared, plan, bound.ticks, bound.text, stopped_by, tuple(trace), spent_s)
+
+
+def _solve_continuously(
+    prepared: Prepared,
+    began: float,
+    stop: Stop,
+    on_point: OnPoint | None,
+    candidates: Candidates | None,
+) -> Result:
+    plans, trace = _best_replay(prepared, began, stop, on_point, candidates)
+    spent_s = working_s() - began
+    engine = prepared.settings.engine
+    if engine == "list" or plans.solved or stop():
+        stopped_by: StoppedBy = "heuristic" if engine == "list" else "cancelled"
+        return to_continuous_result(plans, stopped_by, tuple(trace), spent_s)
+    return _continuous_proof(plans, spent_s, trace).finish(stop, on_point)
+
+
+def _continuous_proof(plans: ContinuousPlans, spent_s: float, trace: list[TracePoint]) -> Proof:
+    """Return a search on the slots whose plans were the best once replayed."""
+    assert plans.planned_on is not None
+    assert plans.plan_to_improve is not None
+    prepared = replace(plans.planned_on, settings=plans.prepared.settings)
+    return Proof(prepared, plans.plan_to_improve, spent_s, trace, plans)
+
+
+def _best_replay(
+    prepared: Prepared,
+    began: float,
+    stop: Stop,
+    on_point: OnPoint | None,
+    candidates: Candidates | None,
+) -> tuple[ContinuousPlans, list[TracePoint]]:
+    """Return the iterations by rules and candidates within the time limit, and the trace to the best."""
+    plans, trace = ContinuousPlans.of(prepared), list[TracePoint]()
+
+    def record(best: Replay) -> None:
+        point = TracePoint(
+            working_s() - began, best.makespan_ms, plans.bound.ms, best.source, LOADS
+        )
+        if not trace or point.incumbent_ms != trace[-1].incumbent_ms:
+            trace.append(point)
+            if on_point is not None:
+                on_point(point)
+
+    plans.on_better = record
+    limit = AfterSeconds(prepared.settings.time_limit_s, began, working_s)
+    plan_on_continuous_time(plans, candidates, AnyOf((stop, limit)))
+    plans.on_better = None
+    return plans, trace
 
 
 def _best_candidate(

@@ -12,9 +12,9 @@ from topox_core.errors import InputError
 from topox_core.io.errors import shown
 from topox_core.io.ranges import check_whole, is_number
 from topox_core.model.durations import transfer_ms
+from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import FloatArray, IntArray
 from topox_core.strategy.strategy import check_servers
-from topox_core.topology.layout import Layout
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topox_core.errors import InputError
+from topox_core.model.layout import Layout
 from topox_core.topology.failed_element import FAILURES, Failure
-from topox_core.topology.layout import Layout
 from topox_core.topology.result import LayoutResult
 from topox_core.topology.ring_circuits import Routes
 from topox_core.topology.ring_repair import lend, whole_rings

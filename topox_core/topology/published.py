@@ -9,7 +9,7 @@ import networkx
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.topology.layout import Layout
+from topox_core.model.layout import Layout
 from topox_core.topology.matching import Round, matching_rounds
 from topox_core.topology.permutations import select_strides, totient_strides
 from topox_core.topology.result import LayoutResult, LayoutStep

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import random
 
+from topox_core.model.layout import Layout
 from topox_core.model.rings import distinct_rings
 from topox_core.topology.coin_change import coin_sequences
-from topox_core.topology.layout import Layout
 from topox_core.topology.permutations import released_strides
 from topox_core.topology.result import LayoutResult, LayoutStep
 from topox_core.topology.ring_circuits import (

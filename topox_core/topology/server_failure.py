@@ -7,9 +7,9 @@ from math import gcd
 
 import numpy as np
 
+from topox_core.model.layout import Layout
 from topox_core.topology.failed_element import Failure
 from topox_core.topology.finder import find_layout
-from topox_core.topology.layout import Layout
 from topox_core.topology.result import LayoutResult, LayoutStep
 from topox_core.topology.ring_circuits import Routes
 from topox_core.topology.routing import RoutedNetwork

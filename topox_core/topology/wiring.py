@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import IntArray
-from topox_core.topology.layout import Layout
 
 
 @dataclass(frozen=True)

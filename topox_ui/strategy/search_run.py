@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from topox_core.model.layout import Layout
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.run import FunctionRun, RunProgress
 from topox_core.runs.stopping import Stop
@@ -18,7 +19,6 @@ from topox_core.strategy.search import SearchResult, search
 from topox_core.strategy.strategy import Placement, Strategy
 from topox_core.text.numbers import time
 from topox_core.topology.finder import find_layout, traffic_of
-from topox_core.topology.layout import Layout
 from topox_ui.runs.owner import RunKind, run_owner
 
 SEARCH = RunKind(

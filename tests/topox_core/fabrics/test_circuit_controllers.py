@@ -13,7 +13,6 @@ from tests.topox_core.schedule.circuit_rules import broken_rules
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.check.checker import check
 from topox_core.errors import InputError
-from topox_core.fabrics.circuit_bounds import circuit_bound
 from topox_core.fabrics.circuits import run_provisioned, run_reactive
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.run import FabricRequest, FabricRun
@@ -22,6 +21,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.runs.stopping import never
+from topox_core.schedule.bounds.circuits import circuit_bound
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import SAMPLES, load_sample

@@ -19,13 +19,13 @@ from topox_core.fabrics.run import Breakdown, FabricOptions, FabricRequest, Fabr
 from topox_core.fabrics.static import run_static
 from topox_core.fabrics.verdict import sentence
 from topox_core.io.sample_folder import SAMPLE_FOLDER
+from topox_core.model.layout import Layout
 from topox_core.model.lowering import lower
 from topox_core.model.rings import RING_KINDS
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import Lowering
 from topox_core.runs.stopping import never
 from topox_core.schedule.settings import Settings
-from topox_core.topology.layout import Layout
 from topox_core.workloads.samples import load_sample
 
 QUICK = Settings.of(engine="list")

@@ -12,11 +12,11 @@ from topox_core.errors import InputError
 from topox_core.fabrics.packet import run_ideal
 from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
 from topox_core.fabrics.static import run_static
+from topox_core.model.layout import Layout
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import Lowering
 from topox_core.schedule.settings import Settings
-from topox_core.topology.layout import Layout
 
 NEVER = bool
 

@@ -14,6 +14,7 @@ from tests.topox_core.small_graphs import GBIT_MS, cluster, compute, graph, tran
 from topox_core.cli import gallery
 from topox_core.errors import InputError
 from topox_core.fabrics.run import FabricOptions
+from topox_core.model.layout import Layout
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.papers import calls, table_iii
@@ -38,7 +39,6 @@ from topox_core.papers.topoopt_jobs import (
 )
 from topox_core.runs.run import finish
 from topox_core.runs.stopping import never
-from topox_core.topology.layout import Layout
 
 CARD = card_named("topox-table3")
 SMALL = TABLE[4:]  # the rows of 16 servers

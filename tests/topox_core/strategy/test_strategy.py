@@ -20,6 +20,7 @@ from topox_core.cli import strategy as strategy_command
 from topox_core.cli.main import OneLineParser
 from topox_core.errors import InputError
 from topox_core.io.task_graph_file import load_graph
+from topox_core.model.layout import Layout
 from topox_core.model.task_graph import TaskGraph
 from topox_core.strategy.alternation import Topologies, alternate
 from topox_core.strategy.evaluator import FastEvaluator
@@ -40,7 +41,6 @@ from topox_core.strategy.strategy import (
 )
 from topox_core.strategy.strategy_file import dump_strategy, load_strategy
 from topox_core.strategy.task_graph import overlaps, task_graph
-from topox_core.topology.layout import Layout
 
 
 def placed(graph: OperatorGraph, servers: int, *configurations: tuple[int, int]) -> Strategy:

@@ -22,13 +22,13 @@ from tests.topox_core.topology.test_topology import demand, demands
 from topox_core.check.checker import check
 from topox_core.errors import InputError
 from topox_core.model.execution import Circuits, Execution
+from topox_core.model.layout import Layout
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.topology.failures import Failure, fail_layout, repair
 from topox_core.topology.finder import VARIANTS, LayoutResult, demand_of, find_layout, ring_strides
-from topox_core.topology.layout import Layout
 from topox_core.topology.mutation import on_rings
 from topox_core.topology.replanning import fail_cluster, remaining_graph
 from topox_core.topology.ring_repair import whole_rings

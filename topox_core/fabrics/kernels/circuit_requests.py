@@ -1,4 +1,4 @@
-"""First come, first served on circuits that are switched on demand, and the same orders with the delay hidden.
+"""First come, first served on circuits that are switched on demand.
 
 A request takes its place at both its ports the moment its transfer is ready. How long earlier
 holders of those ports stay is known by then, so its turn is known as well, and one sweep in the
@@ -19,6 +19,7 @@ from topox_core.compiled import compiled
 from topox_core.fabrics.kernels.order import earlier
 from topox_core.model.heap import pop, push
 from topox_core.model.transfer_graph import FloatArray, IntArray
+from topox_core.schedule.kernels.known_order import Orders
 
 NEVER = -1.0  # a port that was not used yet
 UP, FRESH, CHANGED = 0, 1, 2  # the very circuit stands; both ports unused; a port must change
@@ -129,18 +130,13 @@ def choose(
 
 
 class Requests(NamedTuple):
-    """What was decided: order, times, ports, and who came before whom on every device, port and place."""
+    """What was decided: times, ports, and who came before whom on every device, port and place."""
 
-    sequence: IntArray
     start: FloatArray
     switch: IntArray
     out_port: IntArray
     in_port: IntArray
-    changed: NDArray[np.bool_]
-    before_device: IntArray
-    before_out: IntArray
-    before_in: IntArray
-    before_place: IntArray
+    orders: Orders
 
 
 @compiled
@@ -161,17 +157,20 @@ def first_come_first_served(tasks: RequestTasks, wiring: RequestTables, dark: fl
         np.full(wiring.switches * wiring.limit, -1, np.int32),
     )
     device_free, device_last = np.zeros(tasks.devices), np.full(tasks.devices, -1, np.int32)
-    requests = Requests(
+    orders = Orders(
         np.empty(n, np.int32),
-        np.zeros(n),
+        np.full(n, -1, np.int32),
         np.full(n, -1, np.int32),
         np.full(n, -1, np.int32),
         np.full(n, -1, np.int32),
         np.zeros(n, np.bool_),
+    )
+    requests = Requests(
+        np.zeros(n),
         np.full(n, -1, np.int32),
         np.full(n, -1, np.int32),
         np.full(n, -1, np.int32),
-        np.full(n, -1, np.int32),
+        orders,
     )
     ready = np.zeros(n)
     waiting = tasks.waits_for.copy()
@@ -191,7 +190,7 @@ def first_come_first_served(tasks: RequestTasks, wiring: RequestTables, dark: fl
             if length[j] > 0:
                 heaped = push(keys, items, 0, heaped, ready[j], j)
                 continue
-            requests.sequence[done] = j
+            orders.sequence[done] = j
             done += 1
             requests.start[j] = ready[j]
             for e in range(succ_ptr[j], succ_ptr[j + 1]):
@@ -219,13 +218,13 @@ def first_come_first_served(tasks: RequestTasks, wiring: RequestTables, dark: fl
                 )
                 if state == CHANGED:
                     start += dark
-                requests.changed[j] = state == CHANGED
+                orders.changed[j] = state == CHANGED
                 requests.switch[j], requests.out_port[j], requests.in_port[j] = (
                     switch,
                     out_port,
                     in_port,
                 )
-                requests.before_out[j], requests.before_in[j] = (
+                orders.before_out[j], orders.before_in[j] = (
                     ports.last[out_port],
                     ports.last[in_port],
                 )
@@ -233,15 +232,15 @@ def first_come_first_served(tasks: RequestTasks, wiring: RequestTables, dark: fl
                 ports.held[out_port], ports.held[in_port] = 2 * in_port, 2 * out_port + way
                 ports.last[out_port], ports.last[in_port] = j, j
                 if place >= 0:
-                    requests.before_place[j] = ports.place_last[place]
+                    orders.before_place[j] = ports.place_last[place]
                     ports.place_free[place], ports.place_last[place] = start + length[j], j
             elif tasks.device[j] >= 0:
                 d = tasks.device[j]
                 start = max(start, device_free[d])
-                requests.before_device[j] = device_last[d]
+                orders.before_device[j] = device_last[d]
                 device_free[d], device_last[d] = start + length[j], j
             requests.start[j] = start
-            requests.sequence[done] = j
+            orders.sequence[done] = j
             done += 1
             end = start + length[j]
             for e in range(succ_ptr[j], succ_ptr[j + 1]):
@@ -251,43 +250,3 @@ def first_come_first_served(tasks: RequestTasks, wiring: RequestTables, dark: fl
                 if waiting[s] == 0:
                     stack[stacked] = s
                     stacked += 1
-
-
-@compiled
-def end_before(
-    start: NDArray[np.float64], length: NDArray[np.float64], node: int, latest: float
-) -> float:
-    """Return the later of a time and a node's end (node -1: nobody)."""
-    return latest if node < 0 else max(latest, start[node] + length[node])
-
-
-@compiled
-def in_known_order(
-    pred_ptr: IntArray,
-    pred_idx: IntArray,
-    length: NDArray[np.float64],
-    known: Requests,
-    dark: float,
-    slot: float,
-    on_grid: NDArray[np.bool_],
-) -> NDArray[np.float64]:
-    """Return the earliest starts under which everyone keeps ports, device and turn, each circuit asked for beforehand.
-
-    A port that must change does so from the end of its last use on: the transfer starts when it is
-    ready, but not before that end plus ``dark``. With a ``slot`` above 0 tasks on the grid start on
-    a multiple of it. Times are whole ticks then, held as floats, which are exact up to 2**53.
-    """
-    start = np.zeros(len(length))
-    for i in range(len(known.sequence)):
-        j = known.sequence[i]
-        t = end_before(start, length, known.before_device[j], 0.0)
-        for e in range(pred_ptr[j], pred_ptr[j + 1]):
-            t = max(t, start[pred_idx[e]] + length[pred_idx[e]])
-        idle = end_before(start, length, known.before_out[j], 0.0)
-        idle = end_before(start, length, known.before_in[j], idle)
-        idle = end_before(start, length, known.before_place[j], idle)
-        t = max(t, idle + (dark if known.changed[j] else 0.0))
-        if slot > 0 and on_grid[j]:
-            t = np.ceil(t / slot) * slot
-        start[j] = t
-    return start

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from topox_core.fabrics.bounds import THRESHOLDS, Bound, Loads, device_loads, lower_bound
-from topox_core.fabrics.kernels.load import largest_load
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import grouped
 from topox_core.model.durations import durations_ms
 from topox_core.model.passes import heads, tails, topological_order
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray, TransferGraph
+from topox_core.schedule.bounds.unrounded import THRESHOLDS, Bound, Loads, device_loads, lower_bound
+from topox_core.schedule.kernels.largest_load import largest_load
 
 
 def circuit_bound(graph: TransferGraph, cluster: Cluster, exclusive_devices: bool = True) -> Bound:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from topox_core.fabrics.kernels.load import largest_load
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import grouped
 from topox_core.model.passes import heads, tails, topological_order
 from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray, TransferGraph
+from topox_core.schedule.kernels.largest_load import largest_load
 
 THRESHOLDS = 200  # head and tail thresholds tried for each device and link
 

@@ -1,0 +1,143 @@
+"""Scheduling on continuous time: plans on several slot lengths, each replayed; the shortest replay is the answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from topox_core.errors import InputError
+from topox_core.model.cluster import Cluster
+from topox_core.runs.stopping import Stop
+from topox_core.schedule.bounds.circuits import circuit_bound
+from topox_core.schedule.bounds.unrounded import Bound
+from topox_core.schedule.planner import Prepared, SchedulePlan, prepare
+from topox_core.schedule.replay import Replay, replay
+
+# Parts of the cluster's slot that are planned on besides the slot itself, up to so many tasks.
+FINER_PARTS = ((4, 5_000), (16, 2_500))
+
+
+class Candidates(Protocol):
+    """Plans that compete with those of the priority rules."""
+
+    def __call__(self, prepared: Prepared) -> Iterable[SchedulePlan]:
+        """Yield plans on the slots of a prepared problem."""
+        ...
+
+    def replays(self) -> Iterable[Replay]:
+        """Yield iterations that keep to no slots, on the cluster's own durations and delay."""
+        ...
+
+
+@dataclass
+class ContinuousPlans:
+    """The best iteration on continuous time so far, and the best plan on the cluster's own slots beside it.
+
+    ``plan_to_improve``, on the slots of ``planned_on``, is the plan with the best replay: a search
+    goes on from there.
+    """
+
+    prepared: Prepared
+    bound: Bound
+    best: Replay | None = None
+    planned_on: Prepared | None = None
+    plan_to_improve: SchedulePlan | None = None
+    slotted: SchedulePlan | None = None
+    on_better: Callable[[Replay], None] | None = field(default=None, repr=False)
+
+    @staticmethod
+    def of(prepared: Prepared) -> ContinuousPlans:
+        """Begin with no plan; the bound belongs to continuous time."""
+        assert prepared.graph is not None
+        assert prepared.cluster is not None
+        settings = prepared.settings
+        bound = circuit_bound(prepared.graph, prepared.cluster, settings.exclusive_devices)
+        return ContinuousPlans(prepared, bound)
+
+    @property
+    def solved(self) -> bool:
+        """Whether the best iteration is as short as the bound and changes no circuit."""
+        best = self.best
+        return (
+            best is not None and best.makespan_ms <= self.bound.ms * (1 + 1e-9) and not best.changes
+        )
+
+    def take(self, prepared: Prepared, plan: SchedulePlan) -> None:
+        """Replay a plan on the slots of ``prepared`` and keep it if it is better."""
+        assert self.prepared.cluster is not None
+        if prepared is self.prepared and (self.slotted is None or plan.cost < self.slotted.cost):
+            self.slotted = plan
+        candidate = replay(prepared, plan, self.prepared.cluster)
+        if self.best is None or candidate.cost < self.best.cost:
+            self.planned_on, self.plan_to_improve = prepared, plan
+        self.take_replay(candidate)
+
+    def take_replay(self, candidate: Replay) -> None:
+        """Keep an iteration if it is shorter, or as short with fewer changes."""
+        if self.best is not None and candidate.cost >= self.best.cost:
+            return
+        self.best = candidate
+        if self.on_better is not None:
+            self.on_better(candidate)
+
+
+def plan_on_continuous_time(
+    plans: ContinuousPlans, candidates: Candidates | None, stop: Stop
+) -> None:
+    """Replay what rules and candidates plan on the cluster's slots, then on other slots, until ``stop``.
+
+    The list of candidates is fixed by the number of tasks, never by seconds, so that one input has
+    one answer on every machine.
+    """
+    for prepared in _planning_problems(plans.prepared):
+        for plan in prepared.planner.every_plan(stop):
+            plans.take(prepared, plan)
+        if stop():
+            return
+        if candidates is not None:
+            for plan in candidates(prepared):
+                plans.take(prepared, plan)
+            if prepared is plans.prepared:
+                for known in candidates.replays():
+                    plans.take_replay(known)
+        if stop() or plans.solved:
+            return
+
+
+def _planning_problems(prepared: Prepared) -> Iterator[Prepared]:
+    """Yield the problem on the cluster's slots, then on other ways to round the delay and on finer slots.
+
+    A delay that is short against the slot is also rounded down: the plan then pays no slot for a
+    change, and the replay charges what a change takes.
+    """
+    yield prepared
+    graph, cluster = prepared.graph, prepared.cluster
+    assert graph is not None
+    assert cluster is not None
+    if cluster.reconfiguration_ms > 0 and (delay_ms := _rounded_down(cluster)) is not None:
+        yield _prepared_on(prepared, cluster.changed(reconfiguration_ms=delay_ms))
+    for parts, most in FINER_PARTS:
+        if len(graph) > most:
+            return
+        finer = cluster.changed(slot_ms=cluster.slot_ms / parts)
+        if 0 < finer.reconfiguration_ms < finer.slot_ms / 2:
+            finer = finer.changed(reconfiguration_ms=0.0)
+        try:
+            problem = _prepared_on(prepared, finer)
+        except InputError:  # more slots than there may be: the cluster's own have been planned on
+            return
+        yield problem
+
+
+def _rounded_down(cluster: Cluster) -> float | None:
+    """Return the delay in whole slots, rounded down; None where it is whole already."""
+    slots = math.floor(cluster.reconfiguration_ms / cluster.slot_ms * (1 + 1e-9))
+    down_ms = slots * cluster.slot_ms
+    return down_ms if down_ms < cluster.reconfiguration_ms * (1 - 1e-9) else None
+
+
+def _prepared_on(prepared: Prepared, cluster: Cluster) -> Prepared:
+    assert prepared.graph is not None
+    return prepare(prepared.graph, cluster, replace(prepared.settings, clock="slots"))

@@ -1,0 +1,149 @@
+"""Orders of a plan at every device, port and place on a switch, and the earliest starts that keep them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.compiled import compiled
+from topox_core.schedule.problem import Int, Int32
+
+Float = NDArray[np.float64]
+
+
+class Orders(NamedTuple):
+    """Who comes before whom: a linear extension of all orders, and each node's predecessor in each (-1: none).
+
+    ``changed`` says that one of a transfer's two ports held another circuit before.
+    """
+
+    sequence: Int32
+    before_device: Int32
+    before_out: Int32
+    before_in: Int32
+    before_place: Int32
+    changed: NDArray[np.bool_]
+
+
+class Holders(NamedTuple):
+    """What each node holds while it runs, -1 for nothing: a device, an out-port and an in-port, a switch.
+
+    Half-duplex ports have one number for both ways.
+    """
+
+    device: Int32
+    out_port: Int32
+    in_port: Int32
+    switch: Int32
+
+
+class Places(NamedTuple):
+    """Circuits that a switch carries at once (eq. 7), 0 where it cannot bind; planned slots, dark ones of a change."""
+
+    switches: int
+    limit: int
+    dark: int
+    first: Int
+    end: Int
+
+
+@compiled
+def orders_of(sequence: Int32, holders: Holders, places: Places) -> Orders:
+    """Return the orders of a plan whose nodes run in ``sequence`` (a node of no length holds nothing)."""
+    n = len(sequence)
+    nobody = np.full(n, -1, np.int32)
+    orders = Orders(
+        sequence, nobody, nobody.copy(), nobody.copy(), nobody.copy(), np.zeros(n, np.bool_)
+    )
+    last_device = np.full(holders.device.max() + 1 if n else 0, -1, np.int32)
+    ports = max(holders.out_port.max(), holders.in_port.max()) + 1 if n else 0
+    last_port = np.full(ports, -1, np.int32)
+    for i in range(n):
+        j = sequence[i]
+        d, a, b = holders.device[j], holders.out_port[j], holders.in_port[j]
+        if d >= 0:
+            orders.before_device[j] = last_device[d]
+            last_device[d] = j
+        if a >= 0:
+            for side in range(2):
+                before = last_port[a if side == 0 else b]
+                if side == 0:
+                    orders.before_out[j] = before
+                else:
+                    orders.before_in[j] = before
+                if before >= 0 and (holders.out_port[before] != a or holders.in_port[before] != b):
+                    orders.changed[j] = True
+            last_port[a], last_port[b] = j, j
+    if places.limit > 0:
+        _order_on_switches(orders, holders, places)
+    return orders
+
+
+@compiled
+def _order_on_switches(orders: Orders, holders: Holders, places: Places) -> None:
+    """Fill ``before_place``: by set-up, each circuit takes the place left last among those free by then.
+
+    If none is free (a plan that keeps eq. 7 has always one), it waits for the place freed first.
+    """
+    free = np.zeros(places.switches * places.limit, np.int64)
+    last = np.full(places.switches * places.limit, -1, np.int32)
+    setup = places.first - places.dark * orders.changed
+    by_setup = np.argsort(setup[orders.sequence], kind="mergesort")
+    for i in range(len(by_setup)):
+        j = orders.sequence[by_setup[i]]
+        switch = holders.switch[j]
+        if switch < 0:
+            continue
+        base = switch * places.limit
+        best, soonest = -1, base
+        for p in range(base, base + places.limit):
+            if free[p] <= setup[j] and (best < 0 or free[p] > free[best]):
+                best = p
+            if free[p] < free[soonest]:
+                soonest = p
+        if best < 0:
+            best = soonest
+        orders.before_place[j] = last[best]
+        free[best], last[best] = places.end[j], j
+
+
+@compiled
+def _end_before(start: Float, length: Float, node: int, latest: float) -> float:
+    """Return the later of a time and a node's end (node -1: nobody)."""
+    return latest if node < 0 else max(latest, start[node] + length[node])
+
+
+@compiled
+def in_known_order(
+    pred_ptr: Int32,
+    pred_idx: Int32,
+    length: Float,
+    orders: Orders,
+    dark: float,
+    slot: float,
+    on_grid: NDArray[np.bool_],
+) -> Float:
+    """Return the earliest starts under which everyone keeps ports, device and turn, each circuit requested beforehand.
+
+    A port that must change does so from the end of its last use on: the transfer starts when it is
+    ready, but not before that end plus ``dark``. If only one of its two ports changes circuit, the
+    other one was left before that port's last use, or never used, so that one delay after the later
+    end is the delay of each port alone. With a ``slot`` above 0 tasks on the grid start on a
+    multiple of it. Times are whole ticks then, held as floats, which are exact up to 2**53.
+    """
+    start = np.zeros(len(length))
+    for i in range(len(orders.sequence)):
+        j = orders.sequence[i]
+        t = _end_before(start, length, orders.before_device[j], 0.0)
+        for e in range(pred_ptr[j], pred_ptr[j + 1]):
+            t = max(t, start[pred_idx[e]] + length[pred_idx[e]])
+        idle = _end_before(start, length, orders.before_out[j], 0.0)
+        idle = _end_before(start, length, orders.before_in[j], idle)
+        idle = _end_before(start, length, orders.before_place[j], idle)
+        t = max(t, idle + (dark if orders.changed[j] else 0.0))
+        if slot > 0 and on_grid[j]:
+            t = np.ceil(t / slot) * slot
+        start[j] = t
+    return start
