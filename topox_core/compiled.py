@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
@@ -13,6 +14,13 @@ from typing import ParamSpec, TypeVar, cast
 
 import numba
 from numba.core import event
+
+try:
+    import fcntl
+except (
+    ImportError
+):  # Windows: without it, compile with one process first (python -m topox_core.warm_up)
+    fcntl = None  # type: ignore[assignment]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -64,7 +72,33 @@ def forget_old_code() -> None:
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile with numba; the machine code is cached on disk, so that only the first call on a machine takes long."""
-    return cast("Callable[P, R]", numba.njit(cache=True, nogil=True)(function))
+    dispatcher = numba.njit(cache=True, nogil=True)(function)
+    cache = dispatcher._cache  # type: ignore[attr-defined]
+    cache.load_overload = _one_process_at_a_time(cache.load_overload)
+    cache.save_overload = _one_process_at_a_time(cache.save_overload)
+    return cast("Callable[P, R]", dispatcher)
+
+
+def _one_process_at_a_time(access: Callable[P, R]) -> Callable[P, R]:
+    """Return the access to the cache under a lock on its folder.
+
+    Numba writes a function's index and its code one after the other. Two processes that compile it
+    for different types at once could otherwise leave an index that leads to the wrong code.
+    """
+    if fcntl is None:
+        return access
+
+    @functools.wraps(access)
+    def locked(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            lock = (Path(numba.config.CACHE_DIR) / "lock").open("a")  # type: ignore[attr-defined]
+        except OSError:  # a folder that cannot be written to is not written to
+            return access(*args, **kwargs)
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return access(*args, **kwargs)
+
+    return locked
 
 
 _COMPILING = event.TimingListener()  # type: ignore[no-untyped-call]

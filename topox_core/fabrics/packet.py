@@ -1,4 +1,4 @@
-"""The packet fabrics: an ideal switch, and a fat-tree with racks.
+"""Packet switches: a fat-tree with racks, and the links of a switch that blocks nobody.
 
 Electrical packet switches carry any mixture of transfers at once; transfers share the links they
 cross max-min fairly. Queues, losses and headers are not modelled.
@@ -23,32 +23,16 @@ from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.unrounded import Bound
 
 
-def run_ideal(order: FabricRequest, stop: Stop) -> FabricRun:
-    """Run an iteration on a non-blocking switch with d_S * B out of and into every server.
-
-    On a half-duplex cluster in and out of a server share d_S * B together.
-
-    Raises
-    ------
-    InputError
-        If the graph names a server that the cluster does not have.
-    Stopped
-        If ``stop()`` turns true meanwhile.
-    """
-    wiring = _non_blocking(order)
-    words = f"{wiring.port_gbps:g} Gbit/s a server, non-blocking"
-    return run_on_links("ideal", order, wiring, stop, words)
-
-
 def ideal_bound(order: FabricRequest) -> Bound:
     """Return a lower bound for every fabric whose servers send and receive at most d_S * B."""
     graph, cluster, exclusive = order.graph, order.cluster, order.settings.exclusive_devices
-    wiring = _non_blocking(order)
+    wiring = non_blocking(order)
     plan = plan_of(graph, cluster, wiring.pairs, wiring.network, exclusive)
     return bound_on_links(graph, cluster, wiring, plan, exclusive)
 
 
-def _non_blocking(order: FabricRequest) -> LinkRoutes:
+def non_blocking(order: FabricRequest) -> LinkRoutes:
+    """Return every server on one switch, d_S * B each way (half duplex: both ways together)."""
     cluster = order.cluster
     nic_gbps = cluster.ports_per_server * cluster.port_gbps
     return switched(Pairs.of(order.graph, cluster), cluster, nic_gbps, cluster.servers, 1.0)

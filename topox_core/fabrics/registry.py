@@ -44,7 +44,7 @@ class FabricEntry:
 ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
     {
         "ideal": FabricEntry(
-            "Ideal switch", "topox_core.fabrics.packet:run_ideal", "", mapped=False
+            "Ideal switch", "topox_core.fabrics.ideal:run_ideal", "", mapped=False
         ),
         "fat_tree": FabricEntry(
             "Fat-tree", "topox_core.fabrics.packet:run_fat_tree", "fat_tree", mapped=False

@@ -79,6 +79,12 @@ class BookedPorts:
     destination_port: IntArray
     changed: NDArray[np.bool_]
 
+    @staticmethod
+    def none() -> BookedPorts:
+        """Return no ports at all."""
+        none = np.zeros(0, np.int32)
+        return BookedPorts(none, none, none, none, np.zeros(0, np.bool_))
+
 
 @dataclass(frozen=True)
 class Execution:

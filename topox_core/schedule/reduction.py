@@ -191,7 +191,7 @@ def without_clock(graph: TransferGraph, cluster: Cluster, settings: Settings) ->
     """Return the problem without its clock: devices, ports, pairs and precedence."""
     n = len(graph)
     device, device_names = (
-        _devices(graph) if settings.exclusive_devices else (np.full(n, -1, np.int32), ())
+        devices_of(graph) if settings.exclusive_devices else (np.full(n, -1, np.int32), ())
     )
     network = _network(graph, cluster, settings)
     pointer, resource, capacity, server_ports, names = _ports(graph, network)
@@ -233,7 +233,7 @@ def _pairs(code: Int) -> Int32:
     return number[place].astype(np.int32)
 
 
-def _devices(graph: TransferGraph) -> tuple[Int32, tuple[str, ...]]:
+def devices_of(graph: TransferGraph) -> tuple[Int32, tuple[str, ...]]:
     """Return each compute task's device number, and the devices' names."""
     device = np.full(len(graph), -1, np.int32)
     compute = graph.kind == COMPUTE

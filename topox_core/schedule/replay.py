@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import durations_ms
 from topox_core.model.execution import BookedPorts, Circuits, Execution
+from topox_core.model.passes import topological_order
 from topox_core.model.transfer_graph import FloatArray, TransferGraph
-from topox_core.schedule.circuits.assignment import Booking
 from topox_core.schedule.kernels.known_order import (
     Holders,
-    Orders,
     Places,
     in_known_order,
     orders_of,
 )
 from topox_core.schedule.planner import Prepared, SchedulePlan
-from topox_core.schedule.problem import Int32, SwitchNetwork
-from topox_core.schedule.source import TraceSource
+from topox_core.schedule.problem import Int32
+from topox_core.schedule.reduction import devices_of
+from topox_core.schedule.source import ELSEWHERE, TraceSource
 
 
 @dataclass(frozen=True)
@@ -79,70 +80,100 @@ def replay(prepared: Prepared, plan: SchedulePlan, cluster: Cluster) -> Replay:
     graph, problem = prepared.graph, prepared.reduction.problem
     if graph is None or problem.network is None:
         raise ValueError("only a plan with circuits can be replayed")
-    length_ms = durations_ms(graph, cluster)
-    booking = plan.booking if plan.booking is not None else _no_booking()
-    orders = _orders(prepared, plan, booking, length_ms)
-    start_ms = in_known_order(
-        graph.pred_ptr,
-        graph.pred_idx,
-        length_ms,
-        orders,
-        cluster.reconfiguration_ms,
-        0.0,
-        problem.on_grid,
-    )
-    ports = BookedPorts(
-        booking.node,
-        booking.switch,
-        booking.source_port,
-        booking.destination_port,
-        orders.changed[booking.node],
-    )
-    return Replay(graph, cluster, start_ms, length_ms, ports, plan.source)
-
-
-def _no_booking() -> Booking:
-    none, slots = np.zeros(0, np.int32), np.zeros(0, np.int64)
-    return Booking(none, none, none, none, slots, slots)
-
-
-def _orders(
-    prepared: Prepared, plan: SchedulePlan, booking: Booking, length_ms: FloatArray
-) -> Orders:
-    """Return who comes before whom in a plan: by start, then by a topological order."""
-    problem = prepared.reduction.problem
-    assert problem.network is not None
-    place = np.empty(problem.n, np.int64)
-    place[problem.order] = np.arange(problem.n)
-    sequence = np.lexsort((place, plan.start)).astype(np.int32)
-    node = booking.node
-    out_port, in_port = _port_numbers(problem.network, booking)
-    holders = Holders(
-        np.where(length_ms > 0, problem.device, -1).astype(np.int32),
-        _of_nodes(problem.n, node, out_port),
-        _of_nodes(problem.n, node, in_port),
-        _of_nodes(problem.n, node, booking.switch),
-    )
-    ports = prepared.planner.ports
-    dark, limit = (ports.ports.dark, ports.ports.limit) if ports is not None else (0, 0)
+    booking = plan.booking
+    ports = BookedPorts.none()
+    if booking is not None:
+        ports = BookedPorts(
+            booking.node,
+            booking.switch,
+            booking.source_port,
+            booking.destination_port,
+            np.zeros(len(booking.node), np.bool_),
+        )
+    generator = prepared.planner.ports
+    dark, limit = (generator.ports.dark, generator.ports.limit) if generator is not None else (0, 0)
     first = plan.start // problem.ticks_per_slot
     end = first + problem.duration // problem.ticks_per_slot
     places = Places(problem.network.switches, limit, dark, first, end)
-    return orders_of(sequence, holders, places)
+    order = Sequence(problem.order, plan.start, problem.device)
+    return _carried_out(graph, cluster, order, ports, places, plan.source)
 
 
-def _port_numbers(network: SwitchNetwork, booking: Booking) -> tuple[Int32, Int32]:
-    """Return numbers of the ports in use: out-ports and in-ports apart, unless a half-duplex port is both."""
-    k = network.ports_on_switch
-    source, destination = network.source[booking.node], network.destination[booking.node]
-    out_port = (source.astype(np.int64) * network.switches + booking.switch) * k
-    in_port = (destination.astype(np.int64) * network.switches + booking.switch) * k
-    apart = 0 if network.half_duplex else network.servers * network.switches * k
-    both = np.concatenate(
-        [out_port + booking.source_port, in_port + booking.destination_port + apart]
+def replayed(execution: Execution, cluster: Cluster, exclusive_devices: bool) -> Execution:
+    """Carry out the orders of an execution with circuits on another cluster, which counts no places on switches.
+
+    With a delay of 0 it is a schedule of a switch that blocks nobody.
+    """
+    graph, circuits = execution.graph, execution.circuits
+    ports = BookedPorts(
+        circuits.node,
+        circuits.switch,
+        circuits.source_port,
+        circuits.destination_port,
+        circuits.changed,
     )
-    number = np.unique(both, return_inverse=True)[1].astype(np.int32)
-    return number[: len(source)], number[len(source) :]
+    nothing = np.zeros(0, np.int64)
+    device = np.full(len(graph), -1, np.int32)
+    if exclusive_devices:
+        device = devices_of(graph)[0]
+    succ_ptr, succ_idx = graph.successors
+    topological = topological_order(graph.pred_ptr, succ_ptr, succ_idx)
+    order = Sequence(topological, execution.start_ms, device)
+    places = Places(0, 0, 0, nothing, nothing)
+    result = _carried_out(graph, cluster, order, ports, places, ELSEWHERE).execution
+    return Execution(graph, cluster, result.start_ms, result.end_ms, Circuits.none())
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """In which order nodes run: by start, then by place in a topological order; what device each holds (-1: none)."""
+
+    topological: Int32
+    start: NDArray[Any]
+    device: Int32
+
+
+def _carried_out(
+    graph: TransferGraph,
+    cluster: Cluster,
+    order: Sequence,
+    ports: BookedPorts,
+    places: Places,
+    source: TraceSource,
+) -> Replay:
+    n, length_ms = len(graph), durations_ms(graph, cluster)
+    place = np.empty(n, np.int64)
+    place[order.topological] = np.arange(n)
+    sequence = np.lexsort((place, order.start)).astype(np.int32)
+    out_port, in_port = _port_numbers(graph, cluster, ports)
+    holders = Holders(
+        np.where(length_ms > 0, order.device, -1).astype(np.int32),
+        _of_nodes(n, ports.node, out_port),
+        _of_nodes(n, ports.node, in_port),
+        _of_nodes(n, ports.node, ports.switch),
+    )
+    orders = orders_of(sequence, holders, places)
+    on_grid = np.zeros(n, np.bool_)
+    start_ms = in_known_order(
+        graph.pred_ptr, graph.pred_idx, length_ms, orders, cluster.reconfiguration_ms, 0.0, on_grid
+    )
+    booked = replace(ports, changed=orders.changed[ports.node])
+    return Replay(graph, cluster, start_ms, length_ms, booked, source)
+
+
+def _port_numbers(
+    graph: TransferGraph, cluster: Cluster, ports: BookedPorts
+) -> tuple[Int32, Int32]:
+    """Return numbers of the ports in use: out-ports and in-ports apart, unless a half-duplex port is both."""
+    k = cluster.ports_per_server
+    source, destination = graph.source[ports.node], graph.destination[ports.node]
+    out_port = (source.astype(np.int64) * cluster.switches + ports.switch) * k + ports.source_port
+    in_port = (
+        destination.astype(np.int64) * cluster.switches + ports.switch
+    ) * k + ports.destination_port
+    apart = 0 if cluster.duplex == "half" else cluster.servers * cluster.switches * k
+    number = np.unique(np.concatenate([out_port, in_port + apart]), return_inverse=True)[1]
+    return number[: len(source)].astype(np.int32), number[len(source) :].astype(np.int32)
 
 
 def _of_nodes(n: int, node: Int32, value: Int32) -> Int32:

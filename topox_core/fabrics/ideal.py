@@ -1,0 +1,190 @@
+"""The ideal switch: non-blocking, d_S * B out of and into every server, and the best known way to use it.
+
+No fabric with the same port totals is faster: whatever another one does, its circuits without the
+delay, or its bytes from source to destination, is a schedule of this switch (docs/fabrics.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topox_core.errors import InputError
+from topox_core.fabrics.circuits import run_provisioned, run_reactive
+from topox_core.fabrics.fluid import latency_ms, plan_of, simulate, work_bytes
+from topox_core.fabrics.kernels.priority import PriorityTasks, by_priority
+from topox_core.fabrics.links import LinkRoutes, bound_on_links, traffic_on_links
+from topox_core.fabrics.packet import non_blocking
+from topox_core.fabrics.run import Breakdown, Fabric, FabricRequest, FabricRun
+from topox_core.fabrics.scheduled import run_scheduled
+from topox_core.fabrics.static import run_static
+from topox_core.model.critical_path import critical_path
+from topox_core.model.csr import pointer_of
+from topox_core.model.durations import bytes_per_ms
+from topox_core.model.execution import Circuits, Execution
+from topox_core.model.passes import tails, topological_order
+from topox_core.model.transfer_graph import COMPUTE, FloatArray, TransferGraph
+from topox_core.runs.stopping import Stop
+from topox_core.schedule.replay import replayed
+
+FAIR, URGENT, AS_PLANNED = "fair shares", "the most urgent first", "in the order of the plan"
+# Fabrics whose circuits are whole ports: their orders without delay are schedules of the switch.
+ON_CIRCUITS: Mapping[str, Fabric] = {
+    "reactive": run_reactive,
+    "provisioned": run_provisioned,
+    "scheduled": run_scheduled,
+}
+# Fabrics whose bytes share links.
+SHARED: Mapping[str, Fabric] = {"static": run_static}
+
+
+def run_ideal(order: FabricRequest, stop: Stop) -> FabricRun:
+    """Run an iteration on a non-blocking switch with d_S * B out of and into every server.
+
+    On a half-duplex cluster in and out of a server share d_S * B together. The result is the best
+    of fair shares, of priority by the longest remaining path and by the best plan, of the orders of
+    every circuit fabric without delay, and of what static circuits do; the runs of those fabrics
+    that ``order.runs`` does not hold are made here.
+
+    Raises
+    ------
+    InputError
+        If the graph names a server that the cluster does not have.
+    Stopped
+        If ``stop()`` turns true meanwhile.
+    """
+    wiring = non_blocking(order)
+    best: Execution | None = None
+    best_words = ""
+    for words, execution in _executions(order, wiring, stop):
+        if best is None or execution.makespan_ms < best.makespan_ms * (1 - 1e-12):
+            best, best_words = execution, words
+    assert best is not None
+    return _run(order, best, f"{wiring.port_gbps:g} Gbit/s a server, non-blocking; {best_words}")
+
+
+def _run(order: FabricRequest, execution: Execution, message: str) -> FabricRun:
+    """Return the run of an execution on the switch, which may belong to a graph with other rings."""
+    exclusive, graph = order.settings.exclusive_devices, execution.graph
+    wiring = non_blocking(replace(order, graph=graph))
+    plan = plan_of(graph, order.cluster, wiring.pairs, wiring.network, exclusive)
+    bound = bound_on_links(graph, order.cluster, wiring, plan, exclusive)
+    makespan = execution.makespan_ms
+    path = critical_path(execution, exclusive)
+    return FabricRun(
+        fabric="ideal",
+        execution=execution,
+        bound_ms=min(makespan, bound.ms) if bound.ms <= makespan * (1 + 1e-9) else bound.ms,
+        bound_by=bound.text,
+        traffic=traffic_on_links(wiring, plan, order.cluster.servers, makespan),
+        path=path,
+        breakdown=Breakdown.of(graph, path),
+        message=message,
+    )
+
+
+def _executions(
+    order: FabricRequest, wiring: LinkRoutes, stop: Stop
+) -> Iterator[tuple[str, Execution]]:
+    """Yield schedules of the switch with the words for each."""
+    graph, cluster, exclusive = order.graph, order.cluster, order.settings.exclusive_devices
+    start, end = simulate(graph, cluster, wiring.pairs, wiring.network, exclusive, stop)
+    yield FAIR, Execution(graph, cluster, start, end, Circuits.none())
+    yield URGENT, _by_priority(order, _urgency(order))
+    plans: list[Execution] = []
+    for name, run in ON_CIRCUITS.items():
+        for execution in _on_circuits(order, name, run, stop):
+            plans.append(execution)
+            yield f"as {name} without delay", execution
+    if plans:
+        planned = min(plans, key=lambda execution: execution.makespan_ms)
+        rank = np.lexsort((np.arange(len(graph)), planned.start_ms))
+        yield AS_PLANNED, _by_priority(order, rank)
+    for name, run in SHARED.items():
+        try:
+            shared = order.runs.get(name) or run(order, stop)
+        except InputError:
+            continue
+        yield f"as {name}", replace(shared.execution, circuits=Circuits.none(), layout=None)
+        if shared.execution.graph is not graph:
+            moved = replace(order, graph=shared.execution.graph)
+            rings = non_blocking(moved)
+            start, end = simulate(moved.graph, cluster, rings.pairs, rings.network, exclusive, stop)
+            yield FAIR, Execution(moved.graph, cluster, start, end, Circuits.none())
+            yield URGENT, _by_priority(moved, _urgency(moved))
+
+
+def _on_circuits(order: FabricRequest, name: str, run: Fabric, stop: Stop) -> Iterator[Execution]:
+    """Yield a circuit fabric's orders without delay: as it runs here, and as it runs where changes cost nothing.
+
+    Without the second the yardstick would move with the delay.
+    """
+    at_once = replace(order, runs={}, cluster=order.cluster.changed(reconfiguration_ms=0.0))
+    if name == "scheduled" and order.settings.switching != "provisioned":
+        at_once = replace(at_once, settings=replace(order.settings, switching="planned"))
+    for request in [order] if order.cluster == at_once.cluster else [order, at_once]:
+        try:
+            known = request.runs.get(name) or run(request, stop)
+        except InputError:  # ports that cannot be cabled evenly: no circuits at all
+            return
+        execution = known.execution
+        if known.result is not None and known.result.alternative is not None:
+            switched = known.result.alternative.execution
+            assert switched is not None
+            execution = switched
+        if name == "scheduled" and order.settings.circuits == "per-slot":
+            # Slot by slot a transfer may move from port to port; as it is it keeps to what the
+            # ports carry, unless pairs share a circuit at full rate each.
+            if not order.settings.share_circuits:
+                yield replace(execution, circuits=Circuits.none())
+            return
+        yield replayed(execution, at_once.cluster, order.settings.exclusive_devices)
+
+
+def _urgency(order: FabricRequest) -> NDArray[np.intp]:
+    """Return the nodes by the longest path from their start to the end at the full speed of a server."""
+    graph, cluster = order.graph, order.cluster
+    speed = cluster.ports_per_server * bytes_per_ms(cluster.port_gbps)
+    sending = work_bytes(graph, cluster) / speed + latency_ms(graph, cluster)
+    length = np.where(graph.kind == COMPUTE, np.nan_to_num(graph.duration_ms), sending)
+    succ_ptr, succ_idx = graph.successors
+    tail = tails(topological_order(graph.pred_ptr, succ_ptr, succ_idx), succ_ptr, succ_idx, length)
+    return np.lexsort((np.arange(len(graph)), -(tail + length)))
+
+
+def _by_priority(order: FabricRequest, nodes: NDArray[np.intp]) -> Execution:
+    start, end, _ = by_priority(priority_tasks(order.graph, order, nodes))
+    return Execution(order.graph, order.cluster, start, end, Circuits.none())
+
+
+def priority_tasks(
+    graph: TransferGraph, order: FabricRequest, nodes: NDArray[np.intp]
+) -> PriorityTasks:
+    """Return what the compiled loop runs: ``nodes`` from the most urgent to the least."""
+    cluster = order.cluster
+    wiring = non_blocking(order)
+    plan = plan_of(graph, cluster, wiring.pairs, wiring.network, order.settings.exclusive_devices)
+    n, half = cluster.servers, cluster.duplex == "half"
+    rank = np.empty(len(graph), np.int32)
+    rank[nodes] = np.arange(len(graph))
+    succ_ptr, succ_idx = graph.successors
+    devices = int(plan.device.max(initial=-1)) + 1
+    capacity: FloatArray = np.full(
+        n if half else 2 * n, cluster.ports_per_server * bytes_per_ms(cluster.port_gbps)
+    )
+    return PriorityTasks(
+        np.diff(graph.pred_ptr),
+        succ_ptr,
+        succ_idx,
+        plan.length_ms,
+        work_bytes(graph, cluster),
+        plan.device,
+        pointer_of(plan.device[plan.device >= 0], devices),
+        np.maximum(graph.source, 0),
+        (np.maximum(graph.destination, 0) + (0 if half else n)).astype(np.int32),
+        rank,
+        capacity,
+    )
