@@ -9,6 +9,11 @@ import numpy as np
 
 from topox_core.check.claims import claims
 from topox_core.check.collectives import collectives_move_their_bytes
+from topox_core.check.fixed import (
+    fixed_capacity,
+    fixed_circuits_for_every_transfer,
+    fixed_ports,
+)
 from topox_core.check.network import (
     HeldCircuits,
     circuit_for_every_transfer,
@@ -90,7 +95,10 @@ def check(
 
 
 def _times(plan: CheckedPlan) -> list[ConstraintFinding]:
-    findings = [claims(plan), one_start(plan), on_the_clock(plan), duration(plan), precedence(plan)]
+    findings = [claims(plan), one_start(plan)]
+    if plan.rules.on_slots:
+        findings.append(on_the_clock(plan))
+    findings += [duration(plan), precedence(plan)]
     if plan.rules.exclusive_devices:
         findings.append(one_task_a_device(plan))
     findings.append(collectives_move_their_bytes(plan))
@@ -100,6 +108,12 @@ def _times(plan: CheckedPlan) -> list[ConstraintFinding]:
 def _circuits(plan: CheckedPlan) -> list[ConstraintFinding]:
     if not plan.is_transfer.any() and not len(plan.circuit_node):
         return []
+    if plan.schedule.fixed is not None:
+        return [
+            fixed_ports(plan, plan.schedule.fixed),
+            fixed_circuits_for_every_transfer(plan, plan.schedule.fixed),
+            fixed_capacity(plan, plan.schedule.fixed),
+        ]
     k = plan.rules.ports_on_switch(plan.cluster)
     held = HeldCircuits.of(plan)
     findings = [

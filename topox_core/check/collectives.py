@@ -179,13 +179,16 @@ def _rings(plan: CheckedPlan, listed: _Listed, n: int, chain: bool) -> list[str]
     every member sends 2 (n - 1) / n of an all-reduce's bytes, half of that for a gather or a
     scatter.
     """
-    rules, task = plan.rules, listed.task
+    rules, task, faults = plan.rules, listed.task, list[str]()
     by_stride: dict[int, list[int]] = {}
     for i, (a, b) in enumerate(zip(listed.source, listed.destination, strict=True)):
         by_stride.setdefault((b - a) % n, []).append(i)
-    faults = _ring_count(rules.rings, rules.strides, set(by_stride), n)
-    if faults:
-        return faults
+    # Fixed circuits carry the rings that were laid for them, whatever their number (TopoOpt,
+    # section 4: all-reduce traffic is mutable).
+    if plan.schedule.fixed is None:
+        faults = _ring_count(rules.rings, rules.strides, set(by_stride), n)
+        if faults:
+            return faults
     passes = 1 if chain else (2 if task.kind == "all_reduce" else 1) * (n - 1)
     steps = passes if rules.steps == "stepwise" and not chain else 1
     share = (task.size_bytes or 0.0) * passes / ((1 if chain else n) * len(by_stride) * steps)

@@ -134,7 +134,7 @@ class CheckedPlan:
             kind=kind,
             source=source.astype(np.int64),
             destination=destination.astype(np.int64),
-            length_ms=_lengths(tasks, cluster, schedule, kind, tick),
+            length_ms=_lengths(tasks, cluster, schedule, kind, tick if rules.on_slots else None),
             collective=np.append(np.full(n, -1), _positions(position, schedule.collective)),
             start_ms=start,
             end_ms=end,
@@ -142,7 +142,10 @@ class CheckedPlan:
             unknown=[schedule.task[i] for i in np.flatnonzero(~known)],
             circuit_node=_positions(node_of, schedule.circuit_task),
             tick_ms=tick,
-            tolerance_ms=max(1e-6 * tick, min(2e-9, 1e-2 * tick)),
+            tolerance_ms=max(1e-6 * tick, min(2e-9, 1e-2 * tick))
+            if rules.on_slots
+            # Sums of floats: far below what any clock resolves, whatever the length of the iteration.
+            else max(2e-9, 1e-12 * abs(schedule.makespan_ms)),
         )
 
 
@@ -158,9 +161,9 @@ def _positions(position: Mapping[str, int], names: Sequence[str]) -> Int:
 
 
 def _lengths(
-    tasks: tuple[Task, ...], cluster: Cluster, schedule: Schedule, kind: Int, tick_ms: float
+    tasks: tuple[Task, ...], cluster: Cluster, schedule: Schedule, kind: Int, tick_ms: float | None
 ) -> Float:
-    """Return what each node takes on its clock: p_j rounded up to ticks (compute) or slots (transfers)."""
+    """Return what each node takes: p_j rounded up to ticks (compute) or slots (transfers); unrounded without a tick."""
     unknown = np.full(len(schedule.transfer), np.nan)
     given = np.append(_column(tasks, "duration_ms", np.nan), unknown)
     size = np.append(_column(tasks, "size_bytes", np.nan), schedule.transfer_bytes)
@@ -169,6 +172,11 @@ def _lengths(
     running = np.where(
         np.isnan(given), cluster.latency_us / 1000 + size * 8 / (cluster.port_gbps * 1e6), given
     )
+    if tick_ms is None:
+        lengths = [given, running, np.zeros(len(kind))]
+        return np.select(
+            [kind == COMPUTE_CODE, kind == TRANSFER_CODE, kind == BARRIER_CODE], lengths, np.nan
+        )
     return np.select(
         [kind == COMPUTE_CODE, kind == TRANSFER_CODE, kind == BARRIER_CODE],
         [rounded_up(given, tick_ms), rounded_up(running, cluster.slot_ms), np.zeros(len(kind))],

@@ -14,6 +14,7 @@ from topox_core.model.cluster import Cluster
 
 MODELS = ("physical", "paper")
 CIRCUIT_RULES = ("continuous", "per-slot")
+CLOCKS = ("slots", "continuous")
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Rules:
         A server may use any switch, with one port on each (eqs 9 and 10 as printed).
     tick
         ``auto``, ``slot`` or a length in ms.
+    clock
+        ``slots``, or ``continuous``: times are not rounded at all. A file without it is on slots.
     rings, strides, all_reduce_on_network, steps, broadcast, algorithm, group
         How collectives became transfers.
     """
@@ -49,6 +52,12 @@ class Rules:
     broadcast: str = "chain"
     algorithm: Mapping[str, str] = dataclasses.field(default_factory=dict)
     group: int = 0
+    clock: str = "slots"
+
+    @property
+    def on_slots(self) -> bool:
+        """Whether tasks last whole ticks and transfers whole slots; if not, nothing is rounded."""
+        return self.clock == "slots"
 
     @property
     def continuous(self) -> bool:
@@ -146,6 +155,7 @@ class Rules:
             broadcast=word("broadcast", ("chain", "tree"), "chain"),
             algorithm=_words(settings.get("algorithm", {}), file),
             group=_count(settings.get("group", 0), "group", file, least=0),
+            clock="slots" if rule != "continuous" else word("clock", CLOCKS, "slots"),
         )
 
 

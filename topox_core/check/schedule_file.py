@@ -59,6 +59,72 @@ class Schedule:
     setup_ms: Float
     circuit_start_ms: Float
     circuit_end_ms: Float
+    fixed: FixedCircuits | None = None
+
+
+@dataclass(frozen=True)
+class FixedCircuits:
+    """Circuits that never change, in columns: links, paths between servers, the links that each crosses, and rates.
+
+    ``rate`` is what one transfer gets on a path from ``rate_start_ms`` to ``rate_end_ms``, in bytes
+    per ms.
+    """
+
+    link_source: Int
+    link_destination: Int
+    link_circuits: Int
+    path_source: Int
+    path_destination: Int
+    hop_path: Int
+    hop_link: Int
+    rate_path: Int
+    rate_start_ms: Float
+    rate_end_ms: Float
+    rate: Float
+
+    @staticmethod
+    def of(record: Any, file: str) -> FixedCircuits | None:
+        """Return the columns of ``fixed``, None if the result has no such key.
+
+        Raises
+        ------
+        InputError
+            If a key is missing, a value is of the wrong kind, or a row names a path or link that is
+            not there.
+        """
+        if record is None:
+            return None
+        if not isinstance(record, Mapping):
+            raise InputError(f"must be an object (got {shown(record)})", file=file, field="fixed")
+        links = _Rows(record, "links", "link", file, needed=True)
+        paths = _Rows(record, "paths", "path", file, needed=True)
+        hops = _Rows(record, "hops", "hop", file, needed=True)
+        rates = _Rows(record, "rates", "rate", file, needed=True)
+        columns = FixedCircuits(
+            links.counts("source"),
+            links.counts("destination"),
+            links.counts("circuits"),
+            paths.counts("source"),
+            paths.counts("destination"),
+            hops.counts("path"),
+            hops.counts("link"),
+            rates.counts("path"),
+            rates.numbers("start_ms"),
+            rates.numbers("end_ms"),
+            rates.numbers("bytes_per_ms"),
+        )
+        for noun, named, there in (
+            ("path", columns.hop_path, columns.path_source),
+            ("link", columns.hop_link, columns.link_source),
+            ("path", columns.rate_path, columns.path_source),
+        ):
+            if named.max(initial=-1) >= len(there):
+                raise InputError(
+                    f"names {noun} {named.max()}, but there are {len(there)}",
+                    file=file,
+                    field="fixed",
+                )
+        return columns
 
 
 def read_schedule(data: bytes, file: str = "") -> dict[str, Any]:
@@ -126,6 +192,7 @@ def columns_of(record: Any, file: str = "") -> Schedule:
         setup_ms=circuits.numbers("setup_ms"),
         circuit_start_ms=circuits.numbers("start_ms"),
         circuit_end_ms=circuits.numbers("end_ms"),
+        fixed=FixedCircuits.of(record.get("fixed"), file),
     )
 
 

@@ -85,6 +85,8 @@ def on_the_clock(plan: CheckedPlan) -> ConstraintFinding:
 def duration(plan: CheckedPlan) -> ConstraintFinding:
     """p_j of eqs 5 and 6: a task ends its duration, in whole ticks or slots, after it starts."""
     known = plan.kind != COLLECTIVE_CODE
+    if plan.schedule.fixed is not None:
+        known &= ~plan.is_transfer  # they share circuits: their bytes are counted instead
     finding = ConstraintFinding("duration", "p_j", int(known.sum()))
     took = plan.end_ms - plan.start_ms
     wrong = known & (np.abs(took - plan.length_ms) > plan.tolerance_ms * 2)
@@ -94,10 +96,11 @@ def duration(plan: CheckedPlan) -> ConstraintFinding:
         if plan.kind[i] == COLLECTIVE_CODE:
             return _name(plan, i), f"ends at {ms(plan.end_ms[i])}, before it starts"
         unit = "tick" if plan.kind[i] == COMPUTE_CODE else "slot"
+        in_units = f" in whole {unit}s" if plan.rules.on_slots else ""
         words = (
             "takes no time"
             if plan.kind[i] == BARRIER_CODE
-            else f"takes {ms(plan.length_ms[i])} in whole {unit}s"
+            else f"takes {ms(plan.length_ms[i])}{in_units}"
         )
         return _name(plan, i), f"runs for {ms(took[i])}, but it {words}"
 

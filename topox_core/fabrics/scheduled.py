@@ -12,7 +12,7 @@ from topox_core.fabrics.circuit_traffic import circuit_traffic
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun
-from topox_core.fabrics.static import run_static
+from topox_core.fabrics.static import run_static, with_rates
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
@@ -157,7 +157,9 @@ def _fixed_beside(order: FabricRequest, result: Result, fixed: FabricRun | None)
         bound_ms=bound_ms,
         bound_by=bound.text if weaker else result.bound_by,
         unrounded_bound_ms=bound_ms,
-        execution=fixed.execution if keeps_fixed else result.execution,
+        execution=with_rates(fixed.execution, order.settings.exclusive_devices)
+        if keeps_fixed
+        else result.execution,
         switching="fixed" if keeps_fixed else result.switching,
         bound_switching_ms=result.bound_ms,
         bound_fixed_ms=bound.ms,

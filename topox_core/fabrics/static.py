@@ -9,13 +9,14 @@ from itertools import pairwise
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.fabrics.fluid import FluidNetwork, Pairs
+from topox_core.fabrics.fluid import FluidNetwork, Pairs, Simulation
 from topox_core.fabrics.links import LinkRoutes, run_on_links
 from topox_core.fabrics.run import FabricRequest, FabricRun
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import bytes_per_ms
+from topox_core.model.execution import Execution, PathRates
 from topox_core.model.layout import Layout
-from topox_core.model.transfer_graph import TransferGraph
+from topox_core.model.transfer_graph import FloatArray, IntArray, TransferGraph
 from topox_core.runs.stopping import Stop
 from topox_core.topology.finder import find_layout
 from topox_core.topology.mutation import on_rings
@@ -125,6 +126,60 @@ def wired(layout: Layout, pairs: Pairs, cluster: Cluster) -> LinkRoutes:
         path_sender=(np.array(sender_path, np.int32), np.array(sender, np.int32)),
         port_gbps=cluster.ports_per_server * cluster.port_gbps,
     )
+
+
+def with_rates(execution: Execution, exclusive_devices: bool) -> Execution:
+    """Return a run on a static layout with the rate of every path from event to event, run once more for it.
+
+    Raises
+    ------
+    ValueError
+        If the execution has no layout.
+    """
+    graph, cluster, layout = execution.graph, execution.cluster, execution.layout
+    if layout is None:
+        raise ValueError("only circuits that stay fixed have paths")
+    pairs = Pairs.of(graph, cluster)
+    wiring = wired(layout, pairs, cluster)
+    ends = list(zip(pairs.source.tolist(), pairs.destination.tolist(), strict=True))
+    paths = [(pair, route) for pair in ends for route in _routes(layout, pair)]
+    link = {
+        pair: i
+        for i, pair in enumerate(
+            zip(layout.links[0].tolist(), layout.links[1].tolist(), strict=True)
+        )
+    }
+    hops = [
+        (number, link[hop])
+        for number, (pair, route) in enumerate(paths)
+        for hop in _hops(route, pair, link)
+    ]
+    hop_path, hop_link = np.array(hops, np.int32).reshape(-1, 2).T
+    simulation = Simulation(graph, cluster, pairs, wiring.network, exclusive_devices)
+    rows: list[tuple[IntArray, FloatArray, float]] = []
+    known, since = simulation.path_rates, np.zeros(len(paths))
+    more = True
+    while more:
+        more = simulation.advance(1)
+        rate, now = simulation.path_rates, simulation.now_ms
+        ended = np.flatnonzero((rate != known) & (known > 0))
+        begin_ms = since[ended]
+        rows.append((ended.astype(np.int32), np.stack([begin_ms, known[ended]]), now))
+        since[rate != known] = now
+        known = rate
+    values = np.concatenate([row[1] for row in rows], axis=1)
+    until_ms = np.repeat([row[2] for row in rows], [len(row[0]) for row in rows])
+    rates = PathRates(
+        source=np.array([pair[0] for pair, _ in paths], np.int32),
+        destination=np.array([pair[1] for pair, _ in paths], np.int32),
+        hop_path=hop_path,
+        hop_link=hop_link,
+        path=np.concatenate([row[0] for row in rows]),
+        begin_ms=values[0],
+        end_ms=until_ms,
+        bytes_per_ms=values[1],
+    )
+    return replace(execution, rates=rates)
 
 
 def _check_ports(layout: Layout, cluster: Cluster) -> None:

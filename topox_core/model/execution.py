@@ -87,11 +87,38 @@ class BookedPorts:
 
 
 @dataclass(frozen=True)
+class PathRates:
+    """What fixed circuits give to the transfers that share them: the proof that an execution keeps to their speed.
+
+    A transfer is split evenly over the paths of its pair of servers; all that are under way on a
+    path at once get the same rate.
+
+    Attributes
+    ----------
+    source, destination
+        Ends of each path.
+    hop_path, hop_link
+        Which links of ``Layout.links`` a path crosses, in rows.
+    path, begin_ms, end_ms, bytes_per_ms
+        The rate of one transfer on a path from when until when, in rows; none where nobody sends.
+    """
+
+    source: IntArray
+    destination: IntArray
+    hop_path: IntArray
+    hop_link: IntArray
+    path: IntArray
+    begin_ms: FloatArray
+    end_ms: FloatArray
+    bytes_per_ms: FloatArray
+
+
+@dataclass(frozen=True)
 class Execution:
     """One training iteration as it ran: task and circuit intervals on one clock, in ms.
 
-    Where circuits stay fixed and transfers share them, ``layout`` says which there are, and
-    ``circuits`` is empty.
+    Where circuits stay fixed and transfers share them, ``layout`` says which there are, ``rates``
+    what each path gives (where they were recorded), and ``circuits`` is empty.
     """
 
     graph: TransferGraph
@@ -100,6 +127,7 @@ class Execution:
     end_ms: FloatArray
     circuits: Circuits
     layout: Layout | None = None
+    rates: PathRates | None = None
 
     @property
     def makespan_ms(self) -> float:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from topox_core.model.cluster import Cluster
-from topox_core.model.execution import Execution
+from topox_core.model.execution import Execution, PathRates
+from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import TRANSFER
 from topox_core.schedule.result import Result
 
@@ -38,6 +39,15 @@ def to_record(result: Result, file_cluster: Cluster | None = None) -> dict[str, 
         "tick_ms": result.tick_ms,
         "rounding": result.rounding,
     }
+    if result.slotted_ms is not None:
+        record["slotted_ms"] = result.slotted_ms
+        record["bound_slotted_ms"] = result.bound_slotted_ms
+        record["switching"] = result.switching
+    if result.bound_fixed_ms is not None:
+        record["bound_switching_ms"] = result.bound_switching_ms
+        record["bound_fixed_ms"] = result.bound_fixed_ms
+    if result.alternative is not None:
+        record["best_switching_ms"] = result.alternative.makespan_ms
     if result.message:
         record["message"] = result.message
     settings = result.settings.as_record()
@@ -89,7 +99,30 @@ def _details(execution: Execution) -> dict[str, Any]:
         columns["destination_port"] = circuits.destination_port.tolist()
     keys = list(columns)
     rows = [dict(zip(keys, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    return {"tasks": tasks, "transfers": transfers, "circuits": rows}
+    details: dict[str, Any] = {"tasks": tasks, "transfers": transfers, "circuits": rows}
+    if execution.layout is not None and execution.rates is not None:
+        details["fixed"] = _fixed(execution.layout, execution.rates)
+    return details
+
+
+def _fixed(layout: Layout, rates: PathRates) -> dict[str, Any]:
+    """Return circuits that never change: the links, who crosses them, and at what rate from when until when."""
+    names = {
+        "links": (("source", "destination", "circuits"), layout.links),
+        "paths": (("source", "destination"), (rates.source, rates.destination)),
+        "hops": (("path", "link"), (rates.hop_path, rates.hop_link)),
+        "rates": (
+            ("path", "start_ms", "end_ms", "bytes_per_ms"),
+            (rates.path, rates.begin_ms, rates.end_ms, rates.bytes_per_ms),
+        ),
+    }
+    return {
+        key: [
+            dict(zip(fields, row, strict=True))
+            for row in zip(*(column.tolist() for column in columns), strict=True)
+        ]
+        for key, (fields, columns) in names.items()
+    }
 
 
 def _spans(execution: Execution) -> tuple[np.ndarray, np.ndarray]:
