@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from topox_core.model.execution import Circuits, Execution
@@ -51,7 +53,7 @@ def to_result(
     wall_s: float,
     message: str = "",
 ) -> Result:
-    """Return the one result object for a plan with its bound (ticks)."""
+    """Return the one result object for a plan on slots with its bound (ticks)."""
     reduction = prepared.reduction
     problem = reduction.problem
     if bound > plan.makespan:
@@ -72,7 +74,7 @@ def to_result(
         slot_ms=problem.tick_ms if prepared.cluster is None else prepared.cluster.slot_ms,
         tick_ms=problem.tick_ms,
         rounding=round(reduction.rounding, 9),
-        settings=prepared.settings,
+        settings=replace(prepared.settings, clock="slots"),
         execution=to_execution(prepared, plan),
         trace=trace,
         message=message,
