@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-from topox_core.fabrics.packet import run_fat_tree, run_ideal
+from topox_core.fabrics.packet import run_fat_tree
 from topox_core.fabrics.run import FabricOptions, FabricRequest
 from topox_core.fabrics.static import run_static
 from topox_core.io.task_graph_file import load_graph
@@ -60,7 +60,6 @@ def main() -> int:
     )
     options = FabricOptions(layout=layout, servers_per_rack=16, oversubscription=4.0)
     for run, on in (
-        (run_ideal, graph),
         (run_fat_tree, graph),
         (run_static, graph),
         (run_static, moved),

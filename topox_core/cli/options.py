@@ -25,6 +25,8 @@ _SWITCHES = (
     "exclusive_devices",
     "any_port",
     "tick",
+    "clock",
+    "switching",
     "engine",
     "time_limit_s",
     "gap",
@@ -183,15 +185,26 @@ def add_files(command: argparse.ArgumentParser) -> None:
 
 
 def add_planner(command: argparse.ArgumentParser, engines: str, who: str, where: str = "") -> None:
-    """Add who plans circuits (``--engine``) and on which clock (``--tick-ms``)."""
+    """Add who plans circuits (``--engine``), on which clock (``--clock``, ``--tick-ms``), and whether they switch."""
     add_options(
         command,
         Option(f"--engine {engines}", str, who),
         Option(
             "--tick-ms X|slot|auto",
             tick,
-            f"clock of compute tasks{where}; divides the slot (default auto)",
+            f"ticks of compute tasks on slots{where}; divides the slot (default auto)",
             dest="tick",
+        ),
+        Option(
+            "--clock continuous|slots",
+            str,
+            f"time that the plan lives on{where}: unrounded, or whole slots (default continuous, where "
+            "transfers stay on real ports)",
+        ),
+        Option(
+            "--switching auto|planned|provisioned|fixed",
+            str,
+            f"how circuits may be used{where} (default auto: the fastest)",
         ),
     )
 

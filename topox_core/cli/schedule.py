@@ -78,16 +78,34 @@ def _print_point(line: TracePoint) -> None:
     note(f"{line.elapsed_s:7.1f} s  makespan {makespan}  bound {bound}  ({line.source})")
 
 
+def _switching(summary: dict[str, Any]) -> str:
+    """Return what switching brings, in words."""
+    if "best_switching_ms" in summary:
+        best = figure(summary["best_switching_ms"], "ms")
+        return f"switching does not pay here: the best plan that does takes {best}"
+    return "circuits change during the iteration" if summary["switching"] != "fixed" else ""
+
+
 def _print(summary: dict[str, Any], execution: Execution | None) -> None:
     from topox_core.model.measures import measures
 
-    clock = f"slot {figure(summary['slot_ms'], 'ms')}; rounding raises the bound by {percent(summary['rounding'])}"
+    on_slots = "slotted_ms" not in summary
+    clock = f"slot {figure(summary['slot_ms'], 'ms')}" + (
+        f"; rounding raises the bound by {percent(summary['rounding'])}"
+        if on_slots
+        else ", for planning only: times are not rounded"
+    )
     rows: list[tuple[str, ...]] = [
         ("makespan", figure(summary["makespan_ms"], "ms"), summary["status"]),
         ("bound", figure(summary["bound_ms"], "ms"), summary["bound_by"]),
         ("gap", percent(summary["gap"]), ended(summary["stopped_by"], summary["wall_s"])),
         ("tick", figure(summary["tick_ms"], "ms"), clock),
     ]
+    if not on_slots:
+        rows.insert(
+            1, ("on slots", figure(summary["slotted_ms"], "ms"), "the best plan on whole slots")
+        )
+        rows.append(("switching", summary["switching"], _switching(summary)))
     if execution is not None:
         found = measures(execution)
         changes = (

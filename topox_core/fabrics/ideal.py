@@ -26,7 +26,7 @@ from topox_core.model.csr import pointer_of
 from topox_core.model.durations import bytes_per_ms
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.passes import tails, topological_order
-from topox_core.model.transfer_graph import COMPUTE, FloatArray, TransferGraph
+from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, TransferGraph
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.replay import replayed
 
@@ -67,8 +67,12 @@ def run_ideal(order: FabricRequest, stop: Stop) -> FabricRun:
 
 
 def _run(order: FabricRequest, execution: Execution, message: str) -> FabricRun:
-    """Return the run of an execution on the switch, which may belong to a graph with other rings."""
+    """Return the run of an execution on the switch, which may belong to a graph with other rings.
+
+    A transfer starts when it is ready, whatever its rate, as where all share fairly.
+    """
     exclusive, graph = order.settings.exclusive_devices, execution.graph
+    execution = replace(execution, start_ms=_ready_starts(execution))
     wiring = non_blocking(replace(order, graph=graph))
     plan = plan_of(graph, order.cluster, wiring.pairs, wiring.network, exclusive)
     bound = bound_on_links(graph, order.cluster, wiring, plan, exclusive)
@@ -84,6 +88,20 @@ def _run(order: FabricRequest, execution: Execution, message: str) -> FabricRun:
         breakdown=Breakdown.of(graph, path),
         message=message,
     )
+
+
+def _ready_starts(execution: Execution) -> FloatArray:
+    """Return the starts, of transfers the end of their last predecessor."""
+    graph, start_ms = execution.graph, execution.start_ms.copy()
+    node = np.flatnonzero((graph.kind == TRANSFER) & (execution.end_ms > start_ms))
+    counts = np.diff(graph.pred_ptr)[node]
+    start_ms[node[counts == 0]] = 0.0
+    waiting = node[counts > 0]
+    owner = np.repeat(np.arange(len(graph)), np.diff(graph.pred_ptr))
+    ready_ms = np.zeros(len(graph))
+    np.maximum.at(ready_ms, owner, execution.end_ms[graph.pred_idx])
+    start_ms[waiting] = np.minimum(start_ms[waiting], ready_ms[waiting])
+    return start_ms
 
 
 def _executions(
@@ -122,6 +140,12 @@ def _on_circuits(order: FabricRequest, name: str, run: Fabric, stop: Stop) -> It
 
     Without the second the yardstick would move with the delay.
     """
+    first = (
+        replace(order.settings, engine="list")
+        if order.settings.engine != "printed"
+        else order.settings
+    )
+    order = replace(order, settings=first)  # what was searched or proved comes with ``runs``
     at_once = replace(order, runs={}, cluster=order.cluster.changed(reconfiguration_ms=0.0))
     if name == "scheduled" and order.settings.switching != "provisioned":
         at_once = replace(at_once, settings=replace(order.settings, switching="planned"))

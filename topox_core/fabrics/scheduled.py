@@ -126,14 +126,23 @@ def _fixed_run(order: FabricRequest, stop: Stop) -> FabricRun | None:
     settings = order.settings
     if settings.on_slots or settings.switching not in ("auto", "fixed"):
         return None
-    if "static" in order.runs:
-        return order.runs["static"]
     try:
-        return run_static(order, stop)
+        fixed = order.runs.get("static") or run_static(order, stop)
+        layout, cluster = fixed.execution.layout, order.cluster
+        room = cluster.switches * cluster.ports_per_switch
+        if layout is not None and layout.circuits.sum() > room:
+            # A patch panel has a place for every port; these switches have not (eq. 7).
+            raise InputError(
+                f"must be at least {-(-int(layout.circuits.sum()) // cluster.switches)} for circuits "
+                f"that stay fixed (got {cluster.ports_per_switch})",
+                file="cluster",
+                field="ports_per_switch",
+            )
+        return fixed
     except InputError:
         if settings.switching == "fixed":
             raise
-        return None  # two servers that talk are not connected: only switching serves them
+        return None  # too few places, or two servers that talk are not connected: only switching serves them
     except Stopped:
         return None
 

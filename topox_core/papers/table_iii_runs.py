@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from topox_core.fabrics.compare import run_one
-from topox_core.fabrics.run import FabricOptions
+from topox_core.fabrics.packet import ideal_bound
+from topox_core.fabrics.run import FabricOptions, FabricRequest
 from topox_core.fabrics.static import static_layout
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
@@ -180,15 +181,13 @@ def ours(row: Printed, on_network: bool, switches: Switches) -> Ours:
     static = run_one(
         "static", graph, cluster, settings, FabricOptions(topology_variant=str(switches["variant"]))
     )
-    ideal = run_one("ideal", graph, cluster, settings, FabricOptions())
+    floor = ideal_bound(FabricRequest(graph, cluster, settings))
     planned = lowered(row.configuration, bytes_, on_network, rings) if on_network else graph
     slotted = cluster.changed(slot_ms=float(switches["slot_ms"]))
     plan = run_one(
         "scheduled", planned, slotted, _settings(switches, planned.lowering), FabricOptions()
     )
-    return Ours(
-        static.iteration_ms, plan.iteration_ms, ideal.bound_ms, ideal.bound_by, plan.bound_ms
-    )
+    return Ours(static.iteration_ms, plan.iteration_ms, floor.ms, floor.text, plan.bound_ms)
 
 
 def _settings(switches: Switches, lowering: Lowering) -> Settings:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.topox_core.small_graphs import GBIT_MS, cluster, compute, graph, random_graph, transfer
 from topox_core.errors import InputError
-from topox_core.fabrics.packet import run_ideal
+from topox_core.fabrics.ideal import run_ideal
 from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
 from topox_core.fabrics.static import run_static
 from topox_core.model.layout import Layout

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics.packet import run_ideal
+from topox_core.fabrics.ideal import run_ideal
 from topox_core.fabrics.run import FabricOptions, FabricRequest
 from topox_core.model.lowering import lower
 from topox_core.rails import measured

@@ -7,7 +7,7 @@ import pytest
 
 from topox_core.errors import InputError
 from topox_core.fabrics.circuits import run_provisioned
-from topox_core.fabrics.packet import run_ideal
+from topox_core.fabrics.ideal import run_ideal
 from topox_core.fabrics.run import FabricOptions, FabricRequest
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster

@@ -35,7 +35,7 @@ def test_a_chain_is_bound_by_its_critical_path_with_the_wait_for_the_slot():
     r = list_schedule(
         graph(compute("f", 0, 1.5), transfer("x", 0, 1, 1.0, "f"), compute("g", 1, 0.5, "x")),
         cluster(),
-        Settings.of(tick=0.5),
+        Settings.of(tick=0.5, clock="slots"),
     )
     assert (r.bound_ms, r.makespan_ms) == (3.5, 3.5)
     assert r.bound_by == "critical path, 3 tasks: f → x → g"

@@ -59,6 +59,7 @@ def test_every_engine_passes_the_checker_and_stays_between_bound_and_list(engine
     model = settings.pop("model", "physical")
     for seed in range(3):
         g, c = random_graph(seed, tasks=12, servers=3, collectives=False), cluster(3)
+        settings["clock"] = "slots"
         listed = list_schedule(g, c, Settings.of(model, tick=0.2, **settings))
         result = solve(
             g, c, Settings.of(model, tick=0.2, engine=engine, time_limit_s=20, **settings)
@@ -100,8 +101,8 @@ def test_shared_circuits_are_refused_by_cp_sat_in_one_line_and_solved_by_highs_u
 
 def test_patience_pays_and_only_the_exact_engine_proves_it():
     g, c = load_sample("patience")
-    assert list_schedule(g, c, Settings.of()).status == "feasible"
-    proved = solve(g, c, Settings.of(engine="highs"))
+    assert list_schedule(g, c, Settings.of(clock="slots")).status == "feasible"
+    proved = solve(g, c, Settings.of(engine="highs", clock="slots"))
     assert (proved.status, proved.makespan_ms, proved.stopped_by) == ("optimal", 14.0, "proof")
 
 
@@ -142,11 +143,13 @@ def test_table_iii_rows_5_to_8_come_out_near_the_paper_with_all_reduce_off_the_n
         result = list_schedule(
             g,
             Cluster(16, 4, 4, 16, port_gbps),
-            Settings.of(lowering=Lowering(all_reduce_on_network=False)),
+            Settings.of(clock="slots", lowering=Lowering(all_reduce_on_network=False)),
         )
         assert result.makespan_ms == pytest.approx(paper_ms, abs=3.5)
     floor = list_schedule(
-        g, Cluster(16, 4, 4, 16, 1e9), Settings.of(lowering=Lowering(all_reduce_on_network=False))
+        g,
+        Cluster(16, 4, 4, 16, 1e9),
+        Settings.of(clock="slots", lowering=Lowering(all_reduce_on_network=False)),
     )
     assert floor.unrounded_bound_ms == pytest.approx(14.543, abs=0.001)
 

@@ -1,0 +1,176 @@
+"""On one clock: who can never be slower than whom, and every time with a schedule that the checker accepts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.topox_core.small_graphs import cluster, random_graph
+from topox_core.check.checker import check
+from topox_core.fabrics.compare import compare
+from topox_core.fabrics.fluid import work_bytes
+from topox_core.fabrics.ideal import priority_tasks, run_ideal
+from topox_core.fabrics.kernels.priority import by_priority
+from topox_core.fabrics.registry import FABRICS
+from topox_core.fabrics.run import FabricOptions, FabricRequest
+from topox_core.fabrics.scheduled import Controllers, schedule
+from topox_core.model.cluster import Cluster
+from topox_core.model.lowering import lower
+from topox_core.model.task_graph import TaskGraph
+from topox_core.runs.stopping import never
+from topox_core.schedule.planner import prepare
+from topox_core.schedule.replay import replay, replayed
+from topox_core.schedule.result_file import to_record
+from topox_core.schedule.settings import Settings
+from topox_core.workloads.samples import SAMPLES, load_sample
+
+QUICK = Settings.of(engine="list")
+SMALL = [name for name in SAMPLES if name not in ("llama3-70b",)]
+DELAYS_MS = (0.0, 0.001, 0.01, 0.1, 1.0, 10.0)
+SLACK = 1 + 1e-9
+
+
+def assert_invariants(task_graph: TaskGraph, of: Cluster, settings: Settings = QUICK) -> None:
+    """``ideal <= planned <= provisioned <= reactive``, ``planned <= static``, bound <= all, all of it checked."""
+    runs = compare(task_graph, of, settings, options=FabricOptions())  # a fat-tree of equal ports
+    time = {name: run.iteration_ms for name, run in runs.items()}
+    assert set(time) == set(FABRICS)
+    assert time["provisioned"] <= time["reactive"] * SLACK
+    assert time["scheduled"] <= time["provisioned"] * SLACK
+    # Where the switches have places for as many circuits as the layout has (eq. 7 counts none on a
+    # patch panel).
+    if runs["static"].execution.layout.circuits.sum() <= of.switches * of.ports_per_switch:
+        assert time["scheduled"] <= time["static"] * SLACK
+    for name, run in runs.items():
+        assert time["ideal"] <= time[name] * SLACK, name
+        assert run.bound_ms <= run.iteration_ms * SLACK, name
+    result = runs["scheduled"].result
+    for one in (result, result.alternative):
+        if one is not None:
+            report = check(task_graph, of, to_record(one))
+            assert report.ok, report.lines()
+            assert one.bound_ms <= one.makespan_ms * SLACK
+
+
+@pytest.mark.parametrize("name", [name for name in SMALL if name != "dlrm-16"])
+@pytest.mark.parametrize("delay_ms", [0.001, 10.0])
+def test_the_invariants_hold_on_the_samples(name: str, delay_ms: float) -> None:
+    task_graph, of = load_sample(name)
+    assert_invariants(task_graph, of.changed(reconfiguration_ms=delay_ms))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", list(SAMPLES))
+@pytest.mark.parametrize("duplex", ["full", "half"])
+@pytest.mark.parametrize("delay_ms", DELAYS_MS)
+def test_the_invariants_hold_on_every_sample(name: str, duplex: str, delay_ms: float) -> None:
+    task_graph, of = load_sample(name)
+    assert_invariants(task_graph, of.changed(reconfiguration_ms=delay_ms, duplex=duplex))
+
+
+def random_case(seed: int) -> tuple[TaskGraph, Cluster]:
+    """Return a random graph on one of 96 kinds of cluster: delays, ports, switches, room, both duplexes."""
+    ports, switches = ((1, 1), (2, 1), (2, 2), (4, 2))[seed // 12 % 4]
+    of = cluster(
+        4,
+        ports_per_server=ports,
+        switches=switches,
+        ports_per_switch=(8, 2)[seed // 48 % 2],
+        duplex=("full", "half")[seed // 6 % 2],
+        reconfiguration_ms=DELAYS_MS[seed % 6],
+    )
+    return random_graph(seed, tasks=30), of
+
+
+@pytest.mark.parametrize("seed", range(0, 300, 13))
+def test_the_invariants_hold_on_random_graphs(seed: int) -> None:
+    assert_invariants(*random_case(seed))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(300))
+def test_the_invariants_hold_on_three_hundred_random_graphs(seed: int) -> None:
+    assert_invariants(*random_case(seed))
+
+
+@pytest.mark.parametrize("duplex", ["full", "half"])
+@pytest.mark.parametrize("delay_ms", [0.0, 0.01, 1.0])
+@pytest.mark.parametrize("name", ["race", "patience", "moe"])
+def test_no_task_starts_later_than_in_the_slotted_plan(
+    name: str, delay_ms: float, duplex: str
+) -> None:
+    task_graph, of = load_sample(name)
+    of = of.changed(reconfiguration_ms=delay_ms, duplex=duplex)
+    prepared = prepare(task_graph, of, replace(QUICK, clock="slots"))
+    controllers = Controllers(FabricRequest(prepared.graph, of, QUICK))
+    tick_ms = prepared.reduction.problem.tick_ms
+    for plan in [*prepared.planner.every_plan(), *controllers(prepared)]:
+        carried_out = replay(prepared, plan, of)
+        assert (carried_out.start_ms <= plan.start * tick_ms * SLACK + 1e-9).all(), plan.source
+
+
+@pytest.mark.parametrize("name", ["race", "moe"])
+def test_the_replay_of_the_provisioned_orders_is_the_provisioned_iteration(name: str) -> None:
+    task_graph, of = load_sample(name)
+    run = compare(task_graph, of.changed(reconfiguration_ms=1.0), QUICK, ["provisioned"])
+    execution = run["provisioned"].execution
+    again = replayed(execution, execution.cluster, exclusive_devices=True)
+    assert np.allclose(again.start_ms, execution.start_ms, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "delay_ms", "most_ms"),
+    [
+        ("dlrm-16", 0, 37.3),
+        ("fsdp", 0, 244.75),
+        ("llama3-8b", 0, 647.12),
+        ("moe", 0, 155),
+        ("race", 0, 70.5),
+        ("dlrm-16", 1, 40.8),
+        ("moe", 1, 192),
+        ("race", 1, 71.6),
+        ("moe", 10, 369),
+        ("dlrm-16", 10, 40.8),
+    ],
+)
+def test_the_first_answer_is_as_good_as_the_hardware_allows(
+    name: str, delay_ms: float, most_ms: float
+) -> None:
+    task_graph, of = load_sample(name)
+    result = schedule(task_graph, of.changed(reconfiguration_ms=delay_ms), QUICK)
+    assert result.makespan_ms <= most_ms
+
+
+@pytest.mark.parametrize("duplex", ["full", "half"])
+@pytest.mark.parametrize("name", ["patience", "race", "moe"])
+def test_transfers_by_priority_keep_to_the_ports_and_move_their_bytes(
+    name: str, duplex: str
+) -> None:
+    task_graph, of = load_sample(name)
+    of = of.changed(duplex=duplex)
+    order = FabricRequest(lower(task_graph, QUICK.lowering), of, QUICK)
+    tasks = priority_tasks(order.graph, order, np.arange(len(order.graph)))
+    start, end, rows = by_priority(tasks)
+    moved = np.bincount(rows.node, rows.rate * (rows.end_ms - rows.begin_ms), len(order.graph))
+    assert np.allclose(moved, work_bytes(order.graph, of), rtol=1e-9)
+    assert (rows.begin_ms >= start[rows.node] - 1e-9).all()
+    assert (rows.end_ms <= end[rows.node] + 1e-9).all()
+    for ends in (tasks.source, tasks.destination):
+        shared = [tasks.source, tasks.destination] if duplex == "half" else [ends]
+        for server in range(len(tasks.capacity)):
+            mine = [np.flatnonzero(column[rows.node] == server) for column in shared]
+            row = np.concatenate(mine)
+            times = np.concatenate([rows.begin_ms[row], rows.end_ms[row]])
+            steps = np.concatenate([rows.rate[row], -rows.rate[row]])
+            in_time = np.lexsort((steps, times))
+            assert np.cumsum(steps[in_time]).max(initial=0) <= tasks.capacity[server] * (1 + 1e-6)
+
+
+def test_a_critical_transfer_goes_first_on_the_ideal_switch() -> None:
+    """Sample patience by hand: in 12 ms, its bound, where fair shares take 13 and circuits 14."""
+    task_graph, of = load_sample("patience")
+    run = run_ideal(FabricRequest(lower(task_graph, QUICK.lowering), of, QUICK), never)
+    assert run.iteration_ms == pytest.approx(12)
+    assert run.bound_ms == pytest.approx(12)
