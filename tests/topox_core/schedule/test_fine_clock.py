@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-
 from topox_core.fabrics.circuit_bounds import circuit_bound
+
 from topox_core.model.lowering import lower
 from topox_core.schedule.fine_clock import continuous_bound, fine_problem
 from topox_core.schedule.settings import Settings
