@@ -45,13 +45,13 @@ size_switch()
 
 main, rail = st.columns([2.55, 1], gap="medium")
 with main:
-    timeline(result, parts, theme)
+    timeline(parts, theme)
     race_section(case, theme)
 with rail:
     certificate(case, result, key)
     search_panel(case, result, theme)
     delay_panel(case, result, theme)
-    execution, whole = result.execution, (0.0, result.execution.makespan_ms)
+    execution, whole = parts.execution, (0.0, result.execution.makespan_ms)
     result_files(
         opened,
         result,

@@ -1,10 +1,13 @@
 """Circuits: which circuit every port holds in every slot, and what the switches must be told."""
 
+from dataclasses import replace
+
 import streamlit as st
 
 from topox_core.figures.circuit_matrix import matrix
 from topox_core.figures.circuit_timeline import changes, ports_over_time
 from topox_core.figures.slot_state import SlotState, slot_state
+from topox_core.schedule.circuits.standing import standing
 from topox_ui.circuits.slot_view import slot_in_view, slot_view
 from topox_ui.schedule.solving import best, case_of, drawn, token
 from topox_ui.shell.charts import show_input_errors
@@ -21,6 +24,8 @@ size_switch()
 with show_input_errors(f"Circuits · {opened.title}"):
     case = case_of(opened, scenario())
     result = best(case)
+if result.execution is not None:
+    result = replace(result, execution=standing(result.execution))
 if result.execution is None or not len(result.execution.circuits):
     headline(
         f"Circuits · {cluster_words(case.cluster)}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from topox_core.errors import InputError
 from topox_core.fabrics.circuit_requests import Profile
@@ -179,7 +179,9 @@ def _fixed_beside(order: FabricRequest, result: Result, fixed: FabricRun | None)
 def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
     """Return an exact solve in the background that starts as :func:`schedule` does."""
     order = _request(graph, cluster, settings)
-    return prove_with(order.graph, cluster, settings, Controllers(order))
+    proof = prove_with(order.graph, cluster, settings, Controllers(order))
+    proof.beside = partial(with_fixed_circuits, order)
+    return proof
 
 
 def _request(graph: TaskGraph, cluster: Cluster, settings: Settings) -> FabricRequest:

@@ -35,7 +35,8 @@ class Proof:
     of the first stage has plans of the folded problem.
 
     Where ``on_time`` is given every better plan is replayed on continuous time, and times and
-    bounds are those of the replays.
+    bounds are those of the replays. ``beside`` makes the final result of it, with what competes
+    with schedules that switch.
     """
 
     prepared: Prepared
@@ -43,6 +44,7 @@ class Proof:
     spent_before_s: float = 0.0
     trace: list[TracePoint] = field(default_factory=list)
     on_time: ContinuousPlans | None = None
+    beside: Callable[[Result], Result] | None = None
 
     def __post_init__(self) -> None:
         self._stopped = False
@@ -212,9 +214,10 @@ class Proof:
         if self.on_time is not None:
             self.on_time.take(self.prepared, self.plan)
             by: StoppedBy = "heuristic" if stopped_by == "proof" else stopped_by
-            return to_continuous_result(
+            result = to_continuous_result(
                 self.on_time, by, tuple(self.trace), self.elapsed_s, race.message
             )
+            return result if self.beside is None else self.beside(result)
         return to_result(
             self.prepared,
             self.plan,

@@ -60,12 +60,9 @@ def _card(result: Result) -> str:
     rows = [
         ("Iteration", f"<b>{makespan}</b>"),
         ("Lower bound", f"<b>{time(result.bound_ms)}</b>"),
-        ("Before rounding", time(result.unrounded_bound_ms)),
         ("Stopped by", f"{STOPPED_BY[result.stopped_by]}, {seconds(result.wall_s)}"),
-        ("Clock", f"{short(result.tick_ms)}&nbsp;ms tick, {short(result.slot_ms)}&nbsp;ms slot"),
+        *(_on_slots(result) if result.slotted_ms is None else _continuous(result)),
     ]
-    if result.rounding >= 0.0005:
-        rows.append(("Rounding adds", percent(result.rounding)))
     listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
     binds = escape(result.bound_by)
     return (
@@ -74,6 +71,38 @@ def _card(result: Result) -> str:
     )
 
 
+def _on_slots(result: Result) -> list[tuple[str, str]]:
+    """Return what the clock of slots did."""
+    rows = [
+        ("Before rounding", time(result.unrounded_bound_ms)),
+        ("Clock", f"{short(result.tick_ms)}&nbsp;ms tick, {short(result.slot_ms)}&nbsp;ms slot"),
+    ]
+    if result.rounding >= 0.0005:
+        rows.append(("Rounding adds", percent(result.rounding)))
+    return rows
+
+
+def _continuous(result: Result) -> list[tuple[str, str]]:
+    """Return what stands beside a time that is not rounded: the best on slots, and with and without switching."""
+    assert result.slotted_ms is not None
+    rows = [
+        ("Clock", "continuous, nothing rounded"),
+        (f"On {short(result.slot_ms)}&nbsp;ms slots", time(result.slotted_ms)),
+        ("Circuits", SWITCHING[result.switching]),
+    ]
+    if result.bound_switching_ms is not None and result.bound_fixed_ms is not None:
+        switching = result.alternative or result
+        words = time(switching.makespan_ms or 0.0)
+        rows.append(("Best that switches", f"{words}, bound {time(result.bound_switching_ms)}"))
+        rows.append(("Bound if fixed", time(result.bound_fixed_ms)))
+    return rows
+
+
+SWITCHING = {
+    "planned": "switched as planned",
+    "provisioned": "switched in a profiled order",
+    "fixed": "stay as they are",
+}
 BEYOND = {"p_j": "durations", "physical": "physical limits", "lowering": "collectives"}
 
 

@@ -24,14 +24,20 @@ def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures)
         first = f"One iteration takes <b>{makespan}</b>; no schedule can beat <b>{bound}</b>."
     changes = now.circuits_changed
     often = f"<b>{count(changes)}</b> times" if changes > 1 else "<b>once</b>"
-    if not now.circuits_used:
+    if result.alternative is not None and result.alternative.makespan_ms is not None:
+        best = time(result.alternative.makespan_ms)
+        second = f"Switching does not pay here: the best plan that does takes <b>{best}</b>."
+    elif result.switching == "fixed":
+        second = "The circuits stay as they are."
+    elif not now.circuits_used:
         second = "Nothing crosses the network."
     elif not changes:
         second = "No circuit ever changes."
     elif now.dark_ms > 0:
         second = f"Circuits change {often} and ports are dark <b>{percent(now.port_dark)}</b> of the time."
     else:
-        second = f"Circuits change {often}, at no charge but the slot."
+        charge = "at no charge but the slot" if result.settings.on_slots else "at no charge"
+        second = f"Circuits change {often}, {charge}."
     headline(kicker, f"{first} {second}")
 
 

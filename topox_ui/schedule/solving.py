@@ -15,8 +15,10 @@ from topox_core.figures.lanes import Bars, Lanes, bars_of, lanes_of
 from topox_core.figures.overview import overview_image
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import CriticalPath, critical_path
+from topox_core.model.execution import Execution
 from topox_core.model.measures import Measures, measures
 from topox_core.model.task_graph import TaskGraph
+from topox_core.schedule.circuits.standing import crossed
 from topox_core.schedule.result import Result, TracePoint
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
@@ -139,8 +141,9 @@ def token(case: Case, result: Result) -> str:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What every chart of a result starts from."""
+    """What every chart of a result starts from; where circuits stay, each transfer has the circuits that it crosses."""
 
+    execution: Execution
     lanes: Lanes
     bars: Bars
     path: CriticalPath
@@ -152,13 +155,13 @@ class Drawn:
 @st.cache_resource(max_entries=12, show_spinner=False)
 def drawn(key: str, _result: Result) -> Drawn:  # noqa: ARG001
     """Return lanes, bars, critical chain, measures and overview image of a result with a schedule."""
-    execution = _result.execution
-    assert execution is not None
+    assert _result.execution is not None
+    execution = crossed(_result.execution)
     lanes = lanes_of(execution)
     bars = bars_of(execution, lanes)
     image, rows = overview_image(bars, lanes, execution.makespan_ms)
-    path = critical_path(execution, _result.settings.exclusive_devices)
-    return Drawn(lanes, bars, path, measures(execution), image, rows)
+    path = critical_path(_result.execution, _result.settings.exclusive_devices)
+    return Drawn(execution, lanes, bars, path, measures(execution), image, rows)
 
 
 @st.cache_resource(max_entries=12, show_spinner=False)

@@ -15,7 +15,6 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.ports import port_use
 from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.model.measures import port_table
-from topox_core.schedule.result import Result
 from topox_core.text.numbers import short
 from topox_core.text.sentences import and_more
 from topox_ui.schedule.solving import Drawn
@@ -30,12 +29,11 @@ HINT = "Number in a port bar: destination server. Outline and dotted line: criti
 
 
 @st.fragment
-def timeline(result: Result, parts: Drawn, theme: Theme) -> None:
+def timeline(parts: Drawn, theme: Theme) -> None:
     """Draw the timeline of a result; its sliders redraw nothing else."""
-    execution = result.execution
-    assert execution is not None
+    execution = parts.execution
     with st.container(key="timeline"):
-        lanes = _lanes(parts, _picked(result) or HINT)
+        lanes = _lanes(parts, _picked(parts) or HINT)
         window = _window(parts, lanes, execution.makespan_ms, execution.cluster.slot_ms)
         whole = overview(parts.image, parts.image_rows, lanes, execution.makespan_ms, window, theme)
         st.plotly_chart(
@@ -59,7 +57,7 @@ def timeline(result: Result, parts: Drawn, theme: Theme) -> None:
         )
         if note := window_words(window, len(shown)):
             st.caption(note)
-        table_under("gantt", lambda: _table(result, parts, window), "Tasks in this window")
+        table_under("gantt", lambda: _table(parts, window), "Tasks in this window")
         chart_title("Out-ports in use", "coloured by what they carry; hatched: dark", beside=True)
         chart(
             port_use(execution, window, theme),
@@ -143,15 +141,14 @@ def _lanes(parts: Drawn, note: str) -> Lanes:
     return lanes.showing(first, first + most - 1)
 
 
-def _picked(result: Result) -> str:
+def _picked(parts: Drawn) -> str:
     """Return the facts of the bar that was clicked, as HTML, or nothing."""
     chosen: Any = st.session_state.get("gantt") or {}
     points = chosen.get("selection", {}).get("points", [])
     if not points or not points[0].get("customdata"):
         return ""
     task, what, place, start, end, lasts, critical = (str(v) for v in points[0]["customdata"])
-    execution = result.execution
-    assert execution is not None
+    execution = parts.execution
     graph = execution.graph
     node = graph.ids.index(task) if task in graph.ids else -1
     waits = ""
@@ -168,8 +165,7 @@ def _picked(result: Result) -> str:
     return f"<b>{escape(task)}</b>{escape(words)}"
 
 
-def _table(result: Result, parts: Drawn, window: tuple[float, float]) -> pd.DataFrame:
-    execution = result.execution
-    assert execution is not None
+def _table(parts: Drawn, window: tuple[float, float]) -> pd.DataFrame:
+    execution = parts.execution
     rows = pd.DataFrame(task_rows(execution, parts.path), columns=list(TASK_COLUMNS))
     return rows[(rows["start_ms"] <= window[1]) & (rows["end_ms"] >= window[0])]

@@ -19,6 +19,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
 from topox_core.model.task_graph import TaskGraph
+from topox_core.schedule.circuits.standing import standing
 from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
 from topox_core.text.numbers import plural
@@ -93,8 +94,16 @@ def execution_files(
 
     return [
         ("Tasks (CSV)", ".tasks.csv", tasks),
-        (f"{crosses} (JSON)", ".cross-connects.json", lambda: exports.cross_connects_json(build())),
-        (f"{crosses} (CSV)", ".cross-connects.csv", lambda: exports.cross_connects_csv(build())),
+        (
+            f"{crosses} (JSON)",
+            ".cross-connects.json",
+            lambda: exports.cross_connects_json(standing(build())),
+        ),
+        (
+            f"{crosses} (CSV)",
+            ".cross-connects.csv",
+            lambda: exports.cross_connects_csv(standing(build())),
+        ),
         ("Trace for ui.perfetto.dev", ".perfetto.json", trace),
     ]
 

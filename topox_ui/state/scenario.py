@@ -43,6 +43,8 @@ SETTINGS = (
     *LOWERING,
     *ALGORITHM_WORDS,
     "tick",
+    "clock",
+    "switching",
     "engine",
     "time_limit_s",
     "threads",
@@ -78,6 +80,8 @@ class Scenario(PageState):
     broadcast: Annotated[str, one_of(ALGORITHM_WORDS["broadcast"])] | None = None
     all_to_all: Annotated[str, one_of(ALGORITHM_WORDS["all_to_all"])] | None = None
     tick: Literal["auto", "slot"] | NotNegative | None = None
+    clock: Literal["continuous", "slots"] | None = None
+    switching: Literal["planned", "provisioned", "fixed"] | None = None
     engine: Literal["auto", "highs", "cpsat", "printed"] | None = None
     time_limit_s: NotNegative | None = None
     threads: Annotated[int, Field(ge=1, le=max(2, os.cpu_count() or 1))] | None = None
@@ -126,9 +130,11 @@ class Scenario(PageState):
             If a value is out of range; an InputError where choices contradict each other.
         """
         if "model" in changes:
-            changes = {**dict.fromkeys(SWITCHES), **changes}
+            changes = {**dict.fromkeys((*SWITCHES, "clock", "switching")), **changes}
         if changes.get("circuits") == "continuous":
             changes |= {"share_circuits": False, "any_port": False}
+        elif changes.get("circuits") == "per-slot":
+            changes |= {"clock": None, "switching": None}
         after = self._put(base, changes)
         if after.settings().circuits == "per-slot":
             if after.cluster(base).reconfiguration_ms > 0:
@@ -145,6 +151,7 @@ class Scenario(PageState):
         """Return the scenario with changes; the value of the file or of the model itself takes a choice away."""
         preset = Settings.of(changes.get("model") or self.model)
         own = {**vars(preset.lowering), **vars(preset), **vars(base), "model": "physical"}
+        own |= {"clock": "continuous"}
         own |= {"rings": RINGS_AUTO, **dict.fromkeys(ALGORITHM_WORDS, AUTO)}
         return self.changed(
             **{k: None if own[k] == value else value for k, value in changes.items()}

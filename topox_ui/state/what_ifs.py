@@ -27,6 +27,14 @@ RINGS = (1, 2, 3, 4, 6, 8)
 CIRCUIT_WORDS = {"continuous": "stay", "per-slot": "may move"}
 MODEL_WORDS = {"physical": "physical", "paper": "as printed"}
 DUPLEX_WORDS = {"full": "full", "half": "half"}
+CLOCK_WORDS = {"continuous": "continuous", "slots": "whole slots"}
+SWITCHING_WORDS = {
+    "auto": "the fastest",
+    "planned": "as planned",
+    "provisioned": "provisioned",
+    "fixed": "never",
+}
+ON_CLOCK = {True: "in whole slots", False: "as long as it is"}
 ENGINE_WORDS = {
     "auto": "auto (CP-SAT and search)",
     "cpsat": "CP-SAT, constraints",
@@ -51,7 +59,9 @@ def what_ifs(loaded: Loaded) -> None:
     with st.sidebar:
         st.divider()
         st.html('<p class="side">What if</p>')
-        delay_and_speed(cluster, settings, DELAYS_MS, lambda v: f"{v:g} ms", "in whole slots")
+        delay_and_speed(
+            cluster, settings, DELAYS_MS, lambda v: f"{v:g} ms", ON_CLOCK[settings.on_slots]
+        )
         _slide(
             cluster,
             "Circuit switches",
@@ -181,6 +191,25 @@ def _more(loaded: Loaded, cluster: Cluster, settings: Settings) -> None:
         value=settings.model,
         help="physical: what hardware can do. as printed: eqs 2-10 of the TOPO-X paper, to the letter.",
     )
+    if settings.circuits == "continuous":
+        pick(
+            "Time",
+            Scenario,
+            "clock",
+            CLOCK_WORDS,
+            value="slots" if settings.on_slots else "continuous",
+            help="continuous: nothing is rounded, slots are for planning only. whole slots: every transfer "
+            "starts and ends on a slot, as in the paper.",
+        )
+    if not settings.on_slots:
+        pick(
+            "Circuits switch",
+            Scenario,
+            "switching",
+            SWITCHING_WORDS,
+            value=settings.switching,
+            help="the fastest: as planned, in the order of a profiled iteration, or never, whichever is shortest.",
+        )
     _slide(
         cluster,
         "Slot",
