@@ -74,6 +74,11 @@ class ContinuousPlans:
             self.planned_on, self.plan_to_improve = prepared, plan
         self.take_replay(candidate)
 
+    def raise_bound(self, bound: Bound) -> None:
+        """Keep a bound that is better."""
+        if bound.ms > self.bound.ms * (1 + 1e-12):
+            self.bound = bound
+
     def take_replay(self, candidate: Replay) -> None:
         """Keep an iteration if it is shorter, or as short with fewer changes."""
         if self.best is not None and candidate.cost >= self.best.cost:

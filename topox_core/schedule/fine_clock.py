@@ -1,13 +1,14 @@
 """The problem on continuous time: clocks so fine that slots mean nothing, for bounds and for exact solves.
 
-Circuits may start at any time there. Durations rounded down to a tick give a problem whose bounds
-hold for unrounded time; the orders of its schedules are carried out on unrounded time afterwards.
+Circuits may start at any time there. Durations are rounded down to a tick, so that bounds hold for
+unrounded time; schedules are taken as orders and carried out on unrounded time
+(:mod:`topox_core.schedule.replay`).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,70 +16,63 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.durations import durations_ms
 from topox_core.model.transfer_graph import FloatArray, TransferGraph
 from topox_core.schedule.bounds.best_bound import best_bound
+from topox_core.schedule.bounds.circuits import circuit_bound
 from topox_core.schedule.bounds.set_up_bounds import (
     near_of,
     set_up_bound,
     set_up_heads_and_tails,
 )
+from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.bounds.windows import clocks
 from topox_core.schedule.problem import Int, Problem
-from topox_core.schedule.reduction import ceil_units, without_clock
+from topox_core.schedule.reduction import without_clock
 from topox_core.schedule.settings import Settings
 
-FINE_TICK_MS = 0.001  # exact solves: 1 us
-LONGEST_TICKS = 1 << 58  # all tasks one after another, for bounds: sums stay whole numbers
+# All tasks one after another take at most so many ticks in a bound, so that sums stay whole numbers.
+LONGEST_TICKS = 1 << 58
 NEAR = 100  # ancestors that count for a bound of many tasks
-
-
-@dataclass(frozen=True)
-class ContinuousBound:
-    """No iteration with planned circuits ends before ``ms`` on continuous time; ``text`` says what binds."""
-
-    ms: float
-    text: str
+EXACT = 1e-9  # of the makespan: what rounding every task may cost an exact solve
 
 
 def fine_problem(
-    graph: TransferGraph,
-    cluster: Cluster,
-    settings: Settings,
-    tick_ms: float = FINE_TICK_MS,
-    up: bool = False,
+    graph: TransferGraph, cluster: Cluster, settings: Settings, ticks_per_ms: float
 ) -> Problem:
-    """Return the problem with set-ups on ticks as fine as slots.
+    """Return the problem with set-ups on ticks as fine as slots, durations and delay rounded down.
 
     Parameters
     ----------
     graph, cluster, settings
         As :func:`topox_core.schedule.reduction.reduce`; the cluster's slot and the tick in the
         settings mean nothing here.
-    tick_ms
-        Length of a tick.
-    up
-        Round durations and the delay up: its schedules are schedules of unrounded time. False:
-        down, so that its bounds hold for unrounded time.
+    ticks_per_ms
+        A power of ten.
     """
-    length_ms = durations_ms(graph, cluster)
-    delay_ms = np.array([cluster.reconfiguration_ms])
-    rounded = ceil_units if up else _floor_units
     plain = without_clock(graph, cluster, settings)
     assert plain.network is not None
+    delay = _floor_ticks(np.array([cluster.reconfiguration_ms]), ticks_per_ms)
     return replace(
         plain,
-        duration=rounded(length_ms, tick_ms),
+        duration=_floor_ticks(durations_ms(graph, cluster), ticks_per_ms),
         ticks_per_slot=1,
-        tick_ms=tick_ms,
-        network=replace(plain.network, dark_slots=int(rounded(delay_ms, tick_ms)[0])),
+        tick_ms=1 / ticks_per_ms,
+        network=replace(plain.network, dark_slots=int(delay[0])),
     )
 
 
-def _floor_units(duration_ms: FloatArray, unit_ms: float) -> Int:
-    return np.floor(duration_ms / unit_ms).astype(np.int64)
+def exact_ticks_per_ms(length_ms: FloatArray, makespan_ms: float) -> float:
+    """Return a power of ten so fine that rounding down every task loses less than a proof needs, and none all."""
+    finest_ms = EXACT * max(makespan_ms, EXACT) / max(1, len(length_ms))
+    finest_ms = min(finest_ms, float(length_ms[length_ms > 0].min(initial=np.inf)))
+    return float(10.0 ** math.ceil(-math.log10(finest_ms)))
+
+
+def _floor_ticks(duration_ms: FloatArray, ticks_per_ms: float) -> Int:
+    return np.floor(duration_ms * ticks_per_ms).astype(np.int64)
 
 
 def continuous_bound(
     graph: TransferGraph, cluster: Cluster, settings: Settings, near: int | None = None
-) -> ContinuousBound:
+) -> Bound:
     """Return a lower bound on iterations whose circuits may start at any time, and what binds.
 
     Critical path, loads of devices and ports, work of ancestors and set-ups along paths, on a clock
@@ -90,20 +84,17 @@ def continuous_bound(
         How many ancestors of a task count (None: 1,000 up to 2,000 tasks, else 100); 0: none, which
         takes milliseconds.
     """
-    problem = fine_problem(graph, cluster, settings, _finest_tick_ms(graph, cluster))
+    best = circuit_bound(graph, cluster, settings.exclusive_devices)
+    total_ms = float(durations_ms(graph, cluster).sum()) + len(graph) * cluster.reconfiguration_ms
+    if total_ms <= 0:
+        return best
+    ticks_per_ms = float(10.0 ** math.floor(math.log10(LONGEST_TICKS / total_ms)))
+    problem = fine_problem(graph, cluster, settings, ticks_per_ms)
     dark = problem.dark_ticks or 0
-    cheap = best_bound(problem, dark)
-    bound = cheap
+    bound = best_bound(problem, dark)
     if near != 0:
         near = near_of(problem, NEAR) if near is None else near
         head, tail = set_up_heads_and_tails(problem, clocks(problem), near, dark)
-        bound = set_up_bound(problem, head, tail, cheap.ticks, dark) or cheap
-    return ContinuousBound(bound.ticks * problem.tick_ms, bound.text)
-
-
-def _finest_tick_ms(graph: TransferGraph, cluster: Cluster) -> float:
-    """Return a power of ten such that all tasks one after another, with their set-ups, are few enough ticks."""
-    total_ms = float(durations_ms(graph, cluster).sum()) + len(graph) * cluster.reconfiguration_ms
-    if total_ms <= 0:
-        return FINE_TICK_MS
-    return float(10.0 ** math.ceil(math.log10(total_ms / LONGEST_TICKS)))
+        bound = set_up_bound(problem, head, tail, bound.ticks, dark) or bound
+    raised_ms = bound.ticks / ticks_per_ms
+    return Bound(raised_ms, bound.text) if raised_ms > best.ms * (1 + EXACT) else best

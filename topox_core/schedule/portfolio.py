@@ -136,6 +136,8 @@ class Portfolio:
         The problem and the plan to start from.
     search_planner
         The planner of the local search, with ancestors' tails; None: it is made first.
+    team
+        Who takes part; None: what the engine's name stands for.
     engine
         See :meth:`Team.of`.
     limits
@@ -149,6 +151,7 @@ class Portfolio:
     bound_by: str = ""
     bound_source: TraceSource = LOADS
     search_planner: Planner | None = None
+    team: Team | None = None
     start_process: Start = SolverProcess
     began: float = field(default_factory=time.monotonic)
     trace: list[TracePoint] = field(default_factory=list)
@@ -168,7 +171,7 @@ class Portfolio:
         self._thread: threading.Thread | None = None
         self._ended: float | None = None
         self._reduced = self.plan.reduced_makespan
-        team = Team.of(self.engine, self.planner.problem, self.limits.threads)
+        team = self.team or Team.of(self.engine, self.planner.problem, self.limits.threads)
         self._note(self.plan.source)
         if self.limits.time_limit_s <= 0:
             self._ended = self.began

@@ -11,15 +11,17 @@ from topox_core.runs.run import RunProgress
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.continuous import ContinuousPlans
 from topox_core.schedule.engines.engine import Limits, StoppedBy
+from topox_core.schedule.fine_clock_solve import FineClockSolve
 from topox_core.schedule.folding.folded_race import FoldedRace
 from topox_core.schedule.planner import FoldedProblem, Prepared, SchedulePlan, keeping_reduced
-from topox_core.schedule.portfolio import Portfolio, RootPhase, root_phase
+from topox_core.schedule.portfolio import OVERTIME_S, Portfolio, RootPhase, Team, root_phase
 from topox_core.schedule.report import to_continuous_result, to_result
 from topox_core.schedule.result import Result, TracePoint
 from topox_core.schedule.source import LOADS
 from topox_core.text.numbers import percent, seconds
 
 POLL_S = 0.02
+PROVED = 1e-9  # of the makespan: so close to a bound on continuous time it is met
 # Of the time limit, for the folded problem where the whole can be searched as well: at most, and
 # without a better plan.
 FOLDED_SHARE, FOLDED_PATIENCE = 0.5, 0.15
@@ -35,8 +37,9 @@ class Proof:
     of the first stage has plans of the folded problem.
 
     Where ``on_time`` is given every better plan is replayed on continuous time, and times and
-    bounds are those of the replays. ``beside`` makes the final result of it, with what competes
-    with schedules that switch.
+    bounds are those of the replays. CP-SAT then solves on a clock without slots, if the problem is
+    small enough, and the race on slots is left to the search. ``beside`` makes the final result of
+    it, with what competes with schedules that switch.
     """
 
     prepared: Prepared
@@ -49,6 +52,7 @@ class Proof:
     def __post_init__(self) -> None:
         self._stopped = False
         self._folded: FoldedProblem | None = None
+        self._exact: FineClockSolve | None = None
         self._stages = self._races()
         self._begin(next(self._stages))
 
@@ -101,15 +105,34 @@ class Proof:
             known = root_phase(planner, self.plan, known.bound_by, self._limits())
             self.spent_before_s += time.monotonic() - began
         limits = replace(self._limits(), bound=known.bound)
+        team = Team.of(engine, planner.problem, limits.threads)
+        self._exact = self._exact_on_time(max(1, limits.threads - team.search))
         return Portfolio(
             planner,
             known.plan,
-            engine,
+            "auto" if self._exact is not None else engine,
             limits,
             known.bound_by,
             known.bound_source,
             known.search_planner,
+            replace(team, engines=()) if self._exact is not None else team,
         )
+
+    def _exact_on_time(self, threads: int) -> FineClockSolve | None:
+        """Begin an exact solve on continuous time, where there is such a thing and something to find."""
+        plans = self.on_time
+        if plans is None or plans.best is None or self._left_s <= 0 or self._closed:
+            return None
+        named = self.prepared.settings.engine in ("auto", "cpsat")
+        if not named or not FineClockSolve.fits(plans.prepared):
+            return None
+        return FineClockSolve(plans.prepared, plans.best, replace(self._limits(), threads=threads))
+
+    @property
+    def _closed(self) -> bool:
+        """Whether the iteration on continuous time is as close to its bound as was asked for."""
+        gap = max(self.prepared.settings.gap, PROVED)
+        return self.incumbent_ms - self.bound_ms <= gap * self.incumbent_ms
 
     @property
     def _left_s(self) -> float:
@@ -123,11 +146,14 @@ class Proof:
     @property
     def running(self) -> bool:
         """Whether the solve goes on (call :meth:`poll` to take it forward)."""
-        return self.race.running or not self._last
+        exact = self._exact is not None and self._exact.running
+        return self.race.running or exact or not self._last
 
     @property
     def process_id(self) -> int | None:
         """Process number of the first exact engine's child, if there is one."""
+        if self._exact is not None:
+            return self._exact.process_id
         return next(iter(self.race.process_ids), None)
 
     @property
@@ -138,7 +164,8 @@ class Proof:
     @property
     def elapsed_s(self) -> float:
         """Seconds since the start, standing still once the solve has ended."""
-        return self.race.elapsed_s + self.spent_before_s
+        exact_s = 0.0 if self._exact is None else self._exact.elapsed_s
+        return max(self.race.elapsed_s, exact_s) + self.spent_before_s
 
     @property
     def incumbent_ms(self) -> float:
@@ -170,7 +197,30 @@ class Proof:
         points = self._record(self.race.poll())
         if not self._last and not self.race.running:
             points += self._begin(next(self._stages))
+        if self._exact is not None and self.on_time is not None:
+            points += self._poll_exact(self._exact, self.on_time)
         return points
+
+    def _poll_exact(self, exact: FineClockSolve, plans: ContinuousPlans) -> list[TracePoint]:
+        """Take in what the exact solve on continuous time says; end what has nothing left to find."""
+        if plans.best is not None:
+            exact.offer(plans.best)
+        better = exact.poll()
+        plans.take_replay(exact.best)
+        plans.raise_bound(exact.bound)
+        late = self.elapsed_s - self.prepared.settings.time_limit_s
+        if self._closed or late > OVERTIME_S:
+            exact.close()
+            self.race.close()
+        elif not exact.running and self.prepared.settings.engine == "cpsat":
+            self.race.close()
+        if not better:
+            return []
+        point = TracePoint(
+            self.elapsed_s, self.incumbent_ms, self.bound_ms, exact.moved_by, exact.bound_source
+        )
+        self.trace.append(point)
+        return [point]
 
     def finish(
         self, stop: Stop = never, on_point: Callable[[TracePoint], None] | None = None
@@ -192,11 +242,15 @@ class Proof:
         """Ask the engines to stop; the best plan so far is kept."""
         self._stopped = True
         self.race.cancel()
+        if self._exact is not None:
+            self._exact.cancel()
 
     def close(self) -> None:
         """End everything at once (the tab was closed)."""
         self._stopped = True
         self.race.close()
+        if self._exact is not None:
+            self._exact.close()
 
     def result(self) -> Result:
         """Return the result as it stands."""
@@ -214,8 +268,11 @@ class Proof:
         if self.on_time is not None:
             self.on_time.take(self.prepared, self.plan)
             by: StoppedBy = "heuristic" if stopped_by == "proof" else stopped_by
+            message = race.message
+            if self._exact is not None:
+                by, message = self._exact_stopped_by(self._exact), self._exact.message
             result = to_continuous_result(
-                self.on_time, by, tuple(self.trace), self.elapsed_s, race.message
+                self.on_time, by, tuple(self.trace), self.elapsed_s, message
             )
             return result if self.beside is None else self.beside(result)
         return to_result(
@@ -228,6 +285,15 @@ class Proof:
             self.elapsed_s,
             race.message,
         )
+
+    def _exact_stopped_by(self, exact: FineClockSolve) -> StoppedBy:
+        """Return why the search on continuous time ended, short of a proof."""
+        if self._stopped:
+            return "cancelled"
+        if self._closed:
+            return "gap"
+        named = self.prepared.settings.engine == "cpsat" and not exact.running
+        return exact.stopped_by if named else "time_limit"
 
     @property
     def _last(self) -> bool:

@@ -98,17 +98,18 @@ def modelled(asked: Iterable[tuple[str, Problem, int]]) -> list[Modelled]:
     ]
 
 
-def solved_by_cpsat(problems: Sequence[Problem], limits: Limits) -> list[Answer]:
-    """Solve each problem with the whole engine."""
+def solved_by_cpsat(problems: Sequence[Problem], limits: Limits | Sequence[Limits]) -> list[Answer]:
+    """Solve each problem with the whole engine, within the same limits or each within its own."""
     return [wire.as_answer(event) for event in events_of_cpsat(problems, limits)]
 
 
-def events_of_cpsat(problems: Sequence[Problem], limits: Limits) -> list[dict[str, object]]:
+def events_of_cpsat(
+    problems: Sequence[Problem], limits: Limits | Sequence[Limits]
+) -> list[dict[str, object]]:
     """Return the event with which the engine ends on each problem: ``done`` or ``failed``."""
-    return [
-        wire.read_event(line)
-        for line in _said(ENGINE, [wire.request("cpsat", problem, limits) for problem in problems])
-    ]
+    each = [limits] * len(problems) if isinstance(limits, Limits) else limits
+    requests = [wire.request("cpsat", *asked) for asked in zip(problems, each, strict=True)]
+    return [wire.read_event(line) for line in _said(ENGINE, requests)]
 
 
 def _said(program: str, requests: list[bytes]) -> list[bytes]:

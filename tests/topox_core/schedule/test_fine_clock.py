@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
-from topox_core.fabrics.circuit_bounds import circuit_bound
 
+from tests.topox_core.schedule.circuit_rules import broken_rules
+from topox_core.fabrics.scheduled import schedule
+from topox_core.model.durations import durations_ms
 from topox_core.model.lowering import lower
-from topox_core.schedule.fine_clock import continuous_bound, fine_problem
+from topox_core.runs.stopping import never
+from topox_core.schedule.bounds.circuits import circuit_bound
+from topox_core.schedule.continuous import ContinuousPlans, plan_on_continuous_time
+from topox_core.schedule.engines.engine import Limits
+from topox_core.schedule.fine_clock import continuous_bound, exact_ticks_per_ms, fine_problem
+from topox_core.schedule.fine_clock_solve import solve_on_fine_clock
+from topox_core.schedule.planner import prepare
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import load_sample
 
@@ -31,9 +40,8 @@ def test_work_and_set_ups_of_ancestors_raise_the_bound_on_continuous_time(
     lowered, cluster = lower(graph), cluster.changed(reconfiguration_ms=delay_ms)
     raised = continuous_bound(lowered, cluster, SETTINGS).ms
     assert raised == pytest.approx(raised_ms, abs=1e-6)
-    cheap = circuit_bound(lowered, cluster)
-    assert raised >= cheap.ms * (1 - 1e-9)
-    assert continuous_bound(lowered, cluster, SETTINGS, near=0).ms >= cheap.ms * (1 - 1e-9)
+    cheap = circuit_bound(lowered, cluster).ms
+    assert raised >= continuous_bound(lowered, cluster, SETTINGS, near=0).ms >= cheap
 
 
 def test_the_bound_grows_with_the_delay():
@@ -47,10 +55,36 @@ def test_the_bound_grows_with_the_delay():
     assert bounds[0] < bounds[-1]
 
 
-def test_durations_and_delay_are_rounded_down_for_bounds_and_up_for_plans():
+def test_the_fine_clock_rounds_down_and_all_it_rounds_off_is_less_than_a_proof_needs():
     graph, cluster = load_sample("race")
-    lowered, cluster = lower(graph), cluster.changed(reconfiguration_ms=0.0125)
-    down = fine_problem(lowered, cluster, SETTINGS)
-    up = fine_problem(lowered, cluster, SETTINGS, up=True)
-    assert (down.dark_ticks, up.dark_ticks) == (12, 13)
-    assert set((up.duration - down.duration).tolist()) == {0, 1}
+    lowered, cluster = lower(graph), cluster.changed(reconfiguration_ms=1 / 3)
+    length_ms = durations_ms(lowered, cluster)
+    ticks_per_ms = exact_ticks_per_ms(length_ms, 70.0)
+    problem = fine_problem(lowered, cluster, SETTINGS, ticks_per_ms)
+    off_ms = length_ms - problem.duration / ticks_per_ms
+    assert (off_ms >= 0).all()
+    assert off_ms.sum() < 70.0 * 1e-9
+    assert problem.dark_ticks == np.floor(ticks_per_ms / 3)
+
+
+def test_a_sample_is_proved_where_circuits_may_start_at_any_time():
+    graph, cluster = load_sample("race")
+    prepared = prepare(graph, cluster.changed(reconfiguration_ms=1.0), SETTINGS)
+    plans = ContinuousPlans.of(prepared)
+    plan_on_continuous_time(plans, None, never)
+    assert plans.best is not None
+    solve = solve_on_fine_clock(prepared, plans.best, Limits(60.0, threads=1))
+    # Ticks of a microsecond leave it between 62.962 and 62.977 ms.
+    assert solve.best.makespan_ms == pytest.approx(62.974183, abs=1e-6)
+    assert solve.best.makespan_ms * (1 - 1e-9) <= solve.bound.ms <= solve.best.makespan_ms
+    assert (solve.stopped_by, solve.message) == ("proof", "")
+    assert broken_rules(solve.best.execution) == []
+
+
+def test_a_search_on_continuous_time_ends_with_a_proof():
+    graph, cluster = load_sample("patience")
+    settings = Settings.of(engine="cpsat", threads=1, switching="planned", time_limit_s=60.0)
+    result = schedule(graph, cluster.changed(reconfiguration_ms=3.0), settings)
+    assert (result.status, result.stopped_by, result.makespan_ms) == ("optimal", "proof", 17.0)
+    assert result.bound_ms == pytest.approx(17.0, rel=1e-9)
+    assert result.bound_by == "constraint search with set-ups (CP-SAT)"

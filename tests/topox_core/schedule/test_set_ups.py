@@ -56,19 +56,19 @@ def sample(name: str, delay_ms: float) -> tuple[Problem, Limits]:
     )
 
 
-def test_cpsat_proves_the_chain_of_three():
-    (answer,) = solved_by_cpsat([chain_of_three()], Limits(60.0))
-    assert proved(chain_of_three(), answer) == optimum(chain_of_three()) == 7
-
-
-@pytest.mark.parametrize(
-    ("name", "delay_ms", "shortest_ms"),
-    [("patience", 3, 17), ("race", 1, 68.75), ("race", 3, 71.5), ("race", 10, 96)],
-)
-def test_cpsat_proves_a_sample_on_slots(name, delay_ms, shortest_ms):
-    problem, limits = sample(name, delay_ms)
-    (answer,) = solved_by_cpsat([problem], limits)
-    assert problem.ms(proved(problem, answer)) == shortest_ms
+def test_cpsat_proves_the_chain_of_three_and_samples_on_slots():
+    asked = [
+        (chain_of_three(), Limits(60.0)),
+        sample("patience", 3),
+        *(sample("race", delay_ms) for delay_ms in (1, 3, 10)),
+    ]
+    answers = solved_by_cpsat([problem for problem, _ in asked], [limits for _, limits in asked])
+    shortest_ms = [
+        problem.ms(proved(problem, answer))
+        for (problem, _), answer in zip(asked, answers, strict=True)
+    ]
+    assert shortest_ms == [7, 17, 68.75, 71.5, 96]
+    assert optimum(chain_of_three()) == 7
 
 
 def test_highs_proves_the_chain_of_three_and_patience():
@@ -153,7 +153,7 @@ def test_plans_on_ports_are_schedules_with_set_ups():
 
 def test_a_race_ends_with_the_plan_that_cpsat_proved_and_calls_nobody_a_liar():
     graph, cluster = load_sample("race")
-    settings = Settings.of(engine="auto", time_limit_s=60.0)
+    settings = Settings.of(clock="slots", engine="cpsat", threads=1, time_limit_s=60.0)
     result = solve(graph, cluster.changed(reconfiguration_ms=3.0), settings)
     assert (result.makespan_ms, result.bound_ms) == (71.5, 71.5)
     assert (result.status, result.stopped_by, result.message) == ("optimal", "proof", "")
