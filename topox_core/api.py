@@ -171,7 +171,8 @@ def schedule_iteration(
     model
         ``physical``, or ``paper`` for the equations as printed.
     lowering
-        As in :func:`lower_collectives`.
+        As in :func:`lower_collectives`; rings and algorithms that it does not name are free: every
+        circuit fabric takes the fastest of those it tries.
     **settings
         Other fields of :class:`topox_core.schedule.settings.Settings`, e.g. ``seed``, ``threads``.
 
@@ -386,18 +387,19 @@ def _settings(
     lowering: Mapping[str, Any] | None,
     others: Mapping[str, Any],
 ) -> Any:
-    from topox_core.model.transfer_graph import Lowering
+    from topox_core.schedule.open_choices import lowering_and_free
     from topox_core.schedule.settings import Settings
 
     unknown = sorted(set(others) - set(Settings.__dataclass_fields__))
     if unknown:
         raise wrong_setting(unknown[0], "unknown setting")
+    fixed, free = lowering_and_free(lowering or {}, model)
     return Settings.of(
         model,  # type: ignore[arg-type]
         engine=engine,
         time_limit_s=time_limit_s,
-        lowering=Lowering(**(lowering or {})),
-        **others,
+        lowering=fixed,
+        **{"free": free, **others},
     )
 
 

@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 from tests.e2e.conftest import NewTab
 from tests.e2e.tab import Tab
 from topox_core.fabrics.scheduled import schedule
-from topox_core.schedule.settings import Settings
+from topox_core.schedule.settings import FREE, Settings
 from topox_core.text.numbers import time
 from topox_core.workloads.samples import SAMPLES, load_sample
 
@@ -22,7 +22,7 @@ def iteration(sample: str, **what_ifs: float) -> str:
     """Return the iteration time that the core gives for a sample, in the page's words."""
     graph, cluster = load_sample(sample)
     makespan_ms = schedule(
-        graph, cluster.changed(**what_ifs), Settings.of(engine="list")
+        graph, cluster.changed(**what_ifs), Settings.of(engine="list", free=FREE)
     ).makespan_ms
     assert makespan_ms is not None
     return time(makespan_ms)

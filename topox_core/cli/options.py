@@ -381,35 +381,16 @@ def add_limits(command: argparse.ArgumentParser) -> None:
 
 def settings(options: argparse.Namespace) -> Settings:
     """Return the settings that the options describe: the model's preset with what was given on top."""
-    from topox_core.model.transfer_graph import Lowering
+    from topox_core.schedule.open_choices import lowering_and_free
     from topox_core.schedule.settings import Settings
 
     given = {key: value for key, value in vars(options).items() if value is not None}
     model = given.get("model", "physical")
     changes: dict[str, Any] = {key: given[key] for key in _SWITCHES if key in given}
-    changes["free"] = _free(given, model)
-    changes["lowering"] = Lowering(**{key: given[key] for key in _LOWERING if key in given})
+    algorithms: Algorithms | None = given.pop("algorithm", None)
+    fixed = {key: given[key] for key in _LOWERING if key in given}
+    if algorithms is not None:
+        fixed["algorithm"] = algorithms.words
+    others = algorithms.others if algorithms is not None else None
+    changes["lowering"], changes["free"] = lowering_and_free(fixed, model, others)
     return Settings.of(model, **changes)
-
-
-def _free(given: dict[str, Any], model: str) -> tuple[str, ...]:
-    """Return which choices of the lowering are free; takes their words away or puts the fixed ones in their place.
-
-    The printed model frees nothing by itself. ``--steps`` and ``--broadcast`` fix the kinds of
-    collective that they speak of.
-    """
-    from topox_core.model.rings import RING_KINDS
-
-    by_itself = AUTO if model == "physical" else DEFAULT
-    rings = given.setdefault("rings", DEFAULT if "strides" in given else by_itself)
-    if not isinstance(rings, int):
-        del given["rings"]
-    algorithm = given.get("algorithm", Algorithms({}, by_itself))
-    words = dict(algorithm.words)
-    if "algorithm" not in given and by_itself == AUTO:
-        words |= dict.fromkeys(RING_KINDS, DEFAULT) if "steps" in given else {}
-        words |= {"broadcast": DEFAULT} if "broadcast" in given else {}
-    given["algorithm"] = words
-    return tuple(
-        name for name, word in (("rings", rings), ("algorithm", algorithm.others)) if word == AUTO
-    )

@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 
 from topox_core.economics.clusters import same_cost_nic_gbps
 from topox_core.errors import InputError
+from topox_core.fabrics.collective_choice import CHOOSES
 from topox_core.fabrics.fluid import Stopped
+from topox_core.fabrics.free_choices import Case, fastest_run
 from topox_core.fabrics.registry import FABRICS, fabric
 from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
+from topox_core.fabrics.scheduled import freely_scheduled
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
@@ -33,6 +36,7 @@ def compare(
     options: FabricOptions | None = None,
     stop: Stop = never,
     on_run: OnRun | None = None,
+    known: Mapping[str, FabricRun] | None = None,
 ) -> dict[str, FabricRun]:
     """Run one task graph under each fabric and return the runs in the order of :data:`FABRICS`.
 
@@ -54,6 +58,8 @@ def compare(
         Asked now and then; True leaves out what has not been run.
     on_run
         Told each run as soon as it is there.
+    known
+        Runs of other fabrics with the same arguments, which are not run again.
 
     Raises
     ------
@@ -64,17 +70,64 @@ def compare(
     check_delay(cluster)
     check_fits(task_graph, cluster)
     options = options or FabricOptions(equivalent_gbps=same_cost_nic_gbps(cluster))
-    graph = lower(task_graph, settings.lowering)
-    runs: dict[str, FabricRun] = {}
+    runs = dict(known or {})
     # The ideal switch comes last: what the others do is among its candidates.
     for name in sorted(names, key=lambda name: name == "ideal"):
         try:
-            runs[name] = run_one(name, graph, cluster, settings, options, stop, runs)
+            runs[name] = run_freely(name, task_graph, cluster, settings, options, stop, runs)
         except Stopped:
             break
         if on_run is not None:
             on_run(runs[name])
     return {name: runs[name] for name in names if name in runs}
+
+
+def run_freely(
+    name: str,
+    task_graph: TaskGraph,
+    cluster: Cluster,
+    settings: Settings,
+    options: FabricOptions,
+    stop: Stop = never,
+    runs: Mapping[str, FabricRun] | None = None,
+) -> FabricRun:
+    """Run a task graph under one fabric, which makes the choices that the settings leave free.
+
+    Raises
+    ------
+    InputError, Stopped
+        As :func:`run_one`.
+    """
+
+    def run(lowered: TransferGraph, settings: Settings) -> FabricRun:
+        return run_one(name, lowered, cluster, settings, options, stop, runs)
+
+    if name == "ideal" and settings.free:
+        runs = _with_all_choosing(task_graph, cluster, settings, options, stop, runs or {})
+    if name == "scheduled":
+        graph = lower(task_graph, settings.lowering)
+        request = FabricRequest(graph, cluster, settings, options, runs or {})
+        return freely_scheduled(task_graph, request, stop, run)
+    return fastest_run(Case(name, task_graph, cluster, settings, options.topology_variant), run)
+
+
+def _with_all_choosing(
+    task_graph: TaskGraph,
+    cluster: Cluster,
+    settings: Settings,
+    options: FabricOptions,
+    stop: Stop,
+    runs: Mapping[str, FabricRun],
+) -> dict[str, FabricRun]:
+    """Return the runs with those of all fabrics that choose for themselves, so that the ideal switch can do as they do."""
+    every = dict(runs)
+    for name in CHOOSES:
+        if name not in every:
+            try:
+                every[name] = run_freely(name, task_graph, cluster, settings, options, stop, every)
+            except InputError:
+                continue
+    return every
 
 
 def run_one(

@@ -1,30 +1,38 @@
 """What the user leaves free is chosen, on every circuit fabric alike: number of rings, algorithms of collectives.
 
-Each choice is run and the fastest is kept, in a fixed order and within limits counted in tasks, so
-that the same input gives the same answer on any machine.
+Each choice is run and the fastest is kept, in a fixed order and within limits counted in nodes of
+the lowered graph, so that the same input gives the same answer on any machine. Plans take longer
+than anything else: beyond some hundred nodes they are made for one choice only, which a few quick
+plans select, and beyond some thousand the provisioned controller does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from topox_core.errors import InputError
 from topox_core.fabrics.collective_choice import CHOOSES, with_fastest_algorithms
 from topox_core.fabrics.run import Chosen, FabricRun
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering import lower
+from topox_core.model.lowering import lower, transfers_of
 from topox_core.model.rings import RING_KINDS, distinct_rings
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import Lowering, TransferGraph
 from topox_core.schedule.settings import Settings
 
-# Nodes of a lowered graph. Beyond the first nothing is tried; beyond the second a plan takes what
-# the provisioned controller chose.
-MAX_NODES = 60_000
+# Nodes of a lowered graph: beyond the first every plan is not made, beyond the second none to
+# compare with, and beyond the last nothing is tried.
+MAX_COMPARED_NODES = 600
 MAX_PLANNED_NODES = 5_000
+MAX_NODES = 60_000
+# Beyond MAX_COMPARED_NODES: a choice that the provisioned controller finds this much slower than the
+# fastest is not planned, and one whose quick plan is this little shorter does not replace the first.
+SLOWER = 1.25
+CLEARLY = 0.99
 
 RunLowered = Callable[[TransferGraph, Settings], FabricRun]
+QuickMs = Callable[[TransferGraph, Settings], float]
 
 
 @dataclass(frozen=True)
@@ -42,16 +50,27 @@ class Case:
         """Whether there is anything to choose."""
         return bool(self.settings.free) and self.fabric in CHOOSES
 
+    @property
+    def nodes(self) -> int:
+        """Nodes of the graph as the settings lower it."""
+        return len(lower(self.graph, self.settings.lowering))
 
-def fastest_run(case: Case, run: RunLowered, provisioned: RunLowered) -> FabricRun:
+
+def fastest_run(
+    case: Case,
+    run: RunLowered,
+    provisioned: RunLowered | None = None,
+    quick_ms: QuickMs | None = None,
+) -> FabricRun:
     """Return the fastest run over all free choices; of equal ones the first, the settings' own lowering foremost.
 
     Parameters
     ----------
     run
         Runs a lowered graph on the case's fabric; its settings carry the same lowering.
-    provisioned
-        The same on the provisioned fabric, which decides where plans are too many.
+    provisioned, quick_ms
+        For the scheduled fabric: the run of the provisioned controller, and the makespan of a few
+        plans.
 
     Raises
     ------
@@ -59,34 +78,122 @@ def fastest_run(case: Case, run: RunLowered, provisioned: RunLowered) -> FabricR
         If the fabric cannot run the settings' own lowering.
     """
     own = case.settings.lowering
-    nodes = len(lower(case.graph, own))
-    if not case.free or nodes > MAX_NODES:
+    if not case.free or case.nodes > MAX_NODES:
         return _run(case, own, run)
-    if case.fabric == "scheduled" and nodes > MAX_PLANNED_NODES:
-        at_once = fastest_run(replace(case, fabric="provisioned"), provisioned, provisioned)
-        return _run(case, at_once.chosen.lowering if at_once.chosen else own, run)
-    best = _run(case, own, run)
-    for lowering in ring_choices(case):
-        best = _faster(case, best, lowering, run)
-    return _faster(case, best, algorithm_choice(case, best), run)
+    if case.fabric != "scheduled":
+        return _fastest(case, (own, *choices(case)), run)
+    assert provisioned is not None
+    assert quick_ms is not None
+    if case.settings.engine == "list":
+        return _fastest_plan(case, run, provisioned, quick_ms)
+    listed = replace(case, settings=as_list(case.settings))
+    plan = _fastest_plan(listed, run, provisioned, quick_ms)
+    assert plan.chosen is not None
+    return _run(case, plan.chosen.lowering, run)
 
 
-def _faster(case: Case, best: FabricRun, lowering: Lowering | None, run: RunLowered) -> FabricRun:
-    """Return the faster of a run and one of another lowering, if there is one that can be run."""
-    if lowering is None:
-        return best
+def as_list(settings: Settings) -> Settings:
+    """Return settings with the list engine, on the clock of the engine that they name."""
+    return replace(settings, engine="list", clock="slots" if settings.on_slots else settings.clock)
+
+
+def _fastest_plan(
+    case: Case, run: RunLowered, provisioned: RunLowered, quick_ms: QuickMs
+) -> FabricRun:
+    """Return the shortest plan over the choices that are planned, never behind the provisioned controller's best."""
+    own = case.settings.lowering
+    lowerings = (own, *choices(case))
+    if case.nodes <= MAX_COMPARED_NODES:
+        return _fastest(case, lowerings, run)
+    known_ms: dict[Lowering, float] = {}
+    for lowering in lowerings:
+        time_ms = _time_ms(lambda one: _run(case, one, provisioned).iteration_ms, lowering)
+        # Algorithms have to pay at once: their many messages make plans long in the making.
+        if lowering.algorithm == own.algorithm or time_ms < min(known_ms.values()) * (1 - 1e-9):
+            known_ms[lowering] = time_ms
+    at_once = min(known_ms, key=lambda one: known_ms[one])
+    least_ms = known_ms[at_once]
+    if case.nodes > MAX_PLANNED_NODES:
+        return _run(case, at_once, run)
+    likely = [one for one, time_ms in known_ms.items() if time_ms <= SLOWER * least_ms]
+    chosen = likely[0] if likely else own
+    if len(likely) > 1:
+        quick = {
+            one: _time_ms(lambda lowering: _quick(case, lowering, quick_ms), one) for one in likely
+        }
+        for one in likely[1:]:
+            if quick[one] < quick[chosen] * CLEARLY:
+                chosen = one
+    best = _run(case, chosen, run)
+    if best.iteration_ms > least_ms * (1 + 1e-9) and at_once != chosen:
+        return _fastest(case, (chosen, at_once), run)
+    return best
+
+
+def _fastest(case: Case, lowerings: Iterable[Lowering], run: RunLowered) -> FabricRun:
+    """Return the fastest run, of equal ones the first; the first lowering must be one that can be run."""
+    best: FabricRun | None = None
+    for lowering in lowerings:
+        try:
+            other = _run(case, lowering, run)
+        except InputError:
+            if best is None:
+                raise
+            continue  # too many transfers, or a fabric that cannot carry them
+        if best is None or _shorter(other, best):
+            best = other
+    assert best is not None
+    return best
+
+
+def _shorter(one: FabricRun, other: FabricRun) -> bool:
+    """Return whether a run is shorter; where both keep fixed circuits, whether its best switching plan is."""
+    if one.iteration_ms < other.iteration_ms * (1 - 1e-9):
+        return True
+    if one.iteration_ms > other.iteration_ms * (1 + 1e-9):
+        return False
+    return _switching_ms(one) < _switching_ms(other) * (1 - 1e-9)
+
+
+def _switching_ms(run: FabricRun) -> float:
+    other = run.result.alternative if run.result is not None else None
+    return run.iteration_ms if other is None else other.makespan_ms or run.iteration_ms
+
+
+def _time_ms(run: Callable[[Lowering], float], lowering: Lowering) -> float:
     try:
-        if case.fabric == "scheduled" and len(lower(case.graph, lowering)) > MAX_PLANNED_NODES:
-            return best
-        other = _run(case, lowering, run)
+        return run(lowering)
     except InputError:
-        return best  # too many transfers, or a fabric that cannot carry them
-    return other if other.iteration_ms < best.iteration_ms * (1 - 1e-9) else best
+        return float("inf")
 
 
 def _run(case: Case, lowering: Lowering, run: RunLowered) -> FabricRun:
     result = run(lower(case.graph, lowering), replace(case.settings, lowering=lowering))
     return replace(result, chosen=Chosen(lowering, case.settings.free)) if case.free else result
+
+
+def _quick(case: Case, lowering: Lowering, quick_ms: QuickMs) -> float:
+    return quick_ms(lower(case.graph, lowering), replace(case.settings, lowering=lowering))
+
+
+def choices(case: Case) -> Iterator[Lowering]:
+    """Yield the lowerings to try besides the settings' own: other rings, and the fastest algorithms with each."""
+    own = case.settings.lowering
+    rings = ring_choices(case)
+    yield from rings
+    if "algorithm" not in case.settings.free:
+        return
+    most = max(MAX_PLANNED_NODES, 2 * case.nodes)
+    for lowering in (own, *rings):
+        settings = replace(case.settings, lowering=lowering)
+        fastest = with_fastest_algorithms(
+            case.fabric, case.graph, case.cluster, settings, case.variant
+        )
+        if (
+            fastest != lowering
+            and len(case.graph.tasks) + transfers_of(case.graph, fastest) <= most
+        ):
+            yield fastest
 
 
 def ring_choices(case: Case) -> tuple[Lowering, ...]:
@@ -106,13 +213,3 @@ def ring_choices(case: Case) -> tuple[Lowering, ...]:
     most = max((len(distinct_rings(n)) for n in sizes if n > 1), default=1)
     wanted = dict.fromkeys((1, min(case.cluster.ports_per_server, most)))
     return tuple(replace(own, rings=k) for k in wanted if k != min(own.rings, most))
-
-
-def algorithm_choice(case: Case, best: FabricRun) -> Lowering | None:
-    """Return the lowering of a run with the fastest algorithms; None where they are its own or fixed."""
-    if "algorithm" not in case.settings.free or best.chosen is None:
-        return None
-    own = best.chosen.lowering
-    settings = replace(case.settings, lowering=own)
-    fastest = with_fastest_algorithms(case.fabric, case.graph, case.cluster, settings, case.variant)
-    return None if fastest == own else fastest

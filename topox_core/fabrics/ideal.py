@@ -119,8 +119,8 @@ def _executions(
             yield f"as {name} without delay", execution
     if plans:
         planned = min(plans, key=lambda execution: execution.makespan_ms)
-        rank = np.lexsort((np.arange(len(graph)), planned.start_ms))
-        yield AS_PLANNED, _by_priority(order, rank)
+        rank = np.lexsort((np.arange(len(planned.graph)), planned.start_ms))
+        yield AS_PLANNED, _by_priority(replace(order, graph=planned.graph), rank)
     for name, run in SHARED.items():
         try:
             shared = order.runs.get(name) or run(order, stop)

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import islice
 
 from topox_core.errors import InputError
 from topox_core.fabrics.circuit_requests import Profile
 from topox_core.fabrics.circuit_traffic import circuit_traffic
+from topox_core.fabrics.circuits import run_provisioned
 from topox_core.fabrics.fluid import Stopped
+from topox_core.fabrics.free_choices import Case, RunLowered, as_list, fastest_run
 from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun
 from topox_core.fabrics.static import run_static, with_rates
@@ -18,14 +21,15 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
+from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.circuits import circuit_bound
 from topox_core.schedule.circuits.assignment import Booking, changed_rows
 from topox_core.schedule.generation.port_scheduler import Booked
-from topox_core.schedule.planner import Planner, Prepared, SchedulePlan
+from topox_core.schedule.planner import Planner, Prepared, SchedulePlan, prepare
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.proof import Proof
-from topox_core.schedule.replay import Replay
+from topox_core.schedule.replay import Replay, replay
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import OnPoint, solve
@@ -33,6 +37,7 @@ from topox_core.schedule.solve import prove as prove_with
 from topox_core.schedule.source import TraceSource
 
 PROVISIONED = TraceSource("controllers", "provisioned")
+QUICK_PLANS = 4
 IMPROVED = TraceSource("controllers", "provisioned, improved")
 
 
@@ -94,6 +99,16 @@ def _planned_run(order: FabricRequest, result: Result, profile: Profile | None) 
     )
 
 
+def quick_ms(order: FabricRequest) -> float:
+    """Return the shortest of a few plans on the cluster's slots, to tell which of several lowerings to plan for."""
+    prepared = prepare(order.graph, order.cluster, order.settings)
+    plans = islice(prepared.planner.every_plan(never), QUICK_PLANS)
+    if order.settings.on_slots:
+        return min(plan.makespan for plan in plans) * prepared.reduction.problem.tick_ms
+    replays = [replay(prepared, plan, order.cluster) for plan in plans]
+    return min(one.makespan_ms for one in (*replays, *Controllers(order).replays()))
+
+
 def schedule(
     graph: TaskGraph,
     cluster: Cluster,
@@ -106,6 +121,16 @@ def schedule(
     The one entry of app, commands and comparison; arguments and errors as
     :func:`topox_core.schedule.solve.solve`.
     """
+    if settings.free:
+        check_fits(graph, cluster)
+        planned = _planned(graph, cluster, settings, stop)
+        if settings.engine == "list":
+            assert planned.result is not None
+            if on_point is not None:
+                for point in planned.result.trace:
+                    on_point(point)
+            return planned.result
+        settings = _with_choice(settings, planned)
     order = _request(graph, cluster, settings)
     result = solve(order.graph, cluster, settings, stop, on_point, Controllers(order))
     return with_fixed_circuits(order, result, stop)
@@ -178,10 +203,44 @@ def _fixed_beside(order: FabricRequest, result: Result, fixed: FabricRun | None)
 
 def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
     """Return an exact solve in the background that starts as :func:`schedule` does."""
+    if settings.free:
+        check_fits(graph, cluster)
+        settings = _with_choice(settings, _planned(graph, cluster, settings, never))
     order = _request(graph, cluster, settings)
     proof = prove_with(order.graph, cluster, settings, Controllers(order))
     proof.beside = partial(with_fixed_circuits, order)
     return proof
+
+
+def freely_scheduled(
+    graph: TaskGraph, request: FabricRequest, stop: Stop, run: RunLowered
+) -> FabricRun:
+    """Return the scheduled run over the free choices of a request's settings; ``run`` makes each."""
+
+    def provisioned(lowered: TransferGraph, settings: Settings) -> FabricRun:
+        return run_provisioned(replace(request, graph=lowered, settings=settings), stop)
+
+    def quick(lowered: TransferGraph, settings: Settings) -> float:
+        return quick_ms(replace(request, graph=lowered, settings=settings))
+
+    case = Case(
+        "scheduled", graph, request.cluster, request.settings, request.options.topology_variant
+    )
+    return fastest_run(case, run, provisioned, quick)
+
+
+def _planned(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop) -> FabricRun:
+    """Return the list schedule over the free choices."""
+    request = _request(graph, cluster, as_list(settings))
+
+    def run(lowered: TransferGraph, settings: Settings) -> FabricRun:
+        return run_scheduled(replace(request, graph=lowered, settings=settings), stop)
+
+    return freely_scheduled(graph, request, stop, run)
+
+
+def _with_choice(settings: Settings, run: FabricRun) -> Settings:
+    return settings if run.chosen is None else replace(settings, lowering=run.chosen.lowering)
 
 
 def _request(graph: TaskGraph, cluster: Cluster, settings: Settings) -> FabricRequest:

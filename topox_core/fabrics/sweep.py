@@ -16,14 +16,12 @@ from typing import Literal
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import EQUAL, MAX_DELAY_MS, chosen, run_one
+from topox_core.fabrics.compare import EQUAL, MAX_DELAY_MS, chosen, run_freely
 from topox_core.fabrics.registry import FABRICS, MAPPED, PAYS_DELAY
 from topox_core.fabrics.run import FabricOptions, FabricRun
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import MAX_PORTS, Cluster
-from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
-from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.cells import CellsRun
 from topox_core.schedule.settings import Settings
 
@@ -320,21 +318,18 @@ def with_degree(cluster: Cluster, degree: int) -> Cluster:
     return cluster.changed(ports_per_server=degree)
 
 
-# In a worker process: the job that was unpacked last, by its digest, and its graph lowered.
-_unpacked: dict[
-    str, tuple[TransferGraph, Cluster, Settings, tuple[str, ...], FabricOptions, By]
-] = {}
+# In a worker process: the job that was unpacked last, by its digest.
+_unpacked: dict[str, tuple[TaskGraph, Cluster, Settings, tuple[str, ...], FabricOptions, By]] = {}
 
 
 def run_cell(digest: str, job: bytes, cell: Cell) -> CellResult:
     """Run one cell, in a worker process; why a fabric cannot run stands beside the others' outcomes."""
     known = _unpacked.get(digest)
     if known is None:
-        graph, *rest = pickle.loads(job)
-        known = (lower(graph, rest[1].lowering), *rest)
+        known = pickle.loads(job)
         _unpacked.clear()
         _unpacked[digest] = known
-    lowered, cluster, settings, fabrics, options, by = known
+    graph, cluster, settings, fabrics, options, by = known
     cluster = (
         with_degree(cluster, int(cell.value))
         if by == "degree"
@@ -349,7 +344,7 @@ def run_cell(digest: str, job: bytes, cell: Cell) -> CellResult:
         if (name in PAYS_DELAY) != paying:
             continue
         try:
-            run = runs[name] = run_one(name, lowered, cluster, settings, options, runs=runs)
+            run = runs[name] = run_freely(name, graph, cluster, settings, options, runs=runs)
         except InputError as error:
             failed[name] = str(error)
             continue

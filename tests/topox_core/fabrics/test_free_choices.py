@@ -9,9 +9,10 @@ import pytest
 
 from topox_core.errors import InputError
 from topox_core.fabrics import free_choices
-from topox_core.fabrics.compare import run_one
+from topox_core.fabrics.compare import compare, run_freely, run_one
 from topox_core.fabrics.free_choices import Case, fastest_run, ring_choices
 from topox_core.fabrics.run import FabricOptions, FabricRun
+from topox_core.fabrics.scheduled import schedule
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import Lowering, TransferGraph
@@ -22,10 +23,7 @@ FREELY = Settings.of(engine="list", free=FREE)
 
 
 def run(case: Case) -> FabricRun:
-    def on(fabric: str, graph: TransferGraph, settings: Settings) -> FabricRun:
-        return run_one(fabric, graph, case.cluster, settings, FabricOptions())
-
-    return fastest_run(case, partial(on, case.fabric), partial(on, "provisioned"))
+    return run_freely(case.fabric, case.graph, case.cluster, case.settings, FabricOptions())
 
 
 @pytest.mark.parametrize("fabric", ["reactive", "provisioned", "scheduled"])
@@ -88,21 +86,47 @@ def test_what_is_fixed_is_not_tried() -> None:
         Settings.of(free=("colour",))
 
 
-def test_beyond_some_thousand_tasks_the_provisioned_choice_is_planned(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_more_tasks_the_fewer_choices_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, cluster = load_sample("fsdp")
-    monkeypatch.setattr(free_choices, "MAX_PLANNED_NODES", 100)
-    planned = []
+    tried: list[tuple[str, int]] = []
 
     def on(fabric: str, lowered: TransferGraph, settings: Settings) -> FabricRun:
-        planned.append((fabric, settings.lowering.rings))
+        tried.append((fabric, settings.lowering.rings))
         return run_one(fabric, lowered, cluster, settings, FabricOptions())
 
-    case = Case("scheduled", graph, cluster, FREELY)
-    fastest_run(case, partial(on, "scheduled"), partial(on, "provisioned"))
-    assert planned == [("provisioned", 1), ("provisioned", 2), ("scheduled", 2)]
-    planned.clear()
+    def planned() -> list[tuple[str, int]]:
+        tried.clear()
+        case = Case("scheduled", graph, cluster, replace(FREELY, free=("rings",)))
+        fastest_run(case, partial(on, "scheduled"), partial(on, "provisioned"), lambda g, s: 1.0)
+        return list(tried)
+
+    at_once = [("provisioned", 1), ("provisioned", 2)]
+    assert planned() == [*at_once, ("scheduled", 2)]  # one ring takes 1.28 times as long at once
+    monkeypatch.setattr(free_choices, "SLOWER", 2.0)
+    # The quick plans tell no difference, and one ring is behind what is provisioned on two.
+    monkeypatch.setattr(free_choices, "MAX_COMPARED_NODES", 2_000)
+    assert planned() == [("scheduled", 1), ("scheduled", 2)]
+    monkeypatch.setattr(free_choices, "MAX_COMPARED_NODES", 50)
+    monkeypatch.setattr(free_choices, "MAX_PLANNED_NODES", 100)
+    assert planned() == [*at_once, ("scheduled", 2)]
     monkeypatch.setattr(free_choices, "MAX_NODES", 100)
-    fastest_run(case, partial(on, "scheduled"), partial(on, "provisioned"))
-    assert planned == [("scheduled", 1)]
+    assert planned() == [("scheduled", 1)]
+
+
+@pytest.mark.parametrize("delay_ms", [0.0, 1.0, 10.0])
+@pytest.mark.parametrize("sample", ["llama3-8b", "fsdp", "race"])
+def test_every_fabric_chooses_alike_so_that_plans_stay_ahead(sample: str, delay_ms: float) -> None:
+    graph, cluster = load_sample(sample)
+    cluster = cluster.changed(reconfiguration_ms=delay_ms)
+    runs = compare(graph, cluster, FREELY)
+    time_ms = {name: one.iteration_ms * (1 - 1e-9) for name, one in runs.items()}
+    assert time_ms["scheduled"] <= runs["provisioned"].iteration_ms
+    assert time_ms["provisioned"] <= runs["reactive"].iteration_ms
+    assert time_ms["scheduled"] <= runs["static"].iteration_ms
+    assert all(
+        time_ms["ideal"] <= one.iteration_ms for name, one in runs.items() if name != "fat_tree"
+    )
+    assert schedule(graph, cluster, FREELY).makespan_ms == runs["scheduled"].iteration_ms
+    assert compare(graph, cluster, FREELY, ("ideal",))["ideal"].iteration_ms == pytest.approx(
+        runs["ideal"].iteration_ms
+    )

@@ -5,7 +5,7 @@ import numpy as np
 from tests.topox_ui.conftest import CIRCUITS, address, chart, control, words
 from topox_core.fabrics.scheduled import schedule
 from topox_core.figures.slot_state import slot_state
-from topox_core.schedule.settings import Settings
+from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.samples import load_sample
 
 
@@ -17,7 +17,7 @@ def test_without_a_graph_the_page_says_what_to_do(visit):
 
 def test_the_headline_counts_the_ports_of_the_slot(visit):
     graph, cluster = load_sample("moe")
-    run = schedule(graph, cluster, Settings.of(engine="list")).execution
+    run = schedule(graph, cluster, Settings.of(engine="list", free=FREE)).execution
     state = slot_state(run, 24)
     at = visit(CIRCUITS, sample="moe", slot="24")
     assert not at.exception and not at.error

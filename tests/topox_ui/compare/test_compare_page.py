@@ -8,7 +8,7 @@ from tests.topox_ui.conftest import address, chart, control, words
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricOptions
-from topox_core.schedule.settings import Settings
+from topox_core.schedule.settings import FREE, Settings
 from topox_core.text.numbers import time as words_of
 from topox_core.workloads.samples import load_sample
 
@@ -21,7 +21,9 @@ def plain(text: str) -> str:
 
 @pytest.fixture(scope="module")
 def moe():
-    return compare(*load_sample("moe"), Settings.of(engine="list"), options=FabricOptions())
+    return compare(
+        *load_sample("moe"), Settings.of(engine="list", free=FREE), options=FabricOptions()
+    )
 
 
 def test_without_a_graph_the_page_says_what_to_do(visit):
@@ -200,7 +202,7 @@ def test_on_the_map_a_fat_tree_of_the_same_cost_follows_speed_and_ports():
     graph, cluster = load_sample("race")
     full = cluster.ports_per_server * cluster.port_gbps
     contest = Contest(("fat_tree",), FabricOptions(equivalent_gbps=full / 4), FABRICS)
-    case = Case(graph, cluster, Settings.of())
+    case = Case(graph, cluster, Settings.of(free=FREE))
     for by, value, faster in (
         ("port_gbps", cluster.port_gbps, cluster.port_gbps * 4),
         ("degree", 1.0, 4.0),
@@ -208,13 +210,13 @@ def test_on_the_map_a_fat_tree_of_the_same_cost_follows_speed_and_ports():
         sweep = sweep_of(case, contest, by)
         cells = [run_cell(sweep.job_digest, sweep.job, Cell(v, None)) for v in (value, faster)]
         slow, fast = (cell.outcomes["fat_tree"].iteration_ms for cell in cells)
-        alone = compare(graph, cluster, Settings.of(engine="list"), ("fat_tree",), contest.options)[
-            "fat_tree"
-        ].iteration_ms
+        alone = compare(
+            graph, cluster, Settings.of(engine="list", free=FREE), ("fat_tree",), contest.options
+        )["fat_tree"].iteration_ms
         four_times = FabricOptions(equivalent_gbps=full)
         assert slow == pytest.approx(alone)
         assert fast == pytest.approx(
-            compare(graph, cluster, Settings.of(engine="list"), ("fat_tree",), four_times)[
-                "fat_tree"
-            ].iteration_ms
+            compare(
+                graph, cluster, Settings.of(engine="list", free=FREE), ("fat_tree",), four_times
+            )["fat_tree"].iteration_ms
         )

@@ -10,7 +10,7 @@ from topox_core.fabrics.compare import compare
 from topox_core.io.exports import cross_connects_json, perfetto_trace, tasks_csv
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.schedule.result_file import to_record
-from topox_core.schedule.settings import Settings
+from topox_core.schedule.settings import FREE, Settings
 from topox_core.tdm.mixes.samples import load_job_sample
 from topox_core.tdm.model.jobs import Reading
 from topox_core.workloads.samples import SAMPLES, load_sample
@@ -38,7 +38,7 @@ def test_command_page_and_comparison_give_one_iteration_time(capsys, name, delay
     command = printed(capsys, "schedule", *files(name), "--engine", "list", *delay)
     compared = printed(capsys, "compare", *files(name), "--fabrics", "scheduled", *delay)
     graph, cluster = load_sample(name)
-    page = listed(Case(graph, cluster.changed(reconfiguration_ms=delay_ms), Settings.of()))
+    page = listed(Case(graph, cluster.changed(reconfiguration_ms=delay_ms), Settings.of(free=FREE)))
     assert command["makespan_ms"] == page.makespan_ms
     assert compared["fabrics"]["scheduled"]["iteration_ms"] == page.makespan_ms
     assert command["bound_ms"] == page.bound_ms
@@ -46,7 +46,7 @@ def test_command_page_and_comparison_give_one_iteration_time(capsys, name, delay
 
 def test_an_engine_that_finds_nothing_keeps_the_schedule_that_the_page_shows(capsys):
     graph, cluster = load_sample("moe")
-    page = listed(Case(graph, cluster, Settings.of()))
+    page = listed(Case(graph, cluster, Settings.of(free=FREE)))
     exact = printed(capsys, "schedule", *files("moe"), "--engine", "printed")
     assert "columns (limit" in exact["message"]
     assert exact["makespan_ms"] == page.makespan_ms
@@ -57,9 +57,9 @@ def test_command_and_page_compare_with_the_fat_tree_of_the_same_cost(capsys):
     fat_tree = ["--fabrics", "ideal,fat_tree"]
     compared = printed(capsys, "compare", *files("moe"), *fat_tree)["fabrics"]
     full = printed(capsys, "compare", *files("moe"), *fat_tree, "--fat-tree", "full")["fabrics"]
-    options = contest_of(Case(graph, cluster, Settings.of())).options
-    page = compare(graph, cluster, Settings.of(), ["fat_tree"], options)["fat_tree"]
-    alone = compare(graph, cluster, Settings.of(), ["fat_tree"])["fat_tree"]
+    options = contest_of(Case(graph, cluster, Settings.of(free=FREE))).options
+    page = compare(graph, cluster, Settings.of(free=FREE), ["fat_tree"], options)["fat_tree"]
+    alone = compare(graph, cluster, Settings.of(free=FREE), ["fat_tree"])["fat_tree"]
     assert compared["fat_tree"]["iteration_ms"] == page.iteration_ms == alone.iteration_ms
     assert compared["fat_tree"]["iteration_ms"] > 1.2 * compared["ideal"]["iteration_ms"]
     assert full["fat_tree"]["iteration_ms"] == pytest.approx(full["ideal"]["iteration_ms"])
@@ -68,7 +68,7 @@ def test_command_and_page_compare_with_the_fat_tree_of_the_same_cost(capsys):
 def test_a_result_that_two_sessions_share_carries_no_name_of_either():
     graph, cluster = load_sample("race")
     first, second = (
-        Case(replace(graph, name=name), replace(cluster, name=name), Settings.of())
+        Case(replace(graph, name=name), replace(cluster, name=name), Settings.of(free=FREE))
         for name in ("my secret model", "their model")
     )
     shared = listed(first)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.topox_ui.conftest import CIRCUITS, SCHEDULE, address, chart, control, metric, words
 from topox_core.fabrics.scheduled import schedule
-from topox_core.schedule.settings import Settings
+from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.samples import load_sample
 from topox_ui.state import what_ifs as what_if
 
@@ -30,7 +30,7 @@ def test_a_cold_link_shows_the_sample_scheduled_and_checked(visit):
 
 def test_the_page_shows_what_the_scheduler_says(visit):
     graph, cluster = load_sample("patience")
-    expected = schedule(graph, cluster, Settings.of(engine="list"))
+    expected = schedule(graph, cluster, Settings.of(engine="list", free=FREE))
     at = visit(SCHEDULE, sample="patience")
     assert metric(at, "Iteration") == f"{expected.makespan_ms:g} ms"
     assert "Feasible" in words(at)
