@@ -201,7 +201,7 @@ def test_without_a_task_graph_the_page_says_where_to_get_one(page):
 
 
 def test_one_kind_of_traffic_has_no_window_but_its_circuits_change_all_the_same(page):
-    at = page(source="scenario", sample="race", delay_ms="1")
+    at = page(source="scenario", sample="race", delay_ms="10")
     assert metric(at, "Windows per iteration") == "0" and metric(at, "Stall, on demand") != "0 ms"
     assert "no window between kinds of traffic, but circuits change within one" in words(at)
     assert "nothing to switch" not in words(at)

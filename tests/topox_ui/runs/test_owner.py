@@ -233,7 +233,7 @@ def raced(race: Race, outcomes, kept=None):
 
 def test_a_race_runs_every_engine_and_keeps_what_they_reach(owner, slot):
     graph, cluster = load_sample("patience")
-    race, kept = Race(Case(graph, cluster, Settings.of()), 5.0), []
+    race, kept = Race(Case(graph, cluster, Settings.of(clock="slots")), 5.0), []
     outcomes = owner.results(RACE)
     owner.start(WORK, race.key, raced(race, outcomes, kept), lambda _outcome: None)
     wait_until(lambda: is_free(slot))

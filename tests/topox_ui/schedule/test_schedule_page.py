@@ -150,7 +150,7 @@ def test_half_duplex_and_all_reduces_off_the_network(visit):
 
 
 def test_a_proof_replaces_the_list_schedule_on_every_page(visit):
-    at = visit(SCHEDULE, sample="patience")
+    at = visit(SCHEDULE, sample="patience", clock="slots")
     assert "Feasible" in words(at)
     at.button(key="prove").click().run()
     assert not at.exception
@@ -210,7 +210,7 @@ def test_the_race_is_offered_with_its_limit_from_the_link(visit):
 
 
 def test_a_race_ends_in_a_finding_that_the_headline_agrees_with(visit):
-    at = visit(SCHEDULE, sample="patience")
+    at = visit(SCHEDULE, sample="patience", clock="slots")
     at.button(key="race").click().run()
     assert not at.exception
     assert next(b for b in at.button if b.key == "prove").disabled
