@@ -34,12 +34,13 @@ from topox_core.model.transfer_graph import Lowering, TransferGraph
 from topox_core.runs.stopping import never
 from topox_core.schedule.settings import Settings
 
-# Fabrics whose collectives may choose; a plan is judged by the provisioned controller.
+# Fabrics whose collectives may choose, and on which fabrics each collective is run alone. Whoever is
+# never behind another fabric tries what that one tries.
 CHOOSES = {
-    "static": "static",
-    "reactive": "reactive",
-    "provisioned": "provisioned",
-    "scheduled": "provisioned",
+    "static": ("static",),
+    "reactive": ("reactive",),
+    "provisioned": ("provisioned", "reactive"),
+    "scheduled": ("provisioned", "reactive"),
 }
 # Transfers of one algorithm alone, and of all that are tried for one graph: what is beyond is left out.
 MAX_ALONE = 5_000
@@ -88,18 +89,16 @@ def with_fastest_algorithms(
     Parameters
     ----------
     fabric
-        A circuit fabric; others keep the default.
+        On which each is run: ``static``, ``reactive`` or ``provisioned``.
     variant
         Of TopologyFinder, for static circuits.
     """
     lowering = settings.lowering
-    if fabric not in CHOOSES:
-        return lowering
     alone, unnamed = replace(lowering, algorithm=()), replace(cluster, name="")
     tried = 0
     words: dict[str, str] = dict(lowering.algorithm)
     for one in collectives_of(graph, lowering):
-        case = _Alone(CHOOSES[fabric], one, unnamed, alone, settings.seed, variant)
+        case = _Alone(fabric, one, unnamed, alone, settings.seed, variant)
         tried += sum(count for _, count in case.algorithms())
         if tried > MAX_TRIED:
             break

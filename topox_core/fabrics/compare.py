@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from topox_core.economics.clusters import same_cost_nic_gbps
 from topox_core.errors import InputError
@@ -98,17 +99,21 @@ def run_freely(
     InputError, Stopped
         As :func:`run_one`.
     """
+    if name == "ideal" and settings.free:
+        runs = _with_all_choosing(task_graph, cluster, settings, options, stop, runs or {})
 
     def run(lowered: TransferGraph, settings: Settings) -> FabricRun:
         return run_one(name, lowered, cluster, settings, options, stop, runs)
 
-    if name == "ideal" and settings.free:
-        runs = _with_all_choosing(task_graph, cluster, settings, options, stop, runs or {})
-    if name == "scheduled":
+    if name != "scheduled":
+        case = Case(name, task_graph, cluster, settings, options.topology_variant)
+        return fastest_run(case, run)
+    with _named(name):
+        if stop():
+            raise Stopped
         graph = lower(task_graph, settings.lowering)
         request = FabricRequest(graph, cluster, settings, options, runs or {})
-        return freely_scheduled(task_graph, request, stop, run)
-    return fastest_run(Case(name, task_graph, cluster, settings, options.topology_variant), run)
+        return freely_scheduled(task_graph, request, stop)
 
 
 def _with_all_choosing(
@@ -150,11 +155,18 @@ def run_one(
     Stopped
         If ``stop()`` turns true meanwhile.
     """
-    try:
+    with _named(name):
         if stop():
             raise Stopped
         request = FabricRequest(graph, cluster, settings, options, runs or {})
         return fabric(name)(request, stop)
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Name the fabric in errors."""
+    try:
+        yield
     except InputError as error:
         item = f"fabric {name}, {error.item}" if error.item else f"fabric {name}"
         raise InputError(error.problem, file=error.file, item=item, field=error.field) from None

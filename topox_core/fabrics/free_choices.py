@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 
 from topox_core.errors import InputError
 from topox_core.fabrics.collective_choice import CHOOSES, with_fastest_algorithms
@@ -88,8 +89,14 @@ def fastest_run(
         return _fastest_plan(case, run, provisioned, quick_ms)
     listed = replace(case, settings=as_list(case.settings))
     plan = _fastest_plan(listed, run, provisioned, quick_ms)
-    assert plan.chosen is not None
-    return _run(case, plan.chosen.lowering, run)
+    return _run(case, planned_lowering(plan), run)
+
+
+def planned_lowering(run: FabricRun) -> Lowering:
+    """Return the lowering of the best plan that switches, whether or not fixed circuits are faster."""
+    result = run.result
+    assert result is not None
+    return (result.alternative or result).settings.lowering
 
 
 def as_list(settings: Settings) -> Settings:
@@ -169,7 +176,9 @@ def _time_ms(run: Callable[[Lowering], float], lowering: Lowering) -> float:
 
 def _run(case: Case, lowering: Lowering, run: RunLowered) -> FabricRun:
     result = run(lower(case.graph, lowering), replace(case.settings, lowering=lowering))
-    return replace(result, chosen=Chosen(lowering, case.settings.free)) if case.free else result
+    if not case.free or result.chosen is not None:  # fixed circuits have made choices of their own
+        return result
+    return replace(result, chosen=Chosen(lowering, case.settings.free))
 
 
 def _quick(case: Case, lowering: Lowering, quick_ms: QuickMs) -> float:
@@ -184,15 +193,13 @@ def choices(case: Case) -> Iterator[Lowering]:
     if "algorithm" not in case.settings.free:
         return
     most = max(MAX_PLANNED_NODES, 2 * case.nodes)
-    for lowering in (own, *rings):
+    tried = {own, *rings}
+    for lowering, judge in product((own, *rings), CHOOSES[case.fabric]):
         settings = replace(case.settings, lowering=lowering)
-        fastest = with_fastest_algorithms(
-            case.fabric, case.graph, case.cluster, settings, case.variant
-        )
-        if (
-            fastest != lowering
-            and len(case.graph.tasks) + transfers_of(case.graph, fastest) <= most
-        ):
+        fastest = with_fastest_algorithms(judge, case.graph, case.cluster, settings, case.variant)
+        nodes = len(case.graph.tasks) + transfers_of(case.graph, fastest)
+        if fastest not in tried and nodes <= most:
+            tried.add(fastest)
             yield fastest
 
 

@@ -12,9 +12,9 @@ from topox_core.fabrics.circuit_requests import Profile
 from topox_core.fabrics.circuit_traffic import circuit_traffic
 from topox_core.fabrics.circuits import run_provisioned
 from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.free_choices import Case, RunLowered, as_list, fastest_run
+from topox_core.fabrics.free_choices import Case, as_list, fastest_run, planned_lowering
 from topox_core.fabrics.packet import ideal_bound
-from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun
+from topox_core.fabrics.run import Breakdown, Fabric, FabricRequest, FabricRun
 from topox_core.fabrics.static import run_static, with_rates
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
@@ -130,7 +130,7 @@ def schedule(
                 for point in planned.result.trace:
                     on_point(point)
             return planned.result
-        settings = _with_choice(settings, planned)
+        settings = replace(settings, lowering=planned_lowering(planned))
     order = _request(graph, cluster, settings)
     result = solve(order.graph, cluster, settings, stop, on_point, Controllers(order))
     return with_fixed_circuits(order, result, stop)
@@ -194,6 +194,7 @@ def _fixed_beside(order: FabricRequest, result: Result, fixed: FabricRun | None)
         execution=with_rates(fixed.execution, order.settings.exclusive_devices)
         if keeps_fixed
         else result.execution,
+        settings=_settings_of(result, fixed) if keeps_fixed else result.settings,
         switching="fixed" if keeps_fixed else result.switching,
         bound_switching_ms=result.bound_ms,
         bound_fixed_ms=bound.ms,
@@ -201,46 +202,57 @@ def _fixed_beside(order: FabricRequest, result: Result, fixed: FabricRun | None)
     )
 
 
+def _settings_of(result: Result, fixed: FabricRun) -> Settings:
+    """Return the settings of a result on fixed circuits, which may have chosen another lowering."""
+    if fixed.chosen is None:
+        return result.settings
+    return replace(result.settings, lowering=fixed.chosen.lowering)
+
+
 def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
     """Return an exact solve in the background that starts as :func:`schedule` does."""
     if settings.free:
         check_fits(graph, cluster)
-        settings = _with_choice(settings, _planned(graph, cluster, settings, never))
+        planned = _planned(graph, cluster, settings, never)
+        settings = replace(settings, lowering=planned_lowering(planned))
     order = _request(graph, cluster, settings)
     proof = prove_with(order.graph, cluster, settings, Controllers(order))
     proof.beside = partial(with_fixed_circuits, order)
     return proof
 
 
-def freely_scheduled(
-    graph: TaskGraph, request: FabricRequest, stop: Stop, run: RunLowered
-) -> FabricRun:
-    """Return the scheduled run over the free choices of a request's settings; ``run`` makes each."""
+def freely_scheduled(graph: TaskGraph, request: FabricRequest, stop: Stop) -> FabricRun:
+    """Return the scheduled run over the choices that the settings of a request leave free.
 
-    def provisioned(lowered: TransferGraph, settings: Settings) -> FabricRun:
-        return run_provisioned(replace(request, graph=lowered, settings=settings), stop)
+    Fixed circuits make their own choices; ``request.graph`` is not read.
+
+    Raises
+    ------
+    InputError, Stopped
+        As :func:`run_scheduled`.
+    """
+    settings, options = request.settings, request.options
+    case = Case("scheduled", graph, request.cluster, settings, options.topology_variant)
+
+    def on(run: Fabric, lowered: TransferGraph, settings: Settings) -> FabricRun:
+        return run(replace(request, graph=lowered, settings=settings), stop)
+
+    if case.free and "static" not in request.runs and not settings.on_slots:
+        try:
+            fixed = fastest_run(replace(case, fabric="static"), partial(on, run_static))
+            request = replace(request, runs={**request.runs, "static": fixed})
+        except InputError:
+            pass  # two servers that talk are not connected: only switching serves them
 
     def quick(lowered: TransferGraph, settings: Settings) -> float:
         return quick_ms(replace(request, graph=lowered, settings=settings))
 
-    case = Case(
-        "scheduled", graph, request.cluster, request.settings, request.options.topology_variant
-    )
-    return fastest_run(case, run, provisioned, quick)
+    return fastest_run(case, partial(on, run_scheduled), partial(on, run_provisioned), quick)
 
 
 def _planned(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop) -> FabricRun:
     """Return the list schedule over the free choices."""
-    request = _request(graph, cluster, as_list(settings))
-
-    def run(lowered: TransferGraph, settings: Settings) -> FabricRun:
-        return run_scheduled(replace(request, graph=lowered, settings=settings), stop)
-
-    return freely_scheduled(graph, request, stop, run)
-
-
-def _with_choice(settings: Settings, run: FabricRun) -> Settings:
-    return settings if run.chosen is None else replace(settings, lowering=run.chosen.lowering)
+    return freely_scheduled(graph, _request(graph, cluster, as_list(settings)), stop)
 
 
 def _request(graph: TaskGraph, cluster: Cluster, settings: Settings) -> FabricRequest:

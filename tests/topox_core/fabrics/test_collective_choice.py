@@ -72,12 +72,11 @@ def test_circuits_prefer_an_order_without_conflicts_for_an_all_to_all() -> None:
         assert time / default == pytest.approx(7 / 13)
 
 
-def test_what_a_user_names_stays_and_other_fabrics_keep_the_default() -> None:
+def test_what_a_user_names_stays() -> None:
     graph = alone("all_to_all", 8, 8e8)
     cluster = Cluster(8, 1, 1, 8, 100.0)
     fixed = Settings.of(lowering=Lowering(algorithm={"all_to_all": "bruck"}))
     assert with_fastest_algorithms("provisioned", graph, cluster, fixed) == fixed.lowering
-    assert with_fastest_algorithms("ideal", graph, cluster, Settings.of()) == Lowering()
 
 
 def test_each_size_is_judged_once_whatever_its_place_in_the_graph() -> None:

@@ -23,10 +23,11 @@ from topox_core.runs.stopping import never
 from topox_core.schedule.planner import prepare
 from topox_core.schedule.replay import replay, replayed
 from topox_core.schedule.result_file import to_record
-from topox_core.schedule.settings import Settings
+from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.samples import SAMPLES, load_sample
 
 QUICK = Settings.of(engine="list")
+FREELY = Settings.of(engine="list", free=FREE)
 SMALL = [name for name in SAMPLES if name not in ("llama3-70b",)]
 DELAYS_MS = (0.0, 0.001, 0.01, 0.1, 1.0, 10.0)
 SLACK = 1 + 1e-9
@@ -89,10 +90,16 @@ def test_the_invariants_hold_on_random_graphs(seed: int) -> None:
     assert_invariants(*random_case(seed))
 
 
+@pytest.mark.parametrize("seed", [36, 47, 93, 134, 140, 259])
+def test_the_invariants_hold_where_every_fabric_chooses(seed: int) -> None:
+    assert_invariants(*random_case(seed), FREELY)
+
+
 @pytest.mark.long
+@pytest.mark.parametrize("settings", [QUICK, FREELY])
 @pytest.mark.parametrize("seed", range(300))
-def test_the_invariants_hold_on_three_hundred_random_graphs(seed: int) -> None:
-    assert_invariants(*random_case(seed))
+def test_the_invariants_hold_on_three_hundred_random_graphs(seed: int, settings: Settings) -> None:
+    assert_invariants(*random_case(seed), settings)
 
 
 @pytest.mark.parametrize("duplex", ["full", "half"])
