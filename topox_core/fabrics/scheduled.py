@@ -30,14 +30,15 @@ from topox_core.schedule.planner import Planner, Prepared, SchedulePlan, prepare
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.proof import Proof
 from topox_core.schedule.replay import Replay, replay
-from topox_core.schedule.result import Result
+from topox_core.schedule.result import Result, TracePoint
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.solve import OnPoint, solve
 from topox_core.schedule.solve import prove as prove_with
-from topox_core.schedule.source import TraceSource
+from topox_core.schedule.source import LOADS, TraceSource
 
 PROVISIONED = TraceSource("controllers", "provisioned")
 QUICK_PLANS = 4
+FIXED = TraceSource("controllers", "fixed circuits")
 IMPROVED = TraceSource("controllers", "provisioned, improved")
 
 
@@ -69,7 +70,7 @@ def run_scheduled(order: FabricRequest, stop: Stop) -> FabricRun:
             bound_ms=result.bound_ms,
             bound_by=result.bound_by,
             result=result,
-            message="Switching does not pay here: the circuits stay fixed.",
+            message=_stays_fixed(result),
         )
     return _planned_run(order, result, profile)
 
@@ -97,6 +98,21 @@ def _planned_run(order: FabricRequest, result: Result, profile: Profile | None) 
         result=result,
         message=" ".join(part for part in parts if part),
     )
+
+
+def _stays_fixed(result: Result) -> str:
+    """Return why the circuits stay fixed, in words."""
+    if result.alternative is None or _only_fixed(result.settings):
+        return "The circuits stay fixed, as asked."
+    return (
+        "Switching does not pay here: the circuits stay fixed; "
+        f"the best plan that switches takes {result.alternative.makespan_ms:.6g} ms."
+    )
+
+
+def _only_fixed(settings: Settings) -> bool:
+    """Return whether only circuits that never change are allowed."""
+    return settings.switching == "fixed"
 
 
 def quick_ms(order: FabricRequest) -> float:
@@ -175,7 +191,7 @@ def _fixed_run(order: FabricRequest, stop: Stop) -> FabricRun | None:
 def _fixed_beside(order: FabricRequest, result: Result, fixed: FabricRun | None) -> Result:
     if fixed is None or result.makespan_ms is None:
         return result
-    alone = order.settings.switching == "fixed"
+    alone = _only_fixed(order.settings)
     bound = ideal_bound(order)
     keeps_fixed = alone or fixed.iteration_ms < result.makespan_ms * (1 - 1e-9)
     makespan_ms = fixed.iteration_ms if keeps_fixed else result.makespan_ms
@@ -183,6 +199,9 @@ def _fixed_beside(order: FabricRequest, result: Result, fixed: FabricRun | None)
     bound_ms = min(makespan_ms, bound.ms) if weaker else result.bound_ms
     proved = makespan_ms <= bound_ms * (1 + 1e-9)
     was_proof = result.stopped_by == "proof"
+    trace = result.trace
+    if keeps_fixed:
+        trace = (*trace, TracePoint(result.wall_s, makespan_ms, bound_ms, FIXED, LOADS))
     return replace(
         result,
         status="optimal" if proved else "feasible",
@@ -199,6 +218,7 @@ def _fixed_beside(order: FabricRequest, result: Result, fixed: FabricRun | None)
         bound_switching_ms=result.bound_ms,
         bound_fixed_ms=bound.ms,
         alternative=result if keeps_fixed else None,
+        trace=trace,
     )
 
 

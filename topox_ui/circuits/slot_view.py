@@ -156,7 +156,7 @@ def _headline(loaded: Loaded, case: Case, result: Result, parts: Drawn, state: S
     life = parts.measures.mean_life_ms
     lives = (
         f" Over the iteration a circuit lives <b>{time(life)}</b> on average."
-        if life is not None
+        if life is not None and result.switching != "fixed"
         else ""
     )
     headline(

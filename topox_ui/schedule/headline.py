@@ -90,9 +90,15 @@ def schedule_kpis(case: Case, result: Result, now: Measures) -> None:
             count(now.circuits_changed),
             f"{percent(now.port_dark)} of port time dark"
             if now.dark_ms
-            else f"of {plural(now.circuits_used, 'circuit')} used",
+            else f"{plural(_circuits(result, now), 'circuit')} used",
         ),
     )
+
+
+def _circuits(result: Result, now: Measures) -> int:
+    """Return how many circuits there are: those that stay, or one for every use."""
+    layout = None if result.execution is None else result.execution.layout
+    return now.circuits_used if layout is None else int(layout.circuits.sum())
 
 
 def _before(case: Case, now: Measures) -> Measures | None:
