@@ -17,7 +17,7 @@ from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.runs.stopping import Stop
-from topox_core.schedule.bounds.circuits import circuit_bound
+from topox_core.schedule.bounds.circuit_bound import circuit_bound
 
 
 def run_reactive(order: FabricRequest, stop: Stop) -> FabricRun:

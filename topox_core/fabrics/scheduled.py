@@ -23,7 +23,7 @@ from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop, never
-from topox_core.schedule.bounds.circuits import circuit_bound
+from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.circuits.assignment import Booking, changed_rows
 from topox_core.schedule.generation.port_scheduler import Booked
 from topox_core.schedule.planner import Planner, Prepared, SchedulePlan, prepare

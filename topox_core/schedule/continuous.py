@@ -10,7 +10,7 @@ from typing import Protocol
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.runs.stopping import Stop
-from topox_core.schedule.bounds.circuits import circuit_bound
+from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.planner import Prepared, SchedulePlan, prepare
 from topox_core.schedule.replay import Replay, replay

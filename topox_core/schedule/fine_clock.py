@@ -16,7 +16,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.durations import durations_ms
 from topox_core.model.transfer_graph import FloatArray, TransferGraph
 from topox_core.schedule.bounds.best_bound import best_bound
-from topox_core.schedule.bounds.circuits import circuit_bound
+from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.bounds.set_up_bounds import (
     near_of,
     set_up_bound,

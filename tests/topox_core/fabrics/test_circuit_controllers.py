@@ -21,7 +21,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.runs.stopping import never
-from topox_core.schedule.bounds.circuits import circuit_bound
+from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import SAMPLES, load_sample

@@ -10,7 +10,7 @@ from topox_core.fabrics.scheduled import schedule
 from topox_core.model.durations import durations_ms
 from topox_core.model.lowering import lower
 from topox_core.runs.stopping import never
-from topox_core.schedule.bounds.circuits import circuit_bound
+from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.continuous import ContinuousPlans, plan_on_continuous_time
 from topox_core.schedule.engines.engine import Limits
 from topox_core.schedule.fine_clock import continuous_bound, exact_ticks_per_ms, fine_problem
