@@ -141,6 +141,8 @@ def _record(run: FabricRun) -> dict[str, Any]:
     }
     if run.result is not None:
         record |= record_of(run.result, "status stopped_by slot_ms")
+    if run.chosen is not None:
+        record["chosen"] = run.chosen.as_record()
     if run.message:
         record["message"] = run.message
     return record
@@ -148,6 +150,8 @@ def _record(run: FabricRun) -> dict[str, Any]:
 
 def _print(runs: dict[str, FabricRun]) -> None:
     """Print one row a fabric; the four middle columns are the critical chain and add up to the iteration."""
+    from topox_core.text.choices import chosen_by_all
+
     head = "fabric iteration compute exposed dark waiting bound changes tax"
     rows: list[tuple[str, ...]] = [(*head.split(), "what binds")]
     for name, run in runs.items():
@@ -169,6 +173,8 @@ def _print(runs: dict[str, FabricRun]) -> None:
             )
         )
     table(*rows)
+    if sentence := chosen_by_all({name: run.chosen_words for name, run in runs.items()}):
+        print(sentence)
     for run in runs.values():
         if run.fabric == "scheduled" and run.message:
             print(run.message)

@@ -13,8 +13,7 @@ from topox_core.cli.options import JSON, Option, add_options
 from topox_core.cli.printing import as_json, ended, figure, note, percent, table
 
 if TYPE_CHECKING:
-    from topox_core.model.execution import Execution
-    from topox_core.schedule.result import TracePoint
+    from topox_core.schedule.result import Result, TracePoint
 
 DETAILS = ("tasks", "transfers", "circuits")
 
@@ -69,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         as_json(summary)
     else:
-        _print(summary, result.execution)
+        _print(summary, result)
     return 0 if summary.get("checked", False) else 1
 
 
@@ -86,9 +85,11 @@ def _switching(summary: dict[str, Any]) -> str:
     return "circuits change during the iteration" if summary["switching"] != "fixed" else ""
 
 
-def _print(summary: dict[str, Any], execution: Execution | None) -> None:
+def _print(summary: dict[str, Any], result: Result) -> None:
     from topox_core.model.measures import measures
+    from topox_core.text.choices import chosen_words
 
+    execution = result.execution
     on_slots = "slotted_ms" not in summary
     clock = f"slot {figure(summary['slot_ms'], 'ms')}" + (
         f"; rounding raises the bound by {percent(summary['rounding'])}"
@@ -112,6 +113,8 @@ def _print(summary: dict[str, Any], execution: Execution | None) -> None:
             f"{found.circuits_changed:,} changes, dark for {figure(found.dark_ms, 'ms')} in all"
         )
         rows.append(("circuits", f"{found.circuits_used:,}", changes))
+    if choice := chosen_words(result.settings.lowering, result.settings.free):
+        rows.append(("chosen", "", choice))
     if "checked" in summary:
         rows.append(
             (

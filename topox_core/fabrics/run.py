@@ -14,6 +14,7 @@ from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray, Lower
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.result import Result
 from topox_core.schedule.settings import Settings
+from topox_core.text.choices import chosen_words
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,11 @@ class FabricRun:
     result: Result | None = None
     message: str = ""
     chosen: Chosen | None = None
+
+    @property
+    def chosen_words(self) -> str:
+        """What the fabric chose by itself; empty where that is the default."""
+        return chosen_words(self.chosen.lowering, self.chosen.free) if self.chosen else ""
 
     @property
     def iteration_ms(self) -> float:

@@ -21,6 +21,7 @@ from topox_core.figures.fabrics import iteration_bars, parts_of
 from topox_core.figures.palette import Theme
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
+from topox_core.text.choices import chosen_by_all
 from topox_core.text.numbers import count, percent, plural, short, time
 from topox_ui.compare.state import CompareState
 from topox_ui.runs.owner import run_owner
@@ -274,6 +275,9 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
                 name: st.column_config.TextColumn(alignment="right") for name in NUMBERS
             },
         )
+        words = {contest.labels[name]: run.chosen_words for name, run in runs.items()}
+        if sentence := chosen_by_all(words):
+            quiet(escape(sentence))
         for name in ("scheduled", "fat_tree", "static"):
             if name in runs and runs[name].message:
                 quiet(f"{escape(contest.labels[name])}: {escape(_polished(runs[name].message))}")

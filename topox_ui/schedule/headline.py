@@ -7,6 +7,7 @@ import streamlit as st
 from topox_core.figures.trace import events_of, last_better
 from topox_core.model.measures import Measures
 from topox_core.schedule.result import Result
+from topox_core.text.choices import chosen_words
 from topox_core.text.numbers import apart, count, percent, plural, short, time
 from topox_ui.schedule.solving import Case
 from topox_ui.shell.charts import kpis
@@ -38,7 +39,9 @@ def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures)
     else:
         charge = "at no charge but the slot" if result.settings.on_slots else "at no charge"
         second = f"Circuits change {often}, {charge}."
-    headline(kicker, f"{first} {second}")
+    chosen = chosen_words(result.settings.lowering, result.settings.free)
+    third = f" Chosen: {escape(chosen)}." if chosen else ""
+    headline(kicker, f"{first} {second}{third}")
 
 
 def schedule_kpis(case: Case, result: Result, now: Measures) -> None:

@@ -128,6 +128,7 @@ def test_the_printed_model_and_back(visit):
 
 def test_rings_and_algorithms_are_open_until_they_are_chosen(visit):
     at = visit(SCHEDULE, sample="fsdp")
+    assert "Chosen: collectives on 2" in words(at)
     assert control(at, "rings").value == 0 and control(at, "all_gather").value == "auto"
     control(at, "rings").set_value(2).run()
     control(at, "all_gather").set_value("bruck").run()
