@@ -95,10 +95,13 @@ def with_fastest_algorithms(
     """
     lowering = settings.lowering
     alone, unnamed = replace(lowering, algorithm=()), replace(cluster, name="")
+    scales = cluster.latency_us == 0 and cluster.reconfiguration_ms == 0
     tried = 0
     words: dict[str, str] = dict(lowering.algorithm)
     for one in collectives_of(graph, lowering):
-        case = _Alone(fabric, one, unnamed, alone, settings.seed, variant)
+        # Without latency and delay all times grow with the bytes, and so the order stays.
+        judged = replace(one, size_bytes=1e6) if scales else one
+        case = _Alone(fabric, judged, unnamed, alone, settings.seed, variant)
         tried += sum(count for _, count in case.algorithms())
         if tried > MAX_TRIED:
             break
@@ -121,22 +124,19 @@ class _Alone:
 
     def time_ms(self, word: str) -> float:
         """Return how long it takes by an algorithm; infinity where the fabric cannot run it."""
-        lowering = replace(self.lowering, algorithm=((self.collective.kind, word),))
-        cluster = replace(self.cluster, servers=self.collective.members)
+        one = self.collective
+        lowering = replace(self.lowering, algorithm=((one.kind, word),))
+        cluster = replace(self.cluster, servers=one.members)
+        if self.fabric != "static":
+            on_demand_ms, known_ms = _circuit_times(one, lowering, cluster)
+            return on_demand_ms if self.fabric == "reactive" else known_ms
         settings = Settings.of(lowering=lowering, seed=self.seed)
         options = FabricOptions(topology_variant=self.variant)
         try:
-            graph = _lowered_alone(self.collective, lowering)
-            request = FabricRequest(graph, cluster, settings, options)
-            if self.fabric == "static":
-                return run_static(request, never).iteration_ms
-            profile = Profile.of(request)
+            request = FabricRequest(_lowered_alone(one, lowering), cluster, settings, options)
+            return run_static(request, never).iteration_ms
         except InputError:
             return float("inf")
-        start = profile.known.start
-        if self.fabric == "provisioned":
-            start = profile.provisioned_start_ms()
-        return float((start + profile.length_ms).max(initial=0.0))
 
     def bound_ms(self) -> float:
         """Return what no algorithm goes below: a latency, and what a server must send on all its ports."""
@@ -169,10 +169,29 @@ class _Alone:
                 yield str(choice), count
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=8192)
+def _circuit_times(one: Collective, lowering: Lowering, cluster: Cluster) -> tuple[float, float]:
+    """Return how long a collective takes on demand and provisioned, which are one sweep and another over it."""
+    try:
+        graph = _lowered_alone(one, lowering)
+        profile = Profile.of(FabricRequest(graph, cluster, Settings.of(lowering=lowering)))
+    except InputError:
+        return float("inf"), float("inf")
+    starts = (profile.known.start, profile.provisioned_start_ms())
+    on_demand_ms, known_ms = (float((s + profile.length_ms).max(initial=0.0)) for s in starts)
+    return on_demand_ms, known_ms
+
+
 def _lowered_alone(one: Collective, lowering: Lowering) -> TransferGraph:
-    members, root = tuple(range(one.members)), 0 if one.kind == "broadcast" else None
-    task = Task("c", one.kind, (), members=members, size_bytes=one.size_bytes, root=root)
+    graph = _lowered_byte(one.kind, one.members, lowering)
+    return replace(graph, size_bytes=graph.size_bytes * one.size_bytes)
+
+
+@lru_cache(maxsize=64)
+def _lowered_byte(kind: str, members: int, lowering: Lowering) -> TransferGraph:
+    """Return a collective of one byte, lowered: others differ in the size of their transfers alone."""
+    root = 0 if kind == "broadcast" else None
+    task = Task("c", kind, (), members=tuple(range(members)), size_bytes=1.0, root=root)
     return lower(TaskGraph("alone", (task,)), lowering)
 
 
