@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.fabrics.compare import run_freely
 from topox_core.fabrics.registry import fabric
 from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
 from topox_core.fabrics.static import static_layout
@@ -250,9 +251,7 @@ def _planned_again(
     left = fail_cluster(_case.cluster, _failure, conservative=True)
     rest = remaining_graph(_case.graph, _run.execution, at_ms, _failure)
     settings = replace(_case.settings, engine="list")
-    again = fabric("scheduled")(
-        FabricRequest(lower(rest, settings.lowering), left, settings), never
-    )
+    again = run_freely("scheduled", rest, left, settings, FabricOptions())
     return at_ms + again.iteration_ms, left
 
 
