@@ -10,13 +10,15 @@ from typing import Protocol
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.runs.stopping import Stop
-from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.bounds.unrounded import Bound
+from topox_core.schedule.fine_clock import continuous_bound
 from topox_core.schedule.planner import Prepared, SchedulePlan, prepare
 from topox_core.schedule.replay import Replay, replay
 
 # Parts of the cluster's slot that are planned on besides the slot itself, up to so many tasks.
 FINER_PARTS = ((4, 5_000), (16, 2_500))
+# A first bound counts so many ancestors of each task, up to so many tasks: some ten milliseconds.
+FIRST_NEAR, FIRST_TASKS = 50, 600
 
 
 class Candidates(Protocol):
@@ -53,7 +55,8 @@ class ContinuousPlans:
         assert prepared.graph is not None
         assert prepared.cluster is not None
         settings = prepared.settings
-        bound = circuit_bound(prepared.graph, prepared.cluster, settings.exclusive_devices)
+        near = FIRST_NEAR if len(prepared.graph) <= FIRST_TASKS else 0
+        bound = continuous_bound(prepared.graph, prepared.cluster, settings, near)
         return ContinuousPlans(prepared, bound)
 
     @property

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import queue
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -20,12 +18,12 @@ from topox_core.schedule.circuits.held_ports import Solution, ports_of
 from topox_core.schedule.engines.disjunctions import Disjunctions
 from topox_core.schedule.engines.engine import Limits, StoppedBy
 from topox_core.schedule.engines.solver_process import SolverProcess
-from topox_core.schedule.fine_clock import EXACT, continuous_bound, exact_ticks_per_ms, fine_problem
+from topox_core.schedule.fine_clock import EXACT, exact_ticks_per_ms, fine_problem
 from topox_core.schedule.planner import Planner, Prepared, SchedulePlan
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.reduction import Reduction
 from topox_core.schedule.replay import Replay, replay
-from topox_core.schedule.source import ENGINES, HEADS_AND_TAILS, LOADS, TraceSource
+from topox_core.schedule.source import ENGINES, LOADS, TraceSource
 
 ENGINE = "cpsat"
 Start = Callable[[str, Problem, Limits], SolverProcess]
@@ -78,8 +76,6 @@ class FineClockSolve:
         self._fine = fine_prepared(self.prepared, self.known.makespan_ms)
         self._ended = False
         self._began, self._ended_s = time.monotonic(), 0.0
-        self._bounds: queue.SimpleQueue[Bound] = queue.SimpleQueue()
-        threading.Thread(target=self._count_ancestors, daemon=True).start()
         given = self._solution(self.known)
         self._process = self.start_process(
             ENGINE,
@@ -116,8 +112,6 @@ class FineClockSolve:
     def poll(self) -> bool:
         """Take in what the child says; return whether iteration or bound became better."""
         before = self.best.cost, self.bound.ms
-        while not self._bounds.empty():
-            self._raise_to(self._bounds.get(), HEADS_AND_TAILS)
         for progress in self._process.poll():
             if progress.start is not None:
                 self._take(Solution(progress.start, progress.ports), progress.source)
@@ -147,14 +141,6 @@ class FineClockSolve:
         if not self._ended:
             self._ended, self._ended_s = True, time.monotonic() - self._began
 
-    def _count_ancestors(self) -> None:
-        """Find a bound without any search; runs in a thread."""
-        assert self.prepared.graph is not None
-        assert self.prepared.cluster is not None
-        self._bounds.put(
-            continuous_bound(self.prepared.graph, self.prepared.cluster, self.prepared.settings)
-        )
-
     def _end(self) -> None:
         self._finish()
         try:
@@ -176,9 +162,7 @@ class FineClockSolve:
             self.best, self.moved_by = carried_out, source
 
     def _raise(self, ticks: int, words: str, source: TraceSource) -> None:
-        self._raise_to(Bound(ticks * self._problem.tick_ms, words or "critical path"), source)
-
-    def _raise_to(self, bound: Bound, source: TraceSource) -> None:
+        bound = Bound(ticks * self._problem.tick_ms, words or "critical path")
         if self.bound.ms < bound.ms <= self.best.makespan_ms * (1 + EXACT):
             self.bound, self.bound_source, self.moved_by = bound, source, source
 

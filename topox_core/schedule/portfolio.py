@@ -258,6 +258,8 @@ class Portfolio:
         """What a user must know besides."""
         messages = [answer.message for answer in self._answers.values() if answer.message]
         messages += [f"No exact solve: {why}." for why in self._refused.values()]
+        if self._dark and self.plan.makespan > self.bound and self._without_set_ups:
+            messages.append("No exact engine knows set-ups here.")
         if self.stopped_by == "heuristic" and self._answers:
             messages.append(self._what_was_proved())
         return " ".join(message for message in messages if message)
@@ -267,13 +269,18 @@ class Portfolio:
         problem = self.planner.problem
         optimum = problem.ms(self._reduced)
         if self._dark:
-            return f"The exact engines counted no set-up times; without them {optimum:g} ms would be the optimum."
+            return f"Without set-up times {optimum:g} ms would be the optimum."
         if problem.network is None or problem.network.switches == 1:
             return ""
         return (
             f"If transfers could move between switches, {optimum:g} ms would be the optimum; no schedule was found "
             "that keeps every transfer on its switch in that time."
         )
+
+    @property
+    def _without_set_ups(self) -> bool:
+        """Whether an engine takes part that has no model of set-ups in a problem of this size."""
+        return bool(self._processes.keys() - self._with_set_ups - self._refused.keys())
 
     @property
     def _dark(self) -> bool:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import math
+import queue
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from topox_core.runs.run import RunProgress
 from topox_core.runs.stopping import Stop, never
+from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.continuous import ContinuousPlans
 from topox_core.schedule.engines.engine import Limits, StoppedBy
+from topox_core.schedule.fine_clock import continuous_bound
 from topox_core.schedule.fine_clock_solve import FineClockSolve
 from topox_core.schedule.folding.folded_race import FoldedRace
 from topox_core.schedule.planner import FoldedProblem, Prepared, SchedulePlan, keeping_reduced
 from topox_core.schedule.portfolio import OVERTIME_S, Portfolio, RootPhase, Team, root_phase
 from topox_core.schedule.report import to_continuous_result, to_result
 from topox_core.schedule.result import Result, TracePoint
-from topox_core.schedule.source import LOADS
+from topox_core.schedule.source import HEADS_AND_TAILS, LOADS, TraceSource
 from topox_core.text.numbers import percent, seconds
 
 POLL_S = 0.02
@@ -50,9 +54,14 @@ class Proof:
     beside: Callable[[Result], Result] | None = None
 
     def __post_init__(self) -> None:
-        self._stopped = False
+        self._stopped = self._done = False
         self._folded: FoldedProblem | None = None
         self._exact: FineClockSolve | None = None
+        self._bounds: queue.SimpleQueue[Bound] = queue.SimpleQueue()
+        if self.on_time is not None:
+            threading.Thread(
+                target=self._count_ancestors, args=(self.on_time.prepared,), daemon=True
+            ).start()
         self._stages = self._races()
         self._begin(next(self._stages))
 
@@ -197,9 +206,40 @@ class Proof:
         points = self._record(self.race.poll())
         if not self._last and not self.race.running:
             points += self._begin(next(self._stages))
-        if self._exact is not None and self.on_time is not None:
-            points += self._poll_exact(self._exact, self.on_time)
+        if self.on_time is not None:
+            points += self._poll_bound(self.on_time)
+            if self._exact is not None:
+                points += self._poll_exact(self._exact, self.on_time)
         return points
+
+    def _count_ancestors(self, prepared: Prepared) -> None:
+        """Find a bound on continuous time without any search; runs in a thread."""
+        assert prepared.graph is not None
+        assert prepared.cluster is not None
+        self._bounds.put(continuous_bound(prepared.graph, prepared.cluster, prepared.settings))
+
+    def _poll_bound(self, plans: ContinuousPlans) -> list[TracePoint]:
+        """Take in the bound that the work of ancestors gives, once it has been counted."""
+        if self._bounds.empty():
+            return []
+        before, open_ = plans.bound.ms, not self._closed
+        plans.raise_bound(self._bounds.get())
+        if open_ and self._closed:
+            self._end_all()
+        return [] if plans.bound.ms <= before else [self._point(HEADS_AND_TAILS, HEADS_AND_TAILS)]
+
+    def _end_all(self) -> None:
+        """End what still runs: nothing is left to find, or no time."""
+        self._done = True
+        self.race.close()
+        if self._exact is not None:
+            self._exact.close()
+
+    def _point(self, source: TraceSource, bound_source: TraceSource) -> TracePoint:
+        """Add a point to the trace as things stand on continuous time, and return it."""
+        point = TracePoint(self.elapsed_s, self.incumbent_ms, self.bound_ms, source, bound_source)
+        self.trace.append(point)
+        return point
 
     def _poll_exact(self, exact: FineClockSolve, plans: ContinuousPlans) -> list[TracePoint]:
         """Take in what the exact solve on continuous time says; end what has nothing left to find."""
@@ -210,17 +250,10 @@ class Proof:
         plans.raise_bound(exact.bound)
         late = self.elapsed_s - self.prepared.settings.time_limit_s
         if self._closed or late > OVERTIME_S:
-            exact.close()
-            self.race.close()
+            self._end_all()
         elif not exact.running and self.prepared.settings.engine == "cpsat":
             self.race.close()
-        if not better:
-            return []
-        point = TracePoint(
-            self.elapsed_s, self.incumbent_ms, self.bound_ms, exact.moved_by, exact.bound_source
-        )
-        self.trace.append(point)
-        return [point]
+        return [self._point(exact.moved_by, exact.bound_source)] if better else []
 
     def finish(
         self, stop: Stop = never, on_point: Callable[[TracePoint], None] | None = None
@@ -267,12 +300,12 @@ class Proof:
             stopped_by = "proof" if self.plan.makespan <= bound else stopped_by
         if self.on_time is not None:
             self.on_time.take(self.prepared, self.plan)
-            by: StoppedBy = "heuristic" if stopped_by == "proof" else stopped_by
-            message = race.message
-            if self._exact is not None:
-                by, message = self._exact_stopped_by(self._exact), self._exact.message
             result = to_continuous_result(
-                self.on_time, by, tuple(self.trace), self.elapsed_s, message
+                self.on_time,
+                self._stopped_by_on_time(stopped_by),
+                tuple(self.trace),
+                self.elapsed_s,
+                race.message if self._exact is None else self._exact.message,
             )
             return result if self.beside is None else self.beside(result)
         return to_result(
@@ -286,19 +319,23 @@ class Proof:
             race.message,
         )
 
-    def _exact_stopped_by(self, exact: FineClockSolve) -> StoppedBy:
-        """Return why the search on continuous time ended, short of a proof."""
+    def _stopped_by_on_time(self, on_slots: StoppedBy) -> StoppedBy:
+        """Return why the search on continuous time ended, short of a proof; a proof on slots is none there."""
         if self._stopped:
             return "cancelled"
         if self._closed:
             return "gap"
-        named = self.prepared.settings.engine == "cpsat" and not exact.running
-        return exact.stopped_by if named else "time_limit"
+        if self._exact is None:
+            return "heuristic" if on_slots == "proof" else on_slots
+        named = self.prepared.settings.engine == "cpsat" and not self._exact.running
+        return self._exact.stopped_by if named else "time_limit"
 
     @property
     def _last(self) -> bool:
         """Whether no other stage comes after this one."""
-        return self._stopped or self._folded is None or self.prepared.planner.too_large
+        if self._stopped or self._done:
+            return True
+        return self._folded is None or self.prepared.planner.too_large
 
     def _unfold(self) -> None:
         """Keep the better of the best plan and what the race on the folded problem found."""

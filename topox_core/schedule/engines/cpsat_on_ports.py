@@ -46,6 +46,8 @@ def solve_on_ports(
     known = initially_known(problem, limits, on_progress)
     coarse, tick = coarsened(problem)
     counted = raise_bounds_with_set_ups(coarse, tick, known, stop)
+    if known.close_enough:
+        return known.answer("proof")
     refuse_many_disjunctions(coarse, _windows(coarse, known.makespan // tick, counted))
     assert problem.network is not None
     may_fill = problem.network.switches_may_fill
@@ -69,7 +71,7 @@ def refuse_many_disjunctions(problem: Problem, given: Windows) -> None:
     if count > MOST_DISJUNCTIONS:
         raise InputError(
             f"with set-up times {count:,} pairs of transfers would have to be put in order (limit "
-            f"{MOST_DISJUNCTIONS:,}): use the list engine, or shorter jobs",
+            f"{MOST_DISJUNCTIONS:,}): use the list engine",
             file="settings",
             field="engine",
         )

@@ -14,7 +14,7 @@ from topox_core.schedule.problem import Int32, Problem
 
 # A whole model with set-ups has at most so many pairs to be ordered; CP-SAT may find no schedule of
 # a larger one for minutes.
-MOST_DISJUNCTIONS = 5_000
+MOST_DISJUNCTIONS = 10_000
 # Windows decide a part of them: up to so many pairs at one side the count is worth while.
 MOST_PAIRS = 20_000
 
