@@ -138,13 +138,18 @@ def _of_algorithm(
     if owed is None:
         return [f"has the algorithm {name}, which is none of {task.kind}"]
     if name == "ring":
-        strides = {(b - a) % n for a, b in zip(listed.source, listed.destination, strict=True)}
-        if faults := _ring_count(rules.rings, rules.strides, strides, n):
+        strides = Counter(
+            (b - a) % n for a, b in zip(listed.source, listed.destination, strict=True)
+        )
+        if plan.schedule.fixed is None and (
+            faults := _ring_count(rules.rings, rules.strides, set(strides), n)
+        ):
             return faults
         if wrong := [stride for stride in strides if gcd(stride, n) != 1]:
             return [f"its transfers of stride {wrong[0]} make no single ring of {n} members"]
-        share = next(iter(owed.values())) / len(strides)
-        owed = {(i, (i + stride) % n): share for i in range(n) for stride in strides}
+        # Rings have equal shares; on parallel circuits several have one stride.
+        share = next(iter(owed.values())) / strides.total()
+        owed = {(i, (i + p) % n): share * count for i in range(n) for p, count in strides.items()}
     ends = list(zip(listed.source, listed.destination, strict=True))
     moved: dict[tuple[int, int], float] = dict.fromkeys(owed, 0.0)
     for pair, size in zip(ends, listed.size, strict=True):
@@ -183,28 +188,33 @@ def _rings(plan: CheckedPlan, listed: _Listed, n: int, chain: bool) -> list[str]
     by_stride: dict[int, list[int]] = {}
     for i, (a, b) in enumerate(zip(listed.source, listed.destination, strict=True)):
         by_stride.setdefault((b - a) % n, []).append(i)
-    # Fixed circuits carry the rings that were laid for them, whatever their number (TopoOpt,
-    # section 4: all-reduce traffic is mutable).
+    # Fixed circuits carry the rings that were laid for them, whatever their number, and parallel
+    # circuits several of one stride (TopoOpt, section 4: all-reduce traffic is mutable).
     if plan.schedule.fixed is None:
         faults = _ring_count(rules.rings, rules.strides, set(by_stride), n)
         if faults:
             return faults
     passes = 1 if chain else (2 if task.kind == "all_reduce" else 1) * (n - 1)
     steps = passes if rules.steps == "stepwise" and not chain else 1
-    share = (task.size_bytes or 0.0) * passes / ((1 if chain else n) * len(by_stride) * steps)
+    copies = dict.fromkeys(by_stride, 1)
+    if plan.schedule.fixed is not None:
+        each = (n - 1 if chain else n) * steps
+        copies = {stride: max(1, len(ring) // each) for stride, ring in by_stride.items()}
+    total = sum(copies.values())
+    share = (task.size_bytes or 0.0) * passes / ((1 if chain else n) * total * steps)
     root = (
         (task.members or ()).index(task.root) if chain and task.root in (task.members or ()) else 0
     )
     for stride, ring in by_stride.items():
         times = Counter(listed.source[i] for i in ring)
-        end = (root - stride) % n
-        wrong = [i for i in range(n) if times[i] != (0 if chain and i == end else steps)]
+        end, often = (root - stride) % n, steps * copies[stride]
+        wrong = [i for i in range(n) if times[i] != (0 if chain and i == end else often)]
         if gcd(stride, n) != 1:
             faults.append(f"its transfers of stride {stride} make no single ring of {n} members")
         elif wrong:
             faults.append(
                 f"on the {'chain' if chain else 'ring'} of stride {stride} server {_server(listed, wrong[0])} sends "
-                f"{times[wrong[0]]} times, must send {0 if chain and wrong[0] == end else steps} times"
+                f"{times[wrong[0]]} times, must send {0 if chain and wrong[0] == end else often} times"
             )
         faults += _uneven(plan, listed, ring, share)
         if steps > 1 and not wrong:

@@ -200,7 +200,12 @@ def step_pattern(
     """
     steps = step_list(kind, choice.name, _shape(choice, members, root))
     if on_rings(kind, choice.name):
-        copies = [(_on_stride(steps, members, stride), "") for stride in strides]
+        # Parallel circuits carry parallel rings of one stride.
+        again = [strides[:k].count(stride) for k, stride in enumerate(strides)]
+        copies = [
+            (_on_stride(steps, members, stride), f"/p{k}" if k else "")
+            for stride, k in zip(strides, again, strict=True)
+        ]
     else:
         copies = [(steps, f"/p{k}" if choice.parts > 1 else "") for k in range(choice.parts)]
     rows: list[tuple[str, Message]] = []

@@ -54,6 +54,22 @@ def test_every_algorithm_passes(kind: str, name: str) -> None:
         assert report.ok, report.lines()
 
 
+@pytest.mark.parametrize("words", [{}, {"all_reduce": "ring"}])
+@pytest.mark.parametrize("steps", ["fluid", "stepwise"])
+def test_parallel_circuits_that_stay_carry_parallel_rings(
+    words: dict[str, str], steps: str
+) -> None:
+    settings = Settings.of(
+        engine="list", switching="fixed", lowering=Lowering(algorithm=words, steps=steps)
+    )
+    result = schedule(graph_of("all_reduce", 2), CLUSTER, settings)
+    assert len({one.id for one in result.execution.graph.lowered}) == len(
+        result.execution.graph.lowered
+    )
+    report = check(graph_of("all_reduce", 2), CLUSTER, to_record(result))
+    assert report.ok, report.lines()
+
+
 def heavier(transfers: list[Record]) -> None:
     transfers[0]["size_bytes"] *= 1.5
 
