@@ -151,7 +151,7 @@ def test_a_killed_solver_is_reported_and_the_page_goes_on(
 
 
 def test_a_race_draws_every_engine_and_its_finding_agrees_with_the_headline(tab: Tab) -> None:
-    tab.open("/Schedule?sample=race&race_s=5")
+    tab.open("/Schedule?sample=race&race_s=5&clock=slots")
     listed = tab.kpi("Iteration").inner_text()
     tab.button("Start the race").click()
     expect(tab.page.locator(".st-key-race_live .main-svg").first).to_be_visible()
