@@ -119,7 +119,9 @@ def test_no_order_of_a_hand_made_sample_beats_its_optimum(name: str) -> None:
 @pytest.mark.parametrize("engine", ["highs", "auto"])
 def test_the_solver_proves_the_optimum_of_a_hand_made_sample(name: str, engine: str) -> None:
     sample = SAMPLES[name]
-    result = solve(*load_sample(name), Settings.of(**sample.optimum_settings, engine=engine))
+    result = solve(
+        *load_sample(name), Settings.of(**sample.optimum_settings, clock="slots", engine=engine)
+    )
     assert result.status == "optimal"
     assert result.makespan_ms == result.bound_ms == sample.optimum_ms
 
@@ -157,7 +159,9 @@ def test_a_reconfiguration_delay_stretches_the_mixture_of_experts() -> None:
 
 def test_the_dlrm_sample_is_bound_by_its_all_reduce() -> None:
     graph, cluster = load_sample("dlrm-16")
-    off = list_schedule(graph, cluster, Settings(lowering=Lowering(all_reduce_on_network=False)))
+    off = list_schedule(
+        graph, cluster, Settings(clock="slots", lowering=Lowering(all_reduce_on_network=False))
+    )
     assert list_schedule(graph, cluster, Settings()).unrounded_bound_ms > 2 * 14.543
     assert off.makespan_ms == pytest.approx(21.2, abs=3.5)
 
