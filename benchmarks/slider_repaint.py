@@ -164,7 +164,8 @@ def serving() -> Iterator[str]:
 
 def measured(page: Page, slider: str, stroke: str) -> Move:
     """Make one move and wait until the page has long been quiet; raise if the picture did not change."""
-    handle = page.locator(f".st-key-w_{slider} input[type=range]")
+    control = page.locator(f'[class*="st-key-w_"][class*="_{slider}-"]')
+    handle = control.locator("input[type=range]").first
     handle.focus()
     page.evaluate("() => watch.begin()")
     handle.press(stroke)
@@ -186,7 +187,7 @@ def one_round(browser: Browser, sample: str) -> list[Move]:
         for start, slider, strokes in WALKS[sample]:
             context = browser.new_context(viewport={"width": 1366, "height": 768})
             page = context.new_page()
-            page.goto(f"{base}/Schedule?sample={sample}&{start}")
+            page.goto(f"{base}/Schedule?sample={sample}&switching=planned&{start}")
             page.wait_for_function(LOADED, timeout=120_000)
             page.evaluate(WATCH)
             page.evaluate("() => watch.begin()")
