@@ -82,7 +82,11 @@ def _window(parts: Drawn, lanes: Lanes, makespan_ms: float, slot_ms: float) -> t
     if high - low < makespan_ms * 1e-4:
         low, high = 0.0, makespan_ms
     step = _step(makespan_ms)
-    ends = np.unique(np.append(np.arange(0.0, makespan_ms, step), makespan_ms)).round(9).tolist()
+    stops = np.arange(0.0, makespan_ms, step)
+    # A last stop so close to the end would read as the end does.
+    stops = stops[(stops == 0) | (makespan_ms - stops > step / 10)]
+    ends = np.unique(np.append(stops, makespan_ms)).round(9).tolist()
+    digits = max(0, 1 - int(np.floor(np.log10(step))))
     low, high = (min(ends, key=lambda e: abs(e - value)) for value in (low, high))
     if low >= high:
         low, high = ends[0], ends[-1]
@@ -94,7 +98,7 @@ def _window(parts: Drawn, lanes: Lanes, makespan_ms: float, slot_ms: float) -> t
             "from_ms",
             value=(low, high),
             options=ends,
-            words=lambda v: f"{v:,.9g} ms",
+            words=lambda v: f"{round(v, digits):,.9g} ms",
             take=_choose_window,
             label_visibility="collapsed",
         )
