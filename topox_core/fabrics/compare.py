@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 
 from topox_core.economics.clusters import same_cost_nic_gbps
 from topox_core.errors import InputError
@@ -11,13 +12,11 @@ from topox_core.fabrics.collective_choice import CHOOSES
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.free_choices import Case, fastest_run
 from topox_core.fabrics.registry import FABRICS, fabric
-from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
+from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun, JobRequest
 from topox_core.fabrics.scheduled import freely_scheduled
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
-from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
-from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.settings import Settings
 
@@ -71,11 +70,12 @@ def compare(
     check_delay(cluster)
     check_fits(task_graph, cluster)
     options = options or FabricOptions(equivalent_gbps=same_cost_nic_gbps(cluster))
+    request = JobRequest(task_graph, cluster, settings, options)
     runs = dict(known or {})
     # The ideal switch comes last: what the others do is among its candidates.
     for name in sorted(names, key=lambda name: name == "ideal"):
         try:
-            runs[name] = run_freely(name, task_graph, cluster, settings, options, stop, runs)
+            runs[name] = run_freely(name, replace(request, runs=runs), stop)
         except Stopped:
             break
         if on_run is not None:
@@ -83,15 +83,7 @@ def compare(
     return {name: runs[name] for name in names if name in runs}
 
 
-def run_freely(
-    name: str,
-    task_graph: TaskGraph,
-    cluster: Cluster,
-    settings: Settings,
-    options: FabricOptions,
-    stop: Stop = never,
-    runs: Mapping[str, FabricRun] | None = None,
-) -> FabricRun:
+def run_freely(name: str, request: JobRequest, stop: Stop = never) -> FabricRun:
     """Run a task graph under one fabric, which makes the choices that the settings leave free.
 
     Raises
@@ -99,54 +91,30 @@ def run_freely(
     InputError, Stopped
         As :func:`run_one`.
     """
-    if name == "ideal" and settings.free:
-        runs = _with_all_choosing(task_graph, cluster, settings, options, stop, runs or {})
-
-    def run(lowered: TransferGraph, settings: Settings) -> FabricRun:
-        return run_one(name, lowered, cluster, settings, options, stop, runs)
-
-    if name != "scheduled":
-        case = Case(name, task_graph, cluster, settings, options.topology_variant)
-        return fastest_run(case, run)
-    with _named(name):
-        if stop():
-            raise Stopped
-        graph = lower(task_graph, settings.lowering)
-        request = FabricRequest(graph, cluster, settings, options, runs or {})
-        return freely_scheduled(task_graph, request, stop)
+    if name == "ideal" and request.settings.free:
+        request = replace(request, runs=_with_all_choosing(request, stop))
+    if name == "scheduled":
+        with _named(name):
+            if stop():
+                raise Stopped
+            return freely_scheduled(request, stop)
+    return fastest_run(Case(name, request), lambda lowered: run_one(name, lowered, stop))
 
 
-def _with_all_choosing(
-    task_graph: TaskGraph,
-    cluster: Cluster,
-    settings: Settings,
-    options: FabricOptions,
-    stop: Stop,
-    runs: Mapping[str, FabricRun],
-) -> dict[str, FabricRun]:
+def _with_all_choosing(request: JobRequest, stop: Stop) -> dict[str, FabricRun]:
     """Return the runs with those of all fabrics that choose for themselves, so that the ideal switch can do as they do."""
-    every = dict(runs)
+    every = dict(request.runs)
     for name in CHOOSES:
         if name not in every:
             try:
-                every[name] = run_freely(name, task_graph, cluster, settings, options, stop, every)
+                every[name] = run_freely(name, replace(request, runs=every), stop)
             except InputError:
                 continue
     return every
 
 
-def run_one(
-    name: str,
-    graph: TransferGraph,
-    cluster: Cluster,
-    settings: Settings,
-    options: FabricOptions,
-    stop: Stop = never,
-    runs: Mapping[str, FabricRun] | None = None,
-) -> FabricRun:
+def run_one(name: str, request: FabricRequest, stop: Stop = never) -> FabricRun:
     """Run a lowered graph under one fabric, moved onto the rings of its layout where that is the fabric's right.
-
-    ``runs`` are runs of other fabrics on the same input, which need not be run again.
 
     Raises
     ------
@@ -158,7 +126,6 @@ def run_one(
     with _named(name):
         if stop():
             raise Stopped
-        request = FabricRequest(graph, cluster, settings, options, runs or {})
         return fabric(name)(request, stop)
 
 

@@ -14,12 +14,10 @@ from itertools import product
 
 from topox_core.errors import InputError
 from topox_core.fabrics.collective_choice import CHOOSES, with_fastest_algorithms
-from topox_core.fabrics.run import Chosen, FabricRun
-from topox_core.model.cluster import Cluster
-from topox_core.model.lowering import lower, transfers_of
+from topox_core.fabrics.run import Chosen, FabricRequest, FabricRun, JobRequest
+from topox_core.model.lowering import transfers_of
 from topox_core.model.rings import RING_KINDS, distinct_rings
-from topox_core.model.task_graph import TaskGraph
-from topox_core.model.transfer_graph import Lowering, TransferGraph
+from topox_core.model.transfer_graph import Lowering
 from topox_core.schedule.settings import Settings
 
 # Nodes of a lowered graph: beyond the first every plan is not made, beyond the second none to
@@ -32,19 +30,21 @@ MAX_NODES = 60_000
 SLOWER = 1.25
 CLEARLY = 0.99
 
-RunLowered = Callable[[TransferGraph, Settings], FabricRun]
-QuickMs = Callable[[TransferGraph, Settings], float]
+RunLowered = Callable[[FabricRequest], FabricRun]
+QuickMs = Callable[[FabricRequest], float]
 
 
 @dataclass(frozen=True)
 class Case:
-    """What a choice depends on: a graph on a cluster under settings, on one fabric."""
+    """What a choice depends on: a job on one fabric."""
 
     fabric: str
-    graph: TaskGraph
-    cluster: Cluster
-    settings: Settings
-    variant: str = "published"
+    job: JobRequest
+
+    @property
+    def settings(self) -> Settings:
+        """How the job's collectives are lowered, and what of it is free."""
+        return self.job.settings
 
     @property
     def free(self) -> bool:
@@ -54,7 +54,7 @@ class Case:
     @property
     def nodes(self) -> int:
         """Nodes of the graph as the settings lower it."""
-        return len(lower(self.graph, self.settings.lowering))
+        return len(self.job.lowered(self.settings.lowering).graph)
 
 
 def fastest_run(
@@ -68,7 +68,7 @@ def fastest_run(
     Parameters
     ----------
     run
-        Runs a lowered graph on the case's fabric; its settings carry the same lowering.
+        Runs the lowered job on the case's fabric.
     provisioned, quick_ms
         For the scheduled fabric: the run of the provisioned controller, and the makespan of a few
         plans.
@@ -87,7 +87,7 @@ def fastest_run(
     assert quick_ms is not None
     if case.settings.engine == "list":
         return _fastest_plan(case, run, provisioned, quick_ms)
-    listed = replace(case, settings=as_list(case.settings))
+    listed = replace(case, job=replace(case.job, settings=as_list(case.settings)))
     plan = _fastest_plan(listed, run, provisioned, quick_ms)
     return _run(case, planned_lowering(plan), run)
 
@@ -126,7 +126,8 @@ def _fastest_plan(
     chosen = likely[0] if likely else own
     if len(likely) > 1:
         quick = {
-            one: _time_ms(lambda lowering: _quick(case, lowering, quick_ms), one) for one in likely
+            one: _time_ms(lambda lowering: quick_ms(case.job.lowered(lowering)), one)
+            for one in likely
         }
         for one in likely[1:]:
             if quick[one] < quick[chosen] * CLEARLY:
@@ -175,19 +176,15 @@ def _time_ms(run: Callable[[Lowering], float], lowering: Lowering) -> float:
 
 
 def _run(case: Case, lowering: Lowering, run: RunLowered) -> FabricRun:
-    result = run(lower(case.graph, lowering), replace(case.settings, lowering=lowering))
+    result = run(case.job.lowered(lowering))
     if not case.free or result.chosen is not None:  # fixed circuits have made choices of their own
         return result
     return replace(result, chosen=Chosen(lowering, case.settings.free))
 
 
-def _quick(case: Case, lowering: Lowering, quick_ms: QuickMs) -> float:
-    return quick_ms(lower(case.graph, lowering), replace(case.settings, lowering=lowering))
-
-
 def choices(case: Case) -> Iterator[Lowering]:
     """Yield the lowerings to try besides the settings' own: other rings, and the fastest algorithms with each."""
-    own = case.settings.lowering
+    job, own = case.job, case.settings.lowering
     rings = ring_choices(case)
     yield from rings
     if "algorithm" not in case.settings.free:
@@ -195,9 +192,11 @@ def choices(case: Case) -> Iterator[Lowering]:
     most = max(MAX_PLANNED_NODES, 2 * case.nodes)
     tried = {own, *rings}
     for lowering, judge in product((own, *rings), CHOOSES[case.fabric]):
-        settings = replace(case.settings, lowering=lowering)
-        fastest = with_fastest_algorithms(judge, case.graph, case.cluster, settings, case.variant)
-        nodes = len(case.graph.tasks) + transfers_of(case.graph, fastest)
+        settings = replace(job.settings, lowering=lowering)
+        fastest = with_fastest_algorithms(
+            judge, job.task_graph, job.cluster, settings, job.options.topology_variant
+        )
+        nodes = len(job.task_graph.tasks) + transfers_of(job.task_graph, fastest)
         if fastest not in tried and nodes <= most:
             tried.add(fastest)
             yield fastest
@@ -213,10 +212,10 @@ def ring_choices(case: Case) -> tuple[Lowering, ...]:
         return ()
     sizes = {
         len(task.members or ())
-        for task in case.graph.tasks
+        for task in case.job.task_graph.tasks
         if (task.kind in RING_KINDS or task.kind == "broadcast")
         and (own.all_reduce_on_network or task.kind != "all_reduce")
     }
     most = max((len(distinct_rings(n)) for n in sizes if n > 1), default=1)
-    wanted = dict.fromkeys((1, min(case.cluster.ports_per_server, most)))
+    wanted = dict.fromkeys((1, min(case.job.cluster.ports_per_server, most)))
     return tuple(replace(own, rings=k) for k in wanted if k != min(own.rings, most))

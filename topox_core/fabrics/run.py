@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Execution
 from topox_core.model.layout import Layout
+from topox_core.model.lowering import lower
+from topox_core.model.task_graph import TaskGraph
 from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray, Lowering, TransferGraph
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.result import Result
@@ -59,6 +61,30 @@ class FabricRequest:
     settings: Settings
     options: FabricOptions = field(default_factory=FabricOptions)
     runs: Mapping[str, FabricRun] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class JobRequest:
+    """What the fabrics of a comparison are asked to run: one task graph, which each lowers as it may.
+
+    The other attributes are those of :class:`FabricRequest`.
+    """
+
+    task_graph: TaskGraph
+    cluster: Cluster
+    settings: Settings
+    options: FabricOptions = field(default_factory=FabricOptions)
+    runs: Mapping[str, FabricRun] = field(default_factory=dict)
+
+    def lowered(self, lowering: Lowering) -> FabricRequest:
+        """Return the request of one fabric that lowers the graph so."""
+        return FabricRequest(
+            lower(self.task_graph, lowering),
+            self.cluster,
+            replace(self.settings, lowering=lowering),
+            self.options,
+            self.runs,
+        )
 
 
 @dataclass(frozen=True)

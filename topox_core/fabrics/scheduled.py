@@ -14,14 +14,13 @@ from topox_core.fabrics.circuits import run_provisioned
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.free_choices import Case, as_list, fastest_run, planned_lowering
 from topox_core.fabrics.packet import ideal_bound
-from topox_core.fabrics.run import Breakdown, Fabric, FabricRequest, FabricRun
+from topox_core.fabrics.run import Breakdown, Fabric, FabricRequest, FabricRun, JobRequest
 from topox_core.fabrics.static import run_static, with_rates
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
-from topox_core.model.transfer_graph import TransferGraph
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.circuits.assignment import Booking, changed_rows
@@ -139,7 +138,7 @@ def schedule(
     """
     if settings.free:
         check_fits(graph, cluster)
-        planned = _planned(graph, cluster, settings, stop)
+        planned = _planned(JobRequest(graph, cluster, settings), stop)
         if settings.engine == "list":
             assert planned.result is not None
             if on_point is not None:
@@ -233,7 +232,7 @@ def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
     """Return an exact solve in the background that starts as :func:`schedule` does."""
     if settings.free:
         check_fits(graph, cluster)
-        planned = _planned(graph, cluster, settings, never)
+        planned = _planned(JobRequest(graph, cluster, settings), never)
         settings = replace(settings, lowering=planned_lowering(planned))
     order = _request(graph, cluster, settings)
     proof = prove_with(order.graph, cluster, settings, Controllers(order))
@@ -241,38 +240,33 @@ def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
     return proof
 
 
-def freely_scheduled(graph: TaskGraph, request: FabricRequest, stop: Stop) -> FabricRun:
-    """Return the scheduled run over the choices that the settings of a request leave free.
+def freely_scheduled(job: JobRequest, stop: Stop) -> FabricRun:
+    """Return the scheduled run over the choices that the settings of a job leave free.
 
-    Fixed circuits make their own choices; ``request.graph`` is not read.
+    Fixed circuits make their own choices.
 
     Raises
     ------
     InputError, Stopped
         As :func:`run_scheduled`.
     """
-    settings, options = request.settings, request.options
-    case = Case("scheduled", graph, request.cluster, settings, options.topology_variant)
+    case = Case("scheduled", job)
 
-    def on(run: Fabric, lowered: TransferGraph, settings: Settings) -> FabricRun:
-        return run(replace(request, graph=lowered, settings=settings), stop)
+    def on(run: Fabric, request: FabricRequest) -> FabricRun:
+        return run(request, stop)
 
-    if case.free and "static" not in request.runs and not settings.on_slots:
+    if case.free and "static" not in job.runs and not job.settings.on_slots:
         try:
-            fixed = fastest_run(replace(case, fabric="static"), partial(on, run_static))
-            request = replace(request, runs={**request.runs, "static": fixed})
+            fixed = fastest_run(Case("static", job), partial(on, run_static))
+            case = replace(case, job=replace(job, runs={**job.runs, "static": fixed}))
         except InputError:
             pass  # two servers that talk are not connected: only switching serves them
-
-    def quick(lowered: TransferGraph, settings: Settings) -> float:
-        return quick_ms(replace(request, graph=lowered, settings=settings))
-
-    return fastest_run(case, partial(on, run_scheduled), partial(on, run_provisioned), quick)
+    return fastest_run(case, partial(on, run_scheduled), partial(on, run_provisioned), quick_ms)
 
 
-def _planned(graph: TaskGraph, cluster: Cluster, settings: Settings, stop: Stop) -> FabricRun:
+def _planned(job: JobRequest, stop: Stop) -> FabricRun:
     """Return the list schedule over the free choices."""
-    return freely_scheduled(graph, _request(graph, cluster, as_list(settings)), stop)
+    return freely_scheduled(replace(job, settings=as_list(job.settings)), stop)
 
 
 def _request(graph: TaskGraph, cluster: Cluster, settings: Settings) -> FabricRequest:

@@ -18,7 +18,7 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import EQUAL, MAX_DELAY_MS, chosen, run_freely
 from topox_core.fabrics.registry import FABRICS, MAPPED, PAYS_DELAY
-from topox_core.fabrics.run import FabricOptions, FabricRun
+from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import MAX_PORTS, Cluster
 from topox_core.model.task_graph import TaskGraph
@@ -322,11 +322,11 @@ def with_degree(cluster: Cluster, degree: int) -> Cluster:
 _unpacked: dict[str, tuple[TaskGraph, Cluster, Settings, tuple[str, ...], FabricOptions, By]] = {}
 
 
-def run_cell(digest: str, job: bytes, cell: Cell) -> CellResult:
+def run_cell(digest: str, packed: bytes, cell: Cell) -> CellResult:
     """Run one cell, in a worker process; why a fabric cannot run stands beside the others' outcomes."""
     known = _unpacked.get(digest)
     if known is None:
-        known = pickle.loads(job)
+        known = pickle.loads(packed)
         _unpacked.clear()
         _unpacked[digest] = known
     graph, cluster, settings, fabrics, options, by = known
@@ -339,12 +339,13 @@ def run_cell(digest: str, job: bytes, cell: Cell) -> CellResult:
     cluster = cluster.changed(reconfiguration_ms=cell.delay_ms or 0.0)
     outcomes: dict[str, MapOutcome] = {}
     failed: dict[str, str] = {}
+    job = JobRequest(graph, cluster, settings, options)
     runs: dict[str, FabricRun] = {}
     for name in fabrics:
         if (name in PAYS_DELAY) != paying:
             continue
         try:
-            run = runs[name] = run_freely(name, graph, cluster, settings, options, runs=runs)
+            run = runs[name] = run_freely(name, replace(job, runs=runs))
         except InputError as error:
             failed[name] = str(error)
             continue

@@ -162,9 +162,8 @@ def topoopt_ms(row: Printed, switches: Switches) -> float:
     variant = str(switches["topoopt_variant"])
     if switches["links"] == "shared":
         options = FabricOptions(topology_variant=variant)
-        return run_one(
-            "static", graph, cluster, _settings(switches, Lowering()), options
-        ).iteration_ms
+        request = FabricRequest(graph, cluster, _settings(switches, Lowering()), options)
+        return run_one("static", request).iteration_ms
     result, graph = static_layout(graph, cluster, variant, int(switches["seed"]))
     return booked_iteration_ms(graph, cluster, result.layout)
 
@@ -178,15 +177,13 @@ def ours(row: Printed, on_network: bool, switches: Switches) -> Ours:
     graph = lowered(row.configuration, bytes_, on_network)
     settings = _settings(switches, graph.lowering)
     cluster = row.cluster
-    static = run_one(
-        "static", graph, cluster, settings, FabricOptions(topology_variant=str(switches["variant"]))
-    )
-    floor = ideal_bound(FabricRequest(graph, cluster, settings))
+    options = FabricOptions(topology_variant=str(switches["variant"]))
+    request = FabricRequest(graph, cluster, settings, options)
+    static, floor = run_one("static", request), ideal_bound(request)
     planned = lowered(row.configuration, bytes_, on_network, rings) if on_network else graph
     slotted = cluster.changed(slot_ms=float(switches["slot_ms"]))
-    plan = run_one(
-        "scheduled", planned, slotted, _settings(switches, planned.lowering), FabricOptions()
-    )
+    settings = _settings(switches, planned.lowering)
+    plan = run_one("scheduled", FabricRequest(planned, slotted, settings))
     return Ours(static.iteration_ms, plan.iteration_ms, floor.ms, floor.text, plan.bound_ms)
 
 

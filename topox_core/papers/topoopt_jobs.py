@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from topox_core.fabrics.compare import run_one
-from topox_core.fabrics.run import FabricOptions
+from topox_core.fabrics.run import FabricOptions, FabricRequest
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
@@ -112,7 +112,8 @@ def rival_fabrics(settings: Settings, cluster: Cluster) -> dict[str, FabricOptio
 def iteration_ms(model: str, cluster: Cluster, fabric: str, options: FabricOptions) -> float:
     """Return the iteration time of a job on a fabric; the paper's ideal switch shares its links fairly."""
     fabric = "fat_tree" if fabric == "ideal" else fabric  # the options say how fast its links are
-    return run_one(fabric, lowered(model, cluster.servers), cluster, PLANNER, options).iteration_ms
+    request = FabricRequest(lowered(model, cluster.servers), cluster, PLANNER, options)
+    return run_one(fabric, request).iteration_ms
 
 
 def bandwidth_tax(model: str, servers: int, degree: int, variant: str) -> tuple[float, float]:
@@ -169,7 +170,7 @@ def shared_iterations_ms(
 ) -> list[float]:
     """Return every job's iteration time when all start together on one fat-tree."""
     tasks = placed_jobs(models, each, places)
-    run = run_one("fat_tree", lower(tasks, Lowering()), cluster, PLANNER, options)
+    run = run_one("fat_tree", FabricRequest(lower(tasks, Lowering()), cluster, PLANNER, options))
     of_task = np.array([int(task.id.partition(":")[0]) for task in tasks.tasks])
     ends = np.zeros(len(models))
     np.maximum.at(ends, of_task[run.execution.graph.origin], run.execution.end_ms)

@@ -9,7 +9,7 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import run_freely
 from topox_core.fabrics.registry import fabric
-from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun
+from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun, JobRequest
 from topox_core.fabrics.static import static_layout
 from topox_core.figures.fabrics import before_after
 from topox_core.figures.palette import Theme
@@ -251,7 +251,7 @@ def _planned_again(
     left = fail_cluster(_case.cluster, _failure, conservative=True)
     rest = remaining_graph(_case.graph, _run.execution, at_ms, _failure)
     settings = replace(_case.settings, engine="list")
-    again = run_freely("scheduled", rest, left, settings, FabricOptions())
+    again = run_freely("scheduled", JobRequest(rest, left, settings))
     return at_ms + again.iteration_ms, left
 
 

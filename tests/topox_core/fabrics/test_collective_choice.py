@@ -8,7 +8,7 @@ import pytest
 
 from topox_core.fabrics.collective_choice import collectives_of, with_fastest_algorithms
 from topox_core.fabrics.compare import run_one
-from topox_core.fabrics.run import FabricOptions
+from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
@@ -29,7 +29,7 @@ def chosen(
     settings = Settings.of(lowering=Lowering(**lowering))  # type: ignore[arg-type]
     choice = with_fastest_algorithms(fabric, graph, cluster, settings)
     times = [
-        run_one(fabric, lower(graph, one), cluster, settings, FabricOptions()).iteration_ms
+        run_one(fabric, FabricRequest(lower(graph, one), cluster, settings)).iteration_ms
         for one in (choice, settings.lowering)
     ]
     return next((word for _, word in choice.algorithm), "default"), times[0], times[1]

@@ -11,7 +11,7 @@ from math import ceil, log2
 import pytest
 
 from topox_core.fabrics.compare import run_one
-from topox_core.fabrics.run import FabricOptions
+from topox_core.fabrics.run import FabricRequest
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
@@ -38,7 +38,7 @@ def time_ms(
     given = {"reconfiguration_ms": DELTA, "latency_us": 1000 * A, **changes}
     cluster = Cluster(n, ports, 1, n * ports, 100.0).changed(**given)
     graph = lower(TaskGraph("one", (task,)), Lowering(algorithm={kind: name}, rings=rings))
-    return run_one(fabric, graph, cluster, Settings.of(), FabricOptions()).iteration_ms
+    return run_one(fabric, FabricRequest(graph, cluster, Settings.of())).iteration_ms
 
 
 def two_level(n: int, m: int, b: float) -> float:

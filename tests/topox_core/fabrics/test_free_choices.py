@@ -11,40 +11,40 @@ from topox_core.errors import InputError
 from topox_core.fabrics import free_choices
 from topox_core.fabrics.compare import compare, run_freely, run_one
 from topox_core.fabrics.free_choices import Case, fastest_run, ring_choices
-from topox_core.fabrics.run import FabricOptions, FabricRun
+from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest
 from topox_core.fabrics.scheduled import schedule
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
-from topox_core.model.transfer_graph import Lowering, TransferGraph
+from topox_core.model.transfer_graph import Lowering
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.samples import load_sample
 
 FREELY = Settings.of(engine="list", free=FREE)
 
 
-def run(case: Case) -> FabricRun:
-    return run_freely(case.fabric, case.graph, case.cluster, case.settings, FabricOptions())
+def run(fabric: str, graph: TaskGraph, cluster: Cluster, settings: Settings) -> FabricRun:
+    return run_freely(fabric, JobRequest(graph, cluster, settings))
 
 
 @pytest.mark.parametrize("fabric", ["reactive", "provisioned", "scheduled"])
 @pytest.mark.parametrize("sample", ["fsdp", "moe", "race"])
 def test_a_free_choice_is_never_slower_than_the_settings_own(sample: str, fabric: str) -> None:
     graph, cluster = load_sample(sample)
-    case = Case(fabric, graph, cluster, FREELY)
-    fixed = run(replace(case, settings=replace(FREELY, free=())))
-    free = run(case)
+    fixed = run(fabric, graph, cluster, replace(FREELY, free=()))
+    free = run(fabric, graph, cluster, FREELY)
     assert free.iteration_ms <= fixed.iteration_ms
     assert fixed.chosen is None
     assert free.chosen is not None
     assert free.chosen.free == FREE
-    again = run(replace(case, settings=replace(FREELY, lowering=free.chosen.lowering, free=())))
+    settled = replace(FREELY, lowering=free.chosen.lowering, free=())
+    again = run(fabric, graph, cluster, settled)
     assert again.iteration_ms == free.iteration_ms
 
 
 def test_rings_on_all_ports_are_found_where_they_pay() -> None:
     graph, cluster = load_sample("fsdp")
     for fabric in ("reactive", "provisioned"):
-        free = run(Case(fabric, graph, cluster, FREELY))
+        free = run(fabric, graph, cluster, FREELY)
         assert free.iteration_ms == pytest.approx(244.741196, abs=1e-6)
         assert free.chosen is not None
         assert free.chosen.as_record() == {"rings": 2, "strides": [], "algorithms": {}}
@@ -57,20 +57,20 @@ def swap(size_bytes: float) -> TaskGraph:
 
 def test_an_algorithm_is_chosen_in_the_whole_graph() -> None:
     cluster = Cluster(8, 1, 1, 8, 100.0)
-    free = run(Case("provisioned", swap(8e8), cluster, FREELY))
+    free = run("provisioned", swap(8e8), cluster, FREELY)
     assert free.chosen is not None
     assert free.chosen.as_record()["algorithms"] == {"all_to_all:8:8e+08": "pairwise"}
     only_rings = replace(FREELY, free=("rings",))
-    assert run(Case("provisioned", swap(8e8), cluster, only_rings)).iteration_ms > free.iteration_ms
+    assert run("provisioned", swap(8e8), cluster, only_rings).iteration_ms > free.iteration_ms
 
 
 def test_what_is_fixed_is_not_tried() -> None:
     graph, cluster = load_sample("fsdp")
     tried = []
 
-    def on(lowered: TransferGraph, settings: Settings) -> FabricRun:
-        tried.append(lowered.lowering)
-        return run_one("provisioned", lowered, cluster, settings, FabricOptions())
+    def on(request: FabricRequest) -> FabricRun:
+        tried.append(request.graph.lowering)
+        return run_one("provisioned", request)
 
     named = Lowering(strides=(3,), algorithm={"all_gather": "ring", "reduce_scatter": "ring"})
     for fabric, settings in (
@@ -79,9 +79,9 @@ def test_what_is_fixed_is_not_tried() -> None:
         ("ideal", FREELY),
     ):
         tried.clear()
-        fastest_run(Case(fabric, graph, cluster, settings), on, on)
+        fastest_run(Case(fabric, JobRequest(graph, cluster, settings)), on, on)
         assert tried == [settings.lowering]
-    assert ring_choices(Case("static", graph, cluster, FREELY)) == ()
+    assert ring_choices(Case("static", JobRequest(graph, cluster, FREELY))) == ()
     with pytest.raises(InputError, match="must be some of rings, algorithm"):
         Settings.of(free=("colour",))
 
@@ -90,14 +90,15 @@ def test_the_more_tasks_the_fewer_choices_are_planned(monkeypatch: pytest.Monkey
     graph, cluster = load_sample("fsdp")
     tried: list[tuple[str, int]] = []
 
-    def on(fabric: str, lowered: TransferGraph, settings: Settings) -> FabricRun:
-        tried.append((fabric, settings.lowering.rings))
-        return run_one(fabric, lowered, cluster, settings, FabricOptions())
+    def on(fabric: str, request: FabricRequest) -> FabricRun:
+        tried.append((fabric, request.settings.lowering.rings))
+        return run_one(fabric, request)
 
     def planned() -> list[tuple[str, int]]:
         tried.clear()
-        case = Case("scheduled", graph, cluster, replace(FREELY, free=("rings",)))
-        fastest_run(case, partial(on, "scheduled"), partial(on, "provisioned"), lambda g, s: 1.0)
+        job = JobRequest(graph, cluster, replace(FREELY, free=("rings",)))
+        case = Case("scheduled", job)
+        fastest_run(case, partial(on, "scheduled"), partial(on, "provisioned"), lambda request: 1.0)
         return list(tried)
 
     at_once = [("provisioned", 1), ("provisioned", 2)]
