@@ -9,11 +9,7 @@ import numpy as np
 
 from topox_core.check.claims import claims
 from topox_core.check.collectives import collectives_move_their_bytes
-from topox_core.check.fixed import (
-    fixed_capacity,
-    fixed_circuits_for_every_transfer,
-    fixed_ports,
-)
+from topox_core.check.fixed import fixed_circuits
 from topox_core.check.network import (
     HeldCircuits,
     circuit_for_every_transfer,
@@ -79,7 +75,7 @@ def check(
     cluster = changed_cluster(cluster, schedule.settings.get("cluster"), file)
     if cluster_changes:
         cluster = cluster.changed(**cluster_changes)
-    rules = Rules.of(schedule.settings, file, model, circuits)
+    rules = Rules.of(schedule.settings, file, model, circuits, schedule.clock)
     if not schedule.has_schedule:
         nothing = ConstraintFinding("one start", "3")
         nothing.add("schedule", f"there is none to check (status {schedule.status})")
@@ -109,11 +105,7 @@ def _circuits(plan: CheckedPlan) -> list[ConstraintFinding]:
     if not plan.is_transfer.any() and not len(plan.circuit_node):
         return []
     if plan.schedule.fixed is not None:
-        return [
-            fixed_ports(plan, plan.schedule.fixed),
-            fixed_circuits_for_every_transfer(plan, plan.schedule.fixed),
-            fixed_capacity(plan, plan.schedule.fixed),
-        ]
+        return fixed_circuits(plan, plan.schedule.fixed)
     k = plan.rules.ports_on_switch(plan.cluster)
     held = HeldCircuits.of(plan)
     findings = [

@@ -31,6 +31,18 @@ def claims(plan: CheckedPlan) -> ConstraintFinding:
             "status",
             f"is optimal, but the bound of {ms(given.bound_ms)} is below the makespan of {ms(given.makespan_ms)}",
         )
+    if given.slotted_ms is not None and given.slotted_ms < given.makespan_ms - slack:
+        finding.add(
+            "slotted_ms",
+            f"is {ms(given.slotted_ms)}, below the makespan of {ms(given.makespan_ms)}",
+        )
+    for key, bound_ms, most_ms in (
+        ("bound_slotted_ms", given.bound_slotted_ms, given.slotted_ms),
+        ("bound_ms", given.bound_ms, given.bound_switching_ms),
+        ("bound_ms", given.bound_ms, given.bound_fixed_ms),
+    ):
+        if bound_ms is not None and most_ms is not None and bound_ms > most_ms + slack:
+            finding.add(key, f"is {ms(bound_ms)}, above {ms(most_ms)}, which it may not pass")
     if given.status in ("infeasible", "unknown"):
         finding.add("status", f"is {given.status}, but there is a schedule")
     return finding

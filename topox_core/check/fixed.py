@@ -1,171 +1,314 @@
-"""Constraints on circuits that never change: their number, what they carry, and the bytes that arrive."""
+"""Constraints on circuits that never change: that they stand, what they carry, and the bytes that arrive."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from topox_core.check.intervals import Float, Int
+from topox_core.check.intervals import Bool, Float, Int
+from topox_core.check.network import (
+    HeldCircuits,
+    in_one_peer,
+    out_one_peer,
+    server_ports,
+    switch_capacity,
+)
+from topox_core.check.paths_file import PathsOfTransfers, Rates
 from topox_core.check.plan import CheckedPlan
+from topox_core.check.ports import BookedPorts, port_bookings
 from topox_core.check.report import ConstraintFinding, ms
-from topox_core.check.schedule_file import FixedCircuits
 
 # Rates and bytes are sums and quotients of floats.
 SHARE = 1e-6
 
 
-def fixed_ports(plan: CheckedPlan, fixed: FixedCircuits) -> ConstraintFinding:
-    """Eqs 7 and 8 for circuits that stay: a server has ports for its circuits, the switches for all of them.
-
-    On a half-duplex cluster eq. 8 is read as a fluid, as the static fabric does: what enters and
-    leaves a server together is a matter of :func:`fixed_capacity`.
-    """
-    cluster = plan.cluster
-    finding = ConstraintFinding("ports of fixed circuits", "8", 2 * len(fixed.link_source))
-    outside = np.maximum(fixed.link_source, fixed.link_destination) >= cluster.servers
-    finding.each(
-        np.flatnonzero(outside),
-        lambda i: (
-            _link(fixed, i),
-            f"joins a server that is not there ({cluster.servers} servers)",
-        ),
-    )
-    if outside.any():
-        return finding
-    counts = fixed.link_circuits.astype(np.float64)
-    ways = [
-        ("sends on", _per_server(fixed.link_source, counts, cluster.servers)),
-        ("receives on", _per_server(fixed.link_destination, counts, cluster.servers)),
+def fixed_circuits(plan: CheckedPlan, paths: PathsOfTransfers) -> list[ConstraintFinding]:
+    """Return the findings on circuits that stay: their ports, what crosses them, and what arrives."""
+    links = _Links.of(plan)
+    k = plan.rules.ports_on_switch(plan.cluster)
+    # On a half-duplex cluster eq. 8 is read as a fluid, as the static fabric does: what enters and
+    # leaves a server together is a matter of the speed below, not of whole ports.
+    each_way = replace(plan, cluster=plan.cluster.changed(duplex="full"))
+    held = HeldCircuits.of(each_way)
+    findings = [
+        _standing(plan),
+        switch_capacity(each_way, held),
+        server_ports(each_way, held),
+        in_one_peer(each_way, held, k),
+        out_one_peer(each_way, held, k),
     ]
-    for words, used in ways:
-        for server in np.flatnonzero(used > cluster.ports_per_server).tolist():
-            finding.add(
-                f"server {server}",
-                f"{words} {used[server]:g} ports; it has {cluster.ports_per_server}",
-            )
-    room = cluster.switches * cluster.ports_per_switch
-    if counts.sum() > room:
-        finding.add("switches", f"carry {counts.sum():g} circuits; they have room for {room}")
+    booked = BookedPorts.of(each_way, k)
+    if booked is not None:
+        findings.append(port_bookings(each_way, k, booked))
+    return [*findings, _bytes(plan, paths, links), _speed(plan, paths, links)]
+
+
+def _standing(plan: CheckedPlan) -> ConstraintFinding:
+    """Physical: every circuit is there from the beginning to the end, so that none changes."""
+    given, slack = plan.schedule, plan.tolerance_ms
+    finding = ConstraintFinding("fixed circuits stand", "physical", len(given.switch))
+    absent = np.maximum(given.source, given.destination) >= plan.cluster.servers
+    begins = np.maximum(np.abs(given.setup_ms), np.abs(given.circuit_start_ms)) <= slack
+    stands = begins & (np.abs(given.circuit_end_ms - given.makespan_ms) <= 2 * slack)
+
+    def describe(i: int) -> tuple[str, str]:
+        item = f"circuit number {i} ({given.source[i]} -> {given.destination[i]})"
+        if absent[i]:
+            return item, f"joins a server that is not there ({plan.cluster.servers} servers)"
+        return item, (
+            f"stands from {ms(given.setup_ms[i])} to {ms(given.circuit_end_ms[i])}, not for the whole "
+            f"iteration of {ms(given.makespan_ms)}"
+        )
+
+    finding.each(np.flatnonzero(absent | ~stands), describe)
     return finding
 
 
-def fixed_circuits_for_every_transfer(plan: CheckedPlan, fixed: FixedCircuits) -> ConstraintFinding:
-    """Eq. 6 with sharing: while a transfer runs, the paths of its pair carry exactly its bytes, then the latency passes."""
+@dataclass(frozen=True)
+class _Links:
+    """Circuits of one source and one destination, counted; in the order of ``code``."""
+
+    code: Int
+    circuits: Float
+    wide: int
+
+    @staticmethod
+    def of(plan: CheckedPlan) -> _Links:
+        given = plan.schedule
+        wide = 1 + max(
+            int(column.max(initial=0))
+            for column in (given.source, given.destination, plan.source, plan.destination)
+        )
+        code, counts = np.unique(given.source * wide + given.destination, return_counts=True)
+        return _Links(code.astype(np.int64), counts.astype(np.float64), wide)
+
+    def number(self, source: Int, destination: Int) -> Int:
+        """Return the link between two servers, -1 where there is none."""
+        if not len(self.code):
+            return np.full(len(source), -1)
+        known = (source < self.wide) & (destination < self.wide)
+        code = np.where(known, source * self.wide + destination, -1)
+        place = np.minimum(np.searchsorted(self.code, code), len(self.code) - 1)
+        return np.where(self.code[place] == code, place, -1)
+
+    def ends(self, link: Int) -> tuple[Int, Int]:
+        """Return source and destination of links."""
+        return self.code[link] // self.wide, self.code[link] % self.wide
+
+    def name(self, link: int) -> str:
+        """Return a link in words."""
+        return f"circuits {self.code[link] // self.wide} -> {self.code[link] % self.wide}"
+
+
+def _bytes(plan: CheckedPlan, paths: PathsOfTransfers, links: _Links) -> ConstraintFinding:
+    """Eqs 5 and 6 with sharing: the paths of a transfer carry exactly its bytes, between its start and its end.
+
+    What a path carries is on all its hops at the same time, so that no byte is forwarded before it
+    arrived.
+    """
+    node = np.array([plan.node_of.get(name, -1) for name in paths.transfer], np.int64)
     needs = np.flatnonzero(plan.is_transfer & (plan.length_ms > 0))
     finding = ConstraintFinding("bytes of every transfer", "6", len(needs))
-    broken = _broken_paths(fixed)
-    for p in np.flatnonzero(broken).tolist():
-        finding.add(
-            f"path {p}",
-            f"does not lead from server {fixed.path_source[p]} to {fixed.path_destination[p]}",
-        )
-    parts = _Parts.of(plan, fixed)
-    without = needs[~np.isin(needs, parts.node)]
+    item = [f"transfer {name}" for name in paths.transfer]
+    carries = (node >= 0) & plan.is_transfer[node] if len(plan.ids) else node > 0
+    finding.each(np.flatnonzero(~carries), lambda i: (item[i], "has paths, but is no transfer"))
+    has = np.zeros(len(plan.ids), np.bool_)
+    has[node[paths.owner]] = True
     finding.each(
-        without,
+        needs[~has[needs]],
         lambda j: (
             f"transfer {plan.ids[j]}",
             f"has no path {plan.source[j]} -> {plan.destination[j]}",
         ),
     )
-    latency_ms, _ = _sent(plan)
-    through = np.full(len(plan.ids), -np.inf)
-    np.maximum.at(through, parts.node, parts.end_ms)
-    last = plan.end_ms - latency_ms
-    with np.errstate(invalid="ignore"):
-        wrong = ~(np.abs(through - last) <= plan.tolerance_ms + SHARE * (last - plan.start_ms))
+    of_path = node[paths.owner]
+    right = (plan.source[of_path] == paths.source) & (
+        plan.destination[of_path] == paths.destination
+    )
+    missing = links.number(paths.hop_source, paths.hop_destination) < 0
+    right &= np.bincount(paths.hop_path[missing], minlength=len(of_path)) == 0
     finding.each(
-        np.intersect1d(needs[wrong[needs]], parts.node),
-        lambda j: (
-            f"transfer {plan.ids[j]}",
-            f"ends at {ms(plan.end_ms[j])}, but its bytes are through at {ms(through[j] + latency_ms[j])}",
+        np.flatnonzero(carries[paths.owner] & ~right),
+        lambda p: (
+            item[paths.owner[p]],
+            f"takes a path that does not lead over circuits from server {plan.source[of_path[p]]} "
+            f"to {plan.destination[of_path[p]]}",
         ),
     )
+    if carries.all():
+        _arrived(plan, paths, finding, node)
+    _totals(plan, paths, finding)
     return finding
 
 
-def fixed_capacity(plan: CheckedPlan, fixed: FixedCircuits) -> ConstraintFinding:
-    """Eqs 6 and 8 with sharing: at any time a link carries at most its circuits, a half-duplex server all its ports."""
-    speed = plan.cluster.port_gbps * 1e6 / 8
-    half = plan.cluster.duplex == "half"
-    path, begin, end, rate = _loads(plan, fixed)
-    # Every hop of every path, with the load of the path.
-    order = np.argsort(fixed.hop_path, kind="stable")
-    hop_path, hop_link = fixed.hop_path[order], fixed.hop_link[order]
-    edges = np.searchsorted(hop_path, np.arange(len(fixed.path_source) + 1))
-    counts = np.diff(edges)[path]
-    row = np.repeat(np.arange(len(path)), counts)
-    within = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-    link = hop_link[edges[path[row]] + within]
-    finding = ConstraintFinding("speed of fixed circuits", "6", len(row))
-    capacity: Float = fixed.link_circuits.astype(np.float64) * speed
-    group = link
-    if half:
-        first, back = _both_ways(fixed)
-        capacity = np.maximum(fixed.link_circuits, back) * speed
-        group = first[link]
-    _over(
-        plan, finding, group, (begin[row], end[row], rate[row]), capacity, lambda g: _link(fixed, g)
+def _arrived(
+    plan: CheckedPlan, paths: PathsOfTransfers, finding: ConstraintFinding, node: Int
+) -> None:
+    """Check the bytes on each path, and that the last arrives when the transfer ends, no sooner than it starts."""
+    item = [f"transfer {name}" for name in paths.transfer]
+    rates, speed, slack = paths.rates, plan.cluster.port_gbps * 1e6 / 8, plan.tolerance_ms
+    latency_ms, size = _sent(plan)
+    moved = _sum(
+        rates.owner, rates.gbps * 1e6 / 8 * (rates.end_ms - rates.begin_ms), len(paths.owner)
     )
-    if half:
-        ends = np.concatenate([fixed.link_source[link], fixed.link_destination[link]])
-        both = np.concatenate([row, row])
-        total = np.full(plan.cluster.servers, plan.cluster.ports_per_server * speed)
-        times = (begin[both], end[both], rate[both])
-        _over(plan, finding, ends, times, total, lambda s: f"server {s}")
+    of_path = node[paths.owner]
+    wanted = size[of_path] * paths.share
+    wrong = ~(np.abs(moved - wanted) <= SHARE * size[of_path] + slack * speed)
+    finding.each(
+        np.flatnonzero(wrong),
+        lambda p: (
+            item[paths.owner[p]],
+            f"moves {moved[p]:.9g} bytes on a path that takes {wanted[p]:.9g} of its {size[of_path[p]]:.9g}",
+        ),
+    )
+    shares = _sum(paths.owner, paths.share, len(node))
+    finding.each(
+        np.flatnonzero(~(np.abs(shares - 1) <= SHARE)),
+        lambda i: (item[i], f"has paths whose shares add up to {shares[i]:.9g}, not to 1"),
+    )
+    first, last = np.full(len(node), np.inf), np.full(len(node), -np.inf)
+    np.minimum.at(first, paths.owner[rates.owner], rates.begin_ms)
+    np.maximum.at(last, paths.owner[rates.owner], rates.end_ms)
+    through = plan.end_ms[node] - latency_ms[node]
+    late = SHARE * (through - plan.start_ms[node]) + slack
+    finding.each(
+        np.flatnonzero(~(first >= plan.start_ms[node] - slack)),
+        lambda i: (
+            item[i],
+            f"moves bytes at {ms(first[i])}, before it starts at {ms(plan.start_ms[node[i]])}",
+        ),
+    )
+    finding.each(
+        np.flatnonzero(~(np.abs(last - through) <= late)),
+        lambda i: (
+            item[i],
+            f"ends at {ms(plan.end_ms[node[i]])}, but its bytes are through at {ms(last[i] + latency_ms[node[i]])}",
+        ),
+    )
+
+
+def _totals(plan: CheckedPlan, paths: PathsOfTransfers, finding: ConstraintFinding) -> None:
+    """Check that a transfer's rates are the sum of those on its paths, and that none runs backwards."""
+    item = [f"transfer {name}" for name in paths.transfer]
+    for rates, owner in ((paths.rates, paths.owner[paths.rates.owner]), (paths.totals, None)):
+        whose = rates.owner if owner is None else owner
+        wrong = (rates.end_ms < rates.begin_ms) | (rates.gbps < 0)
+        finding.each(
+            np.unique(whose[wrong]), lambda i: (item[i], "has a rate or a time below zero")
+        )
+    on_paths, totals = paths.rates, paths.totals
+    whose = np.concatenate([paths.owner[on_paths.owner], totals.owner])
+    load = _load(
+        whose,
+        np.concatenate([on_paths.begin_ms, totals.begin_ms]),
+        np.concatenate([on_paths.end_ms, totals.end_ms]),
+        np.concatenate([on_paths.gbps, -totals.gbps]),
+    )
+    lasts = load.until_ms - load.since_ms > plan.tolerance_ms
+    most = SHARE * max(plan.cluster.port_gbps, float(totals.gbps.max(initial=0.0)))
+    finding.each(
+        np.unique(load.group[lasts & (np.abs(load.value) > most)]),
+        lambda i: (item[i], "has rates that are not the sum of those on its paths"),
+    )
+
+
+def _speed(plan: CheckedPlan, paths: PathsOfTransfers, links: _Links) -> ConstraintFinding:
+    """Eqs 6 and 8 with sharing: at any time a link carries at most its circuits, a half-duplex server all its ports."""
+    gbps = plan.cluster.port_gbps
+    finding = ConstraintFinding("speed of fixed circuits", "6", len(paths.hop_path))
+    row, rates = _on_equal_paths(plan, paths)
+    hops = np.searchsorted(paths.hop_path, np.arange(len(paths.owner) + 1))
+    counts = np.diff(hops)[row]
+    each = np.repeat(np.arange(len(row)), counts)
+    hop = hops[row[each]] + np.arange(len(each)) - np.repeat(np.cumsum(counts) - counts, counts)
+    link = links.number(paths.hop_source[hop], paths.hop_destination[hop])
+    there = link >= 0
+    link, each = link[there], each[there]
+    times = Rates(link, rates.begin_ms[each], rates.end_ms[each], rates.gbps[each])
+    if plan.cluster.duplex == "full":
+        _over(plan, finding, times, links.circuits * gbps, links.name)
+        return finding
+    # A circuit each way is one port at both ends, used one way at a time.
+    source, destination = links.ends(np.arange(len(links.code)))
+    back = links.number(destination, source)
+    other = np.where(back >= 0, back, np.arange(len(back)))
+    both = np.minimum(other, np.arange(len(other)))
+    most = np.maximum(links.circuits, np.where(back >= 0, links.circuits[other], 0.0)) * gbps
+    _over(plan, finding, replace(times, owner=both[link]), most, links.name)
+    ends = np.concatenate([source[link], destination[link]])
+    twice = Rates(
+        ends, *(np.tile(column, 2) for column in (times.begin_ms, times.end_ms, times.gbps))
+    )
+    total = np.full(max(links.wide, plan.cluster.servers), plan.cluster.ports_per_server * gbps)
+    _over(plan, finding, twice, total, lambda s: f"server {s}")
     return finding
+
+
+def _on_equal_paths(plan: CheckedPlan, paths: PathsOfTransfers) -> tuple[Int, Rates]:
+    """Return what crosses the same servers together: a path that stands for each row, and the sum of the rates."""
+    first: dict[tuple[int, ...], int] = {}
+    hops = np.searchsorted(paths.hop_path, np.arange(len(paths.owner) + 1)).tolist()
+    ends, begin = paths.hop_destination.tolist(), paths.source.tolist()
+    same = np.array(
+        [
+            first.setdefault((begin[p], *ends[hops[p] : hops[p + 1]]), p)
+            for p in range(len(paths.owner))
+        ],
+        np.int64,
+    )
+    rates = paths.rates
+    load = _load(same[rates.owner], rates.begin_ms, rates.end_ms, rates.gbps)
+    kept = (load.value > 0) & (load.until_ms - load.since_ms > plan.tolerance_ms)
+    row = load.group[kept]
+    return row, Rates(row, load.since_ms[kept], load.until_ms[kept], load.value[kept])
 
 
 @dataclass(frozen=True)
-class _Parts:
-    """Transfers cut into equal parts, one a path of their pair: node, path, and when the part is under way.
+class _Load:
+    """What is under way in each group, from each event to the next."""
 
-    A part is through when the rates of its path have added up to its bytes; never is infinity.
-    """
+    group: Int
+    since_ms: Float
+    until_ms: Float
+    value: Float
 
-    node: Int
-    path: Int
-    begin_ms: Float
-    end_ms: Float
 
-    @staticmethod
-    def of(plan: CheckedPlan, fixed: FixedCircuits) -> _Parts:
-        order = np.lexsort((fixed.rate_start_ms, fixed.rate_path))
-        edges = np.searchsorted(fixed.rate_path[order], np.arange(len(fixed.path_source) + 1))
-        start, end, rate = fixed.rate_start_ms[order], fixed.rate_end_ms[order], fixed.rate[order]
-        moved = np.concatenate([[0.0], np.cumsum(rate * (end - start))])
-        wide = 1 + max(
-            int(column.max(initial=0))
-            for column in (fixed.path_source, fixed.path_destination, plan.source, plan.destination)
-        )
-        paths: dict[int, list[int]] = {}
-        for p, pair in enumerate((fixed.path_source * wide + fixed.path_destination).tolist()):
-            paths.setdefault(pair, []).append(p)
-        rows: list[tuple[int, int, float, float]] = []
-        _, size = _sent(plan)
-        for j in np.flatnonzero(plan.is_transfer & (plan.length_ms > 0)).tolist():
-            own = paths.get(int(plan.source[j] * wide + plan.destination[j]), [])
-            begin = float(plan.start_ms[j])
-            for p in own:
-                lo, hi = int(edges[p]), int(edges[p + 1])
-                at = lo + max(0, int(np.searchsorted(start[lo:hi], begin, side="right")) - 1)
-                before = moved[at] + (
-                    rate[at] * min(max(0.0, begin - start[at]), end[at] - start[at])
-                    if at < hi
-                    else 0.0
-                )
-                target = before + size[j] / len(own) * (1 - SHARE / 1000)
-                row = lo + int(np.searchsorted(moved[lo + 1 : hi + 1], target))
-                until = np.inf
-                if row < hi:
-                    until = float(start[row] + (target - moved[row]) / rate[row])
-                rows.append((j, p, begin, until))
-        table = np.array(rows, np.float64).reshape(-1, 4)
-        whole = table[:, :2].astype(np.int64)
-        return _Parts(whole[:, 0], whole[:, 1], table[:, 2], table[:, 3])
+def _load(group: Int, begin_ms: Float, end_ms: Float, value: Float) -> _Load:
+    groups, when = np.concatenate([group, group]), np.concatenate([begin_ms, end_ms])
+    order = np.lexsort((when, groups))
+    groups, when = groups[order], when[order]
+    # Every group's steps sum to nothing, but for the last digits: sums begin anew in each group.
+    sums = np.cumsum(np.concatenate([value, -value])[order])
+    begins: Bool = np.ones(len(groups), np.bool_)
+    begins[1:] = groups[1:] != groups[:-1]
+    before = np.where(begins, np.concatenate([[0.0], sums[:-1]]), 0.0)
+    sums = sums - np.repeat(before[begins], np.diff(np.append(np.flatnonzero(begins), len(groups))))
+    until = np.append(when[1:], 0.0)
+    until[np.append(begins[1:], True)] = -np.inf
+    return _Load(groups, when, until, sums)
+
+
+def _over(
+    plan: CheckedPlan,
+    finding: ConstraintFinding,
+    rates: Rates,
+    capacity: Float,
+    name: Callable[[int], str],
+) -> None:
+    """Report every group whose rates add up to more than its capacity for longer than the tolerance."""
+    load = _load(rates.owner, rates.begin_ms, rates.end_ms, rates.gbps)
+    lasts = load.until_ms - load.since_ms > plan.tolerance_ms
+    most = float(rates.gbps.max(initial=0.0))
+    over = np.flatnonzero(lasts & (load.value > capacity[load.group] * (1 + SHARE) + SHARE * most))
+    finding.each(
+        over[np.unique(load.group[over], return_index=True)[1]] if len(over) else over,
+        lambda i: (
+            name(int(load.group[i])),
+            f"carries {load.value[i]:.6g} Gbit/s at {ms(load.since_ms[i])}; it has {capacity[load.group[i]]:.6g}",
+        ),
+    )
 
 
 def _sent(plan: CheckedPlan) -> tuple[Float, Float]:
@@ -179,90 +322,5 @@ def _sent(plan: CheckedPlan) -> tuple[Float, Float]:
     return latency_ms, (plan.length_ms - latency_ms) * speed
 
 
-def _loads(plan: CheckedPlan, fixed: FixedCircuits) -> tuple[Int, Float, Float, Float]:
-    """Return what each path carries in rows: path, from when, until when, bytes per ms of all that are under way."""
-    parts = _Parts.of(plan, fixed)
-    begins: dict[int, Float] = {}
-    ends: dict[int, Float] = {}
-    for number in np.unique(parts.path).tolist():
-        mine = parts.path == number
-        begins[number] = np.sort(parts.begin_ms[mine])
-        ends[number] = np.sort(parts.end_ms[mine])
-    nothing = np.zeros(0)
-    rows: list[tuple[int, float, float, float]] = []
-    slack = plan.tolerance_ms
-    for p, s, e, rate in zip(
-        fixed.rate_path.tolist(),
-        fixed.rate_start_ms.tolist(),
-        fixed.rate_end_ms.tolist(),
-        fixed.rate.tolist(),
-        strict=True,
-    ):
-        begin, end = begins.get(p, nothing), ends.get(p, nothing)
-        # Who comes or goes inside a row with one rate changes how many there are.
-        cuts = np.concatenate([begin, end])
-        inside = np.unique(cuts[(cuts > s + slack) & (cuts < e - slack)])
-        edges = [s, *inside.tolist(), e]
-        for a, b in pairwise(edges):
-            middle = (a + b) / 2
-            active = int(np.searchsorted(begin, middle)) - int(np.searchsorted(end, middle))
-            if active > 0 and b > a + slack:
-                rows.append((p, a, b, rate * active))
-    table = np.array(rows, np.float64).reshape(-1, 4)
-    return table[:, 0].astype(np.int64), table[:, 1], table[:, 2], table[:, 3]
-
-
-def _over(
-    plan: CheckedPlan,
-    finding: ConstraintFinding,
-    group: Int,
-    times: tuple[Float, Float, Float],
-    capacity: Float,
-    name: Callable[[int], str],
-) -> None:
-    """Report every group whose rates add up to more than its capacity at some time."""
-    begin, end, rate = times
-    groups = np.concatenate([group, group])
-    when = np.concatenate([begin, end - plan.tolerance_ms])
-    step = np.concatenate([rate, -rate])
-    order = np.lexsort((step, when, groups))
-    g, load = groups[order], np.cumsum(step[order])
-    over = np.flatnonzero(load > capacity[g] * (1 + SHARE) + SHARE * float(rate.max(initial=0.0)))
-    shown = over[np.unique(g[over], return_index=True)[1]] if len(over) else over
-    finding.each(
-        shown,
-        lambda i: (
-            name(int(g[i])),
-            f"carries {load[i]:.6g} bytes per ms at {ms(float(when[order[i]]))}; it has {capacity[g[i]]:.6g}",
-        ),
-    )
-
-
-def _both_ways(fixed: FixedCircuits) -> tuple[Int, Float]:
-    """Return of each link the first link of its pair of servers, either way round, and the circuits back."""
-    wide = int(max(fixed.link_source.max(initial=0), fixed.link_destination.max(initial=0))) + 1
-    code = fixed.link_source * wide + fixed.link_destination
-    number = {c: i for i, c in enumerate(code.tolist())}
-    back = [number.get(c, -1) for c in (fixed.link_destination * wide + fixed.link_source).tolist()]
-    index = np.array(back, np.int64)
-    first = np.where(index >= 0, np.minimum(index, np.arange(len(index))), np.arange(len(index)))
-    circuits = np.where(index >= 0, fixed.link_circuits[index], 0).astype(np.float64)
-    return first, circuits
-
-
-def _broken_paths(fixed: FixedCircuits) -> np.ndarray:
-    """Return which paths do not lead hop by hop from their source to their destination."""
-    at = fixed.path_source.copy()
-    broken = np.zeros(len(at), np.bool_)
-    for p, link in zip(fixed.hop_path.tolist(), fixed.hop_link.tolist(), strict=True):
-        broken[p] |= bool(fixed.link_source[link] != at[p]) or fixed.link_circuits[link] < 1
-        at[p] = fixed.link_destination[link]
-    return np.asarray(broken | (at != fixed.path_destination))
-
-
-def _per_server(server: Int, counts: Float, servers: int) -> Float:
-    return np.bincount(server, counts, servers).astype(np.float64)
-
-
-def _link(fixed: FixedCircuits, i: int) -> str:
-    return f"circuits {fixed.link_source[i]} -> {fixed.link_destination[i]}"
+def _sum(group: Int, value: Float, groups: int) -> Float:
+    return np.bincount(group, value, groups).astype(np.float64)

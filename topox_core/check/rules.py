@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from topox_core.check.schedule_file import is_finite
+from topox_core.check.rows import is_finite
 from topox_core.errors import InputError
 from topox_core.io.errors import shown
 from topox_core.model.cluster import Cluster
 
 MODELS = ("physical", "paper")
 CIRCUIT_RULES = ("continuous", "per-slot")
-CLOCKS = ("slots", "continuous")
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,8 @@ class Rules:
     tick
         ``auto``, ``slot`` or a length in ms.
     clock
-        ``slots``, or ``continuous``: times are not rounded at all. A file without it is on slots.
+        ``slots``, or ``continuous``: times are not rounded at all. Circuits that are drawn slot by
+        slot know slots only.
     rings, strides, all_reduce_on_network, steps, broadcast, algorithm, group
         How collectives became transfers.
     """
@@ -89,8 +89,9 @@ class Rules:
         file: str = "",
         model: str | None = None,
         circuits: str | None = None,
+        clock: str = "slots",
     ) -> Rules:
-        """Return the rules of a result's settings.
+        """Return the rules of a result's settings and its clock.
 
         ``model`` and ``circuits`` win over them where given.
 
@@ -155,7 +156,7 @@ class Rules:
             broadcast=word("broadcast", ("chain", "tree"), "chain"),
             algorithm=_words(settings.get("algorithm", {}), file),
             group=_count(settings.get("group", 0), "group", file, least=0),
-            clock="slots" if rule != "continuous" else word("clock", CLOCKS, "slots"),
+            clock=clock if rule == "continuous" else "slots",
         )
 
 

@@ -82,7 +82,8 @@ def _switching(summary: dict[str, Any]) -> str:
     if "best_switching_ms" in summary:
         best = figure(summary["best_switching_ms"], "ms")
         return f"switching does not pay here: the best plan that does takes {best}"
-    return "circuits change during the iteration" if summary["switching"] != "fixed" else ""
+    fixed = summary["chosen"]["switching"] == "fixed"
+    return "" if fixed else "circuits change during the iteration"
 
 
 def _print(summary: dict[str, Any], result: Result) -> None:
@@ -90,7 +91,7 @@ def _print(summary: dict[str, Any], result: Result) -> None:
     from topox_core.text.choices import chosen_words
 
     execution = result.execution
-    on_slots = "slotted_ms" not in summary
+    on_slots = summary["clock"] == "slots"
     clock = f"slot {figure(summary['slot_ms'], 'ms')}" + (
         f"; rounding raises the bound by {percent(summary['rounding'])}"
         if on_slots
@@ -103,10 +104,10 @@ def _print(summary: dict[str, Any], result: Result) -> None:
         ("tick", figure(summary["tick_ms"], "ms"), clock),
     ]
     if not on_slots:
-        rows.insert(
-            1, ("on slots", figure(summary["slotted_ms"], "ms"), "the best plan on whole slots")
-        )
-        rows.append(("switching", summary["switching"], _switching(summary)))
+        if summary["slotted_ms"] is not None:
+            slotted = figure(summary["slotted_ms"], "ms")
+            rows.insert(1, ("on slots", slotted, "the best plan on whole slots"))
+        rows.append(("switching", summary["chosen"]["switching"], _switching(summary)))
     if execution is not None:
         found = measures(execution)
         changes = (

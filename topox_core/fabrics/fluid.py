@@ -17,7 +17,7 @@ from topox_core.fabrics.kernels.events import advance, begin
 from topox_core.fabrics.kernels.state import NOW, State, TaskTables, fresh
 from topox_core.model.cluster import Cluster
 from topox_core.model.csr import flattened, pointer_of, row_pointer
-from topox_core.model.durations import bytes_per_ms
+from topox_core.model.durations import latency_ms, work_bytes
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, IntArray, TransferGraph
 from topox_core.runs.stopping import Stop
 
@@ -128,20 +128,6 @@ class FluidNetwork:
             else np.zeros(0)
         )
         return least
-
-
-def work_bytes(graph: TransferGraph, cluster: Cluster) -> FloatArray:
-    """Return the bytes of each transfer; a given duration counts as what a port moves in it."""
-    given = np.nan_to_num(graph.duration_ms) * bytes_per_ms(cluster.port_gbps)
-    moved = np.where(np.isnan(graph.duration_ms), np.nan_to_num(graph.size_bytes), given)
-    return np.where(graph.kind == TRANSFER, moved, 0.0)
-
-
-def latency_ms(graph: TransferGraph, cluster: Cluster) -> FloatArray:
-    """Return the latency of each transfer, once for all hops; 0 where a duration is given."""
-    return np.where(
-        (graph.kind == TRANSFER) & np.isnan(graph.duration_ms), cluster.latency_us / 1000, 0.0
-    )
 
 
 def plan_of(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.fabrics.circuits import run_provisioned, run_reactive
-from topox_core.fabrics.fluid import latency_ms, plan_of, simulate, work_bytes
+from topox_core.fabrics.fluid import plan_of, simulate
 from topox_core.fabrics.kernels.priority import PriorityTasks, by_priority
 from topox_core.fabrics.links import LinkRoutes, bound_on_links, traffic_on_links
 from topox_core.fabrics.packet import non_blocking
@@ -23,7 +23,7 @@ from topox_core.fabrics.scheduled import run_scheduled
 from topox_core.fabrics.static import run_static
 from topox_core.model.critical_path import critical_path
 from topox_core.model.csr import pointer_of
-from topox_core.model.durations import bytes_per_ms
+from topox_core.model.durations import bytes_per_ms, latency_ms, work_bytes
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.passes import tails, topological_order
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, TransferGraph

@@ -10,7 +10,6 @@ import numpy as np
 from topox_core.fabrics.fluid import (
     FluidNetwork,
     Pairs,
-    latency_ms,
     plan_of,
     simulate,
 )
@@ -19,7 +18,7 @@ from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun, Traffic
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
 from topox_core.model.csr import entries_of, grouped
-from topox_core.model.durations import bytes_per_ms
+from topox_core.model.durations import bytes_per_ms, latency_ms
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import IntArray, TransferGraph

@@ -149,12 +149,7 @@ class Chosen:
 
     def as_record(self) -> dict[str, Any]:
         """Return rings, strides and algorithms as a result file names them."""
-        lowering = self.lowering
-        return {
-            "rings": lowering.rings,
-            "strides": list(lowering.strides),
-            "algorithms": dict(lowering.algorithm),
-        }
+        return self.lowering.choices()
 
 
 @dataclass(frozen=True)

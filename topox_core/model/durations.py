@@ -37,3 +37,17 @@ def durations_ms(graph: TransferGraph, cluster: Cluster) -> FloatArray:
     by_size = transfer_ms(size_bytes, cluster.port_gbps, cluster.latency_us)
     duration = np.where(np.isnan(graph.duration_ms), by_size, graph.duration_ms)
     return np.where((graph.kind == COMPUTE) | (graph.kind == TRANSFER), duration, 0.0)
+
+
+def work_bytes(graph: TransferGraph, cluster: Cluster) -> FloatArray:
+    """Return the bytes of each transfer; a given duration counts as what a port moves in it."""
+    given = np.nan_to_num(graph.duration_ms) * bytes_per_ms(cluster.port_gbps)
+    moved = np.where(np.isnan(graph.duration_ms), np.nan_to_num(graph.size_bytes), given)
+    return np.where(graph.kind == TRANSFER, moved, 0.0)
+
+
+def latency_ms(graph: TransferGraph, cluster: Cluster) -> FloatArray:
+    """Return the latency of each transfer, once for all hops; 0 where a duration is given."""
+    return np.where(
+        (graph.kind == TRANSFER) & np.isnan(graph.duration_ms), cluster.latency_us / 1000, 0.0
+    )

@@ -65,6 +65,14 @@ class Lowering:
         """Return the choices as JSON has them."""
         return {**asdict(self), "strides": list(self.strides), "algorithm": dict(self.algorithm)}
 
+    def choices(self) -> dict[str, Any]:
+        """Return what a fabric may choose by itself, as files name it."""
+        return {
+            "rings": self.rings,
+            "strides": list(self.strides),
+            "algorithms": dict(self.algorithm),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class LoweredTransfer:

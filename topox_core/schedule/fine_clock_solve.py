@@ -158,6 +158,7 @@ class FineClockSolve:
         assert self.prepared.cluster is not None
         plan = self._fine.planner.with_ports(solution, source)
         carried_out = replay(self._fine, plan, self.prepared.cluster)
+        carried_out = replace(carried_out, planned_slot_ms=None)  # a tick is no slot
         if carried_out.cost < self.best.cost:
             self.best, self.moved_by = carried_out, source
 

@@ -32,6 +32,7 @@ class Replay:
 
     No task starts later than in the slotted plan: planned durations and dark times are rounded up,
     so that every term of a start is no later than a number that the plan respects.
+    ``planned_slot_ms`` is the slot of that plan, None where the orders come from no plan on slots.
     """
 
     graph: TransferGraph
@@ -41,6 +42,7 @@ class Replay:
     ports: BookedPorts
     source: TraceSource
     switching: Literal["planned", "provisioned"] = "planned"
+    planned_slot_ms: float | None = None
 
     @cached_property
     def makespan_ms(self) -> float:
@@ -96,7 +98,8 @@ def replay(prepared: Prepared, plan: SchedulePlan, cluster: Cluster) -> Replay:
     end = first + problem.duration // problem.ticks_per_slot
     places = Places(problem.network.switches, limit, dark, first, end)
     order = Sequence(problem.order, plan.start, problem.device)
-    return _carried_out(graph, cluster, order, ports, places, plan.source)
+    carried_out = _carried_out(graph, cluster, order, ports, places, plan.source)
+    return replace(carried_out, planned_slot_ms=problem.tick_ms * problem.ticks_per_slot)
 
 
 def replayed(execution: Execution, cluster: Cluster, exclusive_devices: bool) -> Execution:

@@ -120,6 +120,7 @@ def to_continuous_result(
         message=message,
         slotted_ms=reduction.problem.ms(slotted.makespan),
         bound_slotted_ms=reduction.problem.ms(reduction.bound.ticks),
+        planned_slot_ms=best.planned_slot_ms,
         switching=best.switching,
     )
 

@@ -37,6 +37,9 @@ class Result:
     slotted_ms, bound_slotted_ms
         The best plan on the cluster's slots and its bound, where the clock is continuous; None on
         slots, where they are ``makespan_ms`` and ``bound_ms``.
+    planned_slot_ms
+        On continuous time the slot that the plan was made on; None where there was no plan, but
+        the provisioned controller or fixed circuits. On slots it is ``slot_ms``.
     switching
         How the schedule uses circuits: ``planned``, ``provisioned`` or ``fixed``.
     bound_switching_ms, bound_fixed_ms
@@ -74,6 +77,7 @@ class Result:
     message: str = ""
     slotted_ms: float | None = None
     bound_slotted_ms: float | None = None
+    planned_slot_ms: float | None = None
     switching: Literal["planned", "provisioned", "fixed"] = "planned"
     bound_switching_ms: float | None = None
     bound_fixed_ms: float | None = None

@@ -8,10 +8,14 @@ from typing import Any
 import numpy as np
 
 from topox_core.model.cluster import Cluster
-from topox_core.model.execution import Execution, PathRates
+from topox_core.model.execution import Execution
 from topox_core.model.layout import Layout
 from topox_core.model.transfer_graph import TRANSFER
+from topox_core.schedule.circuits.shared_rates import parts_of_transfers, total_rows
+from topox_core.schedule.circuits.standing import places_of_circuits
 from topox_core.schedule.result import Result
+
+FORMAT, VERSION = "topox-schedule", 2
 
 
 def to_record(result: Result, file_cluster: Cluster | None = None) -> dict[str, Any]:
@@ -24,30 +28,26 @@ def to_record(result: Result, file_cluster: Cluster | None = None) -> dict[str, 
         from it, and the rest stays the file's to say. Without it every key is written.
     """
     record: dict[str, Any] = {
-        "format": "topox-schedule",
-        "version": 1,
+        "format": FORMAT,
+        "version": VERSION,
         "status": result.status,
         "engine": result.engine,
+        "effort": result.settings.effort,
+        "clock": "slots" if result.slotted_ms is None else "continuous",
         "makespan_ms": result.makespan_ms,
         "bound_ms": result.bound_ms,
         "gap": result.gap,
         "bound_by": result.bound_by,
         "unrounded_bound_ms": result.unrounded_bound_ms,
+        **_on_slots(result),
+        **_by_class(result),
         "stopped_by": result.stopped_by,
         "wall_s": round(result.wall_s, 6),
         "slot_ms": result.slot_ms,
         "tick_ms": result.tick_ms,
         "rounding": result.rounding,
+        "chosen": _chosen(result),
     }
-    if result.slotted_ms is not None:
-        record["slotted_ms"] = result.slotted_ms
-        record["bound_slotted_ms"] = result.bound_slotted_ms
-        record["switching"] = result.switching
-    if result.bound_fixed_ms is not None:
-        record["bound_switching_ms"] = result.bound_switching_ms
-        record["bound_fixed_ms"] = result.bound_fixed_ms
-    if result.alternative is not None:
-        record["best_switching_ms"] = result.alternative.makespan_ms
     if result.message:
         record["message"] = result.message
     settings = result.settings.as_record()
@@ -64,9 +64,45 @@ def to_record(result: Result, file_cluster: Cluster | None = None) -> dict[str, 
     return record
 
 
+def _on_slots(result: Result) -> dict[str, Any]:
+    """Return the best plan on the cluster's slots and its bound, on slots the result's own; null where only fixed circuits may be."""
+    if _only_fixed(result):
+        return {"slotted_ms": None, "bound_slotted_ms": None}
+    if result.slotted_ms is None:
+        return {"slotted_ms": result.makespan_ms, "bound_slotted_ms": result.bound_ms}
+    return {"slotted_ms": result.slotted_ms, "bound_slotted_ms": result.bound_slotted_ms}
+
+
+def _by_class(result: Result) -> dict[str, Any]:
+    """Return the bounds of schedules that switch and of fixed circuits, null for what was not allowed."""
+    switching_ms, fixed_ms = result.bound_switching_ms, result.bound_fixed_ms
+    if fixed_ms is None:
+        switching_ms = result.bound_ms
+    elif _only_fixed(result):
+        switching_ms = None
+    record = {"bound_switching_ms": switching_ms, "bound_fixed_ms": fixed_ms}
+    if result.alternative is not None and switching_ms is not None:
+        record["best_switching_ms"] = result.alternative.makespan_ms
+    return record
+
+
+def _only_fixed(result: Result) -> bool:
+    return result.settings.switching == "fixed" and result.bound_fixed_ms is not None
+
+
+def _chosen(result: Result) -> dict[str, Any]:
+    """Return what the schedule chose; ``slot_ms`` is null where no slots were planned on."""
+    planned_ms = result.slot_ms if result.slotted_ms is None else result.planned_slot_ms
+    return {
+        "slot_ms": planned_ms if result.switching == "planned" else None,
+        **result.settings.lowering.choices(),
+        "switching": result.switching,
+    }
+
+
 def _details(execution: Execution) -> dict[str, Any]:
     """Return tasks, lowered transfers and circuits."""
-    graph, circuits = execution.graph, execution.circuits
+    graph = execution.graph
     start, end = _spans(execution)
     tasks = [
         {"id": i, "start_ms": s, "end_ms": e}
@@ -84,7 +120,17 @@ def _details(execution: Execution) -> dict[str, Any]:
         }
         for t in graph.lowered
     ]
-    several_ports = execution.cluster.ports_per_server > execution.cluster.switches
+    if execution.layout is not None and execution.rates is not None:
+        transfers = _with_paths(execution, transfers)
+        circuits = _standing(execution, execution.layout)
+    else:
+        circuits = _circuits(execution)
+    return {"tasks": tasks, "transfers": transfers, "circuits": circuits}
+
+
+def _circuits(execution: Execution) -> list[dict[str, Any]]:
+    """Return a row for every circuit that carries a transfer."""
+    graph, circuits = execution.graph, execution.circuits
     columns: dict[str, list[Any]] = {
         "switch": circuits.switch.tolist(),
         "source": circuits.source.tolist(),
@@ -94,35 +140,52 @@ def _details(execution: Execution) -> dict[str, Any]:
         "end_ms": circuits.end_ms.tolist(),
         "task": [graph.ids[n] for n in circuits.node.tolist()],
     }
-    if several_ports:
+    if _several_ports(execution):
         columns["source_port"] = circuits.source_port.tolist()
         columns["destination_port"] = circuits.destination_port.tolist()
+    return _as_rows(columns)
+
+
+def _standing(execution: Execution, layout: Layout) -> list[dict[str, Any]]:
+    """Return a row for every circuit of a layout, from the beginning to the end; none belongs to one transfer."""
+    link, switch, port = places_of_circuits(layout, execution.cluster)
+    whole = len(link)
+    columns: dict[str, list[Any]] = {
+        "switch": switch.tolist(),
+        "source": layout.links[0][link].tolist(),
+        "destination": layout.links[1][link].tolist(),
+        "setup_ms": [0.0] * whole,
+        "start_ms": [0.0] * whole,
+        "end_ms": [execution.makespan_ms] * whole,
+    }
+    if _several_ports(execution):
+        columns["source_port"] = columns["destination_port"] = port.tolist()
+    return _as_rows(columns)
+
+
+def _several_ports(execution: Execution) -> bool:
+    """Whether a server has several ports on a switch, so that switch and server do not name one."""
+    return execution.cluster.ports_per_server > execution.cluster.switches
+
+
+def _as_rows(columns: dict[str, list[Any]]) -> list[dict[str, Any]]:
     keys = list(columns)
-    rows = [dict(zip(keys, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    details: dict[str, Any] = {"tasks": tasks, "transfers": transfers, "circuits": rows}
-    if execution.layout is not None and execution.rates is not None:
-        details["fixed"] = _fixed(execution.layout, execution.rates)
-    return details
+    return [dict(zip(keys, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
-def _fixed(layout: Layout, rates: PathRates) -> dict[str, Any]:
-    """Return circuits that never change: the links, who crosses them, and at what rate from when until when."""
-    names = {
-        "links": (("source", "destination", "circuits"), layout.links),
-        "paths": (("source", "destination"), (rates.source, rates.destination)),
-        "hops": (("path", "link"), (rates.hop_path, rates.hop_link)),
-        "rates": (
-            ("path", "start_ms", "end_ms", "bytes_per_ms"),
-            (rates.path, rates.begin_ms, rates.end_ms, rates.bytes_per_ms),
-        ),
-    }
-    return {
-        key: [
-            dict(zip(fields, row, strict=True))
-            for row in zip(*(column.tolist() for column in columns), strict=True)
+def _with_paths(execution: Execution, lowered: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the transfers with their paths and rates, those of the graph itself after those of its collectives."""
+    ids, rows = execution.graph.ids, {row["id"]: row for row in lowered}
+    for node, parts in sorted(parts_of_transfers(execution).items()):
+        paths: list[dict[str, Any]] = [
+            {"servers": list(part.servers), "share": part.share} for part in parts
         ]
-        for key, (fields, columns) in names.items()
-    }
+        if len(parts) > 1:
+            for path, part in zip(paths, parts, strict=True):
+                path["rates"] = part.rows
+        row = rows.setdefault(ids[node], {"id": ids[node]})
+        row["paths"], row["rates"] = paths, total_rows(parts)
+    return list(rows.values())
 
 
 def _spans(execution: Execution) -> tuple[np.ndarray, np.ndarray]:

@@ -180,6 +180,13 @@ class Settings:
             return self.circuits == "per-slot" or self.engine == "printed"
         return self.clock == "slots"
 
+    @property
+    def effort(self) -> Literal["first", "search", "prove"]:
+        """How much an answer may cost: a fixed list of plans, all engines side by side, or one that is to prove."""
+        if self.engine == "list":
+            return "first"
+        return "search" if self.engine == "auto" else "prove"
+
     def as_record(self) -> dict[str, Any]:
         """Return the settings flat, as the result file keeps them."""
         record: dict[str, Any] = asdict(self)

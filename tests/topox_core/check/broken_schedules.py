@@ -117,9 +117,11 @@ def made(
     makespan = max((end for _, end in times.values()), default=0.0)
     record = {
         "format": "topox-schedule",
-        "version": 1,
+        "version": 2,
         "status": "optimal",
         "engine": "auto",
+        "effort": "search",
+        "clock": "slots",
         "makespan_ms": makespan,
         "bound_ms": makespan,
         "gap": 0.0,

@@ -46,6 +46,7 @@ from tests.topox_core.check.broken_schedules import (
     two_ports,
     with_delay,
 )
+from topox_core.check.checker import check
 from topox_core.check.schedule_file import read_schedule
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
@@ -220,7 +221,14 @@ def as_bytes(change: Callable[[Record], object]) -> bytes:
         (gzip.compress(b"{}" * 100, mtime=0)[:-9], "gzip"),
         (as_bytes(lambda r: r.pop("format")), "field format: must be 'topox-schedule'"),
         (as_bytes(said(format="topox-cluster")), "this is a cluster file"),
-        (as_bytes(said(version=2)), "field version: 2 is newer"),
+        (as_bytes(said(version=3)), "field version: 3 is newer"),
+        (as_bytes(said(clock="sundial")), "field clock: must be one of slots, continuous"),
+        (as_bytes(said(effort="none")), "field effort: must be one of first, search, prove"),
+        (as_bytes(said(chosen={"switching": "now"})), r"field chosen\.switching: must be one of"),
+        (as_bytes(said(chosen={"ring": 2})), r"field chosen\.ring: unknown key .*'rings'"),
+        (as_bytes(said(makespan=7.0)), "field makespan: unknown key .*'makespan_ms'"),
+        (as_bytes(put("a", begin_ms=0.0)), "task a, field begin_ms: unknown key"),
+        (as_bytes(said(version=1, fixed={})), "field fixed: .*save the result again"),
         (as_bytes(said(status="done")), "field status: must be one of"),
         (as_bytes(said(settings=None)), "field settings"),
         (as_bytes(said(makespan_ms="7")), "field makespan_ms: must be a finite number"),
@@ -276,6 +284,17 @@ def test_a_result_file_may_be_gzipped_and_may_leave_out_what_it_does_not_have() 
     }
     summary |= {"status": "unknown", "makespan_ms": None}
     assert read_schedule(json.dumps(summary).encode()) == summary
+
+
+def test_a_file_of_version_1_has_no_clock_and_is_read_as_slots() -> None:
+    made = one_transfer()
+    old = {key: value for key, value in made.record.items() if key not in ("clock", "effort")}
+    old |= {"version": 1, "author": "a key that version 1 let pass"}
+    report = check(made.graph, made.cluster, read_schedule(json.dumps(old).encode()))
+    assert report.ok
+    assert report.equations["4"]
+    made.record["clock"] = "continuous"
+    assert "4" not in check(made.graph, made.cluster, made.record).equations
 
 
 MUTATIONS: dict[str, Callable[[Record, str, int], object]] = {

@@ -17,10 +17,9 @@ from topox_core.fabrics.fluid import (
     Pairs,
     Simulation,
     Stopped,
-    latency_ms,
     simulate,
-    work_bytes,
 )
+from topox_core.model.durations import latency_ms, work_bytes
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task
 from topox_core.model.transfer_graph import COMPUTE, TransferGraph

@@ -10,13 +10,13 @@ import pytest
 from tests.topox_core.small_graphs import cluster, random_graph
 from topox_core.check.checker import check
 from topox_core.fabrics.compare import compare
-from topox_core.fabrics.fluid import work_bytes
 from topox_core.fabrics.ideal import priority_tasks, run_ideal
 from topox_core.fabrics.kernels.priority import by_priority
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricOptions, FabricRequest
 from topox_core.fabrics.scheduled import Controllers, schedule
 from topox_core.model.cluster import Cluster
+from topox_core.model.durations import work_bytes
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import never

@@ -22,7 +22,7 @@ def standing(execution: Execution) -> Execution:
     layout, rates = execution.layout, execution.rates
     if layout is None or rates is None:
         return execution
-    link, switch, port = _places(layout, execution.cluster)
+    link, switch, port = places_of_circuits(layout, execution.cluster)
     user = _users(execution, rates, len(layout.links[0]))
     used = user[link] >= 0
     link, switch, port = link[used], switch[used], port[used]
@@ -39,10 +39,10 @@ def crossed(execution: Execution) -> Execution:
     layout, rates = execution.layout, execution.rates
     if layout is None or rates is None:
         return execution
-    link, switch, port = _places(layout, execution.cluster)
+    link, switch, port = places_of_circuits(layout, execution.cluster)
     pointer, circuit = grouped(link, np.arange(len(link)), len(layout.links[0]))
     hops, hop_link = grouped(rates.hop_path, rates.hop_link, len(rates.source))
-    node, path = _paths_of_transfers(execution, rates)
+    node, path = paths_of_transfers(execution, rates)
     # A row for each transfer, path and hop, and one for each circuit of the hop's link.
     hop_counts = np.diff(hops)[path]
     row = np.repeat(np.arange(len(path)), hop_counts)
@@ -68,7 +68,7 @@ def _within(counts: IntArray) -> IntArray:
     return (np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)).astype(np.int32)
 
 
-def _places(layout: Layout, cluster: Cluster) -> tuple[IntArray, IntArray, IntArray]:
+def places_of_circuits(layout: Layout, cluster: Cluster) -> tuple[IntArray, IntArray, IntArray]:
     """Return (link, switch, port) of every circuit: a balanced edge colouring, as for the circuits of a slot."""
     source, destination, count = layout.links
     link = np.repeat(np.arange(len(source)), count)
@@ -93,7 +93,7 @@ def _places(layout: Layout, cluster: Cluster) -> tuple[IntArray, IntArray, IntAr
     )
 
 
-def _paths_of_transfers(execution: Execution, rates: PathRates) -> tuple[IntArray, IntArray]:
+def paths_of_transfers(execution: Execution, rates: PathRates) -> tuple[IntArray, IntArray]:
     """Return (transfer, path) for every path of every transfer that takes time."""
     graph = execution.graph
     node = np.flatnonzero((graph.kind == TRANSFER) & (execution.end_ms > execution.start_ms))
@@ -112,7 +112,7 @@ def _paths_of_transfers(execution: Execution, rates: PathRates) -> tuple[IntArra
 
 def _users(execution: Execution, rates: PathRates, links: int) -> IntArray:
     """Return of each link a transfer that crosses it, -1 if none does."""
-    node, path = _paths_of_transfers(execution, rates)
+    node, path = paths_of_transfers(execution, rates)
     of_path = np.full(len(rates.source), -1, np.int32)
     of_path[path[::-1]] = node[::-1]
     user = np.full(links, -1, np.int32)

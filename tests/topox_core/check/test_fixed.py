@@ -1,0 +1,163 @@
+"""Circuits that never change: a hand-made schedule on them holds, and each way to break it is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.topox_core.check.broken_schedules import (
+    Made,
+    Record,
+    broken,
+    cluster,
+    compute,
+    made,
+    put,
+    row,
+    transfer,
+)
+from topox_core.errors import InputError
+
+
+def standing(switch: int, source: int, destination: int) -> Record:
+    return {
+        "switch": switch,
+        "source": source,
+        "destination": destination,
+        "setup_ms": 0.0,
+        "start_ms": 0.0,
+        "end_ms": 1.5,
+    }
+
+
+def shared_ring(**keys: Any) -> Made:
+    """One transfer alone on 0 -> 1, and one to 2, half of it directly and half over 1.
+
+    Fair shares by hand: half speed on the shared link until the half over 1 is through at 1 ms,
+    then full speed; the direct half needs 0.5 ms.
+    """
+    tasks = [compute("f", 2, 0.5, "b"), transfer("a", 0, 1, 1.0), transfer("b", 0, 2, 1.0)]
+    rows = [standing(0, 0, 1), standing(0, 1, 2), standing(1, 0, 2)]
+    over_1 = {"servers": [0, 1, 2], "share": 0.5, "rates": [[0.0, 1.0, 50.0]]}
+    direct = {"servers": [0, 2], "share": 0.5, "rates": [[0.0, 0.5, 100.0]]}
+    transfers = [
+        {
+            "id": "a",
+            "paths": [{"servers": [0, 1], "share": 1.0}],
+            "rates": [[0.0, 1.0, 50.0], [1.0, 1.5, 100.0]],
+        },
+        {"id": "b", "paths": [over_1, direct], "rates": [[0.0, 0.5, 150.0], [0.5, 1.0, 50.0]]},
+    ]
+    times = {"a": (0.0, 1.5), "b": (0.0, 1.0), "f": (1.0, 1.5)}
+    example = made(tasks, cluster(3, 2, 2, 3, **keys), times, rows, transfers)
+    example.record.update(clock="continuous", chosen={"switching": "fixed"})
+    return example
+
+
+def rates_of(name: str, *rates: list[float]) -> Callable[[Record], None]:
+    return lambda record: row(record, name, "transfers").update(rates=list(rates))
+
+
+def path_of_b(number: int, **values: Any) -> Callable[[Record], None]:
+    return lambda record: row(record, "b", "transfers")["paths"][number].update(values)
+
+
+def circuits(*rows: Record) -> Callable[[Record], None]:
+    return lambda record: record.update(circuits=list(rows))
+
+
+def test_transfers_that_share_and_forward_hold() -> None:
+    report = shared_ring().checked()
+    assert report.lines() == ()
+    assert {"2", "3", "5", "6", "7", "8", "9", "10", "physical"} <= report.equations.keys()
+
+
+BROKEN: dict[str, tuple[Callable[[Record], None], set[str]]] = {
+    "a circuit that is torn down early": (
+        lambda record: record["circuits"][2].update(end_ms=1.0),
+        {"fixed circuits stand"},
+    ),
+    "a circuit of a server that is not there": (
+        circuits(standing(0, 0, 1), standing(0, 1, 2), standing(1, 0, 2), standing(1, 1, 7)),
+        {"fixed circuits stand"},
+    ),
+    "a hop without a circuit": (
+        circuits(standing(0, 0, 1), standing(1, 0, 2)),
+        {"bytes of every transfer"},
+    ),
+    "two circuits on one port": (
+        circuits(standing(0, 0, 1), standing(0, 1, 2), standing(0, 0, 2)),
+        {"in, one peer", "out, one peer", "port bookings"},
+    ),
+    "a switch that is not there": (
+        circuits(standing(0, 0, 1), standing(0, 1, 2), standing(5, 0, 2)),
+        {"switch capacity"},
+    ),
+    "fewer bytes than the transfer has": (
+        rates_of("a", [0.0, 1.5, 50.0]),
+        {"bytes of every transfer"},
+    ),
+    "faster than the circuits": (
+        rates_of("a", [0.0, 0.5, 0.0], [0.5, 1.5, 100.0]),
+        {"speed of fixed circuits"},
+    ),
+    "bytes before the start": (put("b", start_ms=0.25), {"bytes of every transfer"}),
+    "bytes after the end": (put("a", end_ms=1.25), {"bytes of every transfer"}),
+    "shares that are not the whole": (path_of_b(1, share=0.25), {"bytes of every transfer"}),
+    "a path to another server": (
+        path_of_b(1, servers=[0, 1]),
+        {"bytes of every transfer", "speed of fixed circuits"},
+    ),
+    "rates that are not the sum of the paths'": (
+        rates_of("b", [0.0, 1.0, 100.0]),
+        {"bytes of every transfer"},
+    ),
+    "no path at all": (
+        lambda record: record["transfers"].pop(),
+        {"bytes of every transfer"},
+    ),
+    "a successor that does not wait": (put("f", start_ms=0.5, end_ms=1.0), {"precedence"}),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_whatever_is_broken_is_named(name: str) -> None:
+    change, constraints = BROKEN[name]
+    report = shared_ring().checked(change)
+    assert broken(report) - {"makespan, bound and gap"} == constraints, report.lines()
+
+
+def test_half_duplex_servers_send_and_receive_on_the_same_ports() -> None:
+    """Server 1 takes in 100 Gbit/s and passes 50 on: within its two ports, but not within one."""
+    assert shared_ring(duplex="half").checked().ok
+    slower = shared_ring(duplex="half")
+    slower.record["settings"]["cluster"] = {"ports_per_server": 1, "switches": 1}
+    slower.record["circuits"][2]["switch"] = 0
+    assert "speed of fixed circuits" in broken(slower.checked())
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (rates_of("a", [0.0, 1.0]), r"transfer a, field rates: must be \[from_ms, to_ms, gbps\]"),
+        (rates_of("a", [0.0, float("inf"), 1.0]), "transfer a, field rates: must be"),
+        (rates_of("a", [0.0, "1", 1.0]), "transfer a, field rates: must be"),
+        (path_of_b(0, servers=[0]), "transfer b, field paths.servers: must be a list of two"),
+        (path_of_b(0, servers=[0, -1]), "transfer b, field paths.servers: must be"),
+        (path_of_b(0, share="half"), "transfer b, field paths.share: must be a finite number"),
+        (path_of_b(0, hops=1), "transfer b, field paths.hops: unknown key"),
+        (path_of_b(0, rates=3), "transfer b, field rates: must be a list"),
+        (
+            lambda record: row(record, "a", "transfers").pop("rates"),
+            "transfer a, field rates: must be a list",
+        ),
+    ],
+)
+def test_paths_and_rates_of_the_wrong_kind_are_refused_in_one_line(
+    change: Callable[[Record], object], words: str
+) -> None:
+    with pytest.raises(InputError, match=words) as caught:
+        shared_ring().checked(change, file="r.schedule.json")
+    assert "\n" not in str(caught.value)
