@@ -57,7 +57,7 @@ with rail:
         result,
         {
             "Gantt chart": lambda: gantt(
-                execution, parts.bars, parts.lanes, whole, parts.chain, theme
+                execution, parts.bars, parts.lanes, whole, parts.path, theme
             ),
             "Overview": lambda: overview(
                 parts.image, parts.image_rows, parts.lanes, whole[1], whole, theme
