@@ -24,7 +24,6 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.circuits.assignment import Booking, changed_rows
-from topox_core.schedule.generation.port_scheduler import Booked
 from topox_core.schedule.planner import Planner, Prepared, SchedulePlan, prepare
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.proof import Proof
@@ -116,12 +115,15 @@ def _only_fixed(settings: Settings) -> bool:
 
 def quick_ms(order: FabricRequest) -> float:
     """Return the shortest of a few plans on the cluster's slots, to tell which of several lowerings to plan for."""
-    prepared = prepare(order.graph, order.cluster, order.settings)
-    plans = islice(prepared.planner.every_plan(never), QUICK_PLANS)
+    prepared, controllers = prepare(order.graph, order.cluster, order.settings), Controllers(order)
     if order.settings.on_slots:
+        plans = islice(prepared.planner.every_plan(never), QUICK_PLANS)
         return min(plan.makespan for plan in plans) * prepared.reduction.problem.tick_ms
-    replays = [replay(prepared, plan, order.cluster) for plan in plans]
-    return min(one.makespan_ms for one in (*replays, *Controllers(order).replays()))
+    sketches = prepared.planner.sketches(None, direct=True)
+    replays = (
+        replay(prepared, plan, order.cluster) for plan in (*sketches, *controllers(prepared))
+    )
+    return min(one.makespan_ms for one in (*replays, *controllers.replays()))
 
 
 def schedule(
@@ -335,17 +337,7 @@ def _on_the_same_ports(
     changes = int(changed_rows(booking, problem.network).sum())
     exact = SchedulePlan(start, makespan, booking, changes, PROVISIONED, start, makespan)
     yield exact
-    better = planner.ports.improved(
-        Booked(start, makespan, booking, changes, IMPROVED), planner.bound
-    )
-    yield replace(
-        exact,
-        start=better.start,
-        makespan=better.makespan,
-        booking=better.booking,
-        changes=better.changes,
-        source=better.source,
-    )
+    yield planner.improved(replace(exact, source=IMPROVED))
 
 
 def _best_bound(order: FabricRequest, result: Result) -> tuple[float, str]:

@@ -17,6 +17,10 @@ from topox_core.schedule.replay import Replay, replay
 
 # Parts of the cluster's slot that are planned on besides the slot itself, up to so many tasks.
 FINER_PARTS = ((4, 5_000), (16, 2_500))
+# Up to so many tasks the plan of every rule is improved. Of larger graphs the plans by rules are
+# replayed as they are, and the best few are improved: on the cluster's slots, and on others.
+EVERY_PLAN_IMPROVED = 600
+IMPROVED_PLANS, IMPROVED_ON_OTHER_SLOTS = 3, 2
 # A first bound counts so many ancestors of each task, up to so many tasks: some ten milliseconds.
 FIRST_NEAR, FIRST_TASKS = 50, 600
 
@@ -67,8 +71,8 @@ class ContinuousPlans:
             best is not None and best.makespan_ms <= self.bound.ms * (1 + 1e-9) and not best.changes
         )
 
-    def take(self, prepared: Prepared, plan: SchedulePlan) -> None:
-        """Replay a plan on the slots of ``prepared`` and keep it if it is better."""
+    def take(self, prepared: Prepared, plan: SchedulePlan) -> float:
+        """Replay a plan on the slots of ``prepared``, keep it if it is better, and return its makespan in ms."""
         assert self.prepared.cluster is not None
         if prepared is self.prepared and (self.slotted is None or plan.cost < self.slotted.cost):
             self.slotted = plan
@@ -76,6 +80,7 @@ class ContinuousPlans:
         if self.best is None or candidate.cost < self.best.cost:
             self.planned_on, self.plan_to_improve = prepared, plan
         self.take_replay(candidate)
+        return candidate.makespan_ms
 
     def raise_bound(self, bound: Bound) -> None:
         """Keep a bound that is better."""
@@ -100,8 +105,7 @@ def plan_on_continuous_time(
     one answer on every machine.
     """
     for prepared in _planning_problems(plans.prepared):
-        for plan in prepared.planner.every_plan(stop):
-            plans.take(prepared, plan)
+        _plan_by_rules(plans, prepared, stop)
         if stop():
             return
         if candidates is not None:
@@ -112,6 +116,29 @@ def plan_on_continuous_time(
                     plans.take_replay(known)
         if stop() or plans.solved:
             return
+
+
+def _plan_by_rules(plans: ContinuousPlans, prepared: Prepared, stop: Stop) -> None:
+    """Replay the plans of the priority rules on the slots of ``prepared``, the best ones improved."""
+    planner, tasks = prepared.planner, prepared.reduction.problem.n
+    if tasks <= EVERY_PLAN_IMPROVED:
+        for plan in planner.every_plan(stop):
+            plans.take(prepared, plan)
+        return
+    own = prepared is plans.prepared
+    folded: SchedulePlan | None = None
+    for folded in planner.folded_plans(stop):
+        plans.take(prepared, folded)
+    sketches: dict[float, SchedulePlan] = {}  # by makespan: of equal ones the first
+    for plan in planner.sketches(folded, direct=not own):
+        if stop() and plans.best is not None:
+            return
+        sketches.setdefault(plans.take(prepared, plan), plan)
+    most = IMPROVED_PLANS if own else IMPROVED_ON_OTHER_SLOTS
+    for makespan_ms in sorted(sketches)[:most]:
+        if stop():
+            return
+        plans.take(prepared, planner.improved(sketches[makespan_ms]))
 
 
 def _planning_problems(prepared: Prepared) -> Iterator[Prepared]:

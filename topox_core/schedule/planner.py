@@ -25,8 +25,14 @@ from topox_core.schedule.circuits.assignment import Booking, changed_rows, per_s
 from topox_core.schedule.circuits.held_ports import Solution, booking_of
 from topox_core.schedule.feasibility import impossible
 from topox_core.schedule.folding.fold import FOLD_ABOVE, Folding, fold
-from topox_core.schedule.generation.list_scheduler import Generator, Listed, candidates, ranked
-from topox_core.schedule.generation.port_scheduler import PortGenerator
+from topox_core.schedule.generation.list_scheduler import (
+    RULES,
+    Generator,
+    Listed,
+    candidates,
+    ranked,
+)
+from topox_core.schedule.generation.port_scheduler import Booked, PortGenerator
 from topox_core.schedule.problem import Int, Problem
 from topox_core.schedule.reduction import Reduction, reduce
 from topox_core.schedule.settings import Settings
@@ -184,7 +190,7 @@ class Planner:
     def every_plan(self, stop: Stop = never) -> Iterator[SchedulePlan]:
         """Yield plans by every rule until ``stop`` or until one is as good as the bound, better or not than those before."""
         best: SchedulePlan | None = None
-        for plan in self._folded_plans(stop):
+        for plan in self.folded_plans(stop):
             if best is None or plan.cost < best.cost:
                 best = plan
             yield plan
@@ -241,19 +247,50 @@ class Planner:
     def _good_enough(self, plan: SchedulePlan) -> bool:
         return plan.makespan <= self.bound and (self.problem.n > KEEP_LOOKING or plan.changes == 0)
 
-    def _folded_plans(self, stop: Stop) -> Iterator[SchedulePlan]:
+    def sketches(self, folded: SchedulePlan | None, direct: bool) -> Iterator[SchedulePlan]:
+        """Yield plans with circuits that stay, by the rules, which forward-backward passes have not improved.
+
+        Parameters
+        ----------
+        folded
+            The best plan of the folded problem, beside which fewer rules are tried on a large whole.
+        direct
+            Whether transfers take ports in the order of the rule itself (serial scheme only), rather
+            than in the order of a schedule of the reduced problem.
+        """
+        if not direct:
+            for listed in self._listed(folded):
+                yield self.with_circuits(listed.start, listed.makespan, listed.source, False)
+            return
+        assert self.ports is not None
+        for name in islice(RULES, self._rules_beside(folded)):
+            source = TraceSource("rules", f"serial {name}")
+            yield _booked_plan(self.ports.serially(self.generator.rule(name), source))
+
+    def improved(self, plan: SchedulePlan) -> SchedulePlan:
+        """Return a plan with circuits that stay after forward-backward improvement; never longer."""
+        assert self.ports is not None
+        assert plan.booking is not None
+        booked = Booked(plan.start, plan.makespan, plan.booking, plan.changes, plan.source)
+        return keeping_reduced(_booked_plan(self.ports.improved(booked, self.bound)), plan)
+
+    def folded_plans(self, stop: Stop) -> Iterator[SchedulePlan]:
+        """Yield what the plans of the folded problem unfold to, each better than those before."""
         if self.folded is not None:
             for plan in self.folded.planner.plans(stop):
                 yield self.unfolded(plan)
 
     def _listed(self, folded: SchedulePlan | None) -> Iterator[Listed]:
         """Yield schedules by rules; beside a folded plan, of a large problem as many as a moment allows."""
+        yield from islice(candidates(self.generator, self.bound), self._rules_beside(folded))
+
+    def _rules_beside(self, folded: SchedulePlan | None) -> int | None:
+        """Return how many schedules by rules are made of the whole beside a folded plan; None for all."""
         if folded is None:
-            yield from candidates(self.generator, self.bound)
-        elif not self._good_enough(folded) and not self.too_large:
-            yield from islice(
-                candidates(self.generator, self.bound), max(1, WHOLE_TASKS // self.problem.n)
-            )
+            return None
+        if self._good_enough(folded) or self.too_large:
+            return 0
+        return max(1, WHOLE_TASKS // self.problem.n)
 
 
 @dataclass(frozen=True)
@@ -306,6 +343,19 @@ def prepare_problem(problem: Problem, settings: Settings) -> Prepared:
     planner = Planner.of(problem, bound.ticks, continuous=False, dark_slots=0)
     reduction = Reduction(problem, bound, 0.0, problem.ms(bound.ticks), 0)
     return Prepared(None, None, settings, reduction, planner)
+
+
+def _booked_plan(booked: Booked) -> SchedulePlan:
+    """Return the plan of a schedule on ports, which is a schedule of the reduced problem as well."""
+    return SchedulePlan(
+        booked.start,
+        booked.makespan,
+        booked.booking,
+        booked.changes,
+        booked.source,
+        booked.start,
+        booked.makespan,
+    )
 
 
 def keeping_reduced(plan: SchedulePlan, known: SchedulePlan) -> SchedulePlan:
