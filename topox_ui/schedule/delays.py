@@ -3,43 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, MutableMapping, Sequence
-from dataclasses import dataclass
+from collections.abc import MutableMapping
 from functools import partial
 
 import streamlit as st
 
-from topox_core.errors import InputError
+from topox_core.fabrics.delays import DelayPoint, delay_point
 from topox_core.figures.palette import Theme
 from topox_core.figures.search import delays
-from topox_core.runs.run import FunctionRun
-from topox_core.runs.stopping import Stop
+from topox_core.runs.cells import CellsResult, CellsRun
+from topox_core.runs.executor import LocalExecutor
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import count, short
 from topox_ui.runs.owner import RunKind, run_owner
-from topox_ui.schedule.solving import Case, known, listed
+from topox_ui.schedule.solving import Case, known, listing
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import chart_title
+from topox_ui.shell.page import chart_title, escape
 
 STEPS = (0.0, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)
 MOST_TASKS = 3_000
 # The other delays are asked for once the page has stood still for so long.
 PAINTED_S = 0.4
 DELAYS = RunKind("delays", most_kept=24 * len(STEPS), most_slots=0)
-
-
-@dataclass(frozen=True)
-class DelayPoint:
-    """What is drawn of one delay; None and an empty status where there is no schedule."""
-
-    makespan_ms: float | None = None
-    bound_ms: float | None = None
-    status: str = ""
-
-    @staticmethod
-    def of(result: Result) -> DelayPoint:
-        """Return the point of a result."""
-        return DelayPoint(result.makespan_ms, result.bound_ms, result.status)
 
 
 Points = MutableMapping[str, DelayPoint]
@@ -77,10 +62,16 @@ def delay_panel(case: Case, result: Result, theme: Theme) -> None:
         best = result if one is case else known(one)
         if best is not None:
             points[one.key] = DelayPoint.of(best)
-    if _missing(cases.values(), points):
+    if _missing(cases, points):
         _when_painted(cases, points, now, theme, time.monotonic())
     else:
         _drawn(cases, points, now, theme)
+
+
+@st.cache_resource(show_spinner=False)
+def _worker() -> LocalExecutor:
+    """Return the one process that draws up the delay curves of all sessions, behind whatever answers a control."""
+    return LocalExecutor(1)
 
 
 @st.fragment(run_every=PAINTED_S)
@@ -88,38 +79,43 @@ def _when_painted(
     cases: dict[float, Case], points: Points, now: float, theme: Theme, painted_s: float
 ) -> None:
     """Draw the delays that are known, and have the others scheduled once the page is painted."""
-    owner, missing = run_owner(), _missing(cases.values(), points)
-    key = tuple(one.key for one in cases.values())
+    owner, missing = run_owner(), _missing(cases, points)
+    case = cases[now]
     owner.ended(DELAYS)
     if not missing:
         st.rerun()
     if time.monotonic() - painted_s < PAINTED_S / 2:
         owner.end(DELAYS)  # of the setting before
-    elif owner.run(DELAYS, key) is None:
-        function = partial(_schedule_all, missing, points)
-        owner.start(DELAYS, key, lambda _slots: FunctionRun(function, name="delays"), lambda _: "")
+    elif owner.run(DELAYS, case.key) is None:
+        function = partial(delay_point, case.graph, case.cluster, listing(case.settings))
+        owner.start(
+            DELAYS,
+            case.key,
+            lambda _slots: CellsRun(
+                missing, lambda delay: cases[delay].key, function, points, _worker()
+            ),
+            partial(_keep_lost, cases, points),
+        )
     _drawn(cases, points, now, theme)
 
 
-def _missing(cases: Iterable[Case], points: Points) -> list[Case]:
-    return [one for one in cases if one.key not in points]
+def _keep_lost(
+    cases: dict[float, Case], points: Points, result: CellsResult[float, DelayPoint]
+) -> str:
+    """Leave delays empty whose call was lost, which would be asked for again without end; return why, in words."""
+    for delay in result.failures:
+        points[cases[delay].key] = DelayPoint()
+    return ". ".join(result.lost)
 
 
-def _schedule_all(
-    cases: Sequence[Case], points: Points, stop: Stop, _on_step: Callable[[object], None]
-) -> int:
-    """Schedule cases until told to stop; return how many."""
-    for k, case in enumerate(cases):
-        if stop():
-            return k
-        try:
-            points[case.key] = DelayPoint.of(listed(case))
-        except InputError:
-            points[case.key] = DelayPoint()
-    return len(cases)
+def _missing(cases: dict[float, Case], points: Points) -> list[float]:
+    """Return the delays that have no point yet, from the smallest."""
+    return [delay for delay, case in cases.items() if case.key not in points]
 
 
 def _drawn(cases: dict[float, Case], points: Points, now: float, theme: Theme) -> None:
+    if note := run_owner().note(DELAYS):
+        st.caption(escape(note))
     tried = list(cases)
     shown = [points.get(one.key, DelayPoint()) for one in cases.values()]
     makespans = [point.makespan_ms for point in shown]
