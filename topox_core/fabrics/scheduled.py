@@ -120,9 +120,7 @@ def quick_ms(order: FabricRequest) -> float:
         plans = islice(prepared.planner.every_plan(never), QUICK_PLANS)
         return min(plan.makespan for plan in plans) * prepared.reduction.problem.tick_ms
     sketches = prepared.planner.sketches(None, direct=True)
-    replays = (
-        replay(prepared, plan, order.cluster) for plan in (*sketches, *controllers(prepared))
-    )
+    replays = (replay(prepared, plan, order.cluster) for plan in sketches)
     return min(one.makespan_ms for one in (*replays, *controllers.replays()))
 
 
