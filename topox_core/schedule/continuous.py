@@ -174,5 +174,8 @@ def _rounded_down(cluster: Cluster) -> float | None:
 
 
 def _prepared_on(prepared: Prepared, cluster: Cluster) -> Prepared:
+    """Return the problem on another cluster's slots, its tick about as long as it was."""
     assert prepared.graph is not None
-    return prepare(prepared.graph, cluster, replace(prepared.settings, clock="slots"))
+    ticks = math.ceil(cluster.slot_ms / prepared.reduction.problem.tick_ms * (1 - 1e-9))
+    settings = replace(prepared.settings, clock="slots", tick=cluster.slot_ms / max(1, ticks))
+    return prepare(prepared.graph, cluster, settings)

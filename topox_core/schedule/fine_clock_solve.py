@@ -39,7 +39,7 @@ def fine_prepared(prepared: Prepared, makespan_ms: float) -> Prepared:
     assert problem.network is not None
     dark = problem.network.dark_slots or 0
     planner = Planner.of(problem, 0, continuous=True, dark_slots=dark)
-    reduction = Reduction(problem, TickBound(0, ""), 0.0, 0.0, dark)
+    reduction = Reduction(problem, TickBound(0, ""), dark, problem, problem)
     return replace(prepared, reduction=reduction, planner=planner)
 
 

@@ -341,7 +341,7 @@ def prepare_problem(problem: Problem, settings: Settings) -> Prepared:
     """Bound a bare problem; raises InputError if no schedule exists."""
     bound = best_bound(problem, 0)
     planner = Planner.of(problem, bound.ticks, continuous=False, dark_slots=0)
-    reduction = Reduction(problem, bound, 0.0, problem.ms(bound.ticks), 0)
+    reduction = Reduction(problem, bound, 0, problem, problem)
     return Prepared(None, None, settings, reduction, planner)
 
 

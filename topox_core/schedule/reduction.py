@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,16 +29,26 @@ TOLERANCE = 1e-9  # relative: 3.0000000000000004 slots are 3
 class Reduction:
     """The reduced problem and what rounding did to it.
 
-    ``rounding`` is by how much the tick raises the cheap bound (a fraction); ``unrounded_bound_ms``
-    is that bound for durations rounded to neither tick nor slot; ``dark_slots`` the reconfiguration
-    delay in whole slots, as far as it delays a transfer.
+    ``dark_slots`` is the reconfiguration delay in whole slots, as far as it delays a transfer;
+    ``off_tick`` the problem whose durations are rounded to slots and not to ticks, ``off_slot`` the
+    one whose durations are rounded to neither.
     """
 
     problem: Problem
     bound: Bound
-    rounding: float
-    unrounded_bound_ms: float
     dark_slots: int
+    off_tick: Problem
+    off_slot: Problem
+
+    @cached_property
+    def rounding(self) -> float:
+        """By how much the tick raises the cheap bound, as a fraction."""
+        return _raised(self.problem, best_bound(self.problem, 0), best_bound(self.off_tick, 0))
+
+    @cached_property
+    def unrounded_bound_ms(self) -> float:
+        """The cheap bound of durations rounded to neither tick nor slot."""
+        return self.off_slot.ms(best_bound(self.off_slot, 0).ticks)
 
 
 def ceil_units(duration_ms: FloatArray, unit_ms: float) -> Int:
@@ -89,28 +100,24 @@ def reduce(graph: TransferGraph, cluster: Cluster, settings: Settings) -> Reduct
     def rounded(ticks: int, slotted: bool = True) -> Problem:
         return _with_clock(skeleton, graph, duration_ms, cluster.slot_ms, ticks, slotted)
 
-    reference = best_bound(rounded(UNROUNDED), 0)
-    _refuse_many_slots(skeleton, reference.ticks / UNROUNDED, cluster)
+    off_tick = rounded(UNROUNDED)
     if settings.tick == "auto":
-        clocks: tuple[int, ...] = TICKS_PER_SLOT
-    elif settings.tick == "slot":
-        clocks = (1,)
+        reference = best_bound(off_tick, 0)
+        _refuse_many_slots(skeleton, reference.ticks / UNROUNDED, cluster)
+        for ticks in TICKS_PER_SLOT:
+            problem = rounded(ticks)
+            bound = best_bound(problem, 0)
+            if _raised(problem, bound, reference) < MOST_RAISED:
+                break
+        if dark_slots:
+            bound = best_bound(problem, dark_slots)
     else:
-        clocks = (_ticks_that_divide(float(settings.tick), cluster.slot_ms),)
-    for ticks in clocks:
-        problem = rounded(ticks)
-        cheap = best_bound(problem, 0)
-        raised = _raised(problem, cheap, reference)
-        if raised < MOST_RAISED:
-            break
-    unrounded = best_bound(rounded(UNROUNDED, slotted=False), 0)
-    return Reduction(
-        problem=problem,
-        bound=best_bound(problem, dark_slots) if dark_slots else cheap,
-        rounding=raised,
-        unrounded_bound_ms=unrounded.ticks * cluster.slot_ms / UNROUNDED,
-        dark_slots=dark_slots,
-    )
+        tick_ms = cluster.slot_ms if settings.tick == "slot" else float(settings.tick)
+        problem = rounded(_ticks_that_divide(tick_ms, cluster.slot_ms))
+        bound = best_bound(problem, dark_slots)
+        _refuse_many_slots(skeleton, bound.ticks / problem.ticks_per_slot, cluster)
+    off_slot = rounded(UNROUNDED, slotted=False)
+    return Reduction(problem, bound, dark_slots, off_tick, off_slot)
 
 
 def _raised(problem: Problem, cheap: Bound, reference: Bound) -> float:
