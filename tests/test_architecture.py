@@ -45,7 +45,7 @@ MAY_USE = {
     "warm_up": GROUND | {"schedule", "fabrics", "strategy", "tdm"},
     "topology": GROUND,
     "fabrics": GROUND | {"schedule", "topology", "economics"},
-    "strategy": GROUND | {"fabrics", "topology", "workloads"},
+    "strategy": GROUND | {"fabrics", "schedule", "topology", "workloads"},
     "rails": GROUND | {"fabrics", "strategy", "topology", "workloads"},
     "economics": GROUND,
     "papers": GROUND | {"fabrics", "topology", "strategy", "workloads", "schedule"},

@@ -13,6 +13,8 @@ from topox_core.cli.files import must_be_writable, read, write
 from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.options import JSON, Option, add_options, number, positive, whole, wrong_option
 from topox_core.cli.printing import as_json, figure, note, percent, table
+from topox_core.cli.strategy_fabric import OPTIONS as ON_FABRIC
+from topox_core.cli.strategy_fabric import PROPOSALS, names_of, print_on_fabric, search_on_fabric
 from topox_core.errors import InputError
 from topox_core.io.record import record_of
 from topox_core.text.sentences import and_more
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from topox_core.strategy.search import SearchResult
     from topox_core.strategy.strategy import Placement, Strategy
 
+FAST_PROPOSALS = 1000
 SHOWN_PLANS = 5
 SHOWN_MOVES = 5
 
@@ -67,7 +70,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     search = command.add_argument_group("search")
     add_options(
         search,
-        Option("--proposals N", whole, "strategies to try (default 1000)", 1000),
+        Option("--proposals N", whole, f"strategies to try (default {FAST_PROPOSALS:,})"),
         Option("--seed N", whole, "of all random choices (default 0)", 0),
         Option(
             "--alpha X",
@@ -83,6 +86,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
             "on circuits fixed before the job, found anew as the strategy changes (default: non-blocking)",
         ),
     )
+    add_options(command.add_argument_group("on a fabric"), *ON_FABRIC)
     plans = command.add_argument_group("plans")
     add_options(
         plans,
@@ -107,19 +111,25 @@ def run(options: argparse.Namespace) -> int:
     model = named(options.model)
     if options.servers is None:
         options.servers = model.servers
-    for path in (options.output, options.graph):
+    if options.fabric:
+        names_of(options)
+    elif options.beside or options.cluster:
+        raise wrong_option("--fabric", "must be given with --beside or --cluster")
+    for path in (options.output, options.graph, options.cluster):
         if path:
             must_be_writable(path, (options.fix,) if options.fix else ())
-    method = options.method or ("plans" if model.shape else "search")
+    method = options.method or ("plans" if model.shape and not options.fabric else "search")
     return _plans(options, model) if method == "plans" else _search(options, model)
 
 
 def _search(options: argparse.Namespace, model: Model) -> int:
     from topox_core.strategy.moves import SearchSettings
-    from topox_core.strategy.strategy_file import dump_strategy, load_strategy
-    from topox_core.strategy.task_graph import task_graph
+    from topox_core.strategy.strategy_file import load_strategy
 
-    settings = SearchSettings(options.proposals, options.alpha, options.seed, options.memory_gb)
+    proposals = options.proposals
+    if proposals is None:
+        proposals = PROPOSALS if options.fabric else FAST_PROPOSALS
+    settings = SearchSettings(proposals, options.alpha, options.seed, options.memory_gb)
     graph = model.build(options.servers)
     fixed: tuple[Placement, ...] = ()
     if options.fix:
@@ -128,13 +138,22 @@ def _search(options: argparse.Namespace, model: Model) -> int:
             problem = f"must be {options.servers}, the servers asked for (got {pinned.servers})"
             raise InputError(problem, file=options.fix, field="servers")
         fixed = pinned.placements
+    if options.fabric:
+        table_found, record = search_on_fabric(options, graph, settings, fixed)
+        strategy = table_found.best(options.fabric).strategy
+        start = _started(graph, table_found.start.strategy, bool(fixed))
+        _write_strategy(options, graph, strategy)
+        if options.json:
+            head = {"model": model.name, "servers": options.servers, "method": "search"}
+            rest = {"start": start, "fixed": len(fixed), "operators": _operators(graph, strategy)}
+            as_json(head | record | rest)
+        else:
+            print_on_fabric(table_found, record, start)
+        return 0
     began = time.perf_counter()
     result, proof, topologies = _found(options, graph, settings, fixed)
     wall_s = time.perf_counter() - began
-    if options.output:
-        write(options.output, dump_strategy(result.strategy))
-    if options.graph:
-        _write_graph(options.graph, task_graph(graph, result.strategy, options.memory_gb))
+    _write_strategy(options, graph, result.strategy)
     record = {
         "model": model.name,
         "servers": options.servers,
@@ -148,11 +167,7 @@ def _search(options: argparse.Namespace, model: Model) -> int:
         "wall_s": round(wall_s, 3),
         "network": "static circuits" if options.alternate else "non-blocking",
         **topologies,
-        "operators": [
-            record_of(p, "operator partitions start")
-            | {"cost_source": graph.operator(p.operator).costs[p.partitions].source}
-            for p in result.strategy.placements
-        ],
+        "operators": _operators(graph, result.strategy),
         "trace": [_move(move) for move in result.moves],
     }
     if options.json:
@@ -160,6 +175,25 @@ def _search(options: argparse.Namespace, model: Model) -> int:
     else:
         _print_search(record, graph, result.strategy, result.moves)
     return 0
+
+
+def _operators(graph: OperatorGraph, strategy: Strategy) -> list[dict[str, Any]]:
+    return [
+        record_of(p, "operator partitions start")
+        | {"cost_source": graph.operator(p.operator).costs[p.partitions].source}
+        for p in strategy.placements
+    ]
+
+
+def _write_strategy(options: argparse.Namespace, graph: OperatorGraph, strategy: Strategy) -> None:
+    """Write the files that were asked for."""
+    from topox_core.strategy.strategy_file import dump_strategy
+    from topox_core.strategy.task_graph import task_graph
+
+    if options.output:
+        write(options.output, dump_strategy(strategy))
+    if options.graph:
+        _write_graph(options.graph, task_graph(graph, strategy, options.memory_gb))
 
 
 def _found(

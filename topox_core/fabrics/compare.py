@@ -50,8 +50,7 @@ def compare(
     fabrics
         Names of :data:`FABRICS`.
     options
-        Of the fabrics; by default the fat-tree costs the same as the circuits
-        (:func:`~topox_core.economics.clusters.same_cost_nic_gbps`). Without a layout, ``static`` gets
+        Of the fabrics; by default :func:`default_options`. Without a layout, ``static`` gets
         TopologyFinder's, and its all-reduces run on the rings of that layout (TopoOpt: all-reduce
         traffic is mutable).
     stop
@@ -69,8 +68,7 @@ def compare(
     names = chosen(fabrics)
     check_delay(cluster)
     check_fits(task_graph, cluster)
-    options = options or FabricOptions(equivalent_gbps=same_cost_nic_gbps(cluster))
-    request = JobRequest(task_graph, cluster, settings, options)
+    request = JobRequest(task_graph, cluster, settings, options or default_options(cluster))
     runs = dict(known or {})
     # The ideal switch comes last: what the others do is among its candidates.
     for name in sorted(names, key=lambda name: name == "ideal"):
@@ -81,6 +79,11 @@ def compare(
         if on_run is not None:
             on_run(runs[name])
     return {name: runs[name] for name in names if name in runs}
+
+
+def default_options(cluster: Cluster) -> FabricOptions:
+    """Return the options of a comparison that names none: the fat-tree costs the same as the circuits."""
+    return FabricOptions(equivalent_gbps=same_cost_nic_gbps(cluster))
 
 
 def run_freely(name: str, request: JobRequest, stop: Stop = never) -> FabricRun:

@@ -1,0 +1,289 @@
+"""Co-optimisation: a strategy is searched for, and judged, on the fabric that will run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from topox_core.runs.stopping import Stop, never
+from topox_core.strategy.blueprint import divisors
+from topox_core.strategy.boundaries import boundary_changes
+from topox_core.strategy.chain import Chain
+from topox_core.strategy.evaluator import FastEvaluator
+from topox_core.strategy.moves import Move, SearchSettings
+from topox_core.strategy.on_fabrics import FabricEvaluator, ModelOnCluster, Outcome
+from topox_core.strategy.search import first_strategy, search
+from topox_core.strategy.strategy import Placement, Strategy, blocks, check_strategy, spread
+
+# Proposals of the search on the fast simulator, whose best strategy is one to begin with.
+FAST_PROPOSALS = 300
+# After the walk the most promising strategies are run on the fabric until so many in a row, or so
+# many in all, have brought nothing.
+IN_A_ROW, IN_ALL = 5, 20
+# What a search does, one after the other, and from which part of its time on.
+OPENING, WALKING, AROUND, RUNNING, CROSSING = (
+    "what to begin with",
+    "proposals",
+    "around the best",
+    "running the most promising",
+    "every strategy on every fabric",
+)
+_FROM = {OPENING: 0.0, WALKING: 0.1, AROUND: 0.65, RUNNING: 0.7, CROSSING: 0.0}
+_LASTS = {OPENING: 0.1, WALKING: 0.55, AROUND: 0.05, RUNNING: 0.3, CROSSING: 1.0}
+
+
+@dataclass(frozen=True)
+class CoProgress:
+    """How far a search on a fabric is.
+
+    Attributes
+    ----------
+    fabric
+        It is judged on.
+    doing
+        ``OPENING``, ``WALKING``, ``AROUND``, ``RUNNING``, or for all of them ``CROSSING``.
+    done, total
+        Proposals, strategies run or strategies crossed, of how many at most.
+    best_ms
+        The best estimate so far; while running, the best figure; 0 while crossing.
+    part, parts
+        Which of several searches it is.
+    """
+
+    fabric: str
+    doing: str
+    done: int
+    total: int
+    best_ms: float
+    part: int = 0
+    parts: int = 1
+
+    @property
+    def share(self) -> float:
+        """About how much of everything is done, 0 to 1."""
+        inner = _FROM[self.doing] + _LASTS[self.doing] * self.done / max(1, self.total)
+        return (self.part + min(1.0, inner)) / self.parts
+
+
+@dataclass(frozen=True)
+class CoOptimised:
+    """The best strategy found for one fabric.
+
+    Attributes
+    ----------
+    strategy, outcome
+        The best, and what it takes on the fabric.
+    start, start_outcome
+        Data parallel (with what was fixed), and what that takes: never less than the best.
+    moves
+        What the walk accepted, in ms of its estimate.
+    proposals, estimated, run
+        Proposals of the walk; strategies that were estimated on the fabric, and that were run on it.
+    stopped_by
+        ``budget``, ``cancelled``, or ``fixed`` where nothing was left to choose.
+    """
+
+    fabric: str
+    strategy: Strategy
+    outcome: Outcome
+    start: Strategy
+    start_outcome: Outcome
+    moves: tuple[Move, ...]
+    proposals: int
+    estimated: int
+    run: int
+    stopped_by: str
+
+    @property
+    def speed_up(self) -> float:
+        """How many times faster than the start."""
+        best_ms = self.outcome.iteration_ms
+        return self.start_outcome.iteration_ms / best_ms if best_ms > 0 else 1.0
+
+
+def co_optimise(
+    model: ModelOnCluster,
+    fabric: str,
+    settings: SearchSettings,
+    *,
+    fixed: Iterable[Placement] = (),
+    starts: Iterable[Strategy] = (),
+    stop: Stop = never,
+    on_progress: Callable[[CoProgress], None] | None = None,
+) -> CoOptimised:
+    """Return the best strategy found for a fabric; never one slower there than data parallel.
+
+    1. What to begin with: data parallel, blocks of neighbours on shares of the servers, whole
+       operators spread evenly, the best of a search on the fast simulator, ``starts``.
+    2. A walk from the best of them by estimates
+       (:class:`~topox_core.strategy.on_fabrics.FabricEvaluator`): boundaries between operators that
+       are configured alike are moved until nothing gains, ``settings.proposals`` proposals of the
+       Markov chain follow, and boundaries again.
+    3. The most promising strategies are run on the fabric, and the fastest is kept.
+
+    Limits are counted, never timed: one input and seed have one answer. If ``stop`` turns true, the
+    best estimate so far is still run.
+
+    Raises
+    ------
+    InputError
+        If a fixed or given configuration does not suit the model, nothing to start from fits the
+        memory, or the fabric cannot run it.
+    """
+    pinned = {placement.operator: placement for placement in fixed}
+    graph, servers = model.graph, model.cluster.servers
+    model = replace(model, memory_gb=settings.memory_gb)
+    base = first_strategy(graph, servers, settings.memory_gb, tuple(pinned.values()))
+    base_outcome = model.outcomes(base, (fabric,))[fabric]
+    walk = _Walk(model, fabric, base, settings, pinned)
+    report = on_progress or (lambda _progress: None)
+
+    report(CoProgress(fabric, OPENING, 0, 1, walk.chain.best_ms))
+    if walk.chain.proposer.free:
+        for start in starts:
+            check_strategy(start, graph, settings.memory_gb)
+            walk.offer(start.changed(pinned.values()), "start")
+        for doing in walk.steps(stop):
+            done, total = walk.chain.proposals, settings.proposals
+            report(CoProgress(fabric, doing, done, total, walk.chain.best_ms))
+    race = _Race(model, fabric, base, base_outcome)
+    for strategy in walk.promising():
+        if race.barren >= IN_A_ROW or len(race.outcomes) >= IN_ALL:
+            break
+        if stop() and len(race.outcomes) > 1:
+            break
+        race.run(strategy)
+        report(CoProgress(fabric, RUNNING, len(race.outcomes), IN_ALL, race.outcome.iteration_ms))
+    return CoOptimised(
+        fabric,
+        race.best,
+        race.outcome,
+        base,
+        base_outcome,
+        tuple(walk.moves),
+        walk.chain.proposals,
+        len(walk.estimate.estimated),
+        len(race.outcomes),
+        "fixed" if not walk.chain.proposer.free else "cancelled" if stop() else "budget",
+    )
+
+
+class _Race:
+    """Strategies that are run on the fabric, and the fastest of them."""
+
+    def __init__(
+        self, model: ModelOnCluster, fabric: str, base: Strategy, outcome: Outcome
+    ) -> None:
+        self.model, self.fabric = model, fabric
+        self.best, self.outcomes, self.barren = base, {base: outcome}, 0
+
+    @property
+    def outcome(self) -> Outcome:
+        """What the fastest takes."""
+        return self.outcomes[self.best]
+
+    def run(self, strategy: Strategy) -> None:
+        """Run a strategy, unless it was run before."""
+        if strategy in self.outcomes:
+            return
+        other = self.model.outcomes(strategy, (self.fabric,))[self.fabric]
+        self.outcomes[strategy] = other
+        self.barren += 1
+        if other.iteration_ms < self.outcome.iteration_ms * (1 - 1e-9):
+            self.best, self.barren = strategy, 0
+
+
+class _Walk:
+    """A Markov chain by estimates, with openings before it and boundaries moved around it."""
+
+    def __init__(
+        self,
+        model: ModelOnCluster,
+        fabric: str,
+        base: Strategy,
+        settings: SearchSettings,
+        pinned: dict[str, Placement],
+    ) -> None:
+        self.model, self.settings, self.pinned = model, settings, pinned
+        self.estimate = FabricEvaluator(model, fabric)
+        patience = settings.reset_every or max(10, settings.patience)
+        self.chain = Chain(
+            model.graph, base, self.estimate, replace(settings, reset_every=patience), pinned
+        )
+        self.start = base
+        self.moves: list[Move] = []
+
+    def steps(self, stop: Stop) -> Iterator[str]:
+        """Walk; yields what it does between two strategies, and ends when ``stop`` turns true."""
+        for strategy, reason in self._openings(stop):
+            if stop():
+                return
+            self.offer(strategy, reason)
+            yield OPENING
+        for _ in self._boundaries(stop):
+            yield OPENING
+        while self.chain.proposals < self.settings.proposals:
+            if stop():
+                return
+            self.moves += self.chain.step()
+            yield WALKING
+        for _ in self._boundaries(stop):
+            yield AROUND
+
+    def offer(self, strategy: Strategy, reason: str) -> None:
+        """Go to a strategy if it is the best so far."""
+        chain = self.chain
+        if chain.fits(strategy) and (time_ms := self.estimate(strategy)) < chain.best_ms:
+            self.moves.append(chain.take(strategy, time_ms, reason))
+
+    def promising(self) -> Iterator[Strategy]:
+        """Yield what was estimated, the most promising first, one of a kind before all others.
+
+        Of a kind are strategies that differ only in where operators are that are not split. Plans
+        are longer the less alike the servers are, which an estimate does not see: the first of a
+        kind is the one with the fewest operators moved.
+        """
+        ranked = self.estimate.ranked()
+        whole = {
+            operator.name
+            for operator in self.model.graph.operators
+            if self.chain.proposer.choices[operator.name] == (1,)
+        }
+        kinds: dict[tuple[Placement, ...], list[Strategy]] = {}
+        for strategy in ranked:
+            split = tuple(p for p in strategy.placements if p.operator not in whole)
+            kinds.setdefault(split, []).append(strategy)
+        start = set(self.start.placements)
+        yield from (
+            min(alike, key=lambda one: len(set(one.placements) - start)) for alike in kinds.values()
+        )
+        yield from ranked
+
+    def _openings(self, stop: Stop) -> Iterator[tuple[Strategy, str]]:
+        graph, servers, pinned = self.model.graph, self.model.cluster.servers, self.pinned.values()
+        for count in divisors(servers)[1:]:
+            yield blocks(graph, servers, count).changed(pinned), "blocks"
+        if all(1 in choices for choices in self.chain.proposer.choices.values()):
+            yield spread(graph, servers).changed(pinned), "whole"
+        evaluate: FastEvaluator = self.estimate.fast
+        fast = replace(self.settings, proposals=min(FAST_PROPOSALS, 10 * self.settings.proposals))
+        found = search(graph, servers, evaluate, fast, fixed=tuple(pinned), stop=stop)
+        yield found.strategy, "fast"
+
+    def _boundaries(self, stop: Stop) -> Iterator[None]:
+        """Move boundaries around the best strategy until nothing gains."""
+        chain = self.chain
+        gained = True
+        while gained:
+            gained = False
+            for change in boundary_changes(chain.graph, chain.best, self.pinned):
+                if stop():
+                    return
+                best_ms = chain.best_ms
+                self.offer(chain.best.changed(change), "boundary")
+                yield
+                if chain.best_ms < best_ms:
+                    gained = True
+                    break
+        if chain.current != chain.best:
+            self.moves.append(chain.take(chain.best, chain.best_ms, "reset"))

@@ -1,0 +1,178 @@
+"""Strategies beside fabrics: what each strategy found for one fabric takes on every other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from topox_core.fabrics.compare import chosen, same_time
+from topox_core.fabrics.registry import FABRICS
+from topox_core.runs.stopping import Stop, never
+from topox_core.strategy.co_optimisation import CROSSING, CoOptimised, CoProgress, co_optimise
+from topox_core.strategy.moves import SearchSettings
+from topox_core.strategy.on_fabrics import ModelOnCluster, Outcome
+from topox_core.strategy.strategy import Placement, Strategy
+from topox_core.text.numbers import short, time
+
+# Whom a fabric is compared with in a sentence: circuits that stay, or else the plan.
+RIVALS = ("static", "scheduled")
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A strategy, the fabrics for which it is the best one known, and what it takes on each."""
+
+    strategy: Strategy
+    found_for: tuple[str, ...]
+    outcomes: Mapping[str, Outcome]
+
+
+@dataclass(frozen=True)
+class StrategyTable:
+    """Strategies by fabrics; the first row is data parallel, or what stands for it.
+
+    Attributes
+    ----------
+    fabrics
+        Of the columns, in their order.
+    searches
+        What was found for each fabric.
+    stopped_by
+        ``cancelled`` if cells are missing or a search was cut short; ``fixed`` where nothing was left
+        to choose; else ``budget``.
+    """
+
+    fabrics: tuple[str, ...]
+    rows: tuple[TableRow, ...]
+    searches: Mapping[str, CoOptimised]
+    stopped_by: str
+
+    @property
+    def start(self) -> TableRow:
+        """Data parallel, or where the searches began."""
+        return self.rows[0]
+
+    def best(self, fabric: str) -> TableRow:
+        """Return the row of the best strategy known for a fabric: no other is faster there."""
+        return next(row for row in self.rows if fabric in row.found_for)
+
+    def speed_up(self, fabric: str) -> float:
+        """Return how many times faster than data parallel the best strategy for a fabric is there."""
+        best_ms = self.best(fabric).outcomes[fabric].iteration_ms
+        return self.start.outcomes[fabric].iteration_ms / best_ms if best_ms > 0 else 1.0
+
+
+def strategy_table(
+    model: ModelOnCluster,
+    fabrics: Iterable[str],
+    settings: SearchSettings,
+    *,
+    fixed: Iterable[Placement] = (),
+    starts: Iterable[Strategy] = (),
+    stop: Stop = never,
+    on_progress: Callable[[CoProgress], None] | None = None,
+) -> StrategyTable:
+    """Search a strategy for each fabric and run each of them, and data parallel, on all.
+
+    Whatever was found for one fabric is where the next searches may begin, and a candidate on all of
+    them: the best strategy known for a fabric is the fastest of its column, of equal ones the first.
+
+    Raises
+    ------
+    InputError
+        As :func:`~topox_core.strategy.co_optimisation.co_optimise`.
+    """
+    names = chosen(fabrics)
+    fixed, starts = tuple(fixed), tuple(starts)
+    model = replace(model, memory_gb=settings.memory_gb)
+    report = on_progress or (lambda _progress: None)
+    parts = len(names) + (len(names) > 1)
+    searches: dict[str, CoOptimised] = {}
+    for part, name in enumerate(names):
+
+        def tell(progress: CoProgress, part: int = part) -> None:
+            report(replace(progress, part=part, parts=parts))
+
+        found = [*starts, *(one.strategy for one in searches.values())]
+        searches[name] = co_optimise(
+            model, name, settings, fixed=fixed, starts=found, stop=stop, on_progress=tell
+        )
+    known = _known(searches)
+    for done, (strategy, outcomes) in enumerate(known.items()):
+        if set(outcomes) < set(names) and not stop():
+            report(CoProgress("", CROSSING, done, len(known), 0.0, parts - 1, parts))
+            outcomes |= model.outcomes(strategy, names, stop)
+    endings = {one.stopped_by for one in searches.values()}
+    whole = all(set(outcomes) >= set(names) for outcomes in known.values())
+    return StrategyTable(
+        names,
+        _rows(known, names),
+        searches,
+        "cancelled" if not whole or "cancelled" in endings else endings.pop(),
+    )
+
+
+def _known(searches: Mapping[str, CoOptimised]) -> dict[Strategy, dict[str, Outcome]]:
+    """Return what the searches ran: the start first, then what was found for each fabric."""
+    known: dict[Strategy, dict[str, Outcome]] = {}
+    for name, search in searches.items():
+        known.setdefault(search.start, {})[name] = search.start_outcome
+    for name, search in searches.items():
+        known.setdefault(search.strategy, {})[name] = search.outcome
+    return known
+
+
+def _rows(
+    known: Mapping[Strategy, Mapping[str, Outcome]], names: tuple[str, ...]
+) -> tuple[TableRow, ...]:
+    """Return the start and every strategy that is the best of a column."""
+    best = {
+        name: min(
+            (strategy for strategy, outcomes in known.items() if name in outcomes),
+            key=lambda strategy: known[strategy][name].iteration_ms,
+        )
+        for name in names
+    }
+    rows = [
+        TableRow(
+            strategy,
+            tuple(name for name in names if best[name] == strategy),
+            {name: outcomes[name] for name in names if name in outcomes},
+        )
+        for strategy, outcomes in known.items()
+    ]
+    return (rows[0], *(row for row in rows[1:] if row.found_for))
+
+
+def table_sentence(
+    table: StrategyTable, fabric: str, strong: Callable[[str], str] = lambda words: words
+) -> str:
+    """Return what judging strategies on a fabric gives there, and what that means beside another fabric."""
+    best, start = table.best(fabric), table.start
+    best_ms = best.outcomes[fabric].iteration_ms
+    label, began = FABRICS[fabric], "data parallel"
+    if best is start:
+        words = f"{label}: of the strategies tried none is faster than {began}, {strong(time(best_ms))}."
+    else:
+        start_ms = start.outcomes[fabric].iteration_ms
+        words = (
+            f"{label}: the strategy found for it takes {strong(time(best_ms))}, "
+            f"{strong(short(start_ms / best_ms))} times as fast as {began} there ({time(start_ms)})."
+        )
+    rival = next((name for name in RIVALS if name in table.fabrics and name != fabric), None)
+    if rival is None:
+        return words
+    theirs = table.best(rival)
+    if fabric not in theirs.outcomes or best_ms <= 0:
+        return words
+    rival_ms, same_ms = (theirs.outcomes[name].iteration_ms for name in (rival, fabric))
+    other = f"{FABRICS[rival]}, with the strategy found for them"
+    if same_time(rival_ms, best_ms):
+        return words + f" {other}: no different ({time(rival_ms)})."
+    words += f" {other}: {time(rival_ms)}, {strong(short(rival_ms / best_ms))} times that"
+    if best is theirs:
+        return words + "; the strategy is the same."
+    return (
+        words
+        + f"; on the strategy found for them alone it would be {short(rival_ms / same_ms)} times."
+    )

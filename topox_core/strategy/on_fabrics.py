@@ -1,0 +1,141 @@
+"""What a strategy takes on a fabric: the figure of ``compare`` for its task graph, and estimates for a search."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from topox_core.fabrics.compare import compare, default_options
+from topox_core.fabrics.estimate import estimate
+from topox_core.fabrics.run import FabricRun, JobRequest
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import TaskGraph
+from topox_core.runs.stopping import Stop, never
+from topox_core.schedule.settings import FREE, Settings
+from topox_core.strategy.evaluator import FastEvaluator
+from topox_core.strategy.network import non_blocking
+from topox_core.strategy.operators import OperatorGraph
+from topox_core.strategy.strategy import Strategy
+from topox_core.strategy.task_graph import task_graph
+
+# A strategy that the fast simulator finds this many times slower than the fastest so far is not
+# estimated on the fabric: the two rank differently, so that less would lose good ones.
+SPREAD = 1.5
+
+
+def cluster_of(
+    servers: int, ports: int, port_gbps: float, reconfiguration_ms: float = 0.0
+) -> Cluster:
+    """Return servers with one port on each of ``ports`` optical switches.
+
+    Raises
+    ------
+    InputError
+        If a number is out of range.
+    """
+    return Cluster(
+        servers=servers,
+        ports_per_server=ports,
+        switches=ports,
+        ports_per_switch=servers,
+        port_gbps=port_gbps,
+        reconfiguration_ms=reconfiguration_ms,
+        name=f"{servers} servers, {ports} OCS of {port_gbps:g} Gbit/s ports",
+    )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A strategy on a fabric, as ``compare`` has it."""
+
+    iteration_ms: float
+    bound_ms: float
+    bound_by: str
+
+    @staticmethod
+    def of(run: FabricRun) -> Outcome:
+        """Keep what a table shows of a run."""
+        return Outcome(run.iteration_ms, run.bound_ms, run.bound_by)
+
+
+@dataclass(frozen=True)
+class ModelOnCluster:
+    """A model that is to be split over the servers of a cluster.
+
+    Parameters
+    ----------
+    memory_gb
+        Memory of one GPU in 10^9 bytes; the machine's own if None.
+    settings
+        As ``compare`` reads them; by default every fabric chooses rings and algorithms for itself.
+    """
+
+    graph: OperatorGraph
+    cluster: Cluster
+    memory_gb: float | None = None
+    settings: Settings = field(default_factory=lambda: Settings.of(engine="list", free=FREE))
+
+    def tasks(self, strategy: Strategy) -> TaskGraph:
+        """Return the task graph of an iteration, as it is exported."""
+        return task_graph(self.graph, strategy, self.memory_gb)
+
+    def job(self, strategy: Strategy) -> JobRequest:
+        """Return what the fabrics are asked to run."""
+        options = default_options(self.cluster)
+        return JobRequest(self.tasks(strategy), self.cluster, self.settings, options)
+
+    def outcomes(
+        self, strategy: Strategy, fabrics: Iterable[str], stop: Stop = never
+    ) -> dict[str, Outcome]:
+        """Return what ``compare`` says of a strategy on fabrics; ``stop`` leaves out what has not been run.
+
+        Raises
+        ------
+        InputError
+            If a fabric cannot run it.
+        """
+        runs = compare(self.tasks(strategy), self.cluster, self.settings, fabrics, stop=stop)
+        return {name: Outcome.of(run) for name, run in runs.items()}
+
+
+class FabricEvaluator:
+    """Estimates the iteration time of strategies on one fabric, each strategy once.
+
+    Attributes
+    ----------
+    fast
+        The fast simulator, which is asked first.
+    estimated
+        The estimates that were not cut short, in ms.
+    """
+
+    def __init__(self, model: ModelOnCluster, fabric: str) -> None:
+        self.model, self.fabric = model, fabric
+        one = model.cluster
+        network = non_blocking(one.servers, one.ports_per_server, one.port_gbps, one.latency_us)
+        self.fast = FastEvaluator(model.graph, network)
+        self.estimated: dict[Strategy, float] = {}
+        self._known: dict[Strategy, float] = {}
+        self._fastest_ms = self._best_ms = math.inf
+
+    def __call__(self, strategy: Strategy) -> float:
+        """Return the estimate in ms; what cannot be the fastest is somewhere above the best so far."""
+        if strategy not in self._known:
+            self._known[strategy] = self._time_ms(strategy)
+        return self._known[strategy]
+
+    def ranked(self) -> list[Strategy]:
+        """Return the strategies whose estimates were not cut short, the most promising first."""
+        return sorted(self.estimated, key=self.estimated.__getitem__)
+
+    def _time_ms(self, strategy: Strategy) -> float:
+        fast_ms = self.fast(strategy)
+        self._fastest_ms = min(self._fastest_ms, fast_ms)
+        if self.estimated and fast_ms > SPREAD * self._fastest_ms:
+            return self._best_ms * fast_ms / self._fastest_ms
+        found = estimate(self.fabric, self.model.job(strategy), self._best_ms)
+        if not found.cut_short:
+            self.estimated[strategy] = found.iteration_ms
+            self._best_ms = min(self._best_ms, found.iteration_ms)
+        return found.iteration_ms
