@@ -121,7 +121,7 @@ def quick_ms(order: FabricRequest) -> float:
         return min(plan.makespan for plan in plans) * prepared.reduction.problem.tick_ms
     sketches = prepared.planner.sketches(None, direct=True)
     replays = (replay(prepared, plan, order.cluster) for plan in sketches)
-    return min(one.makespan_ms for one in (*replays, *controllers.replays()))
+    return min(one.makespan_ms for one in (*replays, *controllers.replays(prepared)))
 
 
 def schedule(
@@ -285,9 +285,16 @@ class Controllers:
         """The profiled iteration; None where any switch may be used, which the controllers cannot."""
         return None if self.request.settings.any_port else Profile.of(self.request)
 
+    def _profile_of(self, settings: Settings) -> Profile | None:
+        """Return the profile where devices and cabling are read as ``settings`` have them."""
+        own = self.request.settings
+        if (settings.any_port, settings.exclusive_devices) == (own.any_port, own.exclusive_devices):
+            return self.profile
+        return Controllers(replace(self.request, settings=settings)).profile
+
     def __call__(self, prepared: Prepared) -> Iterator[SchedulePlan]:
         """Yield the provisioned iteration on the planner's clock, as it is and as an order to start from."""
-        profile = self.profile
+        profile = self._profile_of(prepared.settings)
         if profile is None:
             return
         problem, planner = prepared.reduction.problem, prepared.planner
@@ -301,9 +308,9 @@ class Controllers:
             start, makespan, TraceSource("controllers", "provisioned order")
         )
 
-    def replays(self) -> Iterator[Replay]:
+    def replays(self, prepared: Prepared) -> Iterator[Replay]:
         """Yield the provisioned iteration itself, so that no schedule on continuous time is behind it."""
-        profile = self.profile
+        profile = self._profile_of(prepared.settings)
         if profile is None:
             return
         yield Replay(

@@ -26,13 +26,13 @@ FIRST_NEAR, FIRST_TASKS = 50, 600
 
 
 class Candidates(Protocol):
-    """Plans that compete with those of the priority rules."""
+    """Plans that compete with those of the priority rules, under the settings of the problem that is given."""
 
     def __call__(self, prepared: Prepared) -> Iterable[SchedulePlan]:
         """Yield plans on the slots of a prepared problem."""
         ...
 
-    def replays(self) -> Iterable[Replay]:
+    def replays(self, prepared: Prepared) -> Iterable[Replay]:
         """Yield iterations that keep to no slots, on the cluster's own durations and delay."""
         ...
 
@@ -112,7 +112,7 @@ def plan_on_continuous_time(
             for plan in candidates(prepared):
                 plans.take(prepared, plan)
             if prepared is plans.prepared:
-                for known in candidates.replays():
+                for known in candidates.replays(prepared):
                     plans.take_replay(known)
         if stop() or plans.solved:
             return

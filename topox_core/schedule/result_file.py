@@ -33,7 +33,7 @@ def to_record(result: Result, file_cluster: Cluster | None = None) -> dict[str, 
         "status": result.status,
         "engine": result.engine,
         "effort": result.settings.effort,
-        "clock": "slots" if result.slotted_ms is None else "continuous",
+        "clock": "slots" if result.settings.on_slots else "continuous",
         "makespan_ms": result.makespan_ms,
         "bound_ms": result.bound_ms,
         "gap": result.gap,
@@ -68,7 +68,7 @@ def _on_slots(result: Result) -> dict[str, Any]:
     """Return the best plan on the cluster's slots and its bound, on slots the result's own; null where only fixed circuits may be."""
     if _only_fixed(result):
         return {"slotted_ms": None, "bound_slotted_ms": None}
-    if result.slotted_ms is None:
+    if result.settings.on_slots:
         return {"slotted_ms": result.makespan_ms, "bound_slotted_ms": result.bound_ms}
     return {"slotted_ms": result.slotted_ms, "bound_slotted_ms": result.bound_slotted_ms}
 
@@ -92,7 +92,7 @@ def _only_fixed(result: Result) -> bool:
 
 def _chosen(result: Result) -> dict[str, Any]:
     """Return what the schedule chose; ``slot_ms`` is null where no slots were planned on."""
-    planned_ms = result.slot_ms if result.slotted_ms is None else result.planned_slot_ms
+    planned_ms = result.slot_ms if result.settings.on_slots else result.planned_slot_ms
     return {
         "slot_ms": planned_ms if result.switching == "planned" else None,
         **result.settings.lowering.choices(),

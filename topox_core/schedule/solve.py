@@ -23,6 +23,7 @@ from topox_core.schedule.planner import (
 )
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.proof import Proof
+from topox_core.schedule.relaxation import carried_over, length_ms, stricter
 from topox_core.schedule.replay import Replay
 from topox_core.schedule.report import infeasible, to_continuous_result, to_result, trace_point
 from topox_core.schedule.result import Result, TracePoint
@@ -78,7 +79,7 @@ def prove(
     if not settings.on_slots:
         plans, trace = _best_replay(prepared, began, never, None, candidates)
         return _continuous_proof(plans, working_s() - began, trace)
-    plan, trace = _best_candidate(prepared, began, never, None, candidates)
+    prepared, plan, trace = _best_candidate(prepared, began, never, None, candidates)
     return Proof(prepared, plan, working_s() - began, trace)
 
 
@@ -114,7 +115,7 @@ def _solve(
 ) -> Result:
     if prepared.graph is not None and not prepared.settings.on_slots:
         return _solve_continuously(prepared, began, stop, on_point, candidates)
-    plan, trace = _best_candidate(prepared, began, stop, on_point, candidates)
+    prepared, plan, trace = _best_candidate(prepared, began, stop, on_point, candidates)
     spent_s = working_s() - began
     if prepared.settings.engine != "list" and not stop():
         return Proof(prepared, plan, spent_s, trace).finish(stop, on_point)
@@ -169,10 +170,29 @@ def _best_replay(
                 on_point(point)
 
     plans.on_better = record
-    limit = AfterSeconds(prepared.settings.time_limit_s, began, working_s)
-    plan_on_continuous_time(plans, candidates, AnyOf((stop, limit)))
+    ended = AnyOf((stop, AfterSeconds(prepared.settings.time_limit_s, began, working_s)))
+    _plan_never_behind_stricter(plans, candidates, ended)
     plans.on_better = None
     return plans, trace
+
+
+def _plan_never_behind_stricter(
+    plans: ContinuousPlans, candidates: Candidates | None, ended: Stop
+) -> None:
+    """Plan on continuous time; the best iteration of every stricter reading of the model is a candidate."""
+    plan_on_continuous_time(plans, candidates, ended)
+    prepared = plans.prepared
+    assert prepared.graph is not None
+    assert prepared.cluster is not None
+    for settings in stricter(prepared.settings, prepared.cluster):
+        strict = ContinuousPlans.of(prepare(prepared.graph, prepared.cluster, settings))
+        if ended() or plans.best is None or strict.bound.ms >= plans.best.makespan_ms:
+            continue
+        _plan_never_behind_stricter(strict, candidates, ended)
+        if strict.best is not None:
+            plans.take_replay(strict.best)
+        if strict.slotted is not None:
+            plans.take(*carried_over(strict.slotted, strict.prepared, prepared))
 
 
 def _best_candidate(
@@ -181,23 +201,61 @@ def _best_candidate(
     stop: Stop,
     on_point: OnPoint | None,
     candidates: Candidates | None,
-) -> tuple[SchedulePlan, list[TracePoint]]:
-    """Return the best plan by rules and candidates within the time limit, and the trace to it."""
-    bound = prepared.reduction.bound.ticks
+) -> tuple[Prepared, SchedulePlan, list[TracePoint]]:
+    """Return the best plan by rules and candidates within the time limit, the problem that it is one of, and the trace to it.
+
+    The best plan of every stricter reading of the model is a candidate; where that is the best, its
+    tick may be finer than that of ``prepared``.
+    """
     trace: list[TracePoint] = []
 
-    def record(plan: SchedulePlan) -> None:
-        point = trace_point(prepared, working_s() - began, plan.makespan, bound, plan.source)
+    def record(of: Prepared, plan: SchedulePlan) -> None:
+        bound = of.reduction.bound.ticks
+        point = trace_point(of, working_s() - began, plan.makespan, bound, plan.source)
         if not trace or point.incumbent_ms != trace[-1].incumbent_ms:
             trace.append(point)
             if on_point is not None:
                 on_point(point)
 
     ended = AnyOf((stop, AfterSeconds(prepared.settings.time_limit_s, began, working_s)))
-    best = prepared.planner.best_plan(ended, record)
+    of, best = _never_behind_stricter(prepared, candidates, ended, record, {})
+    return of, best, trace
+
+
+def _never_behind_stricter(
+    prepared: Prepared,
+    candidates: Candidates | None,
+    ended: Stop,
+    record: Callable[[Prepared, SchedulePlan], None] | None,
+    known: dict[Settings, tuple[Prepared, SchedulePlan]],
+) -> tuple[Prepared, SchedulePlan]:
+    """Return the best of the plans by rules, candidates and every stricter reading of the model, and its problem.
+
+    ``known`` keeps the best plan of each reading, which several others are relaxations of.
+    """
+
+    def better(plan: SchedulePlan) -> None:
+        if record is not None:
+            record(prepared, plan)
+
+    best = prepared.planner.best_plan(ended, better)
     if candidates is not None and not ended():
         for plan in candidates(prepared):
             if plan.cost < best.cost:
                 best = keeping_reduced(plan, best)
-                record(best)
-    return best, trace
+                better(best)
+    graph, cluster = prepared.graph, prepared.cluster
+    if graph is None or cluster is None:
+        return prepared, best
+    for settings in stricter(prepared.settings, cluster):
+        if settings not in known:
+            strict = prepare(graph, cluster, settings)
+            bound_ms = strict.reduction.problem.ms(strict.reduction.bound.ticks)
+            if ended() or bound_ms >= length_ms(prepared, best):
+                continue  # no plan of it is shorter
+            known[settings] = _never_behind_stricter(strict, candidates, ended, None, known)
+        strict, plan = known[settings]
+        if length_ms(strict, plan) < length_ms(prepared, best):
+            prepared, best = carried_over(plan, strict, prepared)
+            better(best)
+    return prepared, best

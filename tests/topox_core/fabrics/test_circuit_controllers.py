@@ -308,7 +308,11 @@ def test_the_independent_checker_accepts_the_controllers(name: str, delay_ms: fl
     assert planned.result is not None
     for run in (run_reactive(one, never), run_provisioned(one, never), planned):
         result = replace(
-            planned.result, execution=run.execution, makespan_ms=run.iteration_ms, status="feasible"
+            planned.result,
+            execution=run.execution,
+            makespan_ms=run.iteration_ms,
+            slotted_ms=None,
+            status="feasible",
         )
         report = check(task_graph, one.cluster, to_record(result))
         assert report.lines() == ()
