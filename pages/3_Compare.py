@@ -1,5 +1,7 @@
 """Compare: the same task graph under every fabric, who wins, and where the answer turns."""
 
+import streamlit as st
+
 from topox_ui.compare.contest import cannot_run, compare_headline, contest_of, main_figures, run_all
 from topox_ui.compare.controls import controls
 from topox_ui.compare.failures import failures
@@ -24,7 +26,9 @@ with show_input_errors(f"Compare · {opened.title}"):
 compare_headline(opened, case, contest, runs, turn(case, contest))
 cannot_run(failed)
 main_figures(contest, runs, theme)
-crossover(case, contest, theme)
+place_of_map = st.container()
 lanes(contest, runs, theme)
 failures(case, contest, runs, theme)
 link_menu(graph_kept_here())
+with place_of_map:  # last: what it starts in the background holds nothing up
+    crossover(case, contest, theme)

@@ -21,13 +21,12 @@ def test_a_longer_delay_changes_what_the_compare_page_finds(tab: Tab) -> None:
     assert tab.settled_text(tab.headline) != before
 
 
-def test_a_cancelled_map_keeps_its_points_and_goes_on_from_there(tab: Tab) -> None:
+def test_a_map_computes_itself_and_keeps_its_points_when_it_is_cancelled(tab: Tab) -> None:
     tab.open("/Compare?sample=dlrm-16&reconfiguration_ms=1")
-    tab.button("Compute the map").click()
-    expect(tab.page.get_by_text(re.compile(r"Computing the map, [1-9]\d of"))).to_be_visible()
+    expect(tab.page.get_by_text(re.compile(r"Computing the map, [1-9]\d* of"))).to_be_visible()
     tab.button("Cancel").click()
     expect(tab.page.get_by_text(re.compile("points that were computed are kept"))).to_be_visible()
-    expect(tab.button("Compute the other")).to_be_visible()
+    expect(tab.button("Go on with the map")).to_be_visible()
 
 
 def test_a_card_of_the_gallery_runs_here_and_tells_theirs_from_ours(tab: Tab) -> None:

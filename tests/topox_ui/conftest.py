@@ -17,8 +17,9 @@ SCHEDULE, CIRCUITS = "pages/1_Schedule.py", "pages/2_Circuits.py"
 
 
 @pytest.fixture(autouse=True)
-def fresh_caches() -> Iterator[None]:
-    """Keep tests from answering each other's questions."""
+def fresh_caches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Keep tests from answering each other's questions, and from computing maps that they do not look at."""
+    monkeypatch.setattr("topox_ui.compare.map.AUTOMATIC", False)
     yield
     st.cache_data.clear()
     st.cache_resource.clear()

@@ -70,32 +70,41 @@ def run_scheduled(order: FabricRequest, stop: Stop) -> FabricRun:
             result=result,
             message=_stays_fixed(result),
         )
-    return _planned_run(order, result, profile)
+    run = planned_run(result)
+    if not order.settings.on_slots:
+        return run
+    bound_ms, bound_by = _best_bound(order, result)
+    message = " ".join(part for part in (result.message, _behind(result, profile)) if part)
+    return replace(run, bound_ms=bound_ms, bound_by=bound_by, message=message)
 
 
-def _planned_run(order: FabricRequest, result: Result, profile: Profile | None) -> FabricRun:
+def planned_run(result: Result) -> FabricRun:
     """Return the run of a schedule that switches."""
-    assert result.execution is not None  # list scheduling always finds one
-    circuits = result.execution.circuits
-    path = critical_path(result.execution, order.settings.exclusive_devices)
-    bound_ms, bound_by = result.bound_ms, result.bound_by
-    parts = [result.message]
-    if order.settings.on_slots:
-        bound_ms, bound_by = _best_bound(order, result)
-        parts.append(_behind(result, profile))
+    execution = result.execution
+    assert execution is not None  # list scheduling always finds one
+    circuits, path = execution.circuits, critical_path(execution, result.settings.exclusive_devices)
     return FabricRun(
         fabric="scheduled",
-        execution=result.execution,
-        bound_ms=bound_ms,
-        bound_by=bound_by,
-        traffic=circuit_traffic(result.execution),
+        execution=execution,
+        bound_ms=result.bound_ms,
+        bound_by=result.bound_by,
+        traffic=circuit_traffic(execution),
         path=path,
-        breakdown=Breakdown.of(order.graph, path),
+        breakdown=Breakdown.of(execution.graph, path),
         circuits_changed=int(circuits.changed.sum()),
         dark_ms=float((circuits.start_ms - circuits.setup_ms).sum()),
         result=result,
-        message=" ".join(part for part in parts if part),
+        message=result.message,
     )
+
+
+def better_run(run: FabricRun, result: Result) -> FabricRun:
+    """Return the scheduled run with a better result for the same setting, found elsewhere; the better bound stays."""
+    if result.switching == "fixed":
+        better = replace(run, execution=result.execution or run.execution, result=result)
+    else:
+        better = replace(planned_run(result), chosen=run.chosen)
+    return replace(better, bound_ms=max(run.bound_ms, result.bound_ms), bound_by=result.bound_by)
 
 
 def _stays_fixed(result: Result) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import hashlib
 import json
 import math
 import pickle
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property, partial
 from itertools import product
@@ -16,20 +15,20 @@ from typing import Literal
 import numpy as np
 
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import EQUAL, MAX_DELAY_MS, chosen, run_freely
+from topox_core.fabrics.compare import MAX_DELAY_MS, chosen
+from topox_core.fabrics.passed_plans import PassedPlan
 from topox_core.fabrics.registry import FABRICS, MAPPED, PAYS_DELAY
-from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
+from topox_core.fabrics.run import FabricOptions
+from topox_core.fabrics.winner import MapOutcome, Winner, winner
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import MAX_PORTS, Cluster
 from topox_core.model.task_graph import TaskGraph
-from topox_core.runs.cells import CellsRun
 from topox_core.schedule.settings import Settings
 
 _wrong = partial(InputError, file="sweep")
 
 MAX_POINTS = 2_500
 MAX_GBPS = 1e6
-# The ideal switch is left out of the map: it is the yardstick, not a choice.
 
 By = Literal["port_gbps", "degree"]
 
@@ -114,17 +113,6 @@ def _axis(name: str, values: tuple[float, ...], least: float, most: float) -> No
 
 
 @dataclass(frozen=True)
-class MapOutcome:
-    """What is kept of one run."""
-
-    iteration_ms: float
-    bound_ms: float
-    circuits_changed: int
-    dark_ms: float
-    bandwidth_tax: float
-
-
-@dataclass(frozen=True)
 class Cell:
     """What one call runs: a value with a delay, or (delay None) the fabrics that do not depend on the delay."""
 
@@ -134,10 +122,33 @@ class Cell:
 
 @dataclass(frozen=True)
 class CellResult:
-    """The outcomes of a cell, and in words why a fabric could not run."""
+    """The outcomes of a cell, in words why a fabric could not run, and the schedule that may serve shorter delays."""
 
     outcomes: dict[str, MapOutcome]
     failed: dict[str, str]
+    plan: PassedPlan | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Column:
+    """What one call passes on: the schedules of one value, and what ``scheduled`` does by itself at each delay."""
+
+    value: float
+    delay_ms: tuple[float, ...]
+    alone: tuple[MapOutcome, ...] = field(compare=False)
+    plans: tuple[PassedPlan, ...] = field(compare=False)
+
+    @property
+    def worth_a_call(self) -> bool:
+        """Whether there is a schedule for a longer delay than another one."""
+        return any(plan.delay_ms > min(self.delay_ms) for plan in self.plans)
+
+
+@dataclass(frozen=True)
+class ColumnResult:
+    """At which delays a schedule for a longer one is better, and what it does there."""
+
+    better: dict[float, MapOutcome]
 
 
 @dataclass(frozen=True)
@@ -149,26 +160,13 @@ class Point:
     outcomes: Mapping[str, MapOutcome]
     failed: Mapping[str, str]
 
-    @property
-    def fastest(self) -> tuple[str, ...]:
-        """The fastest fabric and those called equal to it (within 0.5 %), from the simplest controller on."""
-        best = min((one.iteration_ms for one in self.outcomes.values()), default=0.0)
-        return tuple(
-            name for name, one in self.outcomes.items() if one.iteration_ms - best <= EQUAL * best
-        )
+    @cached_property
+    def winner(self) -> Winner:
+        """Who wins here, and by how much."""
+        return winner(self.outcomes)
 
-    @property
-    def winner(self) -> str:
-        """The simplest of the fastest; empty if no fabric could run."""
-        return next(iter(self.fastest), "")
 
-    @property
-    def undecided(self) -> bool:
-        """Whether the plan is behind by less than its gap, so that a better plan could win."""
-        plan = self.outcomes.get("scheduled")
-        if plan is None or "scheduled" in self.fastest:
-            return False
-        return plan.bound_ms < self.outcomes[self.winner].iteration_ms * (1 - EQUAL)
+MapKnown = Mapping[str, CellResult | ColumnResult]
 
 
 @dataclass(frozen=True)
@@ -241,59 +239,84 @@ class Sweep:
         axes = json.dumps(asdict(self.axes), sort_keys=True)
         return hashlib.sha256(f"{self.job_digest} {axes}".encode()).hexdigest()
 
-    def cells(self) -> list[Cell]:
-        """Return the calls: for each value the fabrics that do not depend on the delay once, and then delay by delay."""
-        once = (
-            [Cell(value, None) for value in self.axes.values]
-            if set(self.fabrics) - PAYS_DELAY
-            else []
-        )
-        paying = (
-            [Cell(value, delay) for value, delay in self.axes.points()]
-            if set(self.fabrics) & PAYS_DELAY
-            else []
-        )
-        return once + paying
+    def cells(self, points: Iterable[tuple[float, float]]) -> list[Cell]:
+        """Return the calls that points (value, delay) need: what does not depend on the delay once a value, and first."""
+        points = list(points)
+        cells: list[Cell] = []
+        if set(self.fabrics) - PAYS_DELAY:
+            cells += [Cell(value, None) for value in dict.fromkeys(value for value, _ in points)]
+        if set(self.fabrics) & PAYS_DELAY:
+            cells += [Cell(value, delay) for value, delay in points]
+        return cells
 
-    def key(self, cell: Cell) -> str:
-        """Return the key under which a cell's result may be kept."""
-        return f"{self.job_digest} {cell.value!r} {cell.delay_ms!r}"
+    def key(self, call: Cell | Column) -> str:
+        """Return the key under which the result of a call may be kept."""
+        return f"{self.job_digest} {call.value!r} {call.delay_ms!r}"
 
-    def point(
-        self, value: float, delay_ms: float, known: Mapping[Cell, CellResult]
+    def cell(self, value: float, delay_ms: float | None, known: MapKnown) -> CellResult | None:
+        """Return the result of a cell, None while it is missing."""
+        result = known.get(self.key(Cell(value, delay_ms)))
+        return result if isinstance(result, CellResult) else None
+
+    def column(self, value: float, known: MapKnown) -> Column:
+        """Return what is to be passed on at a value: the schedules that are known, and whom they may serve."""
+        known_cells = ((delay, self.cell(value, delay, known)) for delay in self.axes.delay_ms)
+        planned = [
+            (delay, cell.outcomes["scheduled"], cell.plan)
+            for delay, cell in known_cells
+            if cell is not None and "scheduled" in cell.outcomes
+        ]
+        return Column(
+            value,
+            tuple(delay for delay, _, _ in planned),
+            tuple(outcome for _, outcome, _ in planned),
+            tuple(plan for _, _, plan in planned if plan is not None),
+        )
+
+    def points(self, known: MapKnown) -> tuple[Point, ...]:
+        """Return the complete points of the map, in the order of the axes."""
+        points = []
+        for value in self.axes.values:
+            column = known.get(self.key(self.column(value, known)))
+            better = column.better if isinstance(column, ColumnResult) else {}
+            for delay_ms in self.axes.delay_ms:
+                point = self._point(value, delay_ms, known, better)
+                if point is not None:
+                    points.append(point)
+        return tuple(points)
+
+    def _point(
+        self, value: float, delay_ms: float, known: MapKnown, better: Mapping[float, MapOutcome]
     ) -> Point | None:
-        """Return a point of the map, or None while a part of it is missing."""
         parts = []
-        for names, cell in (
-            (set(self.fabrics) - PAYS_DELAY, Cell(value, None)),
-            (set(self.fabrics) & PAYS_DELAY, Cell(value, delay_ms)),
+        for names, delay in (
+            (set(self.fabrics) - PAYS_DELAY, None),
+            (set(self.fabrics) & PAYS_DELAY, delay_ms),
         ):
-            if names and cell not in known:
+            cell = self.cell(value, delay, known) if names else None
+            if names and cell is None:
                 return None
-            if names:
-                parts.append(known[cell])
+            if cell is not None:
+                parts.append(cell)
         outcomes = {
             name: part.outcomes[name] for name in FABRICS for part in parts if name in part.outcomes
         }
+        if delay_ms in better:
+            outcomes["scheduled"] = better[delay_ms]
         failed = {
             name: part.failed[name] for name in FABRICS for part in parts if name in part.failed
         }
         return Point(value, delay_ms, outcomes, failed)
 
-    def points(self, known: Mapping[Cell, CellResult]) -> tuple[Point, ...]:
-        """Return the complete points of the map, in the order of the axes."""
-        points = (self.point(value, delay_ms, known) for value, delay_ms in self.axes.points())
-        return tuple(point for point in points if point is not None)
+    def cluster_at(self, value: float, delay_ms: float) -> Cluster:
+        """Return the cluster of a point."""
+        return at_point(self.cluster, self.axes.by, value, delay_ms)
 
-    def start(
-        self,
-        known: MutableMapping[str, CellResult] | None = None,
-        executor: concurrent.futures.Executor | None = None,
-        workers: int | None = None,
-    ) -> CellsRun[Cell, str, CellResult]:
-        """Start to compute the map; the arguments are those of :class:`~topox_core.runs.cells.CellsRun`."""
-        function = partial(run_cell, self.job_digest, self.job)
-        return CellsRun(self.cells(), self.key, function, known, executor, workers)
+
+def at_point(cluster: Cluster, by: By, value: float, delay_ms: float) -> Cluster:
+    """Return a cluster with the speed or the degree of a point, and its delay."""
+    swept = with_degree(cluster, int(value)) if by == "degree" else cluster.changed(port_gbps=value)
+    return swept.changed(reconfiguration_ms=delay_ms)
 
 
 def with_degree(cluster: Cluster, degree: int) -> Cluster:
@@ -316,44 +339,3 @@ def with_degree(cluster: Cluster, degree: int) -> Cluster:
             field="degree",
         )
     return cluster.changed(ports_per_server=degree)
-
-
-# In a worker process: the job that was unpacked last, by its digest.
-_unpacked: dict[str, tuple[TaskGraph, Cluster, Settings, tuple[str, ...], FabricOptions, By]] = {}
-
-
-def run_cell(digest: str, packed: bytes, cell: Cell) -> CellResult:
-    """Run one cell, in a worker process; why a fabric cannot run stands beside the others' outcomes."""
-    known = _unpacked.get(digest)
-    if known is None:
-        known = pickle.loads(packed)
-        _unpacked.clear()
-        _unpacked[digest] = known
-    graph, cluster, settings, fabrics, options, by = known
-    cluster = (
-        with_degree(cluster, int(cell.value))
-        if by == "degree"
-        else cluster.changed(port_gbps=cell.value)
-    )
-    paying = cell.delay_ms is not None
-    cluster = cluster.changed(reconfiguration_ms=cell.delay_ms or 0.0)
-    outcomes: dict[str, MapOutcome] = {}
-    failed: dict[str, str] = {}
-    job = JobRequest(graph, cluster, settings, options)
-    runs: dict[str, FabricRun] = {}
-    for name in fabrics:
-        if (name in PAYS_DELAY) != paying:
-            continue
-        try:
-            run = runs[name] = run_freely(name, replace(job, runs=runs))
-        except InputError as error:
-            failed[name] = str(error)
-            continue
-        outcomes[name] = MapOutcome(
-            run.iteration_ms,
-            run.bound_ms,
-            run.circuits_changed,
-            run.dark_ms,
-            run.traffic.bandwidth_tax,
-        )
-    return CellResult(outcomes, failed)

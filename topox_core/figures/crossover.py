@@ -4,64 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 
+from topox_core.fabrics.map_words import (
+    OPEN_WORDS,
+    MapPicture,
+    cell_words,
+    outcome_words,
+    winner_words,
+)
 from topox_core.fabrics.registry import FABRICS, PAYS_DELAY
-from topox_core.fabrics.sweep import Axes, Point
-from topox_core.figures.marks import DOTS, box, image, legend_square, line, note, opaque, upright
+from topox_core.fabrics.sweep import Point
+from topox_core.fabrics.winner import EQUAL
+from topox_core.figures.marks import (
+    CLEAR,
+    DOTS,
+    box,
+    image,
+    legend_square,
+    line,
+    note,
+    opaque,
+    upright,
+)
 from topox_core.figures.palette import FABRIC_DASH, Theme
 from topox_core.figures.template import axis, frame, log_ticks, margins, named_axis
 from topox_core.text.numbers import delay_label, short
 
-# Two fabrics closer than this, as a share of the faster, are called equal on the map.
-EQUAL = 0.02
 # A line that leaves the fastest this far behind leaves the picture.
 CUT_AT = 5.0
-
-
-@dataclass(frozen=True)
-class Winner:
-    """Who wins a point of the map.
-
-    Attributes
-    ----------
-    fabric
-        The winner; empty where fixed and changing circuits are equal, or nothing could run.
-    lead
-        How much sooner it ends than the best fabric that is not equal to it, as a share of the
-        latter.
-    equals
-        All fabrics within ``EQUAL`` of the fastest.
-    """
-
-    fabric: str
-    lead: float
-    equals: tuple[str, ...]
-
-
-def winner(point: Point) -> Winner:
-    """Return who wins a point.
-
-    Fabrics within ``EQUAL`` of the fastest are equal. If all of those change circuits (or none
-    does), the simplest of them wins and leads the next that is not equal; if some do and some do
-    not, nobody wins.
-    """
-    times = {name: one.iteration_ms for name, one in point.outcomes.items()}
-    if not times:
-        return Winner("", 0.0, ())
-    best = min(times.values())
-    equals = tuple(name for name in FABRICS if name in times and times[name] <= best * (1 + EQUAL))
-    others = [value for name, value in times.items() if name not in equals]
-    changing = [name in PAYS_DELAY for name in equals]
-    if len(equals) > 1 and (any(changing) != all(changing) or not others):
-        return Winner("", 0.0, equals)
-    first = min(times[name] for name in equals)
-    lead = 1 - first / min(others) if others and min(others) > 0 else 0.0
-    return Winner(equals[0], lead, equals)
 
 
 def place(values: Sequence[float], value: float) -> float:
@@ -76,59 +50,57 @@ def _level(values: Sequence[float], value: float) -> float:
     return math.log10(value) if value > 0 else math.log10(least) - 1.0
 
 
-def winner_map(
-    points: Sequence[Point],
-    axes: Axes,
-    labels: Mapping[str, str],
-    now: tuple[float, float],
-    theme: Theme,
-) -> go.Figure:
-    """Return the map: the winner's colour, its lead in %, the setting in a box.
+def winner_map(picture: MapPicture, now: tuple[float, float], theme: Theme) -> go.Figure:
+    """Return the map: the winner's colour, its lead over the next in %, the setting in a box.
+
+    A cell between points that agree has their colour and no number; one that a gap or rounding
+    decides has a sign.
 
     Parameters
     ----------
     now
         The setting as (value, delay in ms).
     """
+    axes = picture.axes
     values, delays = sorted(axes.values), sorted(axes.delay_ms)
-    won = {(p.value, p.delay_ms): winner(p) for p in points}
-    present = [name for name in FABRICS if any(one.fabric == name for one in won.values())]
+    winners = picture.winners
+    computed = {(p.value, p.delay_ms) for p in picture.points}
+    present = [name for name in FABRICS if any(one.fabric == name for one in winners.values())]
     codes = {name: k + 2 for k, name in enumerate(present)}
     z = np.zeros((len(delays), len(values)), np.uint8)
     text: list[dict[str, Any]] = []
-    for x, value in enumerate(values):
-        for y, delay in enumerate(delays):
-            one = won.get((value, delay))
-            if one is None:
-                continue
-            z[y, x] = codes.get(one.fabric, 1)
+    for (value, delay), one in winners.items():
+        x, y = values.index(value), delays.index(delay)
+        z[y, x] = codes.get(one.fabric, 1)
+        if (value, delay) in computed:
             colour = theme.fabric_text(one.fabric) if one.fabric else theme.muted
-            words = (
-                f"{short(round(100 * one.lead))} %"
-                if one.fabric
-                else "equal"
-                if one.equals
-                else "none"
-            )
-            text.append(note(words, x, y, 12 * theme.scale, colour))
+            text.append(note(cell_words(one), x, y, 12 * theme.scale, colour))
     colours = [theme.page, theme.grid, *(theme.fabric_colour(name) for name in present)]
     figure = go.Figure(image(z, colours, xgap=2, ygap=2))
-    figure.add_trace(_clicks(points, won, values, delays, labels, axes, theme))
+    figure.add_trace(_clicks(picture, values, delays, theme))
     for name in present:
-        figure.add_trace(legend_square(labels[name], theme.fabric_colour(name)))
-    if any(not one.fabric for one in won.values()):
+        figure.add_trace(legend_square(picture.labels[name], theme.fabric_colour(name)))
+    if any(not one.fabric for one in winners.values()):
         figure.add_trace(legend_square(f"equal (within {100 * EQUAL:.0f} %)", theme.grid))
+    shown = [one for place, one in winners.items() if place in computed]
+    if any(one.fabric and not one.lead and one.next for one in shown):
+        figure.add_trace(legend_square("= another one is as fast", CLEAR))
+    for doubt, words in OPEN_WORDS.items():
+        if any(one.doubt == doubt for one in shown):
+            figure.add_trace(legend_square(words, CLEAR))
+    if picture.between:
+        figure.add_trace(legend_square("no number: between points that agree", CLEAR))
     across, up = place(values, now[0]), place(delays, now[1])
     here = box(across - 0.47, across + 0.47, up - 0.46, up + 0.46, line=line(theme.ink, 2.5))
     by_speed = axes.by == "port_gbps"
     return frame(
         figure,
         theme,
-        (31 * len(delays) + 92) * theme.scale,
+        _height(len(delays)) * theme.scale,
         showlegend=True,
         annotations=text,
         shapes=[here],
-        margin=margins(76 * theme.scale, 8, 34 * theme.scale, 44),
+        margin=margins(76 * theme.scale, 8, 52 * theme.scale, 44),
         xaxis=named_axis(
             theme,
             [f"{v:g}G" if by_speed else f"{v:g}" for v in values],
@@ -144,45 +116,32 @@ def winner_map(
     )
 
 
+def _height(delays: int) -> float:
+    """Return the height of map and cut: a row of cells is low where there are many."""
+    return (31 if delays < 10 else 26) * delays + 110
+
+
 def _clicks(
-    points: Sequence[Point],
-    won: Mapping[tuple[float, float], Winner],
-    values: list[float],
-    delays: list[float],
-    labels: Mapping[str, str],
-    axes: Axes,
-    theme: Theme,
+    picture: MapPicture, values: list[float], delays: list[float], theme: Theme
 ) -> go.Scatter:
     """Return clear markers over the cells: a heatmap's cells cannot be clicked in Streamlit."""
-    facts = []
-    for p in points:
-        one = won[p.value, p.delay_ms]
-        rows = [
-            f"{labels[name]} {short(p.outcomes[name].iteration_ms)} ms"
-            for name in FABRICS
-            if name in p.outcomes
-        ]
-        rows += [f"{labels[name]}: cannot run" for name in p.failed]
-        head = (
-            f"{labels[one.fabric]} leads by {100 * one.lead:.3g} %"
-            if one.fabric and one.lead
-            else labels[one.fabric]
-            if one.fabric
-            else "equal: " + ", ".join(labels[name] for name in one.equals)
-        )
-        facts.append(
-            [
-                p.value,
-                p.delay_ms,
-                head,
-                "<br>".join(rows),
-                f"{p.value:g}" + ("G" if axes.by == "port_gbps" else " ports"),
-                delay_label(p.delay_ms),
-            ]
-        )
+    labels, points = picture.labels, {(p.value, p.delay_ms): p for p in picture.points}
+    by_speed = picture.axes.by == "port_gbps"
+    facts: list[list[object]] = []
+    for (value, delay), one in picture.winners.items():
+        p = points.get((value, delay))
+        rows = [] if p is not None else ["not computed: the points around it agree"]
+        if p is not None:
+            rows = [outcome_words(name, p, labels) for name in FABRICS if name in p.outcomes]
+            rows += [f"{labels[name]}: cannot run" for name in p.failed]
+        if one.doubt:
+            rows.append(OPEN_WORDS[one.doubt])
+        head = winner_words(one, labels) if p is not None else labels.get(one.fabric, "equal")
+        where = f"{value:g}" + ("G" if by_speed else " ports")
+        facts.append([value, delay, head, "<br>".join(rows), where, delay_label(delay)])
     return go.Scatter(
-        x=[values.index(p.value) for p in points],
-        y=[delays.index(p.delay_ms) for p in points],
+        x=[values.index(value) for value, _ in picture.winners],
+        y=[delays.index(delay) for _, delay in picture.winners],
         mode="markers",
         name="",
         marker={
@@ -263,11 +222,11 @@ def cut(
     return frame(
         figure,
         theme,
-        (31 * len(order) + 92) * theme.scale,
+        _height(len(order)) * theme.scale,
         showlegend=True,
         shapes=[mark],
         annotations=labelled,
-        margin=margins(48 * theme.scale, 10, 34 * theme.scale, 44),
+        margin=margins(48 * theme.scale, 10, 52 * theme.scale, 44),
         xaxis=axis(
             theme,
             grid=True,
@@ -294,16 +253,3 @@ def _apart(levels: Sequence[float], distance: float) -> list[int]:
         if not kept or level - levels[kept[-1]] >= distance:
             kept.append(k)
     return kept
-
-
-def turning_point(points: Sequence[Point], value: float) -> float | None:
-    """Return the longest delay at which changing circuits win; None if never or always.
-
-    Beyond it fixed circuits (or packets) are at least as fast.
-    """
-    here = sorted((p for p in points if p.value == value), key=lambda p: p.delay_ms)
-    wins = [winner(p).fabric in PAYS_DELAY for p in here]
-    if not any(wins) or all(wins):
-        return None
-    last = max(k for k, won in enumerate(wins) if won)
-    return here[last].delay_ms if last + 1 < len(here) else None

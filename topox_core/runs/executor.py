@@ -69,6 +69,8 @@ class LocalExecutor(concurrent.futures.Executor):
         with self._lock:
             if self._closed:
                 raise RuntimeError("these worker processes were shut down")
+            if not (self._waiting or self._busy):
+                self._deaths = 0  # what killed workers before need not kill them now
             self._waiting.append((future, fn, args, kwargs))
         self._feed()
         return future

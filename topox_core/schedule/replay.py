@@ -25,6 +25,8 @@ from topox_core.schedule.problem import Int32
 from topox_core.schedule.reduction import devices_of
 from topox_core.schedule.source import ELSEWHERE, TraceSource
 
+TIME_DIGITS = 9  # of times in ms that are compared
+
 
 @dataclass(frozen=True)
 class Replay:
@@ -107,6 +109,30 @@ def replayed(execution: Execution, cluster: Cluster, exclusive_devices: bool) ->
 
     With a delay of 0 it is a schedule of a switch that blocks nobody.
     """
+    nothing = np.zeros(0, np.int64)
+    places = Places(0, 0, 0, nothing, nothing)
+    result = _in_the_same_order(execution, cluster, exclusive_devices, places)
+    return replace(result.execution, circuits=Circuits.none())
+
+
+def replayed_on_circuits(
+    execution: Execution, cluster: Cluster, exclusive_devices: bool
+) -> Execution:
+    """Carry out the orders of an execution with circuits on a cluster with another delay or speed.
+
+    Every order at a device, a port and a place on a switch (eq. 7) is kept. Where neither the delay
+    nor a duration grows, no task starts later than in the execution, whose starts keep these orders.
+    """
+    places = _places_of(execution, cluster)
+    return _in_the_same_order(execution, cluster, exclusive_devices, places).execution
+
+
+def _in_the_same_order(
+    execution: Execution,
+    cluster: Cluster,
+    exclusive_devices: bool,
+    places: Places,
+) -> Replay:
     graph, circuits = execution.graph, execution.circuits
     ports = BookedPorts(
         circuits.node,
@@ -115,16 +141,27 @@ def replayed(execution: Execution, cluster: Cluster, exclusive_devices: bool) ->
         circuits.destination_port,
         circuits.changed,
     )
-    nothing = np.zeros(0, np.int64)
     device = np.full(len(graph), -1, np.int32)
     if exclusive_devices:
         device = devices_of(graph)[0]
     succ_ptr, succ_idx = graph.successors
     topological = topological_order(graph.pred_ptr, succ_ptr, succ_idx)
     order = Sequence(topological, execution.start_ms, device)
-    places = Places(0, 0, 0, nothing, nothing)
-    result = _carried_out(graph, cluster, order, ports, places, ELSEWHERE).execution
-    return Execution(graph, cluster, result.start_ms, result.end_ms, Circuits.none())
+    return _carried_out(graph, cluster, order, ports, places, ELSEWHERE)
+
+
+def _places_of(execution: Execution, cluster: Cluster) -> Places:
+    """Return when the circuits of an execution hold places on their switches, set-ups included, as ranks in time."""
+    circuits, n = execution.circuits, len(execution.graph)
+    each = cluster.ports_per_server // cluster.switches
+    most = cluster.servers * each // (2 if cluster.duplex == "half" else 1)
+    # Equal times differ in their last digits: they were added up in different orders.
+    times = np.round(np.concatenate([circuits.setup_ms, circuits.end_ms]), TIME_DIGITS)
+    rank = np.unique(times, return_inverse=True)[1].astype(np.int64)
+    first, end = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    first[circuits.node], end[circuits.node] = np.split(rank, 2)
+    limit = cluster.ports_per_switch if cluster.ports_per_switch < most else 0
+    return Places(cluster.switches, limit, 0, first, end)
 
 
 @dataclass(frozen=True)

@@ -9,48 +9,67 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics.registry import FABRICS
-from topox_core.fabrics.sweep import Axes, Cell, CellResult, Point, Sweep
+from topox_core.fabrics.map_run import MapResult, MapRun, is_complete
+from topox_core.fabrics.map_words import MapPicture, map_rows, points_won, setting_words
+from topox_core.fabrics.refinement import inferred
+from topox_core.fabrics.sweep import Axes, CellResult, ColumnResult, Sweep
 from topox_core.fabrics.verdict import YARDSTICK
-from topox_core.figures.crossover import EQUAL, cut, turning_point, winner, winner_map
+from topox_core.fabrics.winner import turning_point
+from topox_core.figures.crossover import cut, winner_map
 from topox_core.figures.palette import Theme
-from topox_core.runs.cells import CellsResult
-from topox_core.text.numbers import delay_in_sentence, percent, plural
+from topox_core.runs.executor import LocalExecutor
+from topox_core.text.numbers import delay_in_sentence, plural
 from topox_ui.compare.contest import Contest, scaled
 from topox_ui.compare.state import CompareState
-from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.runs.slots import CORES
 from topox_ui.schedule.solving import Case
 from topox_ui.shell.charts import chart, show_error, table_under
-from topox_ui.shell.page import PLAIN, button, chart_title, quiet
+from topox_ui.shell.page import PLAIN, button, chart_title, escape, quiet
 from topox_ui.state.loading import choose_what_if, loaded, scenario
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import pick
 
-DELAYS_MS = (0.0, 0.01, 0.1, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)
+# 1, 2, 5 in a decade, as on the slider, where the answer usually turns.
+DELAYS_MS = (0.0, 0.001, 0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
 SPEEDS_GBPS = (25.0, 50.0, 100.0, 200.0, 400.0, 800.0)
 DEGREES = (1, 2, 3, 4, 6, 8)
 ACROSS = {"port_gbps": "Port speed", "degree": "Ports per server"}
-MOST_CELLS = 20_000
+MOST_CALLS = 1_000  # kept for all sessions: some ten maps, each call with a schedule
+# Nobody asks for a map, so it takes no place from a proof: all sessions' maps share one set of
+# workers, which give way to everything else.
+AUTOMATIC = True
 MAP = RunKind(
     "map",
-    MOST_CELLS,
-    CORES,
-    "Stops at once; the points that are there are kept.",
-    "Stopped. The points that were computed are kept; computing goes on from there.",
+    most_slots=0,
+    cancel_help="Stops at once; the points that are there are kept.",
+    cancelled="Stopped. The points that were computed are kept; computing goes on from there.",
 )
+
+
+@st.cache_resource(show_spinner=False)
+def map_calls() -> Kept[CellResult | ColumnResult]:
+    """Return what has been computed for maps, for all sessions: the same input has the same map."""
+    return Kept(MOST_CALLS)
+
+
+@st.cache_resource(show_spinner=False)
+def map_workers() -> LocalExecutor:
+    """Return the worker processes of all maps, one a core; they end when there is nothing to do."""
+    return LocalExecutor(CORES)
 
 
 def _start(sweep: Sweep) -> None:
     owner = run_owner()
-    cells = owner.results(MAP)
-    owner.start(MAP, sweep.digest, lambda slots: sweep.start(cells, workers=slots), _note)
 
+    def keep(result: MapResult) -> str:
+        owner.results(MAP)[sweep.digest] = result.complete
+        return f"Points are missing. {result.lost[0]}." if result.lost else ""
 
-def _note(result: CellsResult[Cell, CellResult]) -> str:
-    lost = result.lost
-    return f"Points are missing. {lost[0]}. Compute again to fill them in." if lost else ""
+    owner.results(MAP).pop(sweep.digest, None)
+    calls, workers = map_calls(), map_workers()
+    owner.start(MAP, sweep.digest, lambda _slots: MapRun(sweep, calls, workers), keep)
 
 
 def sweep_of(case: Case, contest: Contest, by: str) -> Sweep:
@@ -81,11 +100,11 @@ def sweep_of(case: Case, contest: Contest, by: str) -> Sweep:
     return Sweep(case.graph, cluster, settings, Axes(DELAYS_MS, values, by), fabrics, options)  # type: ignore[arg-type]
 
 
-def known_points(sweep: Sweep) -> tuple[Point, ...]:
-    """Return the points of a map that this session has computed and where a fabric can run."""
-    cells = run_owner().results(MAP)
-    known = {cell: cells[key] for cell in sweep.cells() if (key := sweep.key(cell)) in cells}
-    return tuple(point for point in sweep.points(known) if point.outcomes)
+def known_picture(sweep: Sweep, contest: Contest) -> MapPicture:
+    """Return what is known of a map, by this session or another."""
+    points = tuple(point for point in sweep.points(map_calls()) if point.outcomes)
+    between = inferred(sweep.axes, {(p.value, p.delay_ms): p for p in points})
+    return MapPicture(sweep.axes, points, between, contest.labels)
 
 
 def turn(case: Case, contest: Contest) -> str:
@@ -94,8 +113,10 @@ def turn(case: Case, contest: Contest) -> str:
         sweep = sweep_of(case, contest, "port_gbps")
     except InputError:
         return ""
-    points = known_points(sweep)
-    delay = turning_point(points, case.cluster.port_gbps)
+    speed = case.cluster.port_gbps
+    won = known_picture(sweep, contest).winners
+    delays = [delay for delay in sorted(sweep.axes.delay_ms) if (speed, delay) in won]
+    delay = turning_point(delays, [won[speed, delay] for delay in delays])
     return (
         ""
         if delay is None
@@ -104,7 +125,10 @@ def turn(case: Case, contest: Contest) -> str:
 
 
 def crossover(case: Case, contest: Contest, theme: Theme) -> None:
-    """Draw the map with the cut beside it, or the button that computes it."""
+    """Draw the map with the cut beside it, and compute what is missing of it beside the page.
+
+    To be called last: the rest of the page is drawn before worker processes start.
+    """
     if case.settings.circuits == "per-slot":
         chart_title(
             "Who wins where",
@@ -120,60 +144,48 @@ def crossover(case: Case, contest: Contest, theme: Theme) -> None:
     with title:
         chart_title(
             "Who wins where",
-            f"fastest fabric that can be built, and its lead over the next. Within {100 * EQUAL:.0f} % the simpler one "
-            "wins. Ring: your setting. Click a cell to go there",
+            "fastest fabric that can be built, and its lead over the next. Box: your setting. Click a cell to go there",
         )
     try:
         sweep = sweep_of(case, contest, by)
     except InputError as error:
         show_error(error)
         return
-    if run_owner().run(MAP, sweep.digest) is not None:
+    owner = run_owner()
+    complete = is_complete(sweep, map_calls())
+    ended = sweep.digest in owner.results(MAP)  # cancelled, or calls were lost: on request only
+    if AUTOMATIC and not (complete or ended) and owner.run(MAP, sweep.digest) is None:
+        _start(sweep)
+    if owner.run(MAP, sweep.digest) is not None:
         run_panel(MAP, "Computing the map", lambda _run: _live(case, contest, sweep, theme))
         return
-    points = known_points(sweep)
     run_note(MAP)
-    if len(points) < len(sweep.axes):
-        _offer(sweep, points)
-    if points:
-        _drawn(case, contest, sweep, points, theme, live=False)
-
-
-def _offer(sweep: Sweep, points: tuple[Point, ...]) -> None:
-    left = len(sweep.axes) - len(points)
-    with st.container(horizontal=True, vertical_alignment="center"):
+    if not complete:
         button(
-            "Compute the map" if not points else f"Compute the other {left} points",
+            "Go on with the map",
             "compute_map",
             "grid_on",
             _start,
             sweep,
-            primary=True,
+            help="A coarse grid first, then finer where the winner changes; beside this page, plans by list scheduling.",
         )
-        quiet(
-            f"{plural(len(sweep.axes), 'point')}: {plural(len(sweep.axes.delay_ms), 'delay')} on "
-            f"{len(sweep.axes.values)} {'port speeds' if sweep.axes.by == 'port_gbps' else 'numbers of ports'}, "
-            f"{plural(len(sweep.fabrics), 'fabric')} each, beside this page; plans by list scheduling."
-        )
+    picture = known_picture(sweep, contest)
+    if picture.points:
+        _drawn(case, sweep, picture, theme, live=False)
 
 
 def _live(case: Case, contest: Contest, sweep: Sweep, theme: Theme) -> None:
-    points = known_points(sweep)
-    if points:
-        _drawn(case, contest, sweep, points, theme, live=True)
+    picture = known_picture(sweep, contest)
+    if picture.points:
+        _drawn(case, sweep, picture, theme, live=True)
 
 
-def _drawn(
-    case: Case, contest: Contest, sweep: Sweep, points: tuple[Point, ...], theme: Theme, live: bool
-) -> None:
-    axes, cluster = sweep.axes, case.cluster
+def _drawn(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme, live: bool) -> None:
+    axes, cluster, points = sweep.axes, case.cluster, picture.points
     here = float(cluster.port_gbps if axes.by == "port_gbps" else cluster.ports_per_server)
     left, right = st.columns([1.42, 1], gap="medium")
-    won = [winner(p) for p in points]
-    leaders = {name: sum(one.fabric == name for one in won) for name in FABRICS}
-    wins = ", ".join(f"{contest.labels[name]} {n}" for name, n in leaders.items() if n) or "none"
     with left:
-        figure = winner_map(points, axes, contest.labels, (here, cluster.reconfiguration_ms), theme)
+        figure = winner_map(picture, (here, cluster.reconfiguration_ms), theme)
         options: dict[str, Any] = {} if live else {"on_select": _picked, "selection_mode": "points"}
         st.plotly_chart(
             figure,
@@ -181,10 +193,12 @@ def _drawn(
             config=PLAIN,
             key="map_live" if live else "map",
             **options,
-            alt=f"Winner by delay and {ACROSS[axes.by].lower()}. Points won: {wins}. The table has every point.",
+            alt=f"Winner by delay and {ACROSS[axes.by].lower()}. Points won: {points_won(picture)}. The table has every point.",
         )
+        if words := setting_words(picture, (here, cluster.reconfiguration_ms)):
+            quiet(escape(words))
         if not live:
-            table_under("map", lambda: _table(contest, points), "Every point")
+            table_under("map", lambda: pd.DataFrame(map_rows(picture)), "Every point")
     with right:
         value = min(axes.values, key=lambda v: abs(v - here))
         at = f"{value:g}G" if axes.by == "port_gbps" else plural(int(value), "port")
@@ -193,10 +207,10 @@ def _drawn(
             quiet("No point of this cut is there yet.")
             return
         chart(
-            cut(points, value, axes.delay_ms, contest.labels, cluster.reconfiguration_ms, theme),
+            cut(points, value, axes.delay_ms, picture.labels, cluster.reconfiguration_ms, theme),
             "cut_live" if live else "cut",
             f"Iteration against reconfiguration delay at {at}.",
-            None if live else lambda: _table(contest, tuple(p for p in points if p.value == value)),
+            None if live else lambda: pd.DataFrame(map_rows(picture, value)),
             "This cut",
         )
 
@@ -217,27 +231,3 @@ def _picked() -> None:
                 choose_what_if(switches=int(value))
         choose_what_if(**changes)
         choose_what_if(reconfiguration_ms=float(facts[1]))
-
-
-def _table(contest: Contest, points: tuple[Point, ...]) -> pd.DataFrame:
-    rows = []
-    for p in points:
-        one = winner(p)
-        rows.append(
-            {
-                "value": p.value,
-                "delay (ms)": p.delay_ms,
-                "winner": contest.labels.get(one.fabric, "equal"),
-                "lead": percent(one.lead) if one.fabric else "",
-                "equal": ", ".join(contest.labels[name] for name in one.equals)
-                if len(one.equals) > 1
-                else "",
-                **{
-                    f"{contest.labels[name]} (ms)": p.outcomes[name].iteration_ms
-                    for name in FABRICS
-                    if name in p.outcomes
-                },
-                **({"cannot run": "; ".join(p.failed.values())} if p.failed else {}),
-            }
-        )
-    return pd.DataFrame(rows)

@@ -9,20 +9,26 @@ from typing import Any
 
 import pytest
 
-from tests.topox_core.small_graphs import cluster, compute, graph, transfer
+from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare
+from topox_core.fabrics.map_cells import run_call
+from topox_core.fabrics.map_run import MapRun, is_complete
+from topox_core.fabrics.refinement import Place, inferred, wanted
 from topox_core.fabrics.run import FabricOptions
 from topox_core.fabrics.sweep import (
     MAX_POINTS,
     Axes,
     Cell,
+    CellResult,
+    Column,
+    ColumnResult,
     Point,
     Sweep,
     log_range,
-    run_cell,
     with_degree,
 )
+from topox_core.fabrics.winner import MapOutcome
 from topox_core.model.cluster import Cluster
 from topox_core.runs.run import finish
 from topox_core.schedule.settings import Settings
@@ -43,7 +49,12 @@ class InThisProcess(concurrent.futures.Executor):
     """Runs each call at once and notes it."""
 
     def __init__(self) -> None:
-        self.calls: list[Cell] = []
+        self.calls: list[Cell | Column] = []
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The calls that computed something, plans passed on left out."""
+        return [call for call in self.calls if isinstance(call, Cell)]
 
     def submit(
         self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
@@ -57,6 +68,36 @@ class InThisProcess(concurrent.futures.Executor):
         return future
 
 
+class Later(InThisProcess):
+    """Answers a call when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waiting: list[tuple[concurrent.futures.Future[Any], Callable[[], Any]]] = []
+
+    def submit(
+        self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> concurrent.futures.Future[Any]:
+        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        self.waiting.append((future, lambda: fn(*args, **kwargs)))
+        return future
+
+    def answer(self) -> None:
+        future, call = self.waiting.pop(0)
+        future.set_result(call())
+
+
+class Failing(InThisProcess):
+    """Loses every call."""
+
+    def submit(
+        self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any
+    ) -> concurrent.futures.Future[Any]:
+        future: concurrent.futures.Future[Any] = concurrent.futures.Future()
+        future.set_exception(RuntimeError("the worker died"))
+        return future
+
+
 def swept(axes: Axes = AXES, of: Cluster = THREE, **changes: Any) -> Sweep:
     return Sweep(CHAIN, of, Settings(), axes, **changes)
 
@@ -66,9 +107,10 @@ def computed(
     executor: concurrent.futures.Executor | None = None,
     known: dict[str, Any] | None = None,
 ) -> tuple[Point, ...]:
-    result = finish(sweep.start(known, executor or InThisProcess()))
+    result = finish(MapRun(sweep, known, executor or InThisProcess()))
     assert result is not None
-    return sweep.points(result.results)
+    assert result.complete
+    return result.points
 
 
 # -- axes ------------------------------------------------------------------------------------------
@@ -172,7 +214,7 @@ def test_every_point_of_the_map_is_what_a_comparison_gives() -> None:
 def test_circuits_that_change_win_while_changing_is_quick() -> None:
     task_graph, of = load_sample("race")
     two = Sweep(task_graph, of, Settings(), Axes((0.001, 100.0), (34.0,)), ("static", "reactive"))
-    assert [point.winner for point in computed(two)] == [
+    assert [point.winner.fabric for point in computed(two)] == [
         "reactive",
         "static",
     ]
@@ -180,19 +222,19 @@ def test_circuits_that_change_win_while_changing_is_quick() -> None:
 
 def test_of_equals_the_simplest_controller_wins() -> None:
     free, hidden = computed(swept(Axes((0.0, 1.0), (100.0,)), fabrics=("reactive", "provisioned")))
-    assert free.fastest == ("reactive", "provisioned")
-    assert free.winner == "reactive"
-    assert hidden.fastest == ("provisioned",)  # the 1 ms hides in the 3 ms of compute
+    assert free.winner.equals == ("reactive", "provisioned")
+    assert free.winner.fabric == "reactive"
+    assert hidden.winner.equals == ("provisioned",)  # the 1 ms hides in the 3 ms of compute
 
 
 def test_what_does_not_depend_on_the_delay_runs_once_a_value() -> None:
     executor = InThisProcess()
     computed(swept(fabrics=("ideal", "static", "reactive")), executor)
-    assert executor.calls.count(Cell(50.0, None)) == 1
-    assert len(executor.calls) == 2 + 2 * 3
+    assert executor.cells.count(Cell(50.0, None)) == 1
+    assert len(executor.cells) == 2 + 2 * 3
     only = InThisProcess()
     computed(swept(fabrics=("static",)), only)
-    assert only.calls == [Cell(50.0, None), Cell(100.0, None)]
+    assert only.cells == [Cell(50.0, None), Cell(100.0, None)]
 
 
 def test_a_map_over_the_degree() -> None:
@@ -207,7 +249,7 @@ def test_a_map_over_the_degree() -> None:
 def test_a_fabric_that_cannot_run_at_a_point_says_why_and_the_others_do() -> None:
     for point in computed(swept(options=FabricOptions(topology_variant="released"))):
         assert "must be even in the released variant" in point.failed["static"]
-        assert point.winner in ("reactive", "provisioned", "scheduled")
+        assert point.winner.fabric in ("reactive", "provisioned", "scheduled")
 
 
 def test_cells_that_are_known_are_not_run_again() -> None:
@@ -216,7 +258,7 @@ def test_cells_that_are_known_are_not_run_again() -> None:
     wider = replace(AXES, delay_ms=(*AXES.delay_ms, 2.0))
     executor = InThisProcess()
     second = computed(swept(wider), executor, known)
-    assert executor.calls == [Cell(50.0, 2.0), Cell(100.0, 2.0)]
+    assert executor.cells == [Cell(50.0, 2.0), Cell(100.0, 2.0)]
     assert [point for point in second if point.delay_ms != 2.0] == list(first)
 
 
@@ -239,14 +281,110 @@ def test_a_digest_tells_maps_apart_and_equal_ones_together() -> None:
 
 
 def test_worker_processes_give_the_same_map_and_a_point_lacks_while_a_cell_of_it_does() -> None:
-    result = finish(swept().start(workers=2))
+    known: dict[str, CellResult | ColumnResult] = {}
+    sweep = swept()
+    result = finish(MapRun(sweep, known, workers=2))
     assert result is not None
-    assert swept().points(result.results) == computed(swept())
-    del result.results[Cell(50.0, 1.0)]
-    assert len(swept().points(result.results)) == len(AXES) - 1
+    assert result.points == computed(sweep)
+    assert is_complete(sweep, known)
+    del known[sweep.key(Cell(50.0, 1.0))]
+    assert len(sweep.points(known)) == len(AXES) - 1
+    assert not is_complete(sweep, known)
 
 
 def test_a_cell_unpacks_its_job_once() -> None:
     sweep = swept()
-    first = run_cell(sweep.job_digest, sweep.job, Cell(100.0, 1.0))
-    assert run_cell(sweep.job_digest, b"not a job", Cell(100.0, 1.0)) == first
+    first = run_call(sweep.job_digest, sweep.job, Cell(100.0, 1.0))
+    assert run_call(sweep.job_digest, b"not a job", Cell(100.0, 1.0)) == first
+
+
+def test_a_cancelled_map_keeps_what_is_there_and_another_run_goes_on_from_it() -> None:
+    known: dict[str, CellResult | ColumnResult] = {}
+    one_at_a_time = Later()
+    run = MapRun(swept(), known, one_at_a_time)
+    for _ in range(3):
+        one_at_a_time.answer()
+    run.cancel()
+    assert not run.running
+    assert len(known) == 3
+    assert not run.result().complete
+    executor = InThisProcess()
+    computed(swept(), executor, known)
+    assert len(executor.cells) == 2 + len(AXES) - 3
+
+
+def test_calls_that_are_lost_are_told_and_not_asked_for_for_ever() -> None:
+    result = finish(MapRun(swept(), {}, Failing()))
+    assert result is not None
+    assert not result.complete
+    assert result.lost == ("the worker died: 8 calls are missing",)
+
+
+# -- finer where the winner changes ----------------------------------------------------------------
+
+
+def outcome(time_ms: float) -> MapOutcome:
+    return MapOutcome(time_ms, time_ms, 0, 0.0, 1.0)
+
+
+def turning_at(delay_of: Callable[[float], float], axes: Axes) -> tuple[set[Place], set[Place]]:
+    """Refine a map on which static circuits win beyond a delay that depends on the value.
+
+    Return the places that were computed, and those that were given the wrong winner.
+    """
+
+    def point(place: Place) -> Point:
+        value, delay_ms = place
+        quick = delay_ms <= delay_of(value)
+        times = {"static": outcome(100.0), "reactive": outcome(50.0 if quick else 200.0)}
+        return Point(value, delay_ms, times, {})
+
+    points: dict[Place, Point] = {}
+    while places := wanted(axes, points):
+        points |= {place: point(place) for place in places}
+    between = inferred(axes, points)
+    assert set(points) | set(between) == set(axes.points())
+    wrong = {p for p, one in between.items() if one.fabric != point(p).winner.fabric}
+    return set(points), wrong
+
+
+FINE = Axes((0.0, *log_range(0.001, 100.0, 16)), (25.0, 50.0, 100.0, 200.0, 400.0, 800.0))
+
+
+@pytest.mark.parametrize("at_ms", [-1.0, 0.0, 0.02, 1.0, 30.0, 1e9])
+def test_a_map_is_fine_only_where_the_winner_changes(at_ms: float) -> None:
+    computed_places, wrong = turning_at(lambda _: at_ms, FINE)
+    assert not wrong
+    assert len(computed_places) < 0.6 * len(FINE)
+    turns = [d for d in FINE.delay_ms if d <= at_ms][-1:] + [d for d in FINE.delay_ms if d > at_ms][
+        :1
+    ]
+    if len(turns) == 2:  # both sides of the turn are computed at every value
+        assert {(v, d) for v in FINE.values for d in turns} <= computed_places
+
+
+def test_a_turn_that_moves_with_the_speed_is_found_at_each() -> None:
+    computed_places, wrong = turning_at(lambda gbps: 400.0 / gbps, FINE)
+    assert not wrong
+    assert len(computed_places) < 0.8 * len(FINE)
+
+
+def test_a_map_of_one_value_or_one_delay_is_refined_as_well() -> None:
+    line = Axes(FINE.delay_ms, (100.0,))
+    computed_places, wrong = turning_at(lambda _: 1.0, line)
+    assert not wrong
+    assert len(computed_places) < len(line)
+    assert turning_at(lambda gbps: gbps - 100.0, Axes((0.0,), FINE.values))[1] == set()
+
+
+def test_the_planned_time_of_a_map_never_grows_as_the_delay_shrinks() -> None:
+    """Alone, the plan of this graph for 0.1 ms is longer than the one for 1 ms."""
+    of = cluster(4, ports_per_server=2, switches=1, ports_per_switch=2, duplex="half")
+    job = random_graph(61, tasks=30)
+    axes = Axes((10.0, 1.0, 0.1, 0.01, 0.0), (of.port_gbps,))
+    executor = InThisProcess()
+    known: dict[str, CellResult | ColumnResult] = {}
+    sweep = Sweep(job, of, Settings(), axes, ("static", "scheduled"))
+    times = [p.outcomes["scheduled"].iteration_ms for p in computed(sweep, executor, known)]
+    assert times == sorted(times, reverse=True)
+    assert any(one.better for one in known.values() if isinstance(one, ColumnResult))

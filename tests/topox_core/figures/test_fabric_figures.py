@@ -8,9 +8,19 @@ import numpy as np
 import pytest
 
 from topox_core.fabrics.compare import compare
+from topox_core.fabrics.map_words import (
+    OPEN,
+    OPEN_WORDS,
+    MapPicture,
+    cell_words,
+    map_rows,
+    setting_words,
+    winner_words,
+)
 from topox_core.fabrics.registry import FABRICS
-from topox_core.fabrics.sweep import Axes, MapOutcome, Point
-from topox_core.figures.crossover import cut, place, turning_point, winner, winner_map
+from topox_core.fabrics.sweep import Axes, Point
+from topox_core.fabrics.winner import MapOutcome, turning_point, winner
+from topox_core.figures.crossover import cut, place, winner_map
 from topox_core.figures.fabrics import (
     before_after,
     iteration_bars,
@@ -43,13 +53,18 @@ def runs():
     return compare(graph, cluster.changed(reconfiguration_ms=2.0), Settings.of(engine="list"))
 
 
-def point(value: float, delay: float, **times: float) -> Point:
-    return Point(
-        value,
-        delay,
-        {name: MapOutcome(times[name], 1.0, 0, 0.0, 1.0) for name in FABRICS if name in times},
-        {},
+def outcomes(**times: float) -> dict[str, MapOutcome]:
+    return {name: MapOutcome(times[name], 1.0, 0, 0.0, 1.0) for name in FABRICS if name in times}
+
+
+def planned(time_ms: float, bound_ms: float = 0.0, **more: object) -> MapOutcome:
+    return MapOutcome(
+        time_ms, 1.0, 0, 0.0, 1.0, **{"plan_ms": time_ms, "plan_bound_ms": bound_ms, **more}
     )
+
+
+def point(value: float, delay: float, **times: float) -> Point:
+    return Point(value, delay, outcomes(**times), {})
 
 
 class TestIterationBars:
@@ -117,20 +132,55 @@ class TestStrips:
 
 class TestWinner:
     def test_the_fastest_wins_and_leads_the_next(self):
-        one = winner(point(100, 1, static=100.0, provisioned=90.0, scheduled=80.0))
-        assert (one.fabric, one.lead) == ("scheduled", pytest.approx(1 - 80 / 90))
+        one = winner(outcomes(static=100.0, provisioned=90.0, scheduled=80.0))
+        assert (one.fabric, one.next) == ("scheduled", "provisioned")
+        assert one.lead == pytest.approx(1 - 80 / 90)
 
-    def test_of_equal_controllers_the_simplest_wins_over_the_next_that_is_not_equal(self):
-        one = winner(point(100, 0, static=100.0, reactive=80.0, provisioned=80.0, scheduled=81.0))
-        assert (one.fabric, one.lead) == ("reactive", pytest.approx(0.2))
+    def test_of_equal_controllers_the_simplest_wins_and_leads_none_of_them(self):
+        one = winner(outcomes(static=100.0, reactive=80.0, provisioned=80.0, scheduled=79.0))
+        assert (one.fabric, one.next, one.lead) == ("reactive", "scheduled", 0.0)
         assert one.equals == ("reactive", "provisioned", "scheduled")
+        assert (one.beyond, one.beyond_lead) == ("static", pytest.approx(0.2))
+        assert cell_words(one) == "="
+        assert winner_words(one, FABRICS) == (
+            "Reactive, as fast as Provisioned and Scheduled within 2 %; leads Static circuits by 20 %"
+        )
 
     def test_fixed_and_changing_circuits_within_two_percent_are_equal(self):
-        assert winner(point(100, 1, static=100.0, scheduled=98.5)).fabric == ""
-        assert winner(point(100, 1, static=100.0, scheduled=97.5)).fabric == "scheduled"
+        assert winner(outcomes(static=100.0, scheduled=98.5)).fabric == ""
+        assert winner(outcomes(static=100.0, scheduled=97.5)).fabric == "scheduled"
+
+    def test_a_plan_that_keeps_circuits_fixed_is_the_static_fabric_itself(self):
+        fixed = {"scheduled": planned(100.0, plan_ms=125.0, keeps_fixed=True)}
+        one = winner({**outcomes(static=100.0, provisioned=200.0), **fixed})
+        assert (one.fabric, one.next, one.lead) == ("static", "scheduled", pytest.approx(0.2))
+        only = {"scheduled": planned(100.0, plan_ms=None, keeps_fixed=True)}
+        assert winner({**outcomes(static=100.0), **only}).equals == ("static", "scheduled")
+        assert winner({**outcomes(static=100.0), **only}).fabric == "static"
+
+    @pytest.mark.parametrize(
+        ("plan", "doubt"),
+        [
+            (planned(120.0, bound_ms=90.0), "gap"),  # a better plan could win
+            (planned(120.0, bound_ms=110.0), ""),  # none can
+            (planned(101.0, bound_ms=90.0), "gap"),  # equal, and a better plan could win
+            (planned(80.0, bound_ms=50.0), ""),  # wins already: a better plan wins by more
+            (planned(120.0, bound_ms=90.0, rounding_ms=30.0), "rounding"),
+            (planned(120.0, bound_ms=110.0, rounding_ms=5.0), ""),
+        ],
+    )
+    def test_a_winner_that_a_gap_or_rounding_decides_is_marked(self, plan, doubt):
+        one = winner({**outcomes(static=100.0), "scheduled": plan})
+        assert one.doubt == doubt
+        assert cell_words(one).endswith(OPEN[doubt] if doubt else ("%", "equal"))
 
     def test_nobody_wins_where_nothing_runs(self):
-        assert winner(Point(1, 1, {}, {"static": "no"})).equals == ()
+        assert winner({}).equals == ()
+        assert winner_words(winner({}), FABRICS) == "no fabric can run"
+
+
+def picture(points, axes, between=()) -> MapPicture:
+    return MapPicture(axes, points, dict(between), FABRICS)
 
 
 class TestMap:
@@ -142,23 +192,40 @@ class TestMap:
     )
 
     def test_a_missing_point_is_an_empty_cell_and_takes_no_click(self):
-        figure = winner_map(self.points[:-1], self.axes, FABRICS, (100.0, 1.0), LIGHT)
+        figure = winner_map(picture(self.points[:-1], self.axes), (100.0, 1.0), LIGHT)
         assert figure.data[0].z[2, 1] == 0
         assert len(figure.data[1].x) == 5
 
+    def test_a_cell_between_points_that_agree_has_their_colour_and_no_number(self):
+        between = {(200.0, 10.0): winner(self.points[2].outcomes)}
+        figure = winner_map(picture(self.points[:-1], self.axes, between), (100.0, 1.0), LIGHT)
+        assert figure.data[0].z[2, 1] == figure.data[0].z[2, 0] != 0
+        assert len(figure.layout.annotations) == 5
+        facts = {tuple(row[:2]): row[3] for row in figure.data[1].customdata}
+        assert "not computed" in facts[200.0, 10.0]
+        assert any("between points that agree" in (t.name or "") for t in figure.data)
+        assert len(map_rows(picture(self.points[:-1], self.axes, between))) == 5
+
     def test_a_click_carries_the_point(self):
-        figure = winner_map(self.points, self.axes, FABRICS, (100.0, 1.0), LIGHT)
-        assert [tuple(facts[:2]) for facts in figure.data[1].customdata][:2] == [
-            (100.0, 0.0),
-            (100.0, 1.0),
-        ]
+        figure = winner_map(picture(self.points, self.axes), (100.0, 1.0), LIGHT)
+        assert {tuple(facts[:2]) for facts in figure.data[1].customdata} == set(self.axes.points())
 
     def test_colour_is_not_alone_leads_are_written_and_equals_named(self):
-        figure = winner_map(self.points, self.axes, FABRICS, (100.0, 1.0), LIGHT)
-        assert {a.text for a in figure.layout.annotations} == {"20 %", "10 %", "44 %"} or all(
-            a.text.endswith("%") or a.text == "equal" for a in figure.layout.annotations
-        )
+        figure = winner_map(picture(self.points, self.axes), (100.0, 1.0), LIGHT)
+        assert {a.text for a in figure.layout.annotations} == {"20 %", "10 %", "44 %"}
         assert {t.name for t in figure.data if t.showlegend} == {"Static circuits", "Scheduled"}
+
+    def test_open_cells_have_a_sign_that_legend_hover_and_table_explain(self):
+        plan = {"scheduled": planned(120.0, bound_ms=90.0)}
+        points = (Point(100.0, 1.0, {**outcomes(static=100.0), **plan}, {}), self.points[3])
+        shown = picture(points, self.axes)
+        figure = winner_map(shown, (100.0, 1.0), LIGHT)
+        assert {a.text for a in figure.layout.annotations} == {"17 % ◐", "20 %"}
+        assert OPEN_WORDS["gap"] in {t.name for t in figure.data}
+        assert [row["open"] for row in map_rows(shown)] == [OPEN_WORDS["gap"], ""]
+        assert OPEN_WORDS["gap"] in figure.data[1].customdata[0][3]
+        assert "leads Scheduled by 16.7 % (◐ open" in setting_words(shown, (100.0, 1.0))
+        assert setting_words(shown, (50.0, 1.0)) == ""
 
     def test_the_ring_lies_between_cells_where_the_setting_does(self):
         assert place((0.0, 1.0, 10.0), 1.0) == 1
@@ -166,8 +233,9 @@ class TestMap:
         assert place((0.0, 1.0, 10.0), 0.0) == 0 and place((0.0, 1.0, 10.0), 500.0) == 2
 
     def test_the_turning_point_is_the_longest_delay_at_which_changing_wins(self):
-        assert turning_point(self.points, 100.0) == 1.0
-        assert turning_point(self.points[:2], 100.0) is None
+        winners = [p.winner for p in self.points[:3]]
+        assert turning_point((0.0, 1.0, 10.0), winners) == 1.0
+        assert turning_point((0.0, 1.0), winners[:2]) is None
 
     def test_the_cut_is_logarithmic_both_ways_and_fixed_fabrics_are_labelled_lines(self):
         figure = cut(self.points, 100.0, self.axes.delay_ms, FABRICS, 1.0, LIGHT)

@@ -1,6 +1,7 @@
 """Compare: every fabric on one clock, who wins, the map beside the page, and what breaks."""
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -11,6 +12,7 @@ from topox_core.fabrics.run import FabricOptions
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.text.numbers import time as words_of
 from topox_core.workloads.samples import load_sample
+from topox_ui.compare.map import DELAYS_MS, SPEEDS_GBPS
 
 COMPARE = "pages/3_Compare.py"
 
@@ -141,6 +143,15 @@ def test_one_fabric_can_be_seen_lane_by_lane(visit):
         assert any(trace["type"] == "bar" for trace in chart(at, "lanes_gantt")["data"])
 
 
+@pytest.fixture
+def map_beside(monkeypatch):
+    """Compute maps by themselves, as a visitor has them, in a thread of this process."""
+    monkeypatch.setattr("topox_ui.compare.map.AUTOMATIC", True)
+    with ThreadPoolExecutor(1) as one:
+        monkeypatch.setattr("topox_ui.compare.map.map_workers", lambda: one)
+        yield
+
+
 def computed(at, seconds=120):
     end = time.monotonic() + seconds
     while any(b.key == "cancel_map" for b in at.button) and time.monotonic() < end:
@@ -149,26 +160,52 @@ def computed(at, seconds=120):
     return at
 
 
-def test_the_map_is_computed_beside_the_page_and_marks_the_setting(visit):
-    at = visit(COMPARE, sample="race", fabrics="static,provisioned")
-    at.button(key="compute_map").click().run()
-    computed(at)
+def test_the_map_is_computed_beside_the_page_without_being_asked_for(visit, map_beside):
+    at = computed(visit(COMPARE, sample="race", fabrics="static,provisioned"))
     assert not at.exception and not at.error and not at.warning
+    assert not any(b.key == "compute_map" for b in at.button)
     figure = chart(at, "map")
     clicks = next(t for t in figure["data"] if t["type"] == "scatter" and t.get("customdata"))
-    assert len(clicks["customdata"]) == 54
+    assert len(clicks["customdata"]) == len(DELAYS_MS) * len(SPEEDS_GBPS)
+    between = [row for row in clicks["customdata"] if "not computed" in row[3]]
+    assert 0 < len(between) < len(clicks["customdata"])
     assert len(figure["layout"]["shapes"]) == 1
     assert chart(at, "cut")["layout"]["yaxis"]["type"] == "log"
 
 
-def test_a_map_that_is_cancelled_keeps_its_points_and_goes_on_from_there(visit):
+def test_the_page_is_drawn_before_the_map_is_started(visit, map_beside, monkeypatch):
+    """What the map starts must not hold up what is above and below it."""
+    seen = []
+
+    def started(sweep):
+        seen.append([name for name in ("failures", "lanes") if name in drawn])
+
+    drawn = []
+    monkeypatch.setattr("topox_ui.compare.map._start", started)
+    for name in ("failures", "lanes"):
+        module = f"topox_ui.compare.{name}.{name}"
+        monkeypatch.setattr(module, lambda *_args, name=name: drawn.append(name))
+    visit(COMPARE, sample="race", fabrics="static,provisioned")
+    assert [sorted(one) for one in seen] == [["failures", "lanes"]]
+
+
+def test_a_map_that_is_cancelled_keeps_its_points_and_goes_on_only_when_asked(visit, map_beside):
     at = visit(COMPARE, sample="moe", fabrics="reactive,provisioned")
-    at.button(key="compute_map").click().run()
-    assert any(b.key == "cancel_map" for b in at.button)
     at.button(key="cancel_map").click().run()
     assert not at.exception
     assert "kept" in at.warning[0].value
-    assert any(b.key == "compute_map" for b in at.button)
+    at.run()
+    assert not any(b.key == "cancel_map" for b in at.button)
+    at.button(key="compute_map").click().run()
+    assert any(b.key == "cancel_map" for b in at.button)
+    at.button(key="cancel_map").click().run()
+
+
+def test_a_map_that_another_session_has_computed_is_there_at_once(visit, map_beside):
+    computed(visit(COMPARE, sample="race", fabrics="static,provisioned"))
+    at = visit(COMPARE, sample="race", fabrics="static,provisioned")
+    assert not any(b.key in ("cancel_map", "compute_map") for b in at.button)
+    assert chart(at, "map")
 
 
 def test_a_failure_is_repaired_and_told(visit):
@@ -193,8 +230,9 @@ def test_a_failure_that_leaves_nothing_is_told_in_a_line(visit):
 
 
 def test_on_the_map_a_fat_tree_of_the_same_cost_follows_speed_and_ports():
+    from topox_core.fabrics.map_cells import run_call
     from topox_core.fabrics.run import FabricOptions
-    from topox_core.fabrics.sweep import Cell, run_cell
+    from topox_core.fabrics.sweep import Cell
     from topox_ui.compare.contest import Contest
     from topox_ui.compare.map import sweep_of
     from topox_ui.schedule.solving import Case
@@ -208,7 +246,7 @@ def test_on_the_map_a_fat_tree_of_the_same_cost_follows_speed_and_ports():
         ("degree", 1.0, 4.0),
     ):
         sweep = sweep_of(case, contest, by)
-        cells = [run_cell(sweep.job_digest, sweep.job, Cell(v, None)) for v in (value, faster)]
+        cells = [run_call(sweep.job_digest, sweep.job, Cell(v, None)) for v in (value, faster)]
         slow, fast = (cell.outcomes["fat_tree"].iteration_ms for cell in cells)
         alone = compare(
             graph, cluster, Settings.of(engine="list", free=FREE), ("fat_tree",), contest.options

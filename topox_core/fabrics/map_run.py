@@ -1,0 +1,159 @@
+"""A map in the background: the coarse grid, plans passed on, then finer where the winner changes."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import threading
+import time
+from collections.abc import MutableMapping
+from dataclasses import dataclass
+from functools import partial
+
+from topox_core.fabrics.map_cells import run_call
+from topox_core.fabrics.refinement import wanted
+from topox_core.fabrics.sweep import Cell, CellResult, Column, ColumnResult, MapKnown, Point, Sweep
+from topox_core.runs.cells import CellsRun
+from topox_core.runs.executor import LocalExecutor
+from topox_core.runs.run import RunProgress
+
+Call = Cell | Column
+
+
+@dataclass(frozen=True)
+class MapResult:
+    """The points that are there, whether the map is complete, and why calls brought nothing, once for each reason."""
+
+    points: tuple[Point, ...]
+    complete: bool
+    lost: tuple[str, ...]
+
+
+class MapRun:
+    """A run that computes a map in rounds, each a :class:`~topox_core.runs.cells.CellsRun`.
+
+    Within a value every schedule that was found is carried out at all shorter delays, so that the
+    scheduled time never grows as the delay shrinks.
+
+    Parameters
+    ----------
+    sweep
+        What to compute.
+    known
+        Results computed before, by :meth:`Sweep.key`, which are not computed again; new ones are
+        added.
+    executor
+        Anything with the ``submit`` of ``concurrent.futures``; whoever made it ends it. Without
+        one the run has worker processes of its own.
+    workers
+        How many of its own; by default one a core.
+    """
+
+    def __init__(
+        self,
+        sweep: Sweep,
+        known: MutableMapping[str, CellResult | ColumnResult] | None = None,
+        executor: concurrent.futures.Executor | None = None,
+        workers: int | None = None,
+    ) -> None:
+        self.sweep = sweep
+        self._known = {} if known is None else known
+        self._own = None if executor is not None else LocalExecutor(workers)
+        self._executor = executor or self._own
+        self._lock = threading.RLock()
+        self._failures: dict[Call, BaseException] = {}
+        self._done, self._closed = 0, False
+        self._began, self._ended_s = time.monotonic(), 0.0
+        self._rounds = 0
+        self._round: CellsRun[Call, str, CellResult | ColumnResult] | None = None
+        self._go_on()
+
+    @property
+    def running(self) -> bool:
+        """Whether there is something to compute."""
+        return self._round is not None and not self._closed
+
+    @property
+    def progress(self) -> RunProgress:
+        """How far this round is; what comes after the coarse grid depends on its winners."""
+        elapsed_s = self._ended_s or time.monotonic() - self._began
+        if self._round is None:
+            return RunProgress(elapsed_s, 1.0, self._done, self._done, "steps")
+        now = self._round.progress
+        words = "coarse grid" if self._rounds < 2 else "finer where the winner changes"
+        return RunProgress(
+            elapsed_s, now.share, now.done, now.total, "steps", words, left_s=now.left_s
+        )
+
+    def poll(self) -> None:
+        """Begin the next round once a round has ended."""
+        with self._lock:
+            if self._closed or self._round is None or self._round.running:
+                return
+            ended = self._round.result()
+            self._done += len(ended.results)
+            self._failures |= ended.failures
+            self._go_on()
+
+    def cancel(self) -> None:
+        """Stop at once; the points that are there are kept."""
+        self.close()
+
+    def close(self) -> None:
+        """Compute no more, and end the run's own workers."""
+        with self._lock:
+            self._closed = True
+            self._ended_s = self._ended_s or time.monotonic() - self._began
+            if self._round is not None:
+                self._round.close()
+        if self._own is not None:
+            self._own.kill()
+
+    def result(self) -> MapResult:
+        """Return what is complete so far."""
+        reasons = [str(error) or type(error).__name__ for error in self._failures.values()]
+        lost = tuple(
+            f"{reason}: {reasons.count(reason)} calls are missing"
+            for reason in dict.fromkeys(reasons)
+        )
+        return MapResult(self.sweep.points(self._known), is_complete(self.sweep, self._known), lost)
+
+    def _go_on(self) -> None:
+        """Start the next round: what was planned is passed on before more is computed."""
+        calls: list[Call] = [*self._columns()]
+        if not calls:
+            calls = [*self._cells()]
+            self._rounds += 1
+        if calls:
+            function = partial(run_call, self.sweep.job_digest, self.sweep.job)
+            self._round = CellsRun(calls, self.sweep.key, function, self._known, self._executor)
+            return
+        self._round = None
+        self._ended_s = time.monotonic() - self._began
+        if self._own is not None:
+            self._own.kill()
+
+    def _cells(self) -> list[Cell]:
+        cells = missing_cells(self.sweep, self._known)
+        return [cell for cell in cells if cell not in self._failures]
+
+    def _columns(self) -> list[Column]:
+        columns = missing_columns(self.sweep, self._known)
+        return [column for column in columns if column not in self._failures]
+
+
+def missing_cells(sweep: Sweep, known: MapKnown) -> list[Cell]:
+    """Return the cells to compute next, by what is known."""
+    points = {(point.value, point.delay_ms): point for point in sweep.points(known)}
+    cells = sweep.cells(wanted(sweep.axes, points))
+    return [cell for cell in cells if sweep.key(cell) not in known]
+
+
+def missing_columns(sweep: Sweep, known: MapKnown) -> list[Column]:
+    """Return the values whose schedules are still to be passed on to shorter delays."""
+    columns = (sweep.column(value, known) for value in sweep.axes.values)
+    return [column for column in columns if column.worth_a_call and sweep.key(column) not in known]
+
+
+def is_complete(sweep: Sweep, known: MapKnown) -> bool:
+    """Return whether nothing is left to compute of a map."""
+    return not missing_columns(sweep, known) and not missing_cells(sweep, known)
