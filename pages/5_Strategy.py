@@ -5,6 +5,8 @@ import streamlit as st
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import frame, size_switch
 from topox_ui.strategy.controls import pick_model, pick_request
+from topox_ui.strategy.fabric_run import FabricSearch
+from topox_ui.strategy.fabric_view import fabric_view
 from topox_ui.strategy.plans import pick_cluster, plans_view
 from topox_ui.strategy.search_view import search_view
 
@@ -22,4 +24,7 @@ with show_input_errors():
     request = pick_request(graph, servers)
 size_switch()
 with show_input_errors():
-    search_view(model, request, theme)
+    if isinstance(request, FabricSearch):
+        fabric_view(request, theme)
+    else:
+        search_view(model, request, theme)

@@ -7,14 +7,19 @@ from typing import Any
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.fabrics.registry import FABRICS
 from topox_core.strategy.models import MODELS, Model
 from topox_core.strategy.moves import SearchSettings
+from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Strategy
 from topox_core.strategy.strategy_file import load_strategy
+from topox_core.text.numbers import delay_label
+from topox_ui.compare.controls import DELAYS_MS
 from topox_ui.shell.page import escape, quiet
 from topox_ui.state.store import state_of
-from topox_ui.state.widgets import menu, number, pick, slide
+from topox_ui.state.widgets import control, menu, number, pick, slide
+from topox_ui.strategy.fabric_run import FabricSearch
 from topox_ui.strategy.search_run import Request
 from topox_ui.strategy.state import StrategyState
 
@@ -22,7 +27,8 @@ SERVERS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 BUDGETS = (0, 100, 300, 1_000, 3_000, 10_000, 30_000)
 PORTS = (1, 2, 4, 6, 8)
 SPEEDS = (10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0, 800.0)
-NETWORKS = {"switch": "one switch", "circuits": "circuits"}
+ON_FABRIC_BUDGETS = (0, 10, 30, 100, 300, 1_000)
+NETWORKS = {"switch": "one switch", "circuits": "circuits", "fabric": "a fabric"}
 WAYS = {"search": "operators", "plans": "plans"}
 
 
@@ -55,7 +61,7 @@ def pick_model() -> tuple[Model, str, int]:
     return model, way, servers
 
 
-def pick_request(graph: OperatorGraph, servers: int) -> Request:
+def pick_request(graph: OperatorGraph, servers: int) -> Request | FabricSearch:
     """Draw the search's choices in the sidebar; raises InputError where an imported strategy does not suit the model."""
     with st.sidebar:
         ports = slide("Ports per server", StrategyState, "ports", PORTS)
@@ -66,9 +72,13 @@ def pick_request(graph: OperatorGraph, servers: int) -> Request:
             "network",
             NETWORKS,
             help="one switch: nothing but a server's own ports is scarce. circuits: fixed before the "
-            "job, found anew as the strategy changes (TopoOpt's two searches in turn).",
+            "job, found anew as the strategy changes (TopoOpt's two searches in turn). a fabric: judged on the fabric "
+            "that will run it, by the figures of Compare.",
         )
-        budget = slide("Proposals", StrategyState, "budget", BUDGETS, words=lambda v: f"{v:,}")
+        if network == "fabric":
+            fabric, beside, delay_ms = _pick_fabric()
+        budgets = ("proposals", ON_FABRIC_BUDGETS) if network == "fabric" else ("budget", BUDGETS)
+        budget = slide("Proposals", StrategyState, *budgets, words=lambda v: f"{v:,}")
         with st.expander("More choices", key="more_search", type="compact"):
             memory = state_of(StrategyState).memory_gb
             memory = number(
@@ -91,9 +101,30 @@ def pick_request(graph: OperatorGraph, servers: int) -> Request:
             seed = number("Seed", StrategyState, "seed", 0, 1_000_000, step=1)
     settings = SearchSettings(budget, alpha, seed, memory)
     fixed, start = _imported(graph, servers)
-    if start is not None and network != "switch":
+    if network == "fabric":
+        cluster = cluster_of(servers, ports, speed, delay_ms)
+        model = ModelOnCluster(graph, cluster, memory)
+        return FabricSearch(model, fabric, beside, settings, fixed, start)
+    if start is not None and network == "circuits":
         raise InputError("can only stay fixed in a search on circuits", file="imported strategy")
     return Request(graph, servers, ports, speed, network, settings, fixed, start)
+
+
+def _pick_fabric() -> tuple[str, tuple[str, ...], float]:
+    """Draw which fabric judges, beside which others, and the delay of their switches."""
+    fabric = menu("Judged on", StrategyState, "fabric", FABRICS)
+    beside = control(
+        "pills",
+        "Beside",
+        StrategyState,
+        "beside",
+        options=FABRICS,
+        words=FABRICS.__getitem__,
+        selection_mode="multi",
+        help="Each gets a search of its own; the table then has every strategy on every fabric.",
+    )
+    delay_ms = slide("Delay", StrategyState, "delay_ms", DELAYS_MS, words=delay_label)
+    return fabric, tuple(beside), delay_ms
 
 
 def _imported(graph: OperatorGraph, servers: int) -> tuple[tuple[Any, ...], Strategy | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import pandas as pd
@@ -11,7 +12,10 @@ from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.figures.strategy import plan_bars, plan_word
 from topox_core.io.task_graph_file import dump_graph_json
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import TaskGraph
 from topox_core.strategy.models import Model
+from topox_core.strategy.on_fabrics import cluster_of
 from topox_core.strategy.plan_graph import plan_graph
 from topox_core.strategy.plan_search import Plans, RankedPlan, best_plans
 from topox_core.strategy.plans import GpuCluster
@@ -21,9 +25,9 @@ from topox_core.text.numbers import count, percent, plural, short, time
 from topox_ui.shell.charts import chart, frame, kpis, show_error
 from topox_ui.shell.downloads import download_menu, offer_task_graph
 from topox_ui.shell.page import chart_title, escape, headline
+from topox_ui.state.loading import fitting
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import menu, number, slide
-from topox_ui.strategy.search_view import with_cluster
 from topox_ui.strategy.state import StrategyState
 
 SHOWN = 8
@@ -172,6 +176,14 @@ def _take_away(model: Model, shape: Shape, cluster: GpuCluster, one: RankedPlan)
     ports = min(8, cluster.gpus_per_server)
     offer_task_graph(
         "use_plan",
-        lambda: with_cluster(tasks(), cluster.servers, ports, cluster.network_gbps),
+        lambda: _with_circuits(tasks(), cluster.servers, ports, cluster.network_gbps),
         "Load the iteration of this plan: Schedule, Circuits, Compare and Topology then show it.",
     )
+
+
+def _with_circuits(
+    tasks: TaskGraph, servers: int, ports: int, port_gbps: float
+) -> tuple[TaskGraph, Cluster]:
+    """Return a task graph and a cluster with all its servers and devices, joined by optical switches."""
+    plain = cluster_of(servers, ports, port_gbps)
+    return tasks, replace(fitting(tasks, plain), name=plain.name)

@@ -6,8 +6,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from topox_core.fabrics.registry import FABRICS
 from topox_core.strategy.models import MODELS
-from topox_ui.state.page_state import Index, PageState, one_of
+from topox_ui.state.page_state import Index, NotNegative, PageState, one_of, some_of
 
 Memory = Annotated[float, Field(ge=0, le=10_000)]
 Speed = Annotated[float, Field(gt=0, le=1e6)]
@@ -18,7 +19,8 @@ class StrategyState(PageState):
     """The model and how it is split, the search's choices, and those of the ranked plans.
 
     ``servers``, ``way``, ``memory_gb`` and ``batch`` are None where the model's own holds; ``plan`` is
-    the place of a plan in the ranking.
+    the place of a plan in the ranking. ``fabric`` judges where ``network`` is a fabric, beside the fabrics of
+    ``beside``; ``proposals`` are those of its search.
     """
 
     prefix = "strategy."
@@ -30,7 +32,11 @@ class StrategyState(PageState):
 
     ports: Annotated[int, Field(ge=1, le=64)] = 4
     port_gbps: Speed = 100.0
-    network: Literal["switch", "circuits"] = "switch"
+    network: Literal["switch", "circuits", "fabric"] = "switch"
+    fabric: Annotated[str, one_of(FABRICS)] = "scheduled"
+    beside: Annotated[tuple[str, ...], *some_of(FABRICS)] = ("static",)
+    delay_ms: NotNegative = 0.01
+    proposals: Index = 100
     budget: Index = 1_000
     memory_gb: Memory | None = None
     alpha: Annotated[float, Field(ge=0, le=1e6)] = 1.0

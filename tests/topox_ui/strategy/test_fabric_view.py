@@ -1,0 +1,83 @@
+"""Strategy, judged on a fabric: the page's figures are the core's, a link restores them, Cancel keeps the best."""
+
+import time
+
+from tests.topox_ui.conftest import address, chart, control, metric, words
+from topox_core.fabrics.registry import FABRICS
+from topox_core.strategy.fabric_table import strategy_table
+from topox_core.strategy.models import named
+from topox_core.strategy.moves import SearchSettings
+from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
+from topox_core.text.numbers import time as time_words
+
+STRATEGY = "pages/5_Strategy.py"
+CHOICES = {
+    "strategy.model": "dlrm-16",
+    "strategy.servers": "2",
+    "strategy.ports": "1",
+    "strategy.port_gbps": "10",
+    "strategy.network": "fabric",
+    "strategy.fabric": "provisioned",
+    "strategy.beside": "static",
+    "strategy.delay_ms": "0.1",
+    "strategy.proposals": "0",
+}
+
+
+def ended(at, seconds: float = 90):
+    end = time.monotonic() + seconds
+    while not any(m.label == "Iteration" for m in at.metric) and time.monotonic() < end:
+        time.sleep(0.5)
+        at.run()
+    assert not at.exception and not at.error
+    return at
+
+
+def test_the_page_opened_by_a_link_shows_what_the_core_finds_for_each_of_its_fabrics(visit) -> None:
+    found = visit(STRATEGY, **CHOICES)
+    found.button(key="search").click().run()
+    found = ended(found)
+    graph = named("dlrm-16").build(2)
+    model = ModelOnCluster(graph, cluster_of(2, 1, 10.0, 0.1))
+    settings = SearchSettings(0, memory_gb=graph.memory_gb)
+    table = strategy_table(model, ("static", "provisioned"), settings)
+    best = table.best("provisioned").outcomes["provisioned"]
+    assert metric(found, "Iteration") == time_words(best.iteration_ms).replace("\u00a0", " ")
+    assert metric(found, "Lower bound") == time_words(best.bound_ms).replace("\u00a0", " ")
+    shown = next(f.value for f in found.dataframe if "strategy" in f.value.columns)
+    assert len(shown) == len(table.rows)
+    label = FABRICS["provisioned"]
+    assert [round(row.outcomes["provisioned"].iteration_ms, 4) for row in table.rows] == list(
+        shown[f"{label} (ms)"]
+    )
+    assert f"{label}: the strategy found for it takes" in words(found)
+    bars = chart(found, "strategies_on_fabrics")["data"]
+    assert [one["name"] for one in bars] == ["data parallel", "found for the fabric", "lower bound"]
+    assert {key: address(found)[key] for key in CHOICES if key != "strategy.model"} == {
+        key: value for key, value in CHOICES.items() if key != "strategy.model"
+    }
+
+    # The other fabric of the same table needs no new search.
+    control(found, "strategy_fabric").set_value("static").run()
+    control(found, "strategy_beside").set_value(["provisioned"]).run()
+    assert any(m.label == "Iteration" for m in found.metric)
+    assert FABRICS["static"] in words(found)
+
+
+def test_a_search_that_is_cancelled_keeps_a_strategy(visit) -> None:
+    at = visit(STRATEGY, **CHOICES | {"strategy.proposals": "1000", "strategy.servers": "8"})
+    at.button(key="search").click().run()
+    at.button(key="cancel_on_fabric").click().run()
+    at = ended(at)
+    assert any(m.delta == "stopped by you" for m in at.metric)
+
+
+def test_a_delay_that_no_switch_has_is_one_line(visit) -> None:
+    at = visit(STRATEGY, **CHOICES | {"strategy.delay_ms": "1e9"})
+    at.button(key="search").click().run()
+    end = time.monotonic() + 30
+    while not at.error and time.monotonic() < end:
+        time.sleep(0.5)
+        at.run()
+    assert not at.exception
+    assert len(at.error) == 1 and "reconfiguration_ms" in at.error[0].value

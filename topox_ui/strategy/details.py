@@ -1,0 +1,117 @@
+"""What the Strategy page says of a strategy however it was found: its operators, their costs, its files."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.io.cluster_file import dump_cluster
+from topox_core.io.task_graph_file import dump_graph_json
+from topox_core.model.cluster import Cluster
+from topox_core.strategy.operators import OperatorGraph
+from topox_core.strategy.strategy import Strategy
+from topox_core.strategy.strategy_file import dump_strategy
+from topox_core.strategy.task_graph import task_graph
+from topox_core.text.numbers import plural
+from topox_ui.shell.charts import frame
+from topox_ui.shell.downloads import download_menu, offer_task_graph
+from topox_ui.shell.page import chart_title, escape, quiet
+
+
+def operator_costs(graph: OperatorGraph, servers: int) -> None:
+    """Draw what each operator costs, and where that is from."""
+    measured, every = _sources(graph)
+    source_words = (
+        "all measured"
+        if measured == every
+        else f"{measured} of {plural(every, 'cost')} measured, the rest a roofline"
+    )
+    chart_title(
+        "What an operator costs",
+        f"ms on one server, forward + backward, by number of partitions; {source_words}",
+    )
+    frame(
+        _costs(graph, servers),
+        column_config={"parameters": st.column_config.NumberColumn(format="localized")},
+    )
+    quiet(f"{escape(graph.source)}")
+
+
+def operators_table(graph: OperatorGraph, strategy: Strategy, start: Strategy) -> pd.DataFrame:
+    """Return the operators of a strategy beside those of data parallel; what differs comes first."""
+    rows = []
+    for new, old in zip(strategy.placements, start.placements, strict=True):
+        operator = graph.operator(new.operator)
+        cost = operator.costs[new.partitions]
+        rows.append(
+            {
+                "operator": new.operator,
+                "partitions": new.partitions,
+                "first server": new.start,
+                "data parallel": f"{old.partitions}@{old.start}",
+                "differs": new != old,
+                "forward (ms)": cost.forward_ms,
+                "backward (ms)": cost.backward_ms,
+                "memory (GB)": cost.memory_bytes / 1e9,
+                "cost from": cost.source,
+            }
+        )
+    return pd.DataFrame(rows).sort_values("differs", ascending=False, kind="stable")
+
+
+def _sources(graph: OperatorGraph) -> tuple[int, int]:
+    costs = [cost for operator in graph.operators for cost in operator.costs.values()]
+    return sum(cost.source == "measured" for cost in costs), len(costs)
+
+
+def _costs(graph: OperatorGraph, servers: int) -> pd.DataFrame:
+    """Return a row an operator, a column a number of partitions that suits the servers; a star marks measured times."""
+    partitions = sorted(
+        {p for operator in graph.operators for p in graph.choices(operator, servers)}
+    )
+    rows = []
+    for operator in graph.operators:
+        allowed = graph.choices(operator, servers)
+        source = {operator.costs[p].source for p in allowed}
+        rows.append(
+            {
+                "operator": operator.name,
+                "kind": operator.kind,
+                "cost from": " and ".join(sorted(source)) or "none",
+                "parameters": operator.parameters,
+                **{
+                    f"in {p}": operator.costs[p].forward_ms + operator.costs[p].backward_ms
+                    if p in allowed
+                    else None
+                    for p in partitions
+                },
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def take_strategy_away(
+    graph: OperatorGraph,
+    strategy: Strategy,
+    start: Strategy,
+    cluster: Cluster,
+    memory_gb: float | None,
+) -> None:
+    """Offer the strategy, its task graph and the cluster as files, and the graph to the other pages."""
+    tasks = partial(task_graph, graph, strategy, memory_gb)
+    download_menu(
+        f"{graph.name}-{strategy.servers}",
+        [
+            ("Strategy (JSON)", ".strategy.json", lambda: dump_strategy(strategy)),
+            ("Data parallel (JSON)", "-data-parallel.strategy.json", lambda: dump_strategy(start)),
+            ("Task graph (JSON)", ".taskgraph.json", lambda: dump_graph_json(tasks())),
+            ("Cluster (JSON)", ".cluster.json", lambda: dump_cluster(cluster)),
+        ],
+    )
+    offer_task_graph(
+        "use_graph",
+        lambda: (tasks(), cluster),
+        "Load it: Schedule, Circuits, Compare and Topology then show this iteration.",
+    )

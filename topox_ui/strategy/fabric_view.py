@@ -1,0 +1,144 @@
+"""The Strategy page, judged on a fabric: the strategy found for it, and strategies beside fabrics."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from topox_core.fabrics.registry import FABRICS
+from topox_core.figures.palette import Theme
+from topox_core.figures.strategy import placements
+from topox_core.figures.strategy_fabrics import strategies_on_fabrics
+from topox_core.strategy.fabric_table import StrategyTable, table_sentence
+from topox_core.text.numbers import count, delay_label, percent, plural, short, time
+from topox_core.text.sentences import enumeration
+from topox_core.text.status_words import STRATEGY_STOPPED_BY
+from topox_ui.runs.owner import run_owner
+from topox_ui.runs.panel import run_note, run_panel
+from topox_ui.shell.charts import chart, frame, kpis
+from topox_ui.shell.page import chart_title, headline, quiet
+from topox_ui.strategy.controls import import_box
+from topox_ui.strategy.details import operator_costs, operators_table, take_strategy_away
+from topox_ui.strategy.fabric_run import ON_FABRIC, FabricSearch, start
+
+
+def fabric_view(search: FabricSearch, theme: Theme) -> None:
+    """Draw the search: not begun, running, or its answer."""
+    owner, model = run_owner(), search.model
+    table: StrategyTable | None = owner.results(ON_FABRIC).get(search.key)
+    cluster = model.cluster
+    kicker = (
+        f"Strategy · {model.graph.name} · {plural(cluster.servers, 'server')}, "
+        f"{cluster.ports_per_server} × {cluster.port_gbps:g}G, {FABRICS[search.fabric]}, "
+        f"delay {delay_label(cluster.reconfiguration_ms)}"
+    )
+    if table is None:
+        headline(
+            kicker,
+            f"Which split of <b>{plural(len(model.graph.operators), 'operator')}</b> suits the fabric that will run "
+            "it? Each fabric gets a search of its own, which starts from data parallel and is never slower.",
+        )
+    else:
+        headline(kicker, table_sentence(table, search.fabric, lambda words: f"<b>{words}</b>"))
+        _key_figures(search, table)
+    with st.container(horizontal=True, vertical_alignment="center", key="strategy_actions"):
+        running = owner.run(ON_FABRIC, search.key) is not None
+        st.button(
+            "Search" if table is None else "Searched",
+            type="primary" if table is None else "secondary",
+            key="search",
+            icon=":material/search:",
+            disabled=running or table is not None,
+            on_click=start,
+            args=(search,),
+        )
+        import_box()
+        if table is not None:
+            best = table.best(search.fabric).strategy
+            first = table.start.strategy
+            take_strategy_away(model.graph, best, first, cluster, search.settings.memory_gb)
+    run_note(ON_FABRIC)
+    if running:
+        run_panel(ON_FABRIC, "Searching")
+    elif table is not None:
+        _answer(search, table, theme)
+    operator_costs(model.graph, cluster.servers)
+
+
+def _key_figures(search: FabricSearch, table: StrategyTable) -> None:
+    found, row = table.searches[search.fabric], table.best(search.fabric)
+    outcome = row.outcomes[search.fabric]
+    changed = sum(
+        a != b
+        for a, b in zip(row.strategy.placements, table.start.strategy.placements, strict=True)
+    )
+    gap = 1 - outcome.bound_ms / outcome.iteration_ms if outcome.iteration_ms > 0 else 0.0
+    kpis(
+        (
+            "Iteration",
+            time(outcome.iteration_ms),
+            f"on {FABRICS[search.fabric]}, as Compare has it",
+        ),
+        (
+            "Lower bound",
+            time(outcome.bound_ms),
+            f"of this strategy, {percent(max(0.0, gap))} below",
+        ),
+        (
+            "Data parallel",
+            time(found.start_outcome.iteration_ms),
+            f"{short(table.speed_up(search.fabric))} times that of the best",
+        ),
+        ("Proposals", count(found.proposals), STRATEGY_STOPPED_BY[table.stopped_by]),
+        (
+            "Operators moved",
+            count(changed),
+            f"of {plural(len(row.strategy.placements), 'operator')}",
+        ),
+    )
+
+
+def _answer(search: FabricSearch, table: StrategyTable, theme: Theme) -> None:
+    chart_title(
+        "Strategies beside fabrics",
+        "ms of an iteration and its lower bound, as Compare has them; the best of a column is the one found for it",
+    )
+    frame(_beside(table))
+    best = table.best(search.fabric).strategy
+    left, right = st.columns([1.25, 1], gap="medium")
+    with left:
+        chart_title("What a strategy of its own gives", "on each fabric; tick: lower bound")
+        chart(
+            strategies_on_fabrics(table, theme),
+            "strategies_on_fabrics",
+            "Iteration time by fabric, of data parallel and of the strategy found for the fabric.",
+        )
+        chart_title("The best strategy", "beside data parallel; what differs comes first")
+        frame(operators_table(search.model.graph, best, table.start.strategy))
+    with right:
+        chart_title("Who works on what", "operators down, servers across")
+        chart(
+            placements(best, theme),
+            "placements",
+            f"Servers of each of {len(best.placements)} operators. The table has the same.",
+        )
+    quiet(
+        "The walk is led by estimates: each proposal goes through the fast simulator, a lower bound and a few quick "
+        "plans. The most promising are then run on the fabric itself, and only those figures are shown."
+    )
+
+
+def _beside(table: StrategyTable) -> pd.DataFrame:
+    """Return a row a strategy and two columns a fabric."""
+    rows = []
+    for k, row in enumerate(table.rows):
+        words = ["data parallel"] if k == 0 else []
+        if row.found_for:
+            words.append(f"best for {enumeration([FABRICS[name] for name in row.found_for])}")
+        record: dict[str, object] = {"strategy": ", ".join(words)}
+        for name in table.fabrics:
+            one = row.outcomes.get(name)
+            record[f"{FABRICS[name]} (ms)"] = None if one is None else round(one.iteration_ms, 4)
+            record[f"{FABRICS[name]}, bound"] = None if one is None else round(one.bound_ms, 4)
+        rows.append(record)
+    return pd.DataFrame(rows)
