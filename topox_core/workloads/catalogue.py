@@ -41,7 +41,9 @@ def workload_of(name: str) -> Workload:
     return WORKLOADS[name]
 
 
-def generate(name: str, overrides: Mapping[str, object] | None = None) -> tuple[TaskGraph, Cluster]:
+def generate(
+    name: str, overrides: Mapping[str, object] | None = None, most_tasks: int = MAX_TASKS
+) -> tuple[TaskGraph, Cluster]:
     """Return a workload's task graph and cluster; same choices give the same bytes.
 
     Parameters
@@ -50,12 +52,14 @@ def generate(name: str, overrides: Mapping[str, object] | None = None) -> tuple[
         A key of :data:`WORKLOADS`.
     overrides
         Parameters to change, as text (from the command line) or numbers.
+    most_tasks
+        How many tasks the graph may have, at most ``MAX_TASKS``.
 
     Raises
     ------
     InputError
         If the workload or a parameter is unknown, a value has the wrong type or range, or the graph
-        would have more than ``MAX_TASKS`` tasks.
+        would have more than ``most_tasks`` tasks.
     """
     workload = workload_of(name)
     known = {p.key: p for p in workload.parameters}
@@ -72,11 +76,12 @@ def generate(name: str, overrides: Mapping[str, object] | None = None) -> tuple[
                 if isinstance(values[key], float)
                 else f"{key}={values[key]}"
             )
+    most = min(most_tasks, MAX_TASKS)
     with errors_in_file(f"workload {name}"):
-        tasks: list[Task] = list(islice(workload.tasks(values), MAX_TASKS + 1))
-    if len(tasks) > MAX_TASKS:
+        tasks: list[Task] = list(islice(workload.tasks(values), most + 1))
+    if len(tasks) > most:
         raise InputError(
-            f"would have more than {MAX_TASKS:,} tasks: ask for fewer servers, layers or microbatches",
+            f"would have more than {most:,} tasks: ask for fewer servers, layers or microbatches",
             file=f"workload {name}",
         )
     title = workload.title + (f" ({', '.join(changes)})" if changes else "")

@@ -28,13 +28,13 @@ from topox_core.text.status_words import ROUND_STOPPED_BY
 from topox_ui.jobs.search import (
     BOUND,
     ROUND,
-    TIME_LIMIT_S,
     Case,
     bound_stopped,
     search_again,
     search_bound,
     search_round,
     soon,
+    time_limit_s,
 )
 from topox_ui.jobs.solving import AT_ONCE, Rounds, verdict
 from topox_ui.jobs.state import JobsState
@@ -385,7 +385,7 @@ def searching(rounds: Rounds, theme: Theme) -> None:
             )
     elif rounds.chosen is not None and rounds.chosen.stopped_by in ("cancelled", "time_limit"):
         cancelled = rounds.chosen.stopped_by == "cancelled"
-        who = "you" if cancelled else f"the time limit of {TIME_LIMIT_S:.0f} s"
+        who = "you" if cancelled else f"the time limit of {time_limit_s():.0f} s"
         with st.container(horizontal=True, vertical_alignment="center"):
             button("Search again", "jobs_again", "replay", search_again, case, algorithm)
             quiet(f"Stopped by {who}; this is the best that was found until then.")

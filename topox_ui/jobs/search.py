@@ -23,6 +23,7 @@ from topox_core.tdm.exact.milp import too_large
 from topox_core.tdm.model.jobs import Jobs, Reading
 from topox_core.tdm.model.round import OnRoundTrace, Round, RoundTracePoint, TdmSettings
 from topox_core.tdm.solve import solve
+from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, run_owner
 
 ROUND = RunKind("round", cancel_help="Stops within a second or two; the best round so far is kept.")
@@ -41,6 +42,11 @@ LATE_S = 15.0
 SOON_JOBS, SOON_IN_A_GROUP = 256, 14
 
 
+def time_limit_s() -> float:
+    """Return how long the search for a round may take on this server."""
+    return server_limits().allowed_s(TIME_LIMIT_S)
+
+
 @dataclass(frozen=True)
 class Case:
     """Jobs under one reading: what a round belongs to."""
@@ -50,7 +56,7 @@ class Case:
 
     def settings(self, algorithm: str) -> TdmSettings:
         """Return the settings of a solve by an algorithm."""
-        return TdmSettings(algorithm=algorithm, reading=self.reading, time_limit_s=TIME_LIMIT_S)
+        return TdmSettings(algorithm=algorithm, reading=self.reading, time_limit_s=time_limit_s())
 
     def key(self, algorithm: str) -> str:
         """Everything a round depends on."""
@@ -134,7 +140,7 @@ def _measure(algorithm: str, points: tuple[RoundTracePoint, ...], elapsed_s: flo
         words.append(f"best {lasting(min(rounds))}")
         if bound_s > 0:
             words.append(f"bound {lasting(bound_s)}")
-    return RunProgress(elapsed_s, min(1.0, elapsed_s / TIME_LIMIT_S), words=", ".join(words))
+    return RunProgress(elapsed_s, min(1.0, elapsed_s / time_limit_s()), words=", ".join(words))
 
 
 def _solved(case: Case, algorithm: str, stop: Stop, on_point: OnRoundTrace) -> Round:

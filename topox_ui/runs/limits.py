@@ -1,20 +1,29 @@
-"""What the owner of the server allows: solver places, the longest time limit, the most tasks."""
+"""What the owner of the server allows: where it listens, and what one visitor may ask of it."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 
 from topox_core.errors import InputError
-from topox_core.workloads.catalogue import MAX_TASKS
-
-CORES = os.cpu_count() or 1
+from topox_core.io.task_graph_rules import MAX_TASKS
 
 
-def _read_as(variable: str, default: float, least: float) -> float:
-    return field(default=default, metadata={"variable": variable, "least": least})
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+# Cores that this process may use.
+CORES = _cores()
+
+
+def _from(variable: str, least: float = 0, most: float = math.inf) -> dict[str, object]:
+    return {"variable": variable, "least": least, "most": most}
 
 
 @dataclass(frozen=True)
@@ -23,6 +32,9 @@ class ServerLimits:
 
     Attributes
     ----------
+    address, port
+        Where the server listens (``TOPOX_ADDRESS``, ``TOPOX_PORT``); by default only this machine
+        reaches it.
     solver_places
         How many solves and other long runs go on at once, over all sessions
         (``TOPOX_SOLVER_PLACES``, by default one a core).
@@ -30,34 +42,74 @@ class ServerLimits:
         The longest time limit of a solve, whatever a link asks for (``TOPOX_LONGEST_S``).
     most_tasks
         The largest task graph that is opened (``TOPOX_MOST_TASKS``).
+    session_mb
+        How much memory the results that a session keeps may take; the oldest are dropped first
+        (``TOPOX_SESSION_MB``).
     """
 
-    solver_places: int = _read_as("TOPOX_SOLVER_PLACES", CORES, 1)  # type: ignore[assignment]
-    longest_s: float = _read_as("TOPOX_LONGEST_S", 3600.0, 1)
-    most_tasks: int = _read_as("TOPOX_MOST_TASKS", MAX_TASKS, 1)  # type: ignore[assignment]
+    address: str = field(default="127.0.0.1", metadata=_from("TOPOX_ADDRESS"))
+    port: int = field(default=8501, metadata=_from("TOPOX_PORT", 1, 65_535))
+    solver_places: int = field(default=CORES, metadata=_from("TOPOX_SOLVER_PLACES", 1, 1_024))
+    longest_s: float = field(default=3600.0, metadata=_from("TOPOX_LONGEST_S", 5, 86_400))
+    most_tasks: int = field(default=MAX_TASKS, metadata=_from("TOPOX_MOST_TASKS", 1, MAX_TASKS))
+    session_mb: int = field(default=500, metadata=_from("TOPOX_SESSION_MB", 10, 1_000_000))
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> ServerLimits:
-        """Return the limits that an environment sets; raises InputError where one is no number of its range."""
-        values = {}
+        """Return the limits that an environment sets; raises InputError where one is nothing of its range."""
+        values: dict[str, str | int | float] = {}
         for one in fields(cls):
-            variable, least = one.metadata["variable"], one.metadata["least"]
-            text = environment.get(variable, "").strip()
-            if not text:
-                continue
-            kind = type(one.default)
-            try:
-                values[one.name] = kind(text)
-                if not least <= values[one.name] < float("inf"):
-                    raise ValueError
-            except ValueError:
-                what = "a whole number" if kind is int else "a number"
-                problem = f"must be {what} of at least {least} (got {text[:40]!r})"
-                raise InputError(problem, file="environment", field=variable) from None
-        return cls(**values)
+            text = environment.get(one.metadata["variable"], "").strip()
+            if text:
+                assert one.default is not MISSING
+                values[one.name] = _value(type(one.default), text, **one.metadata)
+        return cls(**values)  # type: ignore[arg-type]
+
+    def allowed_s(self, time_limit_s: float) -> float:
+        """Return a time limit, cut to the longest one."""
+        return min(time_limit_s, self.longest_s)
+
+    def check_time_limit(self, time_limit_s: float, name: str = "time_limit_s") -> None:
+        """Raise InputError if a solve would be given more time than this server gives."""
+        if time_limit_s > self.longest_s:
+            raise InputError(
+                f"must be at most {self.longest_s:,.10g} on this server (got {time_limit_s:,.10g})",
+                file="settings",
+                field=name,
+            )
+
+    def check_tasks(self, tasks: int, file: str) -> None:
+        """Raise InputError if a graph has more tasks than this server takes."""
+        if tasks > self.most_tasks:
+            raise InputError(
+                f"holds {tasks:,} tasks, more than the {self.most_tasks:,} that this server takes",
+                file=file,
+            )
+
+
+def _value(
+    kind: type[str | int | float], text: str, *, variable: str, least: float, most: float
+) -> str | int | float:
+    """Return what a variable's text says; raises InputError."""
+    if kind is str:
+        if len(text) <= 255 and text.isprintable() and " " not in text:
+            return text
+        raise _wrong(variable, "an address or the name of a host", text)
+    what = "a whole number" if kind is int else "a number"
+    try:
+        value = kind(text)
+    except ValueError:
+        value = math.nan
+    if not (isinstance(value, int | float) and least <= value <= most):
+        raise _wrong(variable, f"{what} from {least:,} to {most:,}", text)
+    return value
+
+
+def _wrong(variable: str, what: str, text: str) -> InputError:
+    return InputError(f"must be {what} (got {text[:40]!r})", file="environment", field=variable)
 
 
 @cache
 def server_limits() -> ServerLimits:
-    """Return the limits of this server, read once."""
+    """Return the limits of this server, read once; raises InputError."""
     return ServerLimits.of(os.environ)

@@ -10,6 +10,7 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.race import ENGINES, finding, race, race_table
 from topox_core.runs.run import FunctionRun
 from topox_core.text.numbers import plural, seconds, short
+from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import BEFORE, run_note, run_panel
 from topox_ui.schedule.racing import RACE, EngineStart, Race, start
@@ -69,7 +70,7 @@ def _offer(current: Race, ran: set[str], running: bool) -> None:
             "Time limit of each engine",
             ScheduleState,
             "race_s",
-            LIMITS_S,
+            [one for one in LIMITS_S if one <= server_limits().longest_s],
             words=lambda v: f"{short(v)} s",
             width=230,
             help="Each engine has this long for itself; a proof ends its run sooner. Outcomes are kept by limit.",

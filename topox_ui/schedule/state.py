@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from topox_ui.runs.limits import server_limits
 from topox_ui.state.page_state import Index, NotNegative, PageState
 
 
@@ -16,3 +17,7 @@ class ScheduleState(PageState):
     to_ms: NotNegative | None = None
     first_server: Index | None = None
     race_s: Annotated[float, Field(ge=0.5, le=300)] = 5.0
+
+    def check(self) -> None:
+        """Raise InputError where an engine would have more time than the server gives."""
+        server_limits().check_time_limit(self.race_s, "race_s")

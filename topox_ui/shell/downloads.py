@@ -23,6 +23,7 @@ from topox_core.schedule.circuits.standing import standing
 from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
 from topox_core.text.numbers import plural
+from topox_ui.runs.limits import server_limits
 from topox_ui.shell.page import button
 from topox_ui.state.loading import Loaded, adopt, scenario
 from topox_ui.state.notices import notify
@@ -176,6 +177,7 @@ def _adopt_generated(build: Callable[[], tuple[TaskGraph, Cluster]], where: str)
     try:
         with st.spinner("Building the task graph"):
             tasks, cluster = build()
+        server_limits().check_tasks(len(tasks.tasks), tasks.name)
     except InputError as error:
         notify("error", str(error))
         return

@@ -9,7 +9,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_ui.state.loading import load, loaded
-from topox_ui.state.notices import notify
+from topox_ui.state.notices import has_error, notify
 from topox_ui.state.page_state import PageState, agreeing
 from topox_ui.state.scenario import SOURCE, Scenario
 from topox_ui.state.store import link_query, state_of, states
@@ -81,7 +81,8 @@ def read(query: dict[str, str], models: Iterable[type[PageState]]) -> bool:
     if refused:
         names = [f"{key[:40]}={query[key][:40]}{why}" for key, why in refused.items()]
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        notify("warning", f"Ignored in the link: {', '.join(names[:MOST_NAMED])}{more}")
+        if not has_error():  # it says why the link's graph could not be loaded
+            notify("warning", f"Ignored in the link: {', '.join(names[:MOST_NAMED])}{more}")
     return not refused
 
 

@@ -15,6 +15,7 @@ from topox_core.model.task_graph import COMPUTE_KINDS, TaskGraph
 from topox_core.text.numbers import plural
 from topox_core.workloads.catalogue import generate
 from topox_core.workloads.samples import load_sample
+from topox_ui.runs.limits import server_limits
 from topox_ui.state.notices import notify
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.store import put, state_of, states
@@ -36,7 +37,7 @@ def _sample(name: str) -> tuple[TaskGraph, Cluster]:
 
 @st.cache_resource(max_entries=8, show_spinner="Generating the task graph")
 def _workload(name: str, parameters: tuple[tuple[str, str], ...]) -> tuple[TaskGraph, Cluster]:
-    return generate(name, dict(parameters))
+    return generate(name, dict(parameters), server_limits().most_tasks)
 
 
 def scenario() -> Scenario:
@@ -65,6 +66,7 @@ def load(scenario: Scenario) -> bool:
     """Load the sample or workload that a scenario names; return False if it names none; raises InputError."""
     if scenario.source == "sample":
         graph, cluster = _sample(scenario.name)
+        server_limits().check_tasks(len(graph.tasks), scenario.name)
     elif scenario.source == "workload":
         graph, cluster = _workload(scenario.name, scenario.parameters)
     else:
@@ -115,6 +117,7 @@ def read_upload(data: bytes, file: str, what: str) -> Loaded | None:
         check_fits(now.graph, cluster, now.graph.name)
         return Loaded(now.graph, cluster, now.title)
     graph = load_graph(data, file)
+    server_limits().check_tasks(len(graph.tasks), file)
     known: Cluster | None = now.cluster if now else st.session_state.get("waiting_cluster")
     if known is None:
         return Loaded(graph, fitting(graph, None), graph.name)

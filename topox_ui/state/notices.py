@@ -12,6 +12,11 @@ def notify(kind: Literal["error", "warning", "info"], line: str) -> None:
     st.session_state["notice"] = (kind, line)
 
 
+def has_error() -> bool:
+    """Return whether the line that is kept tells of an error."""
+    return bool(st.session_state.get("notice", ("", ""))[0] == "error")
+
+
 def show_notice() -> None:
     """Draw the line that was kept, once."""
     if "notice" in st.session_state:

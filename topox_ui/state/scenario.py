@@ -17,6 +17,7 @@ from topox_core.schedule.reduction import ports_on_switch
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.catalogue import WORKLOADS
 from topox_core.workloads.samples import SAMPLES
+from topox_ui.runs.limits import server_limits
 from topox_ui.state.page_state import Count, NotNegative, PageState, one_of
 
 # What a link says of a generator: set.servers=32.
@@ -94,17 +95,23 @@ class Scenario(PageState):
             raise error.in_file("cluster") from None
 
     def settings(self) -> Settings:
-        """Return the settings of a solve; raises InputError where choices contradict each other.
+        """Return the settings of a solve; raises InputError where choices contradict each other or the server's limits.
 
         What the reader leaves open is free, except in the printed model.
         """
+        limits = server_limits()
+        limits.check_time_limit(self.time_limit_s or 0.0)
         fixed = {k: name for k, name in self._chosen(ALGORITHM_WORDS).items() if name != AUTO}
         lowering = Lowering(**self._chosen(LOWERING), algorithm=tuple(sorted(fixed.items())))
         free: tuple[str, ...] = ()
         if self.model == "physical":
             free = ("algorithm",) if self.rings else FREE
         names = [n for n in SETTINGS if n not in (*LOWERING, *ALGORITHM_WORDS, "model")]
-        return Settings.of(self.model, lowering=lowering, free=free, **self._chosen(names))
+        chosen = {
+            "time_limit_s": limits.allowed_s(Settings.time_limit_s),
+            **self._chosen(names),
+        }
+        return Settings.of(self.model, lowering=lowering, free=free, **chosen)
 
     def _chosen(self, names: Collection[str]) -> dict[str, Any]:
         return {name: value for name in names if (value := getattr(self, name)) is not None}

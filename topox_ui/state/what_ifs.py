@@ -15,6 +15,7 @@ from topox_core.model.rings import RING_KINDS
 from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.settings import Settings
 from topox_core.text.numbers import short
+from topox_ui.runs.limits import server_limits
 from topox_ui.state.loading import Loaded, reset_what_ifs, scenario
 from topox_ui.state.scenario import AUTO, RINGS_AUTO, Scenario
 from topox_ui.state.widgets import menu, pick, slide, switch
@@ -274,6 +275,7 @@ def shown_values(loaded: Loaded) -> tuple[Cluster, Settings]:
 
 def engine_choice() -> None:
     """Offer which exact engine proves, for how long and on how many cores."""
+    longest_s = server_limits().longest_s
     settings = scenario().settings()
     menu(
         "Exact engine",
@@ -288,7 +290,7 @@ def engine_choice() -> None:
         "Time limit",
         Scenario,
         "time_limit_s",
-        TIME_LIMITS_S,
+        [one for one in TIME_LIMITS_S if one <= longest_s] or [longest_s],
         value=settings.time_limit_s,
         words=lambda v: f"{short(v)} s" if v < 120 else f"{short(v / 60)} min",
     )

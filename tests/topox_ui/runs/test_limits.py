@@ -1,20 +1,63 @@
-"""The owner's limits come from the environment, and a wrong one is a line."""
+"""What the owner of a server sets holds, whoever asks for more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
 
 import pytest
 
+from tests.topox_ui.conftest import address
 from topox_core.errors import InputError
-from topox_ui.runs.limits import CORES, ServerLimits
+from topox_ui.runs.limits import CORES, ServerLimits, server_limits
+from topox_ui.state.scenario import Scenario
 
 
-def test_what_is_not_set_has_a_safe_default():
-    limits = ServerLimits.of({})
-    assert limits.solver_places == CORES
-    assert limits.longest_s == 3600.0
-    assert ServerLimits.of({"TOPOX_SOLVER_PLACES": " 3 "}).solver_places == 3
-    assert ServerLimits.of({"TOPOX_LONGEST_S": "90.5"}).longest_s == 90.5
+@pytest.fixture
+def strict(monkeypatch: pytest.MonkeyPatch) -> Iterator[ServerLimits]:
+    """A server for a class: ten seconds a solve, a hundred tasks a graph."""
+    monkeypatch.setenv("TOPOX_LONGEST_S", "10")
+    monkeypatch.setenv("TOPOX_MOST_TASKS", "100")
+    server_limits.cache_clear()
+    yield server_limits()
+    server_limits.cache_clear()
+
+
+def test_every_limit_is_an_environment_variable_and_has_a_safe_default() -> None:
+    plain = ServerLimits.of({})
+    assert (plain.address, plain.solver_places, plain.longest_s) == ("127.0.0.1", CORES, 3600.0)
+    variables = [one.metadata["variable"] for one in fields(ServerLimits)]
+    given = dict(zip(variables, (" ::1", "9000", " 3 ", "90.5", "1000", "64"), strict=True))
+    assert tuple(vars(ServerLimits.of(given)).values()) == ("::1", 9000, 3, 90.5, 1000, 64)
 
 
 @pytest.mark.parametrize("text", ["many", "0", "-1", "nan", "inf", "1e9", "1.5"])
-def test_a_limit_that_is_no_number_of_its_range_is_a_line(text):
+def test_a_limit_that_is_no_number_of_its_range_is_a_line(text: str) -> None:
     with pytest.raises(InputError, match="environment, field TOPOX_SOLVER_PLACES: must be a whole"):
         ServerLimits.of({"TOPOX_SOLVER_PLACES": text})
+
+
+@pytest.mark.parametrize("text", ["a\nb", "a b", "x" * 300])
+def test_an_address_that_is_none_is_a_line(text: str) -> None:
+    with pytest.raises(InputError, match="TOPOX_ADDRESS") as refused:
+        ServerLimits.of({"TOPOX_ADDRESS": text})
+    assert len(str(refused.value)) < 200 and "\n" not in str(refused.value)
+
+
+def test_a_link_gets_no_more_time_than_the_server_gives(strict, visit) -> None:
+    at = visit("pages/1_Schedule.py", sample="blackboard", time_limit_s="1e9", race_s="300")
+    assert next(words.value for words in at.warning).startswith(
+        "Ignored in the link: time_limit_s=1e9"
+    )
+    assert not {"time_limit_s", "race_s"} & address(at).keys()
+
+
+def test_without_a_choice_a_solve_has_the_longest_time_that_the_server_gives(strict) -> None:
+    assert Scenario().settings().time_limit_s == strict.longest_s
+    with pytest.raises(InputError, match="at most 10"):
+        Scenario(time_limit_s=11.0).settings()
+
+
+def test_a_link_generates_no_more_tasks_than_the_server_takes(strict, visit) -> None:
+    at = visit("app.py", workload="moe", **{"set.layers": "40"})
+    assert ["more than 100 tasks" in one.value for one in at.error] == [True]
