@@ -22,7 +22,7 @@ class Failure:
         Ends of the circuit that a cut fibre carried; one of several parallel ones.
     server, port
         A port carries one circuit out and one in; ports of a server are numbered from 0 through the
-        switches.
+        switches. Of a fibre, the port of ``source`` that it ends at; -1 where that is not known.
     switch
         Number of the switch, from 0.
     substitute
@@ -38,9 +38,9 @@ class Failure:
     substitute: int = -1
 
     @staticmethod
-    def fibre(source: int, destination: int) -> Failure:
-        """Return the failure of one circuit."""
-        return Failure("fibre", source=source, destination=destination)
+    def fibre(source: int, destination: int, port: int = -1) -> Failure:
+        """Return the failure of one circuit, and of the out-port of its source where that is known."""
+        return Failure("fibre", source=source, destination=destination, port=port)
 
     @staticmethod
     def of_port(server: int, port: int) -> Failure:

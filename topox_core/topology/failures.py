@@ -24,7 +24,7 @@ from topox_core.topology.server_failure import bypassed, find_without, moved_rou
 from topox_core.topology.traffic import Demand
 from topox_core.topology.wiring import SwitchWiring, wiring_of
 
-__all__ = ["FAILURES", "Failure", "Repair", "fail_layout", "repair"]
+__all__ = ["FAILURES", "Failure", "Repair", "at_its_port", "fail_layout", "lost_circuits", "repair"]
 
 
 @dataclass(frozen=True)
@@ -149,13 +149,7 @@ def _lost(
         lost |= (wiring.source == failure.server) | (wiring.destination == failure.server)
         return lost
     if failure.kind == "fibre":
-        between = np.flatnonzero(
-            (wiring.source == failure.source) & (wiring.destination == failure.destination)
-        )
-        if not len(between):
-            raise failure.error("there is no such circuit")
-        # Of parallel circuits a ring's own is taken: the harder case.
-        lost[between[np.argmax(wiring.for_rings[between])]] = True
+        lost[_fibre(wiring, failure)] = True
         return lost
     planes = int(wiring.plane.max(initial=-1)) + 1
     if failure.kind == "port":
@@ -169,6 +163,31 @@ def _lost(
         raise failure.error(f"there is no such switch in use (0 to {switches - 1})", "switch")
     lost |= wiring.plane // ports_per_switch == failure.switch
     return lost
+
+
+def lost_circuits(layout: Layout, failure: Failure, ports_per_switch: int = 1) -> NDArray[np.int32]:
+    """Return how many circuits of each pair a failure takes out, as the layout is coloured afresh."""
+    wiring = wiring_of(layout)
+    lost = _lost(wiring, failure, layout.servers, ports_per_switch)
+    return layout.circuits - wiring.without(lost).circuits(layout.servers)
+
+
+def _fibre(wiring: SwitchWiring, failure: Failure) -> int:
+    """Return which circuit a cut fibre carried; of parallel ones a ring's own: the harder case."""
+    between = np.flatnonzero(
+        (wiring.source == failure.source) & (wiring.destination == failure.destination)
+    )
+    if not len(between):
+        raise failure.error("there is no such circuit")
+    return int(between[np.argmax(wiring.for_rings[between])])
+
+
+def at_its_port(failure: Failure, wiring: SwitchWiring) -> Failure:
+    """Return the failure with the port of its source, where it is a fibre of fixed circuits."""
+    if failure.kind != "fibre":
+        return failure
+    port = int(wiring.plane[_fibre(wiring, failure)])
+    return Failure.fibre(failure.source, failure.destination, port)
 
 
 def _rerouted(routes: Routes, circuits: NDArray[np.int32], failure: Failure) -> Routes:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from topox_core.errors import InputError
 from topox_core.io.task_graph_rules import validated
@@ -21,20 +23,18 @@ from topox_core.model.task_graph import (
 )
 from topox_core.model.transfer_graph import TRANSFER
 from topox_core.topology.failed_element import Failure
+from topox_core.topology.failures import lost_circuits
 from topox_core.topology.server_failure import moved_members
 
 
-def fail_cluster(cluster: Cluster, failure: Failure, *, conservative: bool = False) -> Cluster:
+def fail_cluster(cluster: Cluster, failure: Failure) -> Cluster:
     """Return the rest of the cluster; a failed switch takes its ports from every server.
 
     After a failed server the cluster is the same; its tasks are elsewhere
     (:func:`remaining_graph`).
 
-    Parameters
-    ----------
-    conservative
-        Servers of a cluster are alike, so one fibre or port less at one server cannot be said. True
-        takes the whole switch of that port out of use instead: what is planned so can be done.
+    Servers of a cluster are alike, so one fibre or port less at one server cannot be said:
+    :func:`~topox_core.schedule.rebooking.rebooked` takes it out of a schedule instead.
 
     Raises
     ------
@@ -54,12 +54,9 @@ def fail_cluster(cluster: Cluster, failure: Failure, *, conservative: bool = Fal
     each = cluster.ports_per_server // cluster.switches
     if failure.kind == "switch" and not 0 <= failure.switch < cluster.switches:
         raise failure.error(f"there is no such switch (0 to {cluster.switches - 1})", "switch")
-    if failure.kind == "port" and not 0 <= failure.port < cluster.ports_per_server:
-        raise failure.error(f"there is no such port (0 to {cluster.ports_per_server - 1})", "port")
-    if failure.kind in ("fibre", "port") and not conservative:
+    if failure.kind in ("fibre", "port"):
         raise failure.error(
-            "a cluster cannot express what remains, because its servers are alike: plan without the whole switch "
-            "of that port (conservative)",
+            "a cluster cannot express what remains, because its servers are alike",
             "ports_per_server",
         )
     if cluster.switches == 1:
@@ -235,21 +232,48 @@ def _transfers_on(execution: Execution, at_ms: float, failure: Failure) -> froze
         hit = (graph.source == failure.server) | (graph.destination == failure.server)
         return frozenset(np.flatnonzero(flying & hit).tolist())
     if not len(circuits):
-        if failure.kind != "fibre":
-            raise failure.error("this execution does not tell which switch carried a transfer")
-        hit = (graph.source == failure.source) & (graph.destination == failure.destination)
-        return frozenset(np.flatnonzero(flying & hit).tolist())
-    if failure.kind == "fibre":
+        return frozenset(np.flatnonzero(flying & _on_fixed(execution, failure)).tolist())
+    switch, port = divmod(
+        failure.port, max(1, execution.cluster.ports_per_server // execution.cluster.switches)
+    )
+    out = (circuits.switch == switch) & (circuits.source_port == port)
+    if failure.kind == "fibre" and failure.port >= 0:
+        on = out & (circuits.source == failure.source)
+    elif failure.kind == "fibre":
         on = (circuits.source == failure.source) & (circuits.destination == failure.destination)
     elif failure.kind == "switch":
         on = circuits.switch == failure.switch
     else:
-        switch, port = divmod(
-            failure.port, max(1, execution.cluster.ports_per_server // execution.cluster.switches)
-        )
-        on = (circuits.switch == switch) & (
-            ((circuits.source == failure.server) & (circuits.source_port == port))
-            | ((circuits.destination == failure.server) & (circuits.destination_port == port))
+        into = (circuits.switch == switch) & (circuits.destination_port == port)
+        on = (out & (circuits.source == failure.server)) | (
+            into & (circuits.destination == failure.server)
         )
     now = on & (circuits.start_ms <= at_ms) & (circuits.end_ms > at_ms)
     return frozenset(node for node in circuits.node[now].tolist() if flying[node])
+
+
+def _on_fixed(execution: Execution, failure: Failure) -> NDArray[np.bool_]:
+    """Return which transfers have a route over a circuit that the failure takes from the layout.
+
+    Raises
+    ------
+    InputError
+        If there is no layout to tell, and the failure is no fibre.
+    """
+    graph, layout = execution.graph, execution.layout
+    if layout is None:
+        if failure.kind != "fibre":
+            raise failure.error("this execution does not tell which switch carried a transfer")
+        hit: NDArray[np.bool_] = (graph.source == failure.source) & (
+            graph.destination == failure.destination
+        )
+        return hit
+    each = max(1, execution.cluster.ports_per_server // execution.cluster.switches)
+    gone = set(zip(*np.nonzero(lost_circuits(layout, failure, each)), strict=True))
+    broken = {
+        pair
+        for pair, routes in layout.routes.items()
+        if any(hop in gone for route in routes for hop in pairwise(route))
+    }
+    pairs = zip(graph.source.tolist(), graph.destination.tolist(), strict=True)
+    return np.array([pair in broken for pair in pairs], np.bool_)

@@ -2,45 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import run_freely
-from topox_core.fabrics.registry import fabric
-from topox_core.fabrics.run import FabricOptions, FabricRequest, FabricRun, JobRequest
-from topox_core.fabrics.static import static_layout
+from topox_core.fabrics.failures import FailureOutcome, FixedCircuits, after_failure
+from topox_core.fabrics.run import JobRequest
 from topox_core.figures.fabrics import before_after
 from topox_core.figures.palette import Theme
-from topox_core.model.cluster import Cluster
-from topox_core.model.lowering import lower
-from topox_core.model.transfer_graph import TransferGraph
-from topox_core.runs.stopping import never
-from topox_core.text.numbers import percent, short, time
-from topox_core.topology.failures import Failure, fail_layout, repair
-from topox_core.topology.finder import LayoutResult, demand_of
-from topox_core.topology.mutation import on_rings
-from topox_core.topology.replanning import fail_cluster, remaining_graph
+from topox_core.text.numbers import percent, short
+from topox_core.topology.failures import Failure
 from topox_ui.compare.contest import Contest, Runs
 from topox_ui.compare.state import CompareState
-from topox_ui.schedule.solving import Case
+from topox_ui.schedule.solving import Case, listing
 from topox_ui.shell.charts import chart, show_error
 from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.widgets import control, menu, pick
 
 KINDS = {"fibre": "a fibre", "port": "a port", "switch": "a switch", "server": "a server"}
-
-
-@dataclass(frozen=True)
-class FailureOutcome:
-    """One way to go on after a failure: its label, its fabric, both times, and what was done; or why it cannot go on."""
-
-    label: str
-    fabric: str
-    before_ms: float
-    after_ms: float | None
-    done: tuple[str, ...]
 
 
 def failures(case: Case, contest: Contest, runs: Runs, theme: Theme) -> None:
@@ -54,19 +32,19 @@ def failures(case: Case, contest: Contest, runs: Runs, theme: Theme) -> None:
         if not {"static", "scheduled"} & set(runs):
             quiet("Choose the static or the scheduled fabric: a failure is repaired there.")
             return
+        job = _job(case, contest, runs)
         try:
-            failure, at_share = _element(case, contest)
+            fixed = _fixed(case, job)
+            failure, at_share = _element(case, fixed)
         except InputError as error:
             show_error(error)
             return
         with st.spinner("Repairing and running again"):
-            outcomes = _static(case, contest, runs, failure) + _scheduled(
-                case, runs, failure, at_share
-            )
+            outcomes = _outcomes(case, job, fixed, failure, at_share)
         _drawn(failure, outcomes, theme)
 
 
-def _element(case: Case, contest: Contest) -> tuple[Failure, float]:
+def _element(case: Case, fixed: FixedCircuits) -> tuple[Failure, float]:
     """Draw the controls and return what fails, and when, as a share of the scheduled iteration."""
     cluster = case.cluster
     columns = st.columns([1.5, 1, 1, 1.6], vertical_alignment="bottom")
@@ -74,14 +52,14 @@ def _element(case: Case, contest: Contest) -> tuple[Failure, float]:
     servers = {s: f"S{s}" for s in range(cluster.servers)}
     failure = Failure.of_switch(0)
     if kind == "fibre":
-        links = {f"{a}-{b}": (a, b) for a, b in _links(case, contest)}
+        links = {f"{a}-{b}": (a, b) for a, b in fixed.links}
         chosen = menu(
             "Circuit",
             CompareState,
             "failed_circuit",
             {name: f"S{a} → S{b}" for name, (a, b) in links.items()},
             at=columns[1],
-            help="A circuit of the static layout.",
+            help="A circuit of the static layout. Circuits that switch lose the out-port at its source.",
         )
         failure = Failure.fibre(*links.get(chosen, (-1, -1)))
     elif kind == "port":
@@ -118,144 +96,40 @@ def _element(case: Case, contest: Contest) -> tuple[Failure, float]:
     return failure, at / 100
 
 
-def _layout_key(case: Case) -> str:
-    return f"{case.key}|{case.settings.seed}"
+def _job(case: Case, contest: Contest, runs: Runs) -> JobRequest:
+    return JobRequest(case.graph, case.cluster, listing(case.settings), contest.options, runs)
 
 
 @st.cache_resource(max_entries=12, show_spinner=False)
-def _laid(key: str, _case: Case, variant: str) -> tuple[LayoutResult, TransferGraph]:  # noqa: ARG001
-    """Return TopologyFinder's answer for a case, and the graph on its rings."""
-    settings = _case.settings
-    graph = lower(_case.graph, settings.lowering)
-    return static_layout(graph, _case.cluster, variant, settings.seed)
+def _laid(key: str, _job: JobRequest) -> FixedCircuits:  # noqa: ARG001
+    return FixedCircuits.of(_job)
 
 
-def _links(case: Case, contest: Contest) -> list[tuple[int, int]]:
-    layout, _ = _laid(_layout_key(case), case, contest.options.topology_variant)
-    source, destination, _ = layout.layout.links
-    return list(zip(source.tolist(), destination.tolist(), strict=True))
-
-
-def _static(case: Case, contest: Contest, runs: Runs, failure: Failure) -> list[FailureOutcome]:
-    if "static" not in runs:
-        return []
-    before = runs["static"].iteration_ms
-    each = max(1, case.cluster.ports_per_server // case.cluster.switches)
-    variant = contest.options.topology_variant
-    outcomes = []
-    for label, mended in (("Static, forwarded", False), ("Static, repaired", True)):
-        if failure.kind == "server" and not mended:
-            continue
-        try:
-            after, done = _broken(
-                f"{_layout_key(case)}|{variant}|{failure!r}|{mended}",
-                case,
-                variant,
-                failure,
-                each,
-                mended,
-            )
-            outcomes.append(FailureOutcome(label, "static", before, after, done))
-        except InputError as error:
-            outcomes.append(FailureOutcome(label, "static", before, None, (str(error),)))
-    return outcomes
+def _fixed(case: Case, job: JobRequest) -> FixedCircuits:
+    return _laid(f"{case.key}|{job.settings.seed}|{job.options.topology_variant}", job)
 
 
 @st.cache_resource(max_entries=64, show_spinner=False)
-def _broken(
+def _after(
     key: str,  # noqa: ARG001
-    _case: Case,
-    variant: str,
+    _job: JobRequest,
+    _fixed: FixedCircuits,
     _failure: Failure,
-    each: int,
-    mended: bool,
-) -> tuple[float, tuple[str, ...]]:
-    """Return the iteration on static circuits after a failure, and what was done."""
-    cluster, settings = _case.cluster, _case.settings
-    intact, graph = _laid(_layout_key(_case), _case, variant)
-    plain = lower(_case.graph, settings.lowering)
-    if not mended:
-        layout = fail_layout(intact.layout, _failure, intact.wiring, each)
-        done: tuple[str, ...] = ("What went over the lost circuits is forwarded by other servers.",)
-    else:
-        repaired = repair(intact, _failure, demand_of(plain, cluster.servers), each)
-        if _failure.kind == "server":
-            whole = fabric("static")(
-                FabricRequest(plain, cluster, settings, FabricOptions(topology_variant=variant)),
-                never,
-            )
-            moved = (
-                remaining_graph(_case.graph, whole.execution, 0.0, _failure)
-                if not plain.lowering.strides
-                else _case.graph
-            )
-            plain = lower(moved, settings.lowering)
-        graph = plain if plain.lowering.strides else on_rings(plain, repaired.result)
-        layout, done = repaired.layout, repaired.done
-    run = fabric("static")(
-        FabricRequest(graph, cluster, settings, FabricOptions(layout=layout)), never
-    )
-    return run.iteration_ms, done
+    at_share: float,
+) -> tuple[FailureOutcome, ...]:
+    return after_failure(_job, _fixed, _failure, at_share)
 
 
-def _scheduled(case: Case, runs: Runs, failure: Failure, at_share: float) -> list[FailureOutcome]:
-    if "scheduled" not in runs:
-        return []
-    run = runs["scheduled"]
-    at_ms = at_share * run.iteration_ms
-    outcomes = []
-    for label, moment in (("Scheduled, this iteration", at_ms), ("Scheduled, the next ones", 0.0)):
-        try:
-            after, left = _planned_again(
-                f"{case.key}|{run.iteration_ms}|{failure!r}|{moment:.9g}",
-                case,
-                run,
-                failure,
-                moment,
-            )
-            what = f"planned again at {time(moment)}" if moment else "planned for what is left"
-            outcomes.append(
-                FailureOutcome(
-                    label,
-                    "scheduled",
-                    run.iteration_ms,
-                    after,
-                    (f"{what}: {_left(case.cluster, left)}.",),
-                )
-            )
-        except InputError as error:
-            outcomes.append(
-                FailureOutcome(label, "scheduled", run.iteration_ms, None, (str(error),))
-            )
-    return outcomes
+def _outcomes(
+    case: Case, job: JobRequest, fixed: FixedCircuits, failure: Failure, at_share: float
+) -> tuple[FailureOutcome, ...]:
+    """Return how the fabrics go on, by the times before: a plan may have got better meanwhile."""
+    before = {name: run.iteration_ms for name, run in job.runs.items()}
+    key = f"{case.key}|{job.settings.seed}|{job.options}|{before}|{failure!r}|{at_share:.9g}"
+    return _after(key, job, fixed, failure, at_share)
 
 
-def _left(before: Cluster, left: Cluster) -> str:
-    if left.switches == before.switches:
-        return "all switches are left"
-    return (
-        f"{left.switches} of {before.switches} switches and {left.ports_per_server} of {before.ports_per_server} ports "
-        "are used, at every server alike"
-    )
-
-
-@st.cache_resource(max_entries=64, show_spinner=False)
-def _planned_again(
-    key: str,  # noqa: ARG001
-    _case: Case,
-    _run: FabricRun,
-    _failure: Failure,
-    at_ms: float,
-) -> tuple[float, Cluster]:
-    """Return when the iteration ends if the rest is planned anew at ``at_ms``, and what is left of the cluster."""
-    left = fail_cluster(_case.cluster, _failure, conservative=True)
-    rest = remaining_graph(_case.graph, _run.execution, at_ms, _failure)
-    settings = replace(_case.settings, engine="list")
-    again = run_freely("scheduled", JobRequest(rest, left, settings))
-    return at_ms + again.iteration_ms, left
-
-
-def _drawn(failure: Failure, outcomes: list[FailureOutcome], theme: Theme) -> None:
+def _drawn(failure: Failure, outcomes: tuple[FailureOutcome, ...], theme: Theme) -> None:
     known = [one for one in outcomes if one.after_ms is not None]
     chart_title(
         f"Without {failure}", "iteration before and after; filled: undisturbed, hatched: degraded"

@@ -1,0 +1,266 @@
+"""What if something breaks: one element taken out, fixed circuits repaired, the plan made again on what is left.
+
+Static circuits are run as the comparison runs them, with the lowering that they chose. Of circuits
+that switch, a cut fibre takes one out-port of one server, a failed port takes both ways of it: what
+its circuits carried goes over the ports that are left. A switch takes its ports from every server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from topox_core.errors import InputError
+from topox_core.fabrics.compare import run_freely, run_one
+from topox_core.fabrics.run import FabricRequest, FabricRun, JobRequest
+from topox_core.fabrics.static import static_layout
+from topox_core.model.execution import Execution
+from topox_core.model.layout import Layout
+from topox_core.model.lowering import lower
+from topox_core.model.transfer_graph import Lowering, TransferGraph
+from topox_core.schedule.rebooking import LostPort, rebooked
+from topox_core.text.numbers import time
+from topox_core.topology.failures import Failure, at_its_port, fail_layout, repair
+from topox_core.topology.mutation import on_rings
+from topox_core.topology.replanning import fail_cluster, remaining_graph
+from topox_core.topology.result import LayoutResult
+from topox_core.topology.traffic import demand_of
+
+FORWARDED, REPAIRED = "Static, forwarded", "Static, repaired"
+THIS_ITERATION, NEXT_ONES = "Scheduled, this iteration", "Scheduled, the next ones"
+
+
+@dataclass(frozen=True)
+class FailureOutcome:
+    """One way to go on after a failure: its label, its fabric, both times, and what was done; or why it cannot go on."""
+
+    label: str
+    fabric: str
+    before_ms: float
+    after_ms: float | None
+    done: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FixedCircuits:
+    """The static fabric of a job as the comparison runs it: its layout step by step, and the lowering it chose."""
+
+    job: JobRequest
+    run: FabricRun
+    lowering: Lowering
+    result: LayoutResult
+
+    @staticmethod
+    def of(job: JobRequest) -> FixedCircuits:
+        """Lay the circuits of a job out; the run is ``job.runs``'s, if there is one."""
+        run = job.runs.get("static") or run_freely("static", job)
+        lowering = job.settings.lowering if run.chosen is None else run.chosen.lowering
+        request = job.lowered(lowering)
+        result, _ = static_layout(
+            request.graph, job.cluster, job.options.topology_variant, job.settings.seed
+        )
+        return FixedCircuits(job, run, lowering, result)
+
+    @property
+    def links(self) -> list[tuple[int, int]]:
+        """The pairs of servers that a circuit joins."""
+        source, destination, _ = self.result.layout.links
+        return list(zip(source.tolist(), destination.tolist(), strict=True))
+
+    @property
+    def _each(self) -> int:
+        return max(1, self.job.cluster.ports_per_server // self.job.cluster.switches)
+
+    def forwarded(self, failure: Failure) -> FabricRun:
+        """Return the iteration without the failed element, its traffic forwarded by other servers.
+
+        Raises
+        ------
+        InputError
+            If two talking servers are cut off from one another.
+        """
+        layout = fail_layout(self.result.layout, failure, self.result.wiring, self._each)
+        return self._run(self.job.lowered(self.lowering).graph, self.result, layout)
+
+    def unharmed(self) -> FabricRun:
+        """Return the iteration before a failure, run as those after one are."""
+        return self._run(self.job.lowered(self.lowering).graph, self.result, self.result.layout)
+
+    def _run(self, graph: TransferGraph, result: LayoutResult, layout: Layout) -> FabricRun:
+        """Run a lowered graph on circuits, its collectives on the rings of ``result``."""
+        settings = replace(self.job.settings, lowering=self.lowering)
+        on = graph if graph.lowering.strides else on_rings(graph, result)
+        options = replace(self.job.options, layout=layout)
+        return run_one("static", FabricRequest(on, self.job.cluster, settings, options))
+
+    def repaired(self, failure: Failure) -> tuple[FabricRun, tuple[str, ...]]:
+        """Return the iteration on the repaired circuits, and what was done.
+
+        Raises
+        ------
+        InputError
+            As :meth:`forwarded`, or if a failed server has no substitute.
+        """
+        graph = self.job.lowered(self.lowering).graph
+        mended = repair(
+            self.result, failure, demand_of(graph, self.job.cluster.servers), self._each
+        )
+        if failure.kind == "server":
+            moved = remaining_graph(self.job.task_graph, self.run.execution, 0.0, failure)
+            graph = lower(moved, self.lowering)
+        return self._run(graph, mended.result, mended.layout), mended.done
+
+
+def after_failure(
+    job: JobRequest, fixed: FixedCircuits, failure: Failure, at_share: float
+) -> tuple[FailureOutcome, ...]:
+    """Return how the static and the scheduled fabric of a comparison go on after a failure.
+
+    Parameters
+    ----------
+    job
+        Its ``runs`` are those of the comparison; a fabric that is not among them is left out.
+    at_share
+        When the element fails, as a share of the scheduled iteration.
+    """
+    outcomes: list[FailureOutcome] = []
+    if "static" in job.runs:
+        outcomes += _static(job.runs["static"].iteration_ms, fixed, failure)
+    if "scheduled" in job.runs:
+        outcomes += _scheduled(job, fixed, failure, at_share)
+    return tuple(outcomes)
+
+
+def _static(before_ms: float, fixed: FixedCircuits, failure: Failure) -> Iterator[FailureOutcome]:
+    if failure.kind != "server":
+        done = ("What went over the lost circuits is forwarded by other servers.",)
+        yield _tried(
+            FORWARDED, "static", before_ms, lambda: (fixed.forwarded(failure).iteration_ms, done)
+        )
+
+    def mended() -> tuple[float, tuple[str, ...]]:
+        run, done = fixed.repaired(failure)
+        return run.iteration_ms, done
+
+    yield _tried(REPAIRED, "static", before_ms, mended)
+
+
+def _scheduled(
+    job: JobRequest, fixed: FixedCircuits, failure: Failure, at_share: float
+) -> Iterator[FailureOutcome]:
+    before_ms = job.runs["scheduled"].iteration_ms
+    located = at_its_port(failure, fixed.result.wiring)
+    for label, at_ms in ((THIS_ITERATION, at_share * before_ms), (NEXT_ONES, 0.0)):
+
+        def again(at_ms: float = at_ms) -> tuple[float, tuple[str, ...]]:
+            after_ms, what = planned_again(job, fixed, located, at_ms)
+            when = f"planned again at {time(at_ms)}" if at_ms else "planned for what is left"
+            return after_ms, (f"{when}: {what}.",)
+
+        yield _tried(label, "scheduled", before_ms, again)
+
+
+def _tried(
+    label: str, fabric: str, before_ms: float, run: Callable[[], tuple[float, tuple[str, ...]]]
+) -> FailureOutcome:
+    try:
+        after_ms, done = run()
+    except InputError as error:
+        return FailureOutcome(label, fabric, before_ms, None, (str(error),))
+    return FailureOutcome(label, fabric, before_ms, after_ms, done)
+
+
+def planned_again(
+    job: JobRequest, fixed: FixedCircuits, failure: Failure, at_ms: float
+) -> tuple[float, str]:
+    """Return when the scheduled iteration ends if the rest is planned anew at ``at_ms``, and on what it then runs.
+
+    Raises
+    ------
+    InputError
+        If nothing can go on, or nothing is left to run.
+    """
+    execution = job.runs["scheduled"].execution
+    rest = JobRequest(
+        remaining_graph(job.task_graph, execution, at_ms, failure), job.cluster, job.settings
+    )
+    if failure.kind == "server":
+        return at_ms + run_freely("scheduled", rest).iteration_ms, "all ports are left"
+    if failure.kind == "switch":
+        left = fail_cluster(job.cluster, failure)
+        words = (
+            f"{left.switches} of {job.cluster.switches} switches and {left.ports_per_server} of "
+            f"{job.cluster.ports_per_server} ports are left, at every server alike"
+        )
+        return at_ms + run_freely("scheduled", replace(rest, cluster=left)).iteration_ms, words
+    fixed_ms = float("inf")
+    if not at_ms and job.settings.switching in ("auto", "fixed") and not job.settings.on_slots:
+        fixed_ms = fixed.repaired(failure)[0].iteration_ms
+    if job.settings.switching != "fixed":
+        plan = on_ports_left(rest, lost_ports(job, failure), None if at_ms else _switching(job))
+        if plan.makespan_ms <= fixed_ms:
+            words = f"{_lost_words(failure)} is left out, all others are used"
+            return at_ms + plan.makespan_ms, words
+    elif at_ms:
+        raise failure.error("circuits that stay fixed are repaired after the iteration")
+    return fixed_ms, "the circuits stay fixed, and are repaired"
+
+
+def _lost_words(failure: Failure) -> str:
+    server = failure.source if failure.kind == "fibre" else failure.server
+    way = "out-port" if failure.kind == "fibre" else "port"
+    return f"{way} {failure.port} of server {server}"
+
+
+def lost_ports(job: JobRequest, failure: Failure) -> frozenset[LostPort]:
+    """Return the ends of circuits that a fibre or a port takes away."""
+    each = max(1, job.cluster.ports_per_server // job.cluster.switches)
+    if failure.kind == "port" and not 0 <= failure.port < job.cluster.ports_per_server:
+        raise failure.error(
+            f"there is no such port (0 to {job.cluster.ports_per_server - 1})", "port"
+        )
+    switch, port = divmod(failure.port, each)
+    if failure.kind == "fibre":
+        return frozenset({LostPort("out", failure.source, switch, port)})
+    return frozenset(
+        {
+            LostPort("out", failure.server, switch, port),
+            LostPort("in", failure.server, switch, port),
+        }
+    )
+
+
+def _switching(job: JobRequest) -> Execution | None:
+    """Return the best schedule of the comparison that switches."""
+    result = job.runs["scheduled"].result
+    return None if result is None else (result.alternative or result).execution
+
+
+def on_ports_left(
+    job: JobRequest, lost: frozenset[LostPort], planned: Execution | None = None
+) -> Execution:
+    """Return a schedule that switches and uses none of the lost ports.
+
+    The better of the plan and of the provisioned iteration on all ports, their transfers booked
+    anew.
+
+    Parameters
+    ----------
+    planned
+        The plan on all ports, where it is known.
+
+    Raises
+    ------
+    InputError
+        If two servers that talk have no switch in common any more.
+    """
+    settings = replace(job.settings, engine="list")
+    if not settings.on_slots:
+        settings = replace(settings, switching="planned")
+    slot_ms = job.cluster.slot_ms if settings.on_slots else 0.0
+    whole = replace(job, settings=settings, runs={})
+    schedules = [planned or run_freely("scheduled", whole).execution]
+    if not slot_ms:
+        schedules.append(run_freely("provisioned", whole).execution)
+    left = [rebooked(one, lost, settings.exclusive_devices, slot_ms) for one in schedules]
+    return min(left, key=lambda one: one.makespan_ms)
