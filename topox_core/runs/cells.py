@@ -119,6 +119,11 @@ class CellsRun(Generic[CellT, KeyT, ResultT]):
     def poll(self) -> None:
         """Do nothing: results are taken in as they come."""
 
+    def use(self, workers: int) -> None:
+        """Have so many of its own workers compute from now on; cells that are being computed are finished."""
+        if self._own is not None:
+            self._own.use(workers)
+
     def cancel(self) -> None:
         """Stop at once; the results that are complete are kept."""
         self._cancelled = self._cancelled or self.running

@@ -75,6 +75,12 @@ class LocalExecutor(concurrent.futures.Executor):
         self._feed()
         return future
 
+    def use(self, workers: int) -> None:
+        """Have at most so many processes work from now on; calls that are being answered are finished."""
+        if workers != self.workers:
+            self.workers = max(1, workers)
+            self._feed()
+
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Refuse further calls and let the workers end with those that were submitted."""
         with self._lock:
@@ -103,7 +109,7 @@ class LocalExecutor(concurrent.futures.Executor):
     def _feed(self) -> None:
         """Give waiting calls to idle workers, and start workers where there are fewer than allowed."""
         with self._lock:
-            while self._waiting and (self._idle or len(self._busy) < self.workers):
+            while self._waiting and len(self._busy) < self.workers:
                 future, function, args, kwargs = self._waiting.popleft()
                 if not future.set_running_or_notify_cancel():
                     continue

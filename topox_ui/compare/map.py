@@ -21,9 +21,9 @@ from topox_core.runs.executor import LocalExecutor
 from topox_core.text.numbers import delay_in_sentence, plural
 from topox_ui.compare.contest import Contest, scaled
 from topox_ui.compare.state import CompareState
+from topox_ui.runs.limits import CORES
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.runs.slots import CORES
 from topox_ui.schedule.solving import Case
 from topox_ui.shell.charts import chart, show_error, table_under
 from topox_ui.shell.page import PLAIN, button, chart_title, escape, quiet

@@ -107,6 +107,7 @@ def search_round(case: Case, algorithm: str) -> None:
         lambda _slots: FunctionRun(
             partial(_solved, case, algorithm), partial(_measure, algorithm), "share the fabric"
         ),
+        at_most_s=TIME_LIMIT_S + LATE_S,
     )
 
 

@@ -18,9 +18,9 @@ from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.study import BASELINE, Study, StudyAxes, StudyCell, StudyCellResult, StudyRow
 from topox_core.text.numbers import in_1024s, percent, plural
 from topox_ui.jobs.state import ACROSS, JobsState
+from topox_ui.runs.limits import CORES
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.runs.slots import CORES
 from topox_ui.shell.charts import chart
 from topox_ui.shell.downloads import csv_of, offer
 from topox_ui.shell.page import button, chart_title, quiet

@@ -92,8 +92,8 @@ def _key(question: Question) -> Question:
 
 def simulated(questions: Iterable[Question]) -> bool:
     """Return whether one of the questions is being answered beside the page."""
-    run = run_owner().run(RAILS)
-    return run is not None and not {one.key for one in questions}.isdisjoint(run.cells)
+    running: Any = run_owner().key(RAILS) or ()
+    return not {one.key for one in questions}.isdisjoint(running)
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)

@@ -12,10 +12,14 @@ from typing import Any, Generic, TypeVar
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.runs.cells import CellsRun
 from topox_core.runs.run import POLL_S, Run
-from topox_ui.runs.slots import BUSY, solver_slots, take_slots
+from topox_core.text.numbers import seconds
+from topox_ui.runs.limits import server_limits
+from topox_ui.runs.slots import InLine, SolverPlaces, Ticket, solver_places
 
-CLOSING_S = 2.0  # how long a new run waits for the slot of the one that it replaces
+LATE_S = 15.0  # a solver has this long to heed its own limit, which its start does not count in
+CLOSING_S = 2.0  # how long the end of a session waits for the end of its runs
 PATIENCE_S = 0.1  # how long Cancel waits for the end
 
 ResultT = TypeVar("ResultT")
@@ -32,7 +36,7 @@ class RunKind:
     most_kept
         How many results a session keeps; the oldest are dropped first.
     most_slots
-        How many solver slots a run may have; 0 if it needs none.
+        How many solver places a run may have; 0 if it needs none.
     cancel_help
         What Cancel does, in a sentence.
     cancelled
@@ -65,26 +69,41 @@ class _Entry:
     kind: RunKind
     key: Hashable
     run: Run[Any]
-    slots: int
+    ticket: Ticket | None
+    begin: Callable[[int], Run[Any]]
     keep: Callable[[Any], str | None] | None
     cancelled: bool = False
+    too_long: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether it stands in line for a solver place."""
+        return isinstance(self.run, InLine)
+
+    @property
+    def due(self) -> bool:
+        """Whether its turn in the line has come."""
+        return self.waits and self.ticket is not None and self.ticket.places > 0
 
 
 class RunOwner:
-    """Runs of one session by kind.
+    """Runs of one session by kind; those for which no solver place is free wait in line.
 
-    A thread attends them, so that their ends are noticed, their results kept and their slots given
-    back whatever page the user is on.
+    A thread attends them, so that they begin when it is their turn, their ends are noticed, their
+    results kept and their places given back whatever page the user is on.
 
     Parameters
     ----------
-    slots
-        The machine's solver slots.
+    places
+        The server's solver places.
+    longest_s
+        How long a run may hold a place; then it is stopped, and what it has is kept.
     """
 
-    def __init__(self, slots: threading.BoundedSemaphore) -> None:
-        self._slots = slots
+    def __init__(self, places: SolverPlaces, longest_s: float = float("inf")) -> None:
+        self._places, self._longest_s = places, longest_s
         self._lock = threading.RLock()
+        self._closed = threading.Event()
         self._active: dict[RunKind, _Entry] = {}
         self._leaving: list[_Entry] = []
         self._results: dict[RunKind, Kept[Any]] = {}
@@ -110,6 +129,10 @@ class RunOwner:
         """Return the run of a kind (of this very key, if one is given), or None if none goes on."""
         entry = self._active.get(kind)
         return entry.run if entry is not None and key in (None, entry.key) else None
+
+    def over(self) -> bool:
+        """Return whether the session has ended: a stop criterion for what a page computes itself."""
+        return self._closed.is_set()
 
     def key(self, kind: RunKind) -> Hashable:
         """Return the key of the run that goes on, or None."""
@@ -151,43 +174,53 @@ class RunOwner:
         key: Hashable,
         begin: Callable[[int], Run[Any]],
         keep: Callable[[Any], str | None] | None = None,
+        at_most_s: float | None = None,
     ) -> None:
-        """Start a run; one of the same kind is ended first.
+        """Start a run, or put it in line where no solver place is free; one of the same kind is ended first.
 
         Parameters
         ----------
         key
             Of its result.
         begin
-            Makes the run, given how many solver slots it has.
+            Makes the run, given how many solver places it has. It may be called in another thread.
         keep
             Keeps the result and may return a note; by default it goes to :meth:`results`.
+        at_most_s
+            After which time the run ends in any case, if there is such a time.
         """
         with self._lock:
             self._let_go(kind)
+            if self._closed.is_set():
+                return
             self._notes[kind] = ""
             self._refused.discard(kind)
             self._ended.discard(kind)
             self.refusals(kind).pop(key, None)
             self._cancelled.setdefault(kind, Kept(kind.most_kept)).pop(key, None)
-            replacing = bool(self._leaving)
-        slots = 0
-        if kind.most_slots:
-            slots = take_slots(self._slots, kind.most_slots, CLOSING_S if replacing else 0.0)
-            if not slots:
-                self._notes[kind] = BUSY
+            ticket = (
+                self._places.claim(self, kind.most_slots, at_most_s) if kind.most_slots else None
+            )
+            if ticket is not None and not ticket.places:
+                waiting = InLine(self._places, ticket)
+                self._active[kind] = _Entry(kind, key, waiting, ticket, begin, keep)
+                self._attend()
                 return
         try:
-            run = begin(slots)
+            run = begin(ticket.places if ticket else 0)
         except BaseException as error:
-            self._give_back(slots)
+            self._give_back(ticket)
             if not isinstance(error, InputError):
                 raise
             self._refuse(kind, key, error)
             return
         with self._lock:
-            self._active[kind] = _Entry(kind, key, run, slots, keep)
+            entry = _Entry(kind, key, run, ticket, begin, keep)
+            self._active[kind] = entry
             self._attend()
+            self._tell(entry)
+            if self._closed.is_set():  # the session ended while the run began
+                self._let_go(kind)
 
     def cancel(self, kind: RunKind) -> None:
         """Cancel a run; whatever is complete is kept."""
@@ -223,8 +256,9 @@ class RunOwner:
             self._let_go(kind)
 
     def close(self) -> None:
-        """End all runs: the session is over."""
+        """End all runs, and leave every line: the session is over."""
         with self._lock:
+            self._closed.set()
             for kind in list(self._active):
                 self._let_go(kind)
             attendant = self._attendant
@@ -242,18 +276,29 @@ class RunOwner:
         """Take every run forward until none is left."""
         while True:
             with self._lock:
-                for entry in list(self._active.values()):
-                    self._forward(entry)
+                entries = list(self._active.values())
+                due = [one for one in entries if one.due]
+                for entry in entries:
+                    if not entry.waits:
+                        self._forward(entry)
                 leaving, self._leaving = self._leaving, []
                 if not leaving and not self._active:
                     self._attendant = None
                     return
+            for entry in due:
+                self._begin(entry)
             for entry in leaving:
                 self._close(entry)
             time.sleep(POLL_S)
 
     def _forward(self, entry: _Entry) -> None:
         running = entry.run.running
+        if running and entry.ticket is not None:
+            if isinstance(entry.run, CellsRun):
+                entry.run.use(self._places.fit(entry.ticket))
+            if not entry.too_long and entry.ticket.held_s > self._longest_s + LATE_S:
+                entry.too_long = True
+                entry.run.cancel()
         try:
             entry.run.poll()
         except Exception as error:
@@ -262,9 +307,38 @@ class RunOwner:
         if not running:
             self._end(entry)
 
+    def _begin(self, entry: _Entry) -> None:
+        """Begin a run whose turn in the line has come; one that was given up meanwhile is on its way out."""
+        assert entry.ticket is not None
+        try:
+            run = entry.begin(entry.ticket.places)
+        except Exception as error:
+            with self._lock:
+                if self._active.get(entry.kind) is not entry:
+                    return
+                self._end(entry)
+                if isinstance(error, InputError):
+                    self._refuse(entry.kind, entry.key, error)
+                else:
+                    self._failures[entry.kind] = error
+            return
+        with self._lock:
+            entry.run = run
+            self._tell(entry)
+            if self._active.get(entry.kind) is not entry:
+                run.cancel()
+
+    def _tell(self, entry: _Entry) -> None:
+        """Let those in line know how long a run will still take, where it knows."""
+        if entry.ticket is not None:
+            run = entry.run
+            entry.ticket.left_s = lambda: run.progress.left_s
+
     def _end(self, entry: _Entry) -> None:
         """Keep what a run brought and let it go."""
         kind = entry.kind
+        if entry.waits:
+            entry.run.close()
         self._leaving.append(self._active.pop(kind))
         self._ended.add(kind)
         self._attend()
@@ -278,8 +352,12 @@ class RunOwner:
             self._refuse(kind, entry.key, error)
         except Exception as error:
             self._failures[kind] = error
-        if entry.cancelled and kind.cancelled:
+        if entry.cancelled and kind.cancelled and not entry.waits:
             self._notes[kind] = kind.cancelled
+        if entry.too_long:
+            self._notes[kind] = (
+                f"Stopped: on this server a run takes at most {seconds(self._longest_s)}. What was computed is kept."
+            )
 
     def _refuse(self, kind: RunKind, key: Hashable, error: InputError) -> None:
         self._notes[kind] = str(error)
@@ -303,14 +381,14 @@ class RunOwner:
                 if entry.run.running:
                     self._leaving.append(entry)
                 else:
-                    self._give_back(entry.slots)
+                    self._give_back(entry.ticket)
 
-    def _give_back(self, slots: int) -> None:
-        for _ in range(slots):
-            self._slots.release()
+    def _give_back(self, ticket: Ticket | None) -> None:
+        if ticket is not None:
+            self._places.give_back(ticket)
 
 
 @st.cache_resource(scope="session", show_spinner=False, on_release=lambda owner: owner.close())
 def run_owner() -> RunOwner:
     """Return this session's owner of runs; the end of the session ends them."""
-    return RunOwner(solver_slots())
+    return RunOwner(solver_places(), server_limits().longest_s)

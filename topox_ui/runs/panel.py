@@ -10,6 +10,7 @@ import streamlit as st
 from topox_core.runs.run import RunProgress
 from topox_core.text.numbers import seconds
 from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.runs.slots import InLine
 from topox_ui.shell.page import button, quiet
 
 POLL_S = 0.5
@@ -51,9 +52,12 @@ def run_panel(
         st.rerun()
         return
     progress: RunProgress = run.progress
-    stopping = owner.stopping(kind)
+    stopping, waits = owner.stopping(kind), isinstance(run, InLine)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(min(1.0, progress.share or 0.0), text=progress_words(title, progress))
+        st.progress(
+            min(1.0, progress.share or 0.0),
+            text=f"{title}: {progress.words}" if waits else progress_words(title, progress),
+        )
         button(
             "Stopping …" if stopping else "Cancel",
             f"cancel_{place or kind.name}",
@@ -61,9 +65,9 @@ def run_panel(
             owner.cancel,
             kind,
             disabled=stopping,
-            help=kind.cancel_help,
+            help="Leaves the line." if waits else kind.cancel_help,
         )
-    if draw is not None:
+    if draw is not None and not waits:
         draw(run)
 
 

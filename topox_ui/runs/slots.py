@@ -1,27 +1,228 @@
-"""Solver slots: how many solves run on this machine at once, over all sessions."""
+"""Solver places: how many solves run on this machine at once over all sessions, and the fair line in front of them."""
 
 from __future__ import annotations
 
-import os
+import heapq
 import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from itertools import count
 
 import streamlit as st
 
-CORES = os.cpu_count() or 1
-BUSY = "All solver places of this machine are in use. Wait for another solve to end, or cancel one, and try again."
+from topox_core.runs.run import RunProgress
+from topox_core.text.numbers import seconds
+from topox_ui.runs.limits import server_limits
+
+TYPICAL_S = 30.0  # how long a run holds its place, until some have ended
+LATELY = 20  # runs whose mean is what a run is expected to take
+ORDINALS = ("", "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")  # fmt: skip
+
+
+class Ticket:
+    """A session's claim to solver places: it waits in line, then holds places, until it is given back.
+
+    Attributes
+    ----------
+    places
+        How many it holds; 0 while it waits.
+    left_s
+        Says how long it will still hold them, where the run knows.
+    """
+
+    def __init__(self, session: object, most: int, at_most_s: float | None, number: int) -> None:
+        self.session, self.most, self.at_most_s, self.number = session, most, at_most_s, number
+        self.places = 0
+        self.since_s = 0.0
+        self.left_s: Callable[[], float | None] = lambda: None
+
+    @property
+    def held_s(self) -> float:
+        """How long it has held places; 0 while it waits."""
+        return time.monotonic() - self.since_s if self.places else 0.0
+
+
+class SolverPlaces:
+    """The solver places of a server, and the line of those that wait for one.
+
+    First come, first served, with a share for every session: a claim goes behind those of sessions
+    that hold fewer places and wait with fewer earlier claims. Whoever holds several places gives some
+    back when others come. Nobody is turned away.
+
+    Parameters
+    ----------
+    places
+        How many there are.
+    """
+
+    def __init__(self, places: int) -> None:
+        self.places = places
+        self._lock = threading.RLock()
+        self._numbers = count()
+        self._waiting: list[Ticket] = []
+        self._holding: list[Ticket] = []
+        self._lately: deque[float] = deque(maxlen=LATELY)
+
+    @property
+    def free(self) -> int:
+        """How many places nobody holds."""
+        with self._lock:
+            return self.places - sum(one.places for one in self._holding)
+
+    @property
+    def waiting(self) -> int:
+        """How many claims wait in line."""
+        return len(self._waiting)
+
+    def claim(self, session: object, most: int = 1, at_most_s: float | None = None) -> Ticket:
+        """Join the line; with places free and nobody waiting the ticket holds some at once.
+
+        Parameters
+        ----------
+        session
+            Who asks: shares are the sessions'.
+        most
+            How many places are of use.
+        at_most_s
+            After which time the run ends in any case, if there is such a time.
+        """
+        with self._lock:
+            ticket = Ticket(session, most, at_most_s, next(self._numbers))
+            self._waiting.append(ticket)
+            self._serve()
+            return ticket
+
+    def give_back(self, ticket: Ticket) -> None:
+        """Leave the line, or give the places back; may be called twice."""
+        with self._lock:
+            if ticket in self._waiting:
+                self._waiting.remove(ticket)
+            elif ticket in self._holding:
+                self._holding.remove(ticket)
+                self._lately.append(time.monotonic() - ticket.since_s)
+                ticket.places = 0
+            self._serve()
+
+    def fit(self, ticket: Ticket) -> int:
+        """Give places of a ticket back that others wait for, or take free ones up to its most; return how many it holds."""
+        with self._lock:
+            if ticket not in self._holding:
+                return ticket.places
+            if self._waiting:
+                ticket.places = min(ticket.places, self._share())
+                self._serve()
+            else:
+                ticket.places += max(0, min(self.free, ticket.most - ticket.places))
+            return ticket.places
+
+    def position(self, ticket: Ticket) -> int:
+        """Return the place in the line, 1 for the next one to be served; 0 for a ticket that does not wait."""
+        with self._lock:
+            line = self._line()
+            return line.index(ticket) + 1 if ticket in line else 0
+
+    def wait_s(self, ticket: Ticket) -> float:
+        """Return in about how many seconds a ticket gets a place: by what runs are known to need, else what they took lately."""
+        with self._lock:
+            now = time.monotonic()
+            ends = [0.0] * self.free
+            ends += [self._left_s(one, now) for one in self._holding for _ in range(one.places)]
+            heapq.heapify(ends)
+            for one in self._line():
+                if one is ticket:
+                    break
+                heapq.heapreplace(ends, ends[0] + self._expected_s(one))
+            return ends[0]
+
+    def words(self, ticket: Ticket) -> str:
+        """Return the place in the line: third in line, about 40 s."""
+        at = self.position(ticket)
+        if not at:
+            return "next"
+        ordinal = ORDINALS[at] if at < len(ORDINALS) else f"number {at}"
+        return f"{ordinal} in line, about {seconds(max(1, round(self.wait_s(ticket))))}"
+
+    # -- within the lock ---------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        """Give free places to the heads of the line."""
+        while self._waiting and (free := self.free) > 0:
+            ticket = self._line()[0]
+            self._waiting.remove(ticket)
+            share = self._share(ticket.session) if self._waiting else self.places
+            ticket.places = max(1, min(free, ticket.most, share))
+            ticket.since_s = time.monotonic()
+            self._holding.append(ticket)
+
+    def _line(self) -> list[Ticket]:
+        """Return who waits, in the order in which they are served as things stand."""
+        turn: dict[int, int] = {}
+        for one in self._holding:
+            turn[id(one.session)] = turn.get(id(one.session), 0) + one.places
+        ranked = []
+        for one in self._waiting:  # by arrival
+            rank = turn.get(id(one.session), 0)
+            turn[id(one.session)] = rank + 1
+            ranked.append((rank, one.number, one))
+        return [one for _, _, one in sorted(ranked, key=lambda entry: entry[:2])]
+
+    def _share(self, also: object | None = None) -> int:
+        """Return how many places a session may hold while others wait."""
+        sessions = {id(one.session) for one in (*self._holding, *self._waiting)}
+        if also is not None:
+            sessions.add(id(also))
+        return max(1, self.places // len(sessions))
+
+    def _expected_s(self, ticket: Ticket) -> float:
+        typical = sum(self._lately) / len(self._lately) if self._lately else TYPICAL_S
+        return typical if ticket.at_most_s is None else min(typical, ticket.at_most_s)
+
+    def _left_s(self, ticket: Ticket, now: float) -> float:
+        """Return how long a ticket will still hold its places: never nothing, since it has not ended."""
+        left_s = ticket.left_s()
+        if left_s is None:
+            held_s = now - ticket.since_s
+            left_s = self._expected_s(ticket) - held_s
+            if left_s <= 0 and ticket.at_most_s is not None:  # it takes longer than most
+                left_s = (ticket.at_most_s - held_s) / 2
+        return max(1.0, left_s)
+
+
+class InLine:
+    """The run of a ticket that waits: it has no result, and is replaced by the real one when a place is free."""
+
+    def __init__(self, places: SolverPlaces, ticket: Ticket) -> None:
+        self._places, self._ticket = places, ticket
+        self._began, self._left = time.monotonic(), False
+
+    @property
+    def running(self) -> bool:
+        """Whether it waits."""
+        return not self._left
+
+    @property
+    def progress(self) -> RunProgress:
+        """The place in the line, in words."""
+        words = f"waiting for a solver place, {self._places.words(self._ticket)}"
+        return RunProgress(time.monotonic() - self._began, words=words)
+
+    def poll(self) -> None:
+        """Do nothing: whoever attends it asks the ticket."""
+
+    def cancel(self) -> None:
+        """Leave the line."""
+        self._left = True
+
+    def close(self) -> None:
+        """Leave the line."""
+        self._left = True
+
+    def result(self) -> None:
+        """Return None: nothing was computed."""
 
 
 @st.cache_resource(show_spinner=False)
-def solver_slots() -> threading.BoundedSemaphore:
-    """Return the semaphore of the machine's solver slots, one a core."""
-    return threading.BoundedSemaphore(CORES)
-
-
-def take_slots(slots: threading.BoundedSemaphore, most: int, wait_s: float = 0.0) -> int:
-    """Take up to ``most`` free slots, waiting for the first one if told to; return how many."""
-    if not slots.acquire(timeout=wait_s):
-        return 0
-    taken = 1
-    while taken < most and slots.acquire(blocking=False):
-        taken += 1
-    return taken
+def solver_places() -> SolverPlaces:
+    """Return the solver places of this server."""
+    return SolverPlaces(server_limits().solver_places)

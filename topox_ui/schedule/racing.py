@@ -73,6 +73,7 @@ def start(race: Race) -> None:
         race.key,
         lambda _slots: FunctionRun(function, measure, "race"),
         lambda _outcome: None,  # outcomes are kept engine by engine
+        at_most_s=race.limit_s * len(ENGINES),
     )
 
 

@@ -70,6 +70,7 @@ def start_proof(case: Case) -> None:
         case.key,
         lambda _slots: prove(case.graph, case.cluster, case.settings),
         partial(keep, run_owner().results(PROOF), case.key),
+        at_most_s=case.settings.time_limit_s,
     )
 
 

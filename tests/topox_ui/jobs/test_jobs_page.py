@@ -16,7 +16,7 @@ from topox_core.tdm.model.jobs_file import dump_jobs
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.solve import solve
 from topox_ui.jobs import search
-from topox_ui.runs.slots import solver_slots
+from topox_ui.runs.slots import solver_places
 
 JOBS = "pages/6_Jobs.py"
 NO_TURNS, DRAFT = "No time division", "Hill climbing, the draft’s"
@@ -287,8 +287,7 @@ def test_a_stopped_bound_is_not_begun_again_until_it_is_asked_for(page, monkeypa
     at = page(ports="4")
     control(at, "jobs_ports").set_value(6).run()
     assert begun.wait(20) and bounding(at.run())
-    assert solver_slots().acquire(blocking=False)
-    solver_slots().release()
+    assert solver_places().free == solver_places().places
     control(at, "jobs_ports").set_value(8).run()
     assert ended.wait(20)
     begun.clear()

@@ -15,7 +15,7 @@ from topox_core.runs.run import FunctionRun
 from topox_core.schedule.settings import Settings
 from topox_core.workloads.samples import load_sample
 from topox_ui.runs.owner import Kept, RunKind, RunOwner
-from topox_ui.runs.slots import BUSY
+from topox_ui.runs.slots import InLine, SolverPlaces
 from topox_ui.schedule.racing import RACE, Race, run_race
 from topox_ui.schedule.solving import Case, joined
 
@@ -24,8 +24,8 @@ FREE = RunKind("free", most_slots=0)
 
 
 @pytest.fixture
-def slot() -> threading.BoundedSemaphore:
-    return threading.BoundedSemaphore(1)
+def slot() -> SolverPlaces:
+    return SolverPlaces(1)
 
 
 @pytest.fixture
@@ -35,11 +35,8 @@ def owner(slot):
     owner.close()
 
 
-def is_free(slot: threading.BoundedSemaphore) -> bool:
-    if slot.acquire(blocking=False):
-        slot.release()
-        return True
-    return False
+def is_free(slot: SolverPlaces) -> bool:
+    return slot.free == slot.places
 
 
 def counted(until, stop, on_step):
@@ -84,19 +81,76 @@ def test_the_oldest_results_are_dropped():
     assert list(kept) == ["a", "c"]
 
 
-def test_a_second_session_is_told_when_all_slots_are_taken(owner, slot):
+def test_a_second_session_waits_in_line_and_begins_when_a_place_is_free(owner, slot):
     second = RunOwner(slot)
     owner.start(WORK, "a", counting())
-    second.start(WORK, "b", counting())
-    assert (second.note(WORK), second.run(WORK)) == (BUSY, None)
+    second.start(WORK, "b", counting(20))
+    assert isinstance(second.run(WORK, "b"), InLine)
+    assert "first in line, about " in second.run(WORK).progress.words
     second.start(FREE, "c", counting())
-    assert second.run(FREE, "c") is not None
+    wait_until(lambda: second.run(FREE, "c").steps)
+    assert isinstance(second.run(WORK, "b"), InLine)
     owner.close()
-    assert is_free(slot)
-    second.start(WORK, "b", counting())
-    assert second.run(WORK, "b") is not None
+    wait_until(lambda: second.results(WORK) == {"b": 20})
+    assert second.ended(WORK)
     second.close()
     assert is_free(slot)
+
+
+def test_cancel_and_the_end_of_a_session_leave_the_line(owner, slot):
+    second, third = RunOwner(slot), RunOwner(slot)
+    owner.start(WORK, "a", counting())
+    second.start(WORK, "b", counting())
+    third.start(WORK, "c", counting(20))
+    assert "second in line" in third.run(WORK).progress.words
+    second.cancel(WORK)
+    wait_until(lambda: slot.waiting == 1)
+    assert (second.run(WORK), second.note(WORK)) == (None, "")
+    assert "first in line" in third.run(WORK).progress.words
+    third.close()
+    assert slot.waiting == 0
+    third.start(WORK, "c", counting())  # a script that has not noticed yet that its session is over
+    assert (third.run(WORK), slot.waiting) == (None, 0)
+
+
+def test_what_cannot_begin_when_its_turn_comes_gives_its_place_to_the_next(owner, slot):
+    def wrong(_slots):
+        raise InputError("is wrong")
+
+    others = [RunOwner(slot) for _ in range(3)]
+    owner.start(WORK, "a", counting(20))
+    others[0].start(WORK, "b", wrong)
+    others[1].start(WORK, "c", lambda _slots: 1 / 0)
+    others[2].start(WORK, "d", counting(3))
+    wait_until(lambda: others[2].results(WORK) == {"d": 3})
+    assert (others[0].note(WORK), others[0].refused(WORK)) == ("is wrong", True)
+    with pytest.raises(ZeroDivisionError):
+        others[1].ended(WORK)
+    wait_until(lambda: is_free(slot))
+
+
+def test_a_run_of_cells_gives_places_back_while_others_wait(tmp_path):
+    slots = SolverPlaces(2)
+    owner, second = RunOwner(slots), RunOwner(slots)
+    many = RunKind("many", most_slots=2)
+    owner.start(many, "a", lambda places: squares(tmp_path, [1, 99], {}, workers=places))
+    assert slots.free == 0
+    second.start(WORK, "b", counting(20))
+    wait_until(lambda: second.results(WORK) == {"b": 20})
+    assert owner.run(many) is not None
+    wait_until(lambda: slots.free == 0)  # and has them again once nobody waits
+    for one in (owner, second):
+        one.close()
+    wait_until(lambda: is_free(slots))
+
+
+def test_no_run_holds_a_place_beyond_the_longest_time_of_the_server(slot, monkeypatch):
+    monkeypatch.setattr("topox_ui.runs.owner.LATE_S", 0.0)
+    owner = RunOwner(slot, longest_s=0.2)
+    owner.start(WORK, "a", counting())
+    wait_until(lambda: is_free(slot))
+    assert owner.results(WORK)["a"] > 0
+    assert "takes at most 0.2\u00a0s" in owner.note(WORK).replace(" s", "\u00a0s")
 
 
 def test_another_run_of_the_kind_takes_the_slot_of_the_one_before(owner):
