@@ -74,6 +74,13 @@ CHOICES = (
         "continuous",
     ),
     Choice(
+        "clock",
+        "Clock of the plan",
+        "Whole slots as in the paper, or unrounded times; circuits per slot know slots only.",
+        (("slots", "whole slots"), ("continuous", "continuous time")),
+        "slots",
+    ),
+    Choice(
         "slot_ms",
         "Slot",
         "Length of a slot; section V has 1 ms.",

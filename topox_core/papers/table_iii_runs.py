@@ -86,7 +86,9 @@ class Ours:
         What nothing on these ports can beat: d_S * B out of and into every server, devices one task
         at a time.
     plan_bound_ms
-        What no plan on these slots can beat.
+        What no plan on these slots can beat, on continuous time no plan that switches.
+    on_slots
+        Whether the plan's transfers take whole slots.
     """
 
     static_ms: float
@@ -94,6 +96,7 @@ class Ours:
     bound_ms: float
     bound_by: str
     plan_bound_ms: float
+    on_slots: bool = True
 
 
 # Times that differ by less than this share are called the same; speed-ups of so little are none.
@@ -184,16 +187,19 @@ def ours(row: Printed, on_network: bool, switches: Switches) -> Ours:
     slotted = cluster.changed(slot_ms=float(switches["slot_ms"]))
     settings = _settings(switches, planned.lowering)
     plan = run_one("scheduled", FabricRequest(planned, slotted, settings))
-    return Ours(static.iteration_ms, plan.iteration_ms, floor.ms, floor.text, plan.bound_ms)
+    times = static.iteration_ms, plan.iteration_ms
+    return Ours(*times, floor.ms, floor.text, plan.bound_ms, settings.on_slots)
 
 
 def _settings(switches: Switches, lowering: Lowering) -> Settings:
     seed, model = int(switches["seed"]), switches["model"]
     if model == "printed":
         return Settings.of("paper", engine="list", lowering=lowering, seed=seed)
+    per_slot = model == "per-slot"
     return Settings.of(
-        circuits="per-slot" if model == "per-slot" else "continuous",
-        clock="slots",
+        circuits="per-slot" if per_slot else "continuous",
+        clock="slots" if per_slot or switches["clock"] == "slots" else "continuous",
+        switching="planned",  # the static side of the comparison is a column of its own
         engine="list",
         lowering=lowering,
         seed=seed,

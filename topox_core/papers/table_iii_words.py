@@ -41,10 +41,11 @@ def topox_reason(one: Known, mode: str, verdict: Verdict) -> str:
             f"The printed {theirs:g} ms cannot be had with the all-reduce {mode} the network: the bound is "
             f"{side.bound_ms:.4g} ms ({side.bound_by})."
         )
-    plan = f"the plan on slots takes {side.scheduled_ms:.4g} ms"
+    plan = f"the plan {'on slots ' if side.on_slots else ''}takes {side.scheduled_ms:.4g} ms"
     if one.falls_back(mode):
         what = "TopoOpt column" if mode == "off" else "static fabric"
-        words = f"Falls back to the {what}, {one.static_ms(mode):.4g} ms: {plan}, as every transfer fills whole slots."
+        why = ", as every transfer fills whole slots" if side.on_slots else ""
+        words = f"Falls back to the {what}, {one.static_ms(mode):.4g} ms: {plan}{why}."
         return words + (
             " The paper falls back here too." if one.printed.topoopt_ms == theirs else ""
         )
@@ -107,9 +108,10 @@ def remarks(known: Sequence[Known], rows: Sequence[Row], settings: Settings) -> 
     ]
     backs = [str(one.printed.number) for one in known if one.falls_back("off")]
     if backs:
+        why = ", where a slot is long against a transfer" if known[0].off.on_slots else ""
         lines.append(
-            f"With the all-reduce off the network the plan loses to the TopoOpt column on rows {', '.join(backs)}, "
-            "where a slot is long against a transfer. The printed table repeats TopoOpt's time on rows 9, 13 and 14."
+            f"With the all-reduce off the network the plan loses to the TopoOpt column on rows {', '.join(backs)}"
+            f"{why}. The printed table repeats TopoOpt's time on rows 9, 13 and 14."
         )
     below = [one for one in known if one.printed.topox_ms < one.on.bound_ms * (1 - SAME)]
     if below:
