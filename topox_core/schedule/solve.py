@@ -185,10 +185,13 @@ def _plan_never_behind_stricter(
     assert prepared.graph is not None
     assert prepared.cluster is not None
     for settings in stricter(prepared.settings, prepared.cluster):
-        strict = ContinuousPlans.of(prepare(prepared.graph, prepared.cluster, settings))
-        if ended() or plans.best is None or strict.bound.ms >= plans.best.makespan_ms:
+        try:
+            strict = ContinuousPlans.of(prepare(prepared.graph, prepared.cluster, settings))
+            if ended() or plans.best is None or strict.bound.ms >= plans.best.makespan_ms:
+                continue
+            _plan_never_behind_stricter(strict, candidates, ended)
+        except InputError:  # it may be refused where the weaker reading is not
             continue
-        _plan_never_behind_stricter(strict, candidates, ended)
         if strict.best is not None:
             plans.take_replay(strict.best)
         if strict.slotted is not None:
@@ -249,11 +252,14 @@ def _never_behind_stricter(
         return prepared, best
     for settings in stricter(prepared.settings, cluster):
         if settings not in known:
-            strict = prepare(graph, cluster, settings)
-            bound_ms = strict.reduction.problem.ms(strict.reduction.bound.ticks)
-            if ended() or bound_ms >= length_ms(prepared, best):
-                continue  # no plan of it is shorter
-            known[settings] = _never_behind_stricter(strict, candidates, ended, None, known)
+            try:
+                strict = prepare(graph, cluster, settings)
+                bound_ms = strict.reduction.problem.ms(strict.reduction.bound.ticks)
+                if ended() or bound_ms >= length_ms(prepared, best):
+                    continue  # no plan of it is shorter
+                known[settings] = _never_behind_stricter(strict, candidates, ended, None, known)
+            except InputError:  # too many ports to book, where circuits per slot need no booking
+                continue
         strict, plan = known[settings]
         if length_ms(strict, plan) < length_ms(prepared, best):
             prepared, best = carried_over(plan, strict, prepared)
