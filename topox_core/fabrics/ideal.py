@@ -29,6 +29,7 @@ from topox_core.model.passes import tails, topological_order
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray, TransferGraph
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.replay import replayed
+from topox_core.schedule.settings import Settings
 
 FAIR, URGENT, AS_PLANNED = "fair shares", "the most urgent first", "in the order of the plan"
 # Fabrics whose circuits are whole ports: their orders without delay are schedules of the switch.
@@ -37,6 +38,8 @@ ON_CIRCUITS: Mapping[str, Fabric] = {
     "provisioned": run_provisioned,
     "scheduled": run_scheduled,
 }
+MOST_KEPT = 8  # iterations without delay; one of 100,000 transfers has some 20 MB
+_kept: dict[tuple[str, str, str, Settings], Execution] = {}
 # Fabrics whose bytes share links.
 SHARED: Mapping[str, Fabric] = {"static": run_static}
 
@@ -151,14 +154,12 @@ def _on_circuits(order: FabricRequest, name: str, run: Fabric, stop: Stop) -> It
         at_once = replace(at_once, settings=replace(order.settings, switching="planned"))
     for request in [order] if order.cluster == at_once.cluster else [order, at_once]:
         try:
-            known = request.runs.get(name) or run(request, stop)
+            if request is at_once:
+                execution = _without_delay(request, name, stop)
+            else:
+                execution = _switched(request.runs.get(name) or run(request, stop))
         except InputError:  # ports that cannot be cabled evenly: no circuits at all
             return
-        execution = known.execution
-        if known.result is not None and known.result.alternative is not None:
-            switched = known.result.alternative.execution
-            assert switched is not None
-            execution = switched
         if name == "scheduled" and order.settings.circuits == "per-slot":
             # Slot by slot a transfer may move from port to port; as it is it keeps to what the
             # ports carry, unless pairs share a circuit at full rate each.
@@ -166,6 +167,26 @@ def _on_circuits(order: FabricRequest, name: str, run: Fabric, stop: Stop) -> It
                 yield replace(execution, circuits=Circuits.none())
             return
         yield replayed(execution, at_once.cluster, order.settings.exclusive_devices)
+
+
+def _without_delay(order: FabricRequest, name: str, stop: Stop) -> Execution:
+    """Return what a circuit fabric does where changes cost nothing; the last few are kept, for they serve every true delay."""
+    key = (name, order.graph.digest, order.cluster.digest, order.settings)
+    execution = _kept.get(key)
+    if execution is None:
+        execution = _switched(ON_CIRCUITS[name](order, stop))
+        while len(_kept) >= MOST_KEPT:
+            _kept.pop(next(iter(_kept)), None)
+        _kept[key] = execution
+    return execution
+
+
+def _switched(run: FabricRun) -> Execution:
+    """Return the execution of a run, or of the best that switches where it keeps fixed circuits."""
+    if run.result is not None and run.result.alternative is not None:
+        assert run.result.alternative.execution is not None
+        return run.result.alternative.execution
+    return run.execution
 
 
 def _urgency(order: FabricRequest) -> NDArray[np.intp]:

@@ -14,6 +14,7 @@ from topox_core.model.durations import durations_ms
 from topox_core.model.execution import BookedPorts, Circuits, Execution
 from topox_core.model.passes import topological_order
 from topox_core.model.transfer_graph import FloatArray, TransferGraph
+from topox_core.schedule.circuits.port_numbers import PortNumbers
 from topox_core.schedule.kernels.known_order import (
     Holders,
     Places,
@@ -205,15 +206,12 @@ def _port_numbers(
     graph: TransferGraph, cluster: Cluster, ports: BookedPorts
 ) -> tuple[Int32, Int32]:
     """Return numbers of the ports in use: out-ports and in-ports apart, unless a half-duplex port is both."""
-    k = cluster.ports_per_server
-    source, destination = graph.source[ports.node], graph.destination[ports.node]
-    out_port = (source.astype(np.int64) * cluster.switches + ports.switch) * k + ports.source_port
-    in_port = (
-        destination.astype(np.int64) * cluster.switches + ports.switch
-    ) * k + ports.destination_port
-    apart = 0 if cluster.duplex == "half" else cluster.servers * cluster.switches * k
-    number = np.unique(np.concatenate([out_port, in_port + apart]), return_inverse=True)[1]
-    return number[: len(source)].astype(np.int32), number[len(source) :].astype(np.int32)
+    ends = graph.source[ports.node], graph.destination[ports.node]
+    shape = cluster.switches, cluster.ports_per_server
+    known = PortNumbers.of(ends, ports, shape, cluster.duplex == "half")
+    number = np.unique(np.concatenate([known.out_port, known.in_port]), return_inverse=True)[1]
+    out_port, in_port = number.astype(np.int32).reshape(2, -1)
+    return out_port, in_port
 
 
 def _of_nodes(n: int, node: Int32, value: Int32) -> Int32:

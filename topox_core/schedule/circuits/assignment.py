@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from topox_core.model.csr import grouped
 from topox_core.model.execution import Circuits
+from topox_core.schedule.circuits.port_numbers import PortNumbers
 from topox_core.schedule.kernels.colouring import colour_slots
 from topox_core.schedule.problem import Int, Int32, Problem, SwitchNetwork
 
@@ -113,28 +114,17 @@ def changed_rows(booking: Booking, network: SwitchNetwork) -> NDArray[np.bool_]:
 
     The first circuit of a port is no change: it stands before the iteration begins.
     """
-    rows = len(booking.node)
-    if not rows:
-        return np.zeros(0, np.bool_)
-    k, source, destination = (
-        network.ports_on_switch,
-        network.source[booking.node],
-        network.destination[booking.node],
-    )
-    out_port = (source * network.switches + booking.switch) * k + booking.source_port
-    in_port = (destination * network.switches + booking.switch) * k + booking.destination_port
-    way = 1 if network.half_duplex else 0
-    in_base = 0 if network.half_duplex else int(out_port.max()) + 1
-    port = np.concatenate([out_port, in_port + in_base])
-    circuit = np.concatenate([2 * in_port, 2 * out_port + way])
-    start = np.concatenate([booking.first_slot, booking.first_slot])
-    row = np.concatenate([np.arange(rows), np.arange(rows)])
-    order = np.lexsort((start, port))
-    other = np.zeros(2 * rows, np.bool_)
-    other[1:] = (port[order][1:] == port[order][:-1]) & (circuit[order][1:] != circuit[order][:-1])
-    changed = np.zeros(rows, np.bool_)
-    changed[row[order[other]]] = True
+    port, row, circuit = ports_of_booking(booking, network).in_turn(booking.first_slot)
+    changed = np.zeros(len(booking.node), np.bool_)
+    changed[row[1:][(port[1:] == port[:-1]) & (circuit[1:] != circuit[:-1])]] = True
     return changed
+
+
+def ports_of_booking(booking: Booking, network: SwitchNetwork) -> PortNumbers:
+    """Return the ports of each row of a booking as numbers."""
+    ends = network.source[booking.node], network.destination[booking.node]
+    shape = network.switches, network.ports_on_switch
+    return PortNumbers.of(ends, booking, shape, network.half_duplex)
 
 
 def to_circuits(problem: Problem, booking: Booking, reconfiguration_ms: float) -> Circuits:

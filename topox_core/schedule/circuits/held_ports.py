@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from topox_core.schedule.circuits.assignment import Booking, changed_rows
+from topox_core.schedule.circuits.assignment import Booking, changed_rows, ports_of_booking
 from topox_core.schedule.feasibility import violation
 from topox_core.schedule.problem import Int, Int32, Problem
 
@@ -71,45 +71,36 @@ def solution_violation(problem: Problem, solution: Solution) -> str | None:
     outside = ((ports[:, node] < 0) | (ports[:, node] >= limits)).any(axis=0)
     if outside.any():
         return f"transfer {problem.task_names[int(node[outside][0])]} has no such port"
-    return _port_violation(problem, solution, node)
+    return _port_violation(problem, solution, booking_of(problem, solution))
 
 
-def _port_violation(problem: Problem, solution: Solution, node: Int32) -> str | None:
+def _port_violation(problem: Problem, solution: Solution, booking: Booking) -> str | None:
     net, dark = problem.network, problem.dark_ticks
     assert net is not None
     assert dark is not None
-    start, duration, k = solution.start, problem.duration, net.ports_on_switch
-    switch, out_port, in_port = solution.ports[:, node].astype(np.int64)  # type: ignore[index]
-    out_port += (net.source[node].astype(np.int64) * net.switches + switch) * k
-    in_port += (net.destination[node].astype(np.int64) * net.switches + switch) * k
-    apart = 0 if net.half_duplex else int(max(out_port.max(initial=0), in_port.max(initial=0))) + 1
-    way = 1 if net.half_duplex else 0
-    port = np.concatenate([out_port, in_port + apart])
-    circuit = np.concatenate([2 * in_port, 2 * out_port + way])
-    task = np.concatenate([node, node])
-    order = np.lexsort((start[task], port))
-    port, circuit, task = port[order], circuit[order], task[order]
+    start, duration = solution.start, problem.duration
+    port, row, circuit = ports_of_booking(booking, net).in_turn(start[booking.node])
+    task = booking.node[row]
     gap = np.where(circuit[1:] == circuit[:-1], 0, dark)
     early = (port[1:] == port[:-1]) & (start[task[1:]] < (start + duration)[task[:-1]] + gap)
     if early.any():
         first = int(np.flatnonzero(early)[0])
         before, after = (problem.task_names[int(t)] for t in task[first : first + 2])
         return f"transfer {after} starts before its port is free of {before} and set up"
-    return _switch_violation(problem, solution, switch)
+    return _switch_violation(problem, solution, booking)
 
 
-def _switch_violation(problem: Problem, solution: Solution, switch: Int) -> str | None:
+def _switch_violation(problem: Problem, solution: Solution, booking: Booking) -> str | None:
     """Return which switch carries too many circuits (eq. 7), a circuit that changes from its set-up on."""
     net, dark = problem.network, problem.dark_ticks
     assert net is not None
     assert dark is not None
     if not net.switches_may_fill:
         return None
-    booking = booking_of(problem, solution)
     opened = solution.start[booking.node] - np.where(changed_rows(booking, net), dark, 0)
     closed = solution.start[booking.node] + problem.duration[booking.node]
     change = np.repeat([1, -1], len(opened))
-    which = np.concatenate([switch, switch])
+    which = np.concatenate([booking.switch, booking.switch])
     order = np.lexsort((change, np.concatenate([opened, closed]), which))
     over = np.flatnonzero(np.cumsum(change[order]) > net.circuits_per_switch)
     if not len(over):

@@ -7,14 +7,13 @@ import time
 from topox_core.errors import InputError
 from topox_core.runs.stopping import Stop
 from topox_core.schedule.bounds.propagation import Propagator
-from topox_core.schedule.bounds.root_bounds import raise_bounds_with_set_ups
-from topox_core.schedule.bounds.windows import Windows, coarsened, windows, within
+from topox_core.schedule.bounds.windows import Windows
 from topox_core.schedule.circuits.held_ports import Solution, solution_violation
-from topox_core.schedule.engines.best_known import BestKnown, initially_known
 from topox_core.schedule.engines.cpsat_model import Run
 from topox_core.schedule.engines.cpsat_set_ups import SetUpModel
 from topox_core.schedule.engines.disjunctions import MOST_DISJUNCTIONS, Disjunctions
 from topox_core.schedule.engines.engine import Answer, Limits, News, OnProgress
+from topox_core.schedule.engines.on_ports import SetUpRoot
 from topox_core.schedule.problem import Int, Int32, Problem
 from topox_core.schedule.source import ENGINES
 
@@ -43,16 +42,15 @@ def solve_on_ports(
     InputError
         If too many pairs of transfers have to be put in order.
     """
-    known = initially_known(problem, limits, on_progress)
-    coarse, tick = coarsened(problem)
-    counted = raise_bounds_with_set_ups(coarse, tick, known, stop)
+    root = SetUpRoot.of(problem, limits, stop, on_progress)
+    known = root.known
     if known.close_enough:
         return known.answer("proof")
-    refuse_many_disjunctions(coarse, _windows(coarse, known.makespan // tick, counted))
+    refuse_many_disjunctions(root.coarse, _windows(root))
     assert problem.network is not None
     may_fill = problem.network.switches_may_fill
     until_s = known.left_s * RELAXED_SHARE if may_fill else known.left_s
-    search = _Search(known, coarse, tick, counted, stop, news)
+    search = _Search(root, stop, news)
     search.run(known.elapsed_s + until_s, strict=False)
     if may_fill:
         search.run(limits.time_limit_s, strict=True)
@@ -77,10 +75,9 @@ def refuse_many_disjunctions(problem: Problem, given: Windows) -> None:
         )
 
 
-def _windows(coarse: Problem, horizon: int, counted: tuple[Int, Int]) -> Windows:
-    """Return windows of schedules that end by the horizon, from heads and tails that count set-ups."""
-    given = within(windows(coarse, horizon), coarse, *counted, horizon)
-    propagator = Propagator(coarse)
+def _windows(root: SetUpRoot) -> Windows:
+    """Return windows of schedules as long as the best known, narrowed by propagation."""
+    given, horizon, propagator = root.windows(), root.horizon, Propagator(root.coarse)
     narrowed = propagator.propagated(given, horizon) if propagator.worthwhile(horizon) else None
     return given if narrowed is None else narrowed
 
@@ -88,17 +85,9 @@ def _windows(coarse: Problem, horizon: int, counted: tuple[Int, Int]) -> Windows
 class _Search:
     """Models of all schedules as long as the best known, anew when a shorter one is found elsewhere."""
 
-    def __init__(
-        self,
-        known: BestKnown,
-        coarse: Problem,
-        tick: int,
-        counted: tuple[Int, Int],
-        stop: Stop,
-        news: News | None,
-    ) -> None:
-        self._known, self._coarse, self._tick = known, coarse, tick
-        self._counted, self._stop, self._news = counted, stop, news
+    def __init__(self, root: SetUpRoot, stop: Stop, news: News | None) -> None:
+        self._root, self._known, self._tick = root, root.known, root.tick
+        self._stop, self._news = stop, news
 
     def run(self, until_s: float, strict: bool) -> None:
         """Search until nothing shorter is left, ``until_s`` seconds after the solve began at the latest."""
@@ -110,9 +99,8 @@ class _Search:
         known, tick = self._known, self._tick
         if known.close_enough or self._stop() or known.elapsed_s >= until_s:
             return False
-        horizon, shortest, began = known.makespan // tick, known.makespan, time.monotonic()
-        given = _windows(self._coarse, horizon, self._counted)
-        model = SetUpModel(self._coarse, given, -(-known.bound // tick), horizon, strict)
+        shortest, began, root = known.makespan, time.monotonic(), self._root
+        model = SetUpModel(root.coarse, _windows(root), root.bound, root.horizon, strict)
         assert known.ports is not None
         model.hint_ports(known.start // tick, known.ports)
         heard = False

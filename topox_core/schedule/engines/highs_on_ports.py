@@ -10,12 +10,11 @@ import math
 
 from topox_core.errors import InputError
 from topox_core.runs.stopping import Stop
-from topox_core.schedule.bounds.root_bounds import raise_bounds_with_set_ups
-from topox_core.schedule.bounds.windows import coarsened, windows, within
 from topox_core.schedule.circuits.held_ports import Solution, solution_violation
 from topox_core.schedule.engines import mip
-from topox_core.schedule.engines.best_known import TOLERANCE, initially_known
+from topox_core.schedule.engines.best_known import TOLERANCE
 from topox_core.schedule.engines.engine import Answer, Limits, News, OnProgress, StoppedBy
+from topox_core.schedule.engines.on_ports import SetUpRoot
 from topox_core.schedule.engines.step_model import StepModel
 from topox_core.schedule.engines.step_set_ups import MOST_COLUMNS, SetUpStepModel
 from topox_core.schedule.problem import Problem
@@ -42,14 +41,11 @@ def solve_on_ports(
     InputError
         If the model would be large.
     """
-    known = initially_known(problem, limits, on_progress)
-    coarse, tick = coarsened(problem)
-    counted = raise_bounds_with_set_ups(coarse, tick, known, stop)
+    root = SetUpRoot.of(problem, limits, stop, on_progress)
+    known, tick = root.known, root.tick
     if known.close_enough or stop() or known.left_s <= 0:
         return known.answer("cancelled" if stop() else "time_limit")
-    horizon = known.makespan // tick
-    given = within(windows(coarse, horizon), coarse, *counted, horizon)
-    model = SetUpStepModel(StepModel(coarse, given, -(-known.bound // tick), horizon))
+    model = SetUpStepModel(StepModel(root.coarse, root.windows(), root.bound, root.horizon))
     if model.columns > MOST_COLUMNS:
         raise InputError(
             f"with set-up times the model would have {model.columns:,} columns (limit {MOST_COLUMNS:,}): use cpsat or list",

@@ -1,0 +1,83 @@
+"""Ports of servers on switches as numbers, and which circuits each port holds in turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Whole = NDArray[np.integer[Any]]
+Int = NDArray[np.int64]
+
+
+class OnPorts(Protocol):
+    """Transfers on switches, with the ports there at both ends, numbered within (server, switch)."""
+
+    @property
+    def switch(self) -> Whole:
+        """Switch of each transfer."""
+        ...
+
+    @property
+    def source_port(self) -> Whole:
+        """Port of the source on the switch."""
+        ...
+
+    @property
+    def destination_port(self) -> Whole:
+        """Port of the destination on the switch."""
+        ...
+
+
+@dataclass(frozen=True)
+class PortNumbers:
+    """The out-port and the in-port of each transfer: one number for one port, wherever it is.
+
+    An out-port and an in-port have different numbers, unless a half-duplex port is both.
+    """
+
+    out_port: Int
+    in_port: Int
+    half_duplex: bool
+
+    @staticmethod
+    def of(
+        ends: tuple[Whole, Whole],
+        carried: OnPorts,
+        shape: tuple[int, int],
+        half_duplex: bool,
+    ) -> PortNumbers:
+        """Return the numbers.
+
+        Parameters
+        ----------
+        ends
+            Source and destination of each transfer.
+        shape
+            Switches, and ports of a server on each (or more).
+        """
+        switches, k = shape
+        out_port, in_port = (
+            (server.astype(np.int64) * switches + carried.switch) * k + port
+            for server, port in zip(
+                ends, (carried.source_port, carried.destination_port), strict=True
+            )
+        )
+        if not half_duplex:
+            in_port = in_port + int(max(out_port.max(initial=-1), in_port.max(initial=-1))) + 1
+        return PortNumbers(out_port, in_port, half_duplex)
+
+    def in_turn(self, start: Int) -> tuple[Int, Int, Int]:
+        """Return (port, transfer, circuit) port by port in the order of time; circuits are numbers, too.
+
+        Two transfers of one port are on one circuit if their other ports are the same and they go
+        the same way.
+        """
+        port = np.concatenate([self.out_port, self.in_port])
+        way = 1 if self.half_duplex else 0
+        circuit = np.concatenate([2 * self.in_port, 2 * self.out_port + way])
+        transfer = np.tile(np.arange(len(self.out_port)), 2)
+        order = np.lexsort((np.tile(start, 2), port))
+        return port[order], transfer[order], circuit[order]
