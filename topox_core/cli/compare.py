@@ -7,15 +7,15 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
+from topox_core.cli.fabric_options import add_fabric_options, fabric_options
 from topox_core.cli.files import read_graph_and_cluster
 from topox_core.cli.interrupt import ctrl_c_stops
-from topox_core.cli.options import JSON, Option, add_options, number, whole, wrong_option
+from topox_core.cli.options import JSON, Option
 from topox_core.cli.printing import as_json, figure, note, percent, table
 from topox_core.io.record import record_of
 
 if TYPE_CHECKING:
-    from topox_core.fabrics.run import FabricOptions, FabricRun
-    from topox_core.model.cluster import Cluster
+    from topox_core.fabrics.run import FabricRun
 
 
 def add(commands: argparse._SubParsersAction[Any]) -> None:
@@ -40,35 +40,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         " under the scheduled fabric",
     )
     JSON.add_to(command)
-    group = command.add_argument_group("fabrics")
-    add_options(
-        group,
-        Option(
-            "--fat-tree",
-            ("same-cost", "full"),
-            "a fat-tree of the cost of the circuits (default), or of their full bandwidth d_S B",
-        ),
-        Option(
-            "--oversubscription X",
-            number,
-            "fat-tree of full bandwidth with this oversubscription above its racks (default 1)",
-        ),
-        Option(
-            "--servers-per-rack N",
-            whole,
-            "fat-tree of full bandwidth with racks of this size (default: all in one rack)",
-        ),
-        Option(
-            "--equivalent-gbps X",
-            number,
-            "one NIC of this speed a server in the fat-tree, in place of the speed of the same cost",
-        ),
-        Option(
-            "--topology-variant",
-            ("published", "released"),
-            "how TopologyFinder lays out the static circuits (default published)",
-        ),
-    )
+    add_fabric_options(command)
     given.add_solve(command)
 
 
@@ -88,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     )
     with ctrl_c_stops() as stop:
         runs = compare(
-            graph, cluster, settings, names, _fabric_options(options, cluster), stop, _note_run
+            graph, cluster, settings, names, fabric_options(options, cluster), stop, _note_run
         )
     if options.json:
         as_json(
@@ -102,27 +74,6 @@ def run(options: argparse.Namespace) -> int:
         _print(runs)
         print(sentence(runs))
     return 0 if len(runs) == len(names) else 1
-
-
-def _fabric_options(options: argparse.Namespace, cluster: Cluster) -> FabricOptions:
-    """Return the options of the fabrics; the fat-tree costs the same as the circuits unless another is described."""
-    from topox_core.economics.clusters import same_cost_nic_gbps
-    from topox_core.fabrics.run import FabricOptions
-
-    shape = ("oversubscription", "servers_per_rack", "equivalent_gbps")
-    chosen = {
-        key: value
-        for key in (*shape, "topology_variant")
-        if (value := getattr(options, key)) is not None
-    }
-    if options.fat_tree is not None and not chosen.keys().isdisjoint(shape):
-        raise wrong_option(
-            "--fat-tree",
-            "describes another fat-tree than the options of its racks or its NIC: leave it out",
-        )
-    if options.fat_tree != "full" and chosen.keys().isdisjoint(shape):
-        chosen["equivalent_gbps"] = same_cost_nic_gbps(cluster)
-    return FabricOptions(**chosen)
 
 
 def _note_run(run: FabricRun) -> None:

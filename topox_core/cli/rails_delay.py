@@ -146,7 +146,7 @@ def _simulated(options: argparse.Namespace) -> Source:
         job = preset_of(options)
         return iteration_source(build(job, fold=True), Rail(nic_gbps=job.nic_gbps))
     graph_path, cluster_path = options.execution
-    graph, execution = executed(graph_path, cluster_path, options.fabric)
+    graph, execution = executed(graph_path, cluster_path, options)
     with errors_in_file(graph_path):
         return replace(execution_source(execution), name=graph.name)
 

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
+from topox_core.cli.fabric_options import add_fabric_options, fabric_options
 from topox_core.cli.files import must_be_writable, read, read_graph_and_cluster, write
 from topox_core.cli.options import JSON, Option, add_options, number, wrong_option
 from topox_core.cli.printing import as_json, figure, percent, table
@@ -42,13 +43,14 @@ def add(parts: argparse._SubParsersAction[Any]) -> None:
 
 
 def add_fabric(command: argparse.ArgumentParser) -> None:
-    """Add the option that names the fabric of an execution."""
+    """Add the options that name the fabric of an execution and say how it is built."""
     Option(
         "--fabric NAME",
         str,
         "ideal, fat_tree, static, reactive, provisioned or scheduled (default)",
         "scheduled",
     ).add_to(command)
+    add_fabric_options(command)
 
 
 def _windows(options: argparse.Namespace) -> int:
@@ -114,28 +116,30 @@ def _listed_or_executed(options: argparse.Namespace) -> tuple[str, float, tuple[
         return listed.name, listed.iteration_ms, listed.windows
     from topox_core.rails.windows import windows_of_execution
 
-    graph, execution = executed(options.files[0], options.files[1], options.fabric)
+    graph, execution = executed(options.files[0], options.files[1], options)
     with errors_in_file(options.files[0]):
         return graph.name, execution.makespan_ms, windows_of_execution(execution)
 
 
-def executed(graph_path: str, cluster_path: str, fabric: str) -> tuple[TaskGraph, Execution]:
-    """Return a task graph and how a fabric runs it.
+def executed(
+    graph_path: str, cluster_path: str, options: argparse.Namespace
+) -> tuple[TaskGraph, Execution]:
+    """Return a task graph and how the fabric of ``options`` runs it, as ``compare`` has it.
 
     Raises
     ------
     InputError
-        If a file cannot be used or there is no such fabric.
+        If a file cannot be used, there is no such fabric, or its options do not go together.
     """
     from topox_core.fabrics.compare import chosen, compare
-    from topox_core.schedule.settings import Settings
 
     try:
-        (name,) = chosen([fabric])
+        (name,) = chosen([options.fabric])
     except InputError as error:
         raise wrong_option("--fabric", error.problem) from None
     graph, cluster = read_graph_and_cluster(graph_path, cluster_path, {})
-    runs = compare(graph, cluster, Settings.of(engine="list"), (name,))
+    settings = given.settings(argparse.Namespace(engine="list"))
+    runs = compare(graph, cluster, settings, (name,), fabric_options(options, cluster))
     return graph, runs[name].execution
 
 

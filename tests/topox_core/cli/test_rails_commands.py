@@ -368,3 +368,44 @@ class TestQuestions:
         assert answer(Question(BOTH, job, rail, 40)) == pytest.approx(
             tuple(run.iteration_ms for run in runs)
         )
+
+
+SAMPLE = ("sample_data/moe.taskgraph.json", "sample_data/moe.cluster.json")
+FAT_TREES = {
+    "the same cost": (),
+    "full bandwidth": ("--fat-tree", "full"),
+    "oversubscribed racks": ("--oversubscription", "4", "--servers-per-rack", "4"),
+    "a NIC of its own": ("--equivalent-gbps", "75"),
+}
+
+
+@pytest.mark.parametrize("shape", FAT_TREES.values(), ids=FAT_TREES)
+def test_a_rail_sees_the_fat_tree_that_compare_runs(rails, capsys, shape: tuple[str, ...]) -> None:
+    root = Path(__file__).resolve().parents[3]
+    files = [str(root / name) for name in SAMPLE]
+    assert main(["compare", *files, "--fabrics", "fat_tree", *shape, "--json"]) == 0
+    compared = json.loads(capsys.readouterr().out)["fabrics"]["fat_tree"]["iteration_ms"]
+    fabric = ("--fabric", "fat_tree", *shape)
+    assert rails("windows", *files, *fabric)[1]["iteration_ms"] == compared
+    of_fabric = {
+        name: rails("delay", "--execution", *files, *tree, "--delay-ms", "1")[1]["base_ms"]
+        for name, tree in (("asked", fabric), ("ideal", ("--fabric", "ideal")))
+    }
+    assert of_fabric["asked"] != of_fabric["ideal"]
+
+
+@pytest.mark.parametrize("fabric", ["static", "provisioned"])
+def test_a_fabric_makes_the_choices_that_it_makes_in_compare(rails, capsys, fabric: str) -> None:
+    root = Path(__file__).resolve().parents[3]
+    files = [str(root / name) for name in SAMPLE]
+    assert main(["compare", *files, "--fabrics", fabric, "--json"]) == 0
+    compared = json.loads(capsys.readouterr().out)["fabrics"][fabric]["iteration_ms"]
+    assert rails("windows", *files, "--fabric", fabric)[1]["iteration_ms"] == compared
+
+
+def test_a_fat_tree_is_described_once(rails) -> None:
+    root = Path(__file__).resolve().parents[3]
+    files = [str(root / name) for name in SAMPLE]
+    both = ("--fat-tree", "full", "--oversubscription", "2")
+    status, said = rails("windows", *files, "--fabric", "fat_tree", *both)
+    assert status == 2 and "--fat-tree" in said and "\n" not in said

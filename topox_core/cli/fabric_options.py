@@ -1,0 +1,72 @@
+"""Options of fabrics that several commands share: how the fat-tree is built, and the static circuits' layout."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from topox_core.cli.options import Option, add_options, number, whole, wrong_option
+
+if TYPE_CHECKING:
+    from topox_core.fabrics.run import FabricOptions
+    from topox_core.model.cluster import Cluster
+
+_SHAPE = ("oversubscription", "servers_per_rack", "equivalent_gbps")
+
+
+def add_fabric_options(command: argparse.ArgumentParser) -> None:
+    """Add the group of options that say how fabrics are built."""
+    add_options(
+        command.add_argument_group("fabrics"),
+        Option(
+            "--fat-tree",
+            ("same-cost", "full"),
+            "a fat-tree of the cost of the circuits (default), or of their full bandwidth d_S B",
+        ),
+        Option(
+            "--oversubscription X",
+            number,
+            "fat-tree of full bandwidth with this oversubscription above its racks (default 1)",
+        ),
+        Option(
+            "--servers-per-rack N",
+            whole,
+            "fat-tree of full bandwidth with racks of this size (default: all in one rack)",
+        ),
+        Option(
+            "--equivalent-gbps X",
+            number,
+            "one NIC of this speed a server in the fat-tree, in place of the speed of the same cost",
+        ),
+        Option(
+            "--topology-variant",
+            ("published", "released"),
+            "how TopologyFinder lays out the static circuits (default published)",
+        ),
+    )
+
+
+def fabric_options(options: argparse.Namespace, cluster: Cluster) -> FabricOptions:
+    """Return the options of the fabrics; the fat-tree costs the same as the circuits unless another is described.
+
+    Raises
+    ------
+    InputError
+        If the fat-tree is described twice.
+    """
+    from topox_core.fabrics.compare import default_options
+    from topox_core.fabrics.run import FabricOptions
+
+    chosen = {
+        key: value
+        for key in (*_SHAPE, "topology_variant")
+        if (value := getattr(options, key)) is not None
+    }
+    if options.fat_tree is not None and not chosen.keys().isdisjoint(_SHAPE):
+        raise wrong_option(
+            "--fat-tree",
+            "describes another fat-tree than the options of its racks or its NIC: leave it out",
+        )
+    if options.fat_tree != "full" and chosen.keys().isdisjoint(_SHAPE):
+        chosen["equivalent_gbps"] = default_options(cluster).equivalent_gbps
+    return FabricOptions(**chosen)
