@@ -26,7 +26,7 @@ def estimate(name: str, job: JobRequest, best_ms: float = math.inf) -> Estimate:
     """Estimate the iteration time on a fabric.
 
     ``scheduled`` is taken half-way between the lower bound of plans that switch and the best of a few
-    quick plans (the plans of 14 strategies for DLRM were within 5 % of that), or as static circuits
+    quick plans (the plans of 12 strategies for DLRM were within 5 % of that), or as static circuits
     where those are faster; no plan is made whose bound is above ``best_ms``. ``ideal`` is taken as
     fair shares. Every other fabric is run.
 

@@ -45,7 +45,7 @@ class CoProgress:
     done, total
         Proposals, strategies run or strategies crossed, of how many at most.
     best_ms
-        The best estimate so far; while running, the best figure; 0 while crossing.
+        The best estimate so far; while running, the best figure; 0 while there is none.
     part, parts
         Which of several searches it is.
     """
@@ -134,11 +134,11 @@ def co_optimise(
     graph, servers = model.graph, model.cluster.servers
     model = replace(model, memory_gb=settings.memory_gb)
     base = first_strategy(graph, servers, settings.memory_gb, tuple(pinned.values()))
+    report = on_progress or (lambda _progress: None)
+    report(CoProgress(fabric, OPENING, 0, 1, 0.0))
     base_outcome = model.outcomes(base, (fabric,))[fabric]
     walk = _Walk(model, fabric, base, settings, pinned)
-    report = on_progress or (lambda _progress: None)
 
-    report(CoProgress(fabric, OPENING, 0, 1, walk.chain.best_ms))
     if walk.chain.proposer.free:
         for start in starts:
             check_strategy(start, graph, settings.memory_gb)

@@ -101,7 +101,7 @@ def _key_figures(search: FabricSearch, table: StrategyTable) -> None:
 def _answer(search: FabricSearch, table: StrategyTable, theme: Theme) -> None:
     chart_title(
         "Strategies beside fabrics",
-        "ms of an iteration and its lower bound, as Compare has them; the best of a column is the one found for it",
+        "ms of an iteration, in brackets its lower bound, as Compare has them; none is faster on a fabric than its best",
     )
     frame(_beside(table))
     best = table.best(search.fabric).strategy
@@ -129,16 +129,19 @@ def _answer(search: FabricSearch, table: StrategyTable, theme: Theme) -> None:
 
 
 def _beside(table: StrategyTable) -> pd.DataFrame:
-    """Return a row a strategy and two columns a fabric."""
+    """Return a row a strategy and a column a fabric."""
     rows = []
     for k, row in enumerate(table.rows):
         words = ["data parallel"] if k == 0 else []
-        if row.found_for:
+        if row.found_for == table.fabrics and len(table.fabrics) > 2:
+            words.append("best for all")
+        elif row.found_for:
             words.append(f"best for {enumeration([FABRICS[name] for name in row.found_for])}")
-        record: dict[str, object] = {"strategy": ", ".join(words)}
-        for name in table.fabrics:
-            one = row.outcomes.get(name)
-            record[f"{FABRICS[name]} (ms)"] = None if one is None else round(one.iteration_ms, 4)
-            record[f"{FABRICS[name]}, bound"] = None if one is None else round(one.bound_ms, 4)
-        rows.append(record)
+        cells = {
+            FABRICS[name]: f"{one.iteration_ms:.6g} ({one.bound_ms:.6g})"
+            if (one := row.outcomes.get(name))
+            else ""
+            for name in table.fabrics
+        }
+        rows.append({"strategy": ", ".join(words)} | cells)
     return pd.DataFrame(rows)
