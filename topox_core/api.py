@@ -61,9 +61,10 @@ def load_graph(path: str | Path) -> TaskGraph:
     InputError
         If the file cannot be used: file, task and field are named in one line.
     """
-    from topox_core.io.task_graph_file import load_graph as read
+    from topox_core.io.files import read
+    from topox_core.io.task_graph_file import load_graph as graph_of
 
-    return read(_content(path), Path(path).name)
+    return graph_of(read(path), Path(path).name)
 
 
 def load_cluster(path: str | Path) -> Cluster:
@@ -74,9 +75,10 @@ def load_cluster(path: str | Path) -> Cluster:
     InputError
         If the file cannot be used: file and field are named in one line.
     """
-    from topox_core.io.cluster_file import load_cluster as read
+    from topox_core.io.cluster_file import load_cluster as cluster_of
+    from topox_core.io.files import read
 
-    return read(_content(path), Path(path).name)
+    return cluster_of(read(path), Path(path).name)
 
 
 def load_sample(name: str) -> tuple[TaskGraph, Cluster]:
@@ -312,13 +314,14 @@ def share_fabric(
     InputError
         If the file cannot be used, there is no such algorithm, or ports are too few.
     """
+    from topox_core.io.files import read
     from topox_core.tdm.bounds.round_bounds import bounded
     from topox_core.tdm.model.jobs_file import load_jobs
     from topox_core.tdm.model.round import TdmSettings
     from topox_core.tdm.solve import solve
 
     if isinstance(jobs, str | Path):
-        jobs = load_jobs(_content(jobs), Path(jobs).name)
+        jobs = load_jobs(read(jobs), Path(jobs).name)
     settings = TdmSettings(algorithm=algorithm, time_limit_s=time_limit_s, seed=seed)
     return bounded(solve(jobs, settings))
 
@@ -401,10 +404,3 @@ def _settings(
         lowering=fixed,
         **{"free": free, **others},
     )
-
-
-def _content(path: str | Path) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", file=str(path)) from None

@@ -9,13 +9,15 @@ from typing import Any
 from topox_core.check.intervals import Float, Int
 from topox_core.check.paths_file import PathsOfTransfers
 from topox_core.check.rows import Rows, is_finite, refuse_unknown
+from topox_core.check.rows_as_read import LISTS, RowsAsRead
 from topox_core.errors import InputError
 from topox_core.io.errors import shown
-from topox_core.io.json import check_header, json_object
-from topox_core.io.limits import unpacked
+from topox_core.io.json import FileFormat, check_header, read_object
+from topox_core.io.limits import SCHEDULE
 from topox_core.io.ranges import check_one_of
 
 FORMAT, VERSION = "topox-schedule", 2
+_FORM = FileFormat(FORMAT, VERSION, (), SCHEDULE)
 STATUSES = ("optimal", "feasible", "infeasible", "unknown")
 CLOCKS = ("slots", "continuous")
 EFFORTS = ("first", "search", "prove")
@@ -96,7 +98,8 @@ def read_schedule(data: bytes, file: str = "") -> dict[str, Any]:
     InputError
         If the file is no such record; names the item and the field.
     """
-    record = json_object(unpacked(data, file), file)
+    rows = RowsAsRead(file)
+    record = rows.put_into(read_object(data, file, _FORM, {key: rows.take(key) for key in LISTS}))
     columns_of(record, file)
     return record
 

@@ -8,35 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from topox_core.errors import InputError, errors_in_file
-from topox_core.io.errors import as_mb
-from topox_core.io.limits import MAX_FILE_BYTES
+from topox_core.io.files import read, why
+
+__all__ = ["must_be_writable", "read", "read_graph_and_cluster", "write"]
 
 if TYPE_CHECKING:
     from topox_core.model.cluster import Cluster
     from topox_core.model.task_graph import TaskGraph
-
-
-def read(path: str) -> bytes:
-    """Return the bytes of a file.
-
-    Raises
-    ------
-    InputError
-        If it is missing, a folder, not readable, or larger than any file of ours may be.
-    """
-    try:
-        with Path(path).open("rb") as stream:
-            size = os.fstat(stream.fileno()).st_size
-            if size > MAX_FILE_BYTES:
-                raise InputError(
-                    f"is {as_mb(size)}, more than the {as_mb(MAX_FILE_BYTES)} a file may have",
-                    file=path,
-                )
-            return stream.read(MAX_FILE_BYTES + 1)
-    except InputError:
-        raise
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read: {_why(error)}", file=path) from None
 
 
 def write(path: str, content: bytes) -> None:
@@ -61,7 +39,7 @@ def write(path: str, content: bytes) -> None:
         partial.write_bytes(content)
         partial.replace(target)
     except (OSError, ValueError) as error:
-        raise InputError(f"cannot be written: {_why(error)}", file=path) from None
+        raise InputError(f"cannot be written: {why(error)}", file=path) from None
     finally:
         _forget(partial)
 
@@ -108,7 +86,7 @@ def _write_in_place(target: Path, content: bytes) -> None:
     try:
         target.write_bytes(content)
     except OSError as error:
-        raise InputError(f"cannot be written: {_why(error)}", file=str(target)) from None
+        raise InputError(f"cannot be written: {why(error)}", file=str(target)) from None
 
 
 def _forget(partial: Path) -> None:
@@ -116,8 +94,3 @@ def _forget(partial: Path) -> None:
         partial.unlink(missing_ok=True)
     except (OSError, ValueError):
         return
-
-
-def _why(error: Exception) -> str:
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return reason[:1].lower() + reason[1:]

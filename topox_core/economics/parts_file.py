@@ -12,7 +12,8 @@ from topox_core.economics.parts import PARTS, Catalogue, as_records
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.errors import printable, shown, unknown
-from topox_core.io.json import Location, file_body, read_record
+from topox_core.io.json import FileFormat, count_of, named, read_object, read_record, without_header
+from topox_core.io.limits import PARTS as LIMITS
 from topox_core.io.ranges import check_one_of
 from topox_core.io.record import record_of
 
@@ -20,7 +21,7 @@ FORMAT = "topox-parts"
 VERSION = 1
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 _KEYS = ("name", "based_on", "port_gbps", "switch_transceivers", "parts")
-_PART_KEYS = ("id", "name", "price_usd", "power_w", "price_from", "power_from", "source", "ports")
+_FORM = FileFormat(FORMAT, VERSION, _KEYS, LIMITS)
 
 
 class _PartRecord(BaseModel):
@@ -39,11 +40,10 @@ class _PartRecord(BaseModel):
 
 
 class _FileRecord(BaseModel):
-    """A catalogue as the file has it."""
+    """A catalogue as the file has it, without its parts."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    parts: list[_PartRecord]
     name: str = ""
     based_on: str = DEFAULT_SET
     port_gbps: _Number | None = None
@@ -60,20 +60,23 @@ def load_parts(data: bytes, file: str) -> Catalogue:
         file, part and field.
     """
     file = printable(file, 200) if file else "parts"
-    values = _validated(file_body(data, file, FORMAT, VERSION), file)
+    figures: dict[str, dict[str, Any]] = {}
+
+    def take(number: int, entry: Any) -> None:
+        item = named(entry, "id", "part", number)
+        part = read_record(_PartRecord, entry, file, item)
+        if part.id not in PARTS:
+            item = f"part {number}"
+            raise InputError(unknown(part.id, PARTS, "part"), file=file, item=item, field="id")
+        if part.id in figures:
+            raise InputError("is in the file twice", file=file, item=item)
+        figures[part.id] = part.model_dump(exclude={"id"}, exclude_none=True)
+
+    body = read_object(data, file, _FORM, {"parts": take})
+    count_of(body, "parts", "parts", file)
+    values = read_record(_FileRecord, without_header(body, "parts"), file)
     check_one_of(values.based_on, PRICE_SETS, file=file, field="based_on")
     base = PRICE_SETS[values.based_on]
-    figures: dict[str, dict[str, Any]] = {}
-    for number, part in enumerate(values.parts, start=1):
-        if part.id not in PARTS:
-            raise InputError(
-                unknown(part.id, PARTS, "part"), file=file, item=f"part {number}", field="id"
-            )
-        if part.id in figures:
-            raise InputError("is in the file twice", file=file, item=f"part {part.id}")
-        figures[part.id] = {
-            key: value for key, value in part.model_dump(exclude_none=True).items() if key != "id"
-        }
     changes: dict[str, Any] = {"name": values.name or base.name}
     changes |= {
         key: value
@@ -82,26 +85,6 @@ def load_parts(data: bytes, file: str) -> Catalogue:
     }
     with errors_in_file(file):
         return replace(base.changed(figures), **changes)
-
-
-def _validated(body: dict[str, Any], file: str) -> _FileRecord:
-    def place(at: Location) -> tuple[str, str, tuple[str, ...]]:
-        if len(at) < 2 or at[0] != "parts":
-            return "", printable(str(at[0])), _KEYS
-        field = printable(str(at[2])) if len(at) > 2 else ""
-        return _named(body, at[1]), field, _PART_KEYS if len(at) > 2 else _KEYS
-
-    return read_record(_FileRecord, body, file, place)
-
-
-def _named(body: dict[str, Any], number: object) -> str:
-    """Return a part's id if it has a readable one, else its place in the list."""
-    parts = body.get("parts")
-    if isinstance(parts, list) and isinstance(number, int) and isinstance(parts[number], dict):
-        name = parts[number].get("id")
-        if isinstance(name, str) and name:
-            return f"part {printable(name)}"
-    return f"part {int(number) + 1}" if isinstance(number, int) else ""
 
 
 def dump_parts(catalogue: Catalogue) -> bytes:

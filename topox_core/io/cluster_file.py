@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from topox_core.errors import errors_in_file
 from topox_core.io.errors import printable
-from topox_core.io.json import file_body, read_record
+from topox_core.io.json import FileFormat, read_object, read_record, without_header
+from topox_core.io.limits import CLUSTER
 from topox_core.io.ranges import check_text
 from topox_core.model.cluster import Cluster
 
@@ -18,6 +19,7 @@ FORMAT = "topox-cluster"
 VERSION = 1
 _MAX_NAME = 200
 _KEYS = ("name", *(field.name for field in fields(Cluster) if field.name != "name"))
+_FORM = FileFormat(FORMAT, VERSION, _KEYS, CLUSTER)
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -48,8 +50,7 @@ def load_cluster(data: bytes, file: str) -> Cluster:
         If the file cannot be used; one line names file and field.
     """
     file = printable(file, _MAX_NAME) if file else "cluster"
-    body = file_body(data, file, FORMAT, VERSION)
-    values = read_record(ClusterRecord, body, file, lambda at: ("", printable(str(at[0])), _KEYS))
+    values = read_record(ClusterRecord, without_header(read_object(data, file, _FORM)), file)
     check_text(values.name, _MAX_NAME, file=file, field="name")
     with errors_in_file(file):
         return Cluster(**values.model_dump())

@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, visible
+from topox_core.io.limits import MAX_MISTAKES
 
 
 def shown(value: object, most: int = 60) -> str:
@@ -20,18 +21,18 @@ def shown(value: object, most: int = 60) -> str:
         return "a number of more than 60 digits"
     if isinstance(value, float):
         return f"{value:.15g}"
-    text = repr(value[: 2 * most] if isinstance(value, str) else value)
+    text = visible(repr(value[: 2 * most] if isinstance(value, str) else value))
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def as_mb(count: int) -> str:
-    """Return a number of bytes in megabytes, as error lines write it."""
-    return f"{count / 1e6:,.1f} MB"
+    """Return a number of bytes in megabytes (2^20), as error lines and browsers write it."""
+    return f"{count / (1 << 20):,.1f} MB"
 
 
 def printable(text: str, most: int = 60) -> str:
     """Return ``text`` as it is if it can stand in an error line, else quoted and shortened."""
-    return text if text.isprintable() and 0 < len(text) <= most else shown(text, most)
+    return text if 0 < len(text) <= most and visible(text) == text else shown(text, most)
 
 
 def unknown(key: object, known: Iterable[str], what: str = "key") -> str:
@@ -46,7 +47,10 @@ def unknown(key: object, known: Iterable[str], what: str = "key") -> str:
 
 
 class Mistakes:
-    """What is wrong with one file: the first finding is told, the others are counted."""
+    """What is wrong with one file: the first finding is told, the others are counted.
+
+    Whoever reads the file stops at the limit of findings.
+    """
 
     def __init__(self, file: str) -> None:
         self.file = file
@@ -54,15 +58,24 @@ class Mistakes:
         self.count = 0
 
     def add(self, problem: str, *, item: str = "", field: str = "") -> None:
-        """Note one finding."""
+        """Note one finding.
+
+        Raises
+        ------
+        InputError
+            The first finding, once there are as many as may be.
+        """
         if self.first is None:
             self.first = InputError(problem, file=self.file, item=item, field=field)
         self.count += 1
+        if self.count >= MAX_MISTAKES:
+            raise self.error()
 
     def error(self) -> InputError:
         """Return the first finding, ending in ``(and N more)`` if there are others."""
         first = self.first or InputError("is not valid", file=self.file)
-        more = f" (and {self.count - 1:,} more)" if self.count > 1 else ""
+        least = "at least " if self.count >= MAX_MISTAKES else ""
+        more = f" (and {least}{self.count - 1:,} more)" if self.count > 1 else ""
         return InputError(first.problem + more, file=first.file, item=first.item, field=first.field)
 
     def stop(self) -> None:

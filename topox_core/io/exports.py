@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 import heapq
-import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topox_core.io.tables import table_bytes
 from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.execution import Execution
 from topox_core.model.measures import out_port
@@ -93,7 +92,7 @@ def task_rows(execution: Execution, path: CriticalPath | None = None) -> list[di
 
 def tasks_csv(execution: Execution, path: CriticalPath | None = None) -> bytes:
     """Return the tasks as CSV."""
-    return _csv(TASK_COLUMNS, task_rows(execution, path))
+    return table_bytes(TASK_COLUMNS, task_rows(execution, path))
 
 
 def cross_connects(execution: Execution) -> list[dict[str, Any]]:
@@ -138,7 +137,7 @@ def cross_connects(execution: Execution) -> list[dict[str, Any]]:
 
 def cross_connects_csv(execution: Execution) -> bytes:
     """Return the cross-connect program as CSV."""
-    return _csv(PROGRAM_COLUMNS, cross_connects(execution))
+    return table_bytes(PROGRAM_COLUMNS, cross_connects(execution))
 
 
 def cross_connects_json(execution: Execution) -> bytes:
@@ -315,11 +314,3 @@ def _slice(
         "dur": (high - low) / 1000,
         "args": facts,
     }
-
-
-def _csv(columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> bytes:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()

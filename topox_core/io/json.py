@@ -1,69 +1,162 @@
-"""JSON objects from a stranger's bytes, our files' header, pydantic's errors in one line."""
+"""JSON files of ours from a stranger's bytes: their header, their lists, pydantic's errors in one line."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, visible
+from topox_core.io.content import text_pieces
 from topox_core.io.errors import Mistakes, printable, shown, unknown
-from topox_core.io.limits import MAX_JSON_CONTAINERS, MAX_JSON_VALUES, text_of, unpacked
+from topox_core.io.json_stream import JsonStream, Pairs
+from topox_core.io.limits import MAX_REST_CHARACTERS, Limits
 
 Record = TypeVar("Record", bound=BaseModel)
-# Where pydantic saw a mistake: keys and positions from the outside in.
-Location = tuple[int | str, ...]
+# Takes an entry of a list and its number, from 1.
+Take = Callable[[int, Any], None]
 
 
-def json_object(data: bytes, file: str) -> dict[str, Any]:
-    """Parse one JSON object; NaN and infinities are left for the reader to refuse.
+@dataclass(frozen=True)
+class FileFormat:
+    """A JSON format of ours.
+
+    Attributes
+    ----------
+    name, version
+        What the keys ``format`` and ``version`` must say.
+    keys
+        The keys at the top besides those two; none if any key is allowed.
+    limits
+        How large a file may be.
+    """
+
+    name: str
+    version: int
+    keys: tuple[str, ...]
+    limits: Limits
+
+
+def read_object(
+    data: bytes, file: str, form: FileFormat, lists: Mapping[str, Take] | None = None
+) -> dict[str, Any]:
+    """Read one file, gzipped or not, and return its keys, ``format`` and ``version`` among them.
+
+    Parameters
+    ----------
+    lists
+        By key, what takes the entries of a list one by one; the number of entries then stands for
+        the list.
 
     Raises
     ------
     InputError
-        If the text is not UTF-8, not JSON, nested too deeply, holds more values than any file
-        may have, names a key twice in one object, or is not an object.
+        If it is no JSON object, its header is not the one expected, a key is unknown or given
+        twice, or it is larger than the format allows.
     """
-    text = text_of(data, file)
-    if (
-        data.count(b",") > MAX_JSON_VALUES
-        or data.count(b"[") + data.count(b"{") > MAX_JSON_CONTAINERS
-    ):
-        raise InputError(
-            f"holds more than {MAX_JSON_VALUES:,} values or {MAX_JSON_CONTAINERS:,} lists and objects",
-            file=file,
-        )
-    try:
-        record = json.loads(text, object_pairs_hook=_once)
-    except InputError as error:
-        raise error.in_file(file) from None
-    except RecursionError:
-        raise InputError(
-            "is nested too deeply (a file of ours has at most four levels)", file=file
-        ) from None
-    except json.JSONDecodeError as error:
-        raise InputError(
-            f"is not valid JSON at line {error.lineno}, column {error.colno}: {error.msg}",
-            file=file,
-        ) from None
-    except ValueError:
-        raise InputError("is not valid JSON: a number has too many digits", file=file) from None
-    if not isinstance(record, dict):
-        raise InputError(f"must be one JSON object in braces (got {shown(record)})", file=file)
+    stream = JsonStream(text_pieces(data, file, form.limits), file, _Once(file, form.limits.keys))
+    letter = stream.next_letter()
+    if not letter:
+        raise InputError("is empty", file=file)
+    if letter != "{":
+        got = shown(stream.value())
+        raise InputError(f"must be one JSON object in braces (got {got})", file=file)
+    record = _object(stream, form, lists or {})
+    stream.end()
+    check_header(record, form.name, form.version, file)
     return record
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    record = dict(pairs)
-    if len(record) != len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        owner = record.get("id")
-        item = f"task {printable(owner)}" if isinstance(owner, str) and owner.strip() else ""
-        raise InputError("is given twice in one object", item=item, field=printable(twice))
+def _object(stream: JsonStream, form: FileFormat, lists: Mapping[str, Take]) -> dict[str, Any]:
+    record: dict[str, Any] = {}
+    known, rest = ("format", "version", *form.keys), 0
+    for key in stream.object_keys():
+        if key in record:
+            raise InputError("is given twice in one object", file=stream.file, field=printable(key))
+        if len(record) >= form.limits.keys:
+            raise _too_many_keys(form.limits.keys, stream.file)
+        if form.keys and key not in known:
+            _check_known_header(record, form, stream.file)
+            raise InputError(unknown(key, known), file=stream.file, field=printable(key))
+        if stream.next_letter() == "[" and key in lists:
+            _check_known_header(record, form, stream.file)
+            record[key] = _listed(stream, form, key, lists[key])
+        else:
+            record[key] = stream.value()
+            rest += stream.length
+            if rest > MAX_REST_CHARACTERS:
+                problem = f"holds more than {MAX_REST_CHARACTERS:,} characters besides its lists"
+                raise InputError(problem, file=stream.file, field=printable(key))
     return record
+
+
+def _listed(stream: JsonStream, form: FileFormat, key: str, take: Take) -> EntryCount:
+    number, most = 0, form.limits.entries
+    for number, entry in enumerate(stream.entries(), 1):
+        if number > most:
+            problem = f"holds more than the {most:,} entries a file may have"
+            raise InputError(problem, file=stream.file, field=key)
+        take(number, entry)
+    return EntryCount(number)
+
+
+def _check_known_header(record: dict[str, Any], form: FileFormat, file: str) -> None:
+    """Say that a file is another one before its first strange key is named."""
+    if "format" in record:
+        given = {"version": form.version, **record}
+        check_header(given, form.name, form.version, file)
+
+
+class _Once:
+    """Makes dictionaries of pairs; refuses a key given twice, and more keys than may be."""
+
+    def __init__(self, file: str, most: int) -> None:
+        self.file, self.most = file, most
+
+    def __call__(self, pairs: Pairs) -> dict[str, Any]:
+        record = dict(pairs)
+        if len(record) != len(pairs):
+            seen: set[str] = set()
+            twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+            raise InputError(
+                "is given twice in one object",
+                file=self.file,
+                item=_owner(record),
+                field=printable(twice),
+            )
+        if len(pairs) > self.most:
+            raise _too_many_keys(self.most, self.file, _owner(record))
+        return record
+
+
+def _owner(record: dict[str, Any]) -> str:
+    owner = record.get("id")
+    return f"task {printable(owner)}" if isinstance(owner, str) and owner.strip() else ""
+
+
+def _too_many_keys(most: int, file: str, item: str = "") -> InputError:
+    return InputError(f"holds an object of more than {most} keys", file=file, item=item)
+
+
+class EntryCount(int):
+    """How many entries a list had that were passed on one by one."""
+
+
+def count_of(record: Mapping[str, Any], key: str, what: str, file: str) -> int:
+    """Return how many entries of a list :func:`read_object` passed on.
+
+    Raises
+    ------
+    InputError
+        If the list is missing or is none.
+    """
+    count = record.get(key)
+    if isinstance(count, EntryCount):
+        return count
+    got = f"got {shown(count)}" if key in record else "is missing"
+    raise InputError(f"must be a list of {what} in brackets ({got})", file=file, field=key)
 
 
 def check_header(record: dict[str, Any], name: str, version: int, file: str) -> None:
@@ -77,8 +170,8 @@ def check_header(record: dict[str, Any], name: str, version: int, file: str) -> 
     given = record.get("format")
     if given != name:
         got = "is missing" if "format" not in record else f"got {shown(given)}"
-        if isinstance(given, str) and given.startswith("topox-") and given.isprintable():
-            got += f": this is a {given.removeprefix('topox-')} file"
+        if isinstance(given, str) and given.startswith("topox-") and visible(given) == given:
+            got += f": this is a {given.removeprefix('topox-')[:30]} file"
         raise InputError(f"must be {name!r} ({got})", file=file, field="format")
     got_version = record.get("version")
     if isinstance(got_version, bool) or not isinstance(got_version, int):
@@ -97,45 +190,39 @@ def check_header(record: dict[str, Any], name: str, version: int, file: str) -> 
         )
 
 
-def file_body(data: bytes, file: str, name: str, version: int) -> dict[str, Any]:
-    """Return the keys of a file of ours after its header, gunzipping it if needed.
-
-    Raises
-    ------
-    InputError
-        If it is no JSON object or its header is not the one expected.
-    """
-    record = json_object(unpacked(data, file), file)
-    check_header(record, name, version, file)
-    return {key: value for key, value in record.items() if key not in ("format", "version")}
-
-
-def read_record(
-    kind: type[Record],
-    entry: Any,
-    file: str,
-    place: Callable[[Location], tuple[str, str, Iterable[str]]],
-) -> Record:
+def read_record(kind: type[Record], entry: Any, file: str, item: str = "") -> Record:
     """Return an entry of a file as a record of a kind.
 
     Parameters
     ----------
-    place
-        Item, field and known keys that an error names, by where the mistake is.
+    item
+        What errors call the entry; empty for the file as a whole.
 
     Raises
     ------
     InputError
         For the first mistake; the others are counted.
     """
+    known = tuple(kind.model_fields)
+    if not isinstance(entry, dict):
+        raise InputError(f"must be an object in braces (got {shown(entry)})", file=file, item=item)
+    for key in entry:
+        if key not in kind.model_fields:
+            raise InputError(unknown(key, known), file=file, item=item, field=printable(key))
     try:
         return kind.model_validate(entry)
     except ValidationError as error:
         findings = Mistakes(file)
         for mistake in error.errors(include_url=False):
-            item, field, known = place(mistake["loc"])
-            findings.add(_described(mistake, known), item=item, field=field)
+            parts = (printable(at) if isinstance(at, str) else f"[{at}]" for at in mistake["loc"])
+            findings.add(_described(mistake, known), item=item, field="".join(parts))
         raise findings.error() from None
+
+
+def named(entry: Any, key: str, noun: str, number: int) -> str:
+    """Return what errors call an entry: its name if it has a readable one, else its number."""
+    name = entry.get(key) if isinstance(entry, dict) else None
+    return f"{noun} {printable(name) if isinstance(name, str) and name.strip() else number}"
 
 
 _WORDS = {
@@ -164,3 +251,8 @@ def _described(error: Any, known: Iterable[str]) -> str:
     ):
         return f"{words} without a decimal point (got {error['input']})"
     return f"{words} (got {shown(error['input'])})"
+
+
+def without_header(record: Mapping[str, Any], *others: str) -> dict[str, Any]:
+    """Return the keys of a file besides its header and ``others``."""
+    return {key: record[key] for key in record if key not in ("format", "version", *others)}

@@ -1,81 +1,65 @@
-"""Limits that stop a file before its memory is spent, and bytes to text."""
+"""Every limit that a file meets, in one table: what is larger is refused before memory is spent.
+
+docs/files.md lists them for users, docs/security.md says how they are tested. Sizes hold for a file
+as it is given and again for what it unpacks to.
+"""
 
 from __future__ import annotations
 
-import gzip
-import io
-import zlib
+from dataclasses import dataclass
 
-from topox_core.errors import InputError
-from topox_core.io.errors import as_mb
+MB = 1 << 20
+# The largest file of any format; the browser's own limit (.streamlit/config.toml) is the same.
+MAX_FILE_BYTES = 150 * MB
+# gzip files are made of members; archivers write one, or one for every 64 KB.
+MAX_GZIP_MEMBERS = 10_000
+# One entry of a list in JSON, or one row of a table, is held as a whole.
+MAX_ENTRY_CHARACTERS = 8_000_000
+# All that a JSON file holds besides the lists that are read entry by entry.
+MAX_REST_CHARACTERS = 2_000_000
+# Tables: cells of one row, rows (blank ones too), cells of all rows.
+MAX_COLUMNS = 256
+MAX_ROWS = 1_000_000
+MAX_CELLS = 20_000_000
+# Reading stops after so many mistakes; the first is named.
+MAX_MISTAKES = 1_000
 
-# Limits stop a file before its memory is spent; docs/files.md lists them.
-MAX_FILE_BYTES = 150_000_000
-MAX_UNPACKED_BYTES = 400_000_000
-MAX_JSON_VALUES = 13_000_000
-MAX_JSON_CONTAINERS = 2_000_000
-_PIECE = 1 << 20
-_GZIP = b"\x1f\x8b"
+# A task graph.
+MAX_TASKS = 500_000
+MAX_DEPENDENCIES = 2_000_000
+MAX_MEMBERS = 2_000_000
+MAX_DURATION_MS = 1e12
+MAX_SIZE_BYTES = 1e18
+MAX_INDEX = 1_000_000_000
+MAX_TEXT = 200
+# FlexNet's tables: tasks, operators, devices and links together.
+MAX_FLEXNET_TABLES = 1_000_000
 
 
-def unpacked(data: bytes, file: str) -> bytes:
-    """Return the content of a file, gunzipped if it is gzip.
+@dataclass(frozen=True)
+class Limits:
+    """How large a file of one format may be.
 
-    Raises
-    ------
-    InputError
-        If the file is empty, larger than a limit, or damaged gzip.
+    Attributes
+    ----------
+    file_bytes
+        As given, and again unpacked.
+    entries
+        Of its longest list (tasks, jobs, rows); 0 if it has none.
+    keys
+        Of any one object in it.
     """
-    if len(data) > MAX_FILE_BYTES:
-        raise InputError(
-            f"is {as_mb(len(data))}, more than the {as_mb(MAX_FILE_BYTES)} a file may have",
-            file=file,
-        )
-    if data.startswith(_GZIP):
-        data = _gunzipped(data, file)
-    elif data and file.lower().endswith(".gz"):
-        raise InputError(
-            "is not gzip data although its name ends in .gz (rename it if it was unpacked on its way)",
-            file=file,
-        )
-    if not data or data.isspace():
-        raise InputError("is empty", file=file)
-    return data
+
+    file_bytes: int
+    entries: int = 0
+    keys: int = 32
 
 
-def _gunzipped(data: bytes, file: str) -> bytes:
-    pieces: list[bytes] = []
-    total = 0
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
-            while piece := stream.read(_PIECE):
-                total += len(piece)
-                if total > MAX_UNPACKED_BYTES:
-                    raise InputError(
-                        f"unpacks to more than the {as_mb(MAX_UNPACKED_BYTES)} a file may have",
-                        file=file,
-                    )
-                pieces.append(piece)
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"is damaged or cut short as gzip ({error})", file=file) from None
-    return b"".join(pieces)
-
-
-def text_of(data: bytes, file: str) -> str:
-    """Decode UTF-8, with or without a byte order mark.
-
-    Raises
-    ------
-    InputError
-        If the bytes are not UTF-8; the first bad byte is named.
-    """
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise InputError("is UTF-16 text; save it as UTF-8", file=file)
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        bad = data[error.start]
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"is not UTF-8 text (byte 0x{bad:02X} in line {line}); save it as UTF-8", file=file
-        ) from None
+TASK_GRAPH = Limits(MAX_FILE_BYTES, MAX_TASKS, keys=17)
+CLUSTER = Limits(1 * MB)
+JOBS = Limits(32 * MB, 20_000)
+STRATEGY = Limits(4 * MB, 10_000)
+PARTS = Limits(1 * MB, 1_000)
+WINDOWS = Limits(64 * MB, 200_000)
+SCHEDULE = Limits(MAX_FILE_BYTES, 1_200_000, keys=64)
+PSPLIB = Limits(20 * MB, 100_000)

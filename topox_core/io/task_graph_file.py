@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from topox_core.errors import InputError
+from topox_core.io.content import first_letter
 from topox_core.io.errors import Mistakes, printable
-from topox_core.io.limits import unpacked
+from topox_core.io.limits import MAX_TEXT, TASK_GRAPH
 from topox_core.io.task_graph_csv import dump_graph_csv, read_graph_csv
 from topox_core.io.task_graph_flexnet import read_graph_flexnet
 from topox_core.io.task_graph_json import dump_graph_json, read_graph_json
-from topox_core.io.task_graph_rules import MAX_TEXT
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 
@@ -35,16 +35,15 @@ def load_graph(data: bytes, file: str) -> TaskGraph:
     file = printable(file, MAX_TEXT) if file else "task graph"
     stem, ending = _ending(file)
     reader = _READERS.get(ending)
-    content = unpacked(data, file)
     if reader is None:
-        if content[:1024].lstrip(b"\xef\xbb\xbf \t\r\n")[:1] != b"{":
+        if first_letter(data, file, TASK_GRAPH) not in ("{", ""):
             raise InputError(
                 "is of no type we read (expected .json, .csv or .fbuf, each also with .gz; "
                 "save a spreadsheet as CSV)",
                 file=file,
             )
         reader = read_graph_json
-    return reader(content, file, stem.removesuffix(".taskgraph")[:MAX_TEXT])
+    return reader(data, file, stem.removesuffix(".taskgraph")[:MAX_TEXT])
 
 
 def _ending(file: str) -> tuple[str, str]:

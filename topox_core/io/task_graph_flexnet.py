@@ -15,14 +15,15 @@ from functools import partial
 import numpy as np
 
 from topox_core.errors import InputError
+from topox_core.io.content import whole
 from topox_core.io.errors import shown
-from topox_core.io.task_graph_rules import MAX_DEPENDENCIES, MAX_TASKS, validated
+from topox_core.io.limits import MAX_DEPENDENCIES, MAX_FLEXNET_TABLES, MAX_TASKS, TASK_GRAPH
+from topox_core.io.task_graph_rules import validated
 from topox_core.model.task_graph import Task, TaskGraph
 
 FORWARD, BACKWARD, UPDATE, BARRIER, NOMINAL, ALL_REDUCE = 0, 1, 3, 4, 5, 6
 _LETTER = {FORWARD: "f", BACKWARD: "b", UPDATE: "u", BARRIER: "j", NOMINAL: "c", ALL_REDUCE: "a"}
 _COMPUTE = {FORWARD: "forward", BACKWARD: "backward", UPDATE: "update"}
-_MAX_TABLES = 2_000_000
 _NO_NODE = 2**64 - 1
 _U16, _I32, _U32 = struct.Struct("<H"), struct.Struct("<i"), struct.Struct("<I")
 _I16, _U64, _F32 = struct.Struct("<h"), struct.Struct("<Q"), struct.Struct("<f")
@@ -38,6 +39,7 @@ class _Buffer:
     def __init__(self, content: bytes) -> None:
         self.content = content
         self._slots: dict[int, tuple[int, tuple[int, ...]]] = {}
+        self._left = MAX_FLEXNET_TABLES
 
     def read(self, form: struct.Struct, at: int) -> int:
         if at < 0 or at + form.size > len(self.content):
@@ -85,8 +87,9 @@ class _Buffer:
         self, table: tuple[int, tuple[int, ...]], slot: int
     ) -> list[tuple[int, tuple[int, ...]]]:
         at, length = self.vector(table, slot, 4)
-        if length > _MAX_TABLES:
-            raise _Damaged(f"a list of {length:,} entries, more than the {_MAX_TABLES:,} we read")
+        self._left -= length
+        if self._left < 0:
+            raise _Damaged(f"lists of more than the {MAX_FLEXNET_TABLES:,} entries we read")
         return [self.table(k + self.read(_U32, k)) for k in range(at, at + 4 * length, 4)]
 
 
@@ -128,7 +131,7 @@ def read_graph_flexnet(data: bytes, file: str, name: str = "") -> TaskGraph:
         If the file is cut short, damaged, or holds something that a task graph cannot.
     """
     try:
-        stored = _stored(_Buffer(data), file)
+        stored = _stored(_Buffer(whole(data, file, TASK_GRAPH)), file)
     except _Damaged as problem:
         raise InputError(
             f"is not a FlexNet task graph, or is damaged or cut short ({problem})", file=file

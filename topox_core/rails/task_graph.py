@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from topox_core.errors import InputError
-from topox_core.io.task_graph_rules import MAX_DEPENDENCIES, MAX_MEMBERS, MAX_TASKS, validated
+from topox_core.io.limits import MAX_DEPENDENCIES, MAX_MEMBERS, MAX_TASKS
+from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.rails.builder import build

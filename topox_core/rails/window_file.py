@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections.abc import Iterable, Mapping
@@ -12,15 +10,19 @@ from functools import partial
 from typing import Any
 
 from topox_core.errors import InputError
+from topox_core.io.content import first_letter
 from topox_core.io.errors import Mistakes, printable, shown, unknown
-from topox_core.io.json import check_header, json_object
-from topox_core.io.limits import text_of, unpacked
+from topox_core.io.json import FileFormat, count_of, read_object
+from topox_core.io.limits import WINDOWS
+from topox_core.io.ranges import check_text
+from topox_core.io.tables import as_meant, read_table, table_bytes
 from topox_core.rails.iteration import Window
 
 FORMAT, VERSION = "topox-windows", 1
-MAX_WINDOWS = 200_000
+MAX_WINDOWS = WINDOWS.entries
 COLUMNS = ("rank", "rail", "before", "after", "operation", "begin_ms", "length_ms", "size_bytes")
-TOP = ("format", "version", "name", "iteration_ms", "windows")
+_FORM = FileFormat(FORMAT, VERSION, ("name", "iteration_ms", "windows"), WINDOWS)
+_WORDS = ("before", "after", "operation")
 _DEFAULTS: dict[str, Any] = {
     "rank": 0,
     "rail": 0,
@@ -58,118 +60,97 @@ def load_windows(data: bytes, file: str) -> WindowList:
     InputError
         If it is not such a file, a value is missing or out of range, or there is no window in it.
     """
-    data = unpacked(data, file)
-    if data.lstrip().startswith((b"{", b"\xef\xbb\xbf{")):
-        return _of_json(json_object(data, file), file)
-    return _of_table(text_of(data, file), file)
+    file = printable(file, 200) if file else "windows"
+    of = _of_json if first_letter(data, file, WINDOWS) == "{" else _of_table
+    return of(data, file)
 
 
-def _of_json(record: dict[str, Any], file: str) -> WindowList:
-    check_header(record, FORMAT, VERSION, file)
-    for key in record:
-        if key not in TOP:
-            raise InputError(unknown(key, TOP), file=file, field=printable(str(key)))
-    rows = record.get("windows")
-    if not isinstance(rows, list):
-        raise InputError(
-            f"must be a list of windows (got {shown(rows)})", file=file, field="windows"
-        )
+def _of_json(data: bytes, file: str) -> WindowList:
+    windows = _Windows(file, "window")
+
+    def take(number: int, row: Any) -> None:
+        if not isinstance(row, dict):
+            problem = f"must be an object in braces (got {shown(row)})"
+            raise InputError(problem, file=file, item=f"window {number}")
+        windows.add(number, row)
+
+    record = read_object(data, file, _FORM, {"windows": take})
+    count_of(record, "windows", "windows", file)
     name = record.get("name", "")
-    if not isinstance(name, str) or len(name) > 200 or (name and not name.isprintable()):
-        raise InputError(
-            f"must be text of at most 200 characters (got {shown(name)})", file=file, field="name"
-        )
+    check_text(name, 200, file=file, field="name")
     iteration = record.get("iteration_ms")
     if iteration is not None:
         iteration = _number(iteration, "iteration_ms", file, least=0.0)
-    for k, row in enumerate(rows, 1):
-        if not isinstance(row, dict):
-            raise InputError(
-                f"must be an object in braces (got {shown(row)})", file=file, item=f"window {k}"
-            )
-    return _made(rows, name or _stem(file), iteration, file, "window")
+    return windows.listed(name or _stem(file), iteration)
 
 
-def _of_table(text: str, file: str) -> WindowList:
-    lines = [line for line in text.splitlines() if line.strip()]
-    delimiter = max(
-        ",;\t",
-        key=lambda d: len({cell.strip().strip('"') for cell in lines[0].split(d)} & set(COLUMNS)),
-    )
-    try:
-        reader = csv.DictReader(io.StringIO("\n".join(lines)), delimiter=delimiter, restkey="")
-        heads = [head.strip() for head in reader.fieldnames or ()]
-        reader.fieldnames = heads
-        rows = [
-            {
-                key: _cell(key, value.strip(), delimiter)
-                for key, value in row.items()
-                if isinstance(value, str) and value.strip()
-            }
-            for row in reader
-        ]
-        wide = next(
-            (
-                k
-                for k, row in enumerate(csv.reader(lines, delimiter=delimiter))
-                if len(row) > len(heads)
-            ),
-            0,
-        )
-    except csv.Error as error:
-        raise InputError(f"is not a table ({error})", file=file) from None
-    if "length_ms" not in heads:
+def _of_table(data: bytes, file: str) -> WindowList:
+    table = read_table(data, file, WINDOWS, COLUMNS, "length_ms,before,after")
+    if "length_ms" not in table.columns:
         raise InputError("needs a column length_ms (the first row names the columns)", file=file)
-    for head in heads:
-        if head not in COLUMNS:
-            field = printable(head) if head else "unnamed"
-            raise InputError(unknown(head, COLUMNS, "column"), file=file, field=field)
-    if wide:
-        problem = f"has more cells than the first row names ({len(heads)})"
-        raise InputError(problem, file=file, item=f"row {wide + 1}")
-    return _made(rows, _stem(file), None, file, "row", first=2)
+    windows = _Windows(file, "row")
+    for number, cells in table.rows:
+        if any(cells[len(table.columns) :]):
+            problem = f"has more cells than the first row names ({len(table.columns)})"
+            raise InputError(problem, file=file, item=f"row {number}")
+        named = zip(table.columns, cells, strict=False)
+        windows.add(number, {key: _cell(key, one, table.delimiter) for key, one in named if one})
+    return windows.listed(_stem(file), None)
 
 
 def _cell(column: str, text: str, delimiter: str) -> str:
     """Return a cell; unless commas separate columns, 3,5 is three and a half."""
+    if column in _WORDS:
+        return as_meant(text)
     numeric = column.endswith("_ms") and delimiter != ","
     return text.replace(",", ".") if numeric and text.count(",") == 1 and "." not in text else text
 
 
-def _made(
-    rows: list[Any], name: str, iteration: float | None, file: str, word: str, first: int = 1
-) -> WindowList:
-    if not rows:
-        raise InputError("holds no window", file=file)
-    if len(rows) > MAX_WINDOWS:
-        raise InputError(
-            f"holds {len(rows):,} windows, more than the {MAX_WINDOWS:,} a file may have", file=file
-        )
-    wrong = Mistakes(file)
-    read = []
-    for k, row in enumerate(rows, first):
+class _Windows:
+    """The windows of a file as they are read, each checked at once."""
+
+    def __init__(self, file: str, noun: str) -> None:
+        self._file, self._noun = file, noun
+        self._wrong = Mistakes(file)
+        self._read: list[dict[str, Any]] = []
+        self._numbers: list[int] = []
+
+    def add(self, number: int, row: Mapping[str, Any]) -> None:
+        """Check one window and keep it."""
+        if len(self._read) >= MAX_WINDOWS:
+            problem = f"holds more than the {MAX_WINDOWS:,} windows a file may have"
+            raise InputError(problem, file=self._file)
         try:
-            read.append(_values(row, file, f"{word} {k}"))
+            self._read.append(_values(row, self._file, f"{self._noun} {number}"))
+            self._numbers.append(number)
         except InputError as error:
-            wrong.add(error.problem, item=error.item, field=error.field)
-    wrong.stop()
-    begins = [one["begin_ms"] for one in read]
-    timed = all(begin is not None for begin in begins)
-    if not timed and any(begin is not None for begin in begins):
-        item = f"{word} {begins.index(None) + first}"
-        problem = "is missing, but other windows have one"
-        raise InputError(problem, file=file, item=item, field="begin_ms")
-    at = 0.0
-    for one in read:
-        if not timed:
-            one["begin_ms"] = at
-            at += max(0.0, one["length_ms"])
-    windows = tuple(Window(**one) for one in read)
-    ends = max(one.begin_ms + max(0.0, one.length_ms) for one in windows)
-    if iteration is not None and iteration < ends - 1e-6:
-        problem = f"must be at least {ends:.15g}, where the last window ends (got {iteration:.15g})"
-        raise InputError(problem, file=file, field="iteration_ms")
-    return WindowList(name, ends if iteration is None else iteration, windows, timed)
+            self._wrong.add(error.problem, item=error.item, field=error.field)
+
+    def listed(self, name: str, iteration: float | None) -> WindowList:
+        """Return all windows; without begins they stand end to end."""
+        self._wrong.stop()
+        file, read = self._file, self._read
+        if not read:
+            raise InputError("holds no window", file=file)
+        begins = [one["begin_ms"] for one in read]
+        timed = None not in begins
+        if not timed and any(begin is not None for begin in begins):
+            item = f"{self._noun} {self._numbers[begins.index(None)]}"
+            problem = "is missing, but other windows have one"
+            raise InputError(problem, file=file, item=item, field="begin_ms")
+        at = 0.0
+        for one in read:
+            if not timed:
+                one["begin_ms"] = at
+                at += max(0.0, one["length_ms"])
+        windows = tuple(Window(**one) for one in read)
+        ends = max(one.begin_ms + max(0.0, one.length_ms) for one in windows)
+        if iteration is not None and iteration < ends - 1e-6:
+            problem = (
+                f"must be at least {ends:.15g}, where the last window ends (got {iteration:.15g})"
+            )
+            raise InputError(problem, file=file, field="iteration_ms")
+        return WindowList(name, ends if iteration is None else iteration, windows, timed)
 
 
 def _values(row: Mapping[str, Any], file: str, item: str) -> dict[str, Any]:
@@ -182,7 +163,7 @@ def _values(row: Mapping[str, Any], file: str, item: str) -> dict[str, Any]:
     for key, value in row.items():
         if value is None:
             continue
-        if key in ("before", "after", "operation"):
+        if key in _WORDS:
             if not isinstance(value, str) or len(value) > 80 or not value.isprintable():
                 problem = f"must be text of at most 80 characters (got {shown(value)})"
                 raise InputError(problem, item=item, field=key)
@@ -236,8 +217,4 @@ def dump_windows_json(name: str, iteration_ms: float, windows: Iterable[Window])
 
 def dump_windows_csv(windows: Iterable[Window]) -> bytes:
     """Return windows as a table that :func:`load_windows` reads."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(_record(one) for one in windows)
-    return text.getvalue().encode()
+    return table_bytes(COLUMNS, map(_record, windows))

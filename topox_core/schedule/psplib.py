@@ -11,11 +11,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from topox_core.errors import InputError
+from topox_core.io.content import text_pieces
+from topox_core.io.errors import shown
+from topox_core.io.limits import PSPLIB
 from topox_core.model.csr import flattened, transposed
 from topox_core.schedule.problem import Problem
 
-MAX_JOBS = 100_000
-MAX_BYTES = 20_000_000
+MAX_JOBS = PSPLIB.entries
 # A makespan is at most the sum of durations; keep that within a million ticks.
 MAX_TOTAL_DURATION = 1_000_000
 
@@ -25,14 +27,7 @@ class _Lines:
 
     def __init__(self, data: bytes, file: str) -> None:
         self.file = file
-        if len(data) > MAX_BYTES:
-            raise InputError(f"must be at most {MAX_BYTES:,} bytes (got {len(data):,})", file=file)
-        try:
-            self.lines = data.decode("utf-8-sig").splitlines()
-        except UnicodeDecodeError as error:
-            raise InputError(
-                f"must be text in UTF-8 (byte {error.start} is not)", file=file
-            ) from None
+        self.lines = "".join(text_pieces(data, file, PSPLIB)).splitlines()
         if not any(line.strip() for line in self.lines):
             raise InputError("is empty (expected a PSPLIB .sm file)", file=file)
         self.at = 0
@@ -62,7 +57,7 @@ class _Lines:
                 try:
                     yield self.at, [int(word) for word in line.split()]
                 except ValueError:
-                    raise self.error(f"must hold whole numbers (got {line[:40]!r})") from None
+                    raise self.error(f"must hold whole numbers (got {shown(line, 40)})") from None
             self.at += 1
 
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from topox_core.errors import InputError
 from topox_core.io.errors import printable
-from topox_core.io.json import Location, file_body, read_record
+from topox_core.io.json import FileFormat, count_of, named, read_object, read_record
+from topox_core.io.limits import STRATEGY
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.plans import ParallelPlan
 from topox_core.strategy.strategy import Placement, Strategy, check_placement
@@ -18,6 +19,7 @@ from topox_core.strategy.strategy import Placement, Strategy, check_placement
 FORMAT = "topox-strategy"
 VERSION = 1
 _MAX_NAME = 200
+_FORM = FileFormat(FORMAT, VERSION, ("model", "servers", "operators", "plan"), STRATEGY)
 _Text = Annotated[str, Field(min_length=1, max_length=_MAX_NAME)]
 
 
@@ -46,15 +48,23 @@ class PlanRecord(BaseModel):
     recompute: bool = False
 
 
-class StrategyRecord(BaseModel):
-    """The whole file; either operators or a plan."""
+class HeadRecord(BaseModel):
+    """What every file has besides its operators or its plan."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     model: _Text
     servers: int
-    operators: list[PlacementRecord] | None = None
-    plan: PlanRecord | None = None
+
+
+@dataclass(frozen=True)
+class _Read:
+    """The whole file; either operators or a plan."""
+
+    model: str
+    servers: int
+    operators: tuple[PlacementRecord, ...] | None
+    plan: PlanRecord | None
 
 
 def load_strategy(data: bytes, file: str, graph: OperatorGraph | None = None) -> Strategy:
@@ -135,32 +145,25 @@ def _head(model: str, servers: int) -> str:
     )
 
 
-def _read(data: bytes, file: str) -> StrategyRecord:
+def _read(data: bytes, file: str) -> _Read:
     file = printable(file, _MAX_NAME) if file else "strategy"
-    body = file_body(data, file, FORMAT, VERSION)
-    values = read_record(
-        StrategyRecord, body, file, lambda at: (_item(body, at), printable(str(at[-1])), _known(at))
-    )
-    if values.operators is not None and values.plan is not None:
+    operators: list[PlacementRecord] = []
+
+    def take(number: int, entry: Any) -> None:
+        item = named(entry, "operator", "operator", number)
+        operators.append(read_record(PlacementRecord, entry, file, item))
+
+    body = read_object(data, file, _FORM, {"operators": take})
+    listed, plan = body.get("operators") is not None, body.get("plan")
+    head = {key: body[key] for key in ("model", "servers") if key in body}
+    values = read_record(HeadRecord, head, file)
+    if listed:
+        count_of(body, "operators", "operators", file)
+    planned = None if plan is None else read_record(PlanRecord, plan, file, "plan")
+    if listed and planned is not None:
         raise InputError(
             "must not stand beside operators: give one of the two", file=file, field="plan"
         )
     if values.servers < 1:
         raise InputError(f"must be at least 1 (got {values.servers})", file=file, field="servers")
-    return values
-
-
-def _known(loc: Location) -> list[str]:
-    kind: dict[Any, type[BaseModel]] = {"operators": PlacementRecord, "plan": PlanRecord}
-    return list(kind.get(loc[0] if len(loc) > 1 else "", StrategyRecord).model_fields)
-
-
-def _item(body: dict[str, Any], loc: Location) -> str:
-    if len(loc) < 2 or loc[0] != "operators" or not isinstance(loc[1], int):
-        return str(loc[0]) if len(loc) > 1 else ""
-    entries = body.get("operators")
-    entry = entries[loc[1]] if isinstance(entries, list) and loc[1] < len(entries) else None
-    name = entry.get("operator") if isinstance(entry, dict) else None
-    return (
-        f"operator {printable(name)}" if isinstance(name, str) and name else f"entry {loc[1] + 1}"
-    )
+    return _Read(values.model, values.servers, tuple(operators) if listed else None, planned)

@@ -77,12 +77,15 @@ def generate(
                 else f"{key}={values[key]}"
             )
     most = min(most_tasks, MAX_TASKS)
+    too_many = InputError(
+        f"would have more than {most:,} tasks: ask for fewer servers, layers or microbatches",
+        file=f"workload {name}",
+    )
+    if workload.count(values) > most:
+        raise too_many
     with errors_in_file(f"workload {name}"):
         tasks: list[Task] = list(islice(workload.tasks(values), most + 1))
     if len(tasks) > most:
-        raise InputError(
-            f"would have more than {most:,} tasks: ask for fewer servers, layers or microbatches",
-            file=f"workload {name}",
-        )
+        raise too_many
     title = workload.title + (f" ({', '.join(changes)})" if changes else "")
     return validated(title, tasks, f"workload {name}"), workload.cluster(values)

@@ -111,6 +111,13 @@ def _tasks(values: dict[str, Any]) -> Iterator[Task]:
             )
 
 
+def _count(values: dict[str, Any]) -> int:
+    """Count lookups and transfers of every table both ways, dense layers and the join on every server, two sums a layer."""
+    c = CONFIGURATIONS[values["configuration"]]
+    dense = len(layers(c))
+    return 2 * (c.tables * c.servers + c.servers * (dense + 1) + dense)
+
+
 def _forward(
     c: Configuration, dense: list[tuple[str, int, int]], home: dict[int, int], size: float
 ) -> Iterator[Task]:
@@ -220,5 +227,6 @@ DLRM = Workload(
         ),
     ),
     _tasks,
+    _count,
     _cluster,
 )

@@ -36,6 +36,7 @@ def _tasks(values: dict[str, Any]) -> Iterator[Task]:
     walk = steps(values["layers"])
     for m in range(values["microbatches"]):
         shares = [_routing(values, rng) for _ in range(values["layers"])]
+        received = [_received(share) for share in shares]
         for k, (step, layer) in enumerate(walk):
             for s in range(values["servers"]):
                 waits = _arrivals(values, walk[k - 1], m, s) if k else ()
@@ -44,7 +45,7 @@ def _tasks(values: dict[str, Any]) -> Iterator[Task]:
                     "forward" if step[0] == "f" else "backward",
                     waits,
                     s,
-                    _step_ms(values, step, shares[layer], s),
+                    _step_ms(values, step, received[layer][s]),
                     microbatch=m,
                     layer=layer,
                 )
@@ -60,15 +61,31 @@ def _tasks(values: dict[str, Any]) -> Iterator[Task]:
     yield from _gradients(values)
 
 
+def _count(values: dict[str, Any]) -> int:
+    """Count the steps of every server, the exchanges between them, and a sum a layer."""
+    n, walk = values["servers"], 4 * values["layers"] + 1
+    exchange = n * (n - 1) if values["skew"] else 1
+    return int(values["microbatches"] * (walk * n + (walk - 1) * exchange) + values["layers"])
+
+
 def _routing(values: dict[str, Any], rng: random.Random) -> Shares:
     """Return which share of the tokens of server i goes to the experts of server j; rows add up to 1."""
     n, skew = values["servers"], values["skew"]
+    if not skew:
+        return [[1.0 / n] * n] * n
     popular = [math.exp(skew * rng.gauss(0, 1)) for _ in range(n)]
     rows = [[p * math.exp(0.25 * skew * rng.gauss(0, 1)) for p in popular] for _ in range(n)]
-    return [[x / sum(row) for x in row] for row in rows]
+    return [[x / total for x in row] for row in rows for total in (sum(row),)]
 
 
-def _step_ms(values: dict[str, Any], step: str, share: Shares, server: int) -> float:
+def _received(share: Shares) -> list[float]:
+    """Return how many servers' tokens each server's experts are sent."""
+    if share[0] is share[-1]:  # all alike
+        return [sum([share[0][0]] * len(share))] * len(share)
+    return [sum(column) for column in zip(*share, strict=True)]
+
+
+def _step_ms(values: dict[str, Any], step: str, received: float) -> float:
     """Return the time of a step: attention 4 matrices and scores, an expert as many tokens as were sent to it."""
     tokens, hidden = values["tokens"], values["hidden"]
     if step == "f.head":
@@ -76,7 +93,6 @@ def _step_ms(values: dict[str, Any], step: str, share: Shares, server: int) -> f
     if step.endswith("attend"):
         flop = tokens * (8.0 * hidden * hidden + 4.0 * values["sequence"] * hidden)
     else:
-        received = sum(row[server] for row in share)
         flop = (
             received
             * tokens
@@ -194,5 +210,6 @@ EXPERTS = Workload(
         *(p for p in MACHINE_PARAMETERS if p.key != "memory_gb_per_s"),
     ),
     _tasks,
+    _count,
     cluster_of_servers,
 )

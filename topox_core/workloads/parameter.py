@@ -83,8 +83,10 @@ class Workload:
     parameters
         Its choices, in the order they are shown.
     tasks
-        Yields the tasks one by one, so that a graph beyond the limit is refused before memory is
-        spent.
+        Yields the tasks one by one.
+    count
+        How many tasks it yields at least, without making one: exactly, unless chance decides. What
+        is too large is refused before any work begins.
     cluster
         Suggests a cluster that fits.
     """
@@ -95,6 +97,7 @@ class Workload:
     source: str
     parameters: tuple[Parameter, ...]
     tasks: Callable[[dict[str, Any]], Iterator[Task]]
+    count: Callable[[dict[str, Any]], int]
     cluster: Callable[[dict[str, Any]], Cluster]
 
 

@@ -102,6 +102,13 @@ def _tasks(values: dict[str, Any]) -> Iterator[Task]:
         yield from _reduce_and_update(values, model, stage)
 
 
+def _count(values: dict[str, Any]) -> int:
+    """Count the work of every stage and what it sends, both ways; a sum a stage, an update a server."""
+    stages, replicas = values["stages"], values["replicas"]
+    passes = 2 * (2 * stages - 1) * replicas * values["microbatches"]
+    return int(passes + stages * (replicas > 1) + stages * replicas)
+
+
 def _stage(values: dict[str, Any], model: Transformer, replica: int, stage: int) -> Iterator[Task]:
     """Yield one stage's compute in its order, and what it sends to its neighbours."""
     stages, tokens = values["stages"], values["microbatch_size"] * values["sequence"]
@@ -205,6 +212,7 @@ PIPELINE = Workload(
         *MACHINE_PARAMETERS,
     ),
     _tasks,
+    _count,
     _cluster,
 )
 

@@ -52,6 +52,11 @@ def _tasks(values: dict[str, Any]) -> Iterator[Task]:
         above = row
 
 
+def _count(values: dict[str, Any]) -> int:
+    """Return how many tasks compute; transfers between them are up to chance."""
+    return int(values["layers"] * values["width"])
+
+
 RANDOM_LAYERED = Workload(
     "random-layered",
     "Random layers",
@@ -73,5 +78,6 @@ RANDOM_LAYERED = Workload(
         Parameter("seed", 0, "", "of all random choices", 0, 2**31),
     ),
     _tasks,
+    _count,
     cluster_of_servers,
 )

@@ -74,6 +74,12 @@ def _tasks(values: dict[str, Any]) -> Iterator[Task]:
         )
 
 
+def _count(values: dict[str, Any]) -> int:
+    """Count a gather and the work of every server for each layer, both ways; a scatter a layer, an update a server."""
+    layers, n = values["layers"], values["servers"]
+    return int(2 * layers * (n + 1) + layers + n)
+
+
 FSDP = Workload(
     "fsdp",
     "Transformer, fully sharded",
@@ -96,5 +102,6 @@ FSDP = Workload(
         *MACHINE_PARAMETERS,
     ),
     _tasks,
+    _count,
     cluster_of_servers,
 )

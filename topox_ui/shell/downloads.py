@@ -15,6 +15,7 @@ from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
 from topox_core.figures.template import standalone
 from topox_core.io import exports
+from topox_core.io.tables import table_bytes
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
 from topox_core.model.execution import Execution
@@ -58,7 +59,8 @@ def offer(name: str, files: Iterable[File]) -> None:
 
 def csv_of(table: pd.DataFrame) -> bytes:
     """Return a table as a CSV file."""
-    return table.to_csv(index=False).encode()
+    filled = table.astype(object).where(table.notna(), None)
+    return table_bytes([str(column) for column in table.columns], filled.to_numpy().tolist())
 
 
 def download_menu(name: str, files: Iterable[File]) -> None:

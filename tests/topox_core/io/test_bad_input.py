@@ -11,8 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from topox_core.errors import InputError
-from topox_core.io import json as json_text
-from topox_core.io import limits as border
 from topox_core.io import task_graph_rules as validation
 from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json, load_graph
 from topox_core.io.task_graph_rules import validated
@@ -246,7 +244,7 @@ def test_a_bad_task_is_named_with_its_field(tasks: list[Any], line: str) -> None
             b'{"tasks": ' + b'[{"a":' * 10_000,
             ": is nested too deeply (a file of ours has at most four levels)",
         ),
-        (b'{"x": ' + b"9" * 5000 + b"}", ": is not valid JSON: a number has too many digits"),
+        (b'{"name": ' + b"9" * 5000 + b"}", ": is not valid JSON: a number has too many digits"),
         (
             b'{"name": "a",\n "tasks": ["caf\xe9"]}',
             ": is not UTF-8 text (byte 0xE9 in line 2); save it as UTF-8",
@@ -393,13 +391,9 @@ def test_a_bad_row_is_named_as_the_spreadsheet_counts(text: str, line: str) -> N
 
 
 def test_a_file_above_the_size_limit_is_refused_with_its_size() -> None:
-    assert line_of(bytes(200_000_000)) == ": is 200.0 MB, more than the 150.0 MB a file may have"
-
-
-def test_a_gzip_bomb_stops_at_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(border, "MAX_UNPACKED_BYTES", 10_000_000)
-    bomb = gzip.compress(bytes(50_000_000), 1)
-    assert line_of(bomb, "g.json.gz") == ": unpacks to more than the 10.0 MB a file may have"
+    assert (
+        line_of(bytes(200_000_000)) == ": is 190.7 MB, more than the 150.0 MB such a file may have"
+    )
 
 
 def test_damaged_gzip_is_told() -> None:
@@ -433,28 +427,16 @@ def test_more_tasks_dependencies_or_members_than_the_limit_are_refused(
         Task("g", "all_reduce", members=(0, 1, 2), size_bytes=1.0),
     ]
     for limit, most, what in (
-        ("MAX_TASKS", 3, "4 tasks"),
-        ("MAX_DEPENDENCIES", 2, "3 dependencies"),
-        ("MAX_MEMBERS", 2, "3 members"),
+        ("MAX_TASKS", 3, "tasks"),
+        ("MAX_DEPENDENCIES", 2, "dependencies"),
+        ("MAX_MEMBERS", 2, "members"),
     ):
         with monkeypatch.context() as patched:
             patched.setattr(validation, limit, most)
             with pytest.raises(
-                InputError, match=f"^g: holds {what}, more than the {most} a graph may have$"
+                InputError, match=f"^g: holds more than the {most} {what} a graph may have$"
             ):
                 validated("g", tasks, "g")
-
-
-def test_a_json_of_very_many_values_is_refused_before_it_is_parsed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def parsed(*_: Any, **__: Any) -> None:
-        pytest.fail("the text was parsed")
-
-    monkeypatch.setattr(json_text.json, "loads", parsed)
-    line = ": holds more than 13,000,000 values or 2,000,000 lists and objects"
-    assert line_of(b'{"tasks": [' + b"[]," * 2_000_000 + b"[]]}") == line
-    assert line_of(b'{"tasks": [' + b"1," * 13_000_001 + b"1]}") == line
 
 
 @pytest.mark.parametrize("depth", [5, 100, 500, 900, 950, 980, 990, 1000, 3000])

@@ -14,7 +14,11 @@ from topox_core.io.exports import (
     perfetto_trace,
     tasks_csv,
 )
+from topox_core.io.tables import as_meant, harmless, table_bytes
+from topox_core.io.task_graph_file import dump_graph_csv, load_graph
+from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import Task
 
 
 def slices(execution):
@@ -106,3 +110,27 @@ def test_tasks_that_share_a_device_get_threads_of_their_own():
 
 def test_a_large_trace_has_no_overlap(crowd):
     assert overlaps(crowd) == []
+
+
+FORMULAS = ("=1+1", "@SUM(1+1)", "+cmd|' /C calc'!A0", "-2+3", "\tx", "＝1", "'=1", "''@a")
+
+
+def test_no_cell_of_a_table_is_a_formula_and_numbers_stay_numbers():
+    rows = [[text, -1.5, "-3", "+2e5", "a=b"] for text in FORMULAS]
+    for row in csv.reader(io.StringIO(table_bytes(["=a", "b", "c", "d", "e"], rows).decode())):
+        assert row[0].startswith("'")
+        assert row[1:] in (["-1.5", "-3", "+2e5", "a=b"], ["b", "c", "d", "e"])
+    for text in (*FORMULAS, "-3", "'", "'a", "a", ""):
+        assert as_meant(harmless(text)) == text
+
+
+def test_tasks_named_like_formulas_come_back_from_a_table():
+    tasks = [
+        Task("=A1", "barrier"),
+        Task("'@x", "barrier", ("=A1",)),
+        Task("-7", "barrier", ("'@x", "=A1")),
+    ]
+    graph = validated("g", tasks)
+    written = dump_graph_csv(graph)
+    assert b"\n=" not in written
+    assert load_graph(written, "g.csv").tasks == graph.tasks

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from topox_core.economics.parts_file import load_parts
 from topox_core.errors import InputError
 from topox_core.io.cluster_file import load_cluster
+from topox_core.io.limits import MAX_DEPENDENCIES, MAX_TASKS
 from topox_core.io.task_graph_file import (
     SUFFIXES,
     check_fits,
@@ -22,7 +23,8 @@ from topox_core.io.task_graph_file import (
     dump_graph_json,
     load_graph,
 )
-from topox_core.io.task_graph_rules import FIELDS_OF, MAX_DEPENDENCIES, MAX_TASKS, validated
+from topox_core.io.task_graph_rules import validated
+from topox_core.io.task_rules import FIELDS_OF
 from topox_core.model.cluster import MAX_PORTS, MAX_SERVERS, Cluster
 from topox_core.model.task_graph import (
     COLLECTIVE_KINDS,

@@ -592,7 +592,7 @@ def record(**changes) -> dict:
         ({"operators": [{"operator": "z", "partitions": 4}]}, "operator z: is an unknown operator"),
         (
             {"operators": [{"operator": "a", "partition": 4}]},
-            "operator a, field partitions: is missing",
+            "operator a, field partition: unknown key (did you mean 'partitions'?)",
         ),
         (
             {"operators": [{"operator": "a", "partitions": 4, "stride": 2}]},

@@ -226,12 +226,16 @@ def test_a_mistake_in_the_file_is_named(changes: dict[str, Any], line: str) -> N
     assert line_of(file_of(ring(), **changes)) == line
 
 
-def test_a_hundred_thousand_jobs_are_refused_with_the_limit() -> None:
-    line = line_of(file_of(*[{}] * 100_000))
-    assert (
-        line
-        == f"field jobs: holds 100,000 jobs, more than the {jobs_file.MAX_JOBS:,} that can share a fabric here"
-    )
+def test_the_first_bad_job_ends_the_reading() -> None:
+    # Two million empty objects, the rest of which nobody looks at.
+    assert line_of(file_of(*[{}] * 2_000_000)) == "job 1, field id: is missing (and 5 more)"
+
+
+def test_more_jobs_than_the_limit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = replace(jobs_file._FORM, limits=replace(jobs_file._FORM.limits, entries=2))
+    monkeypatch.setattr(jobs_file, "_FORM", few)
+    jobs = [ring(id=f"j{i}") for i in range(3)]
+    assert line_of(file_of(*jobs)) == "field jobs: holds more than the 2 entries a file may have"
 
 
 def test_jobs_made_in_a_program_are_checked_like_those_of_a_file() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -305,3 +307,37 @@ def test_the_page_on_workloads_names_every_workload_and_parameter() -> None:
     )
     words = set(WORKLOADS) | {p.key for w in WORKLOADS.values() for p in w.parameters}
     assert [word for word in sorted(words) if f"`{word}`" not in page] == []
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_a_workload_knows_its_size_before_it_is_made(name: str) -> None:
+    workload = WORKLOADS[name]
+    values = {p.key: p.default for p in workload.parameters}
+    for changes in ({}, {"skew": 1.0}, {"replicas": 1, "stages": 1}, {"configuration": 1}):
+        if changes.keys() <= values.keys():
+            made, expected = (
+                sum(1 for _ in workload.tasks(values | changes)),
+                workload.count(values | changes),
+            )
+            assert made == expected or (name == "random-layered" and made > expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("moe", {"servers": 512, "layers": 200}),
+        ("moe", {"servers": 512, "layers": 200, "skew": 1.0}),
+        ("fsdp", {"servers": 4096, "layers": 1000}),
+        ("pipeline", {"stages": 256, "replicas": 4096, "microbatches": 4096, "layers": 1000}),
+        ("random-layered", {"layers": 100_000, "width": 10_000}),
+    ],
+)
+def test_what_is_too_large_is_refused_before_any_work(
+    name: str, changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(_values: dict[str, Any]) -> Any:
+        pytest.fail("tasks were made")
+
+    monkeypatch.setitem(WORKLOADS, name, replace(WORKLOADS[name], tasks=work))
+    with pytest.raises(InputError, match="would have more than 200,000 tasks"):
+        generate(name, changes)

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, FailFast, Field
 
 from topox_core.errors import InputError
-from topox_core.io.errors import printable, shown, unknown
-from topox_core.io.json import Location, Record, check_header, json_object, read_record
-from topox_core.io.limits import unpacked
+from topox_core.io.errors import printable, shown
+from topox_core.io.json import FileFormat, count_of, named, read_object, read_record
+from topox_core.io.limits import JOBS
 from topox_core.io.ranges import check_text
 from topox_core.tdm.model.jobs import COLLECTIVES, Job, Jobs, PodNetwork
 
 FORMAT = "topox-jobs"
 VERSION = 1
 # Limits are named before memory or hours are spent.
-MAX_JOBS = 20_000
+MAX_JOBS = JOBS.entries
 MAX_PODS = 16_384
 MAX_PODS_PER_GROUP = 64
 MAX_PORTS = 1_024
@@ -30,7 +30,7 @@ _LARGEST = 1e15
 # Some thirty years: rounds of such jobs still show a millisecond.
 MAX_S = 1e9
 _MAX_NAME = 200
-_TOP_KEYS = ("format", "version", "name", "network", "jobs")
+_FORM = FileFormat(FORMAT, VERSION, ("name", "network", "jobs"), JOBS)
 _Number = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -55,7 +55,7 @@ class JobRecord(BaseModel):
     id: str
     collective: str
     pod_group: int
-    units_per_pod: list[int]
+    units_per_pod: Annotated[list[int], FailFast(), Field(max_length=MAX_PODS_PER_GROUP)]
     volume_gbit: _Number
     train_s: _Number
     server_pod: int | None = None
@@ -71,39 +71,19 @@ def load_jobs(data: bytes, file: str) -> Jobs:
         If the file cannot be used; one line names file, job and field.
     """
     file = printable(file, _MAX_NAME) if file else "jobs"
-    record = json_object(unpacked(data, file), file)
-    check_header(record, FORMAT, VERSION, file)
-    for key in record:
-        if key not in _TOP_KEYS:
-            raise InputError(unknown(key, _TOP_KEYS), file=file, field=printable(key))
-    for key, kind, words in (
-        ("network", dict, "an object in braces"),
-        ("jobs", list, "a list of jobs in brackets"),
-    ):
-        if not isinstance(record.get(key), kind):
-            got = f"got {shown(record[key])}" if key in record else "is missing"
-            raise InputError(f"must be {words} ({got})", file=file, field=key)
-    entries: list[Any] = record["jobs"]
-    _check_count(len(entries), file)
-    network = _read(NetworkRecord, record["network"], file, "network")
-    jobs = []
-    for at, entry in enumerate(entries):
-        values = _read(JobRecord, entry, file, _item(at, entry)).model_dump()
+    jobs: list[Job] = []
+
+    def take(number: int, entry: Any) -> None:
+        values = read_record(JobRecord, entry, file, named(entry, "id", "job", number)).model_dump()
         jobs.append(Job(**{**values, "units_per_pod": tuple(values["units_per_pod"])}))
+
+    record = read_object(data, file, _FORM, {"jobs": take})
+    if not isinstance(record.get("network"), dict):
+        got = f"got {shown(record['network'])}" if "network" in record else "is missing"
+        raise InputError(f"must be an object in braces ({got})", file=file, field="network")
+    count_of(record, "jobs", "jobs", file)
+    network = read_record(NetworkRecord, record["network"], file, "network")
     return validated(record.get("name", ""), PodNetwork(**network.model_dump()), jobs, file)
-
-
-def _read(kind: type[Record], entry: Any, file: str, item: str) -> Record:
-    def place(at: Location) -> tuple[str, str, Iterable[str]]:
-        parts = (printable(part) if isinstance(part, str) else f"[{part}]" for part in at)
-        return item, "".join(parts), kind.model_fields
-
-    return read_record(kind, entry, file, place)
-
-
-def _item(at: int, entry: Any) -> str:
-    name = entry.get("id") if isinstance(entry, dict) else None
-    return f"job {printable(name)}" if isinstance(name, str) and name.strip() else f"job {at + 1}"
 
 
 def dump_jobs(jobs: Jobs) -> bytes:

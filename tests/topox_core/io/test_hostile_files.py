@@ -1,0 +1,234 @@
+"""A file that wants memory, time or a wrong line gets one short line, before much was spent on it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import resource
+import tomllib
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from topox_core.check.schedule_file import read_schedule
+from topox_core.economics.parts_file import load_parts
+from topox_core.errors import InputError, one_line, visible
+from topox_core.io import content, limits
+from topox_core.io.cluster_file import load_cluster
+from topox_core.io.errors import printable, shown
+from topox_core.io.task_graph_file import load_graph
+from topox_core.rails.window_file import load_windows
+from topox_core.schedule.psplib import read_psplib
+from topox_core.strategy.strategy_file import load_plan, load_strategy
+from topox_core.tdm.model.jobs_file import load_jobs
+
+ROOT = Path(__file__).resolve().parents[3]
+Load = Callable[[bytes, str], object]
+
+
+def head(name: str) -> bytes:
+    return b'{"format": "topox-%s", "version": 1, ' % name.encode()
+
+
+def packed(begin: bytes, unit: bytes, times: int, end: bytes = b"") -> bytes:
+    """A gzip file of a unit repeated, made without holding what it unpacks to."""
+    engine = zlib.compressobj(1, wbits=31)
+    many = unit * 10_000
+    parts = [engine.compress(begin), *(engine.compress(many) for _ in range(times // 10_000))]
+    return b"".join([*parts, engine.compress(end), engine.flush()])
+
+
+@contextmanager
+def memory_left(most: int) -> Iterator[None]:
+    """Let the process grow by so many bytes only."""
+    held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (held + most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def line_of(load: Load, data: bytes, file: str = "f") -> str:
+    with pytest.raises(InputError) as caught:
+        load(data, file)
+    line = str(caught.value)
+    assert len(line) < 400
+    assert visible(line) == line
+    return line
+
+
+TASK = b'{"id":"a","kind":"barrier",' + b",".join(b'"k%d":1' % i for i in range(100)) + b"},"
+
+BOMBS: dict[str, tuple[Load, bytes, str]] = {
+    "numbers for parts": (
+        load_parts,
+        packed(head("parts") + b'"parts": [', b"1,", 500_000, b"1]}"),
+        "part 1: must be an object",
+    ),
+    "numbers for operators": (
+        load_strategy,
+        packed(
+            head("strategy") + b'"model": "m", "servers": 1, "operators": [',
+            b"1,",
+            1_900_000,
+            b"1]}",
+        ),
+        "operator 1: must be an object",
+    ),
+    "words for a plan": (
+        load_plan,
+        packed(
+            head("strategy") + b'"model": "m", "servers": 1, "plan": [', b'"xx",', 700_000, b"1]}"
+        ),
+        "field plan: holds more than 2,000,000 characters besides its lists",
+    ),
+    "words for units": (
+        load_jobs,
+        packed(head("jobs") + b'"jobs": [{"units_per_pod": [', b'"xx",', 1_000_000, b"1]}]}"),
+        "job 1, field id: is missing",
+    ),
+    "blank windows": (load_windows, packed(b"length_ms\n", b" ", 60_000_000), "a row of more than"),
+    "commas in a header": (
+        load_windows,
+        packed(b"length_ms", b",", 40_000_000),
+        "holds a row of more than 8,000,000 characters",
+    ),
+    "unknown keys": (
+        load_graph,
+        packed(head("taskgraph") + b'"tasks": [', TASK, 100_000, b"1]}"),
+        "task a: holds an object of more than 17 keys",
+    ),
+    "wide rows": (
+        load_graph,
+        packed(b"id,kind\n", b"," * 20_000 + b"\n", 10_000),
+        "more than the 256 cells in one row",
+    ),
+    "blank rows": (
+        load_graph,
+        packed(b"id,kind\n", b",,,\n", 3_000_000),
+        "more than the 1,000,000 rows",
+    ),
+    "lists in lists": (
+        load_graph,
+        packed(head("taskgraph") + b'"tasks": [[', b"[],", 4_000_000, b"1]]}"),
+        "an entry of more than 8,000,000 characters",
+    ),
+    "strings in a schedule": (
+        read_schedule,
+        packed(
+            head("schedule") + b'"status": "feasible", "settings": {}, "tasks": [',
+            b'{"a":"xx","b":"yy","c":"zz"},',
+            2_000_000,
+            b"1]}",
+        ),
+        "task number 0, field id: is missing",
+    ),
+    "words in a schedule": (
+        read_schedule,
+        packed(head("schedule") + b'"x": [', b'"xx",', 3_000_000, b"1]}"),
+        "an entry of more than 8,000,000 characters",
+    ),
+    "lines for the scheduler": (
+        read_psplib,
+        packed(b"", b"x\n", 12_000_000),
+        "unpacks to more than",
+    ),
+}
+
+
+# These read as much as one entry may hold: seconds.
+SLOW = ("lists in lists", "words in a schedule", "words for units")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.long] * (name in SLOW)) for name in BOMBS]
+)
+def test_a_small_file_that_unpacks_to_much_is_refused_before_it_is_held(name: str) -> None:
+    load, data, words = BOMBS[name]
+    assert len(data) < 1_500_000
+    file = "f" if load is not load_graph else "f.csv" if name.endswith("rows") else "f.json"
+    with memory_left(700_000_000):
+        assert words in line_of(load, data, file)
+
+
+def test_reading_stops_after_a_thousand_mistakes() -> None:
+    line = line_of(load_graph, head("taskgraph") + b'"tasks": [' + b"[]," * 1_000_000 + b"[]]}")
+    assert (
+        line
+        == "f: entry 1: must be an object (got a list of 0 entries) (and at least 999 more)".replace(
+            "f: ", "f, "
+        )
+    )
+
+
+def test_gzip_of_very_many_parts_is_refused() -> None:
+    many = gzip.compress(b"{}") * (limits.MAX_GZIP_MEMBERS + 1)
+    assert line_of(load_cluster, many) == "f: is gzip of more than 10,000 parts"
+
+
+def test_a_file_far_too_large_is_refused_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(content, "PIECE", None)  # whoever reads a piece fails
+    assert line_of(load_parts, bytes(2_000_000)).endswith(
+        "more than the 1.0 MB such a file may have"
+    )
+
+
+def test_the_browser_takes_no_more_than_the_largest_file_there_may_be() -> None:
+    server = tomllib.loads((ROOT / ".streamlit/config.toml").read_text())["server"]
+    assert server["maxUploadSize"] * limits.MB == limits.MAX_FILE_BYTES
+    assert (
+        max(one.file_bytes for one in vars(limits).values() if isinstance(one, limits.Limits))
+        == limits.MAX_FILE_BYTES
+    )
+
+
+@pytest.mark.parametrize(
+    ("load", "data"),
+    [
+        (load_cluster, head("cluster") + rb'"\ud800": 1}'),
+        (load_parts, head("parts") + rb'"parts": [], "\ud800": 1}'),
+        (load_parts, head("parts") + rb'"parts": [{"id": "nic", "\ud800": 1}]}'),
+        (load_parts, head("parts") + rb'"parts": [{"id": "\ud800"}]}'),
+        (load_strategy, head("strategy") + rb'"\ud800": 1}'),
+        (load_strategy, head("strategy") + rb'"model": "\ud800", "servers": 1, "operators": []}'),
+        (load_jobs, head("jobs") + rb'"\ud800": 1}'),
+        (load_windows, head("windows") + rb'"\ud800": 1}'),
+        (load_windows, head("windows") + rb'"windows": [{"length_ms": 1, "before": "\ud800"}]}'),
+        (load_windows, b"\xef\xbb\xbf"),
+        (load_windows, b"\x1c"),
+        (load_windows, "\u2028".encode()),
+        (load_windows, b"\x00"),
+        (load_windows, "length_ms\n1\n".encode("utf-16")),
+        (read_psplib, b"\xff"),
+    ],
+)
+def test_odd_characters_give_one_line(load: Load, data: bytes) -> None:
+    assert line_of(load, data)
+
+
+def test_foreign_text_in_a_line_is_short_and_seen() -> None:
+    long_format = json.dumps({"format": "topox-" + "x" * 100_000, "version": 1}).encode()
+    assert "field format: must be 'topox-cluster'" in line_of(load_cluster, long_format)
+    for unseen in ("\u200b", "\u3164", "\u2800", "\ufe0f", "\u0301", "\u202e", "\ud800", "\x1b"):
+        assert visible(unseen).startswith("\\"), ascii(unseen)
+        assert unseen not in printable(unseen * 3)
+        assert unseen not in shown(unseen * 3)
+    twice = [{"id": "\u3164", "kind": "barrier"}] * 2
+    data = head("taskgraph") + b'"tasks": ' + json.dumps(twice).encode() + b"}"
+    assert r"\u3164" in line_of(load_graph, data)
+    # What is read by people stays as it is.
+    for seen in ("naïve", "e\u0301tude", "नमस्ते", "日本語", "👍🏽", "Gbit/s – 3 µs"):
+        assert visible(seen) == seen
+
+
+def test_every_error_is_one_line_below_400_characters_that_keeps_its_end() -> None:
+    long = InputError("x" * 1000 + " (got 7)", file="f" * 500, item="i" * 500, field="k" * 500)
+    assert len(f"topox: error: {long}") < 400
+    assert str(long).startswith("fff")
+    assert str(long).endswith(" (got 7)")
+    assert one_line("a\nb\tc") == "a b c"

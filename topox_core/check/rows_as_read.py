@@ -1,0 +1,96 @@
+"""The rows of a result file while it is read: what no row can hold ends the reading before it is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from topox_core.errors import InputError
+from topox_core.io.errors import shown
+from topox_core.io.json import EntryCount, Take
+from topox_core.io.limits import MAX_DEPENDENCIES, SCHEDULE
+
+# The lists of a file, and what a row of each is called.
+LISTS = {"tasks": "task", "transfers": "transfer", "circuits": "circuit"}
+WORDS = frozenset(("id", "task", "collective"))
+NESTED = frozenset(("dependencies", "paths", "rates"))
+NUMBERS = frozenset(
+    [
+        "start_ms",
+        "end_ms",
+        "source",
+        "destination",
+        "size_bytes",
+        "switch",
+        "source_port",
+        "destination_port",
+        "setup_ms",
+    ]
+)
+_MOST_KEYS = 16
+
+
+class RowsAsRead:
+    """The rows of all lists; whether values are right is seen later, column by column."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._lists: dict[str, list[Any]] = {}
+        self._count = self._nested = 0
+
+    def take(self, key: str) -> Take:
+        """Return what takes the rows of one list."""
+        rows = self._lists[key] = []
+        # By keys and types of a row: its keys of no column, and those that hold lists.
+        known: dict[tuple[Any, ...], tuple[list[str], list[str]]] = {}
+
+        def take(number: int, row: Any) -> None:
+            self._count += 1
+            if self._count > SCHEDULE.entries:
+                problem = f"holds more than the {SCHEDULE.entries:,} rows a schedule may have"
+                raise InputError(problem, file=self._file)
+            shape = (*row, *map(type, row.values())) if type(row) is dict else ()
+            if shape not in known:
+                known[shape] = self._looked_at(row, f"{LISTS[key]} number {number - 1}")
+            strange, nested = known[shape]
+            for field in strange:
+                row[field] = None
+            for field in nested:
+                self._count_nested(row[field])
+            rows.append(row)
+
+        return take
+
+    def _looked_at(self, row: Any, item: str) -> tuple[list[str], list[str]]:
+        if not isinstance(row, dict):
+            raise InputError(f"must be an object (got {shown(row)})", file=self._file, item=item)
+        if len(row) > _MOST_KEYS:
+            raise InputError(f"has more than {_MOST_KEYS} keys", file=self._file, item=item)
+        for field, value in row.items():
+            text, several = isinstance(value, str), isinstance(value, list)
+            wrong = (text and field in NUMBERS | NESTED) or (several and field in NUMBERS | WORDS)
+            if wrong or (isinstance(value, dict) and field in NUMBERS | NESTED | WORDS):
+                expected = "an id" if field in WORDS else "a finite number"
+                expected = "a list" if field in NESTED else expected
+                problem = f"must be {expected} (got {shown(value)})"
+                raise InputError(problem, file=self._file, item=item, field=field)
+        strange = [field for field in row if field not in WORDS | NESTED | NUMBERS]
+        return strange, [field for field in row if isinstance(row[field], list) and field in NESTED]
+
+    def _count_nested(self, value: Any) -> None:
+        """Count what lists inside rows hold: dependencies, paths with their servers, rates."""
+        left = [value]
+        while left:
+            holder = left.pop()
+            self._nested += len(holder)
+            if self._nested > MAX_DEPENDENCIES:
+                problem = f"holds more than the {MAX_DEPENDENCIES:,} values in lists of its rows that there may be"
+                raise InputError(problem, file=self._file)
+            inner = holder.values() if isinstance(holder, dict) else holder
+            left += [one for one in inner if type(one) in (list, dict)]
+
+    def put_into(self, body: dict[str, Any]) -> dict[str, Any]:
+        """Return the keys of a file with their rows."""
+        return {
+            key: self._lists[key] if isinstance(value, EntryCount) else value
+            for key, value in body.items()
+        }

@@ -1,0 +1,131 @@
+"""The content of a file, unpacked and decoded piece by piece, within the limits of its format."""
+
+from __future__ import annotations
+
+import codecs
+import zlib
+from collections.abc import Iterator
+
+from topox_core.errors import InputError
+from topox_core.io.errors import as_mb
+from topox_core.io.limits import MAX_GZIP_MEMBERS, Limits
+
+PIECE = 1 << 18
+_GZIP = b"\x1f\x8b"
+_MARK = "\ufeff"
+
+
+def pieces(data: bytes, file: str, limits: Limits) -> Iterator[bytes]:
+    """Yield the content of a file, gunzipped if it is gzip, in pieces of at most 256 KB.
+
+    Raises
+    ------
+    InputError
+        If the file is larger than its format needs, packed or unpacked, or is damaged gzip.
+    """
+    most = limits.file_bytes
+    if len(data) > most:
+        raise InputError(
+            f"is {as_mb(len(data))}, more than the {as_mb(most)} such a file may have", file=file
+        )
+    if not data.startswith(_GZIP):
+        if data and file.lower().endswith(".gz"):
+            raise InputError(
+                "is not gzip data although its name ends in .gz (rename it if it was unpacked on its way)",
+                file=file,
+            )
+        for at in range(0, len(data), PIECE):
+            yield data[at : at + PIECE]
+        return
+    total = 0
+    for piece in _gunzipped(data, file):
+        total += len(piece)
+        if total > most:
+            raise InputError(
+                f"unpacks to more than the {as_mb(most)} such a file may have", file=file
+            )
+        yield piece
+
+
+def _gunzipped(data: bytes, file: str) -> Iterator[bytes]:
+    at = 0
+    try:
+        for _ in range(MAX_GZIP_MEMBERS):
+            member = zlib.decompressobj(wbits=31)
+            while not member.eof:
+                packed = data[at : at + PIECE]
+                piece = member.decompress(packed, PIECE)
+                at += len(packed) - len(member.unconsumed_tail) - len(member.unused_data)
+                if piece:
+                    yield piece
+                elif not packed:
+                    raise zlib.error("it ends too early")
+            if data[at : at + 1] in (b"", b"\0") and not data[at:].strip(b"\0"):
+                return  # nothing follows but padding
+    except zlib.error as error:
+        raise InputError(f"is damaged or cut short as gzip ({error})", file=file) from None
+    raise InputError(f"is gzip of more than {MAX_GZIP_MEMBERS:,} parts", file=file)
+
+
+def whole(data: bytes, file: str, limits: Limits) -> bytes:
+    """Return the whole content of a file that cannot be read in pieces.
+
+    Raises
+    ------
+    InputError
+        As :func:`pieces`, and if there is nothing in it.
+    """
+    content = b"".join(pieces(data, file, limits)) if data.startswith(_GZIP) else data
+    if content is data:
+        next(pieces(data, file, limits), None)
+    if not content or content.isspace():
+        raise InputError("is empty", file=file)
+    return content
+
+
+def text_pieces(data: bytes, file: str, limits: Limits) -> Iterator[str]:
+    """Yield the content as text: UTF-8, with or without a byte order mark.
+
+    Raises
+    ------
+    InputError
+        As :func:`pieces`, and if the bytes are not UTF-8; the first bad byte is named.
+    """
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    lines, begun = 1, False
+    for piece in pieces(data, file, limits):
+        if not begun and piece.startswith((b"\xff\xfe", b"\xfe\xff")):
+            raise InputError("is UTF-16 text; save it as UTF-8", file=file)
+        waiting = decoder.getstate()[0]
+        try:
+            text = decoder.decode(piece)
+        except UnicodeDecodeError as error:
+            raise _not_utf8(waiting + piece, error, lines, file) from None
+        yield text if begun else text.removeprefix(_MARK)
+        begun = True
+        lines += piece.count(b"\n")
+    waiting = decoder.getstate()[0]
+    try:
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        raise _not_utf8(waiting, error, lines, file) from None
+
+
+def _not_utf8(content: bytes, error: UnicodeDecodeError, lines: int, file: str) -> InputError:
+    line = lines + content.count(b"\n", 0, error.start)
+    problem = f"is not UTF-8 text (byte 0x{content[error.start]:02X} in line {line})"
+    return InputError(f"{problem}; save it as UTF-8", file=file)
+
+
+def first_letter(data: bytes, file: str, limits: Limits) -> str:
+    """Return the first character that is not blank; ``""`` if there is none or it is no text.
+
+    Raises
+    ------
+    InputError
+        As :func:`pieces`.
+    """
+    for piece in pieces(data, file, limits):
+        if letters := piece.removeprefix(codecs.BOM_UTF8).lstrip():
+            return letters[:1].decode("ascii", "replace")
+    return ""

@@ -1,0 +1,206 @@
+"""Tables in and out: CSV read row by row within limits, and written so that no cell is a formula."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from topox_core.errors import InputError
+from topox_core.io.content import pieces, text_pieces
+from topox_core.io.errors import printable, shown, unknown
+from topox_core.io.limits import MAX_CELLS, MAX_COLUMNS, MAX_ENTRY_CHARACTERS, MAX_ROWS, Limits
+
+DELIMITERS = (",", ";", "\t")
+_SEP_LINE = re.compile(r'"?sep=(.)"?')
+# A cell that a spreadsheet would calculate, after any apostrophes; full-width signs count as well.
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# A join may wait for thousands of tasks in one cell; Python's own limit is 131,072 characters.
+csv.field_size_limit(MAX_ENTRY_CHARACTERS)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table whose first row names the columns; ``rows`` may be walked through once.
+
+    Each row comes with its number as a spreadsheet counts it; cells are stripped, blank rows are
+    left out.
+    """
+
+    columns: tuple[str, ...]
+    delimiter: str
+    rows: Iterator[tuple[int, list[str]]]
+
+
+def read_table(data: bytes, file: str, limits: Limits, known: Sequence[str], example: str) -> Table:
+    """Read a table separated by comma, semicolon or tab: whichever splits the first row into most known names.
+
+    Parameters
+    ----------
+    known
+        The columns there may be.
+    example
+        A first row, for the error of a table that has none.
+
+    Raises
+    ------
+    InputError
+        If it is empty, a column is unknown or named twice, or a row, the table or the file is
+        larger than a limit; later errors come while the rows are read.
+    """
+    lines = _Lines(data, file, limits)
+    number, header = lines.header()
+    delimiter = _delimiter(header, file, known, example)
+    rows = _rows(chain([header], lines), delimiter, lines, number)
+    columns = tuple(next(rows, (0, []))[1])
+    for column in filter(None, columns):
+        if column not in known:
+            problem, field = unknown(column, known, "column"), printable(column)
+            raise InputError(problem, file=file, item="first row", field=field)
+        if columns.count(column) > 1:
+            raise InputError(
+                "is the name of two columns", file=file, item="first row", field=column
+            )
+    return Table(columns, delimiter, rows)
+
+
+class _Lines:
+    """The lines of a file, each no longer than a row may be."""
+
+    def __init__(self, data: bytes, file: str, limits: Limits) -> None:
+        self._data, self.file, self._limits = data, file, limits
+        raw = io.BufferedReader(_Raw(pieces(data, file, limits)), 1 << 16)
+        self._text = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
+        # Characters of the row that is being read: a quoted cell may run over many lines.
+        self.row_length = 0
+
+    def __iter__(self) -> _Lines:
+        return self
+
+    def __next__(self) -> str:
+        try:
+            line = self._text.readline(MAX_ENTRY_CHARACTERS - self.row_length + 1)
+        except UnicodeDecodeError:
+            for _ in text_pieces(self._data, self.file, self._limits):
+                pass  # names the line of the first bad byte
+            raise
+        if not line:
+            raise StopIteration
+        self.row_length += len(line)
+        if self.row_length > MAX_ENTRY_CHARACTERS:
+            raise InputError(
+                f"holds a row of more than {MAX_ENTRY_CHARACTERS:,} characters", file=self.file
+            )
+        return line
+
+    def header(self) -> tuple[int, str]:
+        """Return number and text of the first row that says something."""
+        for number, line in enumerate(self, 1):
+            self.row_length = 0
+            separator = number == 1 and _SEP_LINE.fullmatch(line.strip())
+            if line.strip(" ,;\t\r\n") and not separator:
+                return number, line
+            if number >= MAX_ROWS:
+                break
+        raise InputError("is empty", file=self.file)
+
+
+class _Raw(io.RawIOBase):
+    """Pieces of bytes as a file."""
+
+    def __init__(self, source: Iterator[bytes]) -> None:
+        self._source, self._left = source, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, room: Any) -> int:
+        if not self._left:
+            self._left = next(self._source, b"")
+        view = memoryview(room).cast("B")
+        taken = self._left[: len(view)]
+        view[: len(taken)] = taken
+        self._left = self._left[len(taken) :]
+        return len(taken)
+
+
+def _rows(
+    source: Iterator[str], delimiter: str, lines: _Lines, number: int
+) -> Iterator[tuple[int, list[str]]]:
+    file = lines.file
+    reader = csv.reader(source, delimiter=delimiter, strict=True)
+    total = 0
+    while True:
+        lines.row_length = 0
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            item = f"row {number}"
+            raise InputError(f"cannot be read as a table: {error}", file=file, item=item) from None
+        total += len(cells)
+        if len(cells) > MAX_COLUMNS or total > MAX_CELLS or number > MAX_ROWS:
+            raise _too_large(number, len(cells), total, file)
+        if any(cells):
+            stripped = [cell.strip() for cell in cells]
+            if any(stripped):
+                yield number, stripped
+        number += 1
+
+
+def _too_large(number: int, cells: int, total: int, file: str) -> InputError:
+    what = f"{MAX_ROWS:,} rows"
+    if cells > MAX_COLUMNS:
+        what = f"{MAX_COLUMNS:,} cells in one row"
+    elif total > MAX_CELLS:
+        what = f"{MAX_CELLS:,} cells"
+    problem = f"holds more than the {what} that a table may have"
+    return InputError(problem, file=file, item=f"row {number}")
+
+
+def _delimiter(header: str, file: str, known: Sequence[str], example: str) -> str:
+    head = header[: 1 << 16]
+
+    def names_known(delimiter: str) -> int:
+        return len({cell.strip().strip('"').strip() for cell in head.split(delimiter)} & {*known})
+
+    best = max(DELIMITERS, key=names_known)
+    if names_known(best) == 0:
+        raise InputError(
+            "must name the columns, separated by comma, semicolon or tab, such as "
+            f"{example} (got {shown(header.strip())})",
+            file=file,
+            item="first row",
+        )
+    return best
+
+
+def table_bytes(columns: Sequence[str], rows: Iterable[Mapping[str, Any] | Sequence[Any]]) -> bytes:
+    """Return rows as CSV, the one way in which a table leaves the workbench.
+
+    Text that a spreadsheet would take for a formula is written behind an apostrophe (``'=1+1``), as
+    OWASP advises; numbers stay as they are. Reading takes the apostrophe away again.
+    """
+    out = io.StringIO(newline="")
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(harmless, columns))
+    for row in rows:
+        cells = [row.get(key) for key in columns] if isinstance(row, Mapping) else row
+        writer.writerow([harmless(cell) if isinstance(cell, str) else cell for cell in cells])
+    return out.getvalue().encode()
+
+
+def harmless(cell: str) -> str:
+    """Return a cell so that no spreadsheet calculates it."""
+    return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
+
+
+def as_meant(cell: str) -> str:
+    """Return a cell without the apostrophe that :func:`harmless` put before it."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell
