@@ -5,27 +5,23 @@ from __future__ import annotations
 from typing import Any
 
 from topox_core.errors import InputError
-from topox_core.io.errors import shown
+from topox_core.io.errors import printable, shown
 from topox_core.io.json import EntryCount, Take
 from topox_core.io.limits import MAX_DEPENDENCIES, SCHEDULE
 
 # The lists of a file, and what a row of each is called.
 LISTS = {"tasks": "task", "transfers": "transfer", "circuits": "circuit"}
-WORDS = frozenset(("id", "task", "collective"))
-NESTED = frozenset(("dependencies", "paths", "rates"))
-NUMBERS = frozenset(
-    [
-        "start_ms",
-        "end_ms",
-        "source",
-        "destination",
-        "size_bytes",
-        "switch",
-        "source_port",
-        "destination_port",
-        "setup_ms",
-    ]
-)
+# What each column holds, as errors say it.
+COUNT, NUMBER, ID = "a whole number from 0", "a finite number", "an id"
+EXPECTED = {
+    **dict.fromkeys(("id", "task", "collective"), ID),
+    **dict.fromkeys(("source", "destination", "switch", "source_port", "destination_port"), COUNT),
+    **dict.fromkeys(("start_ms", "end_ms", "setup_ms", "size_bytes"), NUMBER),
+    "dependencies": "a list of ids",
+    "paths": "a list of paths",
+    "rates": "a list of [from_ms, to_ms, gbps]",
+}
+_NESTED = ("dependencies", "paths", "rates")
 _MOST_KEYS = 16
 
 
@@ -65,16 +61,22 @@ class RowsAsRead:
             raise InputError(f"must be an object (got {shown(row)})", file=self._file, item=item)
         if len(row) > _MOST_KEYS:
             raise InputError(f"has more than {_MOST_KEYS} keys", file=self._file, item=item)
+        name = row.get("id")
+        if isinstance(name, str):
+            item = f"{item.split()[0]} {printable(name)}"
         for field, value in row.items():
-            text, several = isinstance(value, str), isinstance(value, list)
-            wrong = (text and field in NUMBERS | NESTED) or (several and field in NUMBERS | WORDS)
-            if wrong or (isinstance(value, dict) and field in NUMBERS | NESTED | WORDS):
-                expected = "an id" if field in WORDS else "a finite number"
-                expected = "a list" if field in NESTED else expected
+            expected = EXPECTED.get(field, "")
+            if isinstance(value, str):
+                wrong = expected != ID
+            elif isinstance(value, list):
+                wrong = field not in _NESTED
+            else:
+                wrong = isinstance(value, dict)
+            if expected and wrong:
                 problem = f"must be {expected} (got {shown(value)})"
                 raise InputError(problem, file=self._file, item=item, field=field)
-        strange = [field for field in row if field not in WORDS | NESTED | NUMBERS]
-        return strange, [field for field in row if isinstance(row[field], list) and field in NESTED]
+        strange = [field for field in row if field not in EXPECTED]
+        return strange, [field for field in _NESTED if isinstance(row.get(field), list)]
 
     def _count_nested(self, value: Any) -> None:
         """Count what lists inside rows hold: dependencies, paths with their servers, rates."""
