@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from topox_core.check.schedule_file import read_schedule
 from topox_core.economics.parts_file import load_parts
 from topox_core.errors import InputError
 from topox_core.io.cluster_file import load_cluster
@@ -334,11 +333,10 @@ def examples(language: str) -> list[str]:
 
 
 def test_the_examples_of_the_documentation_are_valid_files() -> None:
-    graph, cluster, result, jobs, parts, windows = examples("json")
+    graph, cluster, _paths, jobs, parts, windows = examples("json")
     (rows,) = examples("csv")
     loaded = load_graph(graph.encode(), "example.json")
     check_fits(loaded, load_cluster(cluster.encode(), "example.cluster.json"))
-    assert read_schedule(result.encode(), "example.schedule.json")["version"] == 2
     assert len(load_jobs(jobs.encode(), "example.jobs.json")) == 2
     assert load_parts(parts.encode(), "example.parts.json").name == "our quote"
     assert len(load_windows(windows.encode(), "example.windows.json").windows) == 2
