@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CODE = ("topox_core", "topox_ui", "pages")
 # What every room stands on; it looks at nobody outside itself (docs/architecture.md says what each
 # room is for).
-GROUND = {"compiled", "errors", "text", "runs", "model", "io"}
+GROUND = {"compiled", "kernel_cache", "errors", "text", "runs", "model", "io"}
 MAY_USE = {
     "schedule": GROUND,
     "workloads": GROUND,

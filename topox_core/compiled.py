@@ -6,7 +6,7 @@ import functools
 import hashlib
 import os
 import shutil
-import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -15,12 +15,7 @@ from typing import ParamSpec, TypeVar, cast
 import numba
 from numba.core import event
 
-try:
-    import fcntl
-except (
-    ImportError
-):  # Windows: without it, compile with one process first (python -m topox_core.warm_up)
-    fcntl = None  # type: ignore[assignment]
+from topox_core.kernel_cache import KernelCache, choose_folder
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -35,6 +30,7 @@ COMPILED = (
 )
 
 
+@functools.cache
 def cache_folder() -> Path:
     """Return the folder of the machine code of just these kernels.
 
@@ -43,19 +39,7 @@ def cache_folder() -> Path:
     """
     sources = sorted(source for pattern in COMPILED for source in PACKAGE.glob(pattern))
     digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
-    beside = PACKAGE / "__pycache__" / f"kernels-{digest}"
-    try:
-        beside.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        beside = (
-            Path(tempfile.gettempdir())
-            / f"topox-kernels-{os.getuid() if hasattr(os, 'getuid') else 0}-{digest}"
-        )
-    return (
-        beside
-        if os.access(beside, os.W_OK) or not beside.exists()
-        else Path(tempfile.mkdtemp(prefix="topox-kernels-"))
-    )
+    return choose_folder(PACKAGE, f"kernels-{digest}")
 
 
 if "NUMBA_CACHE_DIR" not in os.environ:
@@ -64,50 +48,55 @@ if "NUMBA_CACHE_DIR" not in os.environ:
 
 def forget_old_code() -> None:
     """Delete the machine code of earlier versions of the kernels that lies beside this one's."""
-    current = cache_folder()
-    for folder in current.parent.glob("kernels-*"):
-        if folder != current:
-            shutil.rmtree(folder, ignore_errors=True)
+    current = Path(numba.config.CACHE_DIR)  # type: ignore[attr-defined]
+    if current.name.startswith("kernels-"):
+        for folder in current.parent.glob("kernels-*"):
+            if folder != current:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def compiled(function: Callable[P, R]) -> Callable[P, R]:
     """Compile with numba; the machine code is cached on disk, so that only the first call on a machine takes long."""
-    dispatcher = numba.njit(cache=True, nogil=True)(function)
-    cache = dispatcher._cache  # type: ignore[attr-defined]
-    cache.load_overload = _one_process_at_a_time(cache.load_overload)
-    cache.save_overload = _one_process_at_a_time(cache.save_overload)
+    dispatcher = numba.njit(nogil=True)(function)
+    dispatcher._cache = KernelCache(function)  # type: ignore[attr-defined]
     return cast("Callable[P, R]", dispatcher)
 
 
-def _one_process_at_a_time(access: Callable[P, R]) -> Callable[P, R]:
-    """Return the access to the cache under a lock on its folder.
+class _Waiting(event.Listener):
+    """How long this process has been compiling kernels and loading their machine code, in seconds."""
 
-    Numba writes a function's index and its code one after the other. Two processes that compile it
-    for different types at once could otherwise leave an index that leads to the wrong code.
-    """
-    if fcntl is None:
-        return access
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth, self._since, self._before_s = 0, 0.0, 0.0
 
-    @functools.wraps(access)
-    def locked(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            lock = (Path(numba.config.CACHE_DIR) / "lock").open("a")  # type: ignore[attr-defined]
-        except OSError:  # a folder that cannot be written to is not written to
-            return access(*args, **kwargs)
-        with lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            return access(*args, **kwargs)
+    def on_start(self, event: event.Event) -> None:  # noqa: ARG002
+        """Begin to count with the first thread that compiles."""
+        with self._lock:
+            if self._depth == 0:
+                self._since = time.monotonic()
+            self._depth += 1
 
-    return locked
+    def on_end(self, event: event.Event) -> None:  # noqa: ARG002
+        """Stop counting with the last thread that compiles."""
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0:
+                self._before_s += time.monotonic() - self._since
+
+    def working_s(self) -> float:
+        """Return a clock that stands still meanwhile."""
+        with self._lock:
+            now = self._since if self._depth else time.monotonic()
+            return now - self._before_s
 
 
-_COMPILING = event.TimingListener()  # type: ignore[no-untyped-call]
-event.register("numba:compile", _COMPILING)  # type: ignore[no-untyped-call]
+_WAITING = _Waiting()
+event.register("numba:compiler_lock", _WAITING)  # type: ignore[no-untyped-call]
 
 
 def working_s() -> float:
-    """Return a monotonic clock in seconds that stands still while kernels are being compiled.
+    """Return a monotonic clock in seconds that stands still while kernels are compiled or loaded.
 
     A time limit that runs on it gives the same schedule on a machine that has to compile first.
     """
-    return time.monotonic() - (_COMPILING.duration if _COMPILING.done else 0.0)
+    return _WAITING.working_s()
