@@ -19,6 +19,7 @@ from topox_core.errors import InputError
 from topox_core.io.errors import shown
 from topox_core.io.ranges import check_one_of
 from topox_core.model.cluster import Cluster
+from topox_core.text.numbers import plural, short
 
 # Switch ports and transceivers behind one link of a packet fabric, as TopoOpt counts a fat-tree:
 # one port stays below the rack, four lie above it, and every one has its transceiver, as has the
@@ -195,3 +196,19 @@ def same_cost_nic_gbps(
     """
     full_gbps = cluster.ports_per_server * cluster.port_gbps
     return float(f"{full_gbps / (ratio or same_cost_ratio(cluster, catalogue)):.6g}")
+
+
+def same_cost_words(cluster: Cluster, catalogue: Catalogue) -> str:
+    """Say what NIC and fat-tree the circuits' money buys, and by whose prices."""
+    ports, ratio = cluster.ports_per_server, same_cost_ratio(cluster, catalogue)
+    full_gbps = ports * cluster.port_gbps
+    optical = f"{plural(ports, 'optical port')} a server {'costs' if ports == 1 else 'cost'}"
+    bought = (
+        f"{optical} as much as one NIC of {short(full_gbps / ratio)}G and its fat-tree"
+        if ratio > 1
+        else f"{optical} no less than one NIC of {full_gbps:g}G and its fat-tree, which therefore has all of it"
+    )
+    return (
+        f"Same cost: {bought}. Prices by speed: {catalogue.name} (Cost page); a port has a NIC, a transceiver and "
+        "an optical-switch port, a packet link five switch ports and six transceivers."
+    )

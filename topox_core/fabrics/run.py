@@ -179,6 +179,13 @@ class FabricRun:
         """End of the last task."""
         return self.execution.makespan_ms
 
+    @property
+    def dark_share(self) -> float:
+        """Share of the time of all out-ports that is dark."""
+        cluster = self.execution.cluster
+        whole = cluster.servers * cluster.ports_per_server * self.iteration_ms
+        return self.dark_ms / whole if whole > 0 else 0.0
+
 
 class Fabric(Protocol):
     """One fabric with its controller."""

@@ -28,6 +28,10 @@ from topox_core.schedule.settings import Settings
 _wrong = partial(InputError, file="sweep")
 
 MAX_POINTS = 2_500
+# The usual map: delays 1, 2, 5 in a decade where the answer usually turns.
+DELAYS_MS = (0.0, 0.001, 0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
+SPEEDS_GBPS = (25.0, 50.0, 100.0, 200.0, 400.0, 800.0)
+DEGREES = (1, 2, 3, 4, 6, 8)
 MAX_GBPS = 1e6
 
 By = Literal["port_gbps", "degree"]
@@ -339,3 +343,31 @@ def with_degree(cluster: Cluster, degree: int) -> Cluster:
             field="degree",
         )
     return cluster.changed(ports_per_server=degree)
+
+
+def usual_axes(cluster: Cluster, by: By) -> Axes:
+    """Return the points of a cluster's map: the usual delays, with port speeds or degrees that its own fits among."""
+    if by == "degree":
+        each = 1 if cluster.ports_per_server == cluster.switches else cluster.switches
+        return Axes(DELAYS_MS, tuple(float(each * k) for k in DEGREES), by)
+    own, least, most = cluster.port_gbps, SPEEDS_GBPS[0], SPEEDS_GBPS[-1]
+    if own < least:
+        return Axes(DELAYS_MS, tuple(own * 2.0**k for k in range(len(SPEEDS_GBPS))), by)
+    return Axes(DELAYS_MS, SPEEDS_GBPS if own <= most else (*SPEEDS_GBPS[1:], own), by)
+
+
+def swept_options(options: FabricOptions, cluster: Cluster) -> FabricOptions:
+    """Return options for a map over port speeds or degrees.
+
+    A NIC of the same cost becomes as slow a link above racks of one server, which follows speed and
+    ports.
+    """
+    if options.equivalent_gbps is None:
+        return options
+    full_gbps = cluster.ports_per_server * cluster.port_gbps
+    return replace(
+        options,
+        equivalent_gbps=None,
+        servers_per_rack=1,
+        oversubscription=max(1.0, full_gbps / options.equivalent_gbps),
+    )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from topox_core.errors import InputError
 from topox_core.fabrics.compare import fastest, gap, undecided
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricRun
@@ -16,12 +18,12 @@ YARDSTICK = "ideal"
 NOTABLE_TAX = 1.02
 
 
-def sentence(runs: Mapping[str, FabricRun]) -> str:
+def sentence(runs: Mapping[str, FabricRun], labels: Mapping[str, str] = FABRICS) -> str:
     """Return who wins and why, in one sentence.
 
     Of the fabrics called equal to the fastest all are named. The reason is what grows most along
     the critical chain from the winner to the next: dark time, exposed transfers, waiting or
-    compute.
+    compute. ``labels`` name the fabrics.
     """
     contenders = {
         name: runs[name] for name in FABRICS if name in runs and name != YARDSTICK
@@ -35,14 +37,14 @@ def sentence(runs: Mapping[str, FabricRun]) -> str:
         next_best = min(others, key=lambda run: run.iteration_ms)
         verb = "are" if len(first) > 1 or first[0] == "static" else "is"
         sentence = (
-            f"{_named(first)} {verb} fastest at {_ms(winner.iteration_ms)}, "
-            f"{_ahead_of(winner, next_best)} {_label(next_best.fabric)} ({_ms(next_best.iteration_ms)}), "
+            f"{_named(first, labels)} {verb} fastest at {_ms(winner.iteration_ms)}, "
+            f"{_ahead_of(winner, next_best)} {labels[next_best.fabric]} ({_ms(next_best.iteration_ms)}), "
             f"which {_reason(winner, next_best)}"
         )
     elif len(first) > 1:
-        sentence = f"It makes no difference: {_named(first)} take {_ms(winner.iteration_ms)} within 0.5 %{_held_by(winner)}"
+        sentence = f"It makes no difference: {_named(first, labels)} take {_ms(winner.iteration_ms)} within 0.5 %{_held_by(winner)}"
     else:
-        sentence = f"{_label(winner.fabric)}: {_ms(winner.iteration_ms)}{_held_by(winner)}"
+        sentence = f"{labels[winner.fabric]}: {_ms(winner.iteration_ms)}{_held_by(winner)}"
     if undecided(contenders):
         plan = contenders["scheduled"]
         sentence += f", though the plan has a gap of {100 * gap(plan.iteration_ms, plan.bound_ms):.2g} % and may yet win"
@@ -133,13 +135,41 @@ def _ahead_of(winner: FabricRun, loser: FabricRun) -> str:
     )
 
 
-def _named(names: tuple[str, ...]) -> str:
-    return enumeration([_label(name) for name in names])
-
-
-def _label(name: str) -> str:
-    return FABRICS.get(name, name)
+def _named(names: tuple[str, ...], labels: Mapping[str, str]) -> str:
+    return enumeration([labels[name] for name in names])
 
 
 def _ms(value: float) -> str:
     return f"{value:.4g} ms" if value < 10_000 else f"{value:,.0f} ms"
+
+
+def why_not(refused: Mapping[str, InputError], labels: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a line for each reason why fabrics cannot run, with the fabrics that it holds for."""
+    reasons: dict[str, list[str]] = {}
+    for name, error in refused.items():
+        item = error.item.removeprefix(f"fabric {name}").removeprefix(", ")
+        problem = str(InputError(error.problem, file=error.file, item=item, field=error.field))
+        reasons.setdefault(problem, []).append(labels[name])
+    return tuple(f"{', '.join(names)} cannot run: {problem}" for problem, names in reasons.items())
+
+
+def time_rows(runs: Mapping[str, FabricRun], labels: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the table of a comparison: where each iteration's time goes, its bound and its traffic."""
+    return [
+        {
+            "fabric": labels[name],
+            "iteration (ms)": run.iteration_ms,
+            "compute (ms)": run.breakdown.compute_ms,
+            "exposed transfer (ms)": run.breakdown.exposed_ms,
+            "dark (ms)": run.breakdown.dark_ms,
+            "waiting (ms)": run.breakdown.waiting_ms,
+            "bound (ms)": run.bound_ms,
+            "what binds": run.bound_by,
+            "circuit changes": run.circuits_changed,
+            "dark, all circuits (ms)": run.dark_ms,
+            "bandwidth tax": run.traffic.bandwidth_tax,
+            "mean hops": run.traffic.mean_hops,
+            "longest hops": run.traffic.longest_hops,
+        }
+        for name, run in runs.items()
+    ]

@@ -11,7 +11,8 @@ from topox_core.figures.fabrics import before_after
 from topox_core.figures.palette import Theme
 from topox_core.text.numbers import percent, short
 from topox_core.topology.failures import Failure
-from topox_ui.compare.contest import Contest, Runs
+from topox_ui.compare.contest import Contest
+from topox_ui.compare.running import Runs
 from topox_ui.compare.state import CompareState
 from topox_ui.schedule.solving import Case, listing
 from topox_ui.shell.charts import chart, show_error

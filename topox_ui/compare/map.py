@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -12,17 +11,18 @@ from topox_core.errors import InputError
 from topox_core.fabrics.map_run import MapResult, MapRun, is_complete
 from topox_core.fabrics.map_words import MapPicture, map_rows, points_won, setting_words
 from topox_core.fabrics.refinement import inferred
-from topox_core.fabrics.sweep import Axes, CellResult, ColumnResult, Sweep
+from topox_core.fabrics.sweep import Sweep
 from topox_core.fabrics.verdict import YARDSTICK
 from topox_core.fabrics.winner import turning_point
 from topox_core.figures.crossover import cut, winner_map
 from topox_core.figures.palette import Theme
 from topox_core.runs.executor import LocalExecutor
 from topox_core.text.numbers import delay_in_sentence, plural
-from topox_ui.compare.contest import Contest, scaled
+from topox_ui.compare.contest import Contest
+from topox_ui.compare.known_maps import map_calls, sweep_of
 from topox_ui.compare.state import CompareState
 from topox_ui.runs.limits import CORES
-from topox_ui.runs.owner import Kept, RunKind, run_owner
+from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.schedule.solving import Case
 from topox_ui.shell.charts import chart, show_error, table_under
@@ -31,12 +31,7 @@ from topox_ui.state.loading import choose_what_if, loaded, scenario
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import pick
 
-# 1, 2, 5 in a decade, as on the slider, where the answer usually turns.
-DELAYS_MS = (0.0, 0.001, 0.01, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0)
-SPEEDS_GBPS = (25.0, 50.0, 100.0, 200.0, 400.0, 800.0)
-DEGREES = (1, 2, 3, 4, 6, 8)
 ACROSS = {"port_gbps": "Port speed", "degree": "Ports per server"}
-MOST_CALLS = 1_000  # kept for all sessions: some ten maps, each call with a schedule
 # Nobody asks for a map, so it takes no place from a proof: all sessions' maps share one set of
 # workers, which give way to everything else.
 AUTOMATIC = True
@@ -46,12 +41,6 @@ MAP = RunKind(
     cancel_help="Stops at once; the points that are there are kept.",
     cancelled="Stopped. The points that were computed are kept; computing goes on from there.",
 )
-
-
-@st.cache_resource(show_spinner=False)
-def map_calls() -> Kept[CellResult | ColumnResult]:
-    """Return what has been computed for maps, for all sessions: the same input has the same map."""
-    return Kept(MOST_CALLS)
 
 
 @st.cache_resource(show_spinner=False)
@@ -70,34 +59,6 @@ def _start(sweep: Sweep) -> None:
     owner.results(MAP).pop(sweep.digest, None)
     calls, workers = map_calls(), map_workers()
     owner.start(MAP, sweep.digest, lambda _slots: MapRun(sweep, calls, workers), keep)
-
-
-def sweep_of(case: Case, contest: Contest, by: str) -> Sweep:
-    """Return the map of a case: its own speed or degree and delay do not matter, so that sliders only move the ring.
-
-    Raises
-    ------
-    InputError
-        If a degree does not go with the cluster's switches.
-    """
-    cluster = case.cluster
-    fabrics = tuple(name for name in contest.fabrics if name != YARDSTICK)
-    options = scaled(contest.options, case)
-    values: tuple[float, ...]
-    if by == "degree":
-        each = 1 if cluster.ports_per_server == cluster.switches else cluster.switches
-        values = tuple(float(each * k) for k in DEGREES)
-    else:
-        values = SPEEDS_GBPS
-        if not SPEEDS_GBPS[0] <= cluster.port_gbps <= SPEEDS_GBPS[-1]:
-            low = min(cluster.port_gbps, SPEEDS_GBPS[0])
-            values = (
-                tuple(low * 2.0**k for k in range(6))
-                if low < SPEEDS_GBPS[0]
-                else (*SPEEDS_GBPS[1:], cluster.port_gbps)
-            )
-    settings = replace(case.settings, engine="list")
-    return Sweep(case.graph, cluster, settings, Axes(DELAYS_MS, values, by), fabrics, options)  # type: ignore[arg-type]
 
 
 def known_picture(sweep: Sweep, contest: Contest) -> MapPicture:

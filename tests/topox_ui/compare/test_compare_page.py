@@ -2,17 +2,20 @@
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
 from tests.topox_ui.conftest import address, chart, control, words
-from topox_core.fabrics.compare import compare
+from topox_core.fabrics.compare import compare, run_freely
+from topox_core.fabrics.passed_plans import Passed, PassedPlan
 from topox_core.fabrics.registry import FABRICS
-from topox_core.fabrics.run import FabricOptions
+from topox_core.fabrics.run import FabricOptions, JobRequest
+from topox_core.fabrics.sweep import DELAYS_MS, SPEEDS_GBPS
+from topox_core.schedule.bounds.unrounded import Bound
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.text.numbers import time as words_of
 from topox_core.workloads.samples import load_sample
-from topox_ui.compare.map import DELAYS_MS, SPEEDS_GBPS
 
 COMPARE = "pages/3_Compare.py"
 
@@ -234,7 +237,7 @@ def test_on_the_map_a_fat_tree_of_the_same_cost_follows_speed_and_ports():
     from topox_core.fabrics.run import FabricOptions
     from topox_core.fabrics.sweep import Cell
     from topox_ui.compare.contest import Contest
-    from topox_ui.compare.map import sweep_of
+    from topox_ui.compare.known_maps import sweep_of
     from topox_ui.schedule.solving import Case
 
     graph, cluster = load_sample("race")
@@ -258,3 +261,45 @@ def test_on_the_map_a_fat_tree_of_the_same_cost_follows_speed_and_ports():
                 graph, cluster, Settings.of(engine="list", free=FREE), ("fat_tree",), four_times
             )["fat_tree"].iteration_ms
         )
+
+
+def test_a_plan_of_the_map_that_is_better_is_what_every_page_shows(visit, monkeypatch):
+    """The map has a plan for a longer delay: Compare takes it over, and Schedule shows the same."""
+    graph, cluster = load_sample("moe")
+    settings = Settings.of(engine="list", free=FREE)
+    slow = run_freely("scheduled", JobRequest(graph, cluster, settings))
+    plan = PassedPlan.of(slow)
+    assert plan is not None
+    monkeypatch.setattr(
+        "topox_ui.compare.running.map_plans",
+        lambda case, _contest: (replace(plan, delay_ms=9.0),) if case.cluster == cluster else (),
+    )
+    shorter_ms = 0.9 * slow.iteration_ms  # as if planning alone had found less
+    monkeypatch.setattr(
+        "topox_core.fabrics.passed_plans.best_passed",
+        lambda job, plans, than_ms: (
+            Passed(plan, shortened(slow.execution, 0.9), Bound(1.0, "x")) if plans else None
+        ),
+    )
+    at = visit(COMPARE, sample="moe", fabrics="static,scheduled")
+    assert not at.exception
+    shown = plain(at.dataframe[0].value["Iteration"].iloc[-1])
+    assert shown == plain(words_of(shorter_ms))
+    at.switch_page("pages/1_Schedule.py").run()
+    assert plain(at.metric[0].value) == shown
+
+
+def shortened(execution, share):
+    """Return an execution that runs faster by a share: only its length matters here."""
+    circuits = execution.circuits
+    return replace(
+        execution,
+        start_ms=execution.start_ms * share,
+        end_ms=execution.end_ms * share,
+        circuits=replace(
+            circuits,
+            setup_ms=circuits.setup_ms * share,
+            start_ms=circuits.start_ms * share,
+            end_ms=circuits.end_ms * share,
+        ),
+    )

@@ -1,0 +1,100 @@
+"""The Compare page's runs: one case on every chosen fabric, each kept by its setting."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.fabrics.compare import check_delay, compare
+from topox_core.fabrics.passed_plans import PassedPlan, with_passed_plans
+from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
+from topox_core.fabrics.scheduled import better_run
+from topox_core.fabrics.verdict import why_not
+from topox_core.text.numbers import plural
+from topox_ui.compare.contest import Contest
+from topox_ui.compare.known_maps import map_plans
+from topox_ui.runs.owner import run_owner
+from topox_ui.schedule.solving import PROOF, Case, keep, known, listing
+
+Runs = dict[str, FabricRun]
+WORTH_A_WORD = 1_500  # tasks; fewer run before a spinner could be read
+
+
+def run_all(case: Case, contest: Contest) -> tuple[Runs, tuple[str, ...]]:
+    """Run what has not been run for this very setting; return the runs, and a line for each reason why others cannot.
+
+    Raises
+    ------
+    InputError
+        If the delay is absurd, or no fabric can run.
+    """
+    check_delay(case.cluster)
+    runs: Runs = {}
+    refused: dict[str, InputError] = {}
+    large = len(case.graph.tasks) >= WORTH_A_WORD
+    # The ideal switch comes last: what the others do is among its candidates.
+    order = sorted(contest.fabrics, key=lambda name: name == "ideal")
+    for k, name in enumerate(order, start=1):
+        words = f"{contest.labels[name]}, {k} of {len(contest.fabrics)}: {plural(len(case.graph.tasks), 'task')}"
+        try:
+            with st.spinner(words) if large else nullcontext():
+                run = _run(
+                    _key(case, name, contest.options, runs), case, name, contest.options, runs
+                )
+        except InputError as error:
+            refused[name] = error
+            if len(refused) == len(contest.fabrics):
+                raise
+            continue
+        runs[name] = _best_plan(case, contest, run) if name == "scheduled" else run
+    ordered = {name: runs[name] for name in contest.fabrics if name in runs}
+    return ordered, why_not(refused, contest.labels)
+
+
+def _key(case: Case, name: str, options: FabricOptions, runs: Runs) -> str:
+    own = {
+        "fat_tree": (options.oversubscription, options.servers_per_rack, options.equivalent_gbps),
+        "static": (options.topology_variant, case.settings.seed),
+        # A plan that is better by now may be better than the ideal switch was.
+        "ideal": tuple(run.iteration_ms for run in runs.values()),
+    }.get(name, ())
+    return f"{case.key}|{name}|{own}"
+
+
+@st.cache_resource(max_entries=256, show_spinner=False)
+def _run(
+    key: str,  # noqa: ARG001
+    _case: Case,
+    name: str,
+    _options: FabricOptions,
+    _known: Runs,
+) -> FabricRun:
+    settings = listing(_case.settings)
+    return compare(_case.graph, _case.cluster, settings, (name,), _options, known=_known)[name]
+
+
+def _best_plan(case: Case, contest: Contest, run: FabricRun) -> FabricRun:
+    """Return the run of the best plan that is known, from the map too; Schedule and Circuits get to know it."""
+    plans = map_plans(case, contest)
+    delays = [plan.delay_ms for plan in plans]
+    run = _with_plans(f"{case.key}|{run.iteration_ms}|{delays}", case, run, plans)
+    mine = run.result
+    if mine is None or mine.makespan_ms is None:
+        return run
+    if known(case) is not mine:
+        keep(run_owner().results(PROOF), case.key, mine)
+    best = known(case)
+    return run if best is None or best is mine else better_run(run, best)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def _with_plans(
+    key: str,  # noqa: ARG001
+    _case: Case,
+    _run: FabricRun,
+    _plans: tuple[PassedPlan, ...],
+) -> FabricRun:
+    job = JobRequest(_case.graph, _case.cluster, listing(_case.settings))
+    return with_passed_plans(job, _run, _plans)
