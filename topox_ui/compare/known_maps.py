@@ -14,7 +14,7 @@ from topox_ui.compare.contest import Contest
 from topox_ui.runs.owner import Kept
 from topox_ui.schedule.solving import Case, listing
 
-MOST_CALLS = 1_000  # kept for all sessions: some ten maps, each call with a schedule
+MOST_CALLS = 500  # kept for all sessions: some seven maps, each call with a schedule
 
 
 @st.cache_resource(show_spinner=False)

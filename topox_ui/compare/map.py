@@ -21,7 +21,7 @@ from topox_core.text.numbers import delay_in_sentence, plural
 from topox_ui.compare.contest import Contest
 from topox_ui.compare.known_maps import map_calls, sweep_of
 from topox_ui.compare.state import CompareState
-from topox_ui.runs.limits import CORES
+from topox_ui.runs.limits import CORES, server_limits
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.schedule.solving import Case
@@ -45,8 +45,8 @@ MAP = RunKind(
 
 @st.cache_resource(show_spinner=False)
 def map_workers() -> LocalExecutor:
-    """Return the worker processes of all maps, one a core; they end when there is nothing to do."""
-    return LocalExecutor(CORES)
+    """Return the worker processes of all maps, no more than solver places; they end when there is nothing to do."""
+    return LocalExecutor(min(CORES, server_limits().solver_places))
 
 
 def _start(sweep: Sweep) -> None:
