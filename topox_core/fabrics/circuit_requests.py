@@ -59,7 +59,7 @@ class Profile:
         graph, cluster = order.graph, order.cluster
         length = durations_ms(graph, cluster)
         carried = (graph.kind == TRANSFER) & (length > 0)
-        device, devices = _devices(graph, order.settings.exclusive_devices)
+        device, devices = held_devices(graph, order.settings.exclusive_devices)
         server, wiring = _wiring(order, carried)
         succ_ptr, succ_idx = graph.successors
         tasks = RequestTasks(
@@ -70,8 +70,8 @@ class Profile:
             carried,
             device,
             devices,
-            _numbered(graph.source, server),
-            _numbered(graph.destination, server),
+            numbered_servers(graph.source, server),
+            numbered_servers(graph.destination, server),
         )
         known = first_come_first_served(tasks, wiring, cluster.reconfiguration_ms)
         return Profile(graph, cluster, length, wiring, server, known)
@@ -133,7 +133,7 @@ class Profile:
         return Circuits.at(self.graph, self.booked_ports, start_ms, end_ms, delay_ms)
 
 
-def _devices(graph: TransferGraph, exclusive: bool) -> tuple[IntArray, int]:
+def held_devices(graph: TransferGraph, exclusive: bool) -> tuple[IntArray, int]:
     """Return the device that each task holds alone (-1: none), and the number of devices."""
     device = np.full(len(graph), -1, np.int32)
     compute = graph.kind == COMPUTE
@@ -180,7 +180,7 @@ def _wiring(order: FabricRequest, carried: NDArray[np.bool_]) -> tuple[IntArray,
     return server, RequestTables(len(server), cluster.switches, k, half, limit)
 
 
-def _numbered(end: IntArray, server: IntArray) -> IntArray:
+def numbered_servers(end: IntArray, server: IntArray) -> IntArray:
     """Return each node's server in the numbering of the ports, -1 if it is no transfer."""
     if not len(server):
         return np.full(len(end), -1, np.int32)

@@ -14,6 +14,7 @@ from topox_core.fabrics.circuits import run_provisioned
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.free_choices import Case, as_list, fastest_run, planned_lowering
 from topox_core.fabrics.packet import ideal_bound
+from topox_core.fabrics.phases import phased
 from topox_core.fabrics.run import Breakdown, Fabric, FabricRequest, FabricRun, JobRequest
 from topox_core.fabrics.static import run_static, with_rates
 from topox_core.io.task_graph_file import check_fits
@@ -24,8 +25,8 @@ from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.circuits.assignment import Booking, changed_rows
-from topox_core.schedule.planner import Planner, Prepared, SchedulePlan, prepare
-from topox_core.schedule.problem import Int, Problem
+from topox_core.schedule.planner import Prepared, SchedulePlan, prepare
+from topox_core.schedule.problem import Int
 from topox_core.schedule.proof import Proof
 from topox_core.schedule.replay import Replay, replay
 from topox_core.schedule.result import Result, TracePoint
@@ -37,6 +38,7 @@ from topox_core.schedule.source import LOADS, TraceSource
 PROVISIONED = TraceSource("controllers", "provisioned")
 QUICK_PLANS = 4
 FIXED = TraceSource("controllers", "fixed circuits")
+PHASES = TraceSource("controllers", "phase by phase")
 IMPROVED = TraceSource("controllers", "provisioned, improved")
 
 
@@ -294,32 +296,44 @@ class Controllers:
         """The profiled iteration; None where any switch may be used, which the controllers cannot."""
         return None if self.request.settings.any_port else Profile.of(self.request)
 
-    def _profile_of(self, settings: Settings) -> Profile | None:
-        """Return the profile where devices and cabling are read as ``settings`` have them."""
+    @cached_property
+    def by_phases(self) -> Profile | None:
+        """The profile with an order phase by phase, which pays where changes cost something."""
+        if self.profile is None or self.request.cluster.reconfiguration_ms <= 0:
+            return None
+        return phased(self.profile, self.request.settings.exclusive_devices)
+
+    def _under(self, settings: Settings) -> Controllers:
+        """Return the controllers where devices and cabling are read as ``settings`` have them."""
         own = self.request.settings
         if (settings.any_port, settings.exclusive_devices) == (own.any_port, own.exclusive_devices):
-            return self.profile
-        return Controllers(replace(self.request, settings=settings)).profile
+            return self
+        return Controllers(replace(self.request, settings=settings))
 
     def __call__(self, prepared: Prepared) -> Iterator[SchedulePlan]:
-        """Yield the provisioned iteration on the planner's clock, as it is and as an order to start from."""
-        profile = self._profile_of(prepared.settings)
+        """Yield the provisioned iteration on the planner's clock, as it is and as an order to start from, and phase by phase."""
+        controllers = self._under(prepared.settings)
+        profile, by_phases = controllers.profile, controllers.by_phases
         if profile is None:
             return
-        problem, planner = prepared.reduction.problem, prepared.planner
-        start = profile.start_ticks(
-            problem.duration, problem.on_grid, problem.ticks_per_slot, prepared.reduction.dark_slots
-        )
-        makespan = int((start + problem.duration).max(initial=0))
+        planner = prepared.planner
         if planner.ports is not None:
-            yield from _on_the_same_ports(problem, planner, profile, start, makespan)
+            exact = _on_the_same_ports(prepared, profile, PROVISIONED)
+            yield exact
+            yield planner.improved(replace(exact, source=IMPROVED))
+            if by_phases is not None:
+                exact = _on_the_same_ports(prepared, by_phases, PHASES)
+                yield exact
+                yield planner.improved(exact)
+        start = _start_ticks(prepared, profile)
+        makespan = int((start + prepared.reduction.problem.duration).max(initial=0))
         yield planner.with_circuits(
             start, makespan, TraceSource("controllers", "provisioned order")
         )
 
     def replays(self, prepared: Prepared) -> Iterator[Replay]:
         """Yield the provisioned iteration itself, so that no schedule on continuous time is behind it."""
-        profile = self._profile_of(prepared.settings)
+        profile = self._under(prepared.settings).profile
         if profile is None:
             return
         yield Replay(
@@ -333,12 +347,18 @@ class Controllers:
         )
 
 
-def _on_the_same_ports(
-    problem: Problem, planner: Planner, profile: Profile, start: Int, makespan: int
-) -> Iterator[SchedulePlan]:
-    """Yield the provisioned iteration on the ports that it books, and improved."""
+def _start_ticks(prepared: Prepared, profile: Profile) -> Int:
+    problem, dark_slots = prepared.reduction.problem, prepared.reduction.dark_slots
+    return profile.start_ticks(
+        problem.duration, problem.on_grid, problem.ticks_per_slot, dark_slots
+    )
+
+
+def _on_the_same_ports(prepared: Prepared, profile: Profile, source: TraceSource) -> SchedulePlan:
+    """Return an iteration on slots, on the ports that its profile books."""
+    problem, start = prepared.reduction.problem, _start_ticks(prepared, profile)
     assert problem.network is not None
-    assert planner.ports is not None
+    makespan = int((start + problem.duration).max(initial=0))
     node = profile.node
     first = start[node] // problem.ticks_per_slot
     booking = Booking(
@@ -349,9 +369,7 @@ def _on_the_same_ports(
         first + problem.duration[node] // problem.ticks_per_slot,
     )
     changes = int(changed_rows(booking, problem.network).sum())
-    exact = SchedulePlan(start, makespan, booking, changes, PROVISIONED, start, makespan)
-    yield exact
-    yield planner.improved(replace(exact, source=IMPROVED))
+    return SchedulePlan(start, makespan, booking, changes, source, start, makespan)
 
 
 def _best_bound(order: FabricRequest, result: Result) -> tuple[float, str]:
