@@ -22,6 +22,7 @@ from topox_core.figures.slot_state import SlotState
 from topox_core.figures.template import LEGEND_BELOW, axis, frame, margins, named_axis
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import FloatArray
+from topox_core.text.foreign import as_text
 
 CELLS_PX = 380.0  # width of all cells on a laptop; decides which have room for a number
 MOST_CELLS = 40  # servers a side for which cells are drawn with numbers
@@ -100,7 +101,7 @@ def _cell_style(execution: Execution, chosen: NDArray[np.intp]) -> dict[str, Any
         circuits.end_ms,
     )
     facts = [
-        [f"S{s} → S{d}", f"switch {r}", ids[node], f"{setup:.9g}", f"{end:.9g}"]
+        [f"S{s} → S{d}", f"switch {r}", as_text(ids[node], "figure"), f"{setup:.9g}", f"{end:.9g}"]
         for s, d, r, node, setup, end in zip(
             *(column[chosen].tolist() for column in columns), strict=True
         )

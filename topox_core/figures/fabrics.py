@@ -28,6 +28,7 @@ from topox_core.figures.palette import CATEGORY_COLOURS, DARK, IDLE, Theme, cate
 from topox_core.figures.template import IN_SECONDS, frame, margins, named_axis, row_axis, time_axis
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray
+from topox_core.text.foreign import as_text
 from topox_core.text.numbers import short, time
 
 COMPUTE_COLOUR, EXPOSED_COLOUR = "#0072B2", "#CC79A7"
@@ -114,7 +115,7 @@ def iteration_bars(
         showlegend=True,
         marker=opaque(25 * theme.scale, symbol="line-ns", line=line(theme.ink, 2.5)),
         customdata=[
-            [names[k], labels[names[k]], f"{bound:.6g}", runs[names[k]].bound_by]
+            [names[k], labels[names[k]], f"{bound:.6g}", as_text(runs[names[k]].bound_by, "figure")]
             for k, bound in bounds
         ],
         hovertemplate="<b>%{customdata[1]}</b><br>no less than %{customdata[2]} ms<br>%{customdata[3]}<extra></extra>",

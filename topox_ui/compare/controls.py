@@ -8,6 +8,7 @@ import streamlit as st
 
 from topox_core.fabrics.registry import FABRICS
 from topox_core.model.cluster import Cluster
+from topox_core.text.foreign import as_text
 from topox_core.text.numbers import delay_label, short
 from topox_ui.compare.contest import priced_ratio, priced_words
 from topox_ui.compare.state import CompareState
@@ -122,4 +123,4 @@ def _same_money(cluster: Cluster, full: float) -> None:
         help=f"Of the {full:g} Gbit/s that a server's circuits have. TopoOpt (NSDI 2023) found a full-bandwidth packet network "
         "3.2 times as expensive as circuits on average.",
     )
-    st.caption(priced_words(cluster))
+    st.caption(as_text(priced_words(cluster), "markdown"))

@@ -132,7 +132,9 @@ def _last_transfer(execution: Execution) -> float | None:
 
 def _token(run: FabricRun) -> str:
     execution = run.execution
-    return f"{run.fabric}|{execution.graph.digest}|{execution.cluster.digest}|{run.iteration_ms}|{float(execution.start_ms.sum())}"
+    cluster = execution.cluster
+    what = f"{run.fabric}|{execution.graph.digest}|{cluster.digest}|{cluster.name!r}"
+    return f"{what}|{run.iteration_ms}|{float(execution.start_ms.sum())}"
 
 
 @st.cache_resource(max_entries=48, show_spinner=False)

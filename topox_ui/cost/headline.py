@@ -11,6 +11,7 @@ from topox_core.economics.networks import LINE_NAMES, NETWORKS, Bill, bills, sav
 from topox_core.figures.cost import money, power, stacked
 from topox_core.figures.cost_tornado import tornado as tornado_figure
 from topox_core.figures.palette import Theme
+from topox_core.text.foreign import as_text
 from topox_core.text.numbers import count, percent
 from topox_core.text.sentences import enumeration
 from topox_ui.cost.state import MINE, CostState, question, radix
@@ -203,7 +204,7 @@ def warnings(caveats: tuple[Caveat, ...]) -> None:
     """Write in boxes where a headline does not hold."""
     for one in caveats:
         if one.kind == WARNING:
-            st.info(one.text.replace("$", "\\$"), icon=":material/info:")
+            st.info(as_text(one.text, "markdown"), icon=":material/info:")
 
 
 def notes(caveats: tuple[Caveat, ...]) -> None:

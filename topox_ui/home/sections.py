@@ -13,6 +13,7 @@ from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
 from topox_core.model.facts import Facts, facts
 from topox_core.model.task_graph import COMPUTE_KINDS, Task
+from topox_core.text.foreign import as_text
 from topox_core.text.numbers import plural, size, time
 from topox_core.workloads.catalogue import WORKLOADS, Parameter
 from topox_core.workloads.samples import SAMPLES
@@ -112,7 +113,7 @@ def uploads() -> None:
     if "upload_error" in st.session_state:
         show_error(st.session_state["upload_error"])
         if loaded() is not None:
-            st.caption(f"Still loaded: {loaded().title}.")  # type: ignore[union-attr]
+            st.caption(f"Still loaded: {as_text(loaded().title, 'markdown')}.")  # type: ignore[union-attr]
     misfit = st.session_state.get("misfit")
     if misfit is not None:
         now = loaded()
@@ -220,7 +221,8 @@ def _facts(key: str, _loaded: Loaded) -> Facts:  # noqa: ARG001 (the key is what
 
 def facts_of(loaded: Loaded) -> Facts:
     """Return the facts of what is loaded, computed once."""
-    return _facts(f"{loaded.graph.digest}|{loaded.cluster.digest}", loaded)
+    names = (loaded.graph.name, loaded.cluster.name)
+    return _facts(f"{loaded.graph.digest}|{loaded.cluster.digest}|{names!r}", loaded)
 
 
 def summary(loaded: Loaded) -> None:

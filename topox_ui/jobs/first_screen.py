@@ -23,6 +23,7 @@ from topox_core.tdm.model.jobs import COLLECTIVES, Jobs
 from topox_core.tdm.model.links import TooFewPortsError
 from topox_core.tdm.model.round import Round, RoundTracePoint
 from topox_core.tdm.model.rounds import iterations_per_s
+from topox_core.text.foreign import as_text
 from topox_core.text.numbers import count, percent, plural, seconds, short
 from topox_core.text.status_words import ROUND_STOPPED_BY
 from topox_ui.jobs.search import (
@@ -170,12 +171,7 @@ def no_round_yet(rounds: Rounds, title: str, theme: Theme) -> None:
         headline(
             kicker(case.jobs, title), f"All {jobs} at once need <b>more ports</b> than there are."
         )
-        st.error(
-            f"{crowding(rounds)} {ALGORITHMS[rounds.algorithm].title}: {refused}".replace(
-                "$", "\\$"
-            ),
-            icon="⚠️",
-        )
+        show_error(f"{crowding(rounds)} {ALGORITHMS[rounds.algorithm].title}: {refused}")
 
 
 def crowding(rounds: Rounds) -> str:
@@ -320,7 +316,7 @@ def certificate(rounds: Rounds) -> None:
         if not report.ok:
             box = st.expander("Violations", key="jobs_violations", type="compact", expanded=True)
             for line in report.lines(8):
-                box.markdown(f":red[✗] {line}")
+                box.markdown(f":red[✗] {as_text(line, 'markdown')}")
         details = st.expander(
             "What was checked", key="jobs_checked", on_change="rerun", type="compact"
         )
@@ -379,9 +375,7 @@ def searching(rounds: Rounds, theme: Theme) -> None:
     if refused is not None:
         if rounds.known:
             st.warning(
-                f"{ALGORITHMS[algorithm].title}: {refused}. What is shown is hill climbing.".replace(
-                    "$", "\\$"
-                )
+                f"{ALGORITHMS[algorithm].title}: {as_text(refused, 'markdown')}. What is shown is hill climbing."
             )
     elif rounds.chosen is not None and rounds.chosen.stopped_by in ("cancelled", "time_limit"):
         cancelled = rounds.chosen.stopped_by == "cancelled"

@@ -8,6 +8,7 @@ from typing import Any
 import streamlit as st
 
 from topox_core.runs.run import RunProgress
+from topox_core.text.foreign import as_text
 from topox_core.text.numbers import seconds
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.slots import InLine
@@ -22,7 +23,7 @@ def run_note(kind: RunKind) -> None:
     owner = run_owner()
     if owner.ended(kind):
         st.rerun()  # it ended while this page was being drawn, or another was
-    note = owner.note(kind).replace("$", "\\$")
+    note = as_text(owner.note(kind), "markdown")
     if note and owner.refused(kind):
         st.error(note, icon="⚠️")
     elif note:
@@ -56,7 +57,10 @@ def run_panel(
     with st.container(horizontal=True, vertical_alignment="center"):
         st.progress(
             min(1.0, progress.share or 0.0),
-            text=f"{title}: {progress.words}" if waits else progress_words(title, progress),
+            text=as_text(
+                f"{title}: {progress.words}" if waits else progress_words(title, progress),
+                "markdown",
+            ),
         )
         button(
             "Stopping …" if stopping else "Cancel",

@@ -6,6 +6,7 @@ import streamlit as st
 
 from topox_core.check.report import CheckReport
 from topox_core.schedule.result import Result
+from topox_core.text.foreign import as_text
 from topox_core.text.numbers import percent, plural, seconds, short, time
 from topox_core.text.status_words import STOPPED_BY
 from topox_ui.schedule.solving import Case, verdict
@@ -27,7 +28,7 @@ def certificate(case: Case, result: Result, key: str) -> None:
         if not report.ok:
             box = st.expander("Violations", key="violations", type="compact", expanded=True)
             for line in report.lines(8):
-                box.markdown(f":red[✗] {line}")
+                box.markdown(f":red[✗] {as_text(line, 'markdown')}")
         details = st.expander("What was checked", key="checked", on_change="rerun", type="compact")
         if details.open:
             with details:

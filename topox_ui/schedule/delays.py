@@ -14,11 +14,12 @@ from topox_core.figures.search import delays
 from topox_core.runs.cells import CellsResult, CellsRun
 from topox_core.runs.executor import LocalExecutor
 from topox_core.schedule.result import Result
+from topox_core.text.foreign import as_text
 from topox_core.text.numbers import count, short
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.schedule.solving import Case, known, listing
 from topox_ui.shell.charts import chart
-from topox_ui.shell.page import chart_title, escape
+from topox_ui.shell.page import chart_title
 
 STEPS = (0.0, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)
 MOST_TASKS = 3_000
@@ -115,7 +116,7 @@ def _missing(cases: dict[float, Case], points: Points) -> list[float]:
 
 def _drawn(cases: dict[float, Case], points: Points, now: float, theme: Theme) -> None:
     if note := run_owner().note(DELAYS):
-        st.caption(escape(note))
+        st.caption(as_text(note, "markdown"))
     tried = list(cases)
     shown = [points.get(one.key, DelayPoint()) for one in cases.values()]
     makespans = [point.makespan_ms for point in shown]

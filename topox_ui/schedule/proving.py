@@ -19,6 +19,7 @@ from topox_core.figures.trace import (
 )
 from topox_core.schedule.proof import Proof
 from topox_core.schedule.result import Result
+from topox_core.text.foreign import as_text
 from topox_core.text.numbers import seconds, time
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import BEFORE, run_note, run_panel
@@ -122,4 +123,4 @@ def _live(key: str, theme: Theme, proof: Proof) -> None:
         f"Best schedule {time(proof.incumbent_ms)}, bound {time(proof.bound_ms)}, so far.",
     )
     if proof.trouble:
-        st.warning(proof.trouble.replace("$", "\\$"))
+        st.warning(as_text(proof.trouble, "markdown"))

@@ -41,9 +41,17 @@ class Case:
 
     @cached_property
     def key(self) -> str:
-        """Digest of everything that a schedule depends on; who solves and for how long does not count."""
+        """Digest of everything that a schedule depends on; who solves and for how long does not count.
+
+        The names count: sessions share results, and no session may read those of another one's files.
+        """
         model = replace(self.settings, engine="list", time_limit_s=60.0, gap=0.0, seed=0, threads=1)
-        return f"{self.graph.digest}|{self.cluster.digest}|{model}"
+        return f"{self.graph.digest}|{self.cluster.digest}|{self.names!r}|{model}"
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What graph and cluster are called, which their digests leave out."""
+        return self.graph.name, self.cluster.name
 
     def at_delay(self, delay_ms: float) -> Case:
         """Return the same case with another reconfiguration delay."""

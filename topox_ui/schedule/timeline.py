@@ -15,6 +15,7 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.ports import port_use
 from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.model.measures import port_table
+from topox_core.text.foreign import as_text
 from topox_core.text.numbers import short
 from topox_core.text.sentences import and_more
 from topox_ui.schedule.solving import Drawn
@@ -154,7 +155,8 @@ def _picked(parts: Drawn) -> str:
     task, what, place, start, end, lasts, critical = (str(v) for v in points[0]["customdata"])
     execution = parts.execution
     graph = execution.graph
-    node = graph.ids.index(task) if task in graph.ids else -1
+    ids = (k for k, one in enumerate(graph.ids) if as_text(one, "figure") == task)
+    node = graph.ids.index(task) if task in graph.ids else next(ids, -1)
     waits = ""
     if node >= 0:
         before = graph.pred_idx[graph.pred_ptr[node] : graph.pred_ptr[node + 1]]
@@ -166,7 +168,7 @@ def _picked(parts: Drawn) -> str:
         if names:
             waits = f" · after {', '.join(names[:2])}{and_more(len(names), 2)}"
     words = f" · {what} · {place} · {start} to {end} ms ({lasts} ms){waits}{' · critical' if critical else ''}"
-    return f"<b>{escape(task)}</b>{escape(words)}"
+    return f"<b>{escape(graph.ids[node] if node >= 0 else task)}</b>{escape(words)}"
 
 
 def _table(parts: Drawn, window: tuple[float, float]) -> pd.DataFrame:

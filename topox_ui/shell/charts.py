@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.text.foreign import as_text
 from topox_ui.shell.page import PLAIN, escape, headline
 from topox_ui.state.loading import reset_what_ifs
 
@@ -19,7 +20,7 @@ Table = Callable[[], Any]
 
 def show_error(error: object) -> None:
     """Write what is wrong with something given as one line."""
-    st.error(str(error).replace("$", "\\$"), icon="⚠️")
+    st.error(as_text(error, "markdown"), icon="⚠️")
 
 
 @contextmanager

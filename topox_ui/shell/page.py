@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import html
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,6 +10,7 @@ from dataclasses import replace
 import streamlit as st
 
 from topox_core.figures.palette import Theme, theme_of
+from topox_core.text.foreign import as_text
 from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs
 from topox_ui.shell.pages import PAGES, models, page_of
 from topox_ui.shell.style import css
@@ -136,7 +136,7 @@ def button(
 
 def escape(text: str) -> str:
     """Return text from a file or the address, safe within our HTML."""
-    return html.escape(str(text), quote=True)
+    return as_text(text, "html")
 
 
 def nothing_loaded() -> None:

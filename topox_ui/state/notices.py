@@ -6,6 +6,8 @@ from typing import Literal
 
 import streamlit as st
 
+from topox_core.text.foreign import as_text
+
 
 def notify(kind: Literal["error", "warning", "info"], line: str) -> None:
     """Keep one line for the next drawing of the page."""
@@ -21,4 +23,4 @@ def show_notice() -> None:
     """Draw the line that was kept, once."""
     if "notice" in st.session_state:
         kind, line = st.session_state.pop("notice")
-        {"error": st.error, "warning": st.warning, "info": st.info}[kind](line.replace("$", "\\$"))
+        {"error": st.error, "warning": st.warning, "info": st.info}[kind](as_text(line, "markdown"))
