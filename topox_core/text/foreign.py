@@ -19,8 +19,9 @@ _INVISIBLE = re.compile(
 )
 _MARKS = re.compile(r"[\\`*\[\]<$~|]|(?<![^\W_])_|_(?![^\W_])|&(?=[#\w])")
 _LINE_START = re.compile(r"^(\s*)([-+#>=]|\d+(?=[.)]))")
-# Of https://, ftp://, mailto:, :emoji: and :red[directive] a colon, of www.x.y the first point, of a@b.c the at.
-_JOINTS = re.compile(r":(?=\S)|(?<=www)\.|@", re.IGNORECASE)
+# The colon of https://, mailto:, :emoji: and :red[directive], the at of a@b.c; of www.x.y the first point.
+_JOINTS = re.compile(r":(?=\S)|@")
+_WWW = re.compile(r"www(?=\.)", re.IGNORECASE)
 
 
 def as_text(text: object, medium: Medium) -> str:
@@ -36,7 +37,7 @@ def as_text(text: object, medium: Medium) -> str:
     line = _INVISIBLE.sub("\ufffd", line)
     if medium == "markdown":
         line = _MARKS.sub(r"\\\g<0>", line)
-        line = _JOINTS.sub(lambda found: found[0] + JOINER, line)
+        line = _JOINTS.sub(lambda found: found[0] + JOINER, _WWW.sub(r"\g<0>" + JOINER, line))
         return _LINE_START.sub(_not_a_list, line)
     if medium == "figure":
         # A template's %{...} is filled in once: what is filled in is not looked at again.

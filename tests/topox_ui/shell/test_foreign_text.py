@@ -23,7 +23,7 @@ HOSTILE = (
 # What Markdown's renderer would still make something of: of the first kind where a backslash is
 # before it as well, since it looks again after parsing.
 LIVE = (
-    re.compile(rf"https?://|www\.{EVIL}|@{EVIL}|:(smile|material/home):|:red\["),
+    re.compile(rf"https?://|www\.|@{EVIL}|:(smile|material/home):|:red\["),
     re.compile(r"(?<!\\)(!?\[x|\[y|<img|<a |\$|`|\*\*|&lt;)"),
 )
 MARKDOWN = ("body", "label", "text", "value", "delta", "help")
