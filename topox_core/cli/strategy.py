@@ -139,7 +139,10 @@ def _search(options: argparse.Namespace, model: Model) -> int:
             raise InputError(problem, file=options.fix, field="servers")
         fixed = pinned.placements
     if options.fabric:
-        table_found, record = search_on_fabric(options, graph, settings, fixed)
+        found = search_on_fabric(options, graph, settings, fixed)
+        if found is None:
+            return 1
+        table_found, record = found
         strategy = table_found.best(options.fabric).strategy
         start = _started(graph, table_found.start.strategy, bool(fixed))
         _write_strategy(options, graph, strategy)

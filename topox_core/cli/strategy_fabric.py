@@ -61,8 +61,11 @@ def search_on_fabric(
     graph: OperatorGraph,
     settings: SearchSettings,
     fixed: tuple[Placement, ...],
-) -> tuple[StrategyTable, dict[str, Any]]:
-    """Search, write the cluster if asked to, and return the table with the record of the best strategy."""
+) -> tuple[StrategyTable, dict[str, Any]] | None:
+    """Search, write the cluster if asked to, and return the table with the record of the best strategy.
+
+    None if it was stopped before there was one.
+    """
     from topox_core.io.cluster_file import dump_cluster
     from topox_core.strategy.fabric_table import strategy_table, table_sentence
     from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
@@ -80,6 +83,9 @@ def search_on_fabric(
             stop=stop,
             on_progress=_show,
         )
+    if found is None or options.fabric not in found.fabrics:
+        note("stopped before a strategy was run")
+        return None
     if options.cluster:
         write(options.cluster, dump_cluster(cluster))
     name = options.fabric

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -20,6 +22,8 @@ FAST_PROPOSALS = 300
 # After the walk the most promising strategies are run on the fabric until so many in a row, or so
 # many in all, have brought nothing.
 IN_A_ROW, IN_ALL = 5, 20
+# Seconds that the last run may take after a search was stopped.
+LAST_S = 10.0
 # What a search does, one after the other, and from which part of its time on.
 OPENING, WALKING, AROUND, RUNNING, CROSSING = (
     "what to begin with",
@@ -110,7 +114,7 @@ def co_optimise(
     starts: Iterable[Strategy] = (),
     stop: Stop = never,
     on_progress: Callable[[CoProgress], None] | None = None,
-) -> CoOptimised:
+) -> CoOptimised | None:
     """Return the best strategy found for a fabric; never one slower there than data parallel.
 
     1. What to begin with: data parallel, blocks of neighbours on shares of the servers, whole
@@ -122,7 +126,8 @@ def co_optimise(
     3. The most promising strategies are run on the fabric, and the fastest is kept.
 
     Limits are counted, never timed: one input and seed have one answer. If ``stop`` turns true, the
-    best estimate so far is still run.
+    best estimate so far is still run, for at most ``LAST_S``; None if that was before data parallel
+    was.
 
     Raises
     ------
@@ -136,7 +141,9 @@ def co_optimise(
     base = first_strategy(graph, servers, settings.memory_gb, tuple(pinned.values()))
     report = on_progress or (lambda _progress: None)
     report(CoProgress(fabric, OPENING, 0, 1, 0.0))
-    base_outcome = model.outcomes(base, (fabric,))[fabric]
+    base_outcome = model.outcomes(base, (fabric,), stop).get(fabric)
+    if base_outcome is None:
+        return None
     walk = _Walk(model, fabric, base, settings, pinned)
 
     if walk.chain.proposer.free:
@@ -146,11 +153,11 @@ def co_optimise(
         for doing in walk.steps(stop):
             done, total = walk.chain.proposals, settings.proposals
             report(CoProgress(fabric, doing, done, total, walk.chain.best_ms))
-    race = _Race(model, fabric, base, base_outcome)
+    race = _Race(model, fabric, base, base_outcome, _Late(stop))
     for strategy in walk.promising():
         if race.barren >= IN_A_ROW or len(race.outcomes) >= IN_ALL:
             break
-        if stop() and len(race.outcomes) > 1:
+        if stop() and (len(race.outcomes) > 1 or race.stop()):
             break
         race.run(strategy)
         report(CoProgress(fabric, RUNNING, len(race.outcomes), IN_ALL, race.outcome.iteration_ms))
@@ -168,13 +175,27 @@ def co_optimise(
     )
 
 
+@dataclass
+class _Late:
+    """Stop ``LAST_S`` seconds after another criterion."""
+
+    stop: Stop
+    until_s: float = math.inf
+
+    def __call__(self) -> bool:
+        """Return whether the time is up."""
+        if self.until_s == math.inf and self.stop():
+            self.until_s = time.monotonic() + LAST_S
+        return time.monotonic() >= self.until_s
+
+
 class _Race:
     """Strategies that are run on the fabric, and the fastest of them."""
 
     def __init__(
-        self, model: ModelOnCluster, fabric: str, base: Strategy, outcome: Outcome
+        self, model: ModelOnCluster, fabric: str, base: Strategy, outcome: Outcome, stop: Stop
     ) -> None:
-        self.model, self.fabric = model, fabric
+        self.model, self.fabric, self.stop = model, fabric, stop
         self.best, self.outcomes, self.barren = base, {base: outcome}, 0
 
     @property
@@ -186,7 +207,9 @@ class _Race:
         """Run a strategy, unless it was run before."""
         if strategy in self.outcomes:
             return
-        other = self.model.outcomes(strategy, (self.fabric,))[self.fabric]
+        other = self.model.outcomes(strategy, (self.fabric,), self.stop).get(self.fabric)
+        if other is None:
+            return
         self.outcomes[strategy] = other
         self.barren += 1
         if other.iteration_ms < self.outcome.iteration_ms * (1 - 1e-9):

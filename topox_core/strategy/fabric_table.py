@@ -71,11 +71,13 @@ def strategy_table(
     starts: Iterable[Strategy] = (),
     stop: Stop = never,
     on_progress: Callable[[CoProgress], None] | None = None,
-) -> StrategyTable:
+) -> StrategyTable | None:
     """Search a strategy for each fabric and run each of them, and data parallel, on all.
 
     Whatever was found for one fabric is where the next searches may begin, and a candidate on all of
     them: the best strategy known for a fabric is the fastest of its column, of equal ones the first.
+    Where ``stop`` turns true, fabrics whose search had not begun have no column; None if that holds
+    for all of them.
 
     Raises
     ------
@@ -93,10 +95,16 @@ def strategy_table(
         def tell(progress: CoProgress, part: int = part) -> None:
             report(replace(progress, part=part, parts=parts))
 
-        found = [*starts, *(one.strategy for one in searches.values())]
-        searches[name] = co_optimise(
+        found = [*starts, *(search.strategy for search in searches.values())]
+        one = co_optimise(
             model, name, settings, fixed=fixed, starts=found, stop=stop, on_progress=tell
         )
+        if one is not None:
+            searches[name] = one
+    if not searches:
+        return None
+    cancelled = len(searches) < len(names)
+    names = tuple(searches)
     known = _known(searches)
     for done, (strategy, outcomes) in enumerate(known.items()):
         if set(outcomes) < set(names) and not stop():
@@ -108,7 +116,7 @@ def strategy_table(
         names,
         _rows(known, names),
         searches,
-        "cancelled" if not whole or "cancelled" in endings else endings.pop(),
+        "cancelled" if cancelled or not whole or "cancelled" in endings else endings.pop(),
     )
 
 

@@ -88,7 +88,9 @@ class ModelOnCluster:
     def outcomes(
         self, strategy: Strategy, fabrics: Iterable[str], stop: Stop = never
     ) -> dict[str, Outcome]:
-        """Return what ``compare`` says of a strategy on fabrics; ``stop`` leaves out what has not been run.
+        """Return what ``compare`` says of a strategy on fabrics; nothing if ``stop`` turns true meanwhile.
+
+        A plan that was cut short is not what ``compare`` would say.
 
         Raises
         ------
@@ -96,7 +98,7 @@ class ModelOnCluster:
             If a fabric cannot run it.
         """
         runs = compare(self.tasks(strategy), self.cluster, self.settings, fabrics, stop=stop)
-        return {name: Outcome.of(run) for name, run in runs.items()}
+        return {} if stop() else {name: Outcome.of(run) for name, run in runs.items()}
 
 
 class FabricEvaluator:

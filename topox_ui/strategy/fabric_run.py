@@ -60,7 +60,9 @@ def start(search: FabricSearch) -> None:
     )
 
 
-def _run(search: FabricSearch, stop: Stop, on_step: Callable[[CoProgress], None]) -> StrategyTable:
+def _run(
+    search: FabricSearch, stop: Stop, on_step: Callable[[CoProgress], None]
+) -> StrategyTable | None:
     return strategy_table(
         search.model,
         search.fabrics,

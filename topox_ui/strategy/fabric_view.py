@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import streamlit as st
 
@@ -26,6 +28,8 @@ def fabric_view(search: FabricSearch, theme: Theme) -> None:
     """Draw the search: not begun, running, or its answer."""
     owner, model = run_owner(), search.model
     table: StrategyTable | None = owner.results(ON_FABRIC).get(search.key)
+    if table is not None and search.fabric not in table.fabrics:  # stopped before its turn
+        search = replace(search, fabric=table.fabrics[-1])
     cluster = model.cluster
     kicker = (
         f"Strategy · {model.graph.name} · {plural(cluster.servers, 'server')}, "

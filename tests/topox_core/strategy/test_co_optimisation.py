@@ -112,6 +112,22 @@ def test_a_search_that_is_cancelled_keeps_what_it_estimated_best() -> None:
     assert again == found.outcome
 
 
+def test_a_search_that_is_stopped_at_once_has_nothing_and_a_table_lacks_what_had_no_turn() -> None:
+    model = little()
+    assert co_optimise(model, "static", SearchSettings(9), stop=lambda: True) is None
+    begun: list[str] = []
+    table = strategy_table(
+        model,
+        ("static", "provisioned"),
+        SearchSettings(9),
+        stop=lambda: "static" in begun,
+        on_progress=lambda one: begun.append(one.fabric) if one.done else None,
+    )
+    assert table is not None
+    assert (table.fabrics, table.stopped_by) == (("static",), "cancelled")
+    assert table.best("static").outcomes["static"] == table.searches["static"].outcome
+
+
 def test_what_is_fixed_stays_and_with_everything_fixed_nothing_is_searched() -> None:
     model = tiny(1)
     kept = Placement("op0", 1, 1)

@@ -66,6 +66,10 @@ def test_the_page_opened_by_a_link_shows_what_the_core_finds_for_each_of_its_fab
 def test_a_search_that_is_cancelled_keeps_a_strategy(visit) -> None:
     at = visit(STRATEGY, **CHOICES | {"strategy.proposals": "1000", "strategy.servers": "8"})
     at.button(key="search").click().run()
+    end = time.monotonic() + 60
+    while "proposals" not in at.get("progress")[0].proto.text and time.monotonic() < end:
+        time.sleep(0.2)
+        at.run()
     at.button(key="cancel_on_fabric").click().run()
     at = ended(at)
     assert any(m.delta == "stopped by you" for m in at.metric)
