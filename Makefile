@@ -1,8 +1,9 @@
 # make run    from a bare machine with Python 3.11 to 3.13 to the running app
+# make serve  the same for a class or a team: TOPOX_... variables say where it listens and what it allows
 # make test   from a bare machine to a finished test run
 # make test-long   what takes minutes: many random cases, many sessions, faults
 
-PORT ?= 8501
+PORT ?= $(or $(TOPOX_PORT),8501)
 # Test processes; the suite is written for two cores.
 JOBS ?= 2
 
@@ -16,21 +17,26 @@ JOBS_STAMP := $(VENV)/stamp-jobs
 KERNELS := $(wildcard topox_core/*/kernels/*.py topox_core/strategy/kernel.py topox_core/model/heap.py topox_core/model/loads.py topox_core/model/passes.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-long lint bench clean
+.PHONY: help setup run serve test test-long lint bench lock bom clean
 
 help:
 	@echo "make run     set up and serve the workbench on http://127.0.0.1:$(PORT) (PORT=8502 chooses another port)"
+	@echo "make serve   the same where and as the TOPOX_... variables say (docs/serving.md)"
 	@echo "make test    set up, check the style and the types, run every test"
 	@echo "make test-long  the tests that take minutes: many random cases, many page changes, faults"
 	@echo "make setup   only the environment in $(VENV)"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   the measurements in benchmarks/"
+	@echo "make lock    renew the locks in locks/ (UPGRADE=--upgrade: newest versions); make bom: bill of materials"
 	@echo "make clean   remove the environment and every cache"
 
 setup: $(WARM_STAMP)
 
 run: setup
-	$(PY) -m streamlit run app.py --server.address 127.0.0.1 --server.port $(PORT)
+	@TOPOX_ADDRESS=127.0.0.1 TOPOX_PORT=$(PORT) exec $(PY) -m topox_ui.serve
+
+serve: setup
+	@exec $(PY) -m topox_ui.serve
 
 lint: $(DEV_STAMP)
 	$(PY) -m ruff format --check .
@@ -48,6 +54,16 @@ test-long: setup $(JOBS_STAMP) $(DEV_STAMP)
 bench: setup $(DEV_STAMP)
 	@for script in benchmarks/*.py; do name=$$(basename $$script .py); echo "== $$name"; $(PY) -m benchmarks.$$name || exit 1; done
 
+# The same packages tomorrow: every version and hash, for Python 3.11 to 3.13 on every system.
+LOCKED := --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --custom-compile-command "make lock"
+
+lock: $(DEV_STAMP)
+	$(VENV)/bin/uv pip compile $(LOCKED) $(UPGRADE) requirements.txt -o locks/run.txt
+	$(VENV)/bin/uv pip compile $(LOCKED) $(UPGRADE) -c locks/run.txt requirements-dev.txt -o locks/dev.txt
+
+bom: $(DEV_STAMP)
+	$(VENV)/bin/cyclonedx-py requirements --output-reproducible --of JSON -o bill-of-materials.cdx.json locks/run.txt
+
 clean:
 	rm -rf $(VENV) .pytest_cache .hypothesis .mypy_cache .ruff_cache test-output build *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -64,14 +80,14 @@ $(PY):
 	echo "Install one (Debian, Ubuntu: apt-get install python3 python3-venv) or name it: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11" >&2; \
 	exit 1
 
-$(RUN_STAMP): requirements.txt | $(PY)
+$(RUN_STAMP): locks/run.txt | $(PY)
 	@echo "Installing what the workbench needs (once; mostly downloads)"
-	@$(PIP) install --quiet -r requirements.txt
+	@$(PIP) install --quiet --require-hashes -r locks/run.txt
 	@touch $@
 
-$(DEV_STAMP): requirements-dev.txt $(RUN_STAMP)
+$(DEV_STAMP): locks/dev.txt $(RUN_STAMP)
 	@echo "Installing what the tests need (once)"
-	@$(PIP) install --quiet -r requirements-dev.txt
+	@$(PIP) install --quiet --require-hashes -r locks/dev.txt
 	@touch $@
 
 # Compiled kernels are cached on disk, so that the first schedule is not the slow one.

@@ -16,6 +16,7 @@ from topox_core.runs.cells import CellsRun
 from topox_core.runs.run import POLL_S, Run
 from topox_core.text.numbers import seconds
 from topox_ui.runs.limits import server_limits
+from topox_ui.runs.memory import SessionMemory
 from topox_ui.runs.slots import InLine, SolverPlaces, Ticket, solver_places
 
 LATE_S = 15.0  # a solver has this long to heed its own limit, which its start does not count in
@@ -51,17 +52,19 @@ class RunKind:
 
 
 class Kept(OrderedDict[Any, ResultT], Generic[ResultT]):
-    """Results by key, the oldest beyond ``most`` dropped first."""
+    """Results by key, the oldest beyond ``most``, or beyond the session's memory, dropped first."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, memory: SessionMemory | None = None) -> None:
         super().__init__()
-        self._most = most
+        self._most, self._memory = most, memory
 
     def __setitem__(self, key: Hashable, value: ResultT) -> None:
         super().__setitem__(key, value)
         self.move_to_end(key)
         while len(self) > self._most:
             self.popitem(last=False)
+        if self._memory is not None:
+            self._memory.took(self, key)
 
 
 @dataclass
@@ -98,9 +101,17 @@ class RunOwner:
         The server's solver places.
     longest_s
         How long a run may hold a place; then it is stopped, and what it has is kept.
+    most_bytes
+        How much memory the results may take, the oldest are dropped first.
     """
 
-    def __init__(self, places: SolverPlaces, longest_s: float = float("inf")) -> None:
+    def __init__(
+        self,
+        places: SolverPlaces,
+        longest_s: float = float("inf"),
+        most_bytes: float = float("inf"),
+    ) -> None:
+        self._memory = SessionMemory(most_bytes)
         self._places, self._longest_s = places, longest_s
         self._lock = threading.RLock()
         self._closed = threading.Event()
@@ -119,7 +130,7 @@ class RunOwner:
 
     def results(self, kind: RunKind) -> Kept[Any]:
         """Return the results of a kind by key."""
-        return self._results.setdefault(kind, Kept(kind.most_kept))
+        return self._results.setdefault(kind, Kept(kind.most_kept, self._memory))
 
     def refusals(self, kind: RunKind) -> Kept[InputError]:
         """Return why runs of a kind could not be, by key."""
@@ -391,4 +402,5 @@ class RunOwner:
 @st.cache_resource(scope="session", show_spinner=False, on_release=lambda owner: owner.close())
 def run_owner() -> RunOwner:
     """Return this session's owner of runs; the end of the session ends them."""
-    return RunOwner(solver_places(), server_limits().longest_s)
+    limits = server_limits()
+    return RunOwner(solver_places(), limits.longest_s, limits.session_mb * 1e6)

@@ -1,0 +1,50 @@
+"""What a session keeps stays within its share of the memory."""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+from dataclasses import dataclass
+
+import numpy as np
+
+from topox_ui.runs.memory import SessionMemory, approximate_bytes
+from topox_ui.runs.owner import Kept
+
+
+@dataclass(frozen=True)
+class Interval:
+    task: str
+    start_ms: float
+    end_ms: float
+
+
+def test_a_long_schedule_is_weighed_about_right() -> None:
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    schedule = [Interval(f"task {i}", i + 0.5, i + 1.5) for i in range(20_000)]
+    taken = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert 0.4 * taken < approximate_bytes(schedule) < 2.5 * taken
+
+
+def test_what_is_held_twice_is_counted_once() -> None:
+    array = np.zeros(1_000_000)
+    assert approximate_bytes([array, array]) < 1.1 * array.nbytes
+    assert approximate_bytes(array) >= array.nbytes
+    loop: list[object] = []
+    loop.append(loop)
+    assert approximate_bytes(loop) < 10 * sys.getsizeof(loop)
+
+
+def test_the_oldest_results_are_dropped_first_whatever_made_them() -> None:
+    memory = SessionMemory(2_500_000)
+    proofs, maps = Kept[np.ndarray](24, memory), Kept[np.ndarray](24, memory)
+    proofs["a"] = np.zeros(125_000)  # a megabyte each
+    maps["b"] = np.zeros(125_000)
+    proofs["c"] = np.zeros(125_000)
+    assert (list(proofs), list(maps)) == (["c"], ["b"])
+    maps["b"] = np.zeros(125_000)  # anew: now the newest, and counted once
+    assert (list(proofs), list(maps)) == (["c"], ["b"])
+    maps["large"] = np.zeros(1_000_000)
+    assert (list(proofs), list(maps)) == ([], ["large"])
