@@ -29,7 +29,7 @@ class Candidates(Protocol):
     """Plans that compete with those of the priority rules, under the settings of the problem that is given."""
 
     def __call__(self, prepared: Prepared) -> Iterable[SchedulePlan]:
-        """Yield plans on the slots of a prepared problem."""
+        """Yield plans on the slots of a prepared problem, the provisioned iteration first."""
         ...
 
     def replays(self, prepared: Prepared) -> Iterable[Replay]:
@@ -102,8 +102,11 @@ def plan_on_continuous_time(
     """Replay what rules and candidates plan on the cluster's slots, then on other slots, until ``stop``.
 
     The list of candidates is fixed by the number of tasks, never by seconds, so that one input has
-    one answer on every machine.
+    one answer on every machine. Where only the provisioned order is allowed, there is one.
     """
+    if plans.prepared.settings.switching == "provisioned" and candidates is not None:
+        _plan_as_provisioned(plans, candidates)
+        return
     for prepared in _planning_problems(plans.prepared):
         _plan_by_rules(plans, prepared, stop)
         if stop():
@@ -116,6 +119,14 @@ def plan_on_continuous_time(
                     plans.take_replay(known)
         if stop() or plans.solved:
             return
+
+
+def _plan_as_provisioned(plans: ContinuousPlans, candidates: Candidates) -> None:
+    """Keep the provisioned iteration, and the same on slots beside it."""
+    plans.planned_on = plans.prepared
+    plans.slotted = plans.plan_to_improve = next(iter(candidates(plans.prepared)))
+    for known in candidates.replays(plans.prepared):
+        plans.take_replay(known)
 
 
 def _plan_by_rules(plans: ContinuousPlans, prepared: Prepared, stop: Stop) -> None:

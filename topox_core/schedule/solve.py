@@ -135,9 +135,9 @@ def _solve_continuously(
 ) -> Result:
     plans, trace = _best_replay(prepared, began, stop, on_point, candidates)
     spent_s = working_s() - began
-    engine = prepared.settings.engine
-    if engine == "list" or plans.solved or stop():
-        stopped_by: StoppedBy = "heuristic" if engine == "list" else "cancelled"
+    listed = prepared.settings.engine == "list" or prepared.settings.switching == "provisioned"
+    if listed or plans.solved or stop():
+        stopped_by: StoppedBy = "heuristic" if listed else "cancelled"
         return to_continuous_result(plans, stopped_by, tuple(trace), spent_s)
     return _continuous_proof(plans, spent_s, trace).finish(stop, on_point)
 
@@ -146,7 +146,10 @@ def _continuous_proof(plans: ContinuousPlans, spent_s: float, trace: list[TraceP
     """Return a search on the slots whose plans were the best once replayed."""
     assert plans.planned_on is not None
     assert plans.plan_to_improve is not None
-    prepared = replace(plans.planned_on, settings=plans.prepared.settings)
+    settings = plans.prepared.settings
+    if settings.switching == "provisioned":
+        settings = replace(settings, time_limit_s=0.0)  # its order is known: nothing to search for
+    prepared = replace(plans.planned_on, settings=settings)
     return Proof(prepared, plans.plan_to_improve, spent_s, trace, plans)
 
 

@@ -16,7 +16,7 @@ from topox_core.errors import InputError
 from topox_core.fabrics.circuits import run_provisioned, run_reactive
 from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.run import FabricRequest, FabricRun
-from topox_core.fabrics.scheduled import run_scheduled
+from topox_core.fabrics.scheduled import run_scheduled, schedule
 from topox_core.model.cluster import Cluster
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import Task, TaskGraph
@@ -316,6 +316,18 @@ def test_the_independent_checker_accepts_the_controllers(name: str, delay_ms: fl
         )
         report = check(task_graph, one.cluster, to_record(result))
         assert report.lines() == ()
+
+
+@pytest.mark.parametrize("engine", ["list", "auto"])
+def test_a_schedule_may_be_kept_to_the_provisioned_order(engine: str) -> None:
+    task_graph, of = load_sample("moe")
+    of = of.changed(reconfiguration_ms=1.0)
+    settings = Settings.of(engine=engine, switching="provisioned", time_limit_s=5.0)
+    result = schedule(task_graph, of, settings)
+    provisioned = run_provisioned(order(task_graph, of, settings), never)
+    assert result.makespan_ms == pytest.approx(provisioned.iteration_ms, rel=1e-12)
+    assert result.switching == "provisioned"
+    assert check(task_graph, of, to_record(result)).ok
 
 
 def test_coarse_slots_can_lose_and_the_plan_says_so() -> None:
