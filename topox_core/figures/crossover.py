@@ -20,11 +20,9 @@ from topox_core.fabrics.registry import FABRICS, PAYS_DELAY
 from topox_core.fabrics.sweep import Point
 from topox_core.fabrics.winner import EQUAL
 from topox_core.figures.marks import (
-    CLEAR,
     DOTS,
     box,
     image,
-    legend_square,
     line,
     note,
     opaque,
@@ -78,18 +76,6 @@ def winner_map(picture: MapPicture, now: tuple[float, float], theme: Theme) -> g
     colours = [theme.page, theme.grid, *(theme.fabric_colour(name) for name in present)]
     figure = go.Figure(image(z, colours, xgap=2, ygap=2))
     figure.add_trace(_clicks(picture, values, delays, theme))
-    for name in present:
-        figure.add_trace(legend_square(picture.labels[name], theme.fabric_colour(name)))
-    if any(not one.fabric for one in winners.values()):
-        figure.add_trace(legend_square(f"equal (within {100 * EQUAL:.0f} %)", theme.grid))
-    shown = [one for place, one in winners.items() if place in computed]
-    if any(one.fabric and not one.lead and one.next for one in shown):
-        figure.add_trace(legend_square("= another one is as fast", CLEAR))
-    for doubt, words in OPEN_WORDS.items():
-        if any(one.doubt == doubt for one in shown):
-            figure.add_trace(legend_square(words, CLEAR))
-    if picture.between:
-        figure.add_trace(legend_square("no number: between points that agree", CLEAR))
     across, up = place(values, now[0]), place(delays, now[1])
     here = box(across - 0.47, across + 0.47, up - 0.46, up + 0.46, line=line(theme.ink, 2.5))
     by_speed = axes.by == "port_gbps"
@@ -97,10 +83,9 @@ def winner_map(picture: MapPicture, now: tuple[float, float], theme: Theme) -> g
         figure,
         theme,
         _height(len(delays)) * theme.scale,
-        showlegend=True,
         annotations=text,
         shapes=[here],
-        margin=margins(76 * theme.scale, 8, 52 * theme.scale, 44),
+        margin=margins(76 * theme.scale, 8, 8, 44),
         xaxis=named_axis(
             theme,
             [f"{v:g}G" if by_speed else f"{v:g}" for v in values],
@@ -116,9 +101,28 @@ def winner_map(picture: MapPicture, now: tuple[float, float], theme: Theme) -> g
     )
 
 
+def map_legend(picture: MapPicture, theme: Theme) -> list[tuple[str, str]]:
+    """Return the colours (empty for a sign) and the words of a map's legend, which stands above it."""
+    winners = picture.winners.values()
+    shown = [point.winner for point in picture.points]
+    keys = [
+        (theme.fabric_colour(name), picture.labels[name])
+        for name in FABRICS
+        if any(one.fabric == name for one in winners)
+    ]
+    if any(not one.fabric for one in winners):
+        keys.append((theme.grid, f"equal (within {100 * EQUAL:.0f} %)"))
+    if any(one.fabric and not one.lead and one.next for one in shown):
+        keys.append(("", "= another one is as fast"))
+    keys += [
+        ("", words) for doubt, words in OPEN_WORDS.items() if any(w.doubt == doubt for w in shown)
+    ]
+    return keys + ([("", "no number: between points that agree")] if picture.between else [])
+
+
 def _height(delays: int) -> float:
     """Return the height of map and cut: a row of cells is low where there are many."""
-    return (31 if delays < 10 else 26) * delays + 110
+    return (31 if delays < 10 else 26) * delays + 66
 
 
 def _clicks(
@@ -226,7 +230,7 @@ def cut(
         showlegend=True,
         shapes=[mark],
         annotations=labelled,
-        margin=margins(48 * theme.scale, 10, 52 * theme.scale, 44),
+        margin=margins(48 * theme.scale, 10, 34 * theme.scale, 44),
         xaxis=axis(
             theme,
             grid=True,

@@ -14,7 +14,7 @@ from topox_core.fabrics.refinement import inferred
 from topox_core.fabrics.sweep import Sweep
 from topox_core.fabrics.verdict import YARDSTICK
 from topox_core.fabrics.winner import turning_point
-from topox_core.figures.crossover import cut, winner_map
+from topox_core.figures.crossover import cut, map_legend, winner_map
 from topox_core.figures.palette import Theme
 from topox_core.runs.executor import LocalExecutor
 from topox_core.text.numbers import delay_in_sentence, plural
@@ -146,6 +146,7 @@ def _drawn(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme, live: bo
     here = float(cluster.port_gbps if axes.by == "port_gbps" else cluster.ports_per_server)
     left, right = st.columns([1.42, 1], gap="medium")
     with left:
+        st.html(_legend(picture, theme))
         figure = winner_map(picture, (here, cluster.reconfiguration_ms), theme)
         options: dict[str, Any] = {} if live else {"on_select": _picked, "selection_mode": "points"}
         st.plotly_chart(
@@ -174,6 +175,22 @@ def _drawn(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme, live: bo
             None if live else lambda: pd.DataFrame(map_rows(picture, value)),
             "This cut",
         )
+
+
+def _legend(picture: MapPicture, theme: Theme) -> str:
+    """Return a line of colour keys and signs, which wraps by itself where the page is narrow."""
+    items = []
+    for colour, words in map_legend(picture, theme):
+        square = (
+            f'<span style="display:inline-block;width:.8em;height:.8em;margin-right:.35em;vertical-align:-.08em;'
+            f'background:{colour}"></span>'
+            if colour
+            else ""
+        )
+        items.append(
+            f'<span style="margin-right:1rem;white-space:nowrap;color:{theme.ink}">{square}{escape(words)}</span>'
+        )
+    return f'<p class="quiet">{" ".join(items)}</p>'
 
 
 def _picked() -> None:

@@ -20,7 +20,7 @@ from topox_core.fabrics.map_words import (
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.sweep import Axes, Point
 from topox_core.fabrics.winner import MapOutcome, turning_point, winner
-from topox_core.figures.crossover import cut, place, winner_map
+from topox_core.figures.crossover import cut, map_legend, place, winner_map
 from topox_core.figures.fabrics import (
     before_after,
     iteration_bars,
@@ -203,7 +203,8 @@ class TestMap:
         assert len(figure.layout.annotations) == 5
         facts = {tuple(row[:2]): row[3] for row in figure.data[1].customdata}
         assert "not computed" in facts[200.0, 10.0]
-        assert any("between points that agree" in (t.name or "") for t in figure.data)
+        legend = map_legend(picture(self.points[:-1], self.axes, between), LIGHT)
+        assert legend[-1] == ("", "no number: between points that agree")
         assert len(map_rows(picture(self.points[:-1], self.axes, between))) == 5
 
     def test_a_click_carries_the_point(self):
@@ -213,7 +214,10 @@ class TestMap:
     def test_colour_is_not_alone_leads_are_written_and_equals_named(self):
         figure = winner_map(picture(self.points, self.axes), (100.0, 1.0), LIGHT)
         assert {a.text for a in figure.layout.annotations} == {"20 %", "10 %", "44 %"}
-        assert {t.name for t in figure.data if t.showlegend} == {"Static circuits", "Scheduled"}
+        assert map_legend(picture(self.points, self.axes), LIGHT) == [
+            (LIGHT.fabric_colour("static"), "Static circuits"),
+            (LIGHT.fabric_colour("scheduled"), "Scheduled"),
+        ]
 
     def test_open_cells_have_a_sign_that_legend_hover_and_table_explain(self):
         plan = {"scheduled": planned(120.0, bound_ms=90.0)}
@@ -221,7 +225,7 @@ class TestMap:
         shown = picture(points, self.axes)
         figure = winner_map(shown, (100.0, 1.0), LIGHT)
         assert {a.text for a in figure.layout.annotations} == {"17 % ◐", "20 %"}
-        assert OPEN_WORDS["gap"] in {t.name for t in figure.data}
+        assert ("", OPEN_WORDS["gap"]) in map_legend(shown, LIGHT)
         assert [row["open"] for row in map_rows(shown)] == [OPEN_WORDS["gap"], ""]
         assert OPEN_WORDS["gap"] in figure.data[1].customdata[0][3]
         assert "leads Scheduled by 16.7 % (◐ open" in setting_words(shown, (100.0, 1.0))
