@@ -209,7 +209,11 @@ class Sweep:
 
     @cached_property
     def job_digest(self) -> str:
-        """SHA-256 over everything but the axes' values: what two maps share whose cells may be shared."""
+        """SHA-256 over everything but the axes' values: what two maps share whose cells may be shared.
+
+        The names count, which errors may quote: sessions share cells, and none may read those of
+        another one's files.
+        """
         # The swept keys are the axes' to say.
         cluster = replace(self.cluster, reconfiguration_ms=0.0)
         if self.axes.by == "port_gbps":
@@ -229,7 +233,9 @@ class Sweep:
         }
         parts = [
             self.task_graph.digest,
+            self.task_graph.name,
             cluster.digest,
+            cluster.name,
             self.settings.as_record(),
             self.fabrics,
             choices,

@@ -273,8 +273,9 @@ def test_a_digest_tells_maps_apart_and_equal_ones_together() -> None:
         swept(fabrics=("static",)),
         swept(options=FabricOptions(oversubscription=2.0)),
         Sweep(CHAIN, THREE, Settings(seed=1), AXES),
+        Sweep(replace(CHAIN, name="of another session"), THREE, Settings(), AXES),
     ]
-    assert len({sweep.digest for sweep in [swept(), *others]}) == 6
+    assert len({sweep.digest for sweep in [swept(), *others]}) == 7
 
 
 # -- worker processes ------------------------------------------------------------------------------
