@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
+from typing import Any
 
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.task_graph_rules import validated
@@ -16,7 +17,7 @@ from topox_core.workloads.pipeline import GPT_SMALL, LLAMA3_8B, LLAMA3_70B, PIPE
 from topox_core.workloads.random_layered import RANDOM_LAYERED
 from topox_core.workloads.sharded import FSDP
 
-__all__ = ["MAX_TASKS", "WORKLOADS", "Parameter", "Workload", "generate"]
+__all__ = ["MAX_TASKS", "WORKLOADS", "Parameter", "Workload", "count_tasks", "generate"]
 
 # Beyond this no engine is of use; generators are stopped here, before memory is spent.
 MAX_TASKS = 200_000
@@ -62,30 +63,52 @@ def generate(
         would have more than ``most_tasks`` tasks.
     """
     workload = workload_of(name)
-    known = {p.key: p for p in workload.parameters}
-    values = {p.key: p.default for p in workload.parameters}
-    changes = []
-    for key, given in (overrides or {}).items():
-        if key not in known:
-            problem = f"unknown parameter (expected one of {', '.join(known)})"
-            raise InputError(problem, file=f"workload {name}", field=str(key)[:80])
-        values[key] = known[key].value(given, name)
-        if values[key] != known[key].default:
-            changes.append(
-                f"{key}={values[key]:g}"
-                if isinstance(values[key], float)
-                else f"{key}={values[key]}"
-            )
-    most = min(most_tasks, MAX_TASKS)
-    too_many = InputError(
-        f"would have more than {most:,} tasks: ask for fewer servers, layers or microbatches",
-        file=f"workload {name}",
-    )
-    if workload.count(values) > most:
-        raise too_many
+    values, changes = _chosen(workload, overrides or {})
+    most = _checked(workload, values, most_tasks)
     with errors_in_file(f"workload {name}"):
         tasks: list[Task] = list(islice(workload.tasks(values), most + 1))
     if len(tasks) > most:
-        raise too_many
+        raise _too_many(name, most)
     title = workload.title + (f" ({', '.join(changes)})" if changes else "")
     return validated(title, tasks, f"workload {name}"), workload.cluster(values)
+
+
+def count_tasks(name: str, overrides: Mapping[str, object], most_tasks: int = MAX_TASKS) -> int:
+    """Return about how many tasks a workload's graph has, without generating it; raises InputError as :func:`generate`."""
+    workload = workload_of(name)
+    values, _ = _chosen(workload, overrides)
+    _checked(workload, values, most_tasks)
+    return workload.count(values)
+
+
+def _chosen(
+    workload: Workload, overrides: Mapping[str, object]
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the values of all parameters, and those that were changed in words."""
+    name = workload.name
+    known = {p.key: p for p in workload.parameters}
+    values: dict[str, Any] = {p.key: p.default for p in workload.parameters}
+    changes = []
+    for key, given in overrides.items():
+        if key not in known:
+            problem = f"unknown parameter (expected one of {', '.join(known)})"
+            raise InputError(problem, file=f"workload {name}", field=str(key)[:80])
+        value = values[key] = known[key].value(given, name)
+        if value != known[key].default:
+            changes.append(f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}")
+    return values, changes
+
+
+def _checked(workload: Workload, values: dict[str, Any], most_tasks: int) -> int:
+    """Return how many tasks there may be; raises InputError if there would be more."""
+    most = min(most_tasks, MAX_TASKS)
+    if workload.count(values) > most:
+        raise _too_many(workload.name, most)
+    return most
+
+
+def _too_many(name: str, most: int) -> InputError:
+    return InputError(
+        f"would have more than {most:,} tasks: ask for fewer servers, layers or microbatches",
+        file=f"workload {name}",
+    )

@@ -15,6 +15,7 @@ from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs
 from topox_ui.shell.pages import PAGES, models, page_of
 from topox_ui.shell.style import css
 from topox_ui.state.address import restore
+from topox_ui.state.generating import GENERATE
 from topox_ui.state.loading import loaded
 from topox_ui.state.notices import show_notice
 from topox_ui.state.page_state import PageState
@@ -51,10 +52,21 @@ def frame(title: str) -> Theme:
         for one in PAGES:
             page_link(one.title, f"**{one.title}**" if one is page else one.title)
         _follow_theme(theme.name)
+    if "awaited" in st.session_state:
+        _generating()
     if page.needs_graph and loaded() is None:
         size_switch()
         nothing_loaded()
     return theme
+
+
+def _generating() -> None:
+    """Show the generation of a large task graph beside the page, and stop: the page comes with the graph."""
+    from topox_ui.runs.panel import run_panel  # it draws with the functions of this file
+
+    headline("Generating", "The task graph is <b>large</b>: it is generated beside this page.")
+    run_panel(GENERATE, "Generating the task graph")
+    st.stop()
 
 
 def page_link(title: str, label: str, icon: str | None = None) -> None:

@@ -8,7 +8,9 @@ from functools import partial
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_ui.state.loading import load, loaded
+from topox_ui.runs.owner import run_owner
+from topox_ui.state.generating import GENERATE, NotYet
+from topox_ui.state.loading import load, loaded, open_source
 from topox_ui.state.notices import has_error, notify
 from topox_ui.state.page_state import PageState, agreeing
 from topox_ui.state.scenario import SOURCE, Scenario
@@ -28,16 +30,37 @@ def restore(page: str, models: Models) -> None:
     page has offered.
     """
     state, query = st.session_state, st.query_params.to_dict()
+    _take_generated()
     moved = state.get("page") != page
     outdated = moved and query in state.get("menus", ())
     if state.pop("address_due", False) or outdated:
         _write()
     elif query != state.get("address", {}):
         state["address"] = query
-        if not read(query, models(query)):
-            _write()
+        state.pop("awaited", None)
+        try:
+            if not read(query, models(query)):
+                _write()
+        except NotYet:  # the link is read again when its graph is there
+            state["awaited"] = None
     menus = [] if moved else state["menus"]
     state["page"], state["menus"] = page, [*menus, link_query()][-20:]
+
+
+def _take_generated() -> None:
+    """Go on with what waited for a graph that was generated beside the page, once its run has ended."""
+    state, owner = st.session_state, run_owner()
+    if "awaited" not in state or owner.run(GENERATE) is not None:
+        return
+    owner.ended(GENERATE)
+    scenario = state.pop("awaited")
+    if not (owner.results(GENERATE) or owner.refusals(GENERATE)):
+        notify("info", "The task graph was not generated; what was loaded stays.")
+        state["address_due"] = True
+    elif scenario is not None:
+        open_source(scenario)
+    else:
+        state.pop("address", None)
 
 
 def keep_address() -> None:

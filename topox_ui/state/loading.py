@@ -16,6 +16,7 @@ from topox_core.text.numbers import plural
 from topox_core.workloads.catalogue import generate
 from topox_core.workloads.samples import load_sample
 from topox_ui.runs.limits import server_limits
+from topox_ui.state.generating import NotYet, generated
 from topox_ui.state.notices import notify
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.store import put, state_of, states
@@ -63,12 +64,21 @@ def reset_what_ifs() -> None:
 
 
 def load(scenario: Scenario) -> bool:
-    """Load the sample or workload that a scenario names; return False if it names none; raises InputError."""
+    """Load the sample or workload that a scenario names; return False if it names none.
+
+    Raises
+    ------
+    InputError
+        If it cannot be loaded.
+    NotYet
+        If it is being generated beside the page.
+    """
     if scenario.source == "sample":
         graph, cluster = _sample(scenario.name)
         server_limits().check_tasks(len(graph.tasks), scenario.name)
     elif scenario.source == "workload":
-        graph, cluster = _workload(scenario.name, scenario.parameters)
+        large = generated(scenario.name, scenario.parameters)
+        graph, cluster = large or _workload(scenario.name, scenario.parameters)
     else:
         return False
     st.session_state["loaded"] = Loaded(graph, cluster, scenario.name)
@@ -80,6 +90,8 @@ def open_source(new: Scenario) -> None:
     try:
         if load(new):
             _begin_with(new)
+    except NotYet:
+        st.session_state["awaited"] = new
     except InputError as error:
         notify("error", str(error))
 

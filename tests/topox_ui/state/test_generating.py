@@ -1,0 +1,71 @@
+"""A link to a large workload: bounded before work begins, generated beside the page, cancelled, ended with the session."""
+
+from functools import partial
+
+import pytest
+
+from tests.topox_core.runs.test_run import wait_until
+from tests.topox_ui.conftest import SCHEDULE, words
+from topox_core.runs.run import FunctionRun
+from topox_ui.runs.owner import RunOwner
+from topox_ui.runs.slots import SolverPlaces, solver_places
+from topox_ui.state import generating
+
+LARGE = {"workload": "moe", "set.servers": "4", "switches": "2"}
+
+
+@pytest.fixture(autouse=True)
+def everything_is_large(monkeypatch):
+    monkeypatch.setattr(generating, "AT_ONCE", 10)
+
+
+def ended() -> bool:
+    return solver_places().free == solver_places().places
+
+
+def test_a_link_beyond_the_limit_is_refused_before_anything_begins(visit, monkeypatch):
+    monkeypatch.setattr(generating, "call_in_worker", None)
+    at = visit(workload="moe", **{"set.servers": "512", "set.layers": "200"})
+    assert not at.exception
+    assert "would have more than 200,000 tasks" in at.error[0].value
+    assert ended()
+
+
+def test_a_large_graph_is_generated_beside_the_page_and_then_the_link_holds(visit):
+    at = visit(SCHEDULE, **LARGE)
+    assert not at.exception and not at.warning
+    assert "generated beside this page" in words(at) and "loaded" not in at.session_state
+    wait_until(ended)
+    at.run()
+    assert not at.exception and not at.warning and not at.error
+    assert at.session_state["loaded"].cluster.servers == 4
+    assert at.session_state["page_states"]["Scenario"].switches == 2
+    assert at.metric
+
+
+def never_done(*_args, stop):
+    wait_until(stop)
+    raise generating.WorkerDied("it was stopped")
+
+
+def test_cancel_ends_the_run_and_says_so(visit, monkeypatch):
+    monkeypatch.setattr(generating, "call_in_worker", never_done)
+    at = visit(SCHEDULE, **LARGE)
+    assert not ended()
+    told = [*at.button(key="cancel_generate").click().run().info]
+    wait_until(ended)
+    told += at.run().info
+    assert not at.exception
+    assert "loaded" not in at.session_state and "awaited" not in at.session_state
+    assert "was not generated" in told[0].value
+
+
+def test_the_end_of_the_session_ends_the_generator():
+    places = SolverPlaces(1)
+    owner = RunOwner(places)
+    function = partial(generating._generate, "moe", (("servers", "512"), ("layers", "40")))
+    owner.start(generating.GENERATE, "a", lambda _places: FunctionRun(function))
+    assert places.free == 0
+    owner.close()
+    wait_until(lambda: places.free == 1)
+    assert not owner.results(generating.GENERATE)
