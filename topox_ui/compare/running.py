@@ -12,10 +12,11 @@ from topox_core.fabrics.passed_plans import PassedPlan, with_passed_plans
 from topox_core.fabrics.run import FabricOptions, FabricRun, JobRequest
 from topox_core.fabrics.scheduled import better_run
 from topox_core.fabrics.verdict import why_not
+from topox_core.runs.stopping import Stop
 from topox_core.text.numbers import plural
 from topox_ui.compare.contest import Contest
 from topox_ui.compare.known_maps import map_plans
-from topox_ui.runs.owner import run_owner
+from topox_ui.runs.owner import run_owner, session_over
 from topox_ui.schedule.solving import PROOF, Case, keep, known, listing
 
 Runs = dict[str, FabricRun]
@@ -41,7 +42,12 @@ def run_all(case: Case, contest: Contest) -> tuple[Runs, tuple[str, ...]]:
         try:
             with st.spinner(words) if large else nullcontext():
                 run = _run(
-                    _key(case, name, contest.options, runs), case, name, contest.options, runs
+                    _key(case, name, contest.options, runs),
+                    case,
+                    name,
+                    contest.options,
+                    runs,
+                    session_over(),
                 )
         except InputError as error:
             refused[name] = error
@@ -70,9 +76,13 @@ def _run(
     name: str,
     _options: FabricOptions,
     _known: Runs,
+    _over: Stop,
 ) -> FabricRun:
     settings = listing(_case.settings)
-    return compare(_case.graph, _case.cluster, settings, (name,), _options, known=_known)[name]
+    runs = compare(_case.graph, _case.cluster, settings, (name,), _options, _over, known=_known)
+    if _over():  # nobody is there to see it, and what was cut short is not for others
+        raise StopException
+    return runs[name]
 
 
 def _best_plan(case: Case, contest: Contest, run: FabricRun) -> FabricRun:

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from topox_core.errors import InputError
 from topox_core.runs.cells import CellsRun
 from topox_core.runs.run import POLL_S, Run
+from topox_core.runs.stopping import Stop, never
 from topox_core.text.numbers import seconds
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.memory import SessionMemory
@@ -404,3 +406,8 @@ def run_owner() -> RunOwner:
     """Return this session's owner of runs; the end of the session ends them."""
     limits = server_limits()
     return RunOwner(solver_places(), limits.longest_s, limits.session_mb * 1e6)
+
+
+def session_over() -> Stop:
+    """Return the stop criterion of what a page computes itself: true once its session has ended."""
+    return never if get_script_run_ctx() is None else run_owner().over

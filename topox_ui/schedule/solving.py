@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import StopException
 
 from topox_core.check.checker import check
 from topox_core.check.report import CheckReport
+from topox_core.fabrics.fluid import Stopped
 from topox_core.fabrics.scheduled import prove, schedule
 from topox_core.figures.lanes import Bars, Lanes, bars_of, lanes_of
 from topox_core.figures.overview import overview_image
@@ -18,13 +21,14 @@ from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.execution import Execution
 from topox_core.model.measures import Measures, measures
 from topox_core.model.task_graph import TaskGraph
+from topox_core.runs.stopping import Stop
 from topox_core.schedule.circuits.standing import crossed
 from topox_core.schedule.result import Result, TracePoint
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
 from topox_core.schedule.source import ANOTHER_SOLVE
 from topox_core.text.numbers import plural
-from topox_ui.runs.owner import Kept, RunKind, run_owner
+from topox_ui.runs.owner import Kept, RunKind, run_owner, session_over
 from topox_ui.state.loading import Loaded
 from topox_ui.state.scenario import Scenario
 
@@ -123,13 +127,17 @@ def _cost(result: Result) -> tuple[float, int]:
 
 
 @st.cache_resource(max_entries=96, show_spinner=False)
-def _listed(key: str, _case: Case) -> Result:  # noqa: ARG001 (the key is what the cache goes by)
-    return schedule(_case.graph, _case.cluster, listing(_case.settings))
+def _listed(key: str, _case: Case, _over: Stop) -> Result:  # noqa: ARG001 (the key is what the cache goes by)
+    with suppress(Stopped):
+        result = schedule(_case.graph, _case.cluster, listing(_case.settings), stop=_over)
+        if not _over():
+            return result
+    raise StopException  # nobody is there to see it, and what was cut short is not for others
 
 
 def listed(case: Case) -> Result:
     """Return the list schedule of a case."""
-    return _listed(case.key, case)
+    return _listed(case.key, case, session_over())
 
 
 def best(case: Case) -> Result:

@@ -4,19 +4,24 @@ import json
 from dataclasses import replace
 
 import pytest
+from streamlit.runtime.scriptrunner import StopException
 
 from topox_core.cli.main import main
 from topox_core.fabrics.compare import compare
+from topox_core.fabrics.run import FabricOptions
 from topox_core.io.exports import cross_connects_json, perfetto_trace, tasks_csv
 from topox_core.io.sample_folder import SAMPLE_FOLDER
+from topox_core.runs.stopping import never
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.tdm.mixes.samples import load_job_sample
 from topox_core.tdm.model.jobs import Reading
 from topox_core.workloads.samples import SAMPLES, load_sample
+from topox_ui.compare import running
 from topox_ui.compare.contest import contest_of
 from topox_ui.jobs.solving import Case as JobsCase
 from topox_ui.jobs.solving import at_once
+from topox_ui.schedule import solving
 from topox_ui.schedule.solving import Case, listed
 
 
@@ -92,3 +97,21 @@ def test_a_round_that_two_sessions_share_has_the_name_of_the_jobs_that_ask():
     assert at_once(first, "non-tdm").jobs.name == "my jobs"
     assert at_once(second, "non-tdm").jobs.name == "their jobs"
     assert at_once(second, "non-tdm").cycles == at_once(first, "non-tdm").cycles
+
+
+def test_what_a_session_that_has_ended_began_is_cut_short_and_shared_with_nobody():
+    case = Case(*load_sample("moe"), Settings.of())
+    asked = []
+
+    def over() -> bool:
+        asked.append(1)
+        return len(asked) > 2
+
+    with pytest.raises(StopException):
+        solving._listed(case.key, case, over)
+    with pytest.raises(StopException):
+        running._run("a key", case, "scheduled", FabricOptions(), {}, over)
+    assert asked
+    result = solving._listed(case.key, case, never)
+    assert result.stopped_by != "cancelled" and result.makespan_ms
+    assert running._run("a key", case, "scheduled", FabricOptions(), {}, never).iteration_ms
