@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import StopException
 
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import check_delay, compare
