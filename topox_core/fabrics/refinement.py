@@ -12,7 +12,7 @@ from itertools import pairwise, product
 from topox_core.fabrics.sweep import Axes, Point
 from topox_core.fabrics.winner import Winner
 
-# The coarse grid has at most so many delays, and so many port speeds or degrees.
+# The coarse grid has at most so many delays, and so many port speeds or degrees besides the focus.
 COARSE_DELAYS, COARSE_VALUES = 5, 3
 
 Place = tuple[float, float]  # value, delay in ms
@@ -47,7 +47,8 @@ def inferred(axes: Axes, points: Mapping[Place, Point]) -> dict[Place, Winner]:
 
 def _blocks(axes: Axes, points: Mapping[Place, Point]) -> Iterator[_Block]:
     """Yield the blocks as far as they are cut by now."""
-    columns = _steps(len(axes.values), COARSE_VALUES)
+    focus = () if axes.focus is None else (sorted(axes.values).index(axes.focus),)
+    columns = _steps(len(axes.values), COARSE_VALUES, focus)
     rows = _steps(len(axes.delay_ms), COARSE_DELAYS)
     waiting = [(x0, x1, y0, y1) for (x0, x1), (y0, y1) in product(columns, rows)]
     while waiting:
@@ -60,12 +61,13 @@ def _blocks(axes: Axes, points: Mapping[Place, Point]) -> Iterator[_Block]:
             waiting += parts
 
 
-def _steps(count: int, most: int) -> list[tuple[int, int]]:
-    """Return the first and last positions of the coarse steps along an axis."""
+def _steps(count: int, most: int, besides: tuple[int, ...] = ()) -> list[tuple[int, int]]:
+    """Return the first and last positions of the coarse steps along an axis, ``besides`` among them."""
     if count == 1:
         return [(0, 0)]
     steps = min(most, count) - 1
-    return list(pairwise(round(k * (count - 1) / steps) for k in range(steps + 1)))
+    positions = {round(k * (count - 1) / steps) for k in range(steps + 1)}
+    return list(pairwise(sorted(positions.union(besides))))
 
 
 def _corners(axes: Axes, block: _Block) -> set[Place]:

@@ -61,6 +61,8 @@ def log_range(low: float, high: float, points: int, field_name: str = "range") -
 class Axes:
     """The points of a map: every delay with every port speed in Gbit/s, or with every degree (ports a server).
 
+    ``focus`` is a value that the coarse grid has in any case: a cut is drawn there.
+
     Raises
     ------
     InputError
@@ -70,6 +72,7 @@ class Axes:
     delay_ms: tuple[float, ...]
     values: tuple[float, ...]
     by: By = "port_gbps"
+    focus: float | None = None
 
     def __post_init__(self) -> None:
         if self.by not in ("port_gbps", "degree"):
@@ -86,6 +89,8 @@ class Axes:
                 raise _wrong(
                     f"must be greater than 0 (got {min(self.values):g})", field="port_gbps"
                 )
+        if self.focus is not None and self.focus not in self.values:
+            raise _wrong(f"must be one of the values (got {self.focus:g})", field="focus")
         if len(self) > MAX_POINTS:
             raise _wrong(
                 f"has {len(self):,} points (limit {MAX_POINTS:,}): {len(self.delay_ms):,} delays times "
@@ -353,13 +358,16 @@ def with_degree(cluster: Cluster, degree: int) -> Cluster:
 
 def usual_axes(cluster: Cluster, by: By) -> Axes:
     """Return the points of a cluster's map: the usual delays, with port speeds or degrees that its own fits among."""
+    own = cluster.port_gbps
+    values: tuple[float, ...] = SPEEDS_GBPS
     if by == "degree":
         each = 1 if cluster.ports_per_server == cluster.switches else cluster.switches
-        return Axes(DELAYS_MS, tuple(float(each * k) for k in DEGREES), by)
-    own, least, most = cluster.port_gbps, SPEEDS_GBPS[0], SPEEDS_GBPS[-1]
-    if own < least:
-        return Axes(DELAYS_MS, tuple(own * 2.0**k for k in range(len(SPEEDS_GBPS))), by)
-    return Axes(DELAYS_MS, SPEEDS_GBPS if own <= most else (*SPEEDS_GBPS[1:], own), by)
+        own, values = float(cluster.ports_per_server), tuple(float(each * k) for k in DEGREES)
+    elif own < values[0]:
+        values = tuple(own * 2.0**k for k in range(len(SPEEDS_GBPS)))
+    elif own > values[-1]:
+        values = (*SPEEDS_GBPS[1:], own)
+    return Axes(DELAYS_MS, values, by, min(values, key=lambda value: abs(value - own)))
 
 
 def swept_options(options: FabricOptions, cluster: Cluster) -> FabricOptions:

@@ -24,7 +24,7 @@ def map_calls() -> Kept[CellResult | ColumnResult]:
 
 
 def sweep_of(case: Case, contest: Contest, by: Literal["port_gbps", "degree"]) -> Sweep:
-    """Return the map of a case: its own speed or degree and delay do not matter, so that sliders only move the box.
+    """Return the map of a case: its own speed or degree says where it is cut; its delay does not matter.
 
     Raises
     ------

@@ -162,7 +162,7 @@ def _drawn(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme, live: bo
         if not live:
             table_under("map", lambda: pd.DataFrame(map_rows(picture)), "Every point")
     with right:
-        value = min(axes.values, key=lambda v: abs(v - here))
+        value = here if axes.focus is None else axes.focus
         at = f"{value:g}G" if axes.by == "port_gbps" else plural(int(value), "port")
         chart_title(f"Cut at {at}", "iteration in ms, both axes logarithmic; dotted: your delay")
         if not any(p.value == value for p in points):

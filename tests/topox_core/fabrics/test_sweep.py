@@ -26,6 +26,7 @@ from topox_core.fabrics.sweep import (
     Point,
     Sweep,
     log_range,
+    usual_axes,
     with_degree,
 )
 from topox_core.fabrics.winner import MapOutcome
@@ -368,6 +369,25 @@ def test_a_turn_that_moves_with_the_speed_is_found_at_each() -> None:
     computed_places, wrong = turning_at(lambda gbps: 400.0 / gbps, FINE)
     assert not wrong
     assert len(computed_places) < 0.8 * len(FINE)
+
+
+def test_the_coarse_grid_has_the_value_in_focus() -> None:
+    """Nothing turns, and yet there is a cut at 50G from end to end."""
+    computed_places, wrong = turning_at(lambda _: 1e9, replace(FINE, focus=50.0))
+    assert not wrong
+    cut = sorted(delay for value, delay in computed_places if value == 50.0)
+    assert len(cut) == 5
+    assert (cut[0], cut[-1]) == (0.0, 100.0)
+    with pytest.raises(InputError, match="field focus: must be one of the values"):
+        replace(FINE, focus=75.0)
+
+
+@pytest.mark.parametrize("gbps", [10.0, 40.0, 200.0, 1600.0])
+def test_the_usual_axes_have_a_cut_near_the_cluster_s_own_speed(gbps: float) -> None:
+    axes = usual_axes(THREE.changed(port_gbps=gbps), "port_gbps")
+    assert axes.focus is not None
+    assert min(abs(value - gbps) for value in axes.values) == abs(axes.focus - gbps)
+    assert min(axes.values) <= gbps <= max(axes.values)
 
 
 def test_a_map_of_one_value_or_one_delay_is_refined_as_well() -> None:
