@@ -8,8 +8,13 @@ loads it. The app calls all of them in the background, ``make setup`` calls them
 from __future__ import annotations
 
 import math
+import os
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
+
+import numba
 
 from topox_core.compiled import forget_old_code
 from topox_core.io.task_graph_rules import validated
@@ -40,6 +45,15 @@ def warm_up() -> float:
     _propagate(graph, cluster)
     _search(graph, cluster)
     return time.perf_counter() - began
+
+
+def get_ready() -> None:
+    """Compile what an exact solve needs, once for each installation, so that its time limit is for solving."""
+    stamp = Path(numba.config.CACHE_DIR) / f"ready-{numba.__version__}-{sys.version_info[1]}"  # type: ignore[attr-defined]
+    if not stamp.exists() and os.access(stamp.parent, os.W_OK):
+        warm_up()
+        with suppress(OSError):
+            stamp.touch()
 
 
 def warm_up_fabrics() -> float:

@@ -32,7 +32,7 @@ def _keys(words: str) -> frozenset[str]:
 KEYS = _keys(
     "format version status engine effort clock makespan_ms bound_ms gap bound_by unrounded_bound_ms "
     "slotted_ms bound_slotted_ms bound_switching_ms bound_fixed_ms best_switching_ms stopped_by wall_s "
-    "slot_ms tick_ms rounding chosen message settings tasks transfers circuits"
+    "working_s slot_ms tick_ms rounding chosen message settings tasks transfers circuits"
 )
 CHOSEN_KEYS = _keys("slot_ms rings strides algorithms switching")
 TASK_KEYS = _keys("id start_ms end_ms")

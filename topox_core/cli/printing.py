@@ -8,6 +8,9 @@ from typing import Any
 
 from topox_core.text.status_words import ENDED
 
+# Kernels that take longer than this to compile or load are told apart.
+TOLD_APART_S = 1.0
+
 
 def as_json(record: dict[str, Any]) -> None:
     """Print one JSON object on standard output."""
@@ -30,9 +33,13 @@ def note(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def ended(stopped_by: str, wall_s: float) -> str:
-    """Return why a solve ended and after how long, in words."""
-    return f"{ENDED[stopped_by]}, {figure(round(wall_s, 3), 's')}"
+def ended(stopped_by: str, wall_s: float, working_s: float | None = None) -> str:
+    """Return why a solve ended and after how long, in words; what did not count towards its limit is told apart."""
+    words = f"{ENDED[stopped_by]}, {figure(round(wall_s, 3), 's')}"
+    if working_s is not None and wall_s - working_s >= TOLD_APART_S:
+        loading = figure(round(wall_s - working_s, 3), "s")
+        words += f", of which {loading} to make the kernels ready"
+    return words
 
 
 def figure(value: float | None, unit: str = "") -> str:

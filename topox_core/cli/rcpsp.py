@@ -39,9 +39,12 @@ def run(options: argparse.Namespace) -> int:
     """Solve the instance and print what was found; 1 without a schedule."""
     from topox_core.schedule.psplib import read_psplib
     from topox_core.schedule.solve import solve_problem
+    from topox_core.warm_up import get_ready
 
     settings = given.settings(options)
     problem = read_psplib(read(options.file), options.file)
+    if settings.engine != "list":
+        get_ready()
     with ctrl_c_stops() as stop:
         result = solve_problem(problem, settings, stop, _print_point)
     summary = {

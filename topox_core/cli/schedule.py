@@ -46,12 +46,15 @@ def run(options: argparse.Namespace) -> int:
     from topox_core.check.checker import check
     from topox_core.fabrics.scheduled import schedule
     from topox_core.schedule.result_file import to_record
+    from topox_core.warm_up import get_ready
 
     settings = given.settings(options)
     if options.output:
         must_be_writable(options.output, (options.graph, options.cluster))
     overrides = given.cluster_overrides(options)
     graph, cluster = read_graph_and_cluster(options.graph, options.cluster, overrides)
+    if settings.engine != "list":
+        get_ready()
     with ctrl_c_stops() as stop:
         result = schedule(graph, cluster, settings, stop, _print_point)
     record = to_record(result)
@@ -100,7 +103,11 @@ def _print(summary: dict[str, Any], result: Result) -> None:
     rows: list[tuple[str, ...]] = [
         ("makespan", figure(summary["makespan_ms"], "ms"), summary["status"]),
         ("bound", figure(summary["bound_ms"], "ms"), summary["bound_by"]),
-        ("gap", percent(summary["gap"]), ended(summary["stopped_by"], summary["wall_s"])),
+        (
+            "gap",
+            percent(summary["gap"]),
+            ended(*(summary[key] for key in ("stopped_by", "wall_s", "working_s"))),
+        ),
         ("tick", figure(summary["tick_ms"], "ms"), clock),
     ]
     if not on_slots:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import islice
 
+from topox_core.compiled import working_s
 from topox_core.errors import InputError
 from topox_core.fabrics.circuit_requests import Profile
 from topox_core.fabrics.circuit_traffic import circuit_traffic
@@ -147,6 +149,7 @@ def schedule(
     The one entry of app, commands and comparison; arguments and errors as
     :func:`topox_core.schedule.solve.solve`.
     """
+    began, began_working, asked_s = time.monotonic(), working_s(), settings.time_limit_s
     if settings.free:
         check_fits(graph, cluster)
         planned = _planned(JobRequest(graph, cluster, settings), stop)
@@ -158,8 +161,18 @@ def schedule(
             return planned.result
         settings = replace(settings, lowering=planned_lowering(planned))
     order = _request(graph, cluster, settings)
+    fixed = _fixed_run(order, stop)
+    if settings.engine != "list":  # the limit is for all of it
+        left_s = max(0.0, asked_s - (working_s() - began_working))
+        settings = replace(settings, time_limit_s=left_s)
     result = solve(order.graph, cluster, settings, stop, on_point, Controllers(order))
-    return with_fixed_circuits(order, result, stop)
+    result = _fixed_beside(order, result, fixed)
+    return replace(
+        result,
+        settings=replace(result.settings, time_limit_s=asked_s),
+        wall_s=time.monotonic() - began,
+        working_s=working_s() - began_working,
+    )
 
 
 def with_fixed_circuits(order: FabricRequest, result: Result, stop: Stop = never) -> Result:

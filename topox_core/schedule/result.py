@@ -57,6 +57,9 @@ class Result:
         By how much the tick raises the cheap bound, as a fraction.
     message
         What a user must know besides, e.g. that a solver process died.
+    wall_s, working_s
+        How long the answer took on a clock on the wall, and how much of it counted towards the time
+        limit: compiling and loading kernels does not. None where nothing else was counted.
     """
 
     status: Status
@@ -82,6 +85,7 @@ class Result:
     bound_switching_ms: float | None = None
     bound_fixed_ms: float | None = None
     alternative: Result | None = None
+    working_s: float | None = None
 
     @property
     def gap(self) -> float | None:
