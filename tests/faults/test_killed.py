@@ -1,0 +1,71 @@
+"""Killed in the middle: children end, and what was there before is whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from topox_core.workloads.samples import SAMPLES
+
+pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc")
+WAIT_S = 60.0
+
+
+def children(process_id: int) -> list[int]:
+    """Return the processes below one, its own children first."""
+    found: list[int] = []
+    for task in Path(f"/proc/{process_id}/task").glob("*/children"):
+        for child in map(int, task.read_text().split()):
+            found += [child, *children(child)]
+    return found
+
+
+def alive(process_id: int) -> bool:
+    try:
+        state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def wait_until(what, patience_s: float = WAIT_S):
+    deadline = time.monotonic() + patience_s
+    while not (said := what()):
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.05)
+    return said
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_what_proves_in_the_middle_leaves_no_child_and_the_old_output_whole(
+    how: signal.Signals, tmp_path: Path
+) -> None:
+    assert "moe" in SAMPLES
+    output = tmp_path / "best.schedule.json"
+    output.write_text(json.dumps({"kept": True}))
+    files = [f"sample_data/moe.{kind}.json" for kind in ("taskgraph", "cluster")]
+    command = ["-m", "topox_core", "schedule", *files, "--engine", "cpsat", "--time-limit", "600"]
+    solve = subprocess.Popen(
+        [sys.executable, *command, "--output", str(output)],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        engines = wait_until(lambda: children(solve.pid))
+        os.kill(solve.pid, how)
+        solve.wait(WAIT_S)
+    finally:
+        solve.kill()
+    wait_until(lambda: not any(map(alive, engines)))
+    written = json.loads(output.read_text())
+    assert written == {"kept": True} or written["format"] == "topox-schedule"
+    assert [one.name for one in tmp_path.iterdir()] == [output.name]
