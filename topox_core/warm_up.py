@@ -49,11 +49,20 @@ def warm_up() -> float:
 
 def get_ready() -> None:
     """Compile what an exact solve needs, once for each installation, so that its time limit is for solving."""
-    stamp = Path(numba.config.CACHE_DIR) / f"ready-{numba.__version__}-{sys.version_info[1]}"  # type: ignore[attr-defined]
-    if not stamp.exists() and os.access(stamp.parent, os.W_OK):
+    if not _stamp().exists() and os.access(_stamp().parent, os.W_OK):
         warm_up()
-        with suppress(OSError):
-            stamp.touch()
+        _remember()
+
+
+def _stamp() -> Path:
+    """Return the file that says that the kernels of the scheduler are compiled."""
+    folder = Path(numba.config.CACHE_DIR)  # type: ignore[attr-defined]
+    return folder / f"ready-{numba.__version__}-{sys.version_info[1]}"
+
+
+def _remember() -> None:
+    with suppress(OSError):
+        _stamp().touch()
 
 
 def warm_up_fabrics() -> float:
@@ -149,5 +158,8 @@ PARTS = {"": warm_up, "fabrics": warm_up_fabrics, "jobs": warm_up_jobs}
 
 if __name__ == "__main__":
     forget_old_code()
-    seconds = PARTS.get("".join(sys.argv[1:]), warm_up)()
+    part = PARTS.get("".join(sys.argv[1:]), warm_up)
+    seconds = part()
+    if part is warm_up:
+        _remember()
     sys.stdout.write(f"Kernels ready after {seconds:.1f} s\n")
