@@ -5,7 +5,7 @@
 Starts a server of its own and talks to it as browsers do, over websockets with Streamlit's own messages, but
 draws nothing, so that it is the server which is measured. Every session opens the Schedule page of a sample and
 then moves a slider again and again, with a pause in between; the last ``--proving`` press "Prove it" first, with a
-time limit, and look at their panel twice a second as a browser does. A move lasts from its message to the end of the
+time limit, and look at their panel as often as a browser does. A move lasts from its message to the end of the
 run of the page. The second part opens and closes sessions and looks at the memory of the server's process.
 
 Prints the median, the 90th percentile and the longest move, what those who prove were told, and the memory.
@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[1]
 GOAL_S = 0.5
 LIMIT_S = 10.0  # of a proof
 WARM_S, WARM_MOVE_S = 90.0, 0.6  # kernels are loaded once a move takes so long, or after that time
-LOOK_S = 0.5  # between two looks at a panel
+LOOKS_S = (0.5, 2.0)  # between two looks at a panel: of a run, of a place in the line
 
 
 def serve(port: int) -> subprocess.Popen[bytes]:
@@ -66,7 +66,7 @@ class Visitor:
 
     def __init__(self, port: int, query: str, page: str = "Schedule") -> None:
         self.port, self.query, self.page = port, query, page
-        self.fragment = ""
+        self.fragment, self.look_s = "", 1.0
         self.sliders: dict[str, Any] = {}
         self.buttons: dict[str, Any] = {}
         self.values: dict[str, WidgetState] = {}
@@ -111,8 +111,8 @@ class Visitor:
 
     def _take(self, told: ForwardMsg) -> None:
         kind = told.WhichOneof("type")
-        if kind == "auto_rerun" and told.auto_rerun.interval == LOOK_S:
-            self.fragment = told.auto_rerun.fragment_id
+        if kind == "auto_rerun" and told.auto_rerun.interval in LOOKS_S:
+            self.fragment, self.look_s = told.auto_rerun.fragment_id, told.auto_rerun.interval
         elif kind == "page_info_changed":
             self.query = told.page_info_changed.query_string
         elif kind == "delta" and told.delta.WhichOneof("type") == "new_element":
@@ -170,7 +170,7 @@ async def prove(visitor: Visitor, until: float, into: Figures) -> None:
         searched = searched or "gap" in visitor.bars[0]
         if time.monotonic() > until:
             break
-        await asyncio.sleep(LOOK_S)
+        await asyncio.sleep(visitor.look_s)
         await visitor.rerun(fragment=visitor.fragment)
     into.searched += searched
     into.refused += visitor.alerts

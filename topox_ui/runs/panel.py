@@ -15,6 +15,7 @@ from topox_ui.runs.slots import InLine
 from topox_ui.shell.page import button, quiet
 
 POLL_S = 0.5
+LINE_POLL_S = 2.0
 BEFORE = "For the setting before your last change; its result is kept for when you go back."
 
 
@@ -30,11 +31,10 @@ def run_note(kind: RunKind) -> None:
         st.warning(note)
 
 
-@st.fragment(run_every=POLL_S)
 def run_panel(
     kind: RunKind, title: str, draw: Callable[[Any], None] | None = None, place: str = ""
 ) -> None:
-    """Draw the run of a kind twice a second; redraw the page when it has ended.
+    """Draw the run of a kind twice a second, or its place in the line; redraw the page when it has ended.
 
     Parameters
     ----------
@@ -45,6 +45,26 @@ def run_panel(
     place
         Tells apart the panels of one kind on one page.
     """
+    if isinstance(run_owner().run(kind), InLine):
+        _in_line(kind, title, place)
+    else:
+        _running(kind, title, draw, place)
+
+
+@st.fragment(run_every=LINE_POLL_S)
+def _in_line(kind: RunKind, title: str, place: str) -> None:
+    """Draw the place in the line, less often than what runs: many may wait."""
+    run = run_owner().run(kind)
+    if isinstance(run, InLine):
+        _bar(kind, f"{title}: {run.progress.words}", 0.0, place, "Leaves the line.")
+    else:
+        st.rerun()
+
+
+@st.fragment(run_every=POLL_S)
+def _running(
+    kind: RunKind, title: str, draw: Callable[[Any], None] | None = None, place: str = ""
+) -> None:
     owner = run_owner()
     run, ended = owner.run(kind), owner.ended(kind)
     if ended or run is None:
@@ -52,16 +72,21 @@ def run_panel(
         quiet(f"{title}: ended, what is complete is kept.")
         st.rerun()
         return
+    if isinstance(run, InLine):  # another one of the kind, which has to wait
+        st.rerun()
     progress: RunProgress = run.progress
-    stopping, waits = owner.stopping(kind), isinstance(run, InLine)
+    words = progress_words(title, progress)
+    _bar(kind, words, min(1.0, progress.share or 0.0), place, kind.cancel_help)
+    if draw is not None:
+        draw(run)
+
+
+def _bar(kind: RunKind, words: str, share: float, place: str, cancel_help: str) -> None:
+    """Draw how far a run is, and its Cancel."""
+    owner = run_owner()
+    stopping = owner.stopping(kind)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.progress(
-            min(1.0, progress.share or 0.0),
-            text=as_text(
-                f"{title}: {progress.words}" if waits else progress_words(title, progress),
-                "markdown",
-            ),
-        )
+        st.progress(share, text=as_text(words, "markdown"))
         button(
             "Stopping …" if stopping else "Cancel",
             f"cancel_{place or kind.name}",
@@ -69,10 +94,8 @@ def run_panel(
             owner.cancel,
             kind,
             disabled=stopping,
-            help="Leaves the line." if waits else kind.cancel_help,
+            help=cancel_help,
         )
-    if draw is not None and not waits:
-        draw(run)
 
 
 def progress_words(title: str, progress: RunProgress) -> str:
