@@ -1,9 +1,12 @@
 # make run    from a bare machine with Python 3.11 to 3.13 to the running app
 # make serve  the same for a class or a team: TOPOX_... variables say where it listens and what it allows
 # make test   from a bare machine to a finished test run
+# make fuzz   60,000 malformed files
 # make test-long   what takes minutes: many random cases, many sessions, faults
 
 PORT ?= $(or $(TOPOX_PORT),8501)
+# Malformed files that make fuzz reads.
+CASES ?= 60000
 # Test processes; the suite is written for two cores.
 JOBS ?= 2
 
@@ -17,13 +20,14 @@ JOBS_STAMP := $(VENV)/stamp-jobs
 KERNELS := $(wildcard topox_core/*/kernels/*.py topox_core/strategy/kernel.py topox_core/model/heap.py topox_core/model/loads.py topox_core/model/passes.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run serve test test-long lint bench lock bom clean
+.PHONY: help setup run serve test test-long fuzz lint bench lock bom clean
 
 help:
 	@echo "make run     set up and serve the workbench on http://127.0.0.1:$(PORT) (PORT=8502 chooses another port)"
 	@echo "make serve   the same where and as the TOPOX_... variables say (docs/serving.md)"
 	@echo "make test    set up, check the style and the types, run every test"
 	@echo "make test-long  the tests that take minutes: many random cases, many page changes, faults"
+	@echo "make fuzz    read $(CASES) malformed files of every format, measure each (CASES=6000 reads fewer)"
 	@echo "make setup   only the environment in $(VENV)"
 	@echo "make lint    ruff and mypy"
 	@echo "make bench   the measurements in benchmarks/"
@@ -50,6 +54,9 @@ test: setup $(JOBS_STAMP) lint
 
 test-long: setup $(JOBS_STAMP) $(DEV_STAMP)
 	$(PY) -m pytest -n $(JOBS) -m long -rs
+
+fuzz: $(DEV_STAMP)
+	nice -n 10 $(PY) -m tests.fuzz --cases $(CASES)
 
 bench: setup $(DEV_STAMP)
 	@for script in benchmarks/*.py; do name=$$(basename $$script .py); echo "== $$name"; $(PY) -m benchmarks.$$name || exit 1; done

@@ -21,6 +21,7 @@ from topox_core.tdm.exact.exact_model import ExactModel, Traffic, columns_of
 from topox_core.tdm.exact.link_rules import link_rules
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.model.jobs import Job, Jobs, PodNetwork, Reading
+from topox_core.tdm.model.jobs_file import validated
 from topox_core.tdm.model.round import Round, RoundTracePoint, TdmSettings
 from topox_core.tdm.model.rounds import round_s_of
 from topox_core.tdm.model.stage_table import StageTable
@@ -177,3 +178,19 @@ def test_the_size_named_is_the_size_built() -> None:
         rule = link_rules(0.0)[0]
         model = ExactModel(jobs, Reading(), rule, unit_s=unit_s, cutoff_s=float("inf"))
         assert model.mip.columns <= columns_of(jobs, traffic)
+
+
+@pytest.mark.parametrize("volume_gbit", [1e-9, 1e-6])
+def test_times_too_far_apart_for_the_solver_are_refused_or_left_to_other_methods(
+    volume_gbit: float,
+) -> None:
+    network = PodNetwork(1, 4, 8, 150.0, 1200.0)
+    jobs = [
+        Job("a", "ring_all_reduce", 0, (1, 1, 1, 1), volume_gbit, 1e9),
+        Job("b", "ring_all_reduce", 0, (1, 1, 1, 0), volume_gbit, 1e9),
+    ]
+    far = validated("far apart", network, jobs, "far")
+    with pytest.raises(InputError, match="times as long as the longest stage"):
+        solve(far, TdmSettings(algorithm="milp", time_limit_s=5.0))
+    best = solve(far, TdmSettings(algorithm="best", time_limit_s=5.0))
+    assert best.round_s >= 1e9

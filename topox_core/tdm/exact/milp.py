@@ -18,6 +18,8 @@ from topox_core.tdm.search import Search, shortest
 
 MAX_JOBS = 500
 MAX_COLUMNS = 20_000
+# Times further apart than this are lost in the solver's tolerances, or refused by it as coefficients.
+MAX_RATIO = 1e9
 SOURCE = "HiGHS"
 BOUND_BY = "branch and bound (HiGHS)"
 UNPROVED = "Stopped before the proof: the optimum is between bound and round."
@@ -26,12 +28,20 @@ TOLERANCE = 1e-6
 
 
 def too_large(jobs: Jobs, reading: Reading, most: int = MAX_COLUMNS) -> str:
-    """Return why the exact model should not be built, with its size; empty if it may be."""
+    """Return why the exact model should not be built, with its size or its times; empty if it may be."""
     if len(jobs) > MAX_JOBS:
         return f"the exact model takes at most {MAX_JOBS:,} jobs (got {len(jobs):,})"
-    columns = columns_of(jobs, Traffic.of(jobs, reading))
+    traffic = Traffic.of(jobs, reading)
+    columns = columns_of(jobs, traffic)
     if columns > most:
         return f"the exact model would have {columns:,} columns (limit {most:,})"
+    stage_s = traffic.longest_stage_s(jobs)
+    computing_s = max((job.train_s + job.aggregate_s for job in jobs.jobs), default=0.0)
+    if 0 < stage_s * MAX_RATIO < computing_s:
+        return (
+            f"computing takes {computing_s / stage_s:.0e} times as long as the longest stage, "
+            f"more than the {MAX_RATIO:.0e} the exact model tells apart"
+        )
     return ""
 
 

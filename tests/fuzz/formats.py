@@ -1,0 +1,450 @@
+"""Malformed files of every format, built by knowing the format: hypothesis strategies, and what reads each.
+
+A case begins as a sound file. Values are exchanged, dropped, doubled, renamed, nested or repeated many
+times; then the text is damaged, encoded otherwise, packed, cut. What is left is a file that gets far
+into its reader before it fails, or does not fail at all.
+"""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.topox_core.io.test_flexnet_file import NOMINAL, fbuf, stored
+from tests.topox_core.schedule.test_psplib import SMALL
+from topox_core.check.schedule_file import read_schedule
+from topox_core.economics.parts_file import load_parts, with_edits
+from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
+from topox_core.io.cluster_file import load_cluster
+from topox_core.io.task_graph_file import load_graph
+from topox_core.rails.window_file import load_windows
+from topox_core.schedule.psplib import read_psplib
+from topox_core.strategy.strategy_file import load_plan, load_strategy
+from topox_core.tdm.model.jobs_file import load_jobs
+from topox_core.workloads.catalogue import generate
+
+Load = Callable[[bytes, str], object]
+
+
+@dataclass(frozen=True)
+class Format:
+    """What reads a format, the name its files have, and a strategy of malformed ones."""
+
+    load: Load
+    file: str
+    cases: st.SearchStrategy[bytes]
+
+
+def _header(name: str, **keys: Any) -> dict[str, Any]:
+    return {"format": f"topox-{name}", "version": 1, "name": "n", **keys}
+
+
+GRAPH = _header(
+    "taskgraph",
+    tasks=[
+        {"id": "f0", "kind": "forward", "server": 0, "device": 0, "duration_ms": 3.0, "stage": 1},
+        {
+            "id": "c",
+            "kind": "communication",
+            "source": 0,
+            "destination": 1,
+            "size_bytes": 8,
+            "dependencies": ["f0"],
+            "parallelism": "pp",
+        },
+        {
+            "id": "g",
+            "kind": "broadcast",
+            "members": [0, 1],
+            "root": 0,
+            "size_bytes": 8.0,
+            "dependencies": ["c", "f0"],
+        },
+    ],
+)
+CLUSTER = _header(
+    "cluster",
+    servers=4,
+    ports_per_server=2,
+    switches=2,
+    ports_per_switch=4,
+    port_gbps=100.0,
+    slot_ms=1.0,
+    duplex="full",
+)
+JOBS = _header(
+    "jobs",
+    network={
+        "pod_groups": 1,
+        "pods_per_group": 4,
+        "ports_per_pod": 8,
+        "port_gbps": 150.0,
+        "tor_gbps": 1200.0,
+    },
+    jobs=[
+        {
+            "id": "j0",
+            "collective": "parameter_server",
+            "pod_group": 0,
+            "units_per_pod": [0, 1, 1, 1],
+            "server_pod": 0,
+            "volume_gbit": 678.4,
+            "train_s": 33.4,
+        },
+        {
+            "id": "j1",
+            "collective": "ring_all_reduce",
+            "pod_group": 0,
+            "units_per_pod": [2, 2, 2, 2],
+            "volume_gbit": 78.7,
+            "train_s": 31,
+        },
+    ],
+)
+PARTS = _header(
+    "parts",
+    based_on=DEFAULT_SET,
+    port_gbps=400.0,
+    parts=[
+        {"id": "transceiver", "price_usd": 180.0, "price_from": "assumed", "source": "quote"},
+        {"id": "packet_switch", "power_w": 100, "ports": 64},
+    ],
+)
+STRATEGY = {
+    "format": "topox-strategy",
+    "version": 1,
+    "model": "m",
+    "servers": 4,
+    "operators": [
+        {"operator": "a", "partitions": 4, "start": 1},
+        {"operator": "b", "partitions": 2},
+    ],
+}
+PLAN = {key: value for key, value in STRATEGY.items() if key != "operators"} | {
+    "plan": {"tensor": 8, "pipeline": 4, "data": 2, "microbatches": 8, "microbatch_size": 1}
+}
+WINDOWS = _header(
+    "windows",
+    iteration_ms=1000.0,
+    windows=[
+        {"length_ms": 32.9, "before": "dp", "after": "pp", "rank": 0, "begin_ms": 0.0},
+        {"length_ms": -0.45, "operation": "x", "rail": 1, "begin_ms": 40.0, "size_bytes": 1e9},
+    ],
+)
+SCHEDULE = {
+    "format": "topox-schedule",
+    "version": 2,
+    "status": "feasible",
+    "makespan_ms": 9.0,
+    "bound_ms": 9.0,
+    "gap": 0.0,
+    "slot_ms": 1.0,
+    "tick_ms": 1.0,
+    "settings": {"seed": 0, "cluster": {"port_gbps": 40.0}},
+    "chosen": {"switching": "fixed"},
+    "tasks": [{"id": "f0", "start_ms": 0.0, "end_ms": 3.0}],
+    "transfers": [
+        {
+            "id": "g/0",
+            "collective": "g",
+            "source": 0,
+            "destination": 1,
+            "size_bytes": 8,
+            "dependencies": ["f0"],
+            "paths": [{"servers": [0, 3, 1], "share": 0.5, "rates": [[3.0, 4.0, 50.0]]}],
+            "rates": [[3.0, 4.0, 100.0]],
+        }
+    ],
+    "circuits": [
+        {
+            "switch": 0,
+            "source": 0,
+            "destination": 1,
+            "setup_ms": 2.0,
+            "start_ms": 3.0,
+            "end_ms": 9.0,
+            "task": "g/0",
+        }
+    ],
+}
+GRAPH_ROWS = [
+    [
+        "id",
+        "kind",
+        "server",
+        "duration_ms",
+        "source",
+        "destination",
+        "size_bytes",
+        "members",
+        "dependencies",
+    ],
+    ["f0", "forward", "0", "3.0", "", "", "", "", ""],
+    ["c", "communication", "", "", "0", "1", "67108864", "", "f0"],
+    ["g", "all_reduce", "", "", "", "", "8", "0 1", "f0 c"],
+]
+WINDOW_ROWS = [
+    ["length_ms", "before", "after", "rank", "begin_ms"],
+    ["32.9", "dp", "pp", "0", "0"],
+    ["-0.45", "pp", "", "1", "40"],
+]
+
+ODD_WORDS = (
+    *(
+        "",
+        " ",
+        "\x00",
+        "\x1c",
+        "\u2028",
+        "\ufeff",
+        "\u200b\u202e",
+        "\u3164",
+        "\u0301" * 50,
+        "\ud800",
+    ),
+    *("=1+1", "x" * 300, "é" * 5_000, "😀", "![x](http://x)", "<b>", "-", "'", '"', "a b", "a\nb"),
+    *("f0", "nan", "1e999", "topox-" + "y" * 100_000, "\x1b[31m", "0" * 40),
+)
+ODD_TEXT = st.sampled_from(ODD_WORDS) | st.text(max_size=6)
+ODD_NUMBERS = (
+    *(0, -1, 1, 2**31, 2**63, 2**64, 10**30, 10**400, -(10**400), 99_999, 100_000, True, False),
+    *(0.5, -0.0, 1e308, 5e-324, 1e15, 1e9, float("nan"), float("inf"), -float("inf")),
+)
+ODD_NUMBER = st.sampled_from(ODD_NUMBERS)
+ODD_VALUE = st.recursive(
+    ODD_TEXT | ODD_NUMBER | st.none(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=4,
+)
+# Texts that are multiplied: what is small in a file and large in memory.
+UNITS = st.sampled_from(
+    (
+        *("1,", '"",', '"ab",', "[],", "{},", '{"a":1},', " ", "[", '{"a":', "null,", "1e5,", ","),
+        *('"', "\n", '{"id":"a","kind":"barrier"},', '{"id":1},', '"\\ud800",', '"😀",'),
+    )
+)
+# Mostly few: a case of millions costs as much as a thousand others.
+TIMES = st.sampled_from([1] * 40 + [20] * 20 + [1_200] * 8 + [30_000] * 2 + [1_000_000])
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    inner = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    return [path, *(place for key, one in inner for place in _places(one, (*path, key)))]
+
+
+@st.composite
+def json_files(draw: st.DrawFn, sound: dict[str, Any]) -> bytes:
+    """Draw a file made of a sound record by a few changes."""
+    record: Any = copy.deepcopy(sound)
+    many: tuple[str, int] | None = None
+    for _ in range(draw(st.integers(0, 3))):
+        path = draw(st.sampled_from(_places(record)[1:] or [()]))
+        if not path:
+            break
+        holder = record
+        for key in path[:-1]:
+            holder = holder[key]
+        last = path[-1]
+        change = draw(st.integers(0, 7))
+        if change == 0:
+            del holder[last]
+        elif change == 1 and isinstance(holder, dict):
+            holder[draw(ODD_TEXT)] = holder.pop(last)
+        elif change == 2:
+            depth = draw(st.sampled_from([1, 5, 200, 990, 1_100]))
+            holder[last] = "@deep"
+            many = ("[", depth)
+        elif change == 3 and isinstance(holder, list):
+            holder += [copy.deepcopy(holder[last])] * draw(st.sampled_from([1, 3, 30]))
+        elif change == 4:
+            holder[last] = "@many"
+            many = (draw(UNITS), draw(TIMES))
+        elif change == 5 and isinstance(holder, dict):
+            for k in range(draw(st.sampled_from([1, 3, 40, 200]))):
+                holder[f"k{k}"] = 1
+        else:
+            holder[last] = draw(ODD_VALUE)
+    text = json.dumps(record, ensure_ascii=draw(st.booleans()))
+    if draw(st.integers(0, 9)) == 0:
+        text = text.replace(
+            ", ", draw(st.sampled_from([",", ",\n\t", ",,", ", \x00", ' , "version": 1, ']))
+        )
+    if many is not None:
+        unit, times = many
+        end = "]" * times if unit == "[" else ""
+        put = draw(st.sampled_from([f"[{unit * times}1]", f"{unit * times}1{end}", unit * times]))
+        text = text.replace('"@many"', put).replace('"@deep"', f"{unit * times}{end}")
+    return draw(damaged(text.encode("utf-8", "surrogatepass")))
+
+
+@st.composite
+def tables(draw: st.DrawFn, sound: list[list[str]]) -> bytes:
+    """Draw a table made of a sound one by a few changes."""
+    rows = copy.deepcopy(sound)
+    for _ in range(draw(st.integers(0, 4))):
+        row = rows[draw(st.integers(0, len(rows) - 1))]
+        change = draw(st.integers(0, 5))
+        if change == 0 and row:
+            del row[draw(st.integers(0, len(row) - 1))]
+        elif change == 1:
+            row += [draw(ODD_TEXT)] * draw(st.sampled_from([1, 1, 20, 300]))
+        elif change == 2:
+            rows += [list(row)] * draw(st.sampled_from([1, 5, 1_500]))
+        elif row:
+            at = draw(st.integers(0, len(row) - 1))
+            row[at] = draw(ODD_TEXT | ODD_NUMBER.map(lambda n: str(n)[:400]))
+    delimiter = draw(st.sampled_from([",", ",", ",", ";", "\t", "|"]))
+    end = draw(st.sampled_from(["\n", "\n", "\r\n", "\r", "\n\n"]))
+    quoted = draw(st.booleans())
+
+    def cell(text: str) -> str:
+        escaped = text.replace('"', '""')
+        return f'"{escaped}"' if quoted and any(c in text for c in ',;\t\n"\r') else text
+
+    text = end.join(delimiter.join(map(cell, row)) for row in rows) + end
+    text = draw(st.sampled_from(["", "", "", "sep=;\n", "\ufeff", "\n\n", '"'])) + text
+    if draw(st.integers(0, 5)) == 0:
+        text += draw(st.sampled_from([",,,\n", ",", " ", "\n", "x", '"', "a b "])) * draw(TIMES)
+    return draw(damaged(text.encode("utf-8", "surrogatepass")))
+
+
+@st.composite
+def flexnet_files(draw: st.DrawFn) -> bytes:
+    """Draw a FlexNet file whose numbers, offsets among them, are odd."""
+    tasks = [
+        stored(
+            draw(st.integers(-1, 8)), number, draw(st.sampled_from([10, 11, 1001, 7])), number + 1
+        )
+        for number in range(draw(st.integers(0, 5)))
+    ]
+    data = bytearray(fbuf([*tasks, stored(NOMINAL, 90, 1001, ms=1.0, size=8)]))
+    for _ in range(draw(st.integers(0, 4))):
+        at = draw(st.integers(0, len(data) - 4))
+        word = draw(
+            st.sampled_from([0, 1, 2, 4, 0xFF, 0xFFFF, 2**31 - 1, 2**32 - 1, 500_000, 10**6])
+        )
+        struct.pack_into("<I", data, at, word)
+    if draw(st.integers(0, 30)) == 0:
+        data += bytes(draw(st.sampled_from([100, 4_000_000])))
+    return draw(damaged(bytes(data)))
+
+
+@st.composite
+def psplib_files(draw: st.DrawFn) -> bytes:
+    """Draw an instance whose words are odd."""
+    words = SMALL.split(" ")
+    for _ in range(draw(st.integers(0, 4))):
+        at = draw(st.integers(0, len(words) - 1))
+        words[at] = draw(ODD_TEXT | ODD_NUMBER.map(lambda n: str(n)[:400])) * draw(
+            st.sampled_from([1, 1, 1, 50])
+        )
+    text = " ".join(words)
+    if draw(st.integers(0, 8)) == 0:
+        text += draw(st.sampled_from(["\n", "1 1 ", "x\n", "*"])) * draw(TIMES)
+    return draw(damaged(text.encode("utf-8", "surrogatepass")))
+
+
+@st.composite
+def damaged(draw: st.DrawFn, data: bytes) -> bytes:
+    """Draw what may happen to bytes on their way: a few exchanged, other encodings, gzip, a cut."""
+    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
+        at = draw(st.integers(0, len(data)))
+        data = data[:at] + draw(st.binary(max_size=4)) + data[at + draw(st.integers(0, 4)) :]
+    how = draw(st.integers(0, 15))
+    if how == 0:
+        data = data.decode("utf-8", "replace").encode(
+            draw(st.sampled_from(["utf-16", "utf-32", "utf-8-sig"]))
+        )
+    elif how == 1:
+        data = data[: draw(st.integers(0, len(data)))]
+    elif how == 2:
+        data = gzip.compress(data, 1, mtime=0)
+    elif how == 3:
+        data = gzip.compress(data, 1, mtime=0)
+        data = data[: draw(st.integers(2, len(data)))] + draw(st.binary(max_size=3))
+    elif how == 4:
+        data = gzip.compress(data[:40], mtime=0) + gzip.compress(data[40:], 1, mtime=0)
+    elif how == 5 and draw(st.integers(0, 20)) == 0:
+        # A bomb: what unpacks to a hundred megabytes.
+        engine, filler = zlib.compressobj(1, wbits=31), draw(st.sampled_from(" ,\n[1")).encode()
+        packed = [engine.compress(data[: draw(st.integers(0, len(data)))])]
+        packed += [engine.compress(filler * 1_000_000) for _ in range(100)]
+        data = b"".join([*packed, engine.flush()])
+    return data
+
+
+WORKLOAD_KEYS = [
+    "servers",
+    "layers",
+    "skew",
+    "seed",
+    "microbatches",
+    "stages",
+    "replicas",
+    "width",
+    "tokens",
+    "x",
+]
+
+
+@st.composite
+def workload_links(draw: st.DrawFn) -> bytes:
+    """Draw what a link may say about a workload, one ``key=value`` a line."""
+    name = draw(st.sampled_from(["moe", "fsdp", "pipeline", "dlrm", "random-layered"]) | ODD_TEXT)
+    value = ODD_TEXT | ODD_NUMBER.map(lambda n: str(n)[:400]) | st.sampled_from(["2", "3", "512"])
+    lines = [
+        f"{draw(st.sampled_from(WORKLOAD_KEYS))}={draw(value)}"
+        for _ in range(draw(st.integers(0, 4)))
+    ]
+    return "\0".join([name, *lines]).encode("utf-8", "surrogatepass")
+
+
+@st.composite
+def price_links(draw: st.DrawFn) -> bytes:
+    """Draw what a link may say about prices."""
+    word = st.sampled_from(["ocs_port", "nic", "1", "-1", "1e400", "nan", ":", ","]) | ODD_TEXT
+    parts = [":".join(draw(st.lists(word, max_size=4))) for _ in range(draw(st.integers(0, 4)))]
+    return ",".join(parts).encode("utf-8", "surrogatepass")
+
+
+def _from_workload_link(data: bytes, _file: str) -> object:
+    name, *lines = data.decode("utf-8", "surrogatepass").split("\0")
+    return generate(name, dict(line.partition("=")[::2] for line in lines), 20_000)
+
+
+def _from_price_link(data: bytes, _file: str) -> object:
+    return with_edits(PRICE_SETS[DEFAULT_SET], data.decode("utf-8", "surrogatepass"))
+
+
+FORMATS = {
+    "graph": Format(load_graph, "f.taskgraph.json", json_files(GRAPH)),
+    "graph-table": Format(load_graph, "f.csv", tables(GRAPH_ROWS)),
+    "graph-flexnet": Format(load_graph, "f.fbuf", flexnet_files()),
+    "cluster": Format(load_cluster, "f.cluster.json", json_files(CLUSTER)),
+    "jobs": Format(load_jobs, "f.jobs.json", json_files(JOBS)),
+    "parts": Format(load_parts, "f.parts.json", json_files(PARTS)),
+    "strategy": Format(load_strategy, "f.strategy.json", json_files(STRATEGY)),
+    "plan": Format(load_plan, "f.strategy.json", json_files(PLAN)),
+    "windows": Format(load_windows, "f.windows.json", json_files(WINDOWS)),
+    "windows-table": Format(load_windows, "f.csv", tables(WINDOW_ROWS)),
+    "schedule": Format(read_schedule, "f.schedule.json", json_files(SCHEDULE)),
+    "psplib": Format(read_psplib, "f.sm", psplib_files()),
+    "workload-link": Format(_from_workload_link, "link", workload_links()),
+    "price-link": Format(_from_price_link, "link", price_links()),
+}
