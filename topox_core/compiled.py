@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import os
+import secrets
 import shutil
 import threading
 import time
@@ -13,7 +15,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar, cast
 
 import numba
-from numba.core import event
+from numba.core import bytecode, event
 
 from topox_core.kernel_cache import KernelCache, choose_folder
 
@@ -28,6 +30,24 @@ COMPILED = (
     "model/loads.py",
     "model/passes.py",
 )
+# Raised where machine code of the same sources is no longer to be used.
+CACHE_FORMAT = b"2"
+
+
+def number_functions_apart() -> None:
+    """Let numba number functions from a place that no other process begins at.
+
+    The number is the only part of a symbol's name that tells two functions of one name and type
+    apart, such as the partition step of a sort and that of an argsort. Numba counts from 1 in every
+    process: kernels that two processes compiled could share names, and the linker gave both the
+    code that was loaded first (numba issue 10486).
+    """
+    bytecode.FunctionIdentity._unique_ids = itertools.count(secrets.randbits(96))
+
+
+number_functions_apart()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=number_functions_apart)
 
 
 @functools.cache
@@ -38,7 +58,8 @@ def cache_folder() -> Path:
     code of a changed one elsewhere: the folder's name is a digest of all kernels' sources.
     """
     sources = sorted(source for pattern in COMPILED for source in PACKAGE.glob(pattern))
-    digest = hashlib.sha256(b"\0".join(source.read_bytes() for source in sources)).hexdigest()[:16]
+    contents = b"\0".join([CACHE_FORMAT, *(source.read_bytes() for source in sources)])
+    digest = hashlib.sha256(contents).hexdigest()[:16]
     return choose_folder(PACKAGE, f"kernels-{digest}")
 
 
