@@ -4,44 +4,85 @@ from __future__ import annotations
 
 import gzip
 import os
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from topox_core.errors import InputError, errors_in_file
+from topox_core.cli.printing import note
+from topox_core.errors import InputError, errors_in_file, one_line
 from topox_core.io.files import read, why
 
-__all__ = ["must_be_writable", "read", "read_graph_and_cluster", "write"]
+__all__ = ["must_be_writable", "read", "read_graph_and_cluster", "why", "write", "write_what_waits"]
 
 if TYPE_CHECKING:
     from topox_core.model.cluster import Cluster
     from topox_core.model.task_graph import TaskGraph
 
 
+_waiting: list[tuple[str, bytes]] = []
+
+
 def write(path: str, content: bytes) -> None:
-    """Write a file whole or not at all, gzipped if its name ends in ``.gz``.
+    """Hand a file over, gzipped if its name ends in ``.gz``; it is written once the command has printed."""
+    _waiting.append((path, gzip.compress(content, mtime=0) if path.endswith(".gz") else content))
+
+
+def write_what_waits() -> None:
+    """Write what commands handed over, each file whole or not at all; say so where one is replaced.
 
     Raises
     ------
     InputError
-        If the folder is missing or the file cannot be written; a file that was there stays as it
-        was.
+        If a file cannot be written. One that was there stays as it was, and the content is kept
+        elsewhere, in a file that the error names.
     """
-    if path.endswith(".gz"):
-        content = gzip.compress(content, mtime=0)
+    failed: InputError | None = None
+    while _waiting:
+        path, content = _waiting.pop(0)
+        there = Path(path).is_file()
+        try:
+            _write(path, content)
+        except (OSError, ValueError) as error:
+            problem = f"cannot be written: {why(error)}{_kept_elsewhere(path, content)}"
+            failed = failed or InputError(problem, file=path)
+        else:
+            if there:
+                note(f"replaced {one_line(path, 200)}")
+    if failed is not None:
+        raise failed
+
+
+def _write(path: str, content: bytes) -> None:
     target = Path(os.path.realpath(path))  # a link stays a link
     if target.exists() and not (target.is_file() and os.access(target.parent, os.W_OK)):
-        _write_in_place(
-            target, content
-        )  # a pipe, a device, or a file in a folder that takes no new one
+        # a pipe, a device, or a file in a folder that takes no new one
+        target.write_bytes(content)
         return
-    partial = target.with_name(f".{target.name}.{os.getpid()}.part")
+    partial = target.with_name(f".topox-{os.getpid()}.part")
     try:
         partial.write_bytes(content)
         partial.replace(target)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be written: {why(error)}", file=path) from None
     finally:
         _forget(partial)
+
+
+def _kept_elsewhere(path: str, content: bytes) -> str:
+    """Write what could not be written into the first folder that takes it, and say where."""
+    name = Path(path).name
+    for folder in (Path.cwd(), Path(tempfile.gettempdir()), Path.home()):
+        try:
+            handle, place = tempfile.mkstemp(f"-{name[-60:]}", "topox-", folder)
+            try:
+                with os.fdopen(handle, "wb") as stream:
+                    stream.write(content)
+            except OSError:
+                _forget(Path(place))
+                raise
+        except (OSError, ValueError):
+            continue
+        return f"; the result is in {place}"
+    return ", nor anywhere else"
 
 
 def must_be_writable(path: str, inputs: tuple[str, ...] = ()) -> None:
@@ -52,17 +93,28 @@ def must_be_writable(path: str, inputs: tuple[str, ...] = ()) -> None:
     InputError
         If ``path`` is a folder, has none, is not ours to write, or is one of the ``inputs``.
     """
-    target = Path(path)
+    try:
+        problem = _not_writable(Path(path), inputs)
+    except (OSError, ValueError) as error:  # such as a name of more than 255 characters
+        problem = f"cannot be written: {why(error)}"
+    if problem:
+        raise InputError(problem, file=path)
+
+
+def _not_writable(target: Path, inputs: tuple[str, ...]) -> str:
+    """Return why a file cannot be written; empty if it can."""
+    if not target.parent.is_dir():
+        return f"cannot be written: there is no folder {target.parent}"
+    with suppress(FileNotFoundError):
+        target.lstat()  # refuses a name that no folder takes
     for one in inputs:
         if target.exists() and Path(one).exists() and target.samefile(one):
-            raise InputError("is an input of this command and would be overwritten", file=path)
-    folder = target.parent
+            return "is an input of this command and would be overwritten"
     if target.is_dir():
-        raise InputError("cannot be written: it is a folder", file=path)
-    if not folder.is_dir():
-        raise InputError(f"cannot be written: there is no folder {folder}", file=path)
-    if not os.access(target if target.exists() else folder, os.W_OK):
-        raise InputError("cannot be written: permission denied", file=path)
+        return "cannot be written: it is a folder"
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        return "cannot be written: permission denied"
+    return ""
 
 
 def read_graph_and_cluster(
@@ -80,13 +132,6 @@ def read_graph_and_cluster(
     with errors_in_file(graph_path):
         check_fits(graph, cluster)
     return graph, cluster
-
-
-def _write_in_place(target: Path, content: bytes) -> None:
-    try:
-        target.write_bytes(content)
-    except OSError as error:
-        raise InputError(f"cannot be written: {why(error)}", file=str(target)) from None
 
 
 def _forget(partial: Path) -> None:

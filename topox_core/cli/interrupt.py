@@ -1,4 +1,4 @@
-"""Ctrl-C as a wish to stop: the solve ends and the best schedule so far is kept."""
+"""Ctrl-C and SIGTERM as a wish to stop: the solve ends and the best schedule so far is kept."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from topox_core.cli.printing import note
 
 @contextmanager
 def ctrl_c_stops() -> Iterator[Callable[[], bool]]:
-    """Yield a function that tells whether Ctrl-C was pressed; a second Ctrl-C ends the command at once."""
+    """Yield a function that tells whether a stop was asked for; asking again ends the command at once.
+
+    Batch systems ask by SIGTERM, and kill a while later.
+    """
     asked = threading.Event()
 
     def on_interrupt(_signal: int, _frame: FrameType | None) -> None:
@@ -22,8 +25,10 @@ def ctrl_c_stops() -> Iterator[Callable[[], bool]]:
         asked.set()
         note("stopping; the best schedule so far is kept (Ctrl-C again ends at once)")
 
-    before = signal.signal(signal.SIGINT, on_interrupt)
+    asking = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(one, on_interrupt) for one in asking]
     try:
         yield asked.is_set
     finally:
-        signal.signal(signal.SIGINT, before)
+        for one, handler in zip(asking, before, strict=True):
+            signal.signal(one, handler)

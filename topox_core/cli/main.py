@@ -1,6 +1,7 @@
 """The command line: one subcommand a file, one clear line for every mistake.
 
-Exit status: 0 success, 1 where the answer is no (infeasible, a check failed), 2 bad input.
+Exit status: 0 success, 1 where the answer is no (infeasible, a check failed), 2 bad input or output
+that cannot be written.
 Modules that take long to load are imported inside the commands, so that ``--help`` answers at once.
 """
 
@@ -10,6 +11,8 @@ import argparse
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 from topox_core import __version__
@@ -26,7 +29,8 @@ from topox_core.cli import (
     topology,
     workload,
 )
-from topox_core.errors import InputError
+from topox_core.cli.files import why, write_what_waits
+from topox_core.errors import InputError, one_line
 
 # In the order of --help; a new command is one name in the import and one line here.
 COMMANDS = (
@@ -71,31 +75,61 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    status: int = SUCCESS
     if isinstance(
         sys.stdout, io.TextIOWrapper
     ):  # a terminal that cannot show a letter of an id must not end the command
         sys.stdout.reconfigure(errors="replace")
+    status: int = SUCCESS
     try:
         try:
             options = parser().parse_args(arguments)
-            status = options.run(options)
+            with _printing():
+                status = options.run(options)
+        finally:
+            # What was computed is written whether or not it could be printed.
+            write_what_waits()
+    except InputError as error:
+        _tell(str(error))
+        return BAD_INPUT
+    except KeyboardInterrupt:
+        _tell("interrupted")
+        return INTERRUPTED
+    except SystemExit as leaving:  # argparse after --help or a mistake
+        with suppress(OSError):
             sys.stdout.flush()
-        except InputError as error:
-            _tell(str(error))
-            return BAD_INPUT
-        except KeyboardInterrupt:
-            _tell("interrupted")
-            return INTERRUPTED
-        except SystemExit as leaving:  # argparse after --help or a mistake
-            sys.stdout.flush()
-            return leaving.code if isinstance(leaving.code, int) else BAD_INPUT
-        return status
+        return leaving.code if isinstance(leaving.code, int) else BAD_INPUT
+    return status
+
+
+@contextmanager
+def _printing() -> Iterator[None]:
+    """Flush what is printed in here; a reader who has enough (``| head``) is no error.
+
+    Raises
+    ------
+    InputError
+        If standard output is full or closed.
+    """
+    if sys.stdout is None:
+        sys.stdout = io.StringIO()  # closed before we began (``>&-``)
+        yield
+        raise InputError("is closed", file="standard output")
+    try:
+        yield
+        sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has what it wanted (`| head`). What is still buffered goes nowhere, quietly.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return status
+        _drop_the_rest()
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        _drop_the_rest()
+        raise InputError(f"cannot be written: {why(error)}", file="standard output") from None
+
+
+def _drop_the_rest() -> None:
+    """Let what is still buffered go nowhere, quietly."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _tell(message: str) -> None:
-    print(f"topox: error: {' '.join(message.split())}", file=sys.stderr)
+    print(f"topox: error: {one_line(message)}", file=sys.stderr)

@@ -336,7 +336,10 @@ def test_help_names_every_engine_and_loads_nothing_heavy(
     assert printed.strip() == "False"
 
 
-def test_ctrl_c_keeps_the_best_schedule_so_far(run: Any, folder: Path) -> None:
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_keeps_the_best_schedule_so_far(
+    run: Any, folder: Path, asked: signal.Signals
+) -> None:
     assert run("workload", "moe", "--output", "moe.json")[0] == 0
     process = in_a_process(
         "schedule",
@@ -347,12 +350,14 @@ def test_ctrl_c_keeps_the_best_schedule_so_far(run: Any, folder: Path) -> None:
         "highs",
         "--time-limit",
         "600",
+        "--output",
+        "r.json",
         cwd=folder,
     )
     assert process.stderr is not None
     for line in process.stderr:
         if "makespan" in line:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(asked)
             break
     out, err = process.communicate(timeout=120)
     record = json.loads(out)
@@ -361,6 +366,7 @@ def test_ctrl_c_keeps_the_best_schedule_so_far(run: Any, folder: Path) -> None:
     assert record["stopped_by"] == "cancelled"
     assert record["makespan_ms"] >= record["bound_ms"] > 0
     assert record["checked"] is True
+    assert json.loads((folder / "r.json").read_text())["makespan_ms"] == record["makespan_ms"]
 
 
 def test_a_reader_that_leaves_early_is_no_error(folder: Path) -> None:
@@ -576,16 +582,69 @@ def test_an_output_is_refused_before_the_solve(run: Any, folder: Path) -> None:
     assert not (folder / "nowhere").exists()
 
 
-def test_a_disk_that_is_full_is_told_in_one_line(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_loses_no_result(
+    run: Any,
+    folder: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def full(*_: Any) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
     monkeypatch.setattr(Path, "write_bytes", full)
-    status, out, err = run("schedule", "g.json", "c.json", "--output", "r.json")
-    assert (status, out) == (2, "")
-    assert (
-        err.splitlines()[-1] == "topox: error: r.json: cannot be written: no space left on device"
+    monkeypatch.setattr(Path, "cwd", lambda: elsewhere)
+    (folder / "r.json").write_text("old")
+    status, out, err = run("schedule", "g.json", "c.json", "--json", "--output", "r.json")
+    assert status == 2
+    assert json.loads(out)["makespan_ms"] == 13.0
+    told = "topox: error: r.json: cannot be written: no space left on device; the result is in "
+    assert err.splitlines()[-1].startswith(told)
+    (kept,) = elsewhere.iterdir()
+    assert err.splitlines()[-1].endswith(str(kept))
+    assert json.loads(kept.read_text())["makespan_ms"] == 13.0
+    assert (folder / "r.json").read_text() == "old"
+
+
+def test_a_file_that_is_replaced_is_named(run: Any, folder: Path) -> None:
+    arguments = ("schedule", "g.json", "c.json", "--output", "r.json")
+    assert "replaced" not in run(*arguments)[2]
+    status, _, err = run(*arguments)
+    assert status == 0
+    assert err.splitlines()[-1] == "replaced r.json"
+
+
+def test_a_name_that_no_folder_takes_is_told_in_one_line(run: Any) -> None:
+    for name in ("x" * 300, "x\0y"):
+        status, out, err = run("schedule", "g.json", "c.json", "--output", name)
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert "cannot be written" in err
+    assert run("schedule", "g.json", "c.json", "--output", "y" * 255)[0] == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize(
+    ("to", "told"),
+    [
+        (">/dev/full", "standard output: cannot be written: no space left on device"),
+        (">&-", "standard output: is closed"),
+    ],
+)
+def test_standard_output_that_takes_nothing_is_no_answer_no(
+    folder: Path, to: str, told: str
+) -> None:
+    command = f"{sys.executable} -m topox_core schedule g.json c.json --output r.json {to}"
+    ended = subprocess.run(
+        ["sh", "-c", command],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
     )
+    assert ended.returncode == 2
+    assert ended.stderr.splitlines()[-1] == f"topox: error: {told}"
+    assert "Traceback" not in ended.stderr
+    assert json.loads((folder / "r.json").read_text())["makespan_ms"] == 13.0
 
 
 def test_an_output_behind_a_link_is_written_there(run: Any, folder: Path) -> None:
