@@ -167,11 +167,12 @@ def schedule(
         settings = replace(settings, time_limit_s=left_s)
     result = solve(order.graph, cluster, settings, stop, on_point, Controllers(order))
     result = _fixed_beside(order, result, fixed)
+    worked_s = working_s() - began_working  # before the wall's, so that it is never the longer one
     return replace(
         result,
         settings=replace(result.settings, time_limit_s=asked_s),
         wall_s=time.monotonic() - began,
-        working_s=working_s() - began_working,
+        working_s=worked_s,
     )
 
 
