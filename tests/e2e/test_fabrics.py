@@ -36,5 +36,6 @@ def test_a_card_of_the_gallery_runs_here_and_tells_theirs_from_ours(tab: Tab) ->
     tab.still()
     tab.button("Run it here").click()
     expect(tab.page.get_by_text(re.compile("1[.]11")).first).to_be_visible()
-    expect(tab.page.get_by_test_id("stPlotlyChart").first).to_be_visible()
+    # Thirteen numbers on 128 servers, by workers that give way to everything else on the machine.
+    expect(tab.page.get_by_test_id("stPlotlyChart").first).to_be_visible(timeout=600_000)
     tab.still()
