@@ -188,7 +188,7 @@ class KernelCache(numba_cache.FunctionCache):  # type: ignore[misc]
         """Return what is kept for a signature; None if there is nothing, or nothing that can be used."""
         known = self._attempt(super().load_overload, sig, target_context)[1]
         if known is None:
-            _tell_first_use()
+            _announce_first_use()
         return known
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -219,13 +219,13 @@ class KernelCache(numba_cache.FunctionCache):  # type: ignore[misc]
 
 # Folders whose lock another process does not let go of.
 _out_of_reach: set[Path] = set()
-_told = False
+_announced = False
 
 
-def _tell_first_use() -> None:
+def _announce_first_use() -> None:
     """Say once, in a line, why the first answer takes long."""
-    global _told
-    if not _told and sys.stderr is not None:
-        _told = True
+    global _announced
+    if not _announced and sys.stderr is not None:
+        _announced = True
         with suppress(OSError, ValueError):
             sys.stderr.write(FIRST_USE)

@@ -138,7 +138,7 @@ def test_where_the_checkout_is_read_only_kernels_are_kept_in_the_users_cache(
 def test_the_first_use_says_in_a_line_why_it_takes_long(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(kernel_cache, "_told", False)
+    monkeypatch.setattr(kernel_cache, "_announced", False)
     hits()
     hits()
     assert capsys.readouterr().err == kernel_cache.FIRST_USE

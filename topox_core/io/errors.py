@@ -47,7 +47,7 @@ def unknown(key: object, known: Iterable[str], what: str = "key") -> str:
 
 
 class Mistakes:
-    """What is wrong with one file: the first finding is told, the others are counted.
+    """What is wrong with one file: the first mistake is named, the others are counted.
 
     Whoever reads the file stops at the limit of findings.
     """

@@ -92,12 +92,12 @@ def strategy_table(
     searches: dict[str, CoOptimised] = {}
     for part, name in enumerate(names):
 
-        def tell(progress: CoProgress, part: int = part) -> None:
+        def report_part(progress: CoProgress, part: int = part) -> None:
             report(replace(progress, part=part, parts=parts))
 
         found = [*starts, *(search.strategy for search in searches.values())]
         one = co_optimise(
-            model, name, settings, fixed=fixed, starts=found, stop=stop, on_progress=tell
+            model, name, settings, fixed=fixed, starts=found, stop=stop, on_progress=report_part
         )
         if one is not None:
             searches[name] = one

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import streamlit as st
 
@@ -30,6 +31,8 @@ SPEEDS = (10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0, 800.0)
 ON_FABRIC_BUDGETS = (0, 10, 30, 100, 300, 1_000)
 NETWORKS = {"switch": "one switch", "circuits": "circuits", "fabric": "a fabric"}
 WAYS = {"search": "operators", "plans": "plans"}
+
+SearchT = TypeVar("SearchT")
 
 
 def pick_model() -> tuple[Model, str, int]:
@@ -140,6 +143,21 @@ def _imported(graph: OperatorGraph, servers: int) -> tuple[tuple[Any, ...], Stra
     if state_of(StrategyState).import_as == "fixed":
         return strategy.placements, None
     return (), strategy
+
+
+def search_button(
+    running: bool, searched: bool, start: Callable[[SearchT], None], of: SearchT
+) -> None:
+    """Draw the button that starts a search; it rests while one runs and once there is an answer."""
+    st.button(
+        "Searched" if searched else "Search",
+        type="secondary" if searched else "primary",
+        key="search",
+        icon=":material/search:",
+        disabled=running or searched,
+        on_click=start,
+        args=(of,),
+    )
 
 
 def import_box() -> None:

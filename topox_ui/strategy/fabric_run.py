@@ -22,8 +22,8 @@ ON_FABRIC = RunKind(
     8,
     cancel_help="Stops at the next proposal; the best strategy so far is run on its fabric and kept.",
 )
-# No time left is told before so much is done.
-TOLD_FROM = 0.03
+# No time left is shown before so much is done.
+TIME_LEFT_FROM = 0.03
 
 
 @dataclass(frozen=True)
@@ -84,5 +84,5 @@ def _measure(steps: tuple[CoProgress, ...], elapsed_s: float) -> RunProgress:
         words += f", {last.done} of {last.total}"
     if last.best_ms:
         words += f", best {time(last.best_ms)}"
-    left_s = elapsed_s * (1 / last.share - 1) if last.share > TOLD_FROM else None
+    left_s = elapsed_s * (1 / last.share - 1) if last.share > TIME_LEFT_FROM else None
     return RunProgress(elapsed_s, last.share, words=words, left_s=left_s)

@@ -19,7 +19,7 @@ from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, frame, kpis
 from topox_ui.shell.page import chart_title, headline, quiet
-from topox_ui.strategy.controls import import_box
+from topox_ui.strategy.controls import import_box, search_button
 from topox_ui.strategy.details import operator_costs, operators_table, take_strategy_away
 from topox_ui.strategy.fabric_run import ON_FABRIC, FabricSearch, start
 
@@ -47,15 +47,7 @@ def fabric_view(search: FabricSearch, theme: Theme) -> None:
         _key_figures(search, table)
     with st.container(horizontal=True, vertical_alignment="center", key="strategy_actions"):
         running = owner.run(ON_FABRIC, search.key) is not None
-        st.button(
-            "Search" if table is None else "Searched",
-            type="primary" if table is None else "secondary",
-            key="search",
-            icon=":material/search:",
-            disabled=running or table is not None,
-            on_click=start,
-            args=(search,),
-        )
+        search_button(running, table is not None, start, search)
         import_box()
         if table is not None:
             best = table.best(search.fabric).strategy

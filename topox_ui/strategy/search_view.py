@@ -20,7 +20,7 @@ from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, frame, kpis
 from topox_ui.shell.page import chart_title, headline
-from topox_ui.strategy.controls import import_box
+from topox_ui.strategy.controls import import_box, search_button
 from topox_ui.strategy.details import operator_costs, operators_table, take_strategy_away
 from topox_ui.strategy.search_run import SEARCH, Answer, Request, start
 
@@ -43,15 +43,7 @@ def search_view(model: Model, request: Request, theme: Theme) -> None:
         _headline(kicker, request, answer)
     with st.container(horizontal=True, vertical_alignment="center", key="strategy_actions"):
         running = owner.run(SEARCH, request.key) is not None
-        st.button(
-            "Search" if answer is None else "Searched",
-            type="primary" if answer is None else "secondary",
-            key="search",
-            icon=":material/search:",
-            disabled=running or answer is not None,
-            on_click=start,
-            args=(request,),
-        )
+        search_button(running, answer is not None, start, request)
         import_box()
         if answer is not None:
             take_strategy_away(
