@@ -17,6 +17,7 @@ from tests.topox_core.strategy.strategy_graphs import (
     random_operator_graph,
 )
 from topox_core.cli import strategy as strategy_command
+from topox_core.cli.files import write_what_waits
 from topox_core.cli.main import OneLineParser
 from topox_core.errors import InputError
 from topox_core.io.task_graph_file import load_graph
@@ -736,7 +737,9 @@ def run(*arguments: str) -> int:
     top = OneLineParser(prog="topox")
     strategy_command.add(top.add_subparsers(required=True))
     options = top.parse_args(["strategy", *arguments])
-    return int(options.run(options))
+    status = int(options.run(options))
+    write_what_waits()
+    return status
 
 
 def test_the_command_searches_writes_and_takes_up_what_it_wrote(
