@@ -67,12 +67,13 @@ def walk(tab: Tab, changes: int, seed: int) -> None:
     assert read > 5 * changes
 
 
-def test_fifty_page_changes_by_the_menu_show_every_choice_as_it_was_made(tab: Tab) -> None:
-    walk(tab, 50, seed=1)
+def test_page_changes_by_the_menu_show_every_choice_as_it_was_made(tab: Tab) -> None:
+    # Of the short walks this one comes past all seven pages and moves a slider.
+    walk(tab, 10, seed=31)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", range(2, 12))
+@pytest.mark.parametrize("seed", range(1, 11))
 def test_ten_walks_of_fifty_page_changes_show_every_choice_as_it_was_made(
     tab: Tab, seed: int
 ) -> None:
