@@ -1,0 +1,150 @@
+"""The glossary: each term of the field in one sentence or two, and where a text uses one.
+
+The entries lie in ``glossary.json`` beside this file; pages, labels of controls, headers of tables and
+the page Glossary all read them here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+MOST_WORDS = 25
+MOST_RELATED = 2
+_FILE = Path(__file__).with_name("glossary.json")
+_IN_BRACKETS = re.compile(r"\s*\([^)]*\)")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One term.
+
+    Attributes
+    ----------
+    id
+        Its name in links and files.
+    term, text
+        The term as it is headed, and what it means.
+    also
+        Other words that mean it wherever they stand; with a capital letter only as they are written.
+    labels
+        Words that mean it only where they are a whole label: of a column, a control, a key figure.
+    see
+        Ids of related entries.
+    """
+
+    id: str
+    term: str
+    text: str
+    also: tuple[str, ...]
+    labels: tuple[str, ...]
+    see: tuple[str, ...]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Return the words of a text that mean this entry: the term without its abbreviation, and the others."""
+        return (_IN_BRACKETS.sub("", self.term), *self.also)
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """Where a text uses a term: from ``start`` to before ``end``."""
+
+    start: int
+    end: int
+    entry: Entry
+
+
+@lru_cache(maxsize=1)
+def glossary() -> tuple[Entry, ...]:
+    """Return all entries, in the order of the file: what belongs together stands together."""
+    return tuple(
+        Entry(one["id"], one["term"], one["text"], *map(tuple, _lists(one)))
+        for one in _content()["entries"]
+    )
+
+
+def entry_of(name: str) -> Entry:
+    """Return an entry by its id."""
+    return _by_id()[name]
+
+
+def is_entry(name: str) -> bool:
+    """Whether an id is one of the glossary."""
+    return name in _by_id()
+
+
+def occurrences(text: str) -> Iterator[Occurrence]:
+    """Yield where a text uses terms, from its beginning; where several begin together, the longest.
+
+    Plurals are found, and any capitalisation of words that are written small. The space within a
+    term may be a hard one, in HTML too.
+    """
+    pattern, entries = _matcher()
+    for found in pattern.finditer(text):
+        entry = entries[(found.lastindex or 1) - 1]
+        if entry is not None:
+            yield Occurrence(found.start(), found.end(), entry)
+
+
+def first_occurrences(text: str) -> tuple[Occurrence, ...]:
+    """Return the first occurrence of each term in a text."""
+    first: dict[str, Occurrence] = {}
+    for one in occurrences(text):
+        first.setdefault(one.entry.id, one)
+    return tuple(first.values())
+
+
+@lru_cache(maxsize=1024)
+def entry_of_label(label: str) -> Entry | None:
+    """Return the entry of a label, such as a column's name with its unit; the first of its terms, if it has one."""
+    plain = _IN_BRACKETS.sub("", label).replace("_", " ").strip()
+    exact = _by_label().get(plain.lower())
+    return exact or next((one.entry for one in occurrences(plain)), None)
+
+
+def label_help(label: str, more: str | None = None) -> str | None:
+    """Return what help a label gets: its entry's text, before what the page itself has to say."""
+    entry = entry_of_label(label)
+    return " ".join(part for part in (entry.text if entry else None, more) if part) or None
+
+
+def _content() -> dict[str, list[dict[str, str]]]:
+    content: dict[str, list[dict[str, str]]] = json.loads(_FILE.read_text(encoding="utf-8"))
+    return content
+
+
+def _lists(one: dict[str, str]) -> Iterator[str]:
+    yield from (one[name] for name in ("also", "labels", "see"))
+
+
+@lru_cache(maxsize=1)
+def _by_id() -> dict[str, Entry]:
+    return {one.id: one for one in glossary()}
+
+
+@lru_cache(maxsize=1)
+def _by_label() -> dict[str, Entry]:
+    words = {word.lower(): one for one in glossary() for word in one.words}
+    return words | {label.lower(): one for one in glossary() for label in one.labels}
+
+
+@lru_cache(maxsize=1)
+def _matcher() -> tuple[re.Pattern[str], tuple[Entry | None, ...]]:
+    """Return one pattern with a group a word, the longest word first, and the entry of each group."""
+    words: list[tuple[str, Entry | None]] = [(w, one) for one in glossary() for w in one.words]
+    words += [(str(word), None) for word in _content()["not_terms"]]
+    words.sort(key=lambda word: -len(word[0]))
+    groups = "|".join(f"({_pattern_of(word)})" for word, _ in words)
+    return re.compile(rf"(?<![\w/&-])(?:{groups})(?![\w-])"), tuple(one for _, one in words)
+
+
+def _pattern_of(word: str) -> str:
+    spaced = r"(?:\s|&nbsp;)+".join(map(re.escape, word.split()))
+    plural = "(?:e?s)?" if word[-1].isalpha() else ""
+    flag = "" if word != word.lower() else "i"
+    return f"(?{flag}:{spaced}{plural})"
