@@ -12,6 +12,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from tests.conftest import ROOT
+from topox_ui.shell.terms import ASK, explanations
 
 SCHEDULE, CIRCUITS = "pages/1_Schedule.py", "pages/2_Circuits.py"
 
@@ -64,6 +65,7 @@ def control(at: AppTest, field: str) -> Any:
 def words(at: AppTest) -> str:
     """Return everything that the page's own HTML says, without tags and hard spaces."""
     html = " ".join(element.proto.body for element in at.get("html"))
+    html = html.replace(explanations(), "").replace(ASK, "")
     return re.sub(
         r"\s+",
         " ",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +12,7 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.text.foreign import as_text
+from topox_core.text.glossary import label_help
 from topox_ui.shell.page import PLAIN, escape, headline
 from topox_ui.state.loading import reset_what_ifs
 
@@ -66,14 +67,33 @@ def table_under(key: str, table: Table, name: str = "Table") -> None:
             frame(table())
 
 
-def frame(content: Any, **options: Any) -> None:
-    """Draw a table: at its own height while it is short."""
+def frame(
+    content: Any, column_config: Mapping[str, Mapping[str, Any]] | None = None, **options: Any
+) -> None:
+    """Draw a table: at its own height while it is short, its headers explained by the glossary."""
     if isinstance(content, Mapping):
         content = pd.DataFrame(content)
-    rows = len(content.data if hasattr(content, "data") else content)
+    table = content.data if hasattr(content, "data") else content
     st.dataframe(
-        content, hide_index=True, placeholder="", height="content" if rows <= 16 else 420, **options
+        content,
+        hide_index=True,
+        placeholder="",
+        height="content" if len(table) <= 16 else 420,
+        column_config=_explained(getattr(table, "columns", ()), column_config or {}),
+        **options,
     )
+
+
+def _explained(
+    names: Iterable[Any], configured: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Mapping[str, Any]]:
+    """Return how columns are drawn, each whose name has a term with what the glossary says of it."""
+    columns = dict(configured)
+    for name in map(str, names):
+        own: Any = columns.get(name) or st.column_config.Column()
+        if not own.get("help") and (words := label_help(name)):
+            columns[name] = {**own, "help": words}
+    return columns
 
 
 Kpi = tuple[str, str, str] | tuple[str, str, str, str, str]
@@ -83,4 +103,11 @@ def kpis(*values: Kpi) -> None:
     """Draw a row of KPIs: name, value, line under it, and where that is a change its arrow (``up``, ``down``) and colour."""
     for column, (name, value, line, *change) in zip(st.columns(len(values)), values, strict=True):
         arrow, colour = change or ("off", "off")
-        column.metric(name, value, line, delta_arrow=arrow, delta_color=colour)  # type: ignore[arg-type]
+        column.metric(
+            name,
+            value,
+            line,
+            delta_arrow=arrow,  # type: ignore[arg-type]
+            delta_color=colour,  # type: ignore[arg-type]
+            help=label_help(name),
+        )

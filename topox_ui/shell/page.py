@@ -14,6 +14,7 @@ from topox_core.text.foreign import as_text
 from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs
 from topox_ui.shell.pages import PAGES, models, page_of
 from topox_ui.shell.style import css
+from topox_ui.shell.terms import ASK, explain_terms, with_terms
 from topox_ui.state.address import restore
 from topox_ui.state.generating import GENERATE
 from topox_ui.state.loading import loaded
@@ -48,6 +49,7 @@ def frame(title: str) -> Theme:
     large = state_of(Display).large
     theme = replace(theme_of(st.context.theme.type or "light"), scale=1.2 if large else 1.0)
     st.html(css(theme, large))
+    explain_terms()
     with st.sidebar:
         for one in PAGES:
             page_link(one.title, f"**{one.title}**" if one is page else one.title)
@@ -108,19 +110,24 @@ def size_switch() -> None:
 
 def headline(kicker: str, finding: str) -> None:
     """Write the kicker and the finding; ``finding`` is HTML made of our own words and escaped names."""
-    st.html(f'<p class="kicker">{kicker}</p><h1 class="headline">{finding}</h1>')
+    st.html(f'<p class="kicker">{kicker} {ASK}</p><h1 class="headline">{with_terms(finding)}</h1>')
     show_notice()
 
 
 def chart_title(title: str, note: str = "", beside: bool = False) -> None:
     """Write a chart's title and its grey line, under the title or beside it."""
     gap, place = ("&ensp;", "") if beside else ("", " class=under")
-    st.html(f'<p class="chart">{title}{gap}<span{place}>{note}</span></p>')
+    write_html(f'<p class="chart">{title}{gap}<span{place}>{note}</span></p>')
 
 
 def quiet(line: str) -> None:
     """Write a small grey line; it is HTML made of our own words and escaped names."""
-    st.html(f'<p class="quiet">{line}</p>')
+    write_html(f'<p class="quiet">{line}</p>')
+
+
+def write_html(html: str) -> None:
+    """Write a text block, HTML made of our own words and escaped names, with its terms explained."""
+    st.html(with_terms(html))
 
 
 def button(

@@ -44,6 +44,17 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
   min-height: 0; }}
 [data-testid="stPopoverBody"] [data-testid="stDownloadButton"] button * {{ justify-content: flex-start; }}
 [data-testid="stPopoverBody"] [data-testid="stDownloadButton"] button:hover {{ background: {theme.panel}; }}
+.term {{ font: inherit; color: inherit; letter-spacing: inherit; background: none; border: 0; padding: 0; margin: 0;
+  border-bottom: 1px dotted {theme.muted}; border-radius: 0; cursor: help; text-align: inherit; line-height: inherit; }}
+.term:hover {{ border-bottom-style: solid; }}
+.term:focus-visible, .ask:focus-visible {{ outline: 2px solid {theme.primary}; outline-offset: 2px; border-radius: 2px; }}
+.term-box {{ position: fixed; inset: auto; width: 250px; box-sizing: border-box; margin: 0; padding: .5rem .65rem; border-radius: 6px;
+  border: 1px solid {theme.line if theme.name == "dark" else theme.ink}; font-size: .8rem; line-height: 1.4;
+  background: {theme.panel if theme.name == "dark" else theme.ink}; color: {theme.ink if theme.name == "dark" else theme.page}; }}
+[data-testid="stElementContainer"]:has(> [data-testid="stHtml"] > .terms) {{ display: none; }}
+.kicker .ask {{ display: inline-block; width: 1.25em; text-align: center; border: 1px solid {theme.line}; border-radius: 50%;
+  line-height: 1.2; font-size: .95em; color: {theme.muted}; text-decoration: none; }}
+.kicker .ask:hover {{ border-color: {theme.primary}; color: {theme.primary}; }}
 .note {{ font-size: .82rem; line-height: 1.4; margin: 0; padding: .4rem .6rem; border-left: 3px solid {theme.primary};
   background: {theme.panel}; color: {theme.ink}; }}
 .quiet {{ font-size: .8rem; color: {theme.muted}; margin: 0; line-height: 1.4; }}

@@ -16,6 +16,7 @@ from typing import Any
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
+from topox_core.text.glossary import label_help
 from topox_ui.state.loading import choose_what_if
 from topox_ui.state.page_state import PageState
 from topox_ui.state.scenario import Scenario
@@ -63,7 +64,8 @@ def control(
     take
         What to do with the reader's choice; by default the field takes it.
     more
-        Options of Streamlit's command, and ``at``, where to draw it.
+        Options of Streamlit's command, and ``at``, where to draw it. What the glossary says of a
+        term in the label comes before its ``help``.
     """
     shown_value = getattr(state_of(model), field) if value is None else value
     if take is None:
@@ -84,6 +86,7 @@ def control(
     key = f"w_{place}-{shown.turn}"
     if options is not None:
         more |= {"options": choices, "format_func": words}
+    more["help"] = label_help(label, more.get("help"))
     first, draw = FIRST.get(kind, "value"), getattr(more.pop("at", st), kind)
     more[first] = _position(choices, shown_value) if first == "index" else shown_value
     callback = {"on_change": _changed, "args": (place, shown.turn, key, take)}

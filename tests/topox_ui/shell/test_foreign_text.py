@@ -14,6 +14,7 @@ from topox_core.io.task_graph_json import dump_graph_json
 from topox_core.text.foreign import JOINER, as_text
 from topox_core.workloads.samples import load_sample
 from topox_ui.shell.pages import PAGES
+from topox_ui.shell.terms import ASK, explanations
 
 EVIL = "evil.example"
 HOSTILE = (
@@ -70,7 +71,7 @@ def live(at) -> list[str]:
             kind, proto = element.type, element.proto
             if kind == "html":
                 tags = Tags()
-                tags.feed(proto.body)
+                tags.feed(proto.body.replace(ASK, "").replace(explanations(), ""))
                 found += [f"html: {one}" for one in tags.found]
             elif kind == "plotly_chart":
                 found += [
@@ -207,7 +208,7 @@ def test_a_shared_result_carries_the_names_of_the_session_that_asks():
 # -- everything that draws text ---------------------------------------------------------------------
 
 DRAWS_MARKDOWN = {"error", "warning", "info", "success", "caption", "markdown", "write", "toast"}
-DRAWS_HTML = {"html", "quiet", "headline", "chart_title"}
+DRAWS_HTML = {"html", "write_html", "quiet", "headline", "chart_title"}
 # Attributes in which names of files and links travel, and calls that say what is wrong.
 FOREIGN = {"title", "name", "message", "problem", "trouble", "note", "file", "item", "ids"}
 # Whose are our own: parts of the program, not of a file.

@@ -1,0 +1,65 @@
+"""The words of the field on a page: each leads to what the glossary says of it, by pointer, keyboard and touch."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from html import escape
+from pathlib import Path
+
+import streamlit as st
+
+from topox_core.text.glossary import glossary, occurrences
+
+_TAG = re.compile(r"(<[^>]*>)")
+# What is written inside these is not searched: a link, a button or code has a use of its own.
+_NOT_WITHIN = re.compile(r"<(/?)(a|button|code|style)\b", re.IGNORECASE)
+_SCRIPT = Path(__file__).with_name("terms.js")
+# Where the glossary lies, beside what a page is called.
+ASK = '<a class="ask" href="Glossary" aria-label="Glossary">?</a>'
+
+
+@lru_cache(maxsize=4096)
+def with_terms(html: str, besides: str = "") -> str:
+    """Return HTML of our own in which the first use of each term is a button that its glossary entry describes.
+
+    Parameters
+    ----------
+    besides
+        The id of an entry whose words are left alone: that of the entry itself.
+    """
+    seen, pieces, closed = {besides}, [], 0
+    for piece in _TAG.split(html):
+        if piece.startswith("<"):
+            within = _NOT_WITHIN.match(piece)
+            closed += 0 if within is None else (-1 if within[1] else 1)
+            pieces.append(piece)
+        else:
+            pieces.append(piece if closed else _marked(piece, seen))
+    return "".join(pieces)
+
+
+def _marked(text: str, seen: set[str]) -> str:
+    pieces, at = [], 0
+    for one in occurrences(text):
+        if one.entry.id in seen:
+            continue
+        seen.add(one.entry.id)
+        words = text[one.start : one.end]
+        button = f'<button type="button" class="term" aria-describedby="term-{one.entry.id}">{words}</button>'
+        pieces += [text[at : one.start], button]
+        at = one.end
+    return "".join([*pieces, text[at:]])
+
+
+def explain_terms() -> None:
+    """Put the texts of all entries on the page, unseen, and the script that shows one beside its term; once a page."""
+    st.html(explanations(), unsafe_allow_javascript=True)
+
+
+@lru_cache(maxsize=1)
+def explanations() -> str:
+    """Return the texts, each under the id that its terms name, and the script."""
+    texts = "".join(f'<span id="term-{one.id}">{escape(one.text)}</span>' for one in glossary())
+    script = _SCRIPT.read_text(encoding="utf-8")
+    return f'<div class="terms" hidden>{texts}</div><script>{script}</script>'
