@@ -48,6 +48,7 @@ MAY_USE = {
     "strategy": GROUND | {"fabrics", "schedule", "topology", "workloads"},
     "rails": GROUND | {"fabrics", "strategy", "topology", "workloads"},
     "economics": GROUND,
+    "labs": GROUND | {"fabrics", "rails", "schedule", "tdm", "workloads"},
     "papers": GROUND | {"fabrics", "topology", "strategy", "workloads", "schedule"},
 }
 # Inside ``tdm``: what each part may use besides itself.

@@ -1,0 +1,80 @@
+"""Instances *turns* and *fan-out*: their published draws, their invariants, and closed forms against the simulators."""
+
+from __future__ import annotations
+
+import pytest
+
+from topox_core.fabrics.compare import compare
+from topox_core.fabrics.scheduled import schedule
+from topox_core.labs.fan_out import fan_out
+from topox_core.labs.tour import FABRICS, LESSON_SETTINGS
+from topox_core.labs.turns import turns
+
+SEEDS = range(60)
+
+
+@pytest.mark.parametrize(
+    ("seed", "attempt", "draws", "answers"),
+    [
+        (0, 0, (2, (3, 3, 3, 2), (3, 2, 6, 6)), (11, 15, 15, 11, 11)),
+        (1, 0, (1, (5, 6, 2, 3), (6, 2, 2, 2)), (12, 19, 19, 12, 12)),
+        (2, 0, (3, (6, 4, 5, 5), (2, 4, 6, 2)), (14, 25, 25, 15, 16)),
+        (3, 0, (1, (3, 6, 4, 2), (1, 5, 3, 2)), (12, 17, 17, 12, 10)),
+    ],
+)
+def test_fan_out_is_drawn_and_answered_as_published(seed, attempt, draws, answers) -> None:
+    one = fan_out(seed)
+    assert one.attempt == attempt
+    assert (one.first_ms, one.sent_mb, one.computed_ms) == draws
+    ours = (one.path_ms, one.load_ms, one.one_port_ms, one.two_ports_ms, one.fast_port_ms)
+    assert ours == answers
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_in_fan_out_the_port_binds_and_a_second_port_frees_it(seed: int) -> None:
+    one = fan_out(seed)
+    assert one.load_ms > one.path_ms + 2
+    assert one.load_ms == max(one.tail_bounds_ms) == one.one_port_ms
+    assert one.two_ports_ms == one.two_port_bound_ms < one.one_port_ms - 2
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_fan_out_by_hand_is_what_the_scheduler_proves(seed: int) -> None:
+    one = fan_out(seed)
+    for ports, answer in ((1, one.one_port_ms), (2, one.two_ports_ms)):
+        result = schedule(one.graph(), one.cluster(ports), LESSON_SETTINGS)
+        assert result.makespan_ms == result.bound_ms == answer
+    result = schedule(one.graph(), one.cluster(port_gbps=16.0), LESSON_SETTINGS)
+    assert result.makespan_ms == one.fast_port_ms
+
+
+@pytest.mark.parametrize(("seed", "attempt"), [(0, 0), (1, 2), (2, 1), (3, 1)])
+def test_turns_takes_the_published_attempt(seed: int, attempt: int) -> None:
+    assert turns(seed).attempt == attempt
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_in_turns_every_fabric_wins_somewhere(seed: int) -> None:
+    one = turns(seed)
+    on_demand, ahead = one.crossover_reactive_ms, one.crossover_provisioned_ms
+    assert 3 <= on_demand <= 12
+    assert on_demand + 2 <= ahead < 40
+    assert one.reactive_ms(on_demand) == pytest.approx(one.static_ms)
+    assert one.provisioned_ms(ahead) == pytest.approx(one.static_ms)
+    waits = one.computed_ms[1:]
+    assert len(set(waits)) == 3
+    assert min(waits) >= 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("delay_ms", [0.0, 2.0, 5.0, 10.0, 20.0])
+def test_turns_by_formula_is_what_the_simulators_give(seed: int, delay_ms: float) -> None:
+    one = turns(seed)
+    runs = compare(one.graph(), one.cluster(delay_ms), LESSON_SETTINGS, FABRICS)
+    assert {name: run.iteration_ms for name, run in runs.items()} == pytest.approx(
+        {
+            "static": one.static_ms,
+            "reactive": one.reactive_ms(delay_ms),
+            "provisioned": one.provisioned_ms(delay_ms),
+        }
+    )

@@ -1,0 +1,117 @@
+"""The tour says what the core computes today, in short sentences that the glossary covers."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from topox_core.labs.tour import (
+    CLASS_SEED,
+    IN_TURNS,
+    SCREENS,
+    circuits_run,
+    live_line,
+    notice,
+    partner,
+    rail_picture,
+    round_of,
+    screen,
+    slots_run,
+    times_at,
+)
+from topox_core.labs.turns import SERVERS, turns
+from topox_core.text.glossary import occurrences
+
+
+def plain(html: str) -> str:
+    return re.sub(r"<[^>]+>", "", html).replace("\u00a0", " ")
+
+
+def test_there_are_six_screens() -> None:
+    assert SCREENS == ("circuits", "slots", "delay", "ports", "windows", "sharing")
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_a_screen_is_four_short_sentences(name: str) -> None:
+    one = screen(name)
+    assert len(one.sentences) <= 4
+    for sentence in (*one.sentences, notice(name)):
+        for part in re.split(r"(?<=[.:;?]) ", plain(sentence)):
+            assert len(part.split()) <= 20, part
+    assert one.start in one.values
+    assert [one.entry.id for one in occurrences(" ".join(one.sentences))]
+
+
+@pytest.mark.parametrize("name", SCREENS)
+def test_every_position_of_the_slider_has_its_line(name: str) -> None:
+    for value in screen(name).values:
+        line = plain(live_line(name, value))
+        assert "{" not in line
+        assert line.endswith(".")
+
+
+def test_at_every_moment_one_server_sends_or_all_compute() -> None:
+    execution = circuits_run().execution
+    one = turns(CLASS_SEED)
+    assert execution.makespan_ms == one.free_ms == max(screen("circuits").values)
+    for at_ms in screen("circuits").values:
+        partners = [partner(execution, server, at_ms) for server in range(SERVERS)]
+        sending = [to for to in partners if to is not None]
+        assert len(set(sending)) == len(sending)
+        line = plain(live_line("circuits", at_ms))
+        expected = f"sends to server {partners[0]}" if partners[0] is not None else "nobody sends"
+        assert expected in line or ("over" in line and at_ms == one.free_ms)
+
+
+@pytest.mark.parametrize(("slot_ms", "iteration_ms"), [(0.5, 10), (1, 10), (2, 12), (4, 16)])
+def test_longer_slots_make_the_blackboard_longer(slot_ms: float, iteration_ms: float) -> None:
+    assert slots_run(slot_ms).makespan_ms == iteration_ms
+    assert f"takes {iteration_ms} ms" in plain(live_line("slots", slot_ms))
+
+
+@pytest.mark.parametrize(
+    ("delay_ms", "reactive_ms", "provisioned_ms"),
+    [(0, 51, 51), (2, 57, 51), (5, 66, 55), (10, 81, 65), (20, 111, 93)],
+)
+def test_the_delay_decides_who_wins(delay_ms, reactive_ms, provisioned_ms) -> None:
+    times = {"static": 65, "reactive": reactive_ms, "provisioned": provisioned_ms}
+    assert times_at(float(delay_ms)) == pytest.approx(times)
+    assert "Below 4.7 ms" in plain(notice("delay"))
+    assert "wins up to 10 ms" in plain(notice("delay"))
+
+
+@pytest.mark.parametrize(
+    ("ports", "line"),
+    [
+        (1, "1 port: 15 ms. What binds: out-ports of server 0"),
+        (2, "2 ports: 11 ms. What binds: critical path, 3 tasks: f → w3 → c3"),
+        (3, "3 ports: 11 ms. What binds: critical path, 3 tasks: f → w3 → c3"),
+    ],
+)
+def test_the_third_port_buys_nothing(ports: int, line: str) -> None:
+    assert plain(live_line("ports", float(ports))).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("delay_ms", "ahead_ms", "on_demand_ms"),
+    [(1, 10_202, 10_206), (25, 10_296.6, 10_350), (100, 10_602.8, 10_800)],
+)
+def test_a_slow_switch_hardly_slows_the_rail(delay_ms, ahead_ms, on_demand_ms) -> None:
+    delays = rail_picture().delays
+    assert delays.base_ms == pytest.approx(10_200, abs=0.1)
+    row = next(row for row in delays.rows if row.delay_ms == delay_ms)
+    assert (row.provisioned_ms, row.on_demand_ms) == pytest.approx(
+        (ahead_ms, on_demand_ms), abs=0.1
+    )
+
+
+def test_most_windows_of_the_rail_last_more_than_a_second() -> None:
+    lengths = [window.length_ms for window in rail_picture().windows]
+    assert sum(length > 1_000 for length in lengths) > len(lengths) / 2
+
+
+def test_two_jobs_in_turns_reach_the_bound() -> None:
+    assert plain(live_line("sharing", IN_TURNS)) == "Together: 60 s a round. In turns: 40 s."
+    assert round_of(IN_TURNS).round_s == round_of(IN_TURNS).bound_s == 40
+    assert "shorter than 40 s" in plain(notice("sharing"))

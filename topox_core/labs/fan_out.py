@@ -1,0 +1,152 @@
+"""Generator ``fan_out``: server 0 computes, sends to four others, and each of them computes.
+
+Closed forms and an enumeration give its answers; no solver is asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+from math import ceil
+
+from topox_core.io.task_graph_rules import validated
+from topox_core.labs.draws import Draws, first_that
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import Task, TaskGraph
+from topox_core.workloads.parameter import compute_task
+
+RECEIVERS = 4
+
+
+@dataclass(frozen=True)
+class FanOut:
+    """One instance; sizes in MB and times in ms are the same number at 8 Gbit/s.
+
+    Attributes
+    ----------
+    first_ms
+        What server 0 computes before it sends.
+    sent_mb, computed_ms
+        Of each receiver: what it is sent, and what it computes then.
+    """
+
+    seed: int
+    attempt: int
+    first_ms: int
+    sent_mb: tuple[int, ...]
+    computed_ms: tuple[int, ...]
+
+    @property
+    def path_ms(self) -> int:
+        """The longest chain."""
+        return self.first_ms + max(map(sum, zip(self.sent_mb, self.computed_ms, strict=True)))
+
+    @property
+    def load_ms(self) -> int:
+        """What the one port of server 0 needs, with what must come before and after."""
+        return self.first_ms + sum(self.sent_mb) + min(self.computed_ms)
+
+    @property
+    def tail_bounds_ms(self) -> tuple[int, ...]:
+        """The same bound over the transfers that a tail of at least some length follows."""
+        return self._tail_bounds_ms(1)
+
+    @property
+    def one_port_ms(self) -> int:
+        """The optimum with one port."""
+        return self.optimum_ms(1)
+
+    @property
+    def two_ports_ms(self) -> int:
+        """The optimum with two ports."""
+        return self.optimum_ms(2)
+
+    @property
+    def fast_port_ms(self) -> int:
+        """The optimum with one port of twice the speed, which still carries whole slots."""
+        return self.optimum_ms(1, speed=2)
+
+    @property
+    def two_port_bound_ms(self) -> int:
+        """The larger of the longest chain and of what two ports need."""
+        return max(self.path_ms, *self._tail_bounds_ms(2))
+
+    def optimum_ms(self, ports: int, speed: int = 1) -> int:
+        """Return the shortest of all orders in which the next free port takes the next transfer."""
+        return min(self._ends_ms(order, ports, speed) for order in permutations(range(RECEIVERS)))
+
+    def graph(self) -> TaskGraph:
+        """Return the instance as a task graph."""
+        tasks = [compute_task("f", "forward", (), 0, float(self.first_ms))]
+        both = zip(self.sent_mb, self.computed_ms, strict=True)
+        for server, (sent_mb, computed_ms) in enumerate(both, 1):
+            send = Task(
+                f"w{server}",
+                "communication",
+                ("f",),
+                source=0,
+                destination=server,
+                size_bytes=sent_mb * 1e6,
+            )
+            receive = compute_task(f"c{server}", "forward", (send.id,), server, float(computed_ms))
+            tasks += [send, receive]
+        return validated(f"fan-out, seed {self.seed}", tasks)
+
+    def cluster(self, ports: int = 1, port_gbps: float = 8.0) -> Cluster:
+        """Return its five servers, with as many switches as ports."""
+        return Cluster(
+            servers=RECEIVERS + 1,
+            ports_per_server=ports,
+            switches=ports,
+            ports_per_switch=RECEIVERS + 1,
+            port_gbps=port_gbps,
+        )
+
+    def _tail_bounds_ms(self, ports: int) -> tuple[int, ...]:
+        bounds = []
+        for tail in sorted(set(self.computed_ms)):
+            chosen = [k for k in range(RECEIVERS) if self.computed_ms[k] >= tail]
+            work = ceil(sum(self.sent_mb[k] for k in chosen) / ports)
+            bounds.append(self.first_ms + work + min(self.computed_ms[k] for k in chosen))
+        return tuple(bounds)
+
+    def _ends_ms(self, order: tuple[int, ...], ports: int, speed: int) -> int:
+        free, end = [self.first_ms] * ports, 0
+        for k in order:
+            port = free.index(min(free))
+            free[port] += ceil(self.sent_mb[k] / speed)
+            end = max(end, free[port] + self.computed_ms[k])
+        return end
+
+
+def fan_out(seed: int) -> FanOut:
+    """Return the instance of a seed.
+
+    Raises
+    ------
+    InputError
+        If the seed is negative.
+    """
+    return first_that("b", seed, _drawn)
+
+
+def _drawn(draws: Draws) -> FanOut | None:
+    receivers = range(1, RECEIVERS + 1)
+    one = FanOut(
+        draws.seed,
+        draws.attempt,
+        draws.whole("f", 1, 3),
+        tuple(draws.whole(f"w{k}", 2, 6) for k in receivers),
+        tuple(draws.whole(f"c{k}", 1, 6) for k in receivers),
+    )
+    return one if _is_hard(one) else None
+
+
+def _is_hard(one: FanOut) -> bool:
+    """Whether the port binds with one port, something else with two, and both bounds are reached."""
+    return (
+        one.load_ms > one.path_ms + 2
+        and one.load_ms == max(one.tail_bounds_ms) == one.one_port_ms
+        and one.two_ports_ms == one.two_port_bound_ms
+        and one.two_ports_ms < one.one_port_ms - 2
+    )

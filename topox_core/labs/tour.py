@@ -1,0 +1,251 @@
+"""The tour: six screens for somebody who knows no optics, each with a run of the core behind one slider.
+
+Titles, sentences and lines lie in ``texts/en.json``; every number in them is computed here, when it
+is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from topox_core.fabrics.compare import compare
+from topox_core.fabrics.scheduled import schedule
+from topox_core.labs.fan_out import fan_out
+from topox_core.labs.turns import turns
+from topox_core.model.execution import Execution
+from topox_core.rails.builder import build
+from topox_core.rails.control.simulate import simulate
+from topox_core.rails.delay import DelayStudy, iteration_source, study
+from topox_core.rails.iteration import Rail, Window
+from topox_core.rails.presets import preset
+from topox_core.rails.windows import Stretch, traffic_between
+from topox_core.schedule.result import Result
+from topox_core.schedule.settings import Settings
+from topox_core.tdm.mixes.samples import load_job_sample
+from topox_core.tdm.model.round import Round, TdmSettings
+from topox_core.tdm.solve import solve
+from topox_core.text.numbers import percent, plural, seconds, time
+from topox_core.workloads.samples import load_sample
+
+# What every lab and the tour run with: whole slots, planned circuits, one ring, fast rules. A
+# better search elsewhere then changes no lesson.
+LESSON_SETTINGS = Settings.of(clock="slots", switching="planned", tick="slot", engine="list")
+FABRICS = ("static", "reactive", "provisioned")
+RAIL_JOB = "llama3-8b-perlmutter"
+CLASS_SEED = 0
+TOGETHER, IN_TURNS = 0.0, 1.0
+
+
+@dataclass(frozen=True)
+class Screen:
+    """One screen.
+
+    Attributes
+    ----------
+    id, title, sentences, figure, figure_note
+        What stands on it; sentences are HTML of our own with what is new in bold.
+    slider, values, start, unit
+        The slider's label, what it can be put on, where it begins, and the unit of its values.
+    """
+
+    id: str
+    title: str
+    sentences: tuple[str, ...]
+    figure: str
+    figure_note: str
+    slider: str
+    values: tuple[float, ...]
+    start: float
+    unit: str = "ms"
+
+
+_SLIDERS: dict[str, tuple[tuple[float, ...], float, str]] = {
+    "circuits": (tuple(map(float, range(52))), 8.0, "ms"),
+    "slots": ((0.5, 1.0, 2.0, 4.0), 1.0, "ms"),
+    "delay": (tuple(map(float, range(21))), 5.0, "ms"),
+    "ports": ((1.0, 2.0, 3.0), 1.0, ""),
+    "windows": ((1.0, 5.0, 10.0, 15.0, 25.0, 50.0, 100.0), 25.0, "ms"),
+    "sharing": ((TOGETHER, IN_TURNS), TOGETHER, ""),
+}
+SCREENS = tuple(_SLIDERS)
+
+
+def screen(name: str) -> Screen:
+    """Return one of :data:`SCREENS`."""
+    words, (values, start, unit) = _texts()[name], _SLIDERS[name]
+    return Screen(
+        name,
+        words["title"],
+        tuple(words["sentences"]),
+        words["figure"],
+        words["figure_note"],
+        words["slider"],
+        values,
+        start,
+        unit,
+    )
+
+
+def live_line(name: str, value: float) -> str:
+    """Return the line that changes with a screen's slider, as HTML."""
+    kind, facts = _LIVE[name](value)
+    return str(_texts()[name]["live"][kind]).format(**facts)
+
+
+def notice(name: str) -> str:
+    """Return what to notice on a screen."""
+    return str(_texts()[name]["notice"]).format(**_NOTICED.get(name, dict)())
+
+
+def circuits_run() -> Result:
+    """Return the planned iteration of screen ``circuits``: instance *turns* without a delay."""
+    return _planned_turns()
+
+
+def partner(execution: Execution, server: int, at_ms: float) -> int | None:
+    """Return whom a server sends to at a moment, or None."""
+    circuits = execution.circuits
+    sends = (circuits.source == server) & (circuits.start_ms <= at_ms) & (circuits.end_ms > at_ms)
+    found = np.flatnonzero(sends)
+    return int(circuits.destination[found[0]]) if len(found) else None
+
+
+@lru_cache(maxsize=8)
+def slots_run(slot_ms: float) -> Result:
+    """Return the sample *blackboard* planned on slots of a length."""
+    graph, cluster = load_sample("blackboard")
+    return schedule(graph, cluster.changed(slot_ms=slot_ms), LESSON_SETTINGS)
+
+
+@lru_cache(maxsize=32)
+def times_at(delay_ms: float) -> dict[str, float]:
+    """Return the iteration of instance *turns* on each of :data:`FABRICS`, in ms."""
+    one = turns(CLASS_SEED)
+    runs = compare(one.graph(), one.cluster(delay_ms), LESSON_SETTINGS, FABRICS)
+    return {name: run.iteration_ms for name, run in runs.items()}
+
+
+@lru_cache(maxsize=4)
+def ports_run(ports: int) -> Result:
+    """Return the planned iteration of instance *fan-out* with some ports a server."""
+    one = fan_out(CLASS_SEED)
+    return schedule(one.graph(), one.cluster(ports), LESSON_SETTINGS)
+
+
+@dataclass(frozen=True)
+class RailPicture:
+    """What one rank of the tour's job sends on its rail, the windows between, and what delays cost."""
+
+    phases: tuple[Stretch, ...]
+    windows: tuple[Window, ...]
+    iteration_ms: float
+    delays: DelayStudy
+
+
+@lru_cache(maxsize=1)
+def rail_picture() -> RailPicture:
+    """Return the rail of screen ``windows``: its first rank, without a delay."""
+    job = preset(RAIL_JOB)
+    iteration, rail = build(job, fold=True), Rail(nic_gbps=job.nic_gbps)
+    run = simulate(iteration, rail)
+    first = min(window.rank for window in run.windows)
+    windows = tuple(window for window in run.windows if window.rank == first)
+    delays = study(iteration_source(iteration, rail), _SLIDERS["windows"][0])
+    phases = traffic_between(windows, run.iteration_ms)
+    return RailPicture(phases, windows, run.iteration_ms, delays)
+
+
+@lru_cache(maxsize=2)
+def round_of(value: float) -> Round:
+    """Return the round of the sample *overlap*: together, or in turns."""
+    algorithm = "non-tdm" if value == TOGETHER else "hill-climbing"
+    return solve(load_job_sample("overlap"), TdmSettings(algorithm))
+
+
+@lru_cache(maxsize=1)
+def _planned_turns() -> Result:
+    one = turns(CLASS_SEED)
+    return schedule(one.graph(), one.cluster(), LESSON_SETTINGS)
+
+
+@lru_cache(maxsize=1)
+def _texts() -> dict[str, dict[str, Any]]:
+    path = Path(__file__).parent / "texts" / "en.json"
+    texts: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return texts
+
+
+# -- what the lines say: which of a screen's lines, and what is filled in ------------------------
+
+Line = tuple[str, dict[str, str]]
+
+
+def _at_moment(at_ms: float) -> Line:
+    execution = circuits_run().execution
+    assert execution is not None  # the rules always find a plan
+    to = partner(execution, 0, at_ms)
+    if to is not None:
+        return "sends", {"time": time(at_ms), "partner": str(to)}
+    kind = "over" if at_ms >= execution.makespan_ms else "computes"
+    return kind, {"time": time(at_ms)}
+
+
+def _with_slot(slot_ms: float) -> Line:
+    return "", {"slot": time(slot_ms), "iteration": time(slots_run(slot_ms).makespan_ms or 0.0)}
+
+
+def _with_delay(delay_ms: float) -> Line:
+    times = {name: time(ms) for name, ms in times_at(delay_ms).items()}
+    return "", {"delay": time(delay_ms), **times}
+
+
+def _with_ports(ports: float) -> Line:
+    result = ports_run(int(ports))
+    words = {"ports": plural(int(ports), "port"), "iteration": time(result.makespan_ms or 0.0)}
+    return "", words | {"binds": result.bound_by}
+
+
+def _with_window_delay(delay_ms: float) -> Line:
+    delays = rail_picture().delays
+    row = next(row for row in delays.rows if row.delay_ms == delay_ms)
+    shares = {
+        "provisioned": percent(delays.overhead(row.provisioned_ms) / 100),
+        "on_demand": percent(delays.overhead(row.on_demand_ms) / 100),
+    }
+    return "", {"delay": time(delay_ms), **shares}
+
+
+def _of_rounds(_: float) -> Line:
+    together, in_turns = (seconds(round_of(one).round_s or 0.0) for one in (TOGETHER, IN_TURNS))
+    return "", {"together": together, "in_turns": in_turns}
+
+
+_LIVE: dict[str, Callable[[float], Line]] = {
+    "circuits": _at_moment,
+    "slots": _with_slot,
+    "delay": _with_delay,
+    "ports": _with_ports,
+    "windows": _with_window_delay,
+    "sharing": _of_rounds,
+}
+
+
+def _crossovers() -> dict[str, str]:
+    one = turns(CLASS_SEED)
+    return {
+        "crossover_reactive": time(round(one.crossover_reactive_ms, 1)),
+        "crossover_provisioned": time(round(one.crossover_provisioned_ms, 1)),
+    }
+
+
+_NOTICED: dict[str, Callable[[], dict[str, str]]] = {
+    "delay": _crossovers,
+    "sharing": lambda: {"bound": seconds(round_of(IN_TURNS).bound_s)},
+}
