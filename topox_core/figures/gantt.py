@@ -306,6 +306,9 @@ def _framed(figure: go.Figure, view: _View) -> go.Figure:
         shapes=bands,
         annotations=titles,
         margin=margins(LANE_LEFT, LANE_RIGHT, 32, 32),
+        # What Streamlit sets for a chart whose bars can be clicked: a difference is a second drawing.
+        clickmode="event+select",
+        dragmode="pan",
         xaxis=ms_axis(
             theme,
             window,

@@ -8,8 +8,13 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
+import plotly.io as pio
 
 from topox_core.figures.palette import Theme
+
+# Figures say how they look. Plotly's own template would be sent with each of them, and takes every
+# copy of a figure for a changed one.
+pio.templates.default = None
 
 FONT = "Source Sans, Source Sans Pro, sans-serif"
 # The Gantt chart, its overview, the port use and the time-window slider share these, so that their
@@ -59,7 +64,7 @@ def named_axis(
     **changes: Any,
 ) -> dict[str, Any]:
     """Return an axis of names without ticks, at 0, 1, 2, ... unless ``at`` says where."""
-    where = list(range(len(names))) if at is None else at
+    where = list(range(len(names))) if at is None else np.asarray(at).tolist()
     font = {"size": size * theme.scale, "color": colour or theme.muted}
     ticks = {"tickvals": where, "ticktext": list(names), "ticks": "", "tickfont": font}
     return axis(theme, **{**ticks, **changes})
@@ -146,8 +151,17 @@ def frame(figure: go.Figure, theme: Theme, height: float, **changes: Any) -> go.
             "font": font,
         },
         "separators": ".,",
+        # Streamlit draws every new figure twice, the second time from a copy. With a revision, and
+        # lists in place of arrays, plotly sees that nothing changed, and does not draw again.
+        "datarevision": 1,
     }
     figure.update_layout({**base, **changes}, overwrite=True)
+    for trace in figure.data:
+        for name in {"x", "y", "base", "width"} & set(trace):
+            values = trace[name]
+            if isinstance(values, np.ndarray):
+                trace[name] = None  # a list that equals the array would not be taken
+                trace[name] = values.tolist()
     return figure
 
 

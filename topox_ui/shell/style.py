@@ -58,6 +58,8 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .note {{ font-size: .82rem; line-height: 1.4; margin: 0; padding: .4rem .6rem; border-left: 3px solid {theme.primary};
   background: {theme.panel}; color: {theme.ink}; }}
 .quiet {{ font-size: .8rem; color: {theme.muted}; margin: 0; line-height: 1.4; }}
+/* Whole pixels: for a fraction, which is measured in two ways, a chart would be drawn twice. */
+[data-testid="stPlotlyChart"], .stElementContainer:has(> [data-testid="stFullScreenFrame"]) {{ max-width: round(down, 100%, 1px); }}
 [data-testid="stMetric"] {{ border-left: 3px solid {theme.line}; padding: 0 0 0 .75rem; }}
 [data-testid="stMetricLabel"] p {{ font-size: .82rem; }}
 [data-testid="stMetricValue"] {{ line-height: 1.35; padding-bottom: 0; }}
