@@ -1,17 +1,64 @@
-"""Fixtures that every test may use."""
+"""Fixtures that every test may use, and how many examples a property is tried on."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
-# The first example of a test may wait for a kernel to be compiled.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+T = TypeVar("T")
 
 ROOT = Path(__file__).resolve().parents[1]
+ALL, QUICK, FEWEST = 100, 20, 5
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let the long run try every property on all its examples, the quick run on a part."""
+    # No deadline: the first example of a test may wait for a kernel to be compiled.
+    settings.register_profile("quick", deadline=None, max_examples=QUICK)
+    settings.register_profile("long", deadline=None, max_examples=ALL)
+    settings.load_profile("long" if only_long(config) else "quick")
+
+
+def only_long(config: pytest.Config) -> bool:
+    """Return whether this is the run of the long tests."""
+    return config.option.markexpr == "long"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run what tries only a part of its cases in the quick run with the long tests as well."""
+    if only_long(config):
+        for item in items:
+            whole = is_hypothesis_test(getattr(item, "obj", None))
+            if whole or item.get_closest_marker("sampled"):
+                item.add_marker(pytest.mark.long)
+
+
+def examples(count: int, **more: Any) -> settings:
+    """Return settings for so many examples in the long run, and a part of them in the quick one."""
+    part = count * settings().max_examples // ALL
+    return settings(max_examples=max(part, min(count, FEWEST)), **more)
+
+
+def some(cases: Sequence[T], quick: int) -> Sequence[T]:
+    """Return all cases in the long run and the first few in the quick one; for tests marked ``sampled``."""
+    return cases if settings().max_examples == ALL else cases[:quick]
+
+
+def long_after(quick: int, cases: Iterable[Any]) -> list[Any]:
+    """Return the cases of a test, with all but the first few for the long run only."""
+    return [
+        case if number < quick else pytest.param(*as_values(case), marks=pytest.mark.long)
+        for number, case in enumerate(cases)
+    ]
+
+
+def as_values(case: Any) -> tuple[Any, ...]:
+    return case if isinstance(case, tuple) else (case,)
 
 
 @pytest.fixture(scope="session")

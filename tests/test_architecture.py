@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import subprocess
 import sys
@@ -75,6 +76,7 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+@functools.cache
 def imported(path: Path) -> set[str]:
     """Every module that a file imports, with ``from a import b`` told as ``a`` and, if b is a module, ``a.b``."""
     names: set[str] = set()

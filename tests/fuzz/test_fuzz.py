@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.fuzz.formats import FORMATS
 from tests.fuzz.reading import problem_of
 from topox_core.errors import InputError
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@examples(60, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_malformed_file_is_read_or_refused_in_one_short_line(
     name: str, data: st.DataObject

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.topox_core.check.broken_schedules import (
     BROKEN,
     RIGHT,
@@ -321,7 +322,7 @@ MUTATIONS: dict[str, Callable[[Record, str, int], object]] = {
 
 
 @given(st.sampled_from(sorted(MUTATIONS)), st.sampled_from(["f", "a", "b", "g"]), st.integers(0, 9))
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_nothing_in_a_tight_schedule_can_change_unnoticed(mutation: str, task: str, n: int) -> None:
     def change(record: Record) -> None:
         MUTATIONS[mutation](record, task, n)
@@ -420,7 +421,7 @@ def random_slots(draw: st.DrawFn) -> Slotwise:
 
 
 @given(random_slots())
-@settings(max_examples=250, deadline=None)
+@examples(250)
 def test_sweeps_agree_with_counting_slot_by_slot(case: Slotwise) -> None:
     result, holds = case
     verdicts = result.checked().equations
@@ -428,7 +429,7 @@ def test_sweeps_agree_with_counting_slot_by_slot(case: Slotwise) -> None:
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_waiting_passes_through_chains_of_collectives(seed: int) -> None:
     """Against pairs written out: whatever waits for a collective that moves nothing waits for all that this waited for."""
     draw = np.random.default_rng(seed)
@@ -457,7 +458,7 @@ def test_waiting_passes_through_chains_of_collectives(seed: int) -> None:
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_dark_time_agrees_with_walking_each_port_through_the_iteration(seed: int) -> None:
     draw = np.random.default_rng(seed)
     half, k, delay = (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topox_core.cli.main import main
@@ -292,7 +292,6 @@ windows = st.builds(
 
 
 class TestWindowFile:
-    @settings(deadline=None)
     @given(st.lists(windows, min_size=1, max_size=8))
     def test_what_is_written_is_read_back(self, listed):
         whole = max(one.begin_ms + max(0.0, one.length_ms) for one in listed)

@@ -7,9 +7,10 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from topox_core.cli import rails_cost
 from topox_core.economics.caveats import caveats_of, most_gpus
 from topox_core.economics.clusters import (
@@ -152,14 +153,12 @@ def test_switches_of_a_clos_counted_by_hand(endpoints, switches, used) -> None:
     assert clos(endpoints, 64) == (switches, used)
 
 
-@settings(deadline=None)
 @given(st.integers(1, 5_000), st.sampled_from((4, 8, 64)))
 def test_a_clos_has_no_fewer_ports_than_it_uses(endpoints: int, radix: int) -> None:
     switches, used = clos(endpoints, radix)
     assert switches * radix >= used >= endpoints
 
 
-@settings(deadline=None)
 @given(
     st.integers(1, 400),
     st.sampled_from((1, 4, 8, 72)),
@@ -346,7 +345,7 @@ def test_circuits_at_100_gbps_by_hand() -> None:
     assert halved.cost_usd == pytest.approx(64 * (659 + 2 * 187 + 3 * 99))
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.floats(40, 800),
     st.integers(1, 8),
@@ -421,7 +420,6 @@ def test_a_catalogue_comes_back_from_its_file(name: str) -> None:
     assert load_parts(dump_parts(PRICE_SETS[name]), "x.parts.json") == PRICE_SETS[name]
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(st.sampled_from(tuple(PARTS)), st.tuples(st.floats(0, 1e6), st.floats(0, 1e4)))
 )

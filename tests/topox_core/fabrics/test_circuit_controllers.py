@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.topox_core.schedule.circuit_rules import broken_rules
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.check.checker import check
@@ -202,7 +203,7 @@ clusters = st.builds(
 seeds = st.integers(0, 10_000)
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(seed=seeds, of=clusters)
 def test_the_controllers_keep_every_rule_of_circuits(seed: int, of: Cluster) -> None:
     task_graph = random_graph(seed)
@@ -213,7 +214,7 @@ def test_the_controllers_keep_every_rule_of_circuits(seed: int, of: Cluster) -> 
     assert early.bound_ms <= early.iteration_ms
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(seed=seeds, of=clusters)
 def test_no_task_is_later_when_its_circuit_is_provisioned(seed: int, of: Cluster) -> None:
     task_graph = random_graph(seed)
@@ -222,7 +223,7 @@ def test_no_task_is_later_when_its_circuit_is_provisioned(seed: int, of: Cluster
     assert early.circuits_changed == late.circuits_changed
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(seed=seeds, of=clusters)
 def test_without_a_delay_asking_early_changes_nothing(seed: int, of: Cluster) -> None:
     task_graph, free = random_graph(seed), replace(of, reconfiguration_ms=0.0)
@@ -231,7 +232,7 @@ def test_without_a_delay_asking_early_changes_nothing(seed: int, of: Cluster) ->
     assert np.array_equal(late.execution.circuits.switch, early.execution.circuits.switch)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(seed=seeds, of=clusters)
 def test_a_plan_on_slots_that_divide_everything_is_never_behind_the_controllers(
     seed: int, of: Cluster
@@ -246,7 +247,7 @@ def test_a_plan_on_slots_that_divide_everything_is_never_behind_the_controllers(
     assert planned.message == ""
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(seed=seeds, of=clusters, shuffled=st.permutations(range(4)))
 def test_the_names_of_servers_mean_nothing(seed: int, of: Cluster, shuffled: list[int]) -> None:
     task_graph = random_graph(seed)

@@ -7,9 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.topox_core.small_graphs import cluster, compute, graph
 from topox_core.errors import InputError
 from topox_core.fabrics.fluid import (
@@ -337,7 +338,7 @@ def cases(draw) -> Case:
     return Case(lowered, capacity, paths, draw(st.sampled_from((0, 0, 250))))
 
 
-many = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+many = examples(150, suppress_health_check=[HealthCheck.too_slow])
 
 
 @many

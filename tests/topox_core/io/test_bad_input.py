@@ -7,9 +7,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from topox_core.errors import InputError
 from topox_core.io import task_graph_rules as validation
 from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json, load_graph
@@ -467,14 +468,14 @@ SOUND = {
 }
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(st.sampled_from([*SOUND, "g.fbuf", "g.json.gz", "g"]), st.binary(max_size=80))
 def test_random_bytes_give_a_clear_line(file: str, data: bytes) -> None:
     with pytest.raises(InputError):
         load_graph(data, file)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.sampled_from(sorted(SOUND)), st.data())
 def test_a_damaged_file_gives_a_graph_or_a_clear_line(file: str, data: st.DataObject) -> None:
     sound = SOUND[file]
@@ -499,7 +500,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(
     st.dictionaries(
         st.sampled_from(

@@ -7,9 +7,10 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from topox_core.errors import InputError
 from topox_core.io.cluster_file import dump_cluster, load_cluster
 from topox_core.model.cluster import Cluster
@@ -51,7 +52,7 @@ def test_what_is_not_given_has_its_default() -> None:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     st.builds(
         Cluster,
@@ -148,7 +149,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.dictionaries(st.sampled_from([*GOOD, "duplex", "name", "slot_ms", "x"]), json_values))
 def test_any_values_give_a_cluster_or_a_clear_line(changes: dict[str, Any]) -> None:
     try:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from topox_core.errors import InputError
 from topox_core.io import task_graph_flexnet as flexnet_file
 from topox_core.io.task_graph_file import load_graph
@@ -281,7 +282,7 @@ def test_lists_that_claim_to_be_long_are_refused_before_memory_is_spent(
             assert line_of(ITERATION) == line
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(
     st.lists(
         st.tuples(st.integers(0, len(ITERATION) - 1), st.integers(0, 255)), min_size=1, max_size=4

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from topox_core.economics.parts_file import load_parts
 from topox_core.errors import InputError
 from topox_core.io.cluster_file import load_cluster
@@ -115,7 +116,7 @@ def graphs(draw: st.DrawFn) -> TaskGraph:
     return validated(draw(plain_text), draw(st.permutations(tasks)))
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(graphs())
 def test_any_graph_survives_json_and_gzip(graph: TaskGraph) -> None:
     written = dump_graph_json(graph)
@@ -128,7 +129,7 @@ def test_any_graph_survives_json_and_gzip(graph: TaskGraph) -> None:
         assert again.digest == graph.digest
 
 
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(graphs())
 def test_any_graph_survives_a_table(graph: TaskGraph) -> None:
     again = load_graph(dump_graph_csv(graph), "a.csv")

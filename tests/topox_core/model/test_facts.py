@@ -7,9 +7,10 @@ from itertools import pairwise
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from topox_core.model.cluster import Cluster
 from topox_core.model.durations import durations_ms
 from topox_core.model.facts import facts
@@ -90,7 +91,7 @@ def test_a_graph_of_barriers_takes_no_time() -> None:
 
 
 @given(seed=st.integers(0, 10_000), width=st.integers(1, 6), layers=st.integers(1, 8))
-@settings(deadline=None, max_examples=40)
+@examples(40)
 def test_critical_path_and_depth_agree_with_networkx(seed: int, width: int, layers: int) -> None:
     graph, cluster = generate(
         "random-layered", {"seed": seed, "width": width, "layers": layers, "fan_in": 3}

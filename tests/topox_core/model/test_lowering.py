@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topox_core.errors import InputError
@@ -195,7 +195,6 @@ def test_all_reduces_off_the_network_are_joins_and_other_collectives_stay() -> N
     steps=st.sampled_from(["fluid", "stepwise"]),
     broadcast=st.sampled_from(["chain", "tree"]),
 )
-@settings(deadline=None)
 def test_all_transfers_come_after_what_the_collective_waits_for_and_before_what_waits_for_it(
     kind: str, n: int, rings: int, steps: str, broadcast: str
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -15,7 +15,6 @@ from topox_core.model.loads import Load, load_bound
 from topox_core.model.passes import heads, tails, topological_order
 
 Edges = list[tuple[int, int]]
-compiled = settings(deadline=None)  # the first call compiles
 
 
 @st.composite
@@ -40,7 +39,6 @@ def networkx_graph(n: int, edges: Edges) -> nx.DiGraph:
     return graph
 
 
-@compiled
 @given(graphs(cycles=True))
 def test_the_order_leaves_out_what_is_on_or_behind_a_cycle(given_graph: tuple[int, Edges]) -> None:
     n, edges = given_graph
@@ -56,7 +54,6 @@ def test_the_order_leaves_out_what_is_on_or_behind_a_cycle(given_graph: tuple[in
     assert all(place[a] < place[b] for a, b in edges if b in place)
 
 
-@compiled
 @given(graphs(), st.data())
 def test_heads_and_tails_are_longest_paths(
     given_graph: tuple[int, Edges], data: st.DataObject
@@ -81,7 +78,6 @@ def test_heads_and_tails_are_longest_paths(
     assert tails(order, succ_ptr, succ_idx, in_ms).tolist() == (tail * 0.25).tolist()
 
 
-@compiled
 @given(graphs(), st.data())
 def test_on_a_clock_every_start_is_the_nearest_multiple_that_its_neighbours_allow(
     given_graph: tuple[int, Edges], data: st.DataObject
@@ -120,7 +116,6 @@ def test_a_load_bound_is_the_best_over_all_thresholds(kind: type) -> None:
         assert bound[0] == best
 
 
-@compiled
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=12), st.integers(0, 3))
 def test_a_heap_gives_items_by_key_then_by_number(keys: list[int], base: int) -> None:
     heap = Heap(np.zeros(base + len(keys), np.int64), np.zeros(base + len(keys), np.int32))

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.topox_core.rails.rail_iterations import (
     GATHER_MS,
     SEND_MS,
@@ -50,7 +51,6 @@ def chain(*windows_ms: float) -> RailIteration:
     return maker.iteration()
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(0, 50), min_size=1, max_size=12), st.floats(0, 60))
 def test_windows_in_series_stall_by_what_does_not_fit(windows: list[float], delay: float) -> None:
     iteration = chain(*windows)
@@ -246,7 +246,7 @@ rails = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(iterations(), rails, st.booleans())
 def test_every_run_keeps_orders_circuits_and_promises(
     iteration: RailIteration, rail: Rail, profile: bool
@@ -272,7 +272,7 @@ def test_every_run_keeps_orders_circuits_and_promises(
     assert simulate(iteration, rail, profile=profile, messages=100_000).messages == run.messages
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(iterations(), rails)
 def test_provisioning_is_never_later_than_demand(iteration: RailIteration, rail: Rail) -> None:
     ahead = simulate(iteration, replace(rail, provisioned=True))
@@ -280,7 +280,7 @@ def test_provisioning_is_never_later_than_demand(iteration: RailIteration, rail:
     assert np.all(ahead.start_ms <= demand.start_ms + 1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(iterations(), st.integers(1, 4))
 def test_a_rail_that_switches_at_once_is_only_as_slow_as_its_rings(
     iteration: RailIteration, ports: int
@@ -296,7 +296,7 @@ def test_a_rail_that_switches_at_once_is_only_as_slow_as_its_rings(
     ) == (0.0, 0, (), ())
 
 
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(
     st.sampled_from([2, 4]),
     st.sampled_from([1, 2, 5]),

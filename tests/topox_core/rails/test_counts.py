@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from topox_core.errors import InputError
@@ -32,7 +32,6 @@ def test_the_phases_of_the_papers_figure_3a() -> None:
     assert windows_by_formula(2) == 7
 
 
-@settings(deadline=None)
 @given(st.integers(2, 9), st.integers(1, 24))
 def test_enumeration_agrees_with_the_closed_forms(stages: int, microbatches: int) -> None:
     first = 2 * microbatches + 2 * min(stages, microbatches) - 1
@@ -42,13 +41,11 @@ def test_enumeration_agrees_with_the_closed_forms(stages: int, microbatches: int
     assert windows_by_stage(stages, microbatches, "afab") == [edge, *inside, edge]
 
 
-@settings(deadline=None)
 @given(st.integers(1, 12), st.sampled_from(["1f1b", "afab"]))
 def test_without_a_pipeline_only_the_optimizer_interrupts(microbatches: int, schedule: str) -> None:
     assert windows_by_stage(1, microbatches, schedule) == [1]
 
 
-@settings(deadline=None)
 @given(st.integers(2, 6), st.integers(1, 4), st.integers(2, 4))
 def test_interleaved_stages_in_the_middle_have_a_window_around_every_pass(
     stages: int, rounds: int, chunks: int

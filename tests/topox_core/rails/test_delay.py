@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from topox_core.errors import InputError
 from topox_core.fabrics.ideal import run_ideal
 from topox_core.fabrics.run import FabricOptions, FabricRequest
@@ -51,7 +52,6 @@ def test_the_toy_case_of_the_followup_paper() -> None:
     ]
 
 
-@settings(deadline=None)
 @given(times, lengths, times, times)
 def test_windows_in_series_delay_by_what_does_not_fit(
     base: float, windows: list[float], delay: float, more: float
@@ -102,7 +102,6 @@ def test_the_simulated_preset_shows_what_the_paper_reports() -> None:
     assert found.rows[0].on_demand_ms == found.rows[0].provisioned_ms == found.base_ms
 
 
-@settings(deadline=None)
 @given(times.filter(lambda base: base >= 1), lengths, st.floats(0.01, 300))
 def test_the_slowest_switch_over_windows_just_keeps_the_limit(
     base: float, windows: list[float], limit: float
@@ -141,7 +140,7 @@ def test_expert_parallelism_is_where_photonic_rails_fail() -> None:
     assert experts.overhead(experts.rows[0].provisioned_ms) > 100
 
 
-@settings(max_examples=8, deadline=None)
+@examples(8)
 @given(
     st.sampled_from(["llama3-8b-perlmutter", "toy"]),
     st.lists(st.floats(0, 500), min_size=2, max_size=5),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
+from tests.conftest import examples
 from tests.topox_core.rails.test_traffic import PAPER, SMALL, jobs
 from topox_core.rails.builder import build
 from topox_core.rails.control.simulate import simulate
@@ -22,7 +23,7 @@ def waits(iteration: RailIteration, node: int) -> list[int]:
     return iteration.pred_idx[iteration.pred_ptr[node] : iteration.pred_ptr[node + 1]].tolist()
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(jobs())
 def test_every_rank_does_what_its_representative_does(job: Preset) -> None:
     folded, whole = build(job, fold=True), build(job)
@@ -51,7 +52,7 @@ def test_every_rank_does_what_its_representative_does(job: Preset) -> None:
             assert own == {its_place[one] for one in waits(folded, other) if one in its_place}
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(jobs())
 def test_a_collective_waits_for_all_of_its_ranks_and_for_nobody_else(job: Preset) -> None:
     whole = build(job)
@@ -63,7 +64,7 @@ def test_a_collective_waits_for_all_of_its_ranks_and_for_nobody_else(job: Preset
         assert set(computed) in (members, set())
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(jobs())
 def test_groups_of_one_kind_split_a_stage(job: Preset) -> None:
     whole = build(job)

@@ -7,9 +7,10 @@ from itertools import groupby
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.topox_core.rails.rail_iterations import issued_phases
 from topox_core.errors import InputError
 from topox_core.fabrics.compare import compare
@@ -161,7 +162,7 @@ def test_gathering_again_for_the_backward_pass_keeps_the_phases_of_figure_3a(red
     ]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(jobs())
 def test_the_formula_is_what_a_built_iteration_counts(job: Preset) -> None:
     iteration = build(job)
@@ -174,7 +175,7 @@ def test_the_formula_is_what_a_built_iteration_counts(job: Preset) -> None:
             assert size == pytest.approx(expected[key][1], rel=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(jobs())
 def test_numbers_are_an_order_that_every_rank_and_every_wait_agrees_with(job: Preset) -> None:
     iteration = build(job)
@@ -193,7 +194,7 @@ def test_numbers_are_an_order_that_every_rank_and_every_wait_agrees_with(job: Pr
     assert (seen == sizes[iteration.group]).all()
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(jobs())
 def test_every_pass_runs_once_on_its_chunk(job: Preset) -> None:
     runs = [one for stage in range(job.pipeline) for one in program(job, stage)]
@@ -219,7 +220,7 @@ def test_weights_on_the_rail_are_the_model(reduce: str) -> None:
     assert reduced == pytest.approx(4 * share * (1 if reduce == "last" else job.microbatches))
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(jobs())
 def test_merging_the_layers_keeps_bytes_and_computing(job: Preset) -> None:
     apart, merged = build(job, fold=True), build(job, fold=True, by_layer=False)

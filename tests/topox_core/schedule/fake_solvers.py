@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
@@ -112,16 +113,22 @@ def events_of_cpsat(
     return [wire.read_event(line) for line in _said(ENGINE, requests)]
 
 
-def _said(program: str, requests: list[bytes]) -> list[bytes]:
-    ran = subprocess.run(
-        [sys.executable, "-c", program],
-        input=b"".join(requests),
-        capture_output=True,
-        cwd=ROOT,
-        timeout=300,
-        check=False,
+@functools.cache
+def _child(program: str) -> subprocess.Popen[bytes]:
+    """Start a child that answers line by line; it ends with its input, when this process does."""
+    return subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT
     )
-    assert ran.returncode == 0, ran.stderr.decode()
-    lines = ran.stdout.splitlines()
-    assert len(lines) == len(requests)
+
+
+def _said(program: str, requests: list[bytes]) -> list[bytes]:
+    child = _child(program)
+    assert child.stdin is not None
+    assert child.stdout is not None
+    lines = []
+    for request in requests:
+        child.stdin.write(request)
+        child.stdin.flush()
+        lines.append(child.stdout.readline())
+        assert lines[-1], f"the child ended with {child.wait()}"
     return lines

@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.topox_core.schedule.problem_builder import Fabric, build
 from tests.topox_core.small_graphs import cluster, graph, list_schedule, random_graph, transfer
 from topox_core.check.checker import check
@@ -50,7 +51,7 @@ def allowed_schedules(draw):
     return accepted, fabric
 
 
-@settings(max_examples=400, deadline=None)
+@examples(400)
 @given(allowed_schedules())
 def test_any_allowed_set_of_circuits_splits_into_switches(drawn):
     accepted, fabric = drawn
@@ -149,6 +150,7 @@ def test_more_ports_than_the_longest_queue_leave_nothing_to_bound():
     assert len(prepared.reduction.problem.capacity) == 0
 
 
+@pytest.mark.long
 def test_more_circuits_at_once_than_a_short_number_holds_still_respect_the_switch():
     g = graph(*(transfer(f"x{i}", i % 2, 2 + i % 2, 2.0) for i in range(40_000)))
     c = cluster(4, ports_per_server=4_096, ports_per_switch=3_000)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.conftest import some
 from tests.topox_core.schedule.fake_solvers import events_of_cpsat, modelled, solved_by_cpsat
 from tests.topox_core.schedule.problem_builder import Fabric, brute_force, build, random_problem
 from tests.topox_core.schedule.test_exact_engines import FABRICS, proved
@@ -34,10 +35,11 @@ def tiny_problems() -> list[tuple[str, Problem]]:
         )
         for name, fabric in OWN_CIRCUITS.items()
         for ticks in (1, 2, 3)
-        for seed in range(60, 62)
+        for seed in some(range(60, 62), quick=1)
     ]
 
 
+@pytest.mark.sampled
 def test_the_model_s_optimum_is_what_trying_every_start_finds():
     named = tiny_problems()
     horizons = [makespan(problem, serial_schedule(problem)) for _, problem in named]
@@ -51,6 +53,7 @@ def test_the_model_s_optimum_is_what_trying_every_start_finds():
         assert outcome.bound == makespan(problem, outcome.start) == brute_force(problem), name
 
 
+@pytest.mark.sampled
 def test_any_schedule_is_found_up_to_the_optimum_and_none_below_it():
     named = tiny_problems()[::2]
     optima = [brute_force(problem) for _, problem in named]
@@ -68,11 +71,12 @@ def test_any_schedule_is_found_up_to_the_optimum_and_none_below_it():
         assert (below.ended, below.start) == ("infeasible", None), name
 
 
+@pytest.mark.sampled
 def test_every_exact_engine_proves_the_same_optimum():
     problems = [
         random_problem(seed, fabric, tasks=9, ticks_per_slot=1 + seed % 2, density=0.12)
         for fabric in OWN_CIRCUITS.values()
-        for seed in range(70, 72)
+        for seed in some(range(70, 72), quick=1)
     ]
     for problem, answer in zip(
         problems, solved_by_cpsat(problems, Limits(time_limit_s=60)), strict=True

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.conftest import some
 from tests.topox_core.schedule.problem_builder import Fabric, brute_force, build, random_problem
 from topox_core.errors import InputError
 from topox_core.schedule.bounds.windows import coarsened, critical_path, serial_schedule, windows
@@ -75,26 +76,29 @@ def step_optimum(problem: Problem) -> int:
     return int((start + problem.duration).max())
 
 
+@pytest.mark.sampled
 @by_fabric
 def test_the_reduction_equals_the_printed_model(fabric):
-    for seed in range(8):
+    for seed in some(range(8), quick=2):
         problem = random_problem(
             seed, fabric, tasks=8, exclusive_devices=seed % 2 == 0, density=0.12
         )
         assert step_optimum(problem) == proved(problem) == proved(problem, solve_printed)
 
 
+@pytest.mark.sampled
 @by_fabric
 def test_the_reduction_equals_the_printed_model_on_a_tick_finer_than_the_slot(fabric):
-    for seed in range(20, 24):
+    for seed in some(range(20, 24), quick=1):
         problem = random_problem(seed, fabric, tasks=8, ticks_per_slot=3, density=0.15)
         assert step_optimum(problem) == proved(problem) == proved(problem, solve_printed)
 
 
+@pytest.mark.sampled
 @by_fabric
 @pytest.mark.parametrize("ticks_per_slot", [1, 2, 3])
 def test_the_proved_optimum_is_what_trying_every_start_finds(fabric, ticks_per_slot):
-    for seed in range(40, 43):
+    for seed in some(range(40, 43), quick=1):
         problem = random_problem(seed, fabric, tasks=6, ticks_per_slot=ticks_per_slot, density=0.15)
         assert step_optimum(problem) == proved(problem) == brute_force(problem)
 
@@ -129,9 +133,10 @@ def test_half_duplex_makes_sending_and_receiving_take_turns():
     assert proved(build([2, 2], transfers, fabric=Fabric(half_duplex=True)), solve_printed) == 4
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("half_duplex", [False, True])
 def test_more_ports_never_raise_the_optimum(half_duplex):
-    for seed in range(6):
+    for seed in some(range(6), quick=1):
         optima = [
             proved(
                 random_problem(

@@ -81,6 +81,7 @@ def test_a_sample_is_proved_where_circuits_may_start_at_any_time():
     assert broken_rules(solve.best.execution) == []
 
 
+@pytest.mark.long
 def test_a_search_on_continuous_time_ends_with_a_proof():
     graph, cluster = load_sample("patience")
     settings = Settings.of(engine="cpsat", threads=1, switching="planned", time_limit_s=60.0)

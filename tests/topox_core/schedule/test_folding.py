@@ -6,9 +6,10 @@ from functools import partial
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.topox_core.schedule.problem_builder import Fabric, brute_force, build, random_problem
 from tests.topox_core.small_graphs import cluster, compute, graph, list_schedule, transfer
 from topox_core.check.checker import check
@@ -99,7 +100,7 @@ FABRICS = st.sampled_from(
 
 
 @given(st.integers(0, 10**6), st.integers(2, 5), FABRICS)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_every_schedule_of_the_quotient_unfolds_to_a_schedule_of_the_whole(seed, replicas, fabric):
     problem = replicated(seed, replicas, fabric)
     folding = fold(problem, ANY)
@@ -113,7 +114,7 @@ def test_every_schedule_of_the_quotient_unfolds_to_a_schedule_of_the_whole(seed,
 
 
 @given(st.integers(0, 10**6), st.integers(2, 5), FABRICS)
-@settings(max_examples=100, deadline=None)
+@examples(100)
 def test_critical_path_and_loads_bound_both_alike(seed, replicas, fabric):
     problem = replicated(seed, replicas, fabric)
     folding = fold(problem, ANY)
@@ -122,7 +123,7 @@ def test_critical_path_and_loads_bound_both_alike(seed, replicas, fabric):
 
 
 @given(st.integers(0, 10**6), FABRICS, st.integers(1, 3))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_what_has_no_replicas_unfolds_just_as_well(seed, fabric, coarse):
     problem = random_problem(seed, fabric, tasks=6)
     folding = fold(problem, coarse / 3)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
+from tests.conftest import some
 from tests.topox_core.schedule.problem_builder import Fabric, random_problem
 from topox_core.schedule.bounds import propagation
 from topox_core.schedule.bounds.propagation import Propagator
@@ -227,6 +228,7 @@ def test_propagation_and_highs_decide_a_neighbourhood_as_trying_every_start_does
     assert decided[False]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("propagated", [True, False])
 def test_a_model_too_large_for_one_search_is_left_to_neighbourhoods(monkeypatch, propagated):
     monkeypatch.setattr(highs, "WHOLE_COLUMNS", 4_000)
@@ -235,7 +237,7 @@ def test_a_model_too_large_for_one_search_is_left_to_neighbourhoods(monkeypatch,
     monkeypatch.setattr(large_neighbourhood, "WALK_S", 0.0)  # nobody else finds anything
     if not propagated:  # as where an iteration has very many ticks
         monkeypatch.setattr(propagation, "MAX_MOMENTS", 0)
-    for seed in (0, 2):
+    for seed in some((2, 0), quick=1):
         problem = random_problem(
             seed, Fabric(servers=5, half_duplex=True), tasks=80, longest=6, density=0.04
         )

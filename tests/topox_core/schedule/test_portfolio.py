@@ -11,6 +11,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from tests.conftest import long_after, some
 from tests.topox_core.schedule.fake_solvers import done, progress, saying
 from tests.topox_core.schedule.problem_builder import Fabric, build, random_problem, searched
 from topox_core.schedule.bounds.best_bound import best_bound
@@ -122,14 +123,15 @@ by_claim = pytest.mark.parametrize("command", HOLLOW.values(), ids=HOLLOW.keys()
 @by_fault
 def test_a_child_that_fails_costs_auto_nothing_but_its_help(command):
     planner = planner_of(PROBLEM)
-    limits = Limits(1.0, bound=planner.bound, threads=2)
-    race = raced(
-        Portfolio(planner, first_plan(planner), "auto", limits, start_process=playing(*command))
-    )
+    limits = Limits(600.0, bound=planner.bound, threads=2)
+    race = Portfolio(planner, first_plan(planner), "auto", limits, start_process=playing(*command))
+    raced(race, until=lambda: race.trouble and race.plan.makespan < GIVEN)  # the search went on
+    race.cancel()
+    raced(race)
     sound(race)
-    assert race.plan.makespan < GIVEN  # the search went on
+    assert race.plan.makespan < GIVEN
     assert race.bound == planner.bound
-    assert race.stopped_by == "time_limit"
+    assert race.stopped_by == "cancelled"
     assert race.trouble
     assert race.trouble in race.message
 
@@ -225,7 +227,7 @@ def test_cancel_ends_a_race_whose_child_does_not_listen(engine):
     assert race.plan.makespan < GIVEN
 
 
-@pytest.mark.parametrize("engine", ["cpsat", "highs"])
+@pytest.mark.parametrize("engine", long_after(1, ["cpsat", "highs"]))
 def test_a_better_schedule_reaches_the_engine_in_the_child(engine):
     problem = random_problem(
         0, Fabric(servers=5, half_duplex=True), tasks=50, longest=9, density=0.04
@@ -374,10 +376,11 @@ def test_a_gap_that_is_wide_enough_starts_nobody():
     assert race.stopped_by == "gap"
 
 
+@pytest.mark.sampled
 def test_a_refusal_by_the_only_engine_leaves_the_plan_and_says_why():
     shared = random_problem(0, Fabric(servers=4, shares=True), tasks=60, longest=9, density=0.02)
     planner = planner_of(shared)
-    for threads in (1, 2):
+    for threads in some((2, 1), quick=1):
         race = Portfolio(
             planner,
             first_plan(planner),

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.conftest import long_after
 from tests.topox_core.schedule.problem_builder import Fabric, brute_force, build, random_problem
 from topox_core.schedule.bounds.propagation import Propagator, raised_bound
 from topox_core.schedule.bounds.root_bounds import raise_bounds
@@ -111,13 +112,16 @@ def test_asked_to_stop_it_keeps_what_is_proved():
 
 @pytest.mark.parametrize(
     ("name", "optimum", "at_least"),
-    [
-        ("j301_1", 43, 43),
-        ("j302_1", 38, 38),
-        ("j305_1", 53, 53),
-        ("j3037_1", 79, 74),
-        ("j3013_1", 58, 50),
-    ],
+    long_after(
+        3,
+        [
+            ("j301_1", 43, 43),
+            ("j302_1", 38, 38),
+            ("j305_1", 53, 53),
+            ("j3037_1", 79, 74),
+            ("j3013_1", 58, 50),
+        ],
+    ),
 )
 def test_bounds_of_published_instances(shared, name, optimum, at_least):
     problem = read_psplib((shared / "data" / "psplib" / f"{name}.sm").read_bytes(), f"{name}.sm")

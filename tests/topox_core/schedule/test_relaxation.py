@@ -6,9 +6,10 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.topox_core.small_graphs import cluster, random_graph
 from topox_core.check.checker import check
 from topox_core.fabrics.run import FabricRequest
@@ -55,7 +56,7 @@ def on(ports: int, switches: int, **keys: Any) -> Cluster:
     )
 
 
-@settings(max_examples=4, deadline=None)
+@examples(4)
 @given(
     st.integers(0, 10_000), st.sampled_from([(1, 1), (2, 2), (4, 2)]), st.sampled_from([1.0, 0.5])
 )
@@ -75,7 +76,7 @@ def test_no_reading_needs_longer_than_a_stricter_one(
             assert time_ms[one] <= time_ms[other] + 1e-9, (one, other)
 
 
-@settings(max_examples=4, deadline=None)
+@examples(4)
 @given(st.integers(0, 10_000), st.sampled_from([0.0, 0.3]))
 def test_free_devices_need_no_longer_on_continuous_time(seed: int, delay_ms: float) -> None:
     of, task_graph = on(2, 2, reconfiguration_ms=delay_ms), random_graph(seed, tasks=20)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import long_after
 from topox_core.check.checker import check
 from topox_core.check.schedule_file import columns_of, read_schedule
 from topox_core.fabrics.scheduled import schedule
@@ -93,7 +94,8 @@ def test_the_parts_of_a_split_transfer_have_rates_that_add_up() -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "effort"), [("list", "first"), ("auto", "search"), ("cpsat", "prove")]
+    ("engine", "effort"),
+    long_after(2, [("list", "first"), ("auto", "search"), ("cpsat", "prove")]),
 )
 def test_the_engine_says_the_effort(engine: str, effort: str) -> None:
     _, _, result = written("patience", engine=engine, time_limit_s=5.0)

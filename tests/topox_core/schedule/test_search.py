@@ -7,6 +7,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
+from tests.conftest import some
 from tests.topox_core.schedule.problem_builder import Fabric, brute_force, random_problem, searched
 from tests.topox_core.small_graphs import cluster, random_graph
 from topox_core.check.checker import check
@@ -211,10 +212,12 @@ BOUNDED = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("fabric", BOUNDED.values(), ids=BOUNDED.keys())
 def test_bounds_from_ancestors_are_never_above_what_trying_every_start_finds(fabric):
     tight = 0
-    for seed in range(420):
+    seeds = some(range(420), quick=60)
+    for seed in seeds:
         ticks_per_slot = 1 if seed % 7 else 2
         problem = random_problem(
             seed, fabric, tasks=7, ticks_per_slot=ticks_per_slot, longest=2, density=0.3
@@ -222,7 +225,7 @@ def test_bounds_from_ancestors_are_never_above_what_trying_every_start_finds(fab
         bound, optimum = cone_ticks(problem), brute_force(problem)
         assert bound <= optimum, seed
         tight += bound == optimum
-    assert tight > 300  # a bound of nothing would pass as well
+    assert tight > 0.7 * len(seeds)  # a bound of nothing would pass as well
 
 
 @by_fabric

@@ -10,9 +10,10 @@ from pkgutil import iter_modules
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.topox_core.tdm.tdm_cases import GOLDEN_OPTIMUM_S, golden, random_jobs, small
 from topox_core.errors import InputError
 from topox_core.tdm import kernels
@@ -85,7 +86,7 @@ def test_no_three_groups_beat_the_three_groups_found(seed: int) -> None:
     assert run(jobs, "three-groups").round_s == pytest.approx(least, rel=1e-9)
 
 
-@settings(max_examples=10, deadline=None)
+@examples(10)
 @given(st.integers(0, 10_000))
 def test_nothing_is_worse_than_what_it_extends(seed: int) -> None:
     jobs = mixed(seed, 6)
@@ -174,7 +175,7 @@ def test_the_table_of_subsets_is_that_of_single_stages() -> None:
         )
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.integers(0, 10_000))
 def test_better_rings_are_rings_and_never_longer(seed: int) -> None:
     jobs = random_jobs(seed, pod_groups=1, pods=6)

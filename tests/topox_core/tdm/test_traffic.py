@@ -9,9 +9,10 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.topox_core.tdm import tdm_reference
 from tests.topox_core.tdm.tdm_cases import GOLDEN_BEST_STAGE_S, GOLDEN_STAGE_S, golden, random_jobs
 from topox_core.errors import InputError
@@ -83,7 +84,7 @@ def linked_pods(draw: st.DrawFn) -> tuple[tuple[int, ...], np.ndarray]:
     return tuple(sorted(pods)), linked
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(linked_pods())
 def test_a_ring_is_that_of_the_algorithm_line_by_line_and_one_lap(
     case: tuple[tuple[int, ...], np.ndarray],

@@ -6,9 +6,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.topox_core.small_graphs import (
     GBIT_MS,
     cluster,
@@ -137,7 +138,7 @@ class TestLayoutAfterAFailure:
         with pytest.raises(InputError, match=told):
             fail_layout(both_ways().layout, failure)
 
-    @settings(max_examples=80, deadline=None)
+    @examples(80)
     @given(demands(), st.sampled_from((2, 4)), st.sampled_from(VARIANTS), st.data())
     def test_what_is_left_is_valid_or_two_servers_are_named(self, traffic, degree, variant, data):
         found = find_layout(traffic, degree, variant)
@@ -275,7 +276,7 @@ class TestRepair:
         assert (0, 3) not in mended.layout.routes
         assert valid(mended.layout, 4)
 
-    @settings(max_examples=80, deadline=None)
+    @examples(80)
     @given(demands(), st.integers(1, 4), st.data())
     def test_a_repair_uses_no_more_ports_and_keeps_every_ring_circuit_that_was_left(
         self, traffic, degree, data

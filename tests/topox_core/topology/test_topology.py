@@ -10,9 +10,10 @@ from math import gcd
 import networkx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import examples
 from tests.topox_core.small_graphs import GBIT_MS, compute, graph, transfer
 from topox_core.cli.main import main
 from topox_core.errors import InputError
@@ -332,7 +333,7 @@ class TestMatching:
 
 
 class TestEveryLayout:
-    @settings(max_examples=150, deadline=None)
+    @examples(150)
     @given(demands(), st.integers(1, 6), st.sampled_from(VARIANTS))
     def test_ports_routes_and_connections_hold(self, traffic, degree, variant):
         degree += degree % 2 if variant == "released" else 0
@@ -355,7 +356,7 @@ class TestEveryLayout:
                 assert len(set(path)) == len(path)
                 assert all(circuits[x, y] > 0 for x, y in pairwise(path))
 
-    @settings(max_examples=60, deadline=None)
+    @examples(60)
     @given(demands(), st.integers(1, 6))
     def test_a_group_s_own_rings_run_on_their_own_circuits(self, traffic, degree):
         found = find_layout(traffic, degree)
@@ -367,7 +368,7 @@ class TestEveryLayout:
         )
         assert all(found.layout.circuits[a, b] >= count for (a, b), count in ends.items())
 
-    @settings(max_examples=60, deadline=None)
+    @examples(60)
     @given(demands(), st.sampled_from((2, 4, 6)), st.sampled_from(VARIANTS))
     def test_its_circuits_fit_on_one_switch_a_port(self, traffic, degree, variant):
         found = find_layout(traffic, degree, variant)
@@ -394,7 +395,7 @@ class TestEveryLayout:
 
 
 class TestPaths:
-    @settings(max_examples=80, deadline=None)
+    @examples(80)
     @given(st.integers(3, 8), st.randoms(use_true_random=False))
     def test_k_shortest_paths_are_as_short_as_an_independent_search_finds(self, n, rng):
         circuits = np.array(
@@ -420,7 +421,7 @@ class TestPaths:
         assert [len(path) for path in found] == [len(path) for path in paths]
         assert len(set(found)) == len(found)
 
-    @settings(max_examples=40, deadline=None)
+    @examples(40)
     @given(demands(), st.integers(1, 4))
     def test_diameter_and_mean_hops_agree_with_an_independent_count(self, traffic, degree):
         found = find_layout(traffic, degree)
