@@ -91,6 +91,7 @@ def test_setting_up_and_testing_install_from_the_locks_and_nowhere_else() -> Non
     ]
 
 
+@pytest.mark.long
 def test_the_bill_of_materials_names_every_package_of_the_lock(tmp_path: Path) -> None:
     pytest.importorskip("cyclonedx_py", reason="make bom needs the packages of locks/dev.txt")
     bill = tmp_path / "bill.json"

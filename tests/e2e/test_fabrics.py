@@ -29,6 +29,7 @@ def test_a_map_computes_itself_and_keeps_its_points_when_it_is_cancelled(tab: Ta
     expect(tab.button("Go on with the map")).to_be_visible()
 
 
+@pytest.mark.long
 def test_a_card_of_the_gallery_runs_here_and_tells_theirs_from_ours(tab: Tab) -> None:
     tab.open("/Gallery")
     tab.control("gallery_card").get_by_role("combobox").click()

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import long_after
 from topox_core.cli.main import main, parser
 from topox_core.cli.options import settings
 from topox_core.io.cluster_file import load_cluster
@@ -457,7 +458,9 @@ def test_rcpsp_says_no_where_a_job_needs_more_than_there_is(run: Any, folder: Pa
     assert (status, record["status"], record["makespan"]) == (1, "infeasible", None)
 
 
-@pytest.mark.parametrize(("name", "optimum"), [("j301_1", 43), ("j302_1", 38), ("j305_1", 53)])
+@pytest.mark.parametrize(
+    ("name", "optimum"), long_after(2, [("j301_1", 43), ("j302_1", 38), ("j305_1", 53)])
+)
 def test_rcpsp_proves_published_optima(run: Any, shared: Path, name: str, optimum: int) -> None:
     status, out, _ = run(
         "rcpsp", str(next((shared / "data" / "psplib").rglob(f"{name}.sm"))), "--json"
