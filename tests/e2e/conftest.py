@@ -150,6 +150,16 @@ def new_tab(chromium: Browser, server: Server) -> Iterator[NewTab]:
     assert [tab.outside for tab in tabs] == [[] for _ in tabs]
 
 
+@pytest.fixture(scope="package")
+def used_tabs() -> list[Tab]:
+    return []
+
+
 @pytest.fixture
-def tab(new_tab: NewTab) -> Tab:
-    return new_tab()
+def tab(chromium: Browser, server: Server, used_tabs: list[Tab]) -> Iterator[Tab]:
+    """A tab as good as new, for tests that need one: a page that is new compiles every script again, for seconds."""
+    if not used_tabs or used_tabs[0].page.is_closed():
+        used_tabs[:] = [Tab(chromium.new_context(viewport=LAPTOP), server.base)]
+    one = used_tabs[0].as_new()
+    yield one
+    assert (one.complaints, one.outside) == ([], [])

@@ -70,6 +70,15 @@ class Tab:
             if urlsplit(url).scheme not in ("data", "blob") and urlsplit(url).netloc != own
         ]
 
+    def as_new(self) -> Tab:
+        """Forget all that the tests before left in this tab: its session, what it stores, what was heard of it."""
+        self.page.goto(self.base + "/_stcore/health")  # of the same origin, and nothing runs there
+        self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
+        self.context.clear_cookies()
+        self.complaints.clear()
+        self.requests.clear()
+        return self
+
     def open(self, address: str = "/") -> Tab:
         """Go to an address of the workbench, as if it had been typed in, and wait until the page is still."""
         self.page.goto(self.base + address)

@@ -29,6 +29,7 @@ def type_price(tab: Tab, dollars: str) -> None:
     cell.press("Enter")
 
 
+@pytest.mark.long
 def test_a_price_that_is_typed_in_moves_every_number_and_can_be_taken_back(
     tab: Tab, tmp_path: Path
 ) -> None:

@@ -21,6 +21,7 @@ def test_a_longer_delay_changes_what_the_compare_page_finds(tab: Tab) -> None:
     assert tab.settled_text(tab.headline) != before
 
 
+@pytest.mark.long
 def test_a_map_computes_itself_and_keeps_its_points_when_it_is_cancelled(tab: Tab) -> None:
     tab.open("/Compare?sample=dlrm-16&reconfiguration_ms=1")
     expect(tab.page.get_by_text(re.compile(r"Computing the map, [1-9]\d* of"))).to_be_visible()

@@ -87,6 +87,7 @@ def test_an_uploaded_graph_and_cluster_become_what_is_scheduled(tab: Tab, tmp_pa
     assert "?" not in tab.page.url, "an upload must leave no trace in an address that may be shared"
 
 
+@pytest.mark.long
 def test_a_bad_file_costs_one_line_and_nothing_else(tab: Tab, tmp_path: Path) -> None:
     tab.open("/?sample=patience")
     before = tab.kicker.inner_text()
@@ -130,6 +131,7 @@ def test_the_downloaded_result_is_the_schedule_on_the_page_and_passes_the_checke
     assert check(*files, write(tmp_path, "early.schedule.json", record)).returncode == 1
 
 
+@pytest.mark.long
 def test_the_link_of_a_page_shows_the_same_page_to_somebody_else(new_tab: NewTab) -> None:
     mine, theirs = new_tab(), new_tab()
     mine.open("/Schedule?sample=race")

@@ -27,6 +27,7 @@ def test_more_jobs_change_the_finding_and_the_address_opens_it_again(tab: Tab) -
     assert tab.settled_text(tab.headline) == after
 
 
+@pytest.mark.long
 def test_an_exact_solve_is_cancelled_and_its_best_round_kept(tab: Tab) -> None:
     tab.open("/Jobs?jobs.source=graphs&jobs.algorithm=milp")
     tab.button("Cancel").click()

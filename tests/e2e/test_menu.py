@@ -96,6 +96,7 @@ def test_back_and_forward_undo_and_redo_a_choice(tab: Tab) -> None:
     expect(tab.kicker).to_contain_text("800G ports")
 
 
+@pytest.mark.long
 def test_two_tabs_at_once_keep_their_own_choices(new_tab: NewTab) -> None:
     tabs = {"400G": new_tab(), "25G": new_tab()}
     for speed, one in tabs.items():
@@ -108,6 +109,7 @@ def test_two_tabs_at_once_keep_their_own_choices(new_tab: NewTab) -> None:
             assert shown(one)["port_gbps"] == speed
 
 
+@pytest.mark.long
 def test_a_reload_in_the_middle_of_a_change_leaves_one_setting(tab: Tab) -> None:
     tab.open("/Schedule?sample=blackboard&port_gbps=100")
     for _ in range(3):
@@ -119,6 +121,7 @@ def test_a_reload_in_the_middle_of_a_change_leaves_one_setting(tab: Tab) -> None
         expect(tab.kicker).to_contain_text(f"{after} ports")
 
 
+@pytest.mark.long
 def test_the_source_of_jobs_changes_to_the_set_up_of_the_draft_and_back(tab: Tab) -> None:
     tab.open("/Jobs?jobs.jobs=16&jobs.algorithm=static")
     for source in ("the draft’s set-up", "a sample", "the draft’s set-up"):

@@ -62,6 +62,7 @@ def wait_for(server: Server, before: set[int], *, some: bool) -> set[int]:
     )
 
 
+@pytest.mark.long
 def test_prove_it_ends_in_a_proof_and_a_shorter_schedule(new_tab: NewTab) -> None:
     # Without fixed circuits, whose bound is weaker than that of plans that switch.
     tab = new_tab().open("/Schedule?sample=race&switching=planned")
@@ -109,6 +110,7 @@ def test_a_running_solve_is_drawn_and_cancel_ends_it_and_keeps_the_schedule(
     expect(tab.still().button("Prove it")).to_be_enabled()
 
 
+@pytest.mark.long
 def test_sliders_stay_live_while_the_engine_proves(tab: Tab) -> None:
     tab.open(LONG)
     tab.prove()
@@ -130,6 +132,7 @@ def test_a_closed_tab_takes_its_solver_with_it(
     wait_for(server, only_new, some=False)
 
 
+@pytest.mark.long
 def test_a_killed_solver_is_reported_and_the_page_goes_on(
     tab: Tab, server: Server, only_new: set[int]
 ) -> None:
@@ -150,6 +153,7 @@ def test_a_killed_solver_is_reported_and_the_page_goes_on(
     wait_for(server, only_new, some=True)
 
 
+@pytest.mark.long
 def test_a_race_draws_every_engine_and_its_finding_agrees_with_the_headline(tab: Tab) -> None:
     tab.open("/Schedule?sample=race&race_s=5&clock=slots")
     listed = tab.kpi("Iteration").inner_text()
@@ -165,6 +169,7 @@ def test_a_race_draws_every_engine_and_its_finding_agrees_with_the_headline(tab:
     assert list(dict.fromkeys(names)) == ["list", "HiGHS", "CP-SAT", "auto"]
 
 
+@pytest.mark.long
 def test_a_cancelled_race_keeps_the_engines_that_had_ended(
     tab: Tab, server: Server, only_new: set[int]
 ) -> None:

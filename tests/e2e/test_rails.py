@@ -45,6 +45,7 @@ def test_a_link_opened_cold_restores_the_rail_and_a_moved_slider_goes_into_the_a
     expect(tab.kpi("Stall, provisioned")).to_have_text(stall(100.0))
 
 
+@pytest.mark.long
 def test_a_large_job_s_delays_are_simulated_beside_the_page_and_those_there_are_kept_when_stopped(
     new_tab: NewTab,
 ) -> None:

@@ -32,6 +32,7 @@ def query(tab: Tab) -> dict[str, list[str]]:
     return parse_qs(urlsplit(tab.page.url).query)
 
 
+@pytest.mark.long
 def test_a_link_opened_cold_restores_the_sample_and_every_slider(tab: Tab) -> None:
     tab.open(
         "/Schedule?sample=moe&port_gbps=400&reconfiguration_ms=2&slot_ms=0.5&from_ms=20&to_ms=60"
@@ -90,6 +91,7 @@ def test_the_slot_slider_shows_the_circuit_of_that_slot(tab: Tab) -> None:
     assert query(tab) == {"sample": ["blackboard"], "slot": ["5"]}
 
 
+@pytest.mark.long
 def test_what_ifs_go_along_from_the_schedule_to_the_circuits_and_back(tab: Tab) -> None:
     tab.open("/Schedule?sample=moe&port_gbps=400")
     tab.go_to("Circuits")
@@ -100,6 +102,7 @@ def test_what_ifs_go_along_from_the_schedule_to_the_circuits_and_back(tab: Tab) 
     expect(tab.kpi("Iteration")).to_have_text(iteration("moe", port_gbps=800))
 
 
+@pytest.mark.long
 def test_two_visitors_do_not_see_each_others_choices(new_tab: NewTab) -> None:
     first, second = new_tab().open("/Schedule?sample=moe"), new_tab().open("/Schedule")
     expect(second.headline).to_contain_text("Pick a sample")
