@@ -211,6 +211,7 @@ def test_a_map_that_another_session_has_computed_is_there_at_once(visit, map_bes
     assert chart(at, "map")
 
 
+@pytest.mark.long
 def test_a_failure_is_repaired_and_told(visit):
     at = visit(COMPARE, sample="moe", fabrics="static,scheduled")
     at.session_state["failures"] = True

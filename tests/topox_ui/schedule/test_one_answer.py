@@ -24,6 +24,8 @@ from topox_ui.jobs.solving import at_once
 from topox_ui.schedule import solving
 from topox_ui.schedule.solving import Case, listed
 
+SMALL = ("blackboard", "patience", "race")  # a second each; of the others one delay is quick
+
 
 def printed(capsys, *arguments: str) -> dict:
     capsys.readouterr()
@@ -36,8 +38,15 @@ def files(name: str) -> tuple[str, str]:
     return str(SAMPLE_FOLDER / sample.graph_file), str(SAMPLE_FOLDER / sample.cluster_file)
 
 
-@pytest.mark.parametrize("delay_ms", [0.0, 0.01, 1.0])
-@pytest.mark.parametrize("name", list(SAMPLES))
+@pytest.mark.parametrize(
+    ("name", "delay_ms"),
+    [
+        pytest.param(name, delay_ms, marks=[] if quick else pytest.mark.long)
+        for name in SAMPLES
+        for delay_ms in (0.0, 0.01, 1.0)
+        for quick in [name in SMALL or (delay_ms == 0.01 and name != "llama3-70b")]
+    ],
+)
 def test_command_page_and_comparison_give_one_iteration_time(capsys, name, delay_ms):
     delay = ["--reconfiguration-ms", str(delay_ms)]
     command = printed(capsys, "schedule", *files(name), "--engine", "list", *delay)
