@@ -42,6 +42,7 @@ def test_a_price_that_is_typed_in_moves_every_number_and_can_be_taken_back(
     assert "cost.parts=ocs_port" in link.replace("%3A", ":")
 
     tab.button("Parts file").click()
+    tab.still()
     with tab.page.expect_download() as download:
         tab.button("Parts (JSON)").click()
     file = tmp_path / "mine.parts.json"

@@ -114,6 +114,7 @@ def test_the_downloaded_result_is_the_schedule_on_the_page_and_passes_the_checke
     expect(tab.kicker).to_contain_text("50G ports")
     shown = tab.settled_text(tab.kpi("Iteration"))
     tab.button("Download").click()
+    tab.still()  # a click while the page is drawn anew may be lost
     with tab.page.expect_download() as waiting:
         tab.button("Result (JSON)").click()
     result = tmp_path / waiting.value.suggested_filename
