@@ -67,7 +67,7 @@ class Screen:
 
 
 _SLIDERS: dict[str, tuple[tuple[float, ...], float, str]] = {
-    "circuits": (tuple(map(float, range(52))), 8.0, "ms"),
+    "circuits": (tuple(map(float, range(52))), 12.0, "ms"),
     "slots": ((0.5, 1.0, 2.0, 4.0), 1.0, "ms"),
     "delay": (tuple(map(float, range(21))), 5.0, "ms"),
     "ports": ((1.0, 2.0, 3.0), 1.0, ""),

@@ -45,6 +45,8 @@ PAGES = (
     Page("pages/7_Rails.py", "Rails", ("rails.state.RailsState",), "rails."),
     Page("pages/8_Cost.py", "Cost", ("state.prices.Prices", "cost.state.CostState"), "cost."),
     Page("pages/9_Gallery.py", "Gallery", ("gallery.state.GalleryState",), "gallery."),
+    Page("pages/10_Learn.py", "Learn", ("learn.state.LearnState",), "learn."),
+    Page("pages/11_Glossary.py", "Glossary", ("learn.state.GlossaryState",), "glossary."),
 )
 
 

@@ -52,6 +52,17 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
   border: 1px solid {theme.line if theme.name == "dark" else theme.ink}; font-size: .8rem; line-height: 1.4;
   background: {theme.panel if theme.name == "dark" else theme.ink}; color: {theme.ink if theme.name == "dark" else theme.page}; }}
 [data-testid="stElementContainer"]:has(> [data-testid="stHtml"] > .terms) {{ display: none; }}
+.lesson, .lesson p {{ font-size: 1rem; line-height: 1.5; margin: 0 0 .5rem; color: {theme.ink}; }}
+.step {{ font-size: .9rem; margin: 0; color: {theme.muted}; white-space: nowrap; }}
+.live {{ font-size: 1.05rem; line-height: 1.45; margin: .2rem 0 0; min-height: 3.1rem; color: {theme.ink}; }}
+.live b, .lesson b {{ font-weight: 650; }}
+.glossary {{ columns: 2; column-gap: 2.5rem; margin: 0 !important; padding: 0 !important; }}
+.glossary div {{ break-inside: avoid; padding-bottom: .75rem; }}
+.glossary.asked {{ columns: 1; }} .glossary.asked div {{ border-left: 3px solid {theme.primary}; padding: 0 0 0 .75rem; }}
+.glossary dt {{ font-weight: 650; font-size: .95rem; color: {theme.ink}; }}
+.glossary dd {{ margin: 0 !important; padding: 0 !important; font-size: .9rem; line-height: 1.45; color: {theme.ink}; }}
+.glossary .also {{ display: block; font-size: .8rem; color: {theme.muted}; }}
+@media (max-width: 640px) {{ .glossary {{ columns: 1; }} }}
 .kicker .ask {{ display: inline-block; width: 1.25em; text-align: center; border: 1px solid {theme.line}; border-radius: 50%;
   line-height: 1.2; font-size: .95em; color: {theme.muted}; text-decoration: none; }}
 .kicker .ask:hover {{ border-color: {theme.primary}; color: {theme.primary}; }}

@@ -1,0 +1,73 @@
+"""The tour from its first screen to its last, by buttons and by link; the glossary filtered and linked to."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.topox_ui.conftest import address, control, words
+from topox_core.labs.tour import SCREENS, screen
+from topox_core.text.glossary import entry_of, glossary
+
+LEARN, GLOSSARY = "pages/10_Learn.py", "pages/11_Glossary.py"
+
+
+def test_next_leads_through_all_screens_and_to_three_ways_on(visit) -> None:
+    at = visit(LEARN)
+    for number, name in enumerate(SCREENS, 1):
+        assert not at.exception
+        assert screen(name).title in words(at)
+        assert f"{number} of {len(SCREENS)}" in words(at)
+        if number < len(SCREENS):
+            at.button(key="tour_next").click().run()
+    assert "learn.step" in address(at)
+    labels = [link.proto.label for link in at.main.get("page_link")]
+    assert "**Open a sample**" in labels
+    assert "Bring your own job" in labels
+    at.button(key="tour_back").click().run()
+    assert screen(SCREENS[-2]).title in words(at)
+
+
+def test_a_link_opens_a_screen_with_its_slider_and_the_line_follows(visit) -> None:
+    at = visit(LEARN, **{"learn.step": "4", "learn.ports": "2"})
+    assert "2 ports: 11 ms" in words(at)
+    control(at, "learn_ports").set_value(3.0).run()
+    assert "3 ports: 11 ms" in words(at)
+    assert address(at)["learn.ports"] == "3"
+
+
+def test_the_short_version_leaves_the_sentences_out(visit) -> None:
+    at = visit(LEARN, **{"learn.step": "2"})
+    sentence = "Some networks change circuits only on the ticks of a clock."
+    assert sentence in words(at)
+    at.button(key="tour_short").click().run()
+    assert sentence not in words(at)
+    assert "With slots of 1 ms the iteration takes 10 ms." in words(at)
+
+
+def test_a_screen_that_does_not_exist_is_not_opened(visit) -> None:
+    at = visit(LEARN, **{"learn.step": "7"})
+    assert screen(SCREENS[0]).title in words(at)
+    assert "learn.step=7" in at.warning[0].value
+
+
+def test_the_glossary_lists_every_entry(visit) -> None:
+    said = words(visit(GLOSSARY))
+    for entry in glossary():
+        assert entry.term in said
+        assert entry.text in said
+
+
+@pytest.mark.parametrize(
+    ("find", "is_there"), [("dark", True), ("DARK time", True), ("xyzzy", False)]
+)
+def test_the_glossary_is_filtered(visit, find: str, is_there: bool) -> None:
+    said = words(visit(GLOSSARY, **{"glossary.find": find}))
+    assert (entry_of("dark").text in said) == is_there
+    assert entry_of("tornado").text not in said
+    assert ("No entry has" in said) != is_there
+
+
+def test_a_link_leads_to_an_entry_before_the_others(visit) -> None:
+    said = words(visit(GLOSSARY, **{"glossary.term": "tornado"}))
+    assert said.index(entry_of("tornado").text) < said.index(entry_of("ocs").text)
+    assert said.count(entry_of("tornado").text) == 1

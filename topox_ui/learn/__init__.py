@@ -1,0 +1,1 @@
+"""The tour, and the glossary as a page."""

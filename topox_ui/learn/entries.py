@@ -1,0 +1,56 @@
+"""The glossary as a page: all entries, or those that a filter or a link asks for."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from topox_core.text.glossary import Entry, entry_of, glossary
+from topox_ui.learn.state import GlossaryState
+from topox_ui.shell.page import escape, headline, quiet
+from topox_ui.shell.terms import with_terms
+from topox_ui.state.store import choose, state_of
+from topox_ui.state.widgets import control
+
+
+def entries() -> None:
+    """Draw the filter and the entries."""
+    state = state_of(GlossaryState)
+    every = glossary()
+    headline("Glossary", f"<b>{len(every)}</b> words of the field, each in a sentence or two.")
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        find = control(
+            "text_input",
+            "Find a word",
+            GlossaryState,
+            "find",
+            placeholder="delay",
+            max_chars=60,
+            width=320,
+        )
+        if state.find or state.term:
+            st.button("All words", key="all_words", on_click=_all)
+    if state.term:
+        st.html(f'<dl class="glossary asked">{_entry(entry_of(state.term))}</dl>')
+    shown = [one for one in every if one.id != state.term and _has(one, find)]
+    if shown:
+        st.html(f'<dl class="glossary">{"".join(map(_entry, shown))}</dl>')
+    elif not state.term:
+        quiet(f"No entry has “{escape(find)}”. Try a shorter word, or only its beginning.")
+
+
+def _all() -> None:
+    choose(GlossaryState, find=None, term=None)
+
+
+def _has(entry: Entry, find: str) -> bool:
+    text = " ".join((entry.term, entry.text, *entry.also, *entry.labels)).casefold()
+    return all(word in text for word in find.casefold().split())
+
+
+def _entry(entry: Entry) -> str:
+    """Return an entry as HTML, the terms of others in it explained."""
+    also = f'<span class="also">Also: {", ".join(entry.also)}</span>' if entry.also else ""
+    related = ", ".join(entry_of(name).term for name in entry.see)
+    see = f'<span class="also">See: {related}</span>' if related else ""
+    body = with_terms(f"{entry.text}{see}", entry.id)
+    return f'<div id="entry-{entry.id}"><dt>{entry.term}</dt><dd>{body}{also}</dd></div>'
