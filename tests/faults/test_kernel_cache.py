@@ -81,6 +81,7 @@ def test_a_full_disk_costs_time_and_nothing_else(
     assert (hits(), hits()) == (0, 1)
 
 
+@pytest.mark.long
 def test_a_lock_that_nobody_lets_go_of_is_waited_for_once(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,6 +145,7 @@ def test_the_first_use_says_in_a_line_why_it_takes_long(
     assert capsys.readouterr().err == kernel_cache.FIRST_USE
 
 
+@pytest.mark.long
 def test_the_working_clock_stands_still_while_kernels_are_compiled_or_loaded(folder: Path) -> None:
     program = (
         "import time\nfrom topox_core.compiled import working_s\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, long_after
 from topox_core.workloads.samples import SAMPLES
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc")
@@ -44,7 +44,7 @@ def wait_until(what, patience_s: float = WAIT_S):
     return said
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("how", long_after(1, [signal.SIGKILL, signal.SIGTERM]))
 def test_what_proves_in_the_middle_leaves_no_child_and_the_old_output_whole(
     how: signal.Signals, tmp_path: Path
 ) -> None:

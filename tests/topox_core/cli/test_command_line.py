@@ -337,7 +337,7 @@ def test_help_names_every_engine_and_loads_nothing_heavy(
     assert printed.strip() == "False"
 
 
-@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("asked", long_after(1, [signal.SIGINT, signal.SIGTERM]))
 def test_a_stop_keeps_the_best_schedule_so_far(
     run: Any, folder: Path, asked: signal.Signals
 ) -> None:
@@ -628,10 +628,13 @@ def test_a_name_that_no_folder_takes_is_told_in_one_line(run: Any) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 @pytest.mark.parametrize(
     ("to", "told"),
-    [
-        (">/dev/full", "standard output: cannot be written: no space left on device"),
-        (">&-", "standard output: is closed"),
-    ],
+    long_after(
+        1,
+        [
+            (">/dev/full", "standard output: cannot be written: no space left on device"),
+            (">&-", "standard output: is closed"),
+        ],
+    ),
 )
 def test_standard_output_that_takes_nothing_is_no_answer_no(
     folder: Path, to: str, told: str

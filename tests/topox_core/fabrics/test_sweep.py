@@ -282,6 +282,7 @@ def test_a_digest_tells_maps_apart_and_equal_ones_together() -> None:
 # -- worker processes ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_worker_processes_give_the_same_map_and_a_point_lacks_while_a_cell_of_it_does() -> None:
     known: dict[str, CellResult | ColumnResult] = {}
     sweep = swept()

@@ -10,6 +10,7 @@ import os
 import numpy as np
 import pytest
 
+from tests.conftest import long_after
 from tests.topox_core.small_graphs import GBIT_MS, cluster, compute, graph, transfer
 from topox_core.cli import gallery
 from topox_core.errors import InputError
@@ -157,6 +158,7 @@ def test_the_reasons_name_the_bound_and_the_fall_back(known):
     assert rows["5", "on"].verdict == "differs"
 
 
+@pytest.mark.long
 def test_a_run_through_child_processes_gives_what_the_parts_give(known):
     told: list[Row] = []
     answer = table_iii._play(CARD.settings(), never, told.append, table=SMALL[-2:])
@@ -172,7 +174,8 @@ def test_a_run_through_child_processes_gives_what_the_parts_give(known):
 
 
 @pytest.mark.parametrize(
-    ("switch", "value"), [("model", "printed"), ("model", "per-slot"), ("bytes", 4)]
+    ("switch", "value"),
+    long_after(2, [("model", "per-slot"), ("bytes", 4), ("model", "printed")]),
 )
 def test_the_verdict_on_rows_6_to_8_does_not_hang_on_the_reading(switch, value):
     switches = CARD.settings({switch: value})

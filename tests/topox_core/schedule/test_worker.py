@@ -298,6 +298,7 @@ def test_an_engine_that_refuses_the_problem_says_so_as_bad_input():
         finished(process)
 
 
+@pytest.mark.long
 def test_two_solves_at_once_do_not_disturb_each_other():
     problems = [
         easy_problem(),

@@ -344,6 +344,7 @@ def test_an_expert_s_gradients_are_reduced_over_its_copies_only() -> None:
     )
 
 
+@pytest.mark.long
 def test_a_task_graph_beyond_the_limit_is_refused() -> None:
     with pytest.raises(InputError, match="would have more than 200,000 tasks"):
         plan_graph(LLAMA, ParallelPlan(1, 1, 512, 1, 1, 300, 1), GpuCluster(64))

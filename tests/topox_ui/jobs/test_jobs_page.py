@@ -49,6 +49,7 @@ def traces(at, key: str) -> list[str]:
     return [trace.get("name", "") for trace in chart(at, key)["data"]]
 
 
+@pytest.mark.long
 def test_a_large_mix_from_the_finding_to_the_ports_of_one_pod(page):
     at = page("mix-32-pods", algorithm="best")
     sample = JOB_SAMPLES["mix-32-pods"]
@@ -234,6 +235,7 @@ def test_an_algorithm_that_refuses_the_size_says_so_and_the_draft_s_stays(visit)
     assert metric(at, "Exact model") == "…"
 
 
+@pytest.mark.long
 def test_a_study_is_computed_beside_the_page_and_kept_when_it_is_cancelled(page):
     at = page()
     at.button(key="compute_study").click().run()

@@ -166,6 +166,7 @@ def test_a_proof_replaces_the_list_schedule_on_every_page(visit):
     assert "Proved optimal" in words(at)
 
 
+@pytest.mark.long
 def test_a_graph_too_large_for_an_engine_is_refused_in_one_line_and_stays_scheduled(visit):
     at = visit(SCHEDULE, sample="moe", engine="printed")
     at.button(key="prove").click().run()
