@@ -66,7 +66,15 @@ def around_a_switch(execution: Execution, state: SlotState, theme: Theme) -> go.
         shapes=[switch],
         annotations=[
             *arrows,
-            note("optical switch", 0, -0.5, 11.5 * theme.scale, theme.muted, yanchor="top"),
+            note(
+                "optical switch",
+                0.48,
+                -0.42,
+                11.5 * theme.scale,
+                theme.muted,
+                xanchor="left",
+                yanchor="top",
+            ),
         ],
         margin=margins(4, 4, 4, 4),
         xaxis=axis(theme, **span, scaleanchor="y", constrain="domain"),

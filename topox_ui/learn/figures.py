@@ -55,7 +55,7 @@ def _circuits(at_ms: float, theme: Theme) -> None:
         chart(figure, "tour_switch", _alt("circuits", at_ms))
     with right:
         squares = matrix(execution, state, theme)
-        squares.update_layout(height=round(HEIGHT * theme.scale))
+        squares.update_layout(height=round(HEIGHT * theme.scale), showlegend=False)
         servers = range(execution.cluster.servers)
         chart(
             squares,
