@@ -29,7 +29,7 @@ if result.execution is not None:
 if result.execution is None or not len(result.execution.circuits):
     headline(
         f"Circuits · {cluster_words(case.cluster)}",
-        "<b>Nothing crosses the network</b> here, so no circuit is ever set up.",
+        "<b>No data crosses the network</b> here, so no circuit is needed. Pick another job on Home.",
     )
     st.stop()
 

@@ -50,7 +50,7 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
             "Fat-tree", "topox_core.fabrics.packet:run_fat_tree", "fat_tree", mapped=False
         ),
         "static": FabricEntry(
-            "Static circuits", "topox_core.fabrics.static:run_static", "topoopt_patch_panel"
+            "Fixed circuits", "topox_core.fabrics.static:run_static", "topoopt_patch_panel"
         ),
         "reactive": FabricEntry(
             "Reactive", "topox_core.fabrics.circuits:run_reactive", "topoopt_ocs", pays_delay=True
@@ -62,7 +62,7 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
             pays_delay=True,
         ),
         "scheduled": FabricEntry(
-            "Scheduled",
+            "Planned circuits",
             "topox_core.fabrics.scheduled:run_scheduled",
             "topoopt_ocs",
             pays_delay=True,

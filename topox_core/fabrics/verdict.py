@@ -10,19 +10,22 @@ from topox_core.fabrics.compare import fastest, gap, undecided
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricRun
 from topox_core.model.rings import RING, RING_KINDS
+from topox_core.text.numbers import percent, time
 from topox_core.text.sentences import enumeration
 
 # The ideal switch is a yardstick that nobody can buy; it wins only where nothing else was run.
 YARDSTICK = "ideal"
 # A mean of hops above this is worth a word; below, nearly every byte goes direct.
 NOTABLE_TAX = 1.02
+# Fabrics whose names are a plural.
+CIRCUITS = ("static", "scheduled")
 
 
 def sentence(runs: Mapping[str, FabricRun], labels: Mapping[str, str] = FABRICS) -> str:
     """Return who wins and why, in one sentence.
 
     Of the fabrics called equal to the fastest all are named. The reason is what grows most along
-    the critical chain from the winner to the next: dark time, exposed transfers, waiting or
+    the critical path from the winner to the next: dark time, exposed transfers, waiting or
     compute. ``labels`` name the fabrics.
     """
     contenders = {
@@ -35,7 +38,7 @@ def sentence(runs: Mapping[str, FabricRun], labels: Mapping[str, str] = FABRICS)
     others = [run for name, run in contenders.items() if name not in first]
     if others:
         next_best = min(others, key=lambda run: run.iteration_ms)
-        verb = "are" if len(first) > 1 or first[0] == "static" else "is"
+        verb = "are" if len(first) > 1 or first[0] in CIRCUITS else "is"
         sentence = (
             f"{_named(first, labels)} {verb} fastest at {_ms(winner.iteration_ms)}, "
             f"{_ahead_of(winner, next_best)} {labels[next_best.fabric]} ({_ms(next_best.iteration_ms)}), "
@@ -54,8 +57,36 @@ def sentence(runs: Mapping[str, FabricRun], labels: Mapping[str, str] = FABRICS)
     return sentence + "."
 
 
+def headline(runs: Mapping[str, FabricRun], labels: Mapping[str, str] = FABRICS) -> str:
+    """Return who wins and by how much against the next one, as one would say it aloud.
+
+    ``labels`` name the fabrics.
+    """
+    contenders = {name: run for name, run in runs.items() if name != YARDSTICK} or dict(runs)
+    first = fastest(contenders)
+    winner = min((contenders[name] for name in first), key=lambda run: run.iteration_ms)
+    others = [run for name, run in contenders.items() if name not in first]
+    names, reached = _named(first, labels), time(winner.iteration_ms)
+    if not others:
+        equal = len(first) > 1
+        return (
+            f"It makes no difference: {names} take {reached}." if equal else f"{names}: {reached}."
+        )
+    next_best = min(others, key=lambda run: run.iteration_ms)
+    share = 1 - winner.iteration_ms / next_best.iteration_ms
+    less = "half the time" if abs(share - 0.5) < 0.02 else f"{percent(share)} less time"
+    than = "of" if less.startswith("half") else "than"
+    other = f"{_in_sentence(labels[next_best.fabric])} ({time(next_best.iteration_ms)})"
+    verb = "are" if len(first) > 1 or first[0] in CIRCUITS else "is"
+    return f"{names} {verb} fastest: {reached}, {less} {than} {other}."
+
+
+def _in_sentence(label: str) -> str:
+    return label[:1].lower() + label[1:]
+
+
 def _reason(winner: FabricRun, loser: FabricRun) -> str:
-    """Return what the loser spends more of along its critical chain, the largest part of it."""
+    """Return what the loser spends more of along its critical path, the largest part of it."""
     ours, theirs = winner.breakdown, loser.breakdown
     more = {
         "dark": theirs.dark_ms - ours.dark_ms,
@@ -70,7 +101,7 @@ def _reason(winner: FabricRun, loser: FabricRun) -> str:
     if what == "waiting":
         return f"waits {longer} longer for a port, a device or a slot"
     if what == "compute":
-        return f"has {longer} more compute on its critical chain, where the order of tasks is worse"
+        return f"has {longer} more compute on its critical path, where the order of tasks is worse"
     because = ""
     if loser.traffic.bandwidth_tax > max(NOTABLE_TAX, winner.traffic.bandwidth_tax):
         because = f", its bytes travelling {loser.traffic.mean_hops:.3g} hops on average"

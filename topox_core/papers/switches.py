@@ -6,7 +6,7 @@ from topox_core.papers.card import Choice
 
 VARIANTS = (("published", "as published"), ("released", "as released"))
 VARIANT = Choice(
-    "variant", "Static circuits", "How TopologyFinder lays out the circuits.", VARIANTS, "published"
+    "variant", "Fixed circuits", "How TopologyFinder lays out the circuits.", VARIANTS, "published"
 )
 BYTES = Choice(
     "bytes",

@@ -48,9 +48,9 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: T
         with heading:
             chart_title(
                 "Circuits set up, slot by slot" if changed else "Circuits in use, slot by slot",
-                f"{plural(changed, 'change')} in all; a circuit's first use is none"
+                f"{plural(changed, 'circuit change')} in all; the first circuit of a port is none"
                 if changed
-                else "no circuit ever changes",
+                else "no circuit changes",
                 beside=True,
             )
         chart(
@@ -83,7 +83,7 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: T
         title = st.container()
         switch = _switch(case)
         note = (
-            "one row a port; number: destination"
+            "a row a port; number: server that receives"
             if switch is not None
             else "a row a switch; vermilion: dark; empty: free"
         )
@@ -148,14 +148,12 @@ def _headline(loaded: Loaded, case: Case, result: Result, parts: Drawn, state: S
         ports_busy(execution.circuits, state.all),
     )
     turning = (
-        f", <b>{held - carrying:,}</b> {is_or_are(held - carrying)} turning"
-        if held > carrying
-        else ""
+        f", <b>{held - carrying:,}</b> {is_or_are(held - carrying)} dark" if held > carrying else ""
     )
     free = max(0, every - held)
     life = parts.measures.mean_life_ms
     lives = (
-        f" Over the iteration a circuit lives <b>{time(life)}</b> on average."
+        f" A circuit lasts <b>{time(life)}</b> on average."
         if life is not None and result.switching != "fixed"
         else ""
     )
@@ -190,7 +188,7 @@ def _cross_connects(case: Case, result: Result, state: SlotState, theme: Theme) 
     assert execution is not None
     chart_title(
         f"Cross-connects in slot {state.slot:,}",
-        "what to program: out-port of a server to in-port of a server, per switch",
+        "what each switch is told: a row a sender, in it the receiver",
     )
     if case.cluster.switches > MOST_COLUMNS:
         frame(_circuit_rows(result, state))

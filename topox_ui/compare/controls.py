@@ -42,7 +42,7 @@ def controls(loaded: Loaded) -> None:
             settings,
             DELAYS_MS,
             delay_label,
-            "rounded up to whole slots for scheduled circuits, which change on slot boundaries",
+            "rounded up to whole slots where planned circuits use slots",
         )
         control(
             "pills",
@@ -62,14 +62,14 @@ def controls(loaded: Loaded) -> None:
             collectives(
                 loaded,
                 settings,
-                "Of the circuits that change; static circuits run all-reduces on the rings that they were laid for.",
+                "Of circuits that change; fixed circuits run all-reduces on the rings that they were laid for.",
             )
             pick(
                 "TopologyFinder",
                 CompareState,
                 "variant",
                 VARIANTS,
-                help="How the static circuits are laid out.",
+                help="How fixed circuits are laid out.",
             )
             st.caption("Slots, switches and the rest are on Schedule, and hold here too.")
         reset_button()

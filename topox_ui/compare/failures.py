@@ -31,7 +31,7 @@ def failures(case: Case, contest: Contest, runs: Runs, theme: Theme) -> None:
         return
     with box:
         if not {"static", "scheduled"} & set(runs):
-            quiet("Choose the static or the scheduled fabric: a failure is repaired there.")
+            quiet("Choose fixed or planned circuits on the left: a failure is repaired there.")
             return
         job = _job(case, contest, runs)
         try:
@@ -60,7 +60,7 @@ def _element(case: Case, fixed: FixedCircuits) -> tuple[Failure, float]:
             "failed_circuit",
             {name: f"S{a} → S{b}" for name, (a, b) in links.items()},
             at=columns[1],
-            help="A circuit of the static layout. Circuits that switch lose the out-port at its source.",
+            help="One of the fixed circuits. Circuits that change lose the out-port at its source.",
         )
         failure = Failure.fibre(*links.get(chosen, (-1, -1)))
     elif kind == "port":
@@ -92,7 +92,7 @@ def _element(case: Case, fixed: FixedCircuits) -> tuple[Failure, float]:
         max_value=90,
         step=5,
         format="%d %%",
-        help="When it fails, in parts of the scheduled iteration: the rest is planned again from there.",
+        help="When it fails, as a share of the planned iteration. The rest is planned again from there.",
     )
     return failure, at / 100
 

@@ -8,9 +8,9 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.fabrics.compare import fastest, gap
-from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricRun
 from topox_core.fabrics.verdict import YARDSTICK, sentence, time_rows
+from topox_core.fabrics.verdict import headline as spoken
 from topox_core.figures.fabrics import iteration_bars
 from topox_core.figures.palette import Theme
 from topox_core.text.choices import chosen_by_all
@@ -26,10 +26,7 @@ NUMBERS = ("Iteration", "Gap", "Changes", "Dark", "Tax")
 
 
 def compare_headline(loaded: Loaded, case: Case, contest: Contest, runs: Runs, turn: str) -> None:
-    """Write who wins and why: the verdict's first clause as the headline; the rest, and where the answer turns, under it."""
-    fat_tree = contest.labels["fat_tree"].replace(", same", " of the same")
-    verdict = sentence(runs, {**contest.labels, "fat_tree": fat_tree}).rstrip(".")
-    first, *rest = verdict.split("; ")
+    """Write who wins and by how much, and up to which delay changing circuits pays."""
     delay = (
         f"{short(case.cluster.reconfiguration_ms)}&nbsp;ms delay"
         if case.cluster.reconfiguration_ms
@@ -37,28 +34,20 @@ def compare_headline(loaded: Loaded, case: Case, contest: Contest, runs: Runs, t
     )
     headline(
         f"Compare · {escape(loaded.title)} · {cluster_words(case.cluster)}, {delay}",
-        f"{_emphasised(first)}.",
+        " ".join(filter(None, (_emphasised(spoken(runs, _in_words(contest))), turn))),
     )
-    tail = "; ".join(rest)
-    verdict = " ".join(
-        part for part in (turn, f"{escape(tail[0].upper() + tail[1:])}." if tail else "") if part
-    )
-    if verdict:
-        st.html(f'<p class="quiet" style="margin-top:-.55rem">{verdict}</p>')
+
+
+def _in_words(contest: Contest) -> dict[str, str]:
+    """Return the names of the fabrics as a sentence has them."""
+    fat_tree = contest.labels["fat_tree"].replace(", same", " of the same")
+    return {**contest.labels, "fat_tree": fat_tree}
 
 
 def _emphasised(words: str) -> str:
-    """Return a sentence as HTML, its fabrics and numbers with units in bold."""
+    """Return a sentence as HTML, its numbers with units in bold."""
     text = escape(words)
-    names = "|".join(
-        sorted(
-            (*(w for k, w in FABRICS.items() if k != "fat_tree"), "Fat-tree[^ ]*"),
-            key=len,
-            reverse=True,
-        )
-    )
-    text = re.sub(rf"({names})", r"<b>\1</b>", text)
-    return re.sub(r"(?<![\w.,])(\d[\d.,]*)\s(ms|s|%|times)(?!\w)", r"<b>\1&nbsp;\2</b>", text)
+    return re.sub(r"(?<![\w.,(])(\d[\d.,]*)\s(µs|ms|s|%)(?!\w)", r"<b>\1&nbsp;\2</b>", text)
 
 
 def cannot_run(failed: tuple[str, ...]) -> None:
@@ -80,7 +69,7 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
     with left:
         chart_title(
             "One iteration on every fabric, and where its time goes",
-            "ms along the critical chain; tick: no iteration on that fabric can be shorter",
+            "ms along the critical path; tick: lower bound of that fabric",
         )
         chart(
             iteration_bars(runs, contest.labels, notes, theme),
@@ -91,7 +80,10 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
             "Where the time goes",
         )
     with right:
-        chart_title("The same in numbers", "gap: to the lower bound; tax: hops a byte travels")
+        chart_title(
+            "The same in numbers",
+            "gap: above the lower bound; tax: 1 means that no server forwards data",
+        )
         frame(
             {
                 "Fabric": [contest.labels[name] for name in runs],
@@ -105,14 +97,25 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
                 name: st.column_config.TextColumn(alignment="right") for name in NUMBERS
             },
         )
-        words = {contest.labels[name]: run.chosen_words for name, run in runs.items()}
-        if sentence := chosen_by_all(words):
-            quiet(escape(sentence))
-        for name in ("scheduled", "fat_tree", "static"):
-            if name in runs and runs[name].message:
-                quiet(f"{escape(contest.labels[name])}: {escape(_polished(runs[name].message))}")
-        if "fat_tree" in runs and contest.options.equivalent_gbps is not None:
-            quiet(f"{escape(priced_words(runs['fat_tree'].execution.cluster))}")
+        _notes(contest, runs)
+
+
+def _notes(contest: Contest, runs: Runs) -> None:
+    """Offer what a referee would ask: why the next fabric is slower, what was chosen, what the same money buys."""
+    lines = [sentence(runs, _in_words(contest))]
+    words = {contest.labels[name]: run.chosen_words for name, run in runs.items()}
+    if chosen := chosen_by_all(words):
+        lines.append(chosen)
+    lines += [
+        f"{contest.labels[name]}: {runs[name].message}"
+        for name in ("scheduled", "fat_tree", "static")
+        if name in runs and runs[name].message
+    ]
+    if "fat_tree" in runs and contest.options.equivalent_gbps is not None:
+        lines.append(priced_words(runs["fat_tree"].execution.cluster))
+    with st.expander("Notes", key="compare_notes", type="compact"):
+        for line in lines:
+            quiet(escape(_polished(line)))
 
 
 def _gap_words(run: FabricRun) -> str:

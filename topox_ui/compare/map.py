@@ -81,7 +81,7 @@ def turn(case: Case, contest: Contest) -> str:
     return (
         ""
         if delay is None
-        else f"Circuits that change are worth it up to a delay of about <b>{delay_in_sentence(delay)}</b>."
+        else f"Changing circuits pays up to a delay of about <b>{delay_in_sentence(delay)}</b>."
     )
 
 
@@ -93,7 +93,7 @@ def crossover(case: Case, contest: Contest, theme: Theme) -> None:
     if case.settings.circuits == "per-slot":
         chart_title(
             "Who wins where",
-            "Circuits that are drawn afresh each slot pay no delay: let circuits stay on Schedule.",
+            "Circuits that may move in each slot pay no delay. Let circuits stay on the Schedule page to see the map.",
             beside=True,
         )
         return
@@ -105,7 +105,7 @@ def crossover(case: Case, contest: Contest, theme: Theme) -> None:
     with title:
         chart_title(
             "Who wins where",
-            "fastest fabric that can be built, and its lead over the next. Box: your setting. Click a cell to go there",
+            "fastest fabric that can be built, and its lead over the next; the box is your setting, a click sets another",
         )
     try:
         sweep = sweep_of(case, contest, by)

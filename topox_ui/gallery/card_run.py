@@ -69,4 +69,4 @@ def run_controls(card: Card, settings: Settings, answer: Answer | None) -> None:
 
 def kicker(card: Card) -> str:
     """Return the line above the headline."""
-    return f"Gallery · {escape(card.source)}"
+    return f"Published results · {escape(card.source)}"

@@ -69,7 +69,7 @@ def finding(rounds: Rounds) -> str:
     jobs = plural(len(best.jobs), "job")
     if together is None:
         return (
-            f"All {jobs} at once need <b>more ports</b> than there are; taking turns they fit, and a round takes "
+            f"All {jobs} at once need <b>more ports</b> than there are; with time division they fit, and a round takes "
             f"<b>{lasting(best.round_s)}</b>."
         )
     assert paper is not None  # hill climbing starts from all jobs at once
@@ -88,11 +88,11 @@ def finding(rounds: Rounds) -> str:
         )
     if saves <= SAME:
         return (
-            f"Taking turns gains <b>nothing</b> for these {jobs}: a round takes <b>{lasting(best.round_s)}</b> with all of "
+            f"Time division gains <b>nothing</b> for these {jobs}: a round takes <b>{lasting(best.round_s)}</b> with all of "
             "them at once, and nothing shorter was found."
         )
     begin = (
-        f"Taking turns on the circuits, {jobs} need <b>{lasting(best.round_s)}</b> a round in place of "
+        f"With time division {jobs} need <b>{lasting(best.round_s)}</b> a round instead of "
         f"{lasting(together.round_s)}, <b>{percent(saves)}</b> less"
     )
     if abs(best.round_s - paper.round_s) <= SAME * paper.round_s:
@@ -195,7 +195,7 @@ def hopeless(case: Case) -> str:
 def _against(round_: Round, together: Round | None, more: str = "") -> tuple[str, str, str]:
     """Return a round against the one without time division: words, arrow, colour."""
     if together is None:
-        return "fits by taking turns" + more, "off", "off"
+        return "fits with time division" + more, "off", "off"
     share = round_.round_s / together.round_s - 1 if together.round_s else 0.0
     if abs(share) <= SAME:
         return "no gain" + more, "off", "off"

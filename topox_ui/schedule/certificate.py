@@ -6,18 +6,19 @@ import streamlit as st
 
 from topox_core.check.report import CheckReport
 from topox_core.schedule.result import Result
+from topox_core.text.choices import chosen_words
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import percent, plural, seconds, short, time
 from topox_core.text.status_words import STOPPED_BY
 from topox_ui.schedule.solving import Case, verdict
 from topox_ui.shell.charts import frame, show_input_errors
-from topox_ui.shell.page import escape
+from topox_ui.shell.page import escape, write_html
 
 
 def certificate(case: Case, result: Result, key: str) -> None:
     """Draw the card of a result."""
     with st.container(border=True, key="certificate"):
-        st.html(_card(result))
+        write_html(_card(result))
         if result.message:
             st.html(f'<p class="note">{escape(result.message)}</p>')
         if result.execution is None:
@@ -66,6 +67,9 @@ def _card(result: Result) -> str:
     ]
     listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
     binds = escape(result.bound_by)
+    chosen = escape(chosen_words(result.settings.lowering, result.settings.free))
+    if chosen:
+        binds += f'</dd> <dt class="wide">Chosen for this plan:</dt> <dd class="wide">{chosen}'
     return (
         f'<p class="seal {colour}">{words}</p><dl class="facts">{listed}'
         f'<dt class="wide">What binds</dt><dd class="wide">{binds}</dd></dl>'
@@ -95,15 +99,15 @@ def _continuous(result: Result) -> list[tuple[str, str]]:
         switching = result.alternative or result
         best_ms, bound_ms = switching.makespan_ms or 0.0, result.bound_switching_ms
         sure = "proved" if best_ms <= bound_ms * (1 + 1e-9) else f"bound {time(bound_ms)}"
-        rows.append(("Best that switches", f"{time(best_ms)}, {sure}"))
-        rows.append(("Bound if fixed", time(result.bound_fixed_ms)))
+        rows.append(("Best that changes circuits", f"{time(best_ms)}, {sure}"))
+        rows.append(("Bound, fixed circuits", time(result.bound_fixed_ms)))
     return rows
 
 
 SWITCHING = {
-    "planned": "switched as planned",
-    "provisioned": "switched in a profiled order",
-    "fixed": "stay as they are",
+    "planned": "planned",
+    "provisioned": "changed in the order of a measured iteration",
+    "fixed": "fixed",
 }
 BEYOND = {"p_j": "durations", "physical": "physical limits", "lowering": "collectives"}
 

@@ -45,7 +45,7 @@ def delay_panel(case: Case, result: Result, theme: Theme) -> None:
         delay: case if delay == now else case.at_delay(delay)
         for delay in sorted({*(step * case.cluster.slot_ms for step in STEPS), now})
     }
-    chart_title("If the delay were different", "iteration, ms (log); dotted: bound")
+    chart_title("If the delay were different", "iteration time, ms (log); dotted: lower bound")
     waiting = (
         len(result.execution.graph) > MOST_TASKS
         and st.session_state.get("delays_for") != case.graph.digest

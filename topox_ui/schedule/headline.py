@@ -7,7 +7,6 @@ import streamlit as st
 from topox_core.figures.trace import events_of, last_better
 from topox_core.model.measures import Measures
 from topox_core.schedule.result import Result
-from topox_core.text.choices import chosen_words
 from topox_core.text.numbers import apart, count, percent, plural, short, time
 from topox_ui.schedule.solving import Case
 from topox_ui.shell.charts import kpis
@@ -20,28 +19,31 @@ def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures)
     kicker = f"Schedule · {escape(loaded.title)} · {cluster_words(case.cluster)}"
     makespan, bound = apart((result.makespan_ms or 0.0, result.bound_ms))
     if result.status == "optimal":
-        first = f"One iteration takes <b>{makespan}</b> and no schedule can be faster."
+        first = f"One iteration takes <b>{makespan}</b>; no schedule can be shorter."
     else:
-        first = f"One iteration takes <b>{makespan}</b>; no schedule can beat <b>{bound}</b>."
+        first = f"One iteration takes <b>{makespan}</b>; no schedule can be shorter than <b>{bound}</b>."
     changes = now.circuits_changed
     often = f"<b>{count(changes)}</b> times" if changes > 1 else "<b>once</b>"
     if result.alternative is not None and result.alternative.makespan_ms is not None:
         best = time(result.alternative.makespan_ms)
-        second = f"Switching does not pay here: the best plan that does takes <b>{best}</b>."
+        second = f"Fixed circuits are best here: changing them takes <b>{best}</b>."
     elif result.switching == "fixed":
-        second = "The circuits stay as they are."
+        second = "The circuits are fixed."
     elif not now.circuits_used:
-        second = "Nothing crosses the network."
+        second = "No data crosses the network."
     elif not changes:
-        second = "No circuit ever changes."
+        second = "No circuit changes."
     elif now.dark_ms > 0:
-        second = f"Circuits change {often} and ports are dark <b>{percent(now.port_dark)}</b> of the time."
+        second = (
+            f"Circuits change {often}; ports are dark <b>{percent(now.port_dark)}</b> of the time."
+        )
     else:
-        charge = "at no charge but the slot" if result.settings.on_slots else "at no charge"
-        second = f"Circuits change {often}, {charge}."
-    chosen = chosen_words(result.settings.lowering, result.settings.free)
-    third = f" Chosen: {escape(chosen)}." if chosen else ""
-    headline(kicker, f"{first} {second}{third}")
+        second = f"Circuits change {often}; at {_delay(case)} delay that costs nothing."
+    headline(kicker, f"{first} {second}")
+
+
+def _delay(case: Case) -> str:
+    return f"{short(case.cluster.reconfiguration_ms)}&nbsp;ms"
 
 
 def schedule_kpis(case: Case, result: Result, now: Measures) -> None:

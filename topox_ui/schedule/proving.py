@@ -26,7 +26,7 @@ from topox_ui.runs.panel import BEFORE, run_note, run_panel
 from topox_ui.schedule.racing import RACE
 from topox_ui.schedule.solving import PROOF, Case, case_of, start_proof
 from topox_ui.shell.charts import chart, table_under
-from topox_ui.shell.page import escape, quiet
+from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.loading import loaded as loaded_now
 from topox_ui.state.loading import scenario
 from topox_ui.state.notices import notify
@@ -75,9 +75,7 @@ def search_panel(case: Case, result: Result, theme: Theme) -> None:
     events = events_of(result.trace)
     if not events:
         return
-    st.html(
-        f'<p class="chart">How this answer came about<span class="under">{escape(summary_sentence(events))}</span></p>'
-    )
+    chart_title("How this schedule was found", escape(summary_sentence(events)))
     if _worth_a_chart(events, result):
         _legend(events, theme)
         chart(

@@ -59,7 +59,7 @@ def timeline(parts: Drawn, theme: Theme) -> None:
         if note := window_words(window, len(shown)):
             st.caption(note)
         table_under("gantt", lambda: _table(parts, window), "Tasks in this window")
-        chart_title("Out-ports in use", "coloured by what they carry; hatched: dark", beside=True)
+        chart_title("Out-ports in use", "colour: what they carry; hatched: dark", beside=True)
         chart(
             port_use(execution, window, theme),
             "ports",

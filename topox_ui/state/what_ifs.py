@@ -68,7 +68,7 @@ def what_ifs(loaded: Loaded) -> None:
             "Circuit switches",
             "switches",
             SWITCHES,
-            help="Optical switches; ports follow, so that every server has equally many on each.",
+            help="Ports follow, so that every server has equally many on each.",
         )
         ports_slider(cluster, settings)
         pick(
@@ -97,9 +97,9 @@ def delay_and_speed(
         delays_ms,
         words=words,
         disabled=per_slot,
-        help="Circuits that are drawn afresh each slot pay no delay: let circuits stay to charge one."
+        help="Circuits that may move in each slot pay no delay. Let them stay to charge one."
         if per_slot
-        else f"Dark time of a port that changes its circuit, {rounding}.",
+        else f"Charged {rounding}.",
     )
     _slide(
         cluster,
@@ -107,7 +107,6 @@ def delay_and_speed(
         "port_gbps",
         SPEEDS_GBPS,
         words=lambda v: f"{v:g}G",
-        help="Gbit/s of one port, each way.",
     )
 
 
@@ -204,7 +203,7 @@ def _more(loaded: Loaded, cluster: Cluster, settings: Settings) -> None:
         )
     if not settings.on_slots:
         pick(
-            "Circuits switch",
+            "Circuits change",
             Scenario,
             "switching",
             SWITCHING_WORDS,
@@ -217,7 +216,6 @@ def _more(loaded: Loaded, cluster: Cluster, settings: Settings) -> None:
         "slot_ms",
         SLOTS_MS,
         words=lambda v: f"{v:g} ms",
-        help="Circuits change on slot boundaries.",
     )
     pick(
         "Duplex",
@@ -233,7 +231,7 @@ def _more(loaded: Loaded, cluster: Cluster, settings: Settings) -> None:
         "Circuits per switch",
         "ports_per_switch",
         {max(1, servers // 4), max(1, servers // 2), servers, servers * 2, servers * 4},
-        help="Circuits that one switch carries at once (eq. 7).",
+        help="Equation 7 of the model.",
     )
     collectives(
         loaded,

@@ -209,7 +209,7 @@ def test_the_sentence_blames_forwarding_where_bytes_travel_several_hops() -> Non
     static = replace(static, traffic=replace(static.traffic, bandwidth_tax=1.8, mean_hops=1.8))
     said = sentence({"static": static, "scheduled": run_of("scheduled", 29.0)})
     assert said == (
-        "Scheduled is fastest at 29 ms, 3.3 % ahead of Static circuits (30 ms), which leaves 1 ms more of its "
+        "Planned circuits are fastest at 29 ms, 3.3 % ahead of Fixed circuits (30 ms), which leaves 1 ms more of its "
         "transfers exposed, its bytes travelling 1.8 hops on average."
     )
 
@@ -232,7 +232,7 @@ def test_the_ideal_switch_is_a_yardstick_and_no_winner() -> None:
     }
     said = sentence(runs)
     assert said.startswith(
-        "Static circuits are fastest at 20 ms, 2 times as fast as Reactive (40 ms)"
+        "Fixed circuits are fastest at 20 ms, 2 times as fast as Reactive (40 ms)"
     )
     assert said.endswith("; an ideal switch would take 10 ms.")
 
@@ -240,7 +240,7 @@ def test_the_ideal_switch_is_a_yardstick_and_no_winner() -> None:
 def test_the_sentence_says_when_nothing_makes_a_difference() -> None:
     said = sentence({"static": run_of("static", 20.0), "reactive": run_of("reactive", 20.01)})
     assert said.startswith(
-        "It makes no difference: Static circuits and Reactive take 20 ms within 0.5 %"
+        "It makes no difference: Fixed circuits and Reactive take 20 ms within 0.5 %"
     )
 
 
@@ -292,7 +292,7 @@ def test_the_command_prints_a_table_and_the_sentence(capsys: pytest.CaptureFixtu
     assert called(GRAPH, CLUSTER, "--fabrics", "static,ideal") == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[:3]] == ["fabric", "ideal", "static"]
-    assert lines[-1].startswith("Static circuits")
+    assert lines[-1].startswith("Fixed circuits")
 
 
 @pytest.mark.parametrize(

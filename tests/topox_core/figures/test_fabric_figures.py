@@ -143,7 +143,7 @@ class TestWinner:
         assert (one.beyond, one.beyond_lead) == ("static", pytest.approx(0.2))
         assert cell_words(one) == "="
         assert winner_words(one, FABRICS) == (
-            "Reactive, as fast as Provisioned and Scheduled within 2 %; leads Static circuits by 20 %"
+            "Reactive, as fast as Provisioned and Planned circuits within 2 %; leads Fixed circuits by 20 %"
         )
 
     def test_fixed_and_changing_circuits_within_two_percent_are_equal(self):
@@ -215,8 +215,8 @@ class TestMap:
         figure = winner_map(picture(self.points, self.axes), (100.0, 1.0), LIGHT)
         assert {a.text for a in figure.layout.annotations} == {"20 %", "10 %", "44 %"}
         assert map_legend(picture(self.points, self.axes), LIGHT) == [
-            (LIGHT.fabric_colour("static"), "Static circuits"),
-            (LIGHT.fabric_colour("scheduled"), "Scheduled"),
+            (LIGHT.fabric_colour("static"), "Fixed circuits"),
+            (LIGHT.fabric_colour("scheduled"), "Planned circuits"),
         ]
 
     def test_open_cells_have_a_sign_that_legend_hover_and_table_explain(self):
@@ -228,7 +228,7 @@ class TestMap:
         assert ("", OPEN_WORDS["gap"]) in map_legend(shown, LIGHT)
         assert [row["open"] for row in map_rows(shown)] == [OPEN_WORDS["gap"], ""]
         assert OPEN_WORDS["gap"] in figure.data[1].customdata[0][3]
-        assert "leads Scheduled by 16.7 % (◐ open" in setting_words(shown, (100.0, 1.0))
+        assert "leads Planned circuits by 16.7 % (◐ open" in setting_words(shown, (100.0, 1.0))
         assert setting_words(shown, (50.0, 1.0)) == ""
 
     def test_the_ring_lies_between_cells_where_the_setting_does(self):
@@ -245,11 +245,11 @@ class TestMap:
         figure = cut(self.points, 100.0, self.axes.delay_ms, FABRICS, 1.0, LIGHT)
         assert figure.layout.yaxis.type == "log" and "log" in figure.layout.xaxis.title.text
         lines = {t.name: t for t in figure.data}
-        assert np.diff(lines["Scheduled"].x) == pytest.approx(
+        assert np.diff(lines["Planned circuits"].x) == pytest.approx(
             [1.0, 1.0]
         )  # 0 a decade below 1, then 1 to 10
-        assert lines["Static circuits"].line.dash == "2px,3px"
-        assert [a.text for a in figure.layout.annotations] == ["Static circuits"]
+        assert lines["Fixed circuits"].line.dash == "2px,3px"
+        assert [a.text for a in figure.layout.annotations] == ["Fixed circuits"]
 
     def test_log_axes_have_round_ticks(self):
         assert log_ticks(95, 1050) == [100, 200, 500, 1000]

@@ -55,7 +55,7 @@ def test_the_headline_names_the_winner(visit, moe):
         (run for name, run in moe.items() if name != "ideal"), key=lambda run: run.iteration_ms
     )
     assert best.fabric == "scheduled"
-    assert f"Scheduled is fastest at {best.iteration_ms:.4g} ms" in words(
+    assert f"Planned circuits are fastest: {plain(words_of(best.iteration_ms))}," in words(
         visit(COMPARE, sample="moe")
     )
 
@@ -105,7 +105,10 @@ def test_fabrics_that_are_taken_out_leave_every_figure(visit):
     control(at, "fabrics").set_value(["static", "scheduled"]).run()
     assert not at.exception
     assert address(at)["fabrics"] == "static,scheduled"
-    assert chart(at, "strips")["layout"]["yaxis"]["ticktext"] == ["Static circuits", "Scheduled"]
+    assert chart(at, "strips")["layout"]["yaxis"]["ticktext"] == [
+        "Fixed circuits",
+        "Planned circuits",
+    ]
 
 
 def test_a_bad_choice_in_a_link_is_named_and_the_page_goes_on(visit):
@@ -126,7 +129,7 @@ def test_a_fabric_that_cannot_run_is_a_line_and_the_others_are_compared(visit):
     at = visit(COMPARE, sample="moe", reconfiguration_ms="1000000")
     assert not at.exception
     assert len(at.error) == 1 and at.error[0].value.startswith(
-        "Scheduled cannot run: cluster, field reconfiguration_ms"
+        "Planned circuits cannot run: cluster, field reconfiguration_ms"
     )
     assert len(at.dataframe[0].value) == 5
 

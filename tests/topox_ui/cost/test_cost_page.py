@@ -155,10 +155,10 @@ def test_without_a_graph_it_says_what_to_do_and_with_one_what_a_dollar_buys(page
     drawn = chart(at, "worth")
     assert drawn["layout"]["yaxis"]["ticktext"] == [
         "Fat-tree, same cost",
-        "Static circuits",
+        "Fixed circuits",
         "Reactive",
         "Provisioned",
-        "Scheduled",
+        "Planned circuits",
     ]
     assert any(
         "not for sale" in list(frame.value["Built as"])

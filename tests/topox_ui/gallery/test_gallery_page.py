@@ -88,7 +88,7 @@ def finished(at, seconds: float = 20):
 def test_before_it_is_run_a_card_says_what_the_original_shows(visit, toy):
     at = visit(GALLERY)
     assert not at.exception
-    assert "Gallery · Toy (2026), Table I" in words(at)
+    assert "Published results · Toy (2026), Table I" in words(at)
     assert "Three numbers &amp; a fourth." in words(at)
     assert "computed on this machine" in words(at)
     assert at.button(key="gallery_run").label == "Run it here"

@@ -24,7 +24,7 @@ def test_a_cold_link_shows_the_sample_scheduled_and_checked(visit):
     assert metric(at, "Iteration") == "10 ms"
     assert metric(at, "Gap to bound") == "0 %"
     assert "Proved optimal" in words(at)
-    assert "no schedule can be faster" in words(at)
+    assert "no schedule can be shorter." in words(at)
     assert "✗" not in words(at)
 
 
@@ -128,7 +128,7 @@ def test_the_printed_model_and_back(visit):
 
 def test_rings_and_algorithms_are_open_until_they_are_chosen(visit):
     at = visit(SCHEDULE, sample="fsdp")
-    assert "Chosen: collectives on 2" in words(at)
+    assert "Chosen for this plan: collectives on 2" in words(at)
     assert control(at, "rings").value == 0 and control(at, "all_gather").value == "auto"
     control(at, "rings").set_value(2).run()
     control(at, "all_gather").set_value("bruck").run()
@@ -181,7 +181,7 @@ def test_a_graph_too_large_for_an_engine_is_refused_in_one_line_and_stays_schedu
 
 def test_the_list_schedules_story_is_a_sentence_with_a_table_and_no_chart(visit):
     at = visit(SCHEDULE, sample="blackboard")
-    assert "How this answer came about" in words(at)
+    assert "How this schedule was found" in words(at)
     assert "List scheduling met the bound, 10 ms" in words(at)
     assert not any(element.proto.id.endswith("-search") for element in at.get("plotly_chart"))
 
