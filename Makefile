@@ -1,8 +1,8 @@
 # make run    from a bare machine with Python 3.11 to 3.13 to the running app
 # make serve  the same for a class or a team: TOPOX_... variables say where it listens and what it allows
-# make test   from a bare machine to a finished test run
+# make test   from a bare machine to a finished run of the quick tests
 # make fuzz   60,000 malformed files
-# make test-long   what takes minutes: many random cases, many sessions, faults
+# make test-long   what takes long: all cases of what the quick run samples, most of the browser
 
 PORT ?= $(or $(TOPOX_PORT),8501)
 # Malformed files that make fuzz reads.
@@ -25,8 +25,8 @@ KERNELS := $(wildcard topox_core/*/kernels/*.py topox_core/strategy/kernel.py to
 help:
 	@echo "make run     set up and serve the workbench on http://127.0.0.1:$(PORT) (PORT=8502 chooses another port)"
 	@echo "make serve   the same where and as the TOPOX_... variables say (docs/serving.md)"
-	@echo "make test    set up, check the style and the types, run every test"
-	@echo "make test-long  the tests that take minutes: many random cases, many page changes, faults"
+	@echo "make test    set up, check the style and the types, run the quick tests"
+	@echo "make test-long  the tests that take long: all cases of what make test samples, most of the browser"
 	@echo "make fuzz    read $(CASES) malformed files of every format, measure each (CASES=6000 reads fewer)"
 	@echo "make setup   only the environment in $(VENV)"
 	@echo "make lint    ruff and mypy"

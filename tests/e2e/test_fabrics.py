@@ -12,6 +12,7 @@ from tests.e2e.tab import Tab
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.long
 def test_a_longer_delay_changes_what_the_compare_page_finds(tab: Tab) -> None:
     tab.open("/Compare?sample=race&reconfiguration_ms=0.001")
     expect(tab.kicker).to_contain_text("Compare · race")

@@ -12,6 +12,7 @@ from tests.e2e.tab import Tab
 pytestmark = pytest.mark.browser
 
 
+@pytest.mark.long
 def test_more_jobs_change_the_finding_and_the_address_opens_it_again(tab: Tab) -> None:
     tab.open("/Jobs?jobs.source=generator&jobs.jobs=32&jobs.algorithm=best-grouping")
     expect(tab.headline).to_contain_text("32 jobs")

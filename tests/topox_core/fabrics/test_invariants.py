@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.conftest import long_after
 from tests.topox_core.small_graphs import cluster, random_graph
 from topox_core.check.checker import check
 from topox_core.fabrics.compare import compare
@@ -85,12 +86,12 @@ def random_case(seed: int) -> tuple[TaskGraph, Cluster]:
     return random_graph(seed, tasks=30), of
 
 
-@pytest.mark.parametrize("seed", range(0, 300, 13))
+@pytest.mark.parametrize("seed", range(0, 300, 37))
 def test_the_invariants_hold_on_random_graphs(seed: int) -> None:
     assert_invariants(*random_case(seed))
 
 
-@pytest.mark.parametrize("seed", [36, 47, 93, 134, 140, 259])
+@pytest.mark.parametrize("seed", long_after(2, [36, 47, 93, 134, 140, 259]))
 def test_the_invariants_hold_where_every_fabric_chooses(seed: int) -> None:
     assert_invariants(*random_case(seed), FREELY)
 
@@ -129,18 +130,21 @@ def test_the_replay_of_the_provisioned_orders_is_the_provisioned_iteration(name:
 
 @pytest.mark.parametrize(
     ("name", "delay_ms", "most_ms"),
-    [
-        ("dlrm-16", 0, 37.3),
-        ("fsdp", 0, 244.75),
-        ("llama3-8b", 0, 647.12),
-        ("moe", 0, 155),
-        ("race", 0, 70.5),
-        ("dlrm-16", 1, 40.8),
-        ("moe", 1, 192),
-        ("race", 1, 71.6),
-        ("moe", 10, 369),
-        ("dlrm-16", 10, 40.8),
-    ],
+    long_after(
+        5,
+        [
+            ("race", 0, 70.5),
+            ("race", 1, 71.6),
+            ("moe", 1, 192),
+            ("fsdp", 0, 244.75),
+            ("dlrm-16", 0, 37.3),
+            ("llama3-8b", 0, 647.12),
+            ("moe", 0, 155),
+            ("dlrm-16", 1, 40.8),
+            ("moe", 10, 369),
+            ("dlrm-16", 10, 40.8),
+        ],
+    ),
 )
 def test_the_first_answer_is_as_good_as_the_hardware_allows(
     name: str, delay_ms: float, most_ms: float

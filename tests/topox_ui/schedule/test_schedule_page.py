@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from tests.conftest import long_after
 from tests.topox_ui.conftest import CIRCUITS, SCHEDULE, address, chart, control, metric, words
 from topox_core.fabrics.scheduled import schedule
 from topox_core.schedule.settings import FREE, Settings
@@ -96,7 +97,7 @@ SLIDERS = {
 }
 
 
-@pytest.mark.parametrize("key", SLIDERS)
+@pytest.mark.parametrize("key", long_after(2, SLIDERS))
 def test_both_ends_of_every_slider_give_a_schedule(visit, key):
     at = visit(SCHEDULE, sample="patience")
     for end in (-1, 0):

@@ -2,6 +2,8 @@
 
 import time
 
+import pytest
+
 from tests.topox_ui.conftest import address, chart, control, metric, words
 from topox_core.fabrics.registry import FABRICS
 from topox_core.strategy.fabric_table import strategy_table
@@ -33,6 +35,7 @@ def ended(at, seconds: float = 90):
     return at
 
 
+@pytest.mark.long
 def test_the_page_opened_by_a_link_shows_what_the_core_finds_for_each_of_its_fabrics(visit) -> None:
     found = visit(STRATEGY, **CHOICES)
     found.button(key="search").click().run()
@@ -63,6 +66,7 @@ def test_the_page_opened_by_a_link_shows_what_the_core_finds_for_each_of_its_fab
     assert FABRICS["static"] in words(found)
 
 
+@pytest.mark.long
 def test_a_search_that_is_cancelled_keeps_a_strategy(visit) -> None:
     at = visit(STRATEGY, **CHOICES | {"strategy.proposals": "1000", "strategy.servers": "8"})
     at.button(key="search").click().run()
