@@ -82,7 +82,7 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
     with right:
         chart_title(
             "The same in numbers",
-            "gap: above the lower bound; tax: 1 means that no server forwards data",
+            "gap: above the lower bound; tax: 1 means no host forwarding",
         )
         frame(
             {

@@ -25,7 +25,7 @@ def certificate(case: Case, result: Result, key: str) -> None:
             return
         with show_input_errors():
             report = verdict(key, case, result)
-        st.html(_checks(report))
+        write_html(_checks(report))
         if not report.ok:
             box = st.expander("Violations", key="violations", type="compact", expanded=True)
             for line in report.lines(8):

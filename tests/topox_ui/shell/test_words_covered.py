@@ -1,0 +1,54 @@
+"""What a page says is explained on it: the entries that each page needs most are linked there at least once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.topox_ui.shell.test_foreign_text import elements
+from topox_core.text.glossary import entry_of
+from topox_ui.shell.pages import page_of
+from topox_ui.shell.terms import explanations
+
+NEEDED = {
+    "Home": "ocs",
+    "Schedule": "makespan bound gap binds critical-path port delay dark change engine checker rounding slot",
+    "Circuits": "circuit slot port change dark switch-size",
+    "Compare": "static reactive provisioned scheduled fat-tree equal-cost forwarding tax crossover dark",
+    "Topology": "degree ring matching forwarding tax",
+    "Strategy": "dp",
+    "Jobs": "tdm round hill-climbing pod all-to-all",
+    "Rails": "window cdf delay provisioned reactive fsdp pp microbatch 1f1b gather-scatter",
+    "Cost": "transceiver ocs fat-tree rail switch-size",
+    "Gallery": "all-reduce",
+}
+
+
+def explained(at) -> str:
+    """Return what the page sends to the browser, without the texts of all entries."""
+    sent = [
+        str(element.proto)
+        for root in (at.main, at.sidebar)
+        for element in elements(root)
+        if not (element.type == "html" and element.proto.body == explanations())
+    ]
+    return "".join(sent).replace('\\"', '"').replace("\\'", "'")
+
+
+QUICK = ("Home", "Schedule", "Circuits", "Compare")
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(name, marks=() if name in QUICK else pytest.mark.long) for name in NEEDED],
+)
+def test_a_page_explains_the_words_it_needs_most(visit, page: str) -> None:
+    query = {"sample": "moe"} if page_of(page).needs_graph else {}
+    at = visit(page_of(page).path, **query)
+    assert not at.exception
+    sent = explained(at)
+    missing = [
+        name
+        for name in NEEDED[page].split()
+        if f'"term-{name}"' not in sent and entry_of(name).text not in sent
+    ]
+    assert missing == []
