@@ -17,6 +17,7 @@ with show_input_errors():
 
 cost_headline(question, priced, findings)
 main_figures(question, priced, findings, theme)
+bought = st.container()
 left, right = st.columns([1.22, 1], gap="medium")
 with left:
     hangs_on(question, theme)
@@ -26,4 +27,5 @@ with right:
     warnings(findings)
 size_and_year(question, priced, theme)
 materials(priced)
-for_a_dollar(theme)
+with bought:  # last, because it runs every fabric
+    for_a_dollar(theme)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pandas as pd
 import streamlit as st
 
@@ -21,6 +23,8 @@ from topox_ui.state.prices import Prices
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import pick
 
+# The networks whose circuits stay for a whole job.
+FIXED = ("topoopt_patch_panel", "topoopt_ocs")
 # The networks as they stand in a sentence.
 SAID = {
     "fat_tree": "a fat-tree",
@@ -45,14 +49,18 @@ def costs_now() -> tuple[Question, dict[str, Bill], tuple[Caveat, ...]]:
 def cost_headline(question: Question, priced: dict[str, Bill], caveats: tuple[Caveat, ...]) -> None:
     """Write what photonic rails cost and save, and where that stops being true."""
     against = state_of(CostState).against
-    mine, other, rails = priced[MINE], priced[against], priced["rail_only"]
+    mine, other = priced[MINE], priced[against]
+    cost, watts = saving(mine.cost_usd, other.cost_usd), saving(mine.power_w, other.power_w)
     words = (
-        f"Photonic rails cost <b>{money(mine.cost_usd)}</b> and draw <b>{power(mine.power_w)}</b>: "
-        f"{_less(saving(mine.cost_usd, other.cost_usd), saving(mine.power_w, other.power_w), SAID[against])}"
+        f"Photonic rails cost <b>{money(mine.cost_usd)}</b>, {_share(cost)} than {SAID[against]}, "
+        f"and draw <b>{power(mine.power_w)}</b>, {_share(watts)}"
     )
-    if against in ("rail_optimized", "fat_tree") and rails.cost_usd < other.cost_usd * 0.999:
-        share = saving(mine.cost_usd, rails.cost_usd)
-        words += f", but {'only ' if share > 0 else ''}{_one(share, 'cheaper', 'dearer')} than rails without a spine"
+    cheapest = min((priced[name].cost_usd for name in FIXED), default=math.inf)
+    if against not in FIXED and cheapest < mine.cost_usd:
+        words += (
+            f". TopoOpt's fixed circuits are cheaper still, <b>{money(cheapest)}</b>, "
+            "but cannot change during a job"
+        )
     if any(one.name == "radix" for one in caveats):
         ports, switch = radix()
         most = count(most_gpus(question, ports))
@@ -69,19 +77,8 @@ def cost_headline(question: Question, priced: dict[str, Bill], caveats: tuple[Ca
     )
 
 
-def _less(cost: float, watts: float, other: str) -> str:
-    if cost >= 0 and watts >= 0:
-        return f"<b>{_share(cost)}</b> and <b>{_share(watts)}</b> less than {other}"
-    less = "less" if watts >= 0 else "more"
-    return f"{_one(cost, 'cheaper', 'dearer')} than {other}, at <b>{_share(abs(watts))}</b> {less} power"
-
-
-def _one(share: float, better: str, worse: str) -> str:
-    return f"<b>{_share(abs(share))}</b> {better if share >= 0 else worse}"
-
-
-def _share(share: float) -> str:
-    return f"{100 * share:.0f}&nbsp;%"
+def _share(saved: float) -> str:
+    return f"{abs(100 * saved):.0f}&nbsp;% {'less' if saved >= 0 else 'more'}"
 
 
 def main_figures(

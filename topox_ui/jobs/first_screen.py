@@ -69,13 +69,13 @@ def finding(rounds: Rounds) -> str:
     jobs = plural(len(best.jobs), "job")
     if together is None:
         return (
-            f"All {jobs} at once need <b>more ports</b> than there are; with time division they fit, and a round takes "
+            f"All {jobs} at once need <b>more ports</b> than there are. By time division they fit: a round takes "
             f"<b>{lasting(best.round_s)}</b>."
         )
     assert paper is not None  # hill climbing starts from all jobs at once
     if together.round_s <= 0:
         return f"<b>{jobs}</b> that neither compute nor communicate take <b>no time</b>."
-    paper_saves, saves = 1 - paper.round_s / together.round_s, rounds.saved
+    saves = rounds.saved
     if ALGORITHMS[best.algorithm].family == "baseline" or saves < -SAME:
         how = (
             "as long as"
@@ -88,25 +88,16 @@ def finding(rounds: Rounds) -> str:
         )
     if saves <= SAME:
         return (
-            f"Time division gains <b>nothing</b> for these {jobs}: a round takes <b>{lasting(best.round_s)}</b> with all of "
-            "them at once, and nothing shorter was found."
+            f"Time division gains <b>nothing</b> for these {jobs}: a round takes <b>{lasting(best.round_s)}</b> with all "
+            "of them at once, and nothing shorter was found."
         )
-    begin = (
-        f"With time division {jobs} need <b>{lasting(best.round_s)}</b> a round instead of "
-        f"{lasting(together.round_s)}, <b>{percent(saves)}</b> less"
+    shared = (
+        f"Sharing by time division finishes a round of all {jobs} in <b>{lasting(best.round_s)}</b> instead of "
+        f"{lasting(together.round_s)} ({percent(saves)} less)"
     )
-    if abs(best.round_s - paper.round_s) <= SAME * paper.round_s:
-        return begin + (
-            "."
-            if rounds.chosen is None or rounds.algorithm in AT_ONCE
-            else "; the draft’s hill climbing already finds that."
-        )
-    if paper_saves <= SAME:
-        return begin + "; the draft’s hill climbing finds <b>no gain</b>."
-    return (
-        begin
-        + f"; the draft’s hill climbing stops at <b>{lasting(paper.round_s)}</b> ({percent(paper_saves)} less)."
-    )
+    if best.gap <= 1e-6:
+        return f"{shared}. No shorter round is possible."
+    return f"{shared}. The best possible is at least {lasting(best.bound_s)}."
 
 
 def first_lines(rounds: Rounds, title: str) -> None:

@@ -169,60 +169,59 @@ def _long(windows: Sequence[Window], dark: float) -> tuple[int, int, float]:
 def _headline(
     subject: Subject, pattern: Pattern, base: float, on_demand: float, provisioned: float
 ) -> None:
-    now, dark = choices(), dark_ms()
+    dark = dark_ms()
     preset = subject.preset if isinstance(subject, Simulated) else None
     lasts = f"set to {time(base)}" if preset is not None and preset.iteration_ms else time(base)
     kicker = " · ".join(
         (KICKER, escape(subject.title), escape(subject.words), f"iteration {lasts}")
     )
-    enough, every, share = _long(pattern.windows, dark)
+    every = len(pattern.windows)
     if not every and on_demand - base < 1e-6 * base:
         headline(
             kicker,
             "There is <b>no window</b> and nothing to switch: one kind of traffic has the rail to itself.",
         )
         return
-    link = f" and a link start-up of {time(now.link_up_ms)}" if now.link_up_ms else ""
-    grows = f"the iteration grows by <b>{_over(provisioned, base)}</b> provisioned, <b>{_over(on_demand, base)}</b> on demand"
-    chosen_ms = provisioned if now.control == "provisioned" else on_demand
-    limit = f"the {now.limit:g}&nbsp;% you accept"
-    within = chosen_ms / base - 1 <= now.limit / 100
-    grows += (
-        f', <span class="good">✓ within {limit}</span>'
-        if within
-        else f', <span class="bad">✗ more than {limit}</span>'
-    )
+    slower = _slower(base, on_demand, provisioned)
     if (
         not every
     ):  # between two circuits of one kind of traffic there is none either, but they change
         headline(
             kicker,
-            f"There is <b>no window</b> between kinds of traffic, but circuits change within one: {grows}.",
+            f"There is <b>no window</b> between kinds of traffic, but circuits change within one. {slower}",
         )
         return
     if not dark:
         headline(
             kicker,
-            f"<b>{count(every)}</b> windows, and a switch that takes no time: the iteration lasts "
-            f"<b>{time(base)}</b>.",
+            f"With a switch that takes no time the iteration takes <b>{time(base)}</b>; it has "
+            f"{plural(every, 'window')} in which circuits can change.",
         )
         return
-    hidden = f"<b>{count(enough)} of {count(every)}</b> windows hide a switch of {time(now.delay_ms)}{link}"
-    so = _felt(share, on_demand - base, provisioned - base, now.control == "provisioned")
-    headline(kicker, f"{hidden}{so}: {grows}.")
+    headline(kicker, slower)
 
 
-def _felt(share: float, on_demand_ms: float, provisioned_ms: float, ahead: bool) -> str:
-    """Return how much of its switching a job feels: of what it stalls on demand, the part that provisioning leaves."""
-    if on_demand_ms < 1e-6:
-        return ""
-    if not ahead:
-        return ", but on demand every turn is felt"
-    felt = provisioned_ms / on_demand_ms
-    if felt < 1e-6:
-        return ", and none of its turns is felt"
-    word = "so" if (share < 0.5) == (felt > 0.5) else "yet"
-    return f", {word} most of its turns are {'felt' if felt > 0.5 else 'hidden'}"
+def _slower(base: float, on_demand: float, provisioned: float) -> str:
+    """Return how much slower the switch makes the job, ahead of time or on demand, against the accepted limit."""
+    now = choices()
+    link = f" with a link start-up of {time(now.link_up_ms)}" if now.link_up_ms else ""
+    ahead = now.control == "provisioned"
+    chosen, other = (provisioned, on_demand) if ahead else (on_demand, provisioned)
+    way = (
+        "if circuits are requested only on demand" if ahead else "if circuits change ahead of time"
+    )
+    what = (
+        "does <b>not slow this job down</b>"
+        if chosen / base - 1 < 5e-7
+        else f"makes this job <b>{_over(chosen, base)} slower</b>"
+    )
+    limit = f"your {now.limit:g}&nbsp;% limit"
+    verdict = (
+        f'<span class="good">✓ That is within {limit}.</span>'
+        if chosen / base - 1 <= now.limit / 100
+        else f'<span class="bad">✗ That is more than {limit}.</span>'
+    )
+    return f"A {time(now.delay_ms)} switch{link} {what} ({_over(other, base)} {way}). {verdict}"
 
 
 def _over(value: float, base: float) -> str:
