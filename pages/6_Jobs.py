@@ -1,4 +1,4 @@
-"""Jobs: several jobs on one optical fabric, taking turns on its circuits."""
+"""Jobs: several jobs on one optical fabric, sharing its circuits by time division."""
 
 import streamlit as st
 
