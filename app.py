@@ -1,53 +1,37 @@
-"""Home: pick a sample, bring files or generate a workload; see what it is."""
+"""Home: what an optical circuit switch is, and a job to open: a sample, own files or a generated workload."""
 
 import streamlit as st
 
-from topox_core.text.numbers import plural, time
-from topox_ui.home.sections import (
-    cards,
-    fact_charts,
-    facts_of,
-    summary,
-    take_away,
-    uploads,
-    welcome,
-    workloads,
-)
-from topox_ui.shell.page import escape, frame, headline, page_link, size_switch
-from topox_ui.state.loading import cluster_words, loaded
+from topox_ui.home.first_minute import introduction, questions
+from topox_ui.home.generators import workloads
+from topox_ui.home.job_facts import job_section
+from topox_ui.home.own_files import own_files
+from topox_ui.home.samples import cards
+from topox_ui.home.state import HomeState
+from topox_ui.shell.page import chart_title, frame, headline, size_switch
+from topox_ui.state.store import state_of
+from topox_ui.state.widgets import pick
+
+WAYS = {"samples": "Samples", "files": "Your own files", "generate": "Generate"}
 
 theme = frame("Home")
 size_switch()
-opened = loaded()
-if opened is None:
-    headline(
-        "TOPO-X Workbench · one training iteration on optical circuit switches",
-        "What would <b>optical circuit switches</b> do for your training job? "
-        "Pick a sample, and see one iteration scheduled, bounded and checked.",
-    )
-else:
-    known = facts_of(opened)
-    headline(
-        f"Loaded · {escape(opened.graph.name or opened.title)} · {cluster_words(opened.cluster)}",
-        f"<b>{plural(known.tasks, 'task')}</b> on <b>{plural(opened.cluster.servers, 'server')}</b>: their dependencies alone "
-        f"take <b>{time(known.critical_path_ms)}</b>. How close does a schedule on optical circuits come?",
-    )
-    with st.container(horizontal=True, vertical_alignment="center"):
-        with st.container(key="see", width="content"):
-            page_link("Schedule", "**See the schedule**")
-        take_away(opened)
-    summary(opened)
+headline(
+    "TOPO-X Workbench · what would optical circuit switches do for your training job?",
+    "An optical circuit switch is cheap and fast, but slow to change. "
+    "Here you see whether <b>your job</b> gains from it, and how sure that is.",
+)
+introduction(theme)
 
-samples, files, generate = st.tabs(["Samples", "Your own files", "Generate a workload"])
-with samples:
+with st.container(horizontal=True, vertical_alignment="center", key="open_job"):
+    chart_title("Open a job", "one click on a sample leads to its schedule", beside=True)
+    pick("Open a job", HomeState, "way", WAYS, label_visibility="collapsed", width="content")
+way = state_of(HomeState).way
+if way == "samples":
     cards(theme)
-with files:
-    uploads()
-with generate:
-    workloads()
-
-st.space("small")
-if opened is not None:
-    fact_charts(opened, theme)
+elif way == "files":
+    own_files()
 else:
-    welcome()
+    workloads()
+questions()
+job_section(theme)

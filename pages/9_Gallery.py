@@ -1,11 +1,11 @@
-"""Gallery: published tables and figures, run here, with a verdict on every number."""
+"""Published results: published tables and figures, run here, with a verdict on every number."""
 
 from topox_ui.gallery.card_run import answer_of, kicker, run_controls
 from topox_ui.gallery.card_view import draw_answer, finding
 from topox_ui.gallery.controls import chosen_card, switches
 from topox_ui.shell.page import frame, headline, quiet, size_switch
 
-theme = frame("Gallery")
+theme = frame("Published results")
 card = chosen_card()
 settings = switches(card)
 size_switch()

@@ -128,7 +128,7 @@ GENERATED: list[tuple[str, str, dict[str, str], dict[str, Any], str, str]] = [
         "llama3-8b",
         {},
         {},
-        "Llama 3 8B: 4 stages, 2 replicas, 1F1B",
+        "Llama 3 8B: 4 stages",
         "Microbatches fill and drain the pipeline; the first stage is done last, so its all-reduce ends the iteration.",
     ),
     (
@@ -136,7 +136,7 @@ GENERATED: list[tuple[str, str, dict[str, str], dict[str, Any], str, str]] = [
         "fsdp",
         {"layers": "16", "prefetch": "2"},
         {},
-        "Fully sharded transformer on 8 servers",
+        "Sharded transformer",
         "One ring uses one of the two ports: give the collectives two rings and the iteration falls by more than a fifth.",
     ),
     (
@@ -144,7 +144,7 @@ GENERATED: list[tuple[str, str, dict[str, str], dict[str, Any], str, str]] = [
         "moe",
         {"skew": "0.5", "port_gbps": "200"},
         {},
-        "Mixture of experts on 8 servers",
+        "Mixture of experts",
         "Every transfer wants another circuit: raise the reconfiguration delay and watch the iteration stretch.",
     ),
     (
@@ -152,7 +152,7 @@ GENERATED: list[tuple[str, str, dict[str, str], dict[str, Any], str, str]] = [
         "dlrm",
         {},
         {},
-        "DLRM No. 2 of TOPO-X Table II, 16 servers",
+        "DLRM of the TOPO-X paper",
         "Compute needs 14.5 ms, the all-reduce of 306 MB far more: take it off the network to see the setting that fits the "
         "paper's table.",
     ),
@@ -161,7 +161,7 @@ GENERATED: list[tuple[str, str, dict[str, str], dict[str, Any], str, str]] = [
         "llama3-70b",
         {},
         {"ports_per_server": 4, "switches": 4, "slot_ms": 2.0},
-        "Llama 3 70B: 16 stages, 8 replicas",
+        "Llama 3 70B: 16 stages",
         "Ten thousand tasks on 128 servers: the list schedule meets its bound at once; four rings shorten the last all-reduce.",
     ),
 ]

@@ -107,6 +107,8 @@ def server(chromium_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
                 "none",
             ],
             cwd=ROOT,
+            # A tab that is closed in a test ends what it started while the test still looks.
+            env=os.environ | {"TOPOX_REJOIN_S": "20"},
             stdout=out,
             stderr=subprocess.STDOUT,
         )

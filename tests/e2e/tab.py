@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -104,6 +105,11 @@ class Tab:
         return self.page.locator(".kicker")
 
     @property
+    def job(self) -> Locator:
+        """The box of the sidebar that says what is loaded."""
+        return self.page.locator(".st-key-job_box")
+
+    @property
     def seal(self) -> Locator:
         """The certificate's verdict: proved optimal, or within how much."""
         return self.page.locator(".seal")
@@ -148,12 +154,20 @@ class Tab:
         self.page.locator(f".st-key-{key} input[type=file]").set_input_files(file)
 
     def go_to(self, page_name: str) -> Tab:
-        """Follow a link of the sidebar."""
-        self.page.get_by_test_id("stSidebar").get_by_role(
-            "link", name=page_name, exact=True
-        ).click()
+        """Follow a link of the sidebar; its group is opened first where it is folded."""
+        self.menu_link(page_name).click()
         self.page.wait_for_function("name => document.title.startsWith(name)", arg=page_name)
         return self.still()
+
+    def menu_link(self, page_name: str) -> Locator:
+        """Return a link of the sidebar, its group open."""
+        menu = self.page.locator(".st-key-menu")
+        link = menu.locator("a", has_text=re.compile(f"^{page_name}$"))
+        expect(menu.locator("a").first).to_be_visible()
+        group = menu.locator("details:not([open])", has=link)
+        if group.count():
+            group.locator("summary").click()
+        return link
 
     def chart(self, key: str) -> Locator:
         return self.page.locator(f".st-key-{key} .js-plotly-plot").last

@@ -58,8 +58,9 @@ def graph(folder: Path, name: str, tasks: list[dict[str, Any]]) -> Path:
 
 
 def bring_files(tab: Tab) -> Tab:
-    tab.page.get_by_role("tab", name="Your own files").click()
-    return tab
+    tab.page.get_by_role("radio", name="Your own files").click()
+    expect(tab.page.locator(".st-key-up_graph")).to_be_visible()
+    return tab.still()
 
 
 def check(*arguments: Path | str) -> subprocess.CompletedProcess[str]:
@@ -76,9 +77,12 @@ def test_an_uploaded_graph_and_cluster_become_what_is_scheduled(tab: Tab, tmp_pa
     """3 ms forward, 25 MB at 100 Gbit/s in 2 ms, 6 ms backward: 11 ms in line; ports of 50 Gbit/s take 2 ms more."""
     bring_files(tab.open())
     tab.upload("up_graph", graph(tmp_path, "my own job", TASKS))
-    expect(tab.kicker).to_contain_text("Loaded · my own job · 2 servers, 4 switches")
+    expect(tab.job).to_contain_text("my own job")
+    expect(tab.job).to_contain_text("3 tasks · 2 servers · 4 switches")
+    expect(tab.page.get_by_text("Assumed cluster")).to_be_visible()
     tab.still().upload("up_cluster", write(tmp_path, "mine.cluster.json", CLUSTER))
-    expect(tab.kicker).to_contain_text("Loaded · my own job · 2 servers, 1 switch,")
+    expect(tab.job).to_contain_text("3 tasks · 2 servers · 1 switch")
+    expect(tab.page.locator(".st-key-up_cluster")).to_be_visible()
     tab.still().go_to("Schedule")
     expect(tab.kpi("Iteration")).to_have_text("11 ms")
     expect(tab.seal).to_contain_text("Proved optimal")
@@ -90,7 +94,7 @@ def test_an_uploaded_graph_and_cluster_become_what_is_scheduled(tab: Tab, tmp_pa
 @pytest.mark.long
 def test_a_bad_file_costs_one_line_and_nothing_else(tab: Tab, tmp_path: Path) -> None:
     tab.open("/?sample=patience")
-    before = tab.kicker.inner_text()
+    before = tab.job.inner_text()
     circle = [{**TASKS[0], "dependencies": ["b1"]}, *TASKS[1:]]
     bring_files(tab).upload("up_graph", graph(tmp_path, "circle", circle))
     expect(tab.message).to_contain_text("circle.taskgraph.json")
@@ -98,12 +102,34 @@ def test_a_bad_file_costs_one_line_and_nothing_else(tab: Tab, tmp_path: Path) ->
     assert "cycle" in line
     assert "Traceback" not in line
     assert len([part for part in line.splitlines() if len(part) > 3]) == 1, line
-    assert tab.kicker.inner_text() == before
+    assert tab.job.inner_text() == before
     tab.upload("up_cluster", write(tmp_path, "wrong.cluster.json", {**CLUSTER, "port_gbps": -1}))
-    expect(tab.message).to_contain_text("wrong.cluster.json")
-    expect(tab.message).to_contain_text("port_gbps")
+    beside = tab.message.filter(has_text="wrong.cluster.json")
+    expect(beside).to_contain_text("port_gbps")
+    box = tab.page.locator(".st-key-up_cluster").bounding_box()
+    line = beside.bounding_box()
+    assert box and line and abs(line["x"] - box["x"]) < 5, (
+        "the error stands under the box of its file"
+    )
     tab.still().go_to("Schedule")
     expect(tab.kicker).to_contain_text("Schedule · patience")
+
+
+def test_a_graph_waits_for_its_cluster_and_a_wrong_one_is_taken_back(
+    tab: Tab, tmp_path: Path
+) -> None:
+    tab.open("/?sample=blackboard")
+    far = [{**task, "server": task["server"] + 6} if "server" in task else task for task in TASKS]
+    bring_files(tab).upload("up_graph", graph(tmp_path, "far away", far))
+    expect(tab.message).to_contain_text("which the cluster lacks")
+    expect(tab.job).to_contain_text("Blackboard")
+    tab.still().upload(
+        "up_cluster", write(tmp_path, "c.json", {**CLUSTER, "servers": 8, "ports_per_switch": 8})
+    )
+    expect(tab.job).to_contain_text("far away")
+    tab.still().button("Back to the previous job").click()
+    expect(tab.job).to_contain_text("Blackboard")
+    expect(tab.page.locator(".st-key-up_graph")).to_be_visible()
 
 
 def test_the_downloaded_result_is_the_schedule_on_the_page_and_passes_the_checker(

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.browser
 
 LINK = "/Schedule?sample=blackboard&port_gbps=400&reconfiguration_ms=0.5&traffic=ring&cost.gpus=512&strategy.budget=300"
 SHARING = ("Schedule", "Circuits", "Compare", "Topology")
-PAGES = (*SHARING, *SHARING, "Cost", "Strategy", "Gallery")
+PAGES = (*SHARING, *SHARING, "Cost", "Strategy", "Published results")
 PUSHED = ("port_gbps", "reconfiguration_ms", "switches")
 # What follows a choice: ports the switches, a degree the ports, bandwidths of the same cost and what is in view all of them.
 FOLLOWING = {"ports_per_server", "degree", "cost_ratio", "step", "slot", "from_ms", "lanes_from_ms"}
@@ -103,7 +103,7 @@ def test_two_tabs_at_once_keep_their_own_choices(new_tab: NewTab) -> None:
         one.open(f"/Schedule?sample=blackboard&port_gbps={speed[:-1]}")
     for page in ("Circuits", "Compare", "Schedule") * 2:
         for one in tabs.values():
-            one.page.get_by_test_id("stSidebar").get_by_role("link", name=page, exact=True).click()
+            one.menu_link(page).click()
         for speed, one in tabs.items():
             one.page.wait_for_function("name => document.title.startsWith(name)", arg=page)
             assert shown(one)["port_gbps"] == speed

@@ -67,17 +67,20 @@ def test_a_moved_slider_gives_the_schedule_of_its_setting_and_writes_it_into_the
     expect(tab.slider("port_gbps")).to_have_attribute("aria-valuetext", "200G")
 
 
-def test_a_click_anywhere_on_a_sample_card_loads_it_and_leads_to_its_schedule(tab: Tab) -> None:
+@pytest.mark.parametrize("corner", [(12, 12), (-12, -12)], ids=["above", "below"])
+def test_a_click_near_a_corner_of_a_sample_card_leads_to_its_schedule(
+    tab: Tab, corner: tuple[int, int]
+) -> None:
     sample = SAMPLES["blackboard"]
     tab.open()
-    # Forced: the mouse goes to the words, and whatever lies there gets the click.
-    tab.page.locator(".st-key-card_blackboard .card").click(force=True)
-    expect(tab.kicker).to_contain_text("Loaded · blackboard")
-    expect(tab.kpi("Tasks")).to_have_text(str(sample.tasks))
-    tab.still().page.get_by_role("link", name="See the schedule").click()
+    box = tab.page.locator(".st-key-card_blackboard").bounding_box()
+    assert box is not None
+    x, y = (at % size for at, size in zip(corner, (box["width"], box["height"]), strict=True))
+    tab.page.mouse.click(box["x"] + x, box["y"] + y)
     expect(tab.seal).to_contain_text("Proved optimal")
     assert sample.optimum_ms == 10
     expect(tab.kpi("Iteration")).to_have_text("10 ms")
+    assert query(tab) == {"sample": ["blackboard"]}
 
 
 def test_the_slot_slider_shows_the_circuit_of_that_slot(tab: Tab) -> None:

@@ -45,6 +45,9 @@ class ServerLimits:
     session_mb
         How much memory the results that a session keeps may take; the oldest are dropped first
         (``TOPOX_SESSION_MB``).
+    rejoin_s
+        How long what a tab has is kept after it was left, so that a reload finds it again
+        (``TOPOX_REJOIN_S``).
     """
 
     address: str = field(default="127.0.0.1", metadata=_from("TOPOX_ADDRESS"))
@@ -53,6 +56,7 @@ class ServerLimits:
     longest_s: float = field(default=3600.0, metadata=_from("TOPOX_LONGEST_S", 5, 86_400))
     most_tasks: int = field(default=MAX_TASKS, metadata=_from("TOPOX_MOST_TASKS", 1, MAX_TASKS))
     session_mb: int = field(default=500, metadata=_from("TOPOX_SESSION_MB", 10, 1_000_000))
+    rejoin_s: float = field(default=60.0, metadata=_from("TOPOX_REJOIN_S", 0, 3_600))
 
     @classmethod
     def of(cls, environment: Mapping[str, str]) -> ServerLimits:

@@ -20,6 +20,7 @@ from topox_core.text.numbers import seconds
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.memory import SessionMemory
 from topox_ui.runs.slots import InLine, SolverPlaces, Ticket, solver_places
+from topox_ui.runs.tabs import Seat, Tabs
 
 LATE_S = 15.0  # a solver has this long to heed its own limit, which its start does not count in
 CLOSING_S = 2.0  # how long the end of a session waits for the end of its runs
@@ -401,13 +402,30 @@ class RunOwner:
             self._places.give_back(ticket)
 
 
-@st.cache_resource(scope="session", show_spinner=False, on_release=lambda owner: owner.close())
-def run_owner() -> RunOwner:
-    """Return this session's owner of runs; the end of the session ends them."""
+@st.cache_resource(show_spinner=False, on_release=lambda tabs: tabs.close())
+def all_tabs() -> Tabs[RunOwner]:
+    """Return the tabs of this server."""
     limits = server_limits()
-    return RunOwner(solver_places(), limits.longest_s, limits.session_mb * 1e6)
+    places, longest_s, most_bytes = solver_places(), limits.longest_s, limits.session_mb * 1e6
+    return Tabs(lambda: RunOwner(places, longest_s, most_bytes), limits.rejoin_s)
+
+
+@st.cache_resource(scope="session", show_spinner=False, on_release=lambda seat: seat.leave())
+def seat() -> Seat[RunOwner]:
+    """Return where this session sits."""
+    context = get_script_run_ctx()
+    assert context is not None
+    return Seat(all_tabs(), context.session_id)
+
+
+def run_owner() -> RunOwner:
+    """Return the owner of this tab's runs; they end with the tab."""
+    return seat().tab.owner
 
 
 def session_over() -> Stop:
-    """Return the stop criterion of what a page computes itself: true once its session has ended."""
-    return never if get_script_run_ctx() is None else run_owner().over
+    """Return the stop criterion of what a page computes itself: true once nobody looks at it any more."""
+    if get_script_run_ctx() is None:
+        return never
+    here = seat()
+    return lambda: here.left or here.tab.owner.over()

@@ -12,15 +12,18 @@ import streamlit as st
 from topox_core.figures.palette import Theme, theme_of
 from topox_core.text.foreign import as_text
 from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs
-from topox_ui.shell.pages import PAGES, models, page_of
+from topox_ui.shell.links import page_link
+from topox_ui.shell.menu import menu
+from topox_ui.shell.pages import models, page_of
 from topox_ui.shell.style import css
 from topox_ui.shell.terms import ASK, explain_terms, with_terms
-from topox_ui.state.address import restore
+from topox_ui.state.address import keep_address, restore
 from topox_ui.state.generating import GENERATE
-from topox_ui.state.loading import loaded
+from topox_ui.state.loading import loaded, open_first, opened_by_itself
 from topox_ui.state.notices import show_notice
 from topox_ui.state.page_state import PageState
-from topox_ui.state.store import link_query, state_of
+from topox_ui.state.rejoin import keep_tab
+from topox_ui.state.store import state_of
 from topox_ui.state.widgets import switch
 
 PLAIN = {"displayModeBar": False, "responsive": True}
@@ -35,30 +38,34 @@ class Display(PageState):
 def frame(title: str) -> Theme:
     """Begin a page and return how its figures are drawn; call it first, once.
 
-    A page that needs a task graph ends here where none is loaded.
+    A page that is about a task graph opens a sample where none is loaded.
     """
     page = page_of(title)
     st.set_page_config(
         page_title=f"{title} · TOPO-X Workbench",
         page_icon="🔀",
         layout="wide",
-        initial_sidebar_state="expanded",
+        initial_sidebar_state="auto",
     )
     warmed()
     restore(title, models)
+    if page.needs_graph and loaded() is None and "awaited" not in st.session_state:
+        open_first()
+        keep_address()
     large = state_of(Display).large
     theme = replace(theme_of(st.context.theme.type or "light"), scale=1.2 if large else 1.0)
     st.html(css(theme, large))
     explain_terms()
     with st.sidebar:
-        for one in PAGES:
-            page_link(one.title, f"**{one.title}**" if one is page else one.title)
+        keep_tab()
+        menu(page)
         _follow_theme(theme.name)
     if "awaited" in st.session_state:
         _generating()
-    if page.needs_graph and loaded() is None:
-        size_switch()
-        nothing_loaded()
+    if page.needs_graph and loaded() is None:  # the server takes not even the sample
+        headline(title, "<b>No job is loaded.</b> Choose one on the page Home.")
+        page_link("Home", "Choose a job")
+        st.stop()
     return theme
 
 
@@ -69,11 +76,6 @@ def _generating() -> None:
     headline("Generating", "The task graph is <b>large</b>: it is generated beside this page.")
     run_panel(GENERATE, "Generating the task graph")
     st.stop()
-
-
-def page_link(title: str, label: str, icon: str | None = None) -> None:
-    """Draw a link to a page that carries every choice."""
-    st.page_link(page_of(title).path, label=label, icon=icon, query_params=link_query())
 
 
 @st.cache_resource
@@ -112,6 +114,12 @@ def headline(kicker: str, finding: str) -> None:
     """Write the kicker and the finding; ``finding`` is HTML made of our own words and escaped names."""
     st.html(f'<p class="kicker">{kicker} {ASK}</p><h1 class="headline">{with_terms(finding)}</h1>')
     show_notice()
+    if opened_by_itself():
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.html(
+                '<p class="by-itself">No job was loaded, so this is a sample.</p>', width="content"
+            )
+            page_link("Home", "Choose another job")
 
 
 def chart_title(title: str, note: str = "", beside: bool = False) -> None:
@@ -156,13 +164,3 @@ def button(
 def escape(text: str) -> str:
     """Return text from a file or the address, safe within our HTML."""
     return as_text(text, "html")
-
-
-def nothing_loaded() -> None:
-    """Say what to do on a page that needs a task graph, and stop."""
-    headline(
-        "Nothing is loaded yet",
-        "Pick a sample, or bring <b>a task graph and a cluster</b>, and this page fills itself.",
-    )
-    page_link("Home", "Go to the samples", icon="➡️")
-    st.stop()

@@ -24,7 +24,9 @@ class Page:
     prefix
         What its keys begin with in a link.
     needs_graph
-        Whether it says nothing until a task graph is loaded.
+        Whether it is about the task graph that is loaded.
+    group
+        Under which heading of the menu it stands.
     """
 
     path: str
@@ -32,22 +34,61 @@ class Page:
     states: tuple[str, ...]
     prefix: str = ""
     needs_graph: bool = False
+    group: str = ""
 
 
+YOUR_JOB, JOBS_RAILS_COST = "Your job", "Jobs, rails, cost"
+RESULTS, LEARN = "Studies and results", "Learn"
 PAGES = (
-    Page("app.py", "Home", ("state.scenario.Scenario", "shell.page.Display")),
-    Page("pages/1_Schedule.py", "Schedule", ("schedule.state.ScheduleState",), needs_graph=True),
-    Page("pages/2_Circuits.py", "Circuits", ("circuits.state.CircuitsState",), needs_graph=True),
-    Page("pages/3_Compare.py", "Compare", ("compare.state.CompareState",), needs_graph=True),
-    Page("pages/4_Topology.py", "Topology", ("topology.state.TopologyState",), needs_graph=True),
-    Page("pages/5_Strategy.py", "Strategy", ("strategy.state.StrategyState",), "strategy."),
-    Page("pages/6_Jobs.py", "Jobs", ("jobs.state.JobsState",), "jobs."),
-    Page("pages/7_Rails.py", "Rails", ("rails.state.RailsState",), "rails."),
-    Page("pages/8_Cost.py", "Cost", ("state.prices.Prices", "cost.state.CostState"), "cost."),
-    Page("pages/9_Gallery.py", "Gallery", ("gallery.state.GalleryState",), "gallery."),
-    Page("pages/10_Learn.py", "Learn", ("learn.state.LearnState",), "learn."),
-    Page("pages/11_Glossary.py", "Glossary", ("learn.state.GlossaryState",), "glossary."),
+    Page(
+        "app.py",
+        "Home",
+        ("state.scenario.Scenario", "shell.page.Display", "home.state.HomeState"),
+    ),
+    Page("pages/1_Schedule.py", "Schedule", ("schedule.state.ScheduleState",), "", True, YOUR_JOB),
+    Page("pages/2_Circuits.py", "Circuits", ("circuits.state.CircuitsState",), "", True, YOUR_JOB),
+    Page("pages/3_Compare.py", "Compare", ("compare.state.CompareState",), "", True, YOUR_JOB),
+    Page("pages/4_Topology.py", "Topology", ("topology.state.TopologyState",), "", True, YOUR_JOB),
+    Page(
+        "pages/5_Strategy.py",
+        "Strategy",
+        ("strategy.state.StrategyState",),
+        "strategy.",
+        group=YOUR_JOB,
+    ),
+    Page("pages/6_Jobs.py", "Jobs", ("jobs.state.JobsState",), "jobs.", group=JOBS_RAILS_COST),
+    Page("pages/7_Rails.py", "Rails", ("rails.state.RailsState",), "rails.", group=JOBS_RAILS_COST),
+    Page(
+        "pages/8_Cost.py",
+        "Cost",
+        ("state.prices.Prices", "cost.state.CostState"),
+        "cost.",
+        group=JOBS_RAILS_COST,
+    ),
+    Page(
+        "pages/9_Gallery.py",
+        "Published results",
+        ("gallery.state.GalleryState",),
+        "gallery.",
+        group=RESULTS,
+    ),
+    Page("pages/10_Learn.py", "Learn", ("learn.state.LearnState",), "learn.", group=LEARN),
+    Page(
+        "pages/11_Glossary.py",
+        "Glossary",
+        ("learn.state.GlossaryState",),
+        "glossary.",
+        group=LEARN,
+    ),
 )
+
+
+def groups() -> dict[str, list[Page]]:
+    """Return the pages by their heading in the menu, in its order; Home has none."""
+    grouped: dict[str, list[Page]] = {}
+    for page in PAGES:
+        grouped.setdefault(page.group, []).append(page)
+    return grouped
 
 
 def page_of(title: str) -> Page:

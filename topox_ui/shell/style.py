@@ -12,6 +12,9 @@ def css(theme: Theme, large: bool) -> str:
     return f"""<style>
 html {{ font-size: {18 if large else 15}px; }}
 [data-testid="stHeader"] {{ height: 0; min-height: 0; background: transparent; }}
+/* A folded menu has its button in the header: there the page begins below it. */
+.stApp:has([data-testid="stExpandSidebarButton"]) [data-testid="stHeader"] {{ height: 2.6rem; background: {theme.page}; }}
+.stApp:has([data-testid="stExpandSidebarButton"]) [data-testid="stMainBlockContainer"] {{ padding-top: 3.2rem; }}
 [data-testid="stMainBlockContainer"] {{ padding: 1.5rem 1.75rem 3rem; max-width: 1760px; }}
 [data-testid="stMain"] {{ font-variant-numeric: tabular-nums; }}
 section[data-testid="stSidebar"] {{ width: {side}px !important; min-width: {side}px !important;
@@ -23,6 +26,22 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 [data-testid="stSidebarUserContent"] [data-testid="stVerticalBlock"] {{ gap: .55rem; }}
 [data-testid="stSidebarUserContent"] hr {{ margin: .5rem 0 .35rem; }}
 [data-testid="stSidebarUserContent"] [data-testid="stPageLink"] a {{ padding: .22rem .5rem; margin-left: -.5rem; }}
+.stElementContainer:has(> .st-key-tab_id), .st-key-tab_id {{ position: absolute; height: 0; overflow: hidden; }}
+.brand {{ font-weight: 650; font-size: 1rem; margin: 0; color: {theme.ink}; }} .brand b {{ color: {theme.primary}; font-weight: 650; }}
+.st-key-job_box {{ border-left: 3px solid {theme.primary}; background: {theme.page}; padding: .4rem .7rem .35rem;
+  margin-left: -.55rem; border-radius: 3px; gap: 0 !important; }}
+.job {{ margin: 0; line-height: 1.35; font-size: .78rem; color: {theme.muted}; }}
+.job b {{ display: block; font-size: .9rem; font-weight: 650; color: {theme.ink}; overflow-wrap: anywhere; }}
+.st-key-job_box [data-testid="stPageLink"], .st-key-job_box a {{ margin: 0 !important; padding: 0 !important; min-height: 0; }}
+.st-key-job_box a {{ background: none !important; }}
+.st-key-job_box a p {{ font-weight: 400; font-size: .78rem; color: {theme.primary}; }}
+.st-key-menu, .st-key-menu [data-testid="stVerticalBlock"] {{ gap: 0 !important; }}
+.st-key-menu .stElementContainer, .st-key-menu .stPageLink, .st-key-menu a {{ height: 1.72rem; min-height: 0; margin-top: 0 !important;
+  margin-bottom: 0 !important; }}
+.st-key-menu [data-testid="stExpander"] details {{ border: 0; background: none; }}
+.st-key-menu [data-testid="stExpander"] summary {{ padding: .3rem 0 .1rem; background: none; min-height: 1.7rem; }}
+.st-key-menu [data-testid="stExpander"] summary p {{ font-weight: 600; color: {theme.muted}; font-size: .8rem; }}
+.st-key-menu [data-testid="stExpanderDetails"] {{ padding: 0; border: 0; }}
 [data-testid="stSidebarUserContent"] [data-testid="stSlider"] {{ padding-bottom: .1rem; }}
 [data-testid="stSidebarUserContent"] label [data-testid="stTooltipIcon"] {{ opacity: .45; }}
 [data-testid="stSliderTickBarMin"], [data-testid="stSliderTickBarMax"], [data-testid="stSliderTickBar"] {{ display: none; }}
@@ -66,6 +85,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .kicker .ask {{ display: inline-block; width: 1.25em; text-align: center; border: 1px solid {theme.line}; border-radius: 50%;
   line-height: 1.2; font-size: .95em; color: {theme.muted}; text-decoration: none; }}
 .kicker .ask:hover {{ border-color: {theme.primary}; color: {theme.primary}; }}
+.by-itself {{ font-size: .84rem; margin: 0; color: {theme.ink}; }}
 .note {{ font-size: .82rem; line-height: 1.4; margin: 0; padding: .4rem .6rem; border-left: 3px solid {theme.primary};
   background: {theme.panel}; color: {theme.ink}; }}
 .quiet {{ font-size: .8rem; color: {theme.muted}; margin: 0; line-height: 1.4; }}
@@ -96,16 +116,34 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .checks span {{ color: {theme.muted}; white-space: nowrap; }}
 [class*="st-key-card_"] {{ position: relative; padding: .8rem .95rem .85rem; gap: .35rem; transition: border-color .12s; }}
 [class*="st-key-card_"]:hover {{ border-color: {theme.primary}; }}
-[class*="st-key-card_"] [data-testid="stButton"] button {{ position: static; border: 0; background: none; padding: 0;
-  min-height: 0;  text-align: left; justify-content: flex-start; color: {theme.ink}; }}
-[class*="st-key-card_"] [data-testid="stButton"] button p {{ font-weight: 600; font-size: .95rem; text-align: left; }}
-/* The title's button spreads over its whole card, so nothing between the two may be a frame of reference. */
-[class*="st-key-card_"] .stElementContainer {{ position: static; }}
-[class*="st-key-card_"] [data-testid="stButton"] button::after {{ content: ""; position: absolute; inset: 0; }}
+/* The title's link spreads over its whole card, so nothing between the two may be a frame of reference. */
+[class*="st-key-card_"] .stElementContainer, [class*="st-key-card_"] .stPageLink, [class*="st-key-card_"] .stPageLink div,
+  [class*="st-key-card_"] a {{ position: static !important; }}
+[class*="st-key-card_"] a {{ padding: 0 !important; margin: 0; min-height: 0; background: none !important; }}
+[class*="st-key-card_"] a p {{ font-weight: 600; font-size: .95rem; white-space: normal; line-height: 1.3; }}
+[class*="st-key-card_"] a::after {{ content: ""; position: absolute; inset: 0; }}
 [class*="st-key-card_"]:focus-within {{ outline: 2px solid {theme.primary}; outline-offset: 1px; }}
 .card {{ font-size: .84rem; line-height: 1.4; margin: 0; color: {theme.ink}; }}
 .card span {{ display: block; color: {theme.muted}; font-size: .78rem; margin-bottom: .2rem; }}
-.card .good {{ color: {theme.good}; display: inline; }}
+.picture {{ display: block; width: 100%; max-width: 330px; height: auto; margin: .3rem 0 .35rem; }}
+.five {{ display: grid; grid-template-columns: auto 1fr; gap: .5rem .9rem; font-size: .88rem; margin: .25rem 0 .4rem !important;
+  padding: 0 !important; line-height: 1.35; }}
+.five dt {{ font-weight: 650; color: {theme.ink}; margin: 0; }} .five dd {{ margin: 0 !important; color: {theme.ink}; }}
+.st-key-tour a {{ background: {theme.primary}; justify-content: center; padding: .5rem .9rem; border-radius: 6px; }}
+.st-key-tour a:hover {{ filter: brightness(1.08); background: {theme.primary}; }}
+.st-key-tour a p, .st-key-tour a span {{ color: {theme.page} !important; }}
+.st-key-open_job {{ justify-content: space-between; margin-top: .4rem; }}
+.question {{ font-size: .87rem; margin: 0; line-height: 1.35; color: {theme.ink}; }}
+[class*="st-key-question_"] {{ gap: .1rem; }}
+[class*="st-key-question_"] a {{ padding: 0; min-height: 0; background: none !important; }}
+[class*="st-key-question_"] a p {{ color: {theme.primary}; font-size: .88rem; }}
 [data-testid="stExpander"] summary {{ font-size: .82rem; padding-top: 0; padding-bottom: 0; min-height: 1.5rem; }}
 [data-testid="stMain"] [class*="st-key-table_"] {{ margin-top: -.55rem; }}
+@media (max-width: 640px) {{
+  /* Five key figures: three, then two. */
+  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stMetric"]) {{ flex-wrap: wrap; gap: .7rem .5rem; }}
+  [data-testid="stHorizontalBlock"] > [data-testid="stColumn"]:has([data-testid="stMetric"]) {{
+    min-width: 29% !important; flex: 1 1 29% !important; }}
+  [data-testid="stMetricValue"] {{ font-size: 1.15rem; }}
+}}
 </style>"""

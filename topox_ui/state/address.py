@@ -30,6 +30,7 @@ def restore(page: str, models: Models) -> None:
     page has offered.
     """
     state, query = st.session_state, st.query_params.to_dict()
+    state.setdefault("came_by", query)  # the link that this session began with
     _take_generated()
     moved = state.get("page") != page
     outdated = moved and query in state.get("menus", ())
@@ -86,7 +87,8 @@ def read(query: dict[str, str], models: Iterable[type[PageState]]) -> bool:
         new, wrong = model.of_query(given)
         old = state_of(model)
         local = old.local()
-        if not any(model.prefix + name in given for name in local):
+        named = {name for name in local if model.prefix + name in given} | new.choices().keys()
+        if not named & set(local):
             new = new.model_copy(update={name: getattr(old, name) for name in local})
         check = type(new).check
         if isinstance(new, Scenario):

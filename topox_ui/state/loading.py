@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.io.cluster_file import load_cluster
-from topox_core.io.task_graph_file import check_fits, load_graph
 from topox_core.model.cluster import Cluster
-from topox_core.model.task_graph import COMPUTE_KINDS, TaskGraph
+from topox_core.model.task_graph import TaskGraph
 from topox_core.text.numbers import plural
 from topox_core.workloads.catalogue import generate
 from topox_core.workloads.samples import load_sample
 from topox_ui.runs.limits import server_limits
 from topox_ui.state.generating import NotYet, generated
 from topox_ui.state.notices import notify
+from topox_ui.state.page_state import PageState
 from topox_ui.state.scenario import Scenario
 from topox_ui.state.store import put, state_of, states
+
+# What a page shows that is opened without a job: on it circuits change a thousand times.
+FIRST_SAMPLE = "moe"
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A task graph with a cluster that has all its servers, as the files have them."""
+    """A task graph with a cluster that has all its servers, as the files have them.
+
+    Attributes
+    ----------
+    assumed
+        Whether no file gave the cluster: its values are ours, or were typed in.
+    """
 
     graph: TaskGraph
     cluster: Cluster
     title: str
+    assumed: bool = False
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -81,8 +90,35 @@ def load(scenario: Scenario) -> bool:
         graph, cluster = large or _workload(scenario.name, scenario.parameters)
     else:
         return False
-    st.session_state["loaded"] = Loaded(graph, cluster, scenario.name)
+    _take(Loaded(graph, cluster, scenario.name))
     return True
+
+
+def _take(new: Loaded) -> None:
+    """Make a graph and cluster the loaded ones; what the reader had before can be gone back to."""
+    state, old = st.session_state, loaded()
+    if old is not None and old != new and not opened_by_itself():
+        state["previous"] = (old, _of_graph())
+    state["loaded"], state["by_itself"] = new, False
+
+
+def _of_graph() -> list[PageState]:
+    """Return the scenario and all choices that belong to the graph in view."""
+    return [scenario(), *(state for state in states().values() if state.of_graph)]
+
+
+def previous() -> Loaded | None:
+    """Return what the reader had before it was replaced."""
+    return st.session_state.get("previous", (None,))[0]
+
+
+def go_back() -> None:
+    """Return to what was loaded before, with its what-ifs; the same once more undoes it."""
+    state = st.session_state
+    now, choices = loaded(), _of_graph()
+    state["loaded"], earlier = state["previous"]
+    state["previous"], state["by_itself"] = (now, choices), False
+    _begin_with(*earlier)
 
 
 def open_source(new: Scenario) -> None:
@@ -96,74 +132,33 @@ def open_source(new: Scenario) -> None:
         notify("error", str(error))
 
 
-def adopt(graph: Loaded) -> None:
+def adopt(new: Loaded) -> None:
     """Make a reader's own graph and cluster the loaded ones."""
-    st.session_state["loaded"] = graph
-    _begin_with(Scenario(source="upload", name=graph.title))
+    _take(new)
+    _begin_with(Scenario(source="upload", name=new.title))
 
 
-def _begin_with(new: Scenario) -> None:
-    """Begin anew with what-ifs, and with all choices that belong to the graph in view."""
-    for key in ("misfit", "notice"):
-        st.session_state.pop(key, None)
-    put(new, *(type(state)() for state in states().values() if state.of_graph))
+def open_first() -> None:
+    """Open a sample on a page that would be blank without one."""
+    open_source(Scenario(source="sample", name=FIRST_SAMPLE))
+    st.session_state["by_itself"] = loaded() is not None
+
+
+def opened_by_itself() -> bool:
+    """Return whether what is loaded is a sample that nobody asked for."""
+    return bool(st.session_state.get("by_itself"))
+
+
+def _begin_with(*new: PageState) -> None:
+    """Begin anew with what-ifs, and with all choices that belong to the graph in view, but for those given."""
+    st.session_state.pop("notice", None)
+    st.session_state["menus"] = []  # their links are those of another graph
+    put(*(type(state)() for state in states().values() if state.of_graph), *new)
 
 
 def loaded() -> Loaded | None:
     """Return what is loaded in this session."""
     return st.session_state.get("loaded")
-
-
-def read_upload(data: bytes, file: str, what: str) -> Loaded | None:
-    """Return what is loaded after an upload of a ``graph`` or a ``cluster``; raises InputError and changes nothing.
-
-    A graph alone keeps the cluster if it fits; without a cluster it gets one that does. A cluster
-    that comes first waits for its graph (None).
-    """
-    now = loaded()
-    if what == "cluster":
-        cluster = load_cluster(data, file)
-        if now is None:
-            st.session_state["waiting_cluster"] = cluster
-            return None
-        check_fits(now.graph, cluster, now.graph.name)
-        return Loaded(now.graph, cluster, now.title)
-    graph = load_graph(data, file)
-    server_limits().check_tasks(len(graph.tasks), file)
-    known: Cluster | None = now.cluster if now else st.session_state.get("waiting_cluster")
-    if known is None:
-        return Loaded(graph, fitting(graph, None), graph.name)
-    try:
-        check_fits(graph, known, file)
-    except InputError:
-        st.session_state["misfit"] = graph
-        raise
-    return Loaded(graph, known, graph.name)
-
-
-def fitting(graph: TaskGraph, cluster: Cluster | None) -> Cluster:
-    """Return a cluster that has every server and device the graph names: the given one enlarged, or a plain one."""
-    servers = max(graph.servers, 1)
-    devices = (
-        max((task.device or 0 for task in graph.tasks if task.kind in COMPUTE_KINDS), default=0) + 1
-    )
-    if cluster is None:
-        return Cluster(
-            servers=servers,
-            devices_per_server=devices,
-            ports_per_server=4,
-            switches=4,
-            ports_per_switch=servers,
-            port_gbps=100.0,
-            name=f"{plural(servers, 'server')}, 4 optical switches, 100 Gbit/s ports",
-        )
-    return replace(
-        cluster,
-        servers=max(servers, cluster.servers),
-        devices_per_server=max(devices, cluster.devices_per_server),
-        ports_per_switch=max(servers, cluster.ports_per_switch),
-        name="",
-    )
 
 
 def cluster_words(cluster: Cluster) -> str:

@@ -25,8 +25,8 @@ from topox_core.text.numbers import count, percent, plural, short, time
 from topox_ui.shell.charts import chart, frame, kpis, show_error
 from topox_ui.shell.downloads import download_menu, offer_task_graph
 from topox_ui.shell.page import chart_title, escape, headline
-from topox_ui.state.loading import fitting
 from topox_ui.state.store import state_of
+from topox_ui.state.uploads import fitting
 from topox_ui.state.widgets import menu, number, slide
 from topox_ui.strategy.state import StrategyState
 

@@ -9,12 +9,6 @@ from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.samples import load_sample
 
 
-def test_without_a_graph_the_page_says_what_to_do(visit):
-    at = visit(CIRCUITS)
-    assert not at.exception
-    assert "Nothing is loaded yet" in words(at)
-
-
 def test_the_headline_counts_the_ports_of_the_slot(visit):
     graph, cluster = load_sample("moe")
     run = schedule(graph, cluster, Settings.of(engine="list", free=FREE)).execution

@@ -31,12 +31,6 @@ def moe():
     )
 
 
-def test_without_a_graph_the_page_says_what_to_do(visit):
-    at = visit(COMPARE)
-    assert not at.exception
-    assert "Nothing is loaded yet" in words(at)
-
-
 def test_bars_and_table_have_every_fabric_in_the_one_order(visit, moe):
     at = visit(COMPARE, sample="moe", fat_tree="full")
     assert not at.exception and not at.error

@@ -1,33 +1,93 @@
 """Home: samples, uploads that cost nothing when they fail, generated workloads."""
 
+import re
+from urllib.parse import parse_qs
+
 import pytest
 
 from tests.topox_ui.conftest import address, chart, metric, words
+from topox_core.fabrics.scheduled import schedule
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
+from topox_core.schedule.settings import FREE, Settings
+from topox_core.text.numbers import time
 from topox_core.workloads.samples import SAMPLES, load_sample
+from topox_ui.home.samples import FINDINGS
 
 
-def test_an_empty_home_asks_the_question_and_offers_every_sample(visit):
+def links(at, page=""):
+    return [one.proto for one in at.get("page_link") if one.proto.page.endswith(page)]
+
+
+def test_an_empty_home_says_what_a_switch_is_and_offers_every_sample(visit):
     at = visit()
     assert not at.exception
-    assert "What would optical circuit switches do for your training job?" in words(at)
-    assert {b.label for b in at.button} >= {sample.title for sample in SAMPLES.values()}
+    assert "An optical circuit switch is cheap and fast, but slow to change." in words(at)
+    pictures = [one.proto.body for one in at.get("html") if "<img" in one.proto.body]
+    assert len(pictures) == 2 and all('alt="' in one for one in pictures)
+    assert {one.label for one in links(at, "Schedule")} >= {s.title for s in SAMPLES.values()}
 
 
-def test_a_card_loads_its_sample_and_writes_the_address(visit):
-    at = visit()
-    at.button(key="open_blackboard").click().run()
+def test_a_card_leads_to_its_schedule_and_takes_no_what_if_of_another_job_along(visit):
+    at = visit(sample="moe", port_gbps="400", **{"cost.pue": "2", "degree": "1"})
+    card = next(one for one in links(at, "Schedule") if one.label == SAMPLES["blackboard"].title)
+    assert parse_qs(card.query_string) == {"cost.pue": ["2"], "sample": ["blackboard"]}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long if SAMPLES[name].tasks > 5_000 else ())
+        for name in SAMPLES
+    ],
+)
+def test_the_finding_on_a_card_is_what_the_schedule_page_opens_with(name):
+    """Cards say in bold the iteration time of the first schedule, or that it is proved best."""
+    result = schedule(*load_sample(name), Settings.of(engine="list", free=FREE))
+    bold = re.findall("<b>(.*?)</b>", FINDINGS[name])
+    assert bold in ([], [time(result.execution.makespan_ms).replace("\u00a0", " ")])
+    assert ("proved best" in FINDINGS[name]) == (
+        result.status == "optimal" and name != "blackboard"
+    )
+
+
+def test_a_graph_that_was_loaded_by_mistake_is_taken_back_with_the_what_ifs_of_before(visit):
+    wrong, _ = load_sample("blackboard")
+    at = visit(sample="moe", port_gbps="400", way="files")
+    assert not [one for one in at.button if one.key == "go_back"]
+    at.file_uploader(key="up_graph").upload("wrong.json", dump_graph_json(wrong)).run()
+    assert at.session_state["loaded"].graph.digest == wrong.digest
+    assert not address(at)
+    at.button(key="go_back").click().run()
     assert not at.exception
-    assert metric(at, "Tasks") == "6"
-    assert address(at) == {"sample": "blackboard"}
-    assert "6 tasks on 3 servers" in words(at)
+    assert at.session_state["loaded"].title == "moe"
+    assert address(at) == {"sample": "moe", "port_gbps": "400"}
+
+
+def test_a_cluster_that_was_assumed_is_shown_as_such_and_its_values_changed_there(visit):
+    graph, cluster = load_sample("blackboard")
+    at = visit(way="files")
+    at.file_uploader(key="up_graph").upload("mine.json", dump_graph_json(graph)).run()
+    assert "Assumed cluster" in words(at) and "cluster assumed" in words(at)
+    box = next(one for one in at.number_input if one.label == "Port speed, Gbit/s")
+    box.set_value(40.0)
+    next(one for one in at.button if one.label == "Use these values").click().run()
+    assert not at.exception and not at.error
+    assert at.session_state["loaded"].cluster.port_gbps == 40.0
+    assert "Assumed cluster" in words(at)
+    few = next(one for one in at.number_input if one.label == "Servers")
+    few.set_value(1)
+    next(one for one in at.button if one.label == "Use these values").click().run()
+    assert len(at.error) == 1 and "lacks" in at.error[0].value
+    at.file_uploader(key="up_cluster").upload("c.json", dump_cluster(cluster)).run()
+    assert at.session_state["loaded"].cluster.port_gbps == cluster.port_gbps
+    assert "ssumed" not in words(at)
 
 
 @pytest.mark.parametrize("as_bytes", [dump_graph_json, dump_graph_csv])
 def test_an_uploaded_graph_gets_a_cluster_that_fits(visit, as_bytes):
     graph, _ = load_sample("fsdp")
-    at = visit()
+    at = visit(way="files")
     name = "mine.csv" if as_bytes is dump_graph_csv else "mine.taskgraph.json"
     at.file_uploader(key="up_graph").upload(name, as_bytes(graph)).run()
     assert not at.exception and not at.error
@@ -37,7 +97,7 @@ def test_an_uploaded_graph_gets_a_cluster_that_fits(visit, as_bytes):
 
 
 def test_a_bad_file_is_one_line_and_what_was_loaded_stays(visit):
-    at = visit(sample="blackboard")
+    at = visit(sample="blackboard", way="files")
     at.file_uploader(key="up_graph").upload(
         "broken.json", b'{"format": "topox-taskgraph", "version": 1, "tasks": ['
     ).run()
@@ -50,7 +110,7 @@ def test_a_bad_file_is_one_line_and_what_was_loaded_stays(visit):
 
 def test_a_cluster_alone_replaces_the_cluster(visit):
     graph, cluster = load_sample("blackboard")
-    at = visit(sample="blackboard")
+    at = visit(sample="blackboard", way="files")
     at.file_uploader(key="up_cluster").upload(
         "fast.cluster.json", dump_cluster(cluster.changed(port_gbps=80.0))
     ).run()
@@ -59,28 +119,41 @@ def test_a_cluster_alone_replaces_the_cluster(visit):
     assert at.session_state["loaded"].graph.digest == graph.digest
 
 
-def test_a_graph_that_does_not_fit_is_told_and_offered_a_cluster(visit):
-    big, _ = load_sample("fsdp")
-    at = visit(sample="blackboard")
+def test_a_graph_that_does_not_fit_waits_and_is_tried_again_with_its_cluster(visit):
+    big, cluster = load_sample("fsdp")
+    at = visit(sample="blackboard", way="files")
     at.file_uploader(key="up_graph").upload("big.json", dump_graph_json(big)).run()
-    assert len(at.error) == 1
-    assert "which the cluster lacks" in at.error[0].value
+    assert [one.value for one in at.warning if "which the cluster lacks" in one.value]
+    assert "Until then Blackboard stays loaded." in words(at)
     assert at.session_state["loaded"].title == "blackboard"
+    at.file_uploader(key="up_cluster").upload("own.json", dump_cluster(cluster)).run()
+    assert not at.exception and not at.error and not at.warning
+    assert at.session_state["loaded"].graph.digest == big.digest
+    assert at.session_state["loaded"].cluster.digest == cluster.digest
+
+
+def test_a_graph_that_does_not_fit_is_offered_a_cluster_on_which_it_does(visit):
+    big, _ = load_sample("fsdp")
+    at = visit(sample="blackboard", way="files")
+    at.file_uploader(key="up_graph").upload("big.json", dump_graph_json(big)).run()
     at.button(key="use_fitting").click().run()
     assert not at.exception and not at.error
     assert at.session_state["loaded"].cluster.servers == 8
+    assert at.session_state["loaded"].assumed
 
 
-def test_a_cluster_that_is_too_small_changes_nothing(visit):
-    _, small = load_sample("blackboard")
-    at = visit(sample="fsdp")
+def test_a_cluster_that_is_too_small_changes_nothing_and_waits_for_its_graph(visit):
+    graph, small = load_sample("blackboard")
+    at = visit(sample="fsdp", way="files")
     at.file_uploader(key="up_cluster").upload("small.json", dump_cluster(small)).run()
-    assert len(at.error) == 1
+    assert len(at.warning) == 1
     assert at.session_state["loaded"].cluster.servers == 8
+    at.file_uploader(key="up_graph").upload("small.json", dump_graph_json(graph)).run()
+    assert at.session_state["loaded"].cluster.digest == small.digest
 
 
 def test_a_workload_is_generated_with_its_parameters_in_the_address(visit):
-    at = visit()
+    at = visit(way="generate")
     at.selectbox(key="workload").select("pipeline").run()
     at.number_input(key="p_pipeline_stages").set_value(2)
     next(b for b in at.button if b.label == "Generate").click().run()
@@ -92,10 +165,10 @@ def test_a_workload_is_generated_with_its_parameters_in_the_address(visit):
 def test_names_from_files_cannot_become_markup(visit):
     graph, _ = load_sample("blackboard")
     record = dump_graph_json(graph).replace(graph.name.encode(), b"<img src=x onerror=alert(1)>")
-    at = visit()
+    at = visit(way="files")
     at.file_uploader(key="up_graph").upload("x.json", record).run()
     assert not at.exception
-    assert not any("<img" in element.proto.body for element in at.get("html"))
+    assert not any("<img src=x" in element.proto.body for element in at.get("html"))
 
 
 def test_the_critical_path_names_the_traffic_it_waits_for(visit):
@@ -105,12 +178,12 @@ def test_the_critical_path_names_the_traffic_it_waits_for(visit):
 
 def test_a_cluster_that_comes_first_waits_for_its_graph(visit):
     graph, cluster = load_sample("blackboard")
-    at = visit()
+    at = visit(way="files")
     at.file_uploader(key="up_cluster").upload(
         "first.cluster.json", dump_cluster(cluster.changed(port_gbps=80.0))
     ).run()
     assert not at.error
-    assert [i.value for i in at.info] == [
+    assert [i.value for i in at.success] == [
         "first.cluster.json is kept: now add the task graph that should run on it."
     ]
     at.file_uploader(key="up_graph").upload("then.json", dump_graph_json(graph)).run()

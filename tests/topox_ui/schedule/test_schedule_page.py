@@ -12,13 +12,6 @@ from topox_core.workloads.samples import load_sample
 from topox_ui.state import what_ifs as what_if
 
 
-def test_without_a_graph_the_page_says_what_to_do(visit):
-    at = visit(SCHEDULE)
-    assert not at.exception
-    assert "Nothing is loaded yet" in words(at)
-    assert not at.metric
-
-
 def test_a_cold_link_shows_the_sample_scheduled_and_checked(visit):
     at = visit(SCHEDULE, sample="blackboard")
     assert not at.exception and not at.error

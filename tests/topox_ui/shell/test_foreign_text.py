@@ -38,6 +38,8 @@ class Tags(HTMLParser):
         self.found = []
 
     def handle_starttag(self, tag, attrs):
+        if tag == "img" and dict(attrs).get("src", "").startswith("data:image/svg+xml;base64,"):
+            return  # a picture that we have drawn
         if tag in ("img", "a", "i", "script", "iframe") or any(
             k.startswith("on") for k, _ in attrs
         ):
@@ -147,7 +149,7 @@ def test_an_ordinary_name_stays_as_it_is(plain):
 
 
 def test_no_page_draws_a_name_or_an_id_of_a_file_as_markdown_or_html(visit):
-    at = bring(visit(), *named(HOSTILE, ids=HOSTILE.replace(" ", "")))
+    at = bring(visit(way="files"), *named(HOSTILE, ids=HOSTILE.replace(" ", "")))
     assert not live(at)
     assert EVIL in seen(at)
     for page in PAGES[1:]:
@@ -173,7 +175,7 @@ def test_no_page_draws_what_a_link_says_as_markdown_or_html(visit, page):
 
 
 def test_an_error_line_quotes_a_file_as_text(visit):
-    at = visit()
+    at = visit(way="files")
     record = json.loads(dump_graph_json(named("x")[0]))
     record["tasks"][0]["dependencies"] = [HOSTILE[:100]]
     at.file_uploader(key="up_graph").upload(f"[a](http://{EVIL}).json", json.dumps(record).encode())
@@ -185,7 +187,7 @@ def test_an_error_line_quotes_a_file_as_text(visit):
 def test_no_session_reads_the_names_of_another_ones_files(visit):
     """Results are shared between sessions whose files say the same; names are each session's own."""
     for name, other in (("first-plan", "second-plan"), ("second-plan", "first-plan")):
-        at = bring(visit(), *named(name), file=name)
+        at = bring(visit(way="files"), *named(name), file=name)
         for page in PAGES[1:5]:
             at.switch_page(page.path).run()
             assert other not in seen(at), page.title

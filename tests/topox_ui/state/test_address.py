@@ -44,9 +44,7 @@ def test_the_choices_of_all_pages_are_in_the_address_of_each(visit):
 
 
 def test_back_from_a_sample_to_an_address_without_one_keeps_it_loaded(visit):
-    at = visit("app.py")
-    at.button(key="open_blackboard").click().run()
-    assert address(at) == {"sample": "blackboard"}
+    at = visit("app.py", sample="blackboard")
     follow(at, "app.py")
     assert at.session_state["loaded"].title == "blackboard"
 

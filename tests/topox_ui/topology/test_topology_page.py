@@ -9,12 +9,6 @@ from topox_core.workloads.samples import load_sample
 TOPOLOGY = "pages/4_Topology.py"
 
 
-def test_without_a_graph_the_page_says_what_to_do(visit):
-    at = visit(TOPOLOGY)
-    assert not at.exception
-    assert "Nothing is loaded yet" in words(at)
-
-
 def test_the_measures_are_those_of_the_layout(visit):
     graph, cluster = load_sample("dlrm-16")
     found = find_layout(traffic_of(graph, cluster.servers), 4)

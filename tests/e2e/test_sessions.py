@@ -1,0 +1,80 @@
+"""A session is a browser tab: a reload keeps it, another tab has its own, and none is found by an address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.conftest import NewTab
+from tests.e2e.tab import Tab
+from tests.e2e.test_files import CLUSTER, TASKS, bring_files, graph, write
+
+pytestmark = pytest.mark.browser
+ID = "sessionStorage.getItem('topox-tab')"
+
+
+def test_own_files_survive_a_reload_on_every_page_and_leave_no_trace_in_the_address(
+    tab: Tab, tmp_path: Path
+) -> None:
+    bring_files(tab.open()).upload("up_cluster", write(tmp_path, "c.json", CLUSTER))
+    expect(tab.message).to_contain_text("c.json is kept")
+    tab.still().page.reload()
+    expect(tab.page.get_by_text("An optical")).to_be_visible()
+    bring_files(tab.still()).upload("up_graph", graph(tmp_path, "my own job", TASKS))
+    expect(tab.job).to_contain_text("my own job")
+    expect(tab.job).to_contain_text("2 servers · 1 switch")
+    tab.still().go_to("Schedule")
+    expect(tab.kpi("Iteration")).to_have_text("11 ms")
+    known = tab.page.evaluate(ID)
+    tab.still().page.reload()
+    expect(tab.job).to_contain_text("my own job")
+    expect(tab.kpi("Iteration")).to_have_text("11 ms")
+    tab.still()
+    assert tab.page.evaluate(ID) == known
+    assert "?" not in tab.page.url and known not in tab.page.url
+    tab.push("port_gbps", "ArrowLeft")
+    expect(tab.kpi("Iteration")).to_have_text("13 ms")
+
+
+def test_a_tab_made_by_duplicating_another_has_a_session_of_its_own(
+    tab: Tab, tmp_path: Path
+) -> None:
+    bring_files(tab.open()).upload("up_graph", graph(tmp_path, "my own job", TASKS))
+    expect(tab.job).to_contain_text("my own job")
+    tab.still()
+    with tab.context.expect_page() as opening:
+        tab.page.evaluate("window.open('/', '_blank')")  # takes the session storage along
+    other = opening.value
+    expect(other.locator(".st-key-job_box")).to_contain_text("No job loaded")
+    other.wait_for_function(f"{ID} && {ID} !== '{tab.page.evaluate(ID)}'")
+    tab.page.reload()
+    expect(tab.job).to_contain_text("my own job")
+
+
+def test_on_a_phone_the_menu_is_folded_opens_and_covers_nothing(new_tab: NewTab) -> None:
+    for width in (390, 700):
+        tab = new_tab()
+        tab.page.set_viewport_size({"width": width, "height": 844})
+        tab.open("/Schedule?sample=blackboard")
+        menu = tab.page.locator(".st-key-menu")
+        expect(menu).not_to_be_in_viewport()
+        unfold = tab.page.get_by_test_id("stExpandSidebarButton")
+        button, kicker = unfold.bounding_box(), tab.kicker.bounding_box()
+        assert button and kicker and button["y"] + button["height"] <= kicker["y"]
+        boxes = [one.bounding_box() for one in tab.page.get_by_test_id("stMetric").all()]
+        rows = sorted({round(box["y"]) for box in boxes if box})
+        assert len(boxes) == 5 and len(rows) <= 2, rows
+        unfold.click()
+        expect(menu).to_be_in_viewport()
+        tab.go_to("Circuits")
+        expect(tab.kicker).to_contain_text("Circuits")
+
+
+def test_the_keyboard_skips_the_menu(tab: Tab) -> None:
+    tab.open("/Schedule?sample=blackboard")
+    tab.page.keyboard.press("Tab")
+    expect(tab.page.locator(":focus")).to_have_text("Skip to main content")
+    tab.page.keyboard.press("Enter")
+    assert tab.page.evaluate("document.activeElement.id") == "stMain"

@@ -1,0 +1,79 @@
+"""The first minute: what an optical circuit switch is, five words, and four questions as ways in."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from topox_core.figures.palette import Theme
+from topox_ui.home.picture import circuit_switch, packet_switch
+from topox_ui.shell.links import page_link
+from topox_ui.shell.page import chart_title
+
+FIVE_WORDS = {
+    "Iteration": "one training step of the job",
+    "Collective": "servers exchange data together",
+    "Circuit": "a light path between two servers",
+    "Delay": "how long a changing port is dark",
+    "Lower bound": "a time that no schedule can beat",
+}
+PACKETS_ALT = (
+    "A packet switch: four servers send packets with different destinations; the switch reads each packet "
+    "and puts it into the queue of its port."
+)
+CIRCUITS_ALT = (
+    "An optical circuit switch: mirrors join server 0 to server 2, server 1 to server 0 and server 2 to server 1; "
+    "the mirror of server 3 is turning, and its port is dark."
+)
+QUESTIONS = (
+    ("How fast can my job get, and is that proved?", "Schedule"),
+    ("Does switching pay, and against which network?", "Compare"),
+    ("What does it cost, and what does it save?", "Cost"),
+    ("Do the published speed-ups hold?", "Published results"),
+)
+
+
+def introduction(theme: Theme) -> None:
+    """Draw the two switches beside each other, and five words with the way to the tour."""
+    packets, circuits, words = st.columns([1.28, 1.28, 1.2], gap="medium")
+    with packets:
+        chart_title("Packet switch", "reads each packet and sends it anywhere")
+        _picture(
+            packet_switch(theme),
+            PACKETS_ALT,
+            "Any port to any port, at every moment.",
+            "Each port needs a transceiver, which burns watts.",
+        )
+    with circuits:
+        chart_title("Optical circuit switch", "reads nothing, steers light from fibre to fibre")
+        _picture(
+            circuit_switch(theme),
+            CIRCUITS_ALT,
+            "One port to one port, until its mirror turns.",
+            "No transceiver in the switch: it costs and burns little.",
+        )
+    with words:
+        chart_title("Five words, and you can read every page")
+        rows = "".join(f"<dt>{word}</dt><dd>{text}</dd>" for word, text in FIVE_WORDS.items())
+        st.html(f'<dl class="five">{rows}</dl>')
+        with st.container(key="tour", width="stretch"):
+            page_link(
+                "Learn",
+                "**60-second tour**",
+                icon=":material/play_arrow:",
+                **{"learn.short": "yes"},
+            )
+
+
+def _picture(address: str, alt: str, line: str, note: str) -> None:
+    st.html(
+        f'<img class="picture" src="{address}" alt="{alt}"><p class="card">{line}<br><span>{note}</span></p>'
+    )
+
+
+def questions() -> None:
+    """Draw the four questions, each with the page that answers it."""
+    chart_title("Which question brings you here?")
+    for column, (question, title) in zip(st.columns(len(QUESTIONS)), QUESTIONS, strict=True):
+        with column.container(key=f"question_{title.split()[0]}"):
+            st.html(f'<p class="question">{question}</p>')
+            page_link(title, f"{title} →")

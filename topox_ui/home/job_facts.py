@@ -1,0 +1,165 @@
+"""What is loaded, in figures: tasks, transfers, bytes, critical path."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from topox_core.figures.facts import KIND_COLOURS, bytes_by_parallelism, tasks_by_kind, time_by_kind
+from topox_core.figures.palette import Theme, parallelism_colour, parallelism_word
+from topox_core.io.cluster_file import dump_cluster
+from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
+from topox_core.model.facts import Facts, facts
+from topox_core.model.task_graph import COMPUTE_KINDS, Task
+from topox_core.text.numbers import plural, size, time
+from topox_ui.shell.charts import chart, kpis
+from topox_ui.shell.downloads import download_menu, stem
+from topox_ui.shell.links import page_link
+from topox_ui.shell.menu import job_name
+from topox_ui.shell.page import chart_title, quiet
+from topox_ui.state.loading import Loaded, cluster_words, loaded
+
+
+def job_section(theme: Theme) -> None:
+    """Draw what the loaded job is made of, with its files and the way to its schedule."""
+    opened = loaded()
+    if opened is None:
+        return
+    name = job_name(opened)
+    with st.container(key="job_section"):
+        with st.container(horizontal=True, vertical_alignment="center"):
+            assumed = ", assumed" if opened.assumed else ""
+            chart_title(f"Loaded: {name}", f"{cluster_words(opened.cluster)}{assumed}", beside=True)
+            with st.container(key="see", width="content"):
+                page_link("Schedule", "**See the schedule**")
+            take_away(opened)
+        summary(opened)
+        fact_charts(opened, theme)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def _facts(key: str, _loaded: Loaded) -> Facts:  # noqa: ARG001 (the key is what the cache goes by)
+    return facts(_loaded.graph, _loaded.cluster)
+
+
+def facts_of(loaded: Loaded) -> Facts:
+    """Return the facts of what is loaded, computed once."""
+    names = (loaded.graph.name, loaded.cluster.name)
+    return _facts(f"{loaded.graph.digest}|{loaded.cluster.digest}|{names!r}", loaded)
+
+
+def summary(loaded: Loaded) -> None:
+    """Draw what was loaded and checked as KPIs."""
+    facts = facts_of(loaded)
+    collectives = facts.tasks - sum(
+        n for kind, n in facts.tasks_by_kind.items() if kind in (*COMPUTE_KINDS, "barrier")
+    )
+    kpis(
+        (
+            "Tasks",
+            f"{facts.tasks:,}",
+            f"{plural(facts.dependencies, 'dependency', 'dependencies')}, no cycle",
+        ),
+        ("Transfers", f"{facts.transfers:,}", f"from {plural(collectives, 'network task')}"),
+        (
+            "Bytes to move",
+            size(facts.bytes_total) if facts.bytes_total else "–",
+            f"most leave S{facts.busiest_server}: {size(facts.busiest_out_bytes)}"
+            if facts.busiest_server >= 0
+            else "none by size",
+        ),
+        (
+            "Critical path",
+            time(facts.critical_path_ms),
+            f"{plural(len(facts.critical_path), 'task')} in line",
+        ),
+        (
+            "Busiest device",
+            time(facts.compute_ms_max),
+            f"mean of {plural(facts.devices, 'device')}: {time(facts.compute_ms_mean)}",
+        ),
+    )
+
+
+def fact_charts(loaded: Loaded, theme: Theme) -> None:
+    """Draw what the graph is made of."""
+    facts = facts_of(loaded)
+    left, middle, right = st.columns(3, gap="medium")
+    with left:
+        chart_title("Tasks by kind", "as in the file")
+        chart(
+            tasks_by_kind(facts.tasks_by_kind, theme),
+            "kinds",
+            f"Tasks by kind: {facts.tasks_by_kind}",
+            lambda: {
+                "kind": list(facts.tasks_by_kind),
+                "tasks": list(facts.tasks_by_kind.values()),
+            },
+        )
+    with middle:
+        chart_title("Bytes by parallelism", "over the network, collectives lowered to transfers")
+        sizes = {use: value for use, value in facts.bytes_by_parallelism.items() if value}
+        if sizes:
+            chart(
+                bytes_by_parallelism(sizes, theme),
+                "bytes",
+                f"Bytes by parallelism: {sizes}",
+                lambda: {
+                    "parallelism": [parallelism_word(use) for use in sizes],
+                    "bytes": list(sizes.values()),
+                },
+            )
+        else:
+            quiet("No transfer is given by its size.")
+    with right:
+        chart_title("Critical path", f"where its {time(facts.critical_path_ms)} go")
+        spent = path_times(loaded, facts, theme)
+        if spent:
+            chart(
+                time_by_kind(spent, theme),
+                "path",
+                f"Critical path by kind of work: {spent}",
+                lambda: {"task": list(facts.critical_path)},
+                "Tasks on the path",
+            )
+
+
+def path_times(loaded: Loaded, facts: Facts, theme: Theme) -> dict[str, tuple[float, str]]:
+    """Return what the critical path spends on each kind of compute, and on the network: words -> (ms, colour)."""
+    tasks, position = loaded.graph.tasks, loaded.graph.position
+    spent: dict[str, tuple[float, str]] = {}
+    rest = facts.critical_path_ms
+    uses: list[str] = []
+    for name in facts.critical_path:
+        # A transfer that a collective was lowered to is named after it: ring/r0/3.
+        while name not in position and "/" in name:
+            name = name.rpartition("/")[0]
+        task: Task | None = tasks[position[name]] if name in position else None
+        if task is not None and task.kind in COMPUTE_KINDS:
+            before = spent.get(task.kind, (0.0, ""))[0]
+            spent[task.kind] = (
+                before + (task.duration_ms or 0.0),
+                KIND_COLOURS.get(task.kind, theme.muted),
+            )
+            rest -= task.duration_ms or 0.0
+        elif task is not None:
+            uses.append(task.parallelism or "")
+    if rest > 1e-9:
+        use = max(set(uses), key=uses.count) if uses else ""
+        spent["on the network" if len(set(uses)) != 1 else parallelism_word(use)] = (
+            rest,
+            parallelism_colour(use),
+        )
+    return spent
+
+
+def take_away(loaded: Loaded) -> None:
+    """Offer the loaded files."""
+    graph, cluster = loaded.graph, loaded.cluster
+    download_menu(
+        stem(loaded.title),
+        [
+            ("Task graph (JSON)", ".taskgraph.json", lambda: dump_graph_json(graph)),
+            ("Task graph (CSV)", ".csv", lambda: dump_graph_csv(graph)),
+            ("Cluster (JSON)", ".cluster.json", lambda: dump_cluster(cluster)),
+        ],
+    )

@@ -1,0 +1,47 @@
+"""The samples as cards: each is a link to its schedule, with one finding in words."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from topox_core.figures.palette import Theme
+from topox_core.text.numbers import plural
+from topox_core.workloads.samples import SAMPLES, Sample
+from topox_ui.shell.links import sample_link
+from topox_ui.state.loading import scenario
+
+CARDS_A_ROW = 4
+# What comes out of each; the bold figure is the one that its Schedule page opens with.
+FINDINGS = {
+    "blackboard": "The order of two transfers decides: <b>10 ms</b> or 12.",
+    "patience": "Leaving a port idle saves 3 of 17 ms; circuits that stay fixed give <b>13 ms</b>.",
+    "race": "No rule of thumb is good: at first <b>70.4 ms</b>; the search proves less.",
+    "llama3-8b": "Changes are free here: <b>556 ms</b>, even if each takes 20 ms.",
+    "fsdp": "Two rings use both ports: <b>245 ms</b>, proved best at once.",
+    "moe": "Circuits that change take <b>148 ms</b>, fixed ones 369. Above a delay of 5 ms both are equal.",
+    "dlrm-16": "Servers sum up 306 MB: <b>37.3 ms</b> with that, 15.5 without.",
+    "llama3-70b": "Ten thousand tasks, and the first schedule is proved best.",
+}
+
+
+def cards(theme: Theme) -> None:
+    """Draw the samples, the one in use marked."""
+    names = list(SAMPLES)
+    now = scenario()
+    for begin in range(0, len(names), CARDS_A_ROW):
+        row = names[begin : begin + CARDS_A_ROW]
+        for column, name in zip(st.columns(CARDS_A_ROW), row, strict=False):
+            with column.container(border=True, key=f"card_{name}", height="stretch"):
+                _card(SAMPLES[name])
+            if now.source == "sample" and now.name == name:
+                st.html(
+                    f"<style>.st-key-card_{name} {{ border-color: {theme.primary}; "
+                    f"box-shadow: inset 3px 0 0 {theme.primary}; }}</style>"
+                )
+
+
+def _card(sample: Sample) -> None:
+    sample_link(sample.name, sample.title)
+    sizes = f"{plural(sample.tasks, 'task')} · {plural(sample.servers, 'server')}"
+    finding = FINDINGS.get(sample.name, sample.see)
+    st.html(f'<p class="card"><span>{sizes}</span>{finding}</p>')

@@ -1,0 +1,151 @@
+"""A browser tab keeps its session over a reload: what it held waits a minute to be joined again by the tab's own id.
+
+The id is random, made here, and known to nobody but the tab, which keeps it in its session storage:
+it stands in no address and in no cookie, which other tabs would share.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+
+class Closable(Protocol):
+    """What ends with its tab."""
+
+    def close(self) -> None:
+        """End everything."""
+
+
+OwnerT = TypeVar("OwnerT", bound=Closable)
+
+
+@dataclass(eq=False)
+class Tab(Generic[OwnerT]):
+    """What one browser tab has on this server.
+
+    Attributes
+    ----------
+    owner
+        Of its runs.
+    session
+        Streamlit's id of the connection that it has, or had last.
+    held
+        What its pages remembered when they were last drawn.
+    here
+        Whether it is connected.
+    """
+
+    owner: OwnerT
+    session: str
+    token: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    held: dict[str, Any] = field(default_factory=dict)
+    here: bool = True
+    expiry: threading.Timer | None = None
+
+
+class Tabs(Generic[OwnerT]):
+    """All tabs of this server, and those that left a moment ago.
+
+    Parameters
+    ----------
+    make
+        Makes the owner of a new tab's runs.
+    rejoin_s
+        How long a tab that left may come back.
+    """
+
+    def __init__(self, make: Callable[[], OwnerT], rejoin_s: float) -> None:
+        self._make, self._rejoin_s = make, rejoin_s
+        self._lock = threading.Lock()
+        self._tabs: dict[str, Tab[OwnerT]] = {}
+        self._closed = False
+
+    def begin(self, session: str) -> Tab[OwnerT]:
+        """Return the tab of a connection: a new one, unless the very same connection was only interrupted."""
+        with self._lock:
+            known = next((t for t in self._tabs.values() if t.session == session), None)
+            if known is not None and not known.here:
+                return self._take_back(known, session)
+        tab = Tab(self._make(), session)
+        with self._lock:
+            self._tabs[tab.token] = tab
+        return tab
+
+    def join(self, token: str, session: str) -> Tab[OwnerT] | None:
+        """Return the tab that left with this id; None where there is none, or it is still connected."""
+        with self._lock:
+            tab = self._tabs.get(token)
+            return None if tab is None or tab.here else self._take_back(tab, session)
+
+    def connected(self, token: str) -> bool:
+        """Return whether the tab with this id is connected now."""
+        with self._lock:
+            tab = self._tabs.get(token)
+            return tab is not None and tab.here
+
+    def leave(self, tab: Tab[OwnerT]) -> None:
+        """Note that a tab's connection has ended; unless it comes back, what it started ends."""
+        with self._lock:
+            tab.here = False
+            waits = self._rejoin_s > 0 and not self._closed
+            if waits:
+                tab.expiry = threading.Timer(self._rejoin_s, self._expire, (tab,))
+                tab.expiry.daemon = True
+                tab.expiry.start()
+        if not waits:
+            self.end(tab)
+
+    def end(self, tab: Tab[OwnerT]) -> None:
+        """Forget a tab, and end what it started."""
+        with self._lock:
+            self._tabs.pop(tab.token, None)
+            if tab.expiry is not None:
+                tab.expiry.cancel()
+        tab.owner.close()
+
+    def close(self) -> None:
+        """End every tab that has left, and from now on those that leave, at once."""
+        with self._lock:
+            self._closed = True
+            left = [tab for tab in self._tabs.values() if not tab.here]
+        for tab in left:
+            self.end(tab)
+
+    def _take_back(self, tab: Tab[OwnerT], session: str) -> Tab[OwnerT]:
+        if tab.expiry is not None:
+            tab.expiry.cancel()
+        tab.here, tab.session, tab.expiry = True, session, None
+        return tab
+
+    def _expire(self, tab: Tab[OwnerT]) -> None:
+        with self._lock:
+            if tab.here:
+                return
+        self.end(tab)
+
+
+class Seat(Generic[OwnerT]):
+    """Where a connection sits: at a tab, which the browser may say is another one."""
+
+    def __init__(self, tabs: Tabs[OwnerT], session: str) -> None:
+        self._tabs, self._session = tabs, session
+        self.tab = tabs.begin(session)
+        self.left = False
+
+    def move(self, token: str) -> bool:
+        """Take the seat of the tab with this id; return False if it may not be taken."""
+        joined = self._tabs.join(token, self._session)
+        if joined is None:
+            return False
+        self._tabs.end(self.tab)
+        self.tab = joined
+        return True
+
+    def leave(self) -> None:
+        """Leave: the connection has ended."""
+        self.left = True
+        self._tabs.leave(self.tab)

@@ -1,0 +1,63 @@
+"""The menu: what is loaded, then the pages by group, the group of the page in view open."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from topox_core.text.foreign import as_text
+from topox_core.text.numbers import plural
+from topox_core.workloads.samples import SAMPLES
+from topox_ui.shell.links import page_link
+from topox_ui.shell.pages import Page, groups
+from topox_ui.state.loading import Loaded, loaded, opened_by_itself, scenario
+
+
+def menu(page: Page) -> None:
+    """Draw the menu of a page into the sidebar."""
+    st.html('<p class="brand">TOPO-X <b>Workbench</b></p>')
+    job_box()
+    with st.container(key="menu"):
+        for heading, pages in groups().items():
+            if len(pages) == 1 or not heading:
+                _links(pages, page)
+            else:
+                with st.expander(heading, expanded=page.group in ("", heading)):
+                    _links(pages, page)
+
+
+def _links(pages: list[Page], here: Page) -> None:
+    for page in pages:
+        page_link(page.title, f"**{page.title}**" if page is here else page.title)
+
+
+def job_box() -> None:
+    """Say which job and cluster are loaded, with a link to where they are changed."""
+    opened = loaded()
+    with st.container(key="job_box"):
+        if opened is None:
+            st.html('<p class="job"><b>No job loaded</b></p>')
+            page_link("Home", "Choose a job")
+            return
+        cluster = opened.cluster
+        switches = plural(cluster.switches, "switch", "switches")
+        sizes = f"{plural(len(opened.graph.tasks), 'task')} · {plural(cluster.servers, 'server')} · {switches}"
+        st.html(
+            f'<p class="job"><b>{job_name(opened)}</b><span>{sizes}{_remark(opened)}</span></p>'
+        )
+        page_link("Home", "Change job")
+
+
+def _remark(opened: Loaded) -> str:
+    if opened_by_itself():
+        return "<br>a sample, to begin with"
+    if opened.assumed:
+        return "<br>cluster assumed"
+    return "<br>with your what-ifs" if scenario().has_what_ifs else ""
+
+
+def job_name(opened: Loaded) -> str:
+    """Return what a job is called, as HTML: a sample by its title, up to the colon."""
+    sample = SAMPLES.get(opened.title) if scenario().source == "sample" else None
+    return as_text(
+        sample.title.partition(":")[0] if sample else opened.graph.name or opened.title, "html"
+    )

@@ -1,0 +1,75 @@
+"""A reload finds its session again: the tab shows the id that it was given, and gets back what it had."""
+
+from __future__ import annotations
+
+import time
+
+import streamlit as st
+
+from topox_ui.runs.owner import all_tabs, seat
+
+# What pages remember beside their controls: files, what is loaded, choices. A reload keeps these.
+HELD = (
+    "loaded",
+    "previous",
+    "by_itself",
+    "waiting_graph",
+    "waiting_cluster",
+    "upload_lines",
+    "page_states",
+    "jobs_upload",
+    "rails_windows",
+    "strategy_file",
+    "cost_file",
+    "address",
+)
+# A reloaded page may be here before the server has noticed that the old one is gone.
+PATIENCE_S = 1.0
+KEY = "tab_id"
+_SCRIPT = """
+const NAME = "topox-tab";
+export default function ({ data, setTriggerValue }) {
+  let mine = null;
+  try { mine = sessionStorage.getItem(NAME); } catch { return; }
+  if (mine && mine !== data && window.topoxAskedFor !== mine) {
+    window.topoxAskedFor = mine;
+    setTriggerValue("claim", mine);
+    return;
+  }
+  sessionStorage.setItem(NAME, data);
+}
+"""
+_component = st.components.v2.component("topox_tab_id", js=_SCRIPT)
+
+
+def keep_tab() -> None:
+    """Give the tab its id, and note what it would find again after a reload; call it when a page begins."""
+    state, tab = st.session_state, seat().tab
+    tab.held = {name: state[name] for name in HELD if name in state}
+    _component(key=KEY, data=tab.token, on_claim_change=_claimed)
+
+
+def _claimed() -> None:
+    """Take the seat of the tab that this one says it is, if that one has left, and what it had."""
+    claim = st.session_state[KEY].get("claim")
+    if not isinstance(claim, str):
+        return
+    until = time.monotonic() + PATIENCE_S
+    while all_tabs().connected(claim) and time.monotonic() < until:
+        time.sleep(0.02)
+    if seat().move(claim):
+        rejoin(seat().tab.held)
+
+
+def rejoin(held: dict[str, object]) -> None:
+    """Put back what a tab held; the link that it came by is followed if it is another one than it had."""
+    state = st.session_state
+    came_by = state["came_by"]
+    for name in HELD:
+        state.pop(name, None)
+    state.update(held)
+    if came_by and came_by != held.get("address"):
+        state.pop("address", None)
+        st.query_params.from_dict(came_by)
+    else:
+        state["address_due"] = True
