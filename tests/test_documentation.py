@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from topox_core.cli.main import main
+from topox_core.fabrics.scheduled import schedule
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import check_fits, load_graph
+from topox_core.schedule.settings import FREE, Settings
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
@@ -27,6 +29,9 @@ def test_the_readme_s_example_files_load_and_fit_together() -> None:
     cluster = load_cluster(cluster_text.encode(), "README.json")
     check_fits(graph, cluster)
     assert len(graph.tasks) == graph_text.count('"id"')
+    result = schedule(graph, cluster, Settings.of(engine="list", free=FREE))
+    assert result.status == "optimal" and f"takes {result.execution.makespan_ms:g} ms" in README
+    assert result.execution.circuits.changed.any(), "its circuits change"
 
 
 def test_the_readme_s_commands_run(

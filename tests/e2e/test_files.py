@@ -58,7 +58,7 @@ def graph(folder: Path, name: str, tasks: list[dict[str, Any]]) -> Path:
 
 
 def bring_files(tab: Tab) -> Tab:
-    tab.page.get_by_role("radio", name="Your own files").click()
+    tab.page.get_by_text("Your own files", exact=True).click()
     expect(tab.page.locator(".st-key-up_graph")).to_be_visible()
     return tab.still()
 

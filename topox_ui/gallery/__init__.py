@@ -1,1 +1,1 @@
-"""The parts of the page Gallery."""
+"""The parts of the page Published results."""

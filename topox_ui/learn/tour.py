@@ -83,4 +83,4 @@ def _ways_on() -> None:
     sample = {**link_query(), "sample": SAMPLE}
     with st.container(key="see", width="content"):
         st.page_link(page_of("Schedule").path, label="**Open a sample**", query_params=sample)
-    page_link("Home", "Bring your own job")
+    page_link("Home", "Bring your own job", way="files")

@@ -38,7 +38,7 @@ class Page:
 
 
 YOUR_JOB, JOBS_RAILS_COST = "Your job", "Jobs, rails, cost"
-RESULTS, LEARN = "Studies and results", "Learn"
+RESULTS, LEARN = "Studies and results", "Learning"
 PAGES = (
     Page(
         "app.py",
