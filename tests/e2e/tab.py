@@ -162,12 +162,12 @@ class Tab:
     def menu_link(self, page_name: str) -> Locator:
         """Return a link of the sidebar, its group open."""
         menu = self.page.locator(".st-key-menu")
-        link = menu.locator("a", has_text=re.compile(f"^{page_name}$"))
-        expect(menu.locator("a").first).to_be_visible()
-        group = menu.locator("details:not([open])", has=link)
+        named = self.page.locator("a", has_text=re.compile(f"^{page_name}$"))
+        expect(menu.locator("a").first).to_be_attached()
+        group = menu.locator("details:not([open])", has=named)
         if group.count():
             group.locator("summary").click()
-        return link
+        return menu.locator("a", has_text=re.compile(f"^{page_name}$"))
 
     def chart(self, key: str) -> Locator:
         return self.page.locator(f".st-key-{key} .js-plotly-plot").last
