@@ -19,7 +19,7 @@ NEEDED = {
     "Jobs": "tdm round hill-climbing pod all-to-all",
     "Rails": "window cdf delay provisioned reactive fsdp pp microbatch 1f1b gather-scatter",
     "Cost": "transceiver ocs fat-tree rail switch-size",
-    "Gallery": "all-reduce",
+    "Published results": "all-reduce",
 }
 
 
