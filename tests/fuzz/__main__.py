@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import resource
 import struct
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 
 from tests.fuzz.formats import FORMATS
-from tests.fuzz.reading import Reading
+from tests.fuzz.reading import MOST_OF_ALL, Reading
 
 KEPT = Path("build/fuzz")
 # hypothesis keeps what it drew: rounds of so many cases keep that small.
@@ -94,6 +95,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(2**31))
     parser.add_argument("--formats", nargs="+", default=list(FORMATS), choices=list(FORMATS))
     options = parser.parse_args()
+    # What is drawn here must not take the machine's memory either.
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_OF_ALL, MOST_OF_ALL))
     reader, began, broken, total = Reader(), time.monotonic(), 0, 0
     each = -(-options.cases // len(options.formats))
     print(f"seed {options.seed}: {each:,} cases of each of {len(options.formats)} formats")

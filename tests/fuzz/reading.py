@@ -12,6 +12,8 @@ from pathlib import Path
 from topox_core.errors import InputError, visible
 
 MOST_CHARACTERS, MOST_MB, MOST_CPU_S = 400, 1_000, 10.0
+# Bytes that a process of the fuzzers may ask for; then it has a MemoryError, and the machine has none.
+MOST_OF_ALL = 6 << 30
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def main() -> None:
     """Read cases from standard input until it ends: name, length and bytes of each; answer in JSON lines."""
     import json
 
-    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_OF_ALL, MOST_OF_ALL))
     into, out = sys.stdin.buffer, sys.stdout
     while head := into.read(36):
         name, length = struct.unpack("<32sI", head)
