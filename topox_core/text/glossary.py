@@ -16,6 +16,7 @@ from pathlib import Path
 MOST_WORDS = 25
 MOST_RELATED = 2
 _FILE = Path(__file__).with_name("glossary.json")
+_WORD = re.compile(r"(?<![\w/&-])\w[\w/-]*")
 _IN_BRACKETS = re.compile(r"\s*\([^)]*\)")
 
 
@@ -84,11 +85,16 @@ def occurrences(text: str) -> Iterator[Occurrence]:
     Plurals are found, and any capitalisation of words that are written small. The space within a
     term may be a hard one, in HTML too.
     """
-    pattern, entries = _matcher()
-    for found in pattern.finditer(text):
-        entry = entries[(found.lastindex or 1) - 1]
-        if entry is not None:
-            yield Occurrence(found.start(), found.end(), entry)
+    index, after = _by_first_word(), 0
+    for word in _WORD.finditer(text):
+        if word.start() < after:
+            continue
+        for pattern, entry in index.get(_stem(word[0]), ()):
+            if found := pattern.match(text, word.start()):
+                after = found.end()
+                if entry is not None:
+                    yield Occurrence(found.start(), after, entry)
+                break
 
 
 def first_occurrences(text: str) -> tuple[Occurrence, ...]:
@@ -134,13 +140,27 @@ def _by_label() -> dict[str, Entry]:
 
 
 @lru_cache(maxsize=1)
-def _matcher() -> tuple[re.Pattern[str], tuple[Entry | None, ...]]:
-    """Return one pattern with a group a word, the longest word first, and the entry of each group."""
+def _by_first_word() -> dict[str, tuple[tuple[re.Pattern[str], Entry | None], ...]]:
+    """Return the patterns of all terms by the first word of each, the longest term first.
+
+    One pattern of all terms would try each of them at every word of a text, at milliseconds a text.
+    """
     words: list[tuple[str, Entry | None]] = [(w, one) for one in glossary() for w in one.words]
     words += [(str(word), None) for word in _content()["not_terms"]]
     words.sort(key=lambda word: -len(word[0]))
-    groups = "|".join(f"({_pattern_of(word)})" for word, _ in words)
-    return re.compile(rf"(?<![\w/&-])(?:{groups})(?![\w-])"), tuple(one for _, one in words)
+    index: dict[str, list[tuple[re.Pattern[str], Entry | None]]] = {}
+    for word, entry in words:
+        pattern = re.compile(_pattern_of(word) + r"(?![\w-])")
+        first = _WORD.match(word)
+        assert first is not None  # a term begins with a letter or a digit
+        index.setdefault(_stem(first[0]), []).append((pattern, entry))
+    return {first: tuple(several) for first, several in index.items()}
+
+
+def _stem(word: str) -> str:
+    """Return what a word and its plural share, enough to look it up by."""
+    word = word.lower().rstrip("s")
+    return word[:-1] if word.endswith("e") else word
 
 
 def _pattern_of(word: str) -> str:
