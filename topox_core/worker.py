@@ -70,8 +70,9 @@ def _listen(stopped: threading.Event, inbox: queue.SimpleQueue[Solution]) -> Non
 
 def main() -> int:
     """Read one request, solve it, tell what happens; return the exit code."""
-    # The parent decides about an interrupt from the terminal.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The parent decides about an interrupt from the terminal, and about SIGTERM to its whole group.
+    for asked in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(asked, signal.SIG_IGN)
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     out = _events()

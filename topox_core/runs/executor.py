@@ -208,8 +208,9 @@ def _begin(pipe: Connection | None) -> None:
     """Prepare a worker: lower its priority, and end it with its parent, however that ends."""
     global _pipe
     _pipe = pipe
-    # The parent decides about an interrupt from the terminal.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The parent decides about an interrupt from the terminal, and about SIGTERM to its whole group.
+    for asked in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(asked, signal.SIG_IGN)
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     # Whatever a library prints goes to standard error: standard output belongs to the command.

@@ -112,6 +112,7 @@ def in_a_process(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
     )
 
 
@@ -337,9 +338,12 @@ def test_help_names_every_engine_and_loads_nothing_heavy(
     assert printed.strip() == "False"
 
 
-@pytest.mark.parametrize("asked", long_after(1, [signal.SIGINT, signal.SIGTERM]))
+@pytest.mark.parametrize(
+    ("asked", "whole_group"),
+    long_after(1, [(signal.SIGTERM, True), (signal.SIGINT, False), (signal.SIGTERM, False)]),
+)
 def test_a_stop_keeps_the_best_schedule_so_far(
-    run: Any, folder: Path, asked: signal.Signals
+    run: Any, folder: Path, asked: signal.Signals, whole_group: bool
 ) -> None:
     assert run("workload", "moe", "--output", "moe.json")[0] == 0
     process = in_a_process(
@@ -358,12 +362,16 @@ def test_a_stop_keeps_the_best_schedule_so_far(
     assert process.stderr is not None
     for line in process.stderr:
         if "makespan" in line:
-            process.send_signal(asked)
+            if whole_group:  # as a batch system does: to the engine's process as well
+                os.killpg(process.pid, asked)
+            else:
+                process.send_signal(asked)
             break
     out, err = process.communicate(timeout=120)
     record = json.loads(out)
     assert process.returncode == 0, err
     assert "Traceback" not in err
+    assert "failed" not in err
     assert record["stopped_by"] == "cancelled"
     assert record["makespan_ms"] >= record["bound_ms"] > 0
     assert record["checked"] is True
