@@ -42,6 +42,30 @@ def test_what_is_done_before_the_engines_begin_counts_towards_the_limit(
     assert SLOW_S <= result.working_s <= result.wall_s
 
 
+def test_a_proof_beside_the_page_counts_its_limit_as_the_command_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    fixed, prove, given = scheduled._fixed_run, scheduled.prove_with, []
+
+    def slow(*arguments: Any) -> Any:
+        time.sleep(SLOW_S)
+        return fixed(*arguments)
+
+    def recorded(graph: Any, cluster: Any, settings: Settings, *rest: Any) -> Any:
+        given.append(settings.time_limit_s)
+        return prove(graph, cluster, replace(settings, time_limit_s=0.0), *rest)
+
+    monkeypatch.setattr(scheduled, "_fixed_run", slow)
+    monkeypatch.setattr(scheduled, "prove_with", recorded)
+    case = load_sample("blackboard")
+    for clock in ("continuous", "slots"):
+        result = scheduled.prove(*case, Settings.of(time_limit_s=5.0, clock=clock)).finish()
+        assert given.pop() <= 5.0 - SLOW_S
+        assert result.settings.time_limit_s == 5.0
+        assert result.working_s is not None
+        assert SLOW_S <= result.working_s <= result.wall_s
+
+
 def test_a_result_tells_both_times() -> None:
     result = scheduled.schedule(*load_sample("blackboard"), Settings.of(engine="list"))
     slow = replace(result, wall_s=16.0, working_s=5.0)

@@ -176,16 +176,6 @@ def schedule(
     )
 
 
-def with_fixed_circuits(order: FabricRequest, result: Result, stop: Stop = never) -> Result:
-    """Return the better of a schedule that switches and fixed circuits, as far as the settings allow both.
-
-    Fixed circuits share and forward, so that bounds that give a transfer one circuit at full speed
-    do not hold for them: their bound lets a server send and receive on all its ports at once. The
-    bound of the result is the smaller one of what was allowed.
-    """
-    return _fixed_beside(order, result, _fixed_run(order, stop))
-
-
 def _fixed_run(order: FabricRequest, stop: Stop) -> FabricRun | None:
     """Return the iteration on circuits that never change; None where the settings or the graph rule it out."""
     settings = order.settings
@@ -213,6 +203,12 @@ def _fixed_run(order: FabricRequest, stop: Stop) -> FabricRun | None:
 
 
 def _fixed_beside(order: FabricRequest, result: Result, fixed: FabricRun | None) -> Result:
+    """Return the better of a schedule that switches and fixed circuits, as far as the settings allow both.
+
+    Fixed circuits share and forward, so that bounds that give a transfer one circuit at full speed
+    do not hold for them: their bound lets a server send and receive on all its ports at once. The
+    bound of the result is the smaller one of what was allowed.
+    """
     if fixed is None or result.makespan_ms is None:
         return result
     alone = _only_fixed(order.settings)
@@ -254,14 +250,28 @@ def _settings_of(result: Result, fixed: FabricRun) -> Settings:
 
 
 def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
-    """Return an exact solve in the background that starts as :func:`schedule` does."""
+    """Return an exact solve in the background that starts as :func:`schedule` does, its time limit counted alike."""
+    began, began_working, asked_s = time.monotonic(), working_s(), settings.time_limit_s
     if settings.free:
         check_fits(graph, cluster)
         planned = _planned(JobRequest(graph, cluster, settings), never)
         settings = replace(settings, lowering=planned_lowering(planned))
     order = _request(graph, cluster, settings)
+    fixed = _fixed_run(order, never)
+    worked_s, waited_s = working_s() - began_working, time.monotonic() - began
+    settings = replace(settings, time_limit_s=max(0.0, asked_s - worked_s))
     proof = prove_with(order.graph, cluster, settings, Controllers(order))
-    proof.beside = partial(with_fixed_circuits, order)
+
+    def beside(result: Result) -> Result:
+        result = _fixed_beside(order, result, fixed)
+        return replace(
+            result,
+            settings=replace(result.settings, time_limit_s=asked_s),
+            wall_s=waited_s + result.wall_s,
+            working_s=worked_s + result.wall_s,
+        )
+
+    proof.beside = beside
     return proof
 
 

@@ -307,17 +307,18 @@ class Proof:
                 self.elapsed_s,
                 race.message if self._exact is None else self._exact.message,
             )
-            return result if self.beside is None else self.beside(result)
-        return to_result(
-            self.prepared,
-            self.plan,
-            bound,
-            bound_by,
-            stopped_by,
-            tuple(self.trace),
-            self.elapsed_s,
-            race.message,
-        )
+        else:
+            result = to_result(
+                self.prepared,
+                self.plan,
+                bound,
+                bound_by,
+                stopped_by,
+                tuple(self.trace),
+                self.elapsed_s,
+                race.message,
+            )
+        return result if self.beside is None else self.beside(result)
 
     def _stopped_by_on_time(self, on_slots: StoppedBy) -> StoppedBy:
         """Return why the search on continuous time ended, short of a proof; a proof on slots is none there."""
