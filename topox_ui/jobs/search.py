@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,6 +23,7 @@ from topox_core.tdm.model.round import OnRoundTrace, Round, RoundTracePoint, Tdm
 from topox_core.tdm.solve import solve
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.runs.slots import SolverPlaces
 
 ROUND = RunKind("round", cancel_help="Stops within a second or two; the best round so far is kept.")
 BOUND = RunKind(
@@ -37,6 +36,7 @@ TIME_LIMIT_S = 60.0
 GRACE_S = 2.0
 # Past its time limit likewise, and a worker has to start first.
 LATE_S = 15.0
+LINE_POLL_S = 0.1  # how often a bound asks whether it is its turn
 # Up to so many jobs, in all and in one pod group, the bound over every ring takes a fraction of a
 # second.
 SOON_JOBS, SOON_IN_A_GROUP = 256, 14
@@ -121,16 +121,18 @@ def search_again(case: Case, algorithm: str) -> None:
 
 def search_bound(key: str, round_: Round) -> None:
     """Work out the bound of a round over every ring."""
-    slots = bound_slots()
-    run_owner().start(
-        BOUND, key, lambda _slots: FunctionRun(partial(_bounded, round_, slots), name="bound")
-    )
+    bounding = partial(_bounded, round_, bound_places(), run_owner())
+    run_owner().start(BOUND, key, lambda _slots: FunctionRun(bounding, _place, "bound"))
 
 
 @st.cache_resource(show_spinner=False)
-def bound_slots() -> threading.BoundedSemaphore:
-    """Return the semaphore that bounds how many bounds are worked out on this machine at once, beside the solves."""
-    return threading.BoundedSemaphore(max(1, os.cpu_count() or 1))
+def bound_places() -> SolverPlaces:
+    """Return the places of bounds on this server, beside those of solves: nobody asked for them, and no proof waits for one."""
+    return SolverPlaces(server_limits().solver_places)
+
+
+def _place(words: tuple[str, ...], elapsed_s: float) -> RunProgress:
+    return RunProgress(elapsed_s, words=words[-1] if words else "")
 
 
 def _measure(algorithm: str, points: tuple[RoundTracePoint, ...], elapsed_s: float) -> RunProgress:
@@ -186,22 +188,32 @@ def solve_in_worker(
 
 
 def _bounded(
-    round_: Round, slots: threading.BoundedSemaphore, stop: Stop, _on_step: Callable[[object], None]
+    round_: Round,
+    places: SolverPlaces,
+    session: object,
+    stop: Stop,
+    on_step: Callable[[str], None],
 ) -> Round | None:
-    """Return a round with its bound over every ring, or None if that was stopped."""
+    """Return a round with its bound over every ring, or None if that was stopped; ``session`` waits in line where it takes long."""
     if soon(round_.jobs):
         return bounded(round_)
-    while not slots.acquire(timeout=0.1):
-        if stop():
-            return None
+    ticket, told = places.claim(session), ""
     try:
+        while not ticket.places:
+            if stop():
+                return None
+            words = f"waiting for a place, {places.words(ticket)}"
+            if words != told:
+                on_step(told := words)
+            time.sleep(LINE_POLL_S)
+        on_step("")
         return call_in_worker(bounded, round_, stop=stop)
     except WorkerDied as death:
         if stop():
             return None
         raise InputError(f"the bound over every ring is missing: {death}") from None
     finally:
-        slots.release()
+        places.give_back(ticket)
 
 
 def soon(jobs: Jobs) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
+from tests.topox_core.runs.test_run import wait_until
 from tests.topox_ui.conftest import address, chart, control, metric, words
 from topox_core.runs.executor import WorkerDied
 from topox_core.runs.stopping import never
@@ -16,7 +18,7 @@ from topox_core.tdm.model.jobs_file import dump_jobs
 from topox_core.tdm.model.round import TdmSettings
 from topox_core.tdm.solve import solve
 from topox_ui.jobs import search
-from topox_ui.runs.slots import solver_places
+from topox_ui.runs.slots import SolverPlaces, solver_places
 
 JOBS = "pages/6_Jobs.py"
 NO_TURNS, DRAFT = "No time division", "Hill climbing, the draft’s"
@@ -304,6 +306,33 @@ def test_a_stopped_bound_is_not_begun_again_until_it_is_asked_for(page, monkeypa
     assert not begun.is_set()
     at.button(key="jobs_bound").click().run()
     assert begun.wait(20)
+
+
+def test_bounds_wait_in_a_fair_line_and_say_their_place(monkeypatch):
+    """First come, first served; whoever gives up leaves the line."""
+    places, served, told = SolverPlaces(1), [], []
+    go = threading.Semaphore(0)
+
+    def worked_out(_function, round_, stop):
+        served.append(round_)
+        assert go.acquire(timeout=20)
+        return round_
+
+    monkeypatch.setattr(search, "soon", lambda _jobs: False)
+    monkeypatch.setattr(search, "call_in_worker", worked_out)
+    round_of = {name: SimpleNamespace(jobs=None, name=name) for name in "abc"}
+    gives_up = {name: threading.Event() for name in "abc"}
+    for before, name in enumerate(round_of):
+        arguments = (round_of[name], places, name, gives_up[name].is_set, told.append)
+        threading.Thread(target=search._bounded, args=arguments, daemon=True).start()
+        wait_until(lambda: served and places.waiting == before)  # noqa: B023
+    wait_until(lambda: any("second in line" in words for words in told))
+    gives_up["c"].set()
+    wait_until(lambda: places.waiting == 1)
+    for _ in round_of:
+        go.release()
+    wait_until(lambda: len(served) == 2 and places.free == 1)
+    assert [one.name for one in served] == ["a", "b"]
 
 
 def test_a_solver_that_dies_is_answered_for_by_hill_climbing(monkeypatch):
