@@ -20,6 +20,8 @@ _SEP_LINE = re.compile(r'"?sep=(.)"?')
 # A cell that a spreadsheet would calculate, after any apostrophes; full-width signs count as well.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+# A sign, a number and its unit in words: at most that number comes of it.
+_MEASURE = re.compile(r"[+-]?[0-9.,]* ?[%A-Za-z ]*")
 # A join may wait for thousands of tasks in one cell; Python's own limit is 131,072 characters.
 csv.field_size_limit(MAX_ENTRY_CHARACTERS)
 
@@ -199,6 +201,11 @@ def table_bytes(columns: Sequence[str], rows: Iterable[Mapping[str, Any] | Seque
 def harmless(cell: str) -> str:
     """Return a cell so that no spreadsheet calculates it."""
     return f"'{cell}" if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell) else cell
+
+
+def harmless_on_screen(cell: str) -> str:
+    """Return a cell of a table that is shown, which a reader may save or copy: differences such as +3 % stay as they are."""
+    return cell if _MEASURE.fullmatch(cell) else harmless(cell)
 
 
 def as_meant(cell: str) -> str:

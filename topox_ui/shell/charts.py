@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.io.tables import harmless_on_screen
 from topox_core.text.foreign import as_text
 from topox_core.text.glossary import label_help
 from topox_ui.shell.page import PLAIN, escape, headline
@@ -73,6 +74,8 @@ def frame(
     """Draw a table: at its own height while it is short, its headers explained by the glossary."""
     if isinstance(content, Mapping):
         content = pd.DataFrame(content)
+    if isinstance(content, pd.DataFrame):
+        content = without_formulas(content)
     table = content.data if hasattr(content, "data") else content
     st.dataframe(
         content,
@@ -94,6 +97,19 @@ def _explained(
         if not own.get("help") and (words := label_help(name)):
             columns[name] = {**own, "help": words}
     return columns
+
+
+def without_formulas(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a table whose text no spreadsheet calculates: Streamlit saves and copies what it shows."""
+    safe = table.rename(columns=_without_formula)
+    for place, kind in enumerate(table.dtypes):
+        if not pd.api.types.is_numeric_dtype(kind):
+            safe.isetitem(place, table.iloc[:, place].map(_without_formula))
+    return safe
+
+
+def _without_formula(cell: Any) -> Any:
+    return harmless_on_screen(cell) if isinstance(cell, str) else cell
 
 
 Kpi = tuple[str, str, str] | tuple[str, str, str, str, str]

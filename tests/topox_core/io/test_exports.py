@@ -14,7 +14,7 @@ from topox_core.io.exports import (
     perfetto_trace,
     tasks_csv,
 )
-from topox_core.io.tables import as_meant, harmless, table_bytes
+from topox_core.io.tables import as_meant, harmless, harmless_on_screen, table_bytes
 from topox_core.io.task_graph_file import dump_graph_csv, load_graph
 from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
@@ -122,6 +122,13 @@ def test_no_cell_of_a_table_is_a_formula_and_numbers_stay_numbers():
         assert row[1:] in (["-1.5", "-3", "+2e5", "a=b"], ["b", "c", "d", "e"])
     for text in (*FORMULAS, "-3", "'", "'a", "a", ""):
         assert as_meant(harmless(text)) == text
+
+
+def test_a_table_on_screen_keeps_its_differences_and_defuses_the_rest():
+    for text in ("+3 %", "-1.5 ms", "-", "-12"):
+        assert harmless_on_screen(text) == text
+    for text in FORMULAS:
+        assert harmless_on_screen(text) == harmless(text) != text
 
 
 def test_tasks_named_like_formulas_come_back_from_a_table():
