@@ -82,36 +82,35 @@ def chromium(chromium_path: str) -> Iterator[Browser]:
         started.close()
 
 
-@pytest.fixture(scope="session")
-def server(chromium_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    log = tmp_path_factory.mktemp("server") / "server.log"
+def free_port() -> int:
+    """Return a port of this machine that nobody listens on."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    base = f"http://127.0.0.1:{port}"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "streamlit",
-                "run",
-                "app.py",
-                "--server.address",
-                "127.0.0.1",
-                "--server.port",
-                str(port),
-                "--server.headless",
-                "true",
-                "--server.fileWatcherType",
-                "none",
-            ],
+        port: int = free.getsockname()[1]
+    return port
+
+
+def start_server(port: int, log: Path, **environment: str) -> subprocess.Popen[bytes]:
+    """Start a workbench on a port of this machine; what it prints is appended to a file."""
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
+    command += ["--server.address", "127.0.0.1", "--server.headless", "true"]
+    with log.open("ab") as out:
+        return subprocess.Popen(
+            [*command, "--server.fileWatcherType", "none"],
             cwd=ROOT,
             # A tab that is closed in a test ends what it started while the test still looks.
-            env=os.environ | {"TOPOX_REJOIN_S": "20"},
+            env=os.environ | {"TOPOX_REJOIN_S": "20"} | environment,
             stdout=out,
             stderr=subprocess.STDOUT,
         )
+
+
+@pytest.fixture(scope="session")
+def server(chromium_path: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    log = tmp_path_factory.mktemp("server") / "server.log"
+    port = free_port()
+    base = f"http://127.0.0.1:{port}"
+    process = start_server(port, log)
     try:
         wait_until_it_answers(process, base, log)
         yield Server(base, process.pid, log)
