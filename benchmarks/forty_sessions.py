@@ -2,11 +2,13 @@
 
     python -m benchmarks.forty_sessions [--sessions 40] [--proving 10] [--seconds 60] [--visits 400]
 
-Starts a server of its own and talks to it as browsers do, over websockets with Streamlit's own messages, but
-draws nothing, so that it is the server which is measured. Every session opens the Schedule page of a sample and
-then moves a slider again and again, with a pause in between; the last ``--proving`` press "Prove it" first, with a
-time limit, and look at their panel as often as a browser does. A move lasts from its message to the end of the
-run of the page. The second part opens and closes sessions and looks at the memory of the server's process.
+Starts a server of its own and talks to it as browsers do, over websockets with Streamlit's own messages, and with
+every timer that a page sets, but draws nothing, so that it is the server which is measured. Every session opens the
+Schedule page of a sample; then ``--proving`` of them press "Prove it", and again when a proof has ended, and the
+others move a slider again and again, with a pause in between. A move lasts from its message to the headline of a
+run that has the new value in its address, and to the end of that run; a run is known by its number, so that what was
+still under way when the slider moved is no answer. The second part opens and closes sessions and looks at the
+memory of the server's process.
 
 Prints the median, the 90th percentile and the longest move, what those who prove were told, and the memory.
 """
@@ -24,7 +26,9 @@ import statistics
 import subprocess
 import sys
 import time
+import urllib.parse
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,14 +41,18 @@ ROOT = Path(__file__).resolve().parents[1]
 GOAL_S = 0.5
 LIMIT_S = 10.0  # of a proof
 WARM_S, WARM_MOVE_S = 90.0, 0.6  # kernels are loaded once a move takes so long, or after that time
-LOOKS_S = (0.5, 2.0)  # between two looks at a panel: of a run, of a place in the line
+PATIENCE_S = 120.0
+LATE_S = 20.0  # moves that are still under way at the end have this long
+IDLE_S = 3.0  # after the end of a proof, before the next one
+# What a slider is called, and the field of the address that it changes.
+SLIDERS = {"Port speed": "port_gbps", "Reconfiguration delay": "reconfiguration_ms"}
 
 
 def serve(port: int) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)]
-    command += ["--server.headless", "true", "--server.address", "127.0.0.1"]
+    environment = {**os.environ, "TOPOX_PORT": str(port)}
+    command = [sys.executable, "-m", "topox_ui.serve"]
     quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, cwd=ROOT, start_new_session=True, **quiet)
+    process = subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True, **quiet)
     until = time.monotonic() + 60
     while time.monotonic() < until:
         try:
@@ -61,160 +69,281 @@ def memory_mb(process: subprocess.Popen[bytes]) -> float:
     return int(found[1]) / 1024 if found else 0.0
 
 
+def cpu_s(process: subprocess.Popen[bytes]) -> float:
+    """Return the CPU seconds of the server's own process."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def number(words: str) -> float:
+    """Return the number of a slider's stop or of an address: 5 ms, 100G, 5."""
+    return float(words.removesuffix(" ms").removesuffix("G"))
+
+
+class Run:
+    """What one run of the page has sent so far."""
+
+    def __init__(self) -> None:
+        self.query: dict[str, str] = {}
+        self.headline_s = 0.0
+        self.headline = ""
+
+
 class Visitor:
-    """One session: the controls of its page, and the messages that a browser would send."""
+    """One session: the controls of its page, its timers, and the messages that a browser would send."""
 
     def __init__(self, port: int, query: str, page: str = "Schedule") -> None:
-        self.port, self.query, self.page = port, query, page
-        self.fragment, self.look_s = "", 1.0
+        self.port, self.query, self.page, self.page_hash = port, query, page, ""
         self.sliders: dict[str, Any] = {}
+        self.of_file: dict[str, str] = {}  # which stop needs no word in the address
         self.buttons: dict[str, Any] = {}
         self.values: dict[str, WidgetState] = {}
-        self.bars: list[str] = []
+        self.bar = ""
         self.alerts: list[str] = []
+        self.errors: list[str] = []
+        self._timers: dict[str, asyncio.Task[None]] = {}
+        self._run, self._number, self._fresh = Run(), "", False
+        self._ended: asyncio.Queue[tuple[Run, float, bool]] = asyncio.Queue()
 
     async def open(self) -> float:
-        address = f"127.0.0.1:{self.port}/_stcore/stream"
+        """Connect and wait for the page; return how long it took in s."""
+        began = time.monotonic()
         self.socket = await websockets.connect(
-            f"ws://{address}",
+            f"ws://127.0.0.1:{self.port}/_stcore/stream",
             subprotocols=["streamlit"],
             origin=f"http://127.0.0.1:{self.port}",
             max_size=None,
             ping_interval=None,
         )
-        return await self.rerun()
+        self._listener = asyncio.create_task(self._listen())
+        await self._rerun()
+        while True:
+            _, at_s, _ = await self.next_run()
+            if self.sliders:
+                for label, one in self.sliders.items():
+                    if one.options:
+                        self.of_file[label] = one.options[int(one.default[0])]
+                return at_s - began
 
     async def close(self) -> None:
+        for timer in self._timers.values():
+            timer.cancel()
+        self._listener.cancel()
         await self.socket.close()
 
-    async def rerun(self, pressed: str = "", fragment: str = "") -> float:
-        """Ask for a run of the page and take in what it sends; return how long it took in s."""
+    async def next_run(self) -> tuple[Run, float, bool]:
+        """Wait for the end of a run of the whole page; return it, when it ended, and whether it began after the last message."""
+        return await asyncio.wait_for(self._ended.get(), PATIENCE_S)
+
+    async def _rerun(self, pressed: str = "", fragment: str = "") -> None:
         message = BackMsg()
         state = message.rerun_script
-        state.query_string, state.page_name = self.query, self.page
+        state.query_string = self.query
+        if self.page_hash:
+            state.page_script_hash = self.page_hash
+        else:  # known by its name until the server has told
+            state.page_name = self.page
         state.fragment_id = fragment
         state.is_auto_rerun = bool(fragment)
         state.widget_states.widgets.extend(self.values.values())
         if pressed:
             state.widget_states.widgets.append(WidgetState(id=pressed, trigger_value=True))
-        began = time.monotonic()
-        self.bars = []
+        if not fragment:
+            self._fresh = False
         await self.socket.send(message.SerializeToString())
+
+    async def _every(self, seconds: float, fragment: str) -> None:
+        """Ask for a fragment at every tick, as the browser's timer does."""
         while True:
-            told = ForwardMsg()
-            told.ParseFromString(await asyncio.wait_for(self.socket.recv(), 300))
-            self._take(told)
-            if told.WhichOneof("type") == "script_finished":
-                if told.script_finished == ForwardMsg.FINISHED_EARLY_FOR_RERUN:
-                    continue
-                return time.monotonic() - began
+            await asyncio.sleep(seconds)
+            await self._rerun(fragment=fragment)
+
+    async def _listen(self) -> None:
+        with suppress(websockets.ConnectionClosed):
+            async for data in self.socket:
+                told = ForwardMsg()
+                told.ParseFromString(data)
+                self._take(told)
 
     def _take(self, told: ForwardMsg) -> None:
         kind = told.WhichOneof("type")
-        if kind == "auto_rerun" and told.auto_rerun.interval in LOOKS_S:
-            self.fragment, self.look_s = told.auto_rerun.fragment_id, told.auto_rerun.interval
+        if kind == "new_session":
+            self._begin(told)
+        elif kind == "script_finished" and not told.metadata.run.fragment_ids:
+            if told.script_finished == ForwardMsg.FINISHED_SUCCESSFULLY:
+                mine = told.metadata.run.script_run_id == self._number
+                self._ended.put_nowait((self._run, time.monotonic(), mine and self._fresh))
+        elif kind == "auto_rerun":
+            ours = told.auto_rerun
+            self._stop([ours.fragment_id])
+            self._timers[ours.fragment_id] = asyncio.create_task(
+                self._every(ours.interval, ours.fragment_id)
+            )
+        elif kind == "stop_auto_rerun":
+            self._stop(told.stop_auto_rerun.fragment_ids)
+        elif kind == "navigation":
+            self.page_hash = told.navigation.page_script_hash
         elif kind == "page_info_changed":
             self.query = told.page_info_changed.query_string
         elif kind == "delta" and told.delta.WhichOneof("type") == "new_element":
-            element = told.delta.new_element
-            what = element.WhichOneof("type")
-            if what == "slider":
-                self.sliders[element.slider.label] = element.slider
-            elif what == "button":
-                self.buttons[element.button.label] = element.button
-            elif what == "progress":
-                self.bars = [element.progress.text]
-            elif what == "alert":
-                self.alerts.append(element.alert.body)
+            self._take_element(told.delta.new_element)
 
-    async def move(self, label: str) -> float:
-        """Move a slider to another of its stops."""
+    def _begin(self, told: ForwardMsg) -> None:
+        """A run begins: one of the whole page ends all timers."""
+        if not told.metadata.run.fragment_ids:
+            self._number, self._fresh = told.metadata.run.script_run_id, True
+            self._run, self.bar = Run(), ""
+            self._stop(list(self._timers))
+
+    def _stop(self, fragments: Any) -> None:
+        for fragment in fragments:
+            timer = self._timers.pop(fragment, None)
+            if timer is not None:
+                timer.cancel()
+
+    def _take_element(self, element: Any) -> None:
+        what = element.WhichOneof("type")
+        if what == "slider":
+            self.sliders[element.slider.label] = element.slider
+        elif what == "button":
+            self.buttons[element.button.label] = element.button
+        elif what == "progress":
+            self.bar = element.progress.text
+        elif what == "alert":
+            self.alerts.append(element.alert.body)
+        elif what == "exception":
+            self.errors.append(element.exception.message)
+        elif what == "html" and 'class="headline"' in element.html.body:
+            self._run.headline, self._run.headline_s = element.html.body, time.monotonic()
+            self._run.query = dict(urllib.parse.parse_qsl(self.query))
+
+    async def move(self, label: str) -> tuple[float, float]:
+        """Move a slider to another of its stops; return when the new headline came and when the page was done, in s."""
         slider = self.sliders[label]
         now = self.values.get(slider.id)
-        at = now.double_array_value.data[0] if now else slider.default[0]
-        stops = [k for k in range(len(slider.options)) if k != at]
+        at = now.string_array_value.data[0] if now else slider.options[int(slider.default[0])]
+        stop = random.choice([one for one in slider.options if one != at])
         state = WidgetState(id=slider.id)
-        state.double_array_value.data.append(float(random.choice(stops)))
-        self.values = {slider.id: state}
-        return await self.rerun()
+        state.string_array_value.data.append(stop)
+        self.values[slider.id] = state
+        while not self._ended.empty():
+            self._ended.get_nowait()
+        began = time.monotonic()
+        await self._rerun()
+        while True:
+            run, at_s, fresh = await self.next_run()
+            if self.errors:
+                raise SystemExit(f"the page ended in an error: {self.errors[0]}")
+            value = run.query.get(SLIDERS[label], self.of_file[label])
+            if fresh and run.headline and number(value) == number(stop):
+                return run.headline_s - began, at_s - began
+
+    async def press(self, label: str) -> None:
+        await self._rerun(pressed=self.buttons[label].id)
 
 
 class Figures:
     """What was measured."""
 
     def __init__(self) -> None:
-        self.moves_s: list[float] = []
+        self.headlines_s: dict[float, list[float]] = {}
+        self.moves_s: dict[float, list[float]] = {}
         self.opened_s: list[float] = []
         self.waited: list[str] = []
-        self.searched = self.proved = 0
-        self.refused: list[str] = []
+        self.unanswered: dict[float, int] = {}
+        self.searched = self.pressed = 0
+        self.told: list[str] = []
 
 
 async def slide(visitor: Visitor, until: float, pause_s: float, into: Figures) -> None:
     await asyncio.sleep(random.uniform(0, pause_s))
     while time.monotonic() < until:
-        into.moves_s.append(
-            await visitor.move(random.choice(("Port speed", "Reconfiguration delay")))
-        )
+        headline_s, move_s = await visitor.move(random.choice(list(SLIDERS)))
+        into.headlines_s.setdefault(pause_s, []).append(headline_s)
+        into.moves_s.setdefault(pause_s, []).append(move_s)
         await asyncio.sleep(random.uniform(0.5, 1.5) * pause_s)
 
 
 async def prove(visitor: Visitor, until: float, into: Figures) -> None:
-    button = visitor.buttons["Prove it"]
-    await visitor.rerun(pressed=button.id)
-    waited = searched = False
-    while visitor.bars:
-        if "in line" in visitor.bars[0] and not waited:
-            waited = True
-            into.waited.append(visitor.bars[0])
-        searched = searched or "gap" in visitor.bars[0]
-        if time.monotonic() > until:
-            break
-        await asyncio.sleep(visitor.look_s)
-        await visitor.rerun(fragment=visitor.fragment)
-    into.searched += searched
-    into.refused += visitor.alerts
+    """Press "Prove it", look at the panel until the end, and press again."""
+    while time.monotonic() < until:
+        await visitor.press("Prove it")
+        into.pressed += 1
+        waited = searched = False
+        pressed_s, seen_s = time.monotonic(), 0.0
+        while time.monotonic() < min(
+            until, (seen_s + IDLE_S) if seen_s else pressed_s + PATIENCE_S
+        ):
+            await asyncio.sleep(0.1)
+            seen_s = time.monotonic() if visitor.bar else seen_s
+            if "in line" in visitor.bar and not waited:
+                waited = True
+                into.waited.append(visitor.bar)
+            searched = searched or "gap" in visitor.bar
+        into.searched += searched
+        if "Prove it" not in visitor.buttons:
+            return
 
 
 async def together(port: int, options: argparse.Namespace) -> Figures:
     """Let everybody in, then slide and prove at once."""
     into = Figures()
-    query = f"sample={options.sample}&time_limit_s={LIMIT_S:g}"
-    first = Visitor(port, query)
-    await first.open()
-    until = time.monotonic() + WARM_S
-    while await first.move("Port speed") > WARM_MOVE_S and time.monotonic() < until:
-        await asyncio.sleep(1)  # the server loads its kernels
-    await first.close()
-    visitors = [Visitor(port, query) for _ in range(options.sessions)]
+    samples = options.samples.split(",")
+    queries = [f"sample={one}&time_limit_s={LIMIT_S:g}" for one in samples]
+    for query in queries:
+        first = Visitor(port, query)
+        await first.open()
+        until = time.monotonic() + WARM_S
+        while (await first.move("Port speed"))[1] > WARM_MOVE_S and time.monotonic() < until:
+            await asyncio.sleep(1)  # the server loads its kernels
+        await first.close()
+    visitors = [Visitor(port, queries[k % len(queries)]) for k in range(options.sessions)]
     for visitor in visitors:
         into.opened_s.append(await visitor.open())
-    until = time.monotonic() + options.seconds
-    proving = visitors[: options.proving]
-    work = [prove(one, until, into) for one in proving]
-    work += [slide(one, until, options.pause, into) for one in visitors[options.proving :]]
-    await asyncio.gather(*work)
-    for visitor in visitors:
-        await visitor.close()
+    print(f"opened {len(visitors)} sessions one by one: {spread(into.opened_s)}", flush=True)
+    proving, sliding = visitors[: options.proving], visitors[options.proving :]
+    until = time.monotonic() + options.seconds * len(options.pause)
+    proofs = [asyncio.create_task(prove(one, until, into)) for one in proving]
+    for pause in options.pause:
+        until = time.monotonic() + options.seconds
+        work = [asyncio.create_task(slide(one, until, pause, into)) for one in sliding]
+        done, late = await asyncio.wait(work, timeout=options.seconds + LATE_S)
+        for one in late:
+            one.cancel()
+        for one in done:
+            one.result()
+        into.unanswered[pause] = len(late)
+    for proof in proofs:
+        proof.cancel()
+    into.told = sorted({text for one in visitors for text in (*one.alerts, *one.errors)})
+    with suppress(TimeoutError):  # a busy server is no reason to wait
+        await asyncio.wait_for(asyncio.gather(*(one.close() for one in visitors)), LATE_S)
     return into
 
 
-async def visits(port: int, number: int, process: subprocess.Popen[bytes]) -> list[float]:
-    """Open and close sessions, four at a time; return the server's memory after each tenth part of them."""
-    memory = []
+async def visits(port: int, number: int, process: subprocess.Popen[bytes]) -> None:
+    """Open and close sessions, four at a time; print the server's memory after each tenth part of them."""
 
     async def one() -> None:
         visitor = Visitor(port, "sample=patience")
         await visitor.open()
         await visitor.close()
 
+    print(f"  before: {memory_mb(process):.0f} MB")
     for part in range(10):
         for _ in range(max(1, number // 40)):
             await asyncio.gather(*(one() for _ in range(4)))
         await asyncio.sleep(1)
-        memory.append(memory_mb(process))
-        print(f"  after {(part + 1) * max(1, number // 40) * 4} sessions: {memory[-1]:.0f} MB")
-    return memory
+        opened = (part + 1) * max(1, number // 40) * 4
+        print(f"  after {opened} sessions: {memory_mb(process):.0f} MB", flush=True)
+
+
+def spread(values: list[float]) -> str:
+    ordered = sorted(values)
+    return (
+        f"median {statistics.median(ordered):.2f} s, 90 % below {ordered[int(0.9 * len(ordered))]:.2f} s, "
+        f"longest {ordered[-1]:.2f} s"
+    )
 
 
 def main() -> None:
@@ -223,31 +352,40 @@ def main() -> None:
     parser.add_argument("--proving", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument(
-        "--pause", type=float, default=10.0, help="s between two moves of a session"
+        "--pause", type=float, nargs="+", default=[10.0], help="s between two moves of a session"
     )
     parser.add_argument("--visits", type=int, default=400)
-    parser.add_argument("--sample", default="moe")
+    parser.add_argument("--samples", default="moe", help="one or more, separated by commas")
+    parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
+    random.seed(options.seed)
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
     process = serve(port)
     try:
-        into = asyncio.run(together(port, options))
-        moves = sorted(into.moves_s)
-        tenth = moves[int(0.9 * len(moves))]
-        print(
-            f"{options.sessions} sessions, {options.proving} proving, {len(moves)} moves: median "
-            f"{statistics.median(moves):.2f} s (goal {GOAL_S:g}), 90 % below {tenth:.2f} s, longest {moves[-1]:.2f} s"
-        )
-        print(f"opening a session: median {statistics.median(into.opened_s):.2f} s")
-        print(
-            f"of {options.proving} who prove {into.searched} have searched so far, {len(into.waited)} saw their place in the line:"
-        )
-        for text in into.waited:
-            print(f"  {text}")
-        print(f"told anything else: {sorted(set(into.refused)) or 'nobody'}")
-        print(f"memory {memory_mb(process):.0f} MB")
+        if options.sessions:
+            began, cpu = time.monotonic(), cpu_s(process)
+            into = asyncio.run(together(port, options))
+            for pause, moves_s in into.moves_s.items():
+                print(
+                    f"{options.sessions} sessions, {options.proving} proving, a move of each other one every {pause:g} s: "
+                    f"{len(moves_s)} moves (goal {GOAL_S:g} s), {into.unanswered[pause]} not answered at the end"
+                )
+                print(f"  to the headline: {spread(into.headlines_s[pause])}")
+                print(f"  to the end of the page: {spread(moves_s)}")
+            print(
+                f"{into.pressed} proofs asked for, {into.searched} have searched so far, "
+                f"{len(into.waited)} saw their place in the line:"
+            )
+            for text in sorted(set(into.waited)):
+                print(f"  {text}")
+            print(f"told anything else: {into.told or 'nobody'}")
+            print(
+                f"memory {memory_mb(process):.0f} MB; the server's process took "
+                f"{cpu_s(process) - cpu:.0f} CPU s in {time.monotonic() - began:.0f} s",
+                flush=True,
+            )
         if options.visits:
             asyncio.run(visits(port, options.visits, process))
     finally:

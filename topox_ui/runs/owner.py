@@ -60,12 +60,14 @@ class Kept(OrderedDict[Any, ResultT], Generic[ResultT]):
     def __init__(self, most: int, memory: SessionMemory | None = None) -> None:
         super().__init__()
         self._most, self._memory = most, memory
+        self._adding = threading.Lock()
 
     def __setitem__(self, key: Hashable, value: ResultT) -> None:
-        super().__setitem__(key, value)
-        self.move_to_end(key)
-        while len(self) > self._most:
-            self.popitem(last=False)
+        with self._adding:
+            super().__setitem__(key, value)
+            self.move_to_end(key)
+            while len(self) > self._most:
+                self.popitem(last=False)
         if self._memory is not None:
             self._memory.took(self, key)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import MutableMapping
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping
 from functools import partial
 
 import streamlit as st
@@ -16,19 +17,21 @@ from topox_core.runs.executor import LocalExecutor
 from topox_core.schedule.result import Result
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import count, short
-from topox_ui.runs.owner import RunKind, run_owner
+from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.schedule.solving import Case, known, listing
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import chart_title
 
 STEPS = (0.0, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)
 MOST_TASKS = 3_000
-# The other delays are asked for once the page has stood still for so long.
-PAINTED_S = 0.4
+# The other delays are asked for once the page has stood still for so long, and looked for as often.
+PAINTED_S = 1.0
+# So many points are shared between sessions; a point is three numbers and a word.
+MOST_SHARED = 20_000
 DELAYS = RunKind("delays", most_kept=24 * len(STEPS), most_slots=0)
 
 
-Points = MutableMapping[str, DelayPoint]
+Points = Mapping[str, DelayPoint]
 
 
 def delay_panel(case: Case, result: Result, theme: Theme) -> None:
@@ -58,11 +61,12 @@ def delay_panel(case: Case, result: Result, theme: Theme) -> None:
             help=f"{count(len(case.graph.tasks))} tasks: takes a few seconds.",
         )
         return
-    points: Points = owner.results(DELAYS)
+    own: dict[str, DelayPoint] = {}
     for one in cases.values():
         best = result if one is case else known(one)
         if best is not None:
-            points[one.key] = DelayPoint.of(best)
+            own[one.key] = DelayPoint.of(best)
+    points = ChainMap(own, owner.results(DELAYS), _listed())
     if _missing(cases, points):
         _when_painted(cases, points, now, theme, time.monotonic())
     else:
@@ -75,6 +79,12 @@ def _worker() -> LocalExecutor:
     return LocalExecutor(1)
 
 
+@st.cache_resource(show_spinner=False)
+def _listed() -> Kept[DelayPoint]:
+    """Return the points of list schedules that any session had worked out; names are in the keys, not in the points."""
+    return Kept(MOST_SHARED)
+
+
 @st.fragment(run_every=PAINTED_S)
 def _when_painted(
     cases: dict[float, Case], points: Points, now: float, theme: Theme, painted_s: float
@@ -84,6 +94,7 @@ def _when_painted(
     case = cases[now]
     owner.ended(DELAYS)
     if not missing:
+        owner.end(DELAYS)  # another session may have had them worked out
         st.rerun()
     if time.monotonic() - painted_s < PAINTED_S / 2:
         owner.end(DELAYS)  # of the setting before
@@ -93,15 +104,17 @@ def _when_painted(
             DELAYS,
             case.key,
             lambda _slots: CellsRun(
-                missing, lambda delay: cases[delay].key, function, points, _worker()
+                missing, lambda delay: cases[delay].key, function, _listed(), _worker()
             ),
-            partial(_keep_lost, cases, points),
+            partial(_keep_lost, cases, owner.results(DELAYS)),
         )
     _drawn(cases, points, now, theme)
 
 
 def _keep_lost(
-    cases: dict[float, Case], points: Points, result: CellsResult[float, DelayPoint]
+    cases: dict[float, Case],
+    points: MutableMapping[str, DelayPoint],
+    result: CellsResult[float, DelayPoint],
 ) -> str:
     """Leave delays empty whose call was lost, which would be asked for again without end; return why, in words."""
     for delay in result.failures:

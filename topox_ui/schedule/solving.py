@@ -169,7 +169,7 @@ class Drawn:
     image_rows: int
 
 
-@st.cache_resource(max_entries=12, show_spinner=False)
+@st.cache_resource(max_entries=48, show_spinner=False)
 def drawn(key: str, _result: Result) -> Drawn:  # noqa: ARG001
     """Return lanes, bars, critical chain, measures and overview image of a result with a schedule."""
     assert _result.execution is not None
@@ -181,7 +181,7 @@ def drawn(key: str, _result: Result) -> Drawn:  # noqa: ARG001
     return Drawn(execution, lanes, bars, path, measures(execution), image, rows)
 
 
-@st.cache_resource(max_entries=12, show_spinner=False)
+@st.cache_resource(max_entries=48, show_spinner=False)
 def verdict(key: str, _case: Case, _result: Result) -> CheckReport:  # noqa: ARG001
     """Return what the independent checker says of a result, from the input and the result's file alone."""
     return check(_case.graph, _case.cluster, to_record(_result))
