@@ -28,6 +28,7 @@ import sys
 import time
 import urllib.parse
 import urllib.request
+from collections import defaultdict
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,7 @@ GOAL_S = 0.5
 LIMIT_S = 10.0  # of a proof
 WARM_S, WARM_MOVE_S = 90.0, 0.6  # kernels are loaded once a move takes so long, or after that time
 PATIENCE_S = 120.0
-LATE_S = 20.0  # moves that are still under way at the end have this long
+LATE_S = 10.0  # moves that are still under way at the end have this long
 IDLE_S = 3.0  # after the end of a proof, before the next one
 # What a slider is called, and the field of the address that it changes.
 SLIDERS = {"Port speed": "port_gbps", "Reconfiguration delay": "reconfiguration_ms"}
@@ -246,11 +247,10 @@ class Figures:
     """What was measured."""
 
     def __init__(self) -> None:
-        self.headlines_s: dict[float, list[float]] = {}
-        self.moves_s: dict[float, list[float]] = {}
+        self.headlines_s: defaultdict[float, list[float]] = defaultdict(list)
+        self.moves_s: defaultdict[float, list[float]] = defaultdict(list)
         self.opened_s: list[float] = []
         self.waited: list[str] = []
-        self.unanswered: dict[float, int] = {}
         self.searched = self.pressed = 0
         self.told: list[str] = []
 
@@ -259,8 +259,8 @@ async def slide(visitor: Visitor, until: float, pause_s: float, into: Figures) -
     await asyncio.sleep(random.uniform(0, pause_s))
     while time.monotonic() < until:
         headline_s, move_s = await visitor.move(random.choice(list(SLIDERS)))
-        into.headlines_s.setdefault(pause_s, []).append(headline_s)
-        into.moves_s.setdefault(pause_s, []).append(move_s)
+        into.headlines_s[pause_s].append(headline_s)
+        into.moves_s[pause_s].append(move_s)
         await asyncio.sleep(random.uniform(0.5, 1.5) * pause_s)
 
 
@@ -312,7 +312,13 @@ async def together(port: int, options: argparse.Namespace) -> Figures:
             one.cancel()
         for one in done:
             one.result()
-        into.unanswered[pause] = len(late)
+        print(
+            f"{options.sessions} sessions, {options.proving} proving, a move of each other one every {pause:g} s: "
+            f"{len(into.moves_s[pause])} moves (goal {GOAL_S:g} s), {len(late)} not answered at the end\n"
+            f"  to the headline: {spread(into.headlines_s[pause])}\n"
+            f"  to the end of the page: {spread(into.moves_s[pause])}",
+            flush=True,
+        )
     for proof in proofs:
         proof.cancel()
     into.told = sorted({text for one in visitors for text in (*one.alerts, *one.errors)})
@@ -340,6 +346,8 @@ async def visits(port: int, number: int, process: subprocess.Popen[bytes]) -> No
 
 def spread(values: list[float]) -> str:
     ordered = sorted(values)
+    if not ordered:
+        return "none"
     return (
         f"median {statistics.median(ordered):.2f} s, 90 % below {ordered[int(0.9 * len(ordered))]:.2f} s, "
         f"longest {ordered[-1]:.2f} s"
@@ -367,13 +375,6 @@ def main() -> None:
         if options.sessions:
             began, cpu = time.monotonic(), cpu_s(process)
             into = asyncio.run(together(port, options))
-            for pause, moves_s in into.moves_s.items():
-                print(
-                    f"{options.sessions} sessions, {options.proving} proving, a move of each other one every {pause:g} s: "
-                    f"{len(moves_s)} moves (goal {GOAL_S:g} s), {into.unanswered[pause]} not answered at the end"
-                )
-                print(f"  to the headline: {spread(into.headlines_s[pause])}")
-                print(f"  to the end of the page: {spread(moves_s)}")
             print(
                 f"{into.pressed} proofs asked for, {into.searched} have searched so far, "
                 f"{len(into.waited)} saw their place in the line:"
