@@ -8,13 +8,8 @@ from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-import plotly.io as pio
 
 from topox_core.figures.palette import Theme
-
-# Figures say how they look. Plotly's own template would be sent with each of them, and takes every
-# copy of a figure for a changed one.
-pio.templates.default = None
 
 FONT = "Source Sans, Source Sans Pro, sans-serif"
 # The Gantt chart, its overview, the port use and the time-window slider share these, so that their
@@ -156,6 +151,9 @@ def frame(figure: go.Figure, theme: Theme, height: float, **changes: Any) -> go.
         "datarevision": 1,
     }
     figure.update_layout({**base, **changes}, overwrite=True)
+    # The figure says how it looks. The template that is in force (plotly's, Streamlit's) would be
+    # sent with it, and a copy of a template counts as a change; only this takes it out for good.
+    figure._layout.pop("template", None)
     for trace in figure.data:
         for name in {"x", "y", "base", "width"} & set(trace):
             values = trace[name]

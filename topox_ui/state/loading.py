@@ -139,8 +139,11 @@ def adopt(new: Loaded) -> None:
 
 
 def open_first() -> None:
-    """Open a sample on a page that would be blank without one."""
+    """Open a sample on a page that would be blank without one; the line that is kept for the page stays."""
+    notice = st.session_state.get("notice")
     open_source(Scenario(source="sample", name=FIRST_SAMPLE))
+    if notice is not None:
+        st.session_state["notice"] = notice
     st.session_state["by_itself"] = loaded() is not None
 
 

@@ -211,7 +211,7 @@ def test_one_kind_of_traffic_has_no_window_but_its_circuits_change_all_the_same(
 def test_a_loaded_sample_is_looked_at_as_a_fabric_ran_it(page):
     at = page(source="scenario", sample="blackboard", delay_ms="1")
     assert "blackboard" in words(at)
-    assert "as run on: scheduled" in words(at)
+    assert "as run on: planned circuits" in words(at)
     menu(at, "As run on").set_value("ideal").run()
     assert not at.exception
     assert "as run on: ideal" in words(at)
