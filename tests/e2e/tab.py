@@ -124,11 +124,11 @@ class Tab:
         return self.page.get_by_test_id("stAlert")
 
     def kpi(self, name: str) -> Locator:
-        """Return the value under a KPI's name."""
+        """Return the value under a KPI's name; one that a page before left behind does not count."""
         label = self.page.get_by_test_id("stMetricLabel").get_by_text(name, exact=True)
-        return (
-            self.page.get_by_test_id("stMetric").filter(has=label).get_by_test_id("stMetricValue")
-        )
+        metric = '[data-testid="stMetric"]'
+        now = self.page.locator(f'{metric}:not([data-stale="true"] {metric})')
+        return now.filter(has=label).get_by_test_id("stMetricValue")
 
     def control(self, field: str) -> Locator:
         """Return the control of a field of the page's state, such as ``port_gbps`` or ``jobs_ports``."""

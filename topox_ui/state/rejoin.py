@@ -31,12 +31,12 @@ const NAME = "topox-tab";
 export default function ({ data, setTriggerValue }) {
   let mine = null;
   try { mine = sessionStorage.getItem(NAME); } catch { return; }
-  if (mine && mine !== data && window.topoxAskedFor !== mine) {
+  if (!mine || mine === data.id || mine === data.refused) {
+    sessionStorage.setItem(NAME, data.id);
+  } else if (window.topoxAskedFor !== mine) {
     window.topoxAskedFor = mine;
     setTriggerValue("claim", mine);
-    return;
   }
-  sessionStorage.setItem(NAME, data);
 }
 """
 _component = st.components.v2.component("topox_tab_id", js=_SCRIPT)
@@ -46,7 +46,8 @@ def keep_tab() -> None:
     """Give the tab its id, and note what it would find again after a reload; call it when a page begins."""
     state, tab = st.session_state, seat().tab
     tab.held = {name: state[name] for name in HELD if name in state}
-    _component(key=KEY, data=tab.token, on_claim_change=_claimed)
+    data = {"id": tab.token, "refused": state.get("claim_refused", "")}
+    _component(key=KEY, data=data, on_claim_change=_claimed)
 
 
 def _claimed() -> None:
@@ -59,6 +60,8 @@ def _claimed() -> None:
         time.sleep(0.02)
     if seat().move(claim):
         rejoin(seat().tab.held)
+    else:  # the script runs again where what it is given has changed
+        st.session_state["claim_refused"] = claim
 
 
 def rejoin(held: dict[str, object]) -> None:
