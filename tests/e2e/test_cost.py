@@ -34,7 +34,7 @@ def test_a_price_that_is_typed_in_moves_every_number_and_can_be_taken_back(
     tab: Tab, tmp_path: Path
 ) -> None:
     tab.open("/Cost?cost.gpus=512&cost.counting=whole-switches")
-    expect(tab.headline).to_contain_text("23 % dearer than rail")
+    expect(tab.headline).to_contain_text("23 % more than rail")
     type_price(tab, "130")
     expect(tab.headline).to_contain_text(re.compile("less than rail"))
     expect(tab.kicker).to_contain_text("edited")
@@ -52,7 +52,7 @@ def test_a_price_that_is_typed_in_moves_every_number_and_can_be_taken_back(
     tab.page.keyboard.press("Escape")
 
     tab.button("Undo edits").click()
-    expect(tab.headline).to_contain_text("23 % dearer than rail")
+    expect(tab.headline).to_contain_text("23 % more than rail")
     tab.open(link.removeprefix(tab.base))
     expect(tab.headline).to_contain_text(re.compile("less than rail"))
     tab.go_to("Compare")
