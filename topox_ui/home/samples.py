@@ -20,7 +20,7 @@ FINDINGS = {
     "fsdp": "Two rings use both ports: <b>245 ms</b>, proved best at once.",
     "moe": "Circuits that change take <b>148 ms</b>, fixed ones 369. Above a delay of 5 ms both are equal.",
     "dlrm-16": "Servers sum up 306 MB: <b>37.3 ms</b> with that, 15.5 without.",
-    "llama3-70b": "Ten thousand tasks, and the first schedule is proved best.",
+    "llama3-70b": "Ten thousand tasks take <b>3.29 s</b>, within 2 % of the lower bound.",
 }
 
 
