@@ -7,6 +7,8 @@
 PORT ?= $(or $(TOPOX_PORT),8501)
 # Malformed files that make fuzz reads.
 CASES ?= 60000
+# Which of the long tests make test-long runs.
+LONG ?= long
 # Test processes; the suite is written for two cores.
 JOBS ?= 2
 
@@ -53,7 +55,7 @@ test: setup $(JOBS_STAMP) lint
 		echo "The browser tests were SKIPPED: no Chromium on this machine (Debian, Ubuntu: apt-get install chromium)."
 
 test-long: setup $(JOBS_STAMP) $(DEV_STAMP)
-	$(PY) -m pytest -n $(JOBS) --dist worksteal -m long -rs
+	$(PY) -m pytest -n $(JOBS) --dist worksteal -m "$(LONG)" -rs
 
 fuzz: $(DEV_STAMP)
 	nice -n 10 $(PY) -m tests.fuzz --cases $(CASES)
