@@ -20,10 +20,9 @@ from topox_core.workloads.samples import load_sample
 SLOW_S = 0.3
 
 
-def test_what_is_done_before_the_engines_begin_counts_towards_the_limit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    fixed, solve, given = scheduled._fixed_run, scheduled.solve, []
+def slow_before_the_engines(monkeypatch: pytest.MonkeyPatch, engines: str) -> list[float]:
+    """Let what precedes the engines take long, and them nothing; return the list of limits that they get."""
+    fixed, run, given = scheduled._fixed_run, getattr(scheduled, engines), []
 
     def slow(*arguments: Any) -> Any:
         time.sleep(SLOW_S)
@@ -31,10 +30,17 @@ def test_what_is_done_before_the_engines_begin_counts_towards_the_limit(
 
     def recorded(graph: Any, cluster: Any, settings: Settings, *rest: Any) -> Any:
         given.append(settings.time_limit_s)
-        return solve(graph, cluster, replace(settings, time_limit_s=0.0), *rest)
+        return run(graph, cluster, replace(settings, time_limit_s=0.0), *rest)
 
     monkeypatch.setattr(scheduled, "_fixed_run", slow)
-    monkeypatch.setattr(scheduled, "solve", recorded)
+    monkeypatch.setattr(scheduled, engines, recorded)
+    return given
+
+
+def test_what_is_done_before_the_engines_begin_counts_towards_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = slow_before_the_engines(monkeypatch, "solve")
     result = scheduled.schedule(*load_sample("blackboard"), Settings.of(time_limit_s=5.0))
     assert given[0] <= 5.0 - SLOW_S
     assert result.settings.time_limit_s == 5.0
@@ -45,18 +51,7 @@ def test_what_is_done_before_the_engines_begin_counts_towards_the_limit(
 def test_a_proof_beside_the_page_counts_its_limit_as_the_command_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    fixed, prove, given = scheduled._fixed_run, scheduled.prove_with, []
-
-    def slow(*arguments: Any) -> Any:
-        time.sleep(SLOW_S)
-        return fixed(*arguments)
-
-    def recorded(graph: Any, cluster: Any, settings: Settings, *rest: Any) -> Any:
-        given.append(settings.time_limit_s)
-        return prove(graph, cluster, replace(settings, time_limit_s=0.0), *rest)
-
-    monkeypatch.setattr(scheduled, "_fixed_run", slow)
-    monkeypatch.setattr(scheduled, "prove_with", recorded)
+    given = slow_before_the_engines(monkeypatch, "prove_with")
     case = load_sample("blackboard")
     for clock in ("continuous", "slots"):
         result = scheduled.prove(*case, Settings.of(time_limit_s=5.0, clock=clock)).finish()

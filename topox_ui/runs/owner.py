@@ -20,7 +20,7 @@ from topox_core.text.numbers import seconds
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.memory import SessionMemory
 from topox_ui.runs.slots import InLine, SolverPlaces, Ticket, solver_places
-from topox_ui.runs.tabs import Seat, Tabs
+from topox_ui.runs.tabs import Connection, Tabs
 
 LATE_S = 15.0  # a solver has this long to heed its own limit, which its start does not count in
 CLOSING_S = 2.0  # how long the end of a session waits for the end of its runs
@@ -412,22 +412,22 @@ def all_tabs() -> Tabs[RunOwner]:
     return Tabs(lambda: RunOwner(places, longest_s, most_bytes), limits.rejoin_s)
 
 
-@st.cache_resource(scope="session", show_spinner=False, on_release=lambda seat: seat.leave())
-def seat() -> Seat[RunOwner]:
-    """Return where this session sits."""
+@st.cache_resource(scope="session", show_spinner=False, on_release=lambda one: one.leave())
+def connection() -> Connection[RunOwner]:
+    """Return this session's connection, which knows its tab."""
     context = get_script_run_ctx()
     assert context is not None
-    return Seat(all_tabs(), context.session_id)
+    return Connection(all_tabs(), context.session_id)
 
 
 def run_owner() -> RunOwner:
     """Return the owner of this tab's runs; they end with the tab."""
-    return seat().tab.owner
+    return connection().tab.owner
 
 
 def session_over() -> Stop:
-    """Return the stop criterion of what a page computes itself: true once nobody looks at it any more."""
+    """Return the stop criterion of what a page computes itself: true once its connection or its tab has ended."""
     if get_script_run_ctx() is None:
         return never
-    here = seat()
+    here = connection()
     return lambda: here.left or here.tab.owner.over()

@@ -125,11 +125,12 @@ class Tabs(Generic[OwnerT]):
         with self._lock:
             if tab.here:
                 return
+            self._tabs.pop(tab.token, None)  # from here on nobody can join it again
         self.end(tab)
 
 
-class Seat(Generic[OwnerT]):
-    """Where a connection sits: at a tab, which the browser may say is another one."""
+class Connection(Generic[OwnerT]):
+    """A connection to the server, and the tab that it belongs to, which the browser may say is another one."""
 
     def __init__(self, tabs: Tabs[OwnerT], session: str) -> None:
         self._tabs, self._session = tabs, session
@@ -137,7 +138,7 @@ class Seat(Generic[OwnerT]):
         self.left = False
 
     def move(self, token: str) -> bool:
-        """Take the seat of the tab with this id; return False if it may not be taken."""
+        """Go over to the tab with this id; return False if that is not allowed."""
         joined = self._tabs.join(token, self._session)
         if joined is None:
             return False

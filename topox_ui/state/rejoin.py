@@ -6,7 +6,7 @@ import time
 
 import streamlit as st
 
-from topox_ui.runs.owner import all_tabs, seat
+from topox_ui.runs.owner import all_tabs, connection
 
 # What pages remember beside their controls: files, what is loaded, choices. A reload keeps these.
 HELD = (
@@ -44,22 +44,22 @@ _component = st.components.v2.component("topox_tab_id", js=_SCRIPT)
 
 def keep_tab() -> None:
     """Give the tab its id, and note what it would find again after a reload; call it when a page begins."""
-    state, tab = st.session_state, seat().tab
+    state, tab = st.session_state, connection().tab
     tab.held = {name: state[name] for name in HELD if name in state}
     data = {"id": tab.token, "refused": state.get("claim_refused", "")}
     _component(key=KEY, data=data, on_claim_change=_claimed)
 
 
 def _claimed() -> None:
-    """Take the seat of the tab that this one says it is, if that one has left, and what it had."""
+    """Go over to the tab that this one says it is, if that one has left, and take what it had."""
     claim = st.session_state[KEY].get("claim")
     if not isinstance(claim, str):
         return
     until = time.monotonic() + PATIENCE_S
     while all_tabs().connected(claim) and time.monotonic() < until:
         time.sleep(0.02)
-    if seat().move(claim):
-        rejoin(seat().tab.held)
+    if connection().move(claim):
+        rejoin(connection().tab.held)
     else:  # the script runs again where what it is given has changed
         st.session_state["claim_refused"] = claim
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from topox_ui.runs.tabs import Seat, Tabs
+from topox_ui.runs.tabs import Connection, Tabs
 
 
 class Owner:
@@ -25,11 +25,11 @@ def tabs():
 
 
 def test_a_reloaded_tab_gets_its_own_session_back_and_nothing_of_it_has_ended(tabs):
-    before = Seat(tabs, "one")
+    before = Connection(tabs, "one")
     tab = before.tab
     tab.held["loaded"] = "mine"
     before.leave()
-    after = Seat(tabs, "two")
+    after = Connection(tabs, "two")
     fresh = after.tab
     assert after.move(tab.token)
     assert after.tab is tab and tab.held == {"loaded": "mine"}
@@ -37,38 +37,47 @@ def test_a_reloaded_tab_gets_its_own_session_back_and_nothing_of_it_has_ended(ta
 
 
 def test_two_tabs_stay_apart_even_if_one_was_made_by_duplicating_the_other(tabs):
-    first, copy = Seat(tabs, "one"), Seat(tabs, "two")
+    first, copy = Connection(tabs, "one"), Connection(tabs, "two")
     assert not copy.move(first.tab.token)
     assert copy.tab is not first.tab and copy.tab.token != first.tab.token
 
 
 def test_of_two_tabs_that_say_they_are_the_same_only_one_gets_it(tabs):
-    gone = Seat(tabs, "one")
+    gone = Connection(tabs, "one")
     gone.leave()
-    first, second = Seat(tabs, "two"), Seat(tabs, "three")
+    first, second = Connection(tabs, "two"), Connection(tabs, "three")
     assert [first.move(gone.tab.token), second.move(gone.tab.token)] == [True, False]
 
 
 def test_a_connection_that_was_only_interrupted_goes_on_with_its_tab(tabs):
-    before = Seat(tabs, "one")
+    before = Connection(tabs, "one")
     before.leave()
     assert before.left
-    assert Seat(tabs, "one").tab is before.tab
+    assert Connection(tabs, "one").tab is before.tab
 
 
 def test_what_a_closed_tab_started_ends_if_nobody_joins_it_again():
     tabs = Tabs(Owner, rejoin_s=0.05)
-    seat = Seat(tabs, "one")
-    seat.leave()
+    connection = Connection(tabs, "one")
+    connection.leave()
     deadline = time.monotonic() + 10
-    while not seat.tab.owner.closed and time.monotonic() < deadline:
+    while not connection.tab.owner.closed and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert seat.tab.owner.closed
-    assert not Seat(tabs, "two").move(seat.tab.token)
+    assert connection.tab.owner.closed
+    assert not Connection(tabs, "two").move(connection.tab.token)
+
+
+def test_a_tab_whose_minute_is_over_cannot_be_joined_while_it_ends(tabs, monkeypatch):
+    gone = Connection(tabs, "one")
+    gone.leave()
+    joined = []
+    monkeypatch.setattr(tabs, "end", lambda tab: joined.append(tabs.join(tab.token, "two")))
+    tabs._expire(gone.tab)
+    assert joined == [None]
 
 
 def test_a_server_that_ends_ends_the_tabs_that_have_left(tabs):
-    gone, here = Seat(tabs, "one"), Seat(tabs, "two")
+    gone, here = Connection(tabs, "one"), Connection(tabs, "two")
     gone.leave()
     tabs.close()
     assert gone.tab.owner.closed and not here.tab.owner.closed
@@ -78,9 +87,9 @@ def test_a_server_that_ends_ends_the_tabs_that_have_left(tabs):
 
 @pytest.mark.parametrize("guess", ["", "one", "0" * 43])
 def test_an_id_cannot_be_guessed_and_a_wrong_one_changes_nothing(tabs, guess):
-    left = [Seat(tabs, str(i)) for i in range(20)]
+    left = [Connection(tabs, str(i)) for i in range(20)]
     for one in left:
         one.leave()
     tokens = {one.tab.token for one in left}
     assert len(tokens) == 20 and min(map(len, tokens)) >= 43, "256 bits each"
-    assert not Seat(tabs, "me").move(guess)
+    assert not Connection(tabs, "me").move(guess)

@@ -7,13 +7,17 @@ from topox_ui.state import rejoin
 
 
 def test_a_page_is_drawn_without_a_browser_and_remembers_what_is_loaded(visit, monkeypatch):
-    seats = []
-    monkeypatch.setattr(rejoin, "seat", lambda get=rejoin.seat: seats.append(get()) or seats[-1])
+    connections = []
+    monkeypatch.setattr(
+        rejoin,
+        "connection",
+        lambda get=rejoin.connection: connections.append(get()) or connections[-1],
+    )
     at = visit(way="files")
     graph, _ = load_sample("blackboard")
     at.file_uploader(key="up_graph").upload("mine.json", dump_graph_json(graph)).run()
     assert not at.exception
-    held = seats[-1].tab.held
+    held = connections[-1].tab.held
     assert held["loaded"].graph.digest == graph.digest
     assert held["page_states"]["Scenario"].source == "upload"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -65,7 +66,7 @@ class Setup(NamedTuple):
     standing: Standing
 
 
-class Jobs:
+class Jobs(ABC):
     """The job table of one rail and the calls of its shims.
 
     A communication is *complete* when all its ranks have called it; then :meth:`complete` decides
@@ -159,19 +160,19 @@ class Jobs:
             for one in ordered
         )
 
+    @abstractmethod
     def note_request(self, node: int, rank: int) -> None:
         """Note that a rank asked for circuits together with its call."""
-        raise NotImplementedError
 
+    @abstractmethod
     def complete(self, at_ms: float, node: int) -> None:
         """Take a communication that all its ranks have called."""
-        raise NotImplementedError
 
+    @abstractmethod
     def ended(self, at_ms: float, node: int) -> None:
         """Take the end of a communication."""
-        raise NotImplementedError
 
-    def serve(self, at_ms: float) -> None:
+    def serve(self, at_ms: float) -> None:  # noqa: B027 (what decides at once has nothing to do here)
         """Decide what can be decided now that all that happens at this time is known."""
 
 
