@@ -24,8 +24,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def only_long(config: pytest.Config) -> bool:
-    """Return whether this is the run of the long tests."""
-    return config.option.markexpr == "long"
+    """Return whether this is the run of the long tests, or of a part of them ("long and not browser")."""
+    expression = str(config.option.markexpr)
+    return expression.startswith("long")
 
 
 @pytest.hookimpl(tryfirst=True)
