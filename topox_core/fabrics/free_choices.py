@@ -87,14 +87,26 @@ def fastest_run(
     assert quick_ms is not None
     if case.settings.engine == "list":
         return _fastest_plan(case, run, provisioned, quick_ms)
-    listed = replace(case, job=replace(case.job, settings=as_list(case.settings)))
-    plan = _fastest_plan(listed, run, provisioned, quick_ms)
-    return _run(case, planned_lowering(plan), run)
+    return _run(case, planned_lowering(case, run, provisioned, quick_ms), run)
 
 
-def planned_lowering(run: FabricRun) -> Lowering:
-    """Return the lowering of the best plan that switches, whether or not fixed circuits are faster."""
-    result = run.result
+def planned_lowering(
+    case: Case, run: RunLowered, provisioned: RunLowered, quick_ms: QuickMs
+) -> Lowering:
+    """Return the lowering that an engine plans for: that of the best list schedule which switches.
+
+    Nothing is planned where there is nothing to choose, or where the size of the graph lets the
+    provisioned controller choose: an engine plans what was chosen itself.
+    """
+    case = replace(case, job=replace(case.job, settings=as_list(case.settings)))
+    own = case.settings.lowering
+    if not case.free or case.nodes > MAX_NODES or not any(True for _ in choices(case)):
+        return own
+    if case.nodes > MAX_COMPARED_NODES:
+        promising = _promising(case, provisioned, quick_ms)
+        if promising.agreed:
+            return promising.planned
+    result = _fastest_plan(case, run, provisioned, quick_ms).result
     assert result is not None
     return (result.alternative or result).settings.lowering
 
@@ -108,12 +120,33 @@ def _fastest_plan(
     case: Case, run: RunLowered, provisioned: RunLowered, quick_ms: QuickMs
 ) -> FabricRun:
     """Return the shortest plan over the choices that are planned, never behind the provisioned controller's best."""
-    own = case.settings.lowering
-    lowerings = (own, *choices(case))
     if case.nodes <= MAX_COMPARED_NODES:
-        return _fastest(case, lowerings, run)
+        return _fastest(case, (case.settings.lowering, *choices(case)), run)
+    promising = _promising(case, provisioned, quick_ms)
+    best = _run(case, promising.planned, run)
+    if best.iteration_ms > promising.at_once_ms * (1 + 1e-9) and not promising.agreed:
+        return _fastest(case, (promising.planned, promising.at_once), run)
+    return best
+
+
+@dataclass(frozen=True)
+class _Promising:
+    """What a large graph is planned for: a quick plan's choice, and the fastest for the provisioned controller."""
+
+    planned: Lowering
+    at_once: Lowering
+    at_once_ms: float
+
+    @property
+    def agreed(self) -> bool:
+        """Whether both are the same."""
+        return self.planned == self.at_once
+
+
+def _promising(case: Case, provisioned: RunLowered, quick_ms: QuickMs) -> _Promising:
+    own = case.settings.lowering
     known_ms: dict[Lowering, float] = {}
-    for lowering in lowerings:
+    for lowering in (own, *choices(case)):
         time_ms = _time_ms(lambda one: _run(case, one, provisioned).iteration_ms, lowering)
         # Algorithms have to pay at once: their many messages make plans long in the making.
         if lowering.algorithm == own.algorithm or time_ms < min(known_ms.values()) * (1 - 1e-9):
@@ -121,7 +154,7 @@ def _fastest_plan(
     at_once = min(known_ms, key=lambda one: known_ms[one])
     least_ms = known_ms[at_once]
     if case.nodes > MAX_PLANNED_NODES:
-        return _run(case, at_once, run)
+        return _Promising(at_once, at_once, least_ms)
     likely = [one for one, time_ms in known_ms.items() if time_ms <= SLOWER * least_ms]
     chosen = likely[0] if likely else own
     if len(likely) > 1:
@@ -132,10 +165,7 @@ def _fastest_plan(
         for one in likely[1:]:
             if quick[one] < quick[chosen] * CLEARLY:
                 chosen = one
-    best = _run(case, chosen, run)
-    if best.iteration_ms > least_ms * (1 + 1e-9) and at_once != chosen:
-        return _fastest(case, (chosen, at_once), run)
-    return best
+    return _Promising(chosen, at_once, least_ms)
 
 
 def _fastest(case: Case, lowerings: Iterable[Lowering], run: RunLowered) -> FabricRun:

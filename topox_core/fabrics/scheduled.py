@@ -14,16 +14,17 @@ from topox_core.fabrics.circuit_requests import Profile
 from topox_core.fabrics.circuit_traffic import circuit_traffic
 from topox_core.fabrics.circuits import run_provisioned
 from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.free_choices import Case, as_list, fastest_run, planned_lowering
+from topox_core.fabrics.free_choices import Case, RunLowered, fastest_run, planned_lowering
 from topox_core.fabrics.packet import ideal_bound
 from topox_core.fabrics.phases import phased
-from topox_core.fabrics.run import Breakdown, Fabric, FabricRequest, FabricRun, JobRequest
+from topox_core.fabrics.run import Breakdown, FabricRequest, FabricRun, JobRequest
 from topox_core.fabrics.static import run_static, with_rates
 from topox_core.io.task_graph_file import check_fits
 from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import critical_path
 from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
+from topox_core.model.transfer_graph import Lowering
 from topox_core.runs.stopping import Stop, never
 from topox_core.schedule.bounds.circuit_bound import circuit_bound
 from topox_core.schedule.circuits.assignment import Booking, changed_rows
@@ -152,14 +153,15 @@ def schedule(
     began, began_working, asked_s = time.monotonic(), working_s(), settings.time_limit_s
     if settings.free:
         check_fits(graph, cluster)
-        planned = _planned(JobRequest(graph, cluster, settings), stop)
+        job = JobRequest(graph, cluster, settings)
         if settings.engine == "list":
-            assert planned.result is not None
+            planned = freely_scheduled(job, stop).result
+            assert planned is not None
             if on_point is not None:
-                for point in planned.result.trace:
+                for point in planned.trace:
                     on_point(point)
-            return planned.result
-        settings = replace(settings, lowering=planned_lowering(planned))
+            return planned
+        settings = replace(settings, lowering=_lowering(job, stop))
     order = _request(graph, cluster, settings)
     fixed = _fixed_run(order, stop)
     if settings.engine != "list":  # the limit is for all of it
@@ -254,8 +256,8 @@ def prove(graph: TaskGraph, cluster: Cluster, settings: Settings) -> Proof:
     began, began_working, asked_s = time.monotonic(), working_s(), settings.time_limit_s
     if settings.free:
         check_fits(graph, cluster)
-        planned = _planned(JobRequest(graph, cluster, settings), never)
-        settings = replace(settings, lowering=planned_lowering(planned))
+        lowering = _lowering(JobRequest(graph, cluster, settings), never)
+        settings = replace(settings, lowering=lowering)
     order = _request(graph, cluster, settings)
     fixed = _fixed_run(order, never)
     worked_s, waited_s = working_s() - began_working, time.monotonic() - began
@@ -285,23 +287,29 @@ def freely_scheduled(job: JobRequest, stop: Stop) -> FabricRun:
     InputError, Stopped
         As :func:`run_scheduled`.
     """
+    return fastest_run(_beside_fixed(job, stop), *_runs(stop), quick_ms)
+
+
+def _lowering(job: JobRequest, stop: Stop) -> Lowering:
+    """Return the lowering that an engine plans for, chosen among what the settings leave free."""
+    return planned_lowering(_beside_fixed(job, stop), *_runs(stop), quick_ms)
+
+
+def _beside_fixed(job: JobRequest, stop: Stop) -> Case:
+    """Return what the choice depends on, with fixed circuits that have made theirs where they may be kept."""
     case = Case("scheduled", job)
-
-    def on(run: Fabric, request: FabricRequest) -> FabricRun:
-        return run(request, stop)
-
     if case.free and "static" not in job.runs and not job.settings.on_slots:
         try:
-            fixed = fastest_run(Case("static", job), partial(on, run_static))
+            fixed = fastest_run(Case("static", job), partial(run_static, stop=stop))
             case = replace(case, job=replace(job, runs={**job.runs, "static": fixed}))
         except InputError:
             pass  # two servers that talk are not connected: only switching serves them
-    return fastest_run(case, partial(on, run_scheduled), partial(on, run_provisioned), quick_ms)
+    return case
 
 
-def _planned(job: JobRequest, stop: Stop) -> FabricRun:
-    """Return the list schedule over the free choices."""
-    return freely_scheduled(replace(job, settings=as_list(job.settings)), stop)
+def _runs(stop: Stop) -> tuple[RunLowered, RunLowered]:
+    """Return what plans a lowered job, and what only keeps the order in which its transfers became ready."""
+    return partial(run_scheduled, stop=stop), partial(run_provisioned, stop=stop)
 
 
 def _request(graph: TaskGraph, cluster: Cluster, settings: Settings) -> FabricRequest:

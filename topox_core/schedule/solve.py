@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from topox_core.compiled import working_s
 from topox_core.errors import InputError
@@ -31,6 +32,9 @@ from topox_core.schedule.settings import Settings
 from topox_core.schedule.source import LOADS
 
 OnPoint = Callable[[TracePoint], None]
+# The part of an engine's time limit after which no plan of a stricter reading is begun: on a large
+# graph such plans, one core at a time, would leave no time for search and bounds.
+STRICTER_SHARE = 0.1
 
 
 def solve(
@@ -173,26 +177,37 @@ def _best_replay(
                 on_point(point)
 
     plans.on_better = record
-    ended = AnyOf((stop, AfterSeconds(prepared.settings.time_limit_s, began, working_s)))
-    _plan_never_behind_stricter(plans, candidates, ended)
+    ended, late = _limits(prepared.settings, began, stop)
+    _plan_never_behind_stricter(plans, candidates, ended, late)
     plans.on_better = None
     return plans, trace
 
 
+def _limits(settings: Settings, began: float, stop: Stop) -> tuple[Stop, Stop]:
+    """Return when planning ends, and when no stricter reading is planned any more: an engine wants its time."""
+    ended = AnyOf((stop, AfterSeconds(settings.time_limit_s, began, working_s)))
+    if settings.engine == "list":
+        return ended, ended
+    late = AfterSeconds(STRICTER_SHARE * settings.time_limit_s, began, working_s)
+    return ended, AnyOf((ended, late))
+
+
 def _plan_never_behind_stricter(
-    plans: ContinuousPlans, candidates: Candidates | None, ended: Stop
+    plans: ContinuousPlans, candidates: Candidates | None, ended: Stop, late: Stop
 ) -> None:
-    """Plan on continuous time; the best iteration of every stricter reading of the model is a candidate."""
+    """Plan on continuous time; the best iteration of every stricter reading planned before ``late`` is a candidate."""
     plan_on_continuous_time(plans, candidates, ended)
     prepared = plans.prepared
     assert prepared.graph is not None
     assert prepared.cluster is not None
     for settings in stricter(prepared.settings, prepared.cluster):
         try:
-            strict = ContinuousPlans.of(prepare(prepared.graph, prepared.cluster, settings))
-            if ended() or plans.best is None or strict.bound.ms >= plans.best.makespan_ms:
+            if late():
                 continue
-            _plan_never_behind_stricter(strict, candidates, ended)
+            strict = ContinuousPlans.of(prepare(prepared.graph, prepared.cluster, settings))
+            if plans.best is None or strict.bound.ms >= plans.best.makespan_ms:
+                continue
+            _plan_never_behind_stricter(strict, candidates, late, late)
         except InputError:  # it may be refused where the weaker reading is not
             continue
         if strict.best is not None:
@@ -223,48 +238,58 @@ def _best_candidate(
             if on_point is not None:
                 on_point(point)
 
-    ended = AnyOf((stop, AfterSeconds(prepared.settings.time_limit_s, began, working_s)))
-    of, best = _never_behind_stricter(prepared, candidates, ended, record, {})
+    ended, late = _limits(prepared.settings, began, stop)
+    best = _best_of_own(prepared, candidates, ended, partial(record, prepared))
+    of, best = _never_behind_stricter(prepared, best, candidates, late, {})
+    record(of, best)
     return of, best, trace
 
 
-def _never_behind_stricter(
+def _best_of_own(
     prepared: Prepared,
     candidates: Candidates | None,
     ended: Stop,
-    record: Callable[[Prepared, SchedulePlan], None] | None,
-    known: dict[Settings, tuple[Prepared, SchedulePlan]],
-) -> tuple[Prepared, SchedulePlan]:
-    """Return the best of the plans by rules, candidates and every stricter reading of the model, and its problem.
-
-    ``known`` keeps the best plan of each reading, which several others are relaxations of.
-    """
-
-    def better(plan: SchedulePlan) -> None:
-        if record is not None:
-            record(prepared, plan)
-
+    better: Callable[[SchedulePlan], None] | None = None,
+) -> SchedulePlan:
+    """Return the best of the plans by rules and candidates; ``better`` is told each better one."""
     best = prepared.planner.best_plan(ended, better)
     if candidates is not None and not ended():
         for plan in candidates(prepared):
             if plan.cost < best.cost:
                 best = keeping_reduced(plan, best)
-                better(best)
+                if better is not None:
+                    better(best)
+    return best
+
+
+def _never_behind_stricter(
+    prepared: Prepared,
+    best: SchedulePlan,
+    candidates: Candidates | None,
+    late: Stop,
+    known: dict[Settings, tuple[Prepared, SchedulePlan]],
+) -> tuple[Prepared, SchedulePlan]:
+    """Return the best of a plan and those of every stricter reading planned before ``late``, and its problem.
+
+    ``known`` keeps the best plan of each reading, which several others are relaxations of.
+    """
     graph, cluster = prepared.graph, prepared.cluster
     if graph is None or cluster is None:
         return prepared, best
     for settings in stricter(prepared.settings, cluster):
         if settings not in known:
             try:
+                if late():
+                    continue
                 strict = prepare(graph, cluster, settings)
                 bound_ms = strict.reduction.problem.ms(strict.reduction.bound.ticks)
-                if ended() or bound_ms >= length_ms(prepared, best):
+                if bound_ms >= length_ms(prepared, best):
                     continue  # no plan of it is shorter
-                known[settings] = _never_behind_stricter(strict, candidates, ended, None, known)
+                plan = _best_of_own(strict, candidates, late)
+                known[settings] = _never_behind_stricter(strict, plan, candidates, late, known)
             except InputError:  # too many ports to book, where circuits per slot need no booking
                 continue
         strict, plan = known[settings]
         if length_ms(strict, plan) < length_ms(prepared, best):
             prepared, best = carried_over(plan, strict, prepared)
-            better(best)
     return prepared, best

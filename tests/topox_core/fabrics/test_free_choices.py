@@ -114,6 +114,35 @@ def test_the_more_tasks_the_fewer_choices_are_planned(monkeypatch: pytest.Monkey
     assert planned() == [("scheduled", 1)]
 
 
+def test_an_engine_plans_what_was_chosen_and_nothing_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where there is no choice, or the provisioned controller makes it, no list schedule comes first."""
+    graph, cluster = load_sample("fsdp")
+    tried: list[str] = []
+
+    def on(fabric: str, request: FabricRequest) -> FabricRun:
+        tried.append(fabric)
+        return run_one(fabric, request)
+
+    def lowering(free: tuple[str, ...], most: int) -> Lowering:
+        tried.clear()
+        monkeypatch.setattr(free_choices, "MAX_COMPARED_NODES", most)
+        monkeypatch.setattr(free_choices, "MAX_PLANNED_NODES", most)
+        job = JobRequest(graph, cluster, Settings.of(engine="cpsat", free=free))
+        case = Case("scheduled", job)
+        return free_choices.planned_lowering(
+            case, partial(on, "scheduled"), partial(on, "provisioned"), lambda request: 1.0
+        )
+
+    assert lowering((), 600) == Lowering()
+    assert tried == []
+    at_once = lowering(("rings",), 50)
+    assert tried == ["provisioned", "provisioned"]
+    assert lowering(("rings",), 2_000) == at_once
+    assert "scheduled" in tried
+
+
 @pytest.mark.parametrize("delay_ms", [0.0, 1.0, 10.0])
 @pytest.mark.parametrize("sample", ["llama3-8b", "fsdp", "race"])
 def test_every_fabric_chooses_alike_so_that_plans_stay_ahead(sample: str, delay_ms: float) -> None:

@@ -17,6 +17,8 @@ from topox_core.fabrics.scheduled import run_scheduled, schedule
 from topox_core.model.cluster import Cluster
 from topox_core.papers.table_iii_runs import TABLE, lowered
 from topox_core.runs.stopping import never
+from topox_core.schedule import solve
+from topox_core.schedule.planner import prepare
 from topox_core.schedule.relaxation import stricter
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
@@ -32,12 +34,11 @@ READINGS: tuple[Reading, ...] = (
 def settings_of(reading: Reading, **changes: Any) -> Settings:
     stays, shared, free, any_switch = reading
     return Settings.of(
-        engine="list",
         circuits="continuous" if stays else "per-slot",
         share_circuits=shared,
         exclusive_devices=not free,
         any_port=any_switch,
-        **{"clock": "slots"} | changes,
+        **{"clock": "slots", "engine": "list"} | changes,
     )
 
 
@@ -85,6 +86,32 @@ def test_free_devices_need_no_longer_on_continuous_time(seed: int, delay_ms: flo
         for devices in (True, False)
     )
     assert free.makespan_ms <= exclusive.makespan_ms * (1 + 1e-9)
+
+
+def test_an_engine_plans_stricter_readings_only_in_the_first_part_of_its_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A large graph would spend the whole limit on plans of other readings, on one core."""
+    readings: list[Settings] = []
+
+    def prepared(task_graph: Any, of: Cluster, settings: Settings) -> Any:
+        readings.append(settings)
+        return prepare(task_graph, of, settings)
+
+    monkeypatch.setattr(solve, "prepare", prepared)
+    task_graph = random_graph(16, tasks=14)
+
+    def planned(engine: str) -> int:
+        readings.clear()
+        solve.prove(task_graph, on(1, 1), settings_of((False, True, True, False), engine=engine))
+        return len(readings)
+
+    by_rules = planned("list")
+    assert by_rules > 1
+    monkeypatch.setattr(solve, "STRICTER_SHARE", 1.0)
+    assert planned("cpsat") == by_rules
+    monkeypatch.setattr(solve, "STRICTER_SHARE", 0.0)
+    assert planned("cpsat") == 1
 
 
 @pytest.mark.parametrize("ports", [(1, 1), (4, 2)])
