@@ -34,7 +34,7 @@ from topox_core.schedule.source import LOADS
 OnPoint = Callable[[TracePoint], None]
 # The part of an engine's time limit after which no plan of a stricter reading is begun: on a large
 # graph such plans, one core at a time, would leave no time for search and bounds.
-STRICTER_SHARE = 0.1
+STRICTER_SHARE = 0.03
 
 
 def solve(
