@@ -9,11 +9,13 @@ from topox_core.figures.circuit_timeline import changes, ports_over_time
 from topox_core.figures.slot_state import SlotState, slot_state
 from topox_core.schedule.circuits.standing import standing
 from topox_ui.circuits.slot_view import slot_in_view, slot_view
+from topox_ui.circuits.state import CircuitsState
 from topox_ui.schedule.solving import best, case_of, drawn, token
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.downloads import result_files
 from topox_ui.shell.page import frame, headline, size_switch
 from topox_ui.state.loading import cluster_words, loaded, scenario
+from topox_ui.state.store import reader_of
 from topox_ui.state.what_ifs import what_ifs
 
 theme = frame("Circuits")
@@ -38,9 +40,12 @@ slot_view(opened, case, result, parts, theme)
 execution = result.execution
 
 
+chosen = reader_of(CircuitsState)
+
+
 def state() -> SlotState:
     """Return the slot in view when a figure is asked for."""
-    return slot_state(execution, slot_in_view(result))
+    return slot_state(execution, slot_in_view(execution, chosen()))
 
 
 result_files(

@@ -1,18 +1,13 @@
-"""Topology: TopologyFinder step by step, the circuits it lays, and how far servers are apart on them."""
+"""Topology: what fixed circuits make of a job, and how TopologyFinder lays them, step by step."""
 
 from topox_ui.schedule.solving import case_of
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.downloads import graph_kept_here, link_menu
-from topox_ui.shell.page import frame, quiet, size_switch
+from topox_ui.shell.page import frame, size_switch
 from topox_ui.state.loading import loaded, scenario
-from topox_ui.topology.player import (
-    controls,
-    lay,
-    link_table,
-    load_words,
-    player,
-    topology_headline,
-)
+from topox_ui.topology.headline import topology_headline
+from topox_ui.topology.laying import controls, lay
+from topox_ui.topology.player import link_table, player
 
 theme = frame("Topology")
 opened = loaded()
@@ -26,6 +21,5 @@ with show_input_errors(f"Topology · {opened.title}"):
 
 topology_headline(opened, case, laid)
 player(laid, theme)
-quiet(f"{load_words(laid)}")
 link_table(laid)
 link_menu(graph_kept_here())

@@ -5,12 +5,11 @@ import streamlit as st
 from topox_ui.jobs.controls import pick_source, reset, what_ifs
 from topox_ui.jobs.first_screen import certificate, clock, first_lines, no_round_yet, searching
 from topox_ui.jobs.loading import changed, loaded_jobs
-from topox_ui.jobs.pods import pods
 from topox_ui.jobs.search import Case
+from topox_ui.jobs.sections import section
 from topox_ui.jobs.solving import rounds_of
 from topox_ui.jobs.state import choices
-from topox_ui.jobs.study import study
-from topox_ui.jobs.views import files, how_found, job_table, links, pod_groups, waits
+from topox_ui.jobs.views import files, waits
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.page import frame, headline, size_switch
 
@@ -50,15 +49,4 @@ with main:
 with rail:
     certificate(rounds)
     files(rounds, now, title, theme)
-links(rounds, now, theme)
-pods(rounds, theme)
-if jobs.network.pod_groups > 1:
-    left, right = st.columns(2, gap="medium")
-    with left:
-        pod_groups(rounds, theme)
-    with right:
-        how_found(rounds, theme)
-else:
-    how_found(rounds, theme)
-study(now, theme)
-job_table(rounds)
+section(rounds, now, theme)

@@ -12,7 +12,7 @@ from topox_ui.rails.first_screen import (
     simulating,
 )
 from topox_ui.rails.reference import take_away
-from topox_ui.rails.sections import closer, figures_of
+from topox_ui.rails.sections import figures_of, section
 from topox_ui.rails.state import reset
 from topox_ui.rails.subject import Simulated, subject
 from topox_ui.shell.charts import show_input_errors
@@ -31,6 +31,6 @@ if not ready:
     st.stop()
 
 pattern, run = pattern_of(source)
-first_screen(source, pattern, run, theme)
-take_away(source, pattern, figures_of(source, pattern, theme), theme)
-closer(source, pattern, theme)
+curves = first_screen(source, pattern, run, theme)
+take_away(source, pattern, figures_of(pattern, curves, theme), theme)
+section(source, pattern, theme)

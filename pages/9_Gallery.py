@@ -21,3 +21,7 @@ else:
         "Nothing here is stored: every number of ours is computed on this machine when you run the card, "
         "and is the same on every run with the same switches."
     )
+quiet(
+    "The cards cover all-reduce and all-to-all on fixed and changing circuits, the bandwidth tax of TopologyFinder’s "
+    "layouts, and shared clusters against fat-trees of the same cost."
+)

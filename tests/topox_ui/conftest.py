@@ -42,6 +42,20 @@ def visit(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
     return opened
 
 
+@pytest.fixture
+def downloads(monkeypatch: pytest.MonkeyPatch) -> dict[str, Callable[[], bytes]]:
+    """What the page that is open offers as files: by label, what builds each where no session is, as on a server."""
+    offered: dict[str, Callable[[], bytes]] = {}
+    draw = st.download_button
+
+    def recorded(label: str, **options: Any) -> bool:
+        offered[label] = options["data"]
+        return draw(label, **options)
+
+    monkeypatch.setattr(st, "download_button", recorded)
+    return offered
+
+
 CONTROLS = (
     "select_slider",
     "slider",

@@ -12,7 +12,7 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.figures.marks import box, line, note, opaque
+from topox_core.figures.marks import ARC_POINTS, arc_points, box, line, note, opaque
 from topox_core.figures.palette import VERMILION, Theme, faded
 from topox_core.figures.template import axis, frame, margins
 from topox_core.tdm.model.links import ports_used
@@ -21,7 +21,6 @@ from topox_core.tdm.model.traffic import between_pods_gbit
 from topox_core.text.numbers import short
 
 MOST_CELLS = 24  # pods a side for which cells carry numbers
-ARC_POINTS = 16
 RING_COLOURS = 8
 
 
@@ -349,18 +348,6 @@ def _ring(
         customdata=[[job, f"P{i} → P{j}", int(view.links[i, j])] for i, j in arcs],
         hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}, %{customdata[2]} links<extra></extra>",
     )
-
-
-def arc_points(
-    start: NDArray[np.float64], end: NDArray[np.float64], bend: float
-) -> NDArray[np.float64]:
-    """Return points of a curve between two pods that leaves the straight line to its left, so that both ways are seen."""
-    across = end - start
-    sideways = np.array([-across[1], across[0]]) / max(float(np.hypot(*across)), 1e-9)
-    bulge = (start + end) / 2 + 1.6 * bend * sideways
-    t = np.linspace(0.0, 1.0, ARC_POINTS)[:, None]
-    curve: NDArray[np.float64] = (1 - t) ** 2 * start + 2 * t * (1 - t) * bulge + t**2 * end
-    return curve
 
 
 def _width(links: int) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 
 from topox_core.figures.palette import VERMILION, Theme, discrete_scale
@@ -12,6 +13,7 @@ from topox_core.model.transfer_graph import FloatArray
 
 CLEAR = "rgba(0,0,0,0)"
 DOTS = "2px,3px"
+ARC_POINTS = 16
 # Text inside a bar, upright and at its own size even where it is wider than the bar.
 INSIDE: dict[str, Any] = {
     "textposition": "inside",
@@ -117,3 +119,30 @@ def sideways_bars(
     """Return horizontal bars of one kind, named in the legend; from 0 without ``start``."""
     place = {"orientation": "h", "base": start, "x": length, "y": rows}
     return go.Bar(**place, **{"name": name, "showlegend": True, "marker": marker, **style})
+
+
+def arc_points(
+    start: FloatArray, end: FloatArray, bend: FloatArray | float, points: int = ARC_POINTS
+) -> FloatArray:
+    """Return points of curves that leave the straight line to its left, so that both ways are seen.
+
+    Parameters
+    ----------
+    start, end
+        Places, ``[..., 2]``.
+    bend
+        In its middle a curve is 0.8 of this beside the line; 0 is straight.
+
+    Returns
+    -------
+    FloatArray
+        ``[..., points, 2]``.
+    """
+    across = end - start
+    length = np.maximum(np.hypot(across[..., 0], across[..., 1]), 1e-9)
+    sideways = np.stack([-across[..., 1], across[..., 0]], axis=-1) / length[..., None]
+    bulge = (start + end) / 2 + 1.6 * np.asarray(bend)[..., None] * sideways
+    t = np.linspace(0.0, 1.0, points)[:, None]
+    from_start, by_bulge, from_end = (one[..., None, :] for one in (start, bulge, end))
+    curve: FloatArray = (1 - t) ** 2 * from_start + 2 * t * (1 - t) * by_bulge + t**2 * from_end
+    return curve

@@ -23,7 +23,8 @@ CONTROL = {
     "provisioned": ("provisioned", "provisioned", "diamond"),
 }
 LEAST_MS, MOST_MS = 0.1, 3000.0
-# What lies above this share is cut: a curve that leaves the picture has made its point.
+# What lies above this share is cut, unless the chosen delay costs more: a curve that leaves the
+# picture has made its point.
 CUT_AT = 0.24
 DASHES = ("solid", "6px,3px", "2px,3px", "9px,3px,2px,3px")
 LEAST_OVERHEAD = 0.1  # per cent; what is less is drawn here
@@ -63,6 +64,8 @@ def overhead_curves(
 ) -> go.Figure:
     """Return overhead against delay (logarithmic), with your delay, limit and the technologies.
 
+    Both axes reach as far as your delay and what it costs.
+
     Parameters
     ----------
     limit
@@ -71,12 +74,13 @@ def overhead_curves(
         Switching time in ms by name.
     """
     figure = go.Figure()
-    top = _top(curves, limit)
+    most = max(MOST_MS, now_ms)
+    top = _top(curves, limit, now_ms)
     labels = []
     for one in curves:
         fabric, words, symbol = CONTROL[one.control]
         at = sorted(zip(one.delay_ms, one.overhead, one.iteration_ms, strict=True))
-        at = [point for point in at if point[0] <= MOST_MS]
+        at = [point for point in at if point[0] <= most]
         colour = theme.fabric_colour(fabric)
         facts = [
             [
@@ -107,16 +111,15 @@ def overhead_curves(
         )
         if not one.measured and at:
             labels.append(_label(at, words, one.control, top, theme))
-    marks, notes = _technologies(technologies, theme)
+    marks, notes = _technologies(technologies, most, theme)
     marks.append(upright(_place(now_ms), line(VERMILION, 2)))
     marks.append(level(100 * limit, line(theme.ink, 1.2, DOTS)))
     corner = {"xref": "paper", "xanchor": "left", "xshift": 4, "yanchor": "bottom"}
     words = f"your limit, {percent(limit)}"
     on_page = {"bgcolor": theme.page, "borderpad": 0}
     notes.append(note(words, 0, 100 * limit, 11 * theme.scale, theme.ink, **corner, **on_page))
-    values = [
-        10.0**d for d in range(round(math.log10(LEAST_MS)), math.ceil(math.log10(MOST_MS)))
-    ] + [MOST_MS]
+    decades = range(round(math.log10(LEAST_MS)), math.ceil(math.log10(most)))
+    values = [*(10.0**d for d in decades), most]
     return frame(
         figure,
         theme,
@@ -137,7 +140,7 @@ def overhead_curves(
         xaxis=axis(
             theme,
             grid=True,
-            range=[_place(0.0) - 0.15, math.log10(MOST_MS) + 0.05],
+            range=[_place(0.0) - 0.15, math.log10(most) + 0.05],
             tickvals=[_place(0.0), *(math.log10(v) for v in values)],
             ticktext=["0", *(time(v) for v in values)],
             title="switching delay (log; 0 at the left)",
@@ -153,14 +156,13 @@ def overhead_curves(
     )
 
 
-def _top(curves: Sequence[Curve], limit: float) -> float:
+def _top(curves: Sequence[Curve], limit: float, now_ms: float) -> float:
     every = [
-        100 * o
-        for one in curves
-        for d, o in zip(one.delay_ms, one.overhead, strict=True)
-        if d <= MOST_MS
+        (d, 100 * o) for one in curves for d, o in zip(one.delay_ms, one.overhead, strict=True)
     ]
-    return max(100 * limit * 2, min(100 * CUT_AT, max(every, default=0.0)), 1.0)
+    highest = max((o for d, o in every if d <= MOST_MS), default=0.0)
+    here = max((o for d, o in every if d == now_ms), default=0.0)
+    return max(100 * limit * 2, min(100 * CUT_AT, highest), here, 1.0)
 
 
 def _label(
@@ -194,17 +196,17 @@ def _place(delay_ms: float) -> float:
     """Return where a delay is drawn: its logarithm; what is below the least stands at the left."""
     if delay_ms <= 0:
         return math.log10(LEAST_MS) - BEFORE_0
-    return min(max(math.log10(delay_ms), math.log10(LEAST_MS) - BEFORE_0 / 2), math.log10(MOST_MS))
+    return max(math.log10(delay_ms), math.log10(LEAST_MS) - BEFORE_0 / 2)
 
 
 def _technologies(
-    technologies: Mapping[str, float], theme: Theme
+    technologies: Mapping[str, float], most_ms: float, theme: Theme
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return a dashed, named line a technology; those off the axis stand at its ends."""
     known = sorted(technologies.items(), key=lambda item: item[1])
     fast = [item for item in known if item[1] < LEAST_MS]
-    slow = [item for item in known if item[1] > MOST_MS]
-    inside = [item for item in known if LEAST_MS <= item[1] <= MOST_MS]
+    slow = [item for item in known if item[1] > most_ms]
+    inside = [item for item in known if LEAST_MS <= item[1] <= most_ms]
     shapes: list[dict[str, Any]] = []
     notes: list[dict[str, Any]] = []
 

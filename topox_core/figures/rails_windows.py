@@ -21,8 +21,8 @@ TOO_SHORT = "rgba(213,94,0,0.09)"
 def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figure:
     """Return the distribution of the windows' lengths, with the threshold and the share below it.
 
-    The axis is logarithmic; overlaps (negative windows) lie at its left end, where they count as
-    too short.
+    The axis is logarithmic and holds the threshold; overlaps (negative windows) lie at its left end,
+    where they count as too short.
     """
     lengths, shares = (values.tolist() for values in distribution(windows))
     low, high, ticks, words = _log_axis(lengths, threshold_ms)
@@ -93,10 +93,7 @@ def _log_axis(
     least, most = (min(positive), max(positive)) if positive else (1.0, 1.0)
     least = max(least, most * 1e-6)
     if threshold_ms > 0:
-        least, most = (
-            min(least, max(threshold_ms, least / 100)),
-            max(most, min(threshold_ms, most * 100)),
-        )
+        least, most = min(least, threshold_ms), max(most, threshold_ms)
     first = math.floor(math.log10(least) + 1e-9)
     last = max(math.ceil(math.log10(most * 1.0001)), first + 1)
     ticks = [10.0**d for d in range(first, last + 1, 1 if last - first <= 6 else 2)]

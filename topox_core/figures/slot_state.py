@@ -47,6 +47,32 @@ def ports_busy(circuits: Circuits, chosen: NDArray[np.intp], inwards: bool = Fal
     return len(np.unique((in_port if inwards else out_port)(circuits)[chosen]))
 
 
+def ports_carrying_a_slot(execution: Execution) -> NDArray[np.int64]:
+    """Return how many out-ports carry data in each slot, as :func:`slot_state` counts them."""
+    circuits, n, tau = execution.circuits, slots(execution), execution.cluster.slot_ms
+    first = np.floor(circuits.start_ms / tau + 1e-6).astype(np.int64)
+    last = np.ceil(circuits.end_ms / tau - 1e-6).astype(np.int64) - 1
+    # Of a port a slot counts once: each circuit counts from behind those before it. Ports stand one
+    # behind the other on one axis, so that one running maximum serves all.
+    port = np.unique(out_port(circuits), return_inverse=True)[1].astype(np.int64)
+    order = np.lexsort((circuits.start_ms, port))
+    own = port[order] * (n + 1)
+    first, last = own + first[order], own + np.minimum(last[order], n - 1)
+    before = np.concatenate(([-1], np.maximum.accumulate(last)[:-1]))
+    first = np.maximum(first, before + 1)
+    held = first <= last
+    begun = np.bincount((first - own)[held], minlength=n + 1)
+    ended = np.bincount((last - own)[held] + 1, minlength=n + 1)
+    busy: NDArray[np.int64] = np.cumsum(begun - ended)[:n]
+    return busy
+
+
+def busiest_slot(execution: Execution) -> int:
+    """Return the slot in which most out-ports carry data; of several the one in which most circuits are set up."""
+    busy, changes = ports_carrying_a_slot(execution), changes_a_slot(execution)
+    return int(np.lexsort((-changes, -busy))[0])
+
+
 def changes_a_slot(execution: Execution) -> NDArray[np.int64]:
     """Return how many circuits begin to be set up in each slot."""
     circuits, n = execution.circuits, slots(execution)

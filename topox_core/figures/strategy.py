@@ -169,6 +169,52 @@ def _places(moves: Sequence[Move], until: int) -> list[float]:
     ]
 
 
+def before_and_after(rows: Sequence[tuple[str, float, float]], theme: Theme) -> go.Figure:
+    """Return iterations one below the other: what the busiest server computes, and the rest, in which it waits for data.
+
+    Parameters
+    ----------
+    rows
+        What an iteration is called, its time, and how much of it is computing, in ms.
+    """
+    names, totals, computing = (list(column) for column in zip(*rows, strict=True))
+    waiting = [total - part for total, part in zip(totals, computing, strict=True)]
+    figure = go.Figure()
+    parts = (
+        ("computing, busiest server", [0.0] * len(rows), computing, PLAN_PARTS["compute_ms"][1]),
+        ("waiting for data", computing, waiting, theme.line),
+    )
+    for words, begin, values, colour in parts:
+        figure.add_trace(
+            sideways_bars(
+                np.array(begin),
+                np.array(values),
+                list(range(len(rows))),
+                words,
+                {"color": colour, "line": line(theme.page, 1)},
+                width=0.66,
+                customdata=[[name, time(v)] for name, v in zip(names, values, strict=True)],
+                hovertemplate=f"<b>%{{customdata[0]}}</b><br>{words} %{{customdata[1]}}<extra></extra>",
+            )
+        )
+    top = max(totals)
+    beside = {"xanchor": "left", "xshift": 5}
+    notes = [
+        note(f"<b>{time(total)}</b>", total, k, 13 * theme.scale, theme.ink, **beside)
+        for k, total in enumerate(totals)
+    ]
+    return frame(
+        figure,
+        theme,
+        138 * theme.scale,
+        showlegend=True,
+        annotations=notes,
+        margin=margins(104 * theme.scale, 8, 34 * theme.scale, 30),
+        xaxis=time_axis(theme, 1.14 * top),
+        yaxis=row_axis(theme, names, 12, range=[len(rows) - 0.5, -0.5]),
+    )
+
+
 def placements(strategy: Strategy, theme: Theme) -> go.Figure:
     """Return operators down, servers across; the number is the operator's partitions.
 

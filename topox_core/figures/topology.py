@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,10 @@ import numpy as np
 import plotly.graph_objects as go
 from numpy.typing import NDArray
 
-from topox_core.figures.marks import image, line, note, opaque
+from topox_core.figures.marks import arc_points, image, line, note, opaque
 from topox_core.figures.palette import Theme, blend
 from topox_core.figures.template import frame, margins, named_axis
+from topox_core.model.transfer_graph import FloatArray
 from topox_core.topology.result import LayoutResult, LayoutStep
 from topox_core.topology.ring_circuits import ring_pairs
 from topox_core.topology.routing import Path
@@ -31,6 +32,9 @@ DASHES = (
 MOST_ARROWS = 220
 MOST_NAMED = 40
 MOST_NUMBERED = 20
+BENT_POINTS = 7
+# How far circuits that lead both ways stand apart: a share of their length, and no less than this.
+BEND, LEAST_BEND = 0.06, 0.035
 # Lines need more contrast with the page than cells do: no yellow on white, no navy on black.
 _LINES_LIGHT = (
     "#0072B2",
@@ -197,21 +201,23 @@ def ring(picture: Frame, servers: int, routes: Sequence[Path], theme: Theme) -> 
     every = [*picture.laid, *picture.added]
     new = {one.name for one in picture.added}
     laid = [one for one in every if one.laid]
+    drawn = {pair for one in laid for pair in one.pairs}
     for one in every:
         number = laid.index(one) if one.laid else 0
         colour = _line_colour(number, theme) if one.laid else theme.muted
         dash = DASHES[number % len(DASHES)] if one.laid else "2px,4px"
         heavy = one.name in new
+        arcs = _Arcs.of(one.pairs, drawn, servers)
         figure.add_trace(
             _lines(
                 one,
-                servers,
+                arcs,
                 line(colour, 2.6 if heavy else 1.2, dash),
                 0.95 if heavy or not new else 0.55,
             )
         )
         if len(one.pairs) <= MOST_ARROWS and one.laid:
-            figure.add_trace(_arrows(one, servers, colour, 8 if heavy else 6))
+            figure.add_trace(_arrows(one, arcs, colour, 8 if heavy else 6))
     for path in routes:
         x, y = place_of(servers, np.array(path))
         figure.add_scatter(
@@ -258,20 +264,46 @@ def _line_colour(number: int, theme: Theme) -> str:
     return colours[number % len(colours)]
 
 
-def _ends(one: LinkSet, servers: int) -> tuple[Any, Any, Any, Any]:
-    """Return x and y of where circuits begin, then of where they end."""
-    ends = np.array(one.pairs, np.int64).reshape(-1, 2)
-    return (*place_of(servers, ends[:, 0]), *place_of(servers, ends[:, 1]))
+@dataclass(frozen=True)
+class _Arcs:
+    """Where circuits begin and end, and how far each bends: those that lead both ways stand apart."""
+
+    start: FloatArray
+    end: FloatArray
+    bend: FloatArray
+
+    @staticmethod
+    def of(pairs: Sequence[Pair], drawn: Collection[Pair], servers: int) -> _Arcs:
+        """Return the arcs of circuits; ``drawn`` are all that are in the picture."""
+        ends = np.array(pairs, np.int64).reshape(-1, 2)
+        start, end = (np.stack(place_of(servers, ends[:, k]), axis=1) for k in (0, 1))
+        both = np.array([(b, a) in drawn for a, b in pairs], np.bool_)
+        length = np.hypot(*(end - start).T)
+        return _Arcs(start, end, np.where(both, np.maximum(BEND * length, LEAST_BEND), 0.0))
+
+    def along(self, at: int) -> FloatArray:
+        """Return one of the points of each, counted from where it begins."""
+        return arc_points(self.start, self.end, self.bend, BENT_POINTS)[:, at]
+
+    def drawn(self) -> FloatArray:
+        """Return the points of all lines, with a gap after each; a straight one is its two ends."""
+        straight = self.bend == 0
+        lines = []
+        for chosen, points in ((straight, 2), (~straight, BENT_POINTS)):
+            ends = (self.start[chosen], self.end[chosen], self.bend[chosen])
+            curve = arc_points(*ends, points)
+            gap = np.full((len(curve), 1, 2), np.nan)
+            lines.append(np.concatenate([curve, gap], axis=1).reshape(-1, 2))
+        return np.concatenate(lines)
 
 
-def _lines(one: LinkSet, servers: int, style: dict[str, Any], opacity: float) -> go.Scatter:
-    x0, y0, x1, y1 = _ends(one, servers)
-    gap = np.full(len(x0), np.nan)
+def _lines(one: LinkSet, arcs: _Arcs, style: dict[str, Any], opacity: float) -> go.Scatter:
+    x, y = arcs.drawn().T
     return go.Scatter(
-        x=np.stack([x0, x1, gap], axis=1).ravel(),
-        y=np.stack([y0, y1, gap], axis=1).ravel(),
+        x=x,
+        y=y,
         mode="lines",
-        name=f"{one.name} ({len(x0)})",
+        name=f"{one.name} ({len(one.pairs)})",
         showlegend=True,
         line=style,
         opacity=opacity,
@@ -279,14 +311,13 @@ def _lines(one: LinkSet, servers: int, style: dict[str, Any], opacity: float) ->
     )
 
 
-def _arrows(one: LinkSet, servers: int, colour: str, size: int) -> go.Scatter:
+def _arrows(one: LinkSet, arcs: _Arcs, colour: str, size: int) -> go.Scatter:
     """Return a small triangle on each circuit, nearer its end, that says which way it leads."""
-    x0, y0, x1, y1 = _ends(one, servers)
-    along = 0.72
-    turn = np.degrees(np.arctan2(x1 - x0, y1 - y0))
+    before, at = arcs.along(BENT_POINTS - 3), arcs.along(BENT_POINTS - 2)
+    turn = np.degrees(np.arctan2(*(at - before).T))
     return go.Scatter(
-        x=x0 + along * (x1 - x0),
-        y=y0 + along * (y1 - y0),
+        x=at[:, 0],
+        y=at[:, 1],
         mode="markers",
         showlegend=False,
         name=one.name,

@@ -11,7 +11,7 @@ from topox_core.rails.byte_classes import ByteClass, byte_classes
 from topox_core.rails.presets import Preset
 
 LARGE = 10e9  # parameters; Table 1 calls models below small
-# From this share of a collective's time on, the steps of a ring (constraint C1) are said to bite.
+# From this share of a collective's time on, the steps of a ring (constraint C1) are said to limit a job.
 LATENCY_SHARE = 0.1
 
 
@@ -113,11 +113,11 @@ class Communication:
 
 @dataclass(frozen=True)
 class Constraint:
-    """Whether one of the paper's constraints (section 3) bites, and why."""
+    """Whether one of the paper's constraints (section 3) limits a job, and why."""
 
     name: str
     title: str
-    bites: bool
+    limits: bool
     why: str
 
 

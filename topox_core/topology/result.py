@@ -80,6 +80,12 @@ class LayoutResult:
         """Diameter and mean hops over all ordered pairs of servers."""
         return self.network.hops
 
+    @cached_property
+    def longest_route(self) -> int:
+        """Hops of the longest route between servers that exchange data; 0 if none do."""
+        routes = self.layout.routes.values()
+        return max((len(path) - 1 for paths in routes for path in paths), default=0)
+
 
 def ring_strides(result: LayoutResult, members: Iterable[int]) -> tuple[int, ...]:
     """Return the strides for a group's all-reduces, one ring each with an equal share.

@@ -12,6 +12,7 @@ from topox_core.figures.circuit_timeline import changes, ports_over_time
 from topox_core.figures.palette import Theme
 from topox_core.figures.slot_state import (
     SlotState,
+    busiest_slot,
     changes_a_slot,
     cross_connects_in,
     ports_busy,
@@ -19,6 +20,7 @@ from topox_core.figures.slot_state import (
     slots,
 )
 from topox_core.io.exports import PROGRAM_COLUMNS, cross_connects
+from topox_core.model.execution import Execution
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import plural, short, time
 from topox_core.text.sentences import is_or_are
@@ -26,6 +28,7 @@ from topox_ui.circuits.state import CircuitsState
 from topox_ui.schedule.solving import Case, Drawn
 from topox_ui.shell.charts import chart, frame
 from topox_ui.shell.page import chart_title, escape, headline
+from topox_ui.shell.player import Player
 from topox_ui.state.address import keep_address
 from topox_ui.state.loading import Loaded, cluster_words
 from topox_ui.state.store import choose, state_of
@@ -35,24 +38,37 @@ MOST_COLUMNS = 16
 ALL = -1
 
 
-@st.fragment
+def chosen_slot(slot: int) -> None:
+    """Go to a slot."""
+    choose(CircuitsState, slot=slot)
+
+
+PLAYER = Player("circuits", "slot", chosen_slot, 1.2)
+
+
 def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: Theme) -> None:
-    """Draw everything that belongs to one slot; the slider redraws only this."""
+    """Draw everything that belongs to one slot; the slider redraws only this, and it plays slot by slot."""
+    PLAYER.draw(_slot_view, loaded, case, result, parts, theme)
+
+
+def _slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: Theme) -> None:
     execution = result.execution
     assert execution is not None
     title = st.container()
     with st.container(key="slot_strip"):
-        heading = st.container()
+        heading = st.container(horizontal=True, vertical_alignment="center")
         state = _slot(result)
         changed = parts.measures.circuits_changed
         with heading:
+            keys = "Arrow keys move the slider a slot."
             chart_title(
                 "Circuits set up, slot by slot" if changed else "Circuits in use, slot by slot",
-                f"{plural(changed, 'circuit change')} in all; the first circuit of a port is none"
+                f"{plural(changed, 'circuit change')} in all; the first circuit of a port is none. {keys}"
                 if changed
-                else "no circuit changes",
+                else f"No circuit changes. {keys}",
                 beside=True,
             )
+            PLAYER.buttons(state.slot, slots(execution) - 1, [heading] * 3)
         chart(
             changes(execution, state, theme),
             "changes",
@@ -105,24 +121,17 @@ def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: T
     keep_address()
 
 
-def slot_in_view(result: Result) -> int:
-    """Return the slot that was chosen; without a choice the one where most happens, not an empty first one."""
-    execution = result.execution
-    assert execution is not None
-    last, value = slots(execution) - 1, state_of(CircuitsState).slot
-    if value is None:
-        value = (
-            int(changes_a_slot(execution).argmax())
-            if execution.circuits.changed.any()
-            else last // 2
-        )
-    return min(int(value), last)
+def slot_in_view(execution: Execution, now: CircuitsState) -> int:
+    """Return the slot that was chosen; without a choice the busiest one."""
+    slot = busiest_slot(execution) if now.slot is None else now.slot
+    return min(slot, slots(execution) - 1)
 
 
 def _slot(result: Result) -> SlotState:
     execution = result.execution
     assert execution is not None
-    last, value = slots(execution) - 1, slot_in_view(result)
+    last = slots(execution) - 1
+    value = PLAYER.step(slot_in_view(execution, state_of(CircuitsState)), last)
     if last:
         with st.container(key="slot"):
             control(

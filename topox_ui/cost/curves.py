@@ -243,6 +243,6 @@ def for_a_dollar(theme: Theme) -> None:
         quiet(
             f"{escape(cluster_words(case.cluster))}; NICs are counted. Prices: {escape(prices.name)}, other "
             "speeds by MixNet's table; watts proportional to speed (assumed). A fat-tree has five switch ports and six "
-            "transceivers a link, as TopoOpt counts. Circuits that stay are built on a patch panel, those that change on optical "
+            "transceivers a link, as TopoOpt counts. Fixed circuits are built on a patch panel, those that change on optical "
             "switches."
         )

@@ -97,7 +97,10 @@ def main_figures(
         st.columns(2, gap="medium"),
         ("cost", "power"),
         ("Cost by part", "Power by part"),
-        (f"what is bought once; {same} are left out", "watts as listed, all parts busy"),
+        (
+            f"what is bought once; {same} are left out. TopoOpt: fixed circuits, on a patch panel or OCS",
+            "watts as listed, all parts busy",
+        ),
         (money, power),
         strict=True,
     ):
@@ -162,7 +165,7 @@ def hangs_on(question: Question, theme: Theme) -> None:
     with title:
         chart_title(
             "What the saving hangs on",
-            f"saving against {SAID[against]} when one thing changes; now {_signed(base)}",
+            f"tornado chart of the saving against {SAID[against]} when one thing changes; now {_signed(base)}",
         )
     pick(
         "Saving of",

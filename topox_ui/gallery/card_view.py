@@ -11,7 +11,7 @@ from topox_core.papers.card import VERDICTS, Answer, Card, Row, counted_verdicts
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import short
 from topox_ui.shell.charts import chart, frame, kpis
-from topox_ui.shell.page import chart_title, escape
+from topox_ui.shell.page import chart_title, escape, write_html
 
 
 def finding(card: Card, answer: Answer | None) -> str:
@@ -52,7 +52,7 @@ def draw_answer(card: Card, answer: Answer, theme: Theme) -> None:
     frame(table(rows), column_config={"why": st.column_config.TextColumn(width="large")})
     if answer.remarks:
         chart_title("Why it came out so")
-        st.html("".join(f'<p class="note">{escape(line)}</p>' for line in answer.remarks))
+        write_html("".join(f'<p class="note">{escape(line)}</p>' for line in answer.remarks))
 
 
 def reasons(rows: tuple[Row, ...]) -> None:
@@ -61,7 +61,7 @@ def reasons(rows: tuple[Row, ...]) -> None:
     for row in rows:
         if row.verdict != "match":
             grouped.setdefault((VERDICTS[row.verdict][0], row.reason), []).append(row.item)
-    st.html(
+    write_html(
         "".join(
             f'<p class="quiet"><b>{sign} {escape(", ".join(items))}</b> {escape(reason)}</p>'
             for (sign, reason), items in grouped.items()

@@ -52,7 +52,7 @@ def kicker(jobs: Jobs, title: str) -> str:
     """Return the line above the headline: what shares what."""
     network = jobs.network
     kinds = [
-        f"{count(n)} {words.lower()}"
+        plural(n, words.lower())
         for kind, words in COLLECTIVES.items()
         if (n := sum(job.collective == kind for job in jobs.jobs))
     ]
@@ -64,7 +64,7 @@ def kicker(jobs: Jobs, title: str) -> str:
 
 
 def finding(rounds: Rounds) -> str:
-    """Return what sharing in time brings, as a sentence made of the numbers."""
+    """Return what time division brings, as a sentence made of the numbers."""
     together, paper, best = rounds.together, rounds.paper, rounds.best
     jobs = plural(len(best.jobs), "job")
     if together is None:
@@ -140,14 +140,14 @@ def _above(round_: Round) -> str:
 
 
 def no_round_yet(rounds: Rounds, title: str, theme: Theme) -> None:
-    """Say what is known where there is no round: that all jobs at once do not fit, and whether turns may."""
+    """Say what is known where there is no round: that all jobs at once do not fit, and whether time division may help."""
     case = rounds.case
     refused = run_owner().refusals(ROUND).get(case.key(rounds.algorithm))
     jobs = plural(len(case.jobs), "job")
     if refused is None:
         headline(
             kicker(case.jobs, title),
-            f"All {jobs} at once need <b>more ports</b> than there are. Looking for turns in which they fit.",
+            f"All {jobs} at once need <b>more ports</b> than there are. Looking for a time division in which they fit.",
         )
         st.html(f'<p class="note">{escape(crowding(rounds))}</p>')
         searching(rounds, theme)
@@ -176,11 +176,11 @@ def crowding(rounds: Rounds) -> str:
 def hopeless(case: Case) -> str:
     """Return whether any grouping could help, in words."""
     if not soon(case.jobs):
-        return "Give the pods more ports on the left, or let another algorithm look for turns that fit."
+        return "Give the pods more ports on the left, or let another algorithm look for a time division that fits."
     bound = lower_bound(case.jobs, case.reading)
     if math.isinf(bound.round_s):
-        return f"No turns can help: {bound.by}. Give the pods more ports on the left, or take other jobs."
-    return "Other turns may fit: choose another algorithm on the left, or give the pods more ports."
+        return f"No time division can help: {bound.by}. Give the pods more ports on the left, or take other jobs."
+    return "Another time division may fit: choose another algorithm on the left, or give the pods more ports."
 
 
 def _against(round_: Round, together: Round | None, more: str = "") -> tuple[str, str, str]:
@@ -229,7 +229,7 @@ def clock(rounds: Rounds, now: JobsState, theme: Theme) -> None:
     rows = named(rounds)
     where = ""
     if own:
-        where = f" Each pod group has a barrier of its own: shown is {'the slowest' if now.pod_group < 0 else 'the one below'}."
+        where = f" Each pod group has a barrier of its own: shown is {'the slowest' if now.pod_group < 0 else 'the one chosen below'}."
     chart_title(
         "One round on one clock",
         "A lane a group: while one sends, the other trains. Dotted: all wait for each other; solid: "

@@ -25,6 +25,13 @@ SOURCES = {
 # Without time division is what all others stand beside.
 OFFERED = tuple(name for name in ALGORITHMS if name != "non-tdm")
 ACROSS = {"jobs": "number of jobs", "context": "context length"}
+SECTIONS = {
+    "links": "Links between pods",
+    "groups": "Pod groups",
+    "search": "How it was found",
+    "study": "Gain over many jobs",
+    "jobs": "Every job",
+}
 NETWORK = ("ports", "port_gbps", "reconfiguration_ms")
 OF_SOURCE = (*NETWORK, "pod_group", "stage", "ring", "pod", "pod_stage")
 Amount = Annotated[float, Field(ge=0, le=1e6)]
@@ -36,7 +43,8 @@ class JobsState(PageState):
 
     ``ports``, ``port_gbps`` and ``reconfiguration_ms`` are None where the file's value holds;
     ``pod_group`` is -1 for the one that lasts longest; ``ring`` is the job whose ring is drawn, all
-    if empty; ``pod_stage`` is the stage that fills the axis of one pod, -1 for the whole round.
+    if empty; ``pod_stage`` is the stage that fills the axis of one pod, -1 for the whole round; ``see`` is the
+    section below the first screen.
     """
 
     prefix = "jobs."
@@ -63,8 +71,9 @@ class JobsState(PageState):
     ring: Name = ""
     pod: Index | None = None
     pod_stage: Annotated[int, Field(ge=-1, le=1_000)] = -1
+    see: Annotated[str, one_of(SECTIONS)] = "links"
     across: Annotated[str, one_of(ACROSS)] = "jobs"
-    seeds: Annotated[int, Field(ge=1, le=100)] = 10
+    seeds: Annotated[int, Field(ge=1, le=100)] = 3
 
     @property
     def reading(self) -> Reading:

@@ -204,7 +204,7 @@ def waits(rounds: Rounds, now: JobsState) -> None:
     """Say what every stage of the round lasts as long as."""
     best = rounds.best
     cycle = cycle_in_view(best, None if now.pod_group < 0 else now.pod_group)
-    chart_title("What everybody waits for", ALGORITHMS[best.algorithm].title, beside=True)
+    chart_title("What sets the length of each stage", ALGORITHMS[best.algorithm].title, beside=True)
     limits = [limit for limit in bottlenecks(best, cycle) if limit.seconds > 0]
     lines = [
         escape(replace(limit, stage=number).words(best)) for number, limit in enumerate(limits, 1)
@@ -260,7 +260,7 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
         levels.append((title if len(title) <= LABEL else "chosen one", best.round_s, "dot"))
     levels.append(("bound", best.bound_s, "2px,3px"))
     if paper is None:
-        chart_title("How the search went", ALGORITHMS[best.algorithm].title)
+        chart_title("How this round was found", ALGORITHMS[best.algorithm].title)
         chart(
             climb(best.trace, levels, theme, by_step=False),
             "climb",
@@ -278,7 +278,7 @@ def how_found(rounds: Rounds, theme: Theme) -> None:
         )
         return
     chart_title(
-        "How hill climbing got there",
+        "How hill climbing found its round",
         "Each move puts one job into the other group; it stops when none helps",
     )
     moves = max((point.step for point in paper.trace), default=0)

@@ -40,8 +40,8 @@ AUTHORS_PRESET = "llama3-8b-perlmutter"
 Curves = dict[str, Curve]
 
 
-def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> None:
-    """Draw the study, or what is there of it, with the button that completes it."""
+def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> Curves:
+    """Draw the study, or what is there of it, with the button that completes it; return what is there."""
     title, layer = st.columns([2.2, 1], vertical_alignment="bottom")
     with title:
         chart_title(
@@ -56,8 +56,7 @@ def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> None:
             help="Llama 3 8B on 16 GPUs of Perlmutter, delays emulated; against their run without a controller.",
         )
     if isinstance(subject, Listed) or answered(_questions(subject)):
-        _drawn(subject, lane, theme)
-        return
+        return _drawn(subject, lane, theme)
     if simulated(_questions(subject)):
         run_panel(
             RAILS,
@@ -65,7 +64,7 @@ def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> None:
             lambda _run: _drawn(subject, lane, theme, live=True),
             "rails_curve",
         )
-        return
+        return curves_of(subject, lane)
     run_note(RAILS)
     left = sum(known(one) is None for one in _questions(subject))
     button(
@@ -77,7 +76,7 @@ def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> None:
         primary=True,
         help="Beside this page, in a process of its own; every delay is the whole iteration twice.",
     )
-    _drawn(subject, lane, theme)
+    return _drawn(subject, lane, theme)
 
 
 def authors_job(subject: Subject) -> bool:
@@ -135,7 +134,7 @@ def _measured(one: MeasuredSweep) -> Curve:
     )
 
 
-def _drawn(subject: Subject, lane: Lane, theme: Theme, live: bool = False) -> None:
+def _drawn(subject: Subject, lane: Lane, theme: Theme, live: bool = False) -> Curves:
     now, curves = choices(), curves_of(subject, lane)
     shown = [*curves.values(), *(measured_curves() if now.authors and authors_job(subject) else ())]
     figure = overhead_curves(
@@ -158,6 +157,7 @@ def _drawn(subject: Subject, lane: Lane, theme: Theme, live: bool = False) -> No
     )
     if not live:
         quiet(f"{' '.join(_findings(subject, lane, curves))}")
+    return curves
 
 
 def _table(curves: Curves) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from topox_core.rails.technologies import PORTS_PER_GPU, SPLIT_NOTE, TECHNOLOGIE
 from topox_core.rails.window_lengths import hides
 from topox_core.rails.windows import Stretch
 from topox_core.text.numbers import count, percent, plural, time
-from topox_ui.rails.delay import delay_chart
+from topox_ui.rails.delay import Curves, delay_chart
 from topox_ui.rails.runs import RAILS, answered, run_of, simulated, start, times_of
 from topox_ui.rails.sources import against_the_paper, chosen_of_the_match
 from topox_ui.rails.state import UPLOAD, RailsState, choices
@@ -132,8 +132,8 @@ def both_of(subject: Subject, lane: Lane) -> tuple[float, float, float]:
     return (run_of(subject.undisturbed()).iteration_ms, *both)
 
 
-def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme: Theme) -> None:
-    """Draw the headline, the KPIs, the strip, the distribution and the delay study."""
+def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme: Theme) -> Curves:
+    """Draw the headline, the KPIs, the strip, the distribution and the delay study; return the study's curves."""
     lane, dark = lane_of(pattern), dark_ms()
     base, on_demand, provisioned = both_of(subject, lane)
     _headline(subject, pattern, base, on_demand, provisioned)
@@ -141,7 +141,7 @@ def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme:
     _strip(subject, pattern, run, lane, theme)
     left, right = st.columns([1, 1.42], gap="medium")
     with right:  # first, because it knows what is beside the paper's figures on the left
-        delay_chart(subject, lane, theme)
+        curves = delay_chart(subject, lane, theme)
         chosen_of_the_match(subject)
     with left:
         where = "all stages" if len(pattern.lanes) > 1 else "one rank"
@@ -158,6 +158,7 @@ def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme:
         else:
             quiet("There is no window: one kind of traffic has the rail to itself.")
         against_the_paper(subject, lane)
+    return curves
 
 
 def _long(windows: Sequence[Window], dark: float) -> tuple[int, int, float]:
@@ -351,7 +352,7 @@ def windows_table(windows: Sequence[Window]) -> pd.DataFrame:
             "begins (ms)": one.begin_ms,
             "length (ms)": one.length_ms,
             "bytes after it": one.size_bytes,
-            "hides the delay": "✓" if hides(one, dark) else "✗",
+            "long enough": "✓" if hides(one, dark) else "✗",
         }
         for one in windows
     )

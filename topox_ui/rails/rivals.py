@@ -69,10 +69,10 @@ def rivals_section(subject: Simulated, theme: Theme) -> None:
             for one in constraints(subject.preset, 2, latency):
                 sign = (
                     f'<b style="color:{theme.bad}">✗</b>'
-                    if one.bites
+                    if one.limits
                     else f'<b style="color:{theme.good}">✓</b>'
                 )
-                verdict = "bites" if one.bites else "does not bite"
+                verdict = "limits this job" if one.limits else "does not limit this job"
                 why = escape(one.why[:1].upper() + one.why[1:])
                 st.html(
                     f'<p class="card">{sign} <b>{one.name} {verdict}</b>: {escape(one.title)}.<span>{why}.</span></p>'
@@ -182,7 +182,7 @@ def experts_section(subject: Simulated | None, theme: Theme) -> None:
     if not any(value is not None for row in rows.values() for value in row):
         quiet(
             "Every layer exchanges tokens among the experts twice each way, a few milliseconds apart: "
-            "windows too short to hide a slow switch, and far too many of them."
+            "windows too short for a slow switch, and far too many of them."
         )
         return
     published = {10.0: PUBLISHED_10_MS}

@@ -8,7 +8,7 @@ from topox_core.figures.rails_delay import overhead_curves
 from topox_core.figures.rails_pattern import strip
 from topox_core.figures.rails_windows import cdf
 from topox_core.rails.technologies import TECHNOLOGIES
-from topox_ui.rails.delay import curves_of
+from topox_ui.rails.delay import Curves
 from topox_ui.rails.first_screen import dark_ms, lane_of
 from topox_ui.rails.reference import advice_section, bytes_section
 from topox_ui.rails.rivals import experts_section, rivals_section
@@ -29,7 +29,7 @@ def sections_of(subject: Subject) -> list[str]:
     return list(SECTIONS)
 
 
-def closer(subject: Subject, pattern: Pattern, theme: Theme) -> None:
+def section(subject: Subject, pattern: Pattern, theme: Theme) -> None:
     """Draw the choice of a section, and that section."""
     have = sections_of(subject)
     see = pick(
@@ -57,8 +57,8 @@ def closer(subject: Subject, pattern: Pattern, theme: Theme) -> None:
         show_error(error)
 
 
-def figures_of(subject: Subject, pattern: Pattern, theme: Theme) -> Figures:
-    """Return the first screen's figures for download, built when asked for."""
+def figures_of(pattern: Pattern, curves: Curves, theme: Theme) -> Figures:
+    """Return the first screen's figures for download, built when asked for: outside the session, whose choices are read here."""
     lane, now, dark = lane_of(pattern), choices(), dark_ms()
     traffic, windows = pattern.of(lane)
     figures: Figures = {
@@ -66,7 +66,7 @@ def figures_of(subject: Subject, pattern: Pattern, theme: Theme) -> Figures:
             traffic, windows, dark, (0.0, max(pattern.iteration_ms, 1e-9)), theme
         ),
         "Delay study": lambda: overhead_curves(
-            [one for one in curves_of(subject, lane).values() if one.delay_ms],
+            [one for one in curves.values() if one.delay_ms],
             now.delay_ms,
             now.limit / 100,
             {one.name: one.reconfiguration_ms for one in TECHNOLOGIES},

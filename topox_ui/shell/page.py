@@ -112,7 +112,9 @@ def size_switch() -> None:
 
 def headline(kicker: str, finding: str) -> None:
     """Write the kicker and the finding; ``finding`` is HTML made of our own words and escaped names."""
-    st.html(f'<p class="kicker">{kicker} {ASK}</p><h1 class="headline">{with_terms(finding)}</h1>')
+    st.html(
+        f'<p class="kicker">{with_terms(kicker)} {ASK}</p><h1 class="headline">{with_terms(finding)}</h1>'
+    )
     show_notice()
     if opened_by_itself():
         with st.container(horizontal=True, vertical_alignment="center"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import streamlit as st
@@ -21,6 +22,17 @@ def state_of(model: type[S]) -> S:
     """Return the session's state of a page: its defaults while nothing was chosen."""
     known = states().get(model.__name__)
     return known if isinstance(known, model) else model()
+
+
+def reader_of(model: type[S]) -> Callable[[], S]:
+    """Return what reads this session's state of a page outside its runs: a download is built where no session is."""
+    known = states()
+
+    def read() -> S:
+        state = known.get(model.__name__)
+        return state if isinstance(state, model) else model()
+
+    return read
 
 
 def put(*new: PageState) -> None:

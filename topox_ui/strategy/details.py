@@ -16,8 +16,36 @@ from topox_core.strategy.strategy_file import dump_strategy
 from topox_core.strategy.task_graph import task_graph
 from topox_core.text.numbers import plural
 from topox_ui.shell.charts import frame
-from topox_ui.shell.downloads import download_menu, offer_task_graph
+from topox_ui.shell.downloads import download_menu, link_menu, offer_task_graph
 from topox_ui.shell.page import chart_title, escape, quiet
+from topox_ui.state.loading import loaded
+
+KEPT_HERE = "A link can carry the model with every choice. Your own strategy file stays on this machine: send the file."
+
+
+def strategy_link() -> None:
+    """Offer the link that restores every choice of the page, or say why there is none."""
+    link_menu(KEPT_HERE if st.session_state.get("strategy_file") else "")
+
+
+def loaded_job_note() -> None:
+    """Say that the page does not look at the job that the menu shows as loaded."""
+    job = loaded()
+    if job is not None:
+        quiet(
+            f"The loaded job, <b>{escape(job.title)}</b>, plays no part here: this page has models of its own."
+        )
+
+
+def other_ways(plans: bool) -> None:
+    """Say what else a strategy can be: whole plans of a language model, beside splits operator by operator."""
+    quiet(
+        "Plans of this page split every layer alike. A split of its own for each operator: choose <b>operators</b> on the left."
+        if plans
+        else "A strategy here splits each operator on its own. For a language model on the left (Llama 3, a mixture of experts) "
+        "whole plans are ranked too: tensor parallelism, pipeline parallelism, data parallelism (sharded: FSDP) and expert "
+        "parallelism, with the number of microbatches."
+    )
 
 
 def operator_costs(graph: OperatorGraph, servers: int) -> None:
@@ -50,7 +78,7 @@ def operators_table(graph: OperatorGraph, strategy: Strategy, start: Strategy) -
                 "operator": new.operator,
                 "partitions": new.partitions,
                 "first server": new.start,
-                "data parallel": f"{old.partitions}@{old.start}",
+                "data parallelism": f"{old.partitions}@{old.start}",
                 "differs": new != old,
                 "forward (ms)": cost.forward_ms,
                 "backward (ms)": cost.backward_ms,

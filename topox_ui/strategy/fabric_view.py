@@ -20,7 +20,13 @@ from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, frame, kpis
 from topox_ui.shell.page import chart_title, headline, quiet
 from topox_ui.strategy.controls import import_box, search_button
-from topox_ui.strategy.details import operator_costs, operators_table, take_strategy_away
+from topox_ui.strategy.details import (
+    loaded_job_note,
+    operator_costs,
+    operators_table,
+    strategy_link,
+    take_strategy_away,
+)
 from topox_ui.strategy.fabric_run import ON_FABRIC, FabricSearch, start
 
 
@@ -40,11 +46,12 @@ def fabric_view(search: FabricSearch, theme: Theme) -> None:
         headline(
             kicker,
             f"Which split of <b>{plural(len(model.graph.operators), 'operator')}</b> suits the fabric that will run "
-            "it? Each fabric gets a search of its own, which starts from data parallel and is never slower.",
+            "it? Each fabric gets a search of its own, which starts from data parallelism and is never slower.",
         )
     else:
         headline(kicker, table_sentence(table, search.fabric, lambda words: f"<b>{words}</b>"))
         _key_figures(search, table)
+    loaded_job_note()
     with st.container(horizontal=True, vertical_alignment="center", key="strategy_actions"):
         running = owner.run(ON_FABRIC, search.key) is not None
         search_button(running, table is not None, start, search)
@@ -53,6 +60,7 @@ def fabric_view(search: FabricSearch, theme: Theme) -> None:
             best = table.best(search.fabric).strategy
             first = table.start.strategy
             take_strategy_away(model.graph, best, first, cluster, search.settings.memory_gb)
+        strategy_link()
     run_note(ON_FABRIC)
     if running:
         run_panel(ON_FABRIC, "Searching")
@@ -81,7 +89,7 @@ def _key_figures(search: FabricSearch, table: StrategyTable) -> None:
             f"of this strategy, {percent(max(0.0, gap))} below",
         ),
         (
-            "Data parallel",
+            "Data parallelism",
             time(found.start_outcome.iteration_ms),
             f"{short(table.speed_up(search.fabric))} times that of the best",
         ),
@@ -109,7 +117,7 @@ def _answer(search: FabricSearch, table: StrategyTable, theme: Theme) -> None:
             "strategies_on_fabrics",
             "Iteration time by fabric, of data parallel and of the strategy found for the fabric.",
         )
-        chart_title("The best strategy", "beside data parallel; what differs comes first")
+        chart_title("The best strategy", "beside data parallelism; what differs comes first")
         frame(operators_table(search.model.graph, best, table.start.strategy))
     with right:
         chart_title("Who works on what", "operators down, servers across")

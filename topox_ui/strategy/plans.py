@@ -28,6 +28,7 @@ from topox_ui.shell.page import chart_title, escape, headline
 from topox_ui.state.store import state_of
 from topox_ui.state.uploads import fitting
 from topox_ui.state.widgets import menu, number, slide
+from topox_ui.strategy.details import loaded_job_note, other_ways, strategy_link
 from topox_ui.strategy.state import StrategyState
 
 SHOWN = 8
@@ -84,9 +85,10 @@ def plans_view(model: Model, cluster: GpuCluster, batch: int, theme: Theme) -> N
     best = plans.best
     headline(
         kicker,
-        f"Of <b>{plural(plans.considered, 'plan')}</b> that suit, <b>{count(len(plans.ranked))}</b> fit the memory; the "
-        f"fastest takes <b>{time(best.time.total_ms)}</b>: {escape(best.plan.words)}.",
+        f"The fastest of {plural(len(plans.ranked), 'plan')} that fit the memory takes "
+        f"<b>{time(best.time.total_ms)}</b>: {escape(best.plan.words)}.",
     )
+    loaded_job_note()
     kpis(
         ("Iteration", time(best.time.total_ms), "in closed form"),
         ("Of peak", percent(best.time.utilisation), f"{cluster.tflops:g} TFLOP/s a GPU"),
@@ -114,6 +116,7 @@ def plans_view(model: Model, cluster: GpuCluster, batch: int, theme: Theme) -> N
         )
         picked = plans.ranked[at]
         _take_away(model, shape, cluster, picked)
+        strategy_link()
     chart_title(
         "Where the time goes",
         f"the {min(SHOWN, len(plans.ranked))} fastest plans; R: recomputing. A plan is TP PP DP (CP EP), "
@@ -131,6 +134,7 @@ def plans_view(model: Model, cluster: GpuCluster, batch: int, theme: Theme) -> N
         "The plans that fit", f"the first {count(len(names))} of {count(len(plans.ranked))}"
     )
     frame(_table(plans.ranked[:LISTED]))
+    other_ways(plans=True)
 
 
 def _table(ranked: tuple[RankedPlan, ...]) -> pd.DataFrame:

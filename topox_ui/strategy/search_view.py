@@ -8,21 +8,33 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.figures.palette import Theme
-from topox_core.figures.strategy import placements, walk
+from topox_core.figures.strategy import before_and_after, placements, walk
 from topox_core.runs.run import FunctionRun
+from topox_core.strategy.load import computing_ms
 from topox_core.strategy.models import Model
 from topox_core.strategy.moves import MoveProgress
 from topox_core.strategy.on_fabrics import cluster_of
 from topox_core.strategy.search import SearchResult
-from topox_core.text.numbers import count, plural, short, time
+from topox_core.text.numbers import count, percent, plural, short, time
 from topox_core.text.status_words import STRATEGY_STOPPED_BY
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, frame, kpis
 from topox_ui.shell.page import chart_title, headline
+from topox_ui.state.store import state_of
 from topox_ui.strategy.controls import import_box, search_button
-from topox_ui.strategy.details import operator_costs, operators_table, take_strategy_away
+from topox_ui.strategy.details import (
+    loaded_job_note,
+    operator_costs,
+    operators_table,
+    other_ways,
+    strategy_link,
+    take_strategy_away,
+)
 from topox_ui.strategy.search_run import SEARCH, Answer, Request, start
+from topox_ui.strategy.state import StrategyState
+
+WON = 1.0005  # a speed-up below this is none
 
 
 def search_view(model: Model, request: Request, theme: Theme) -> None:
@@ -37,11 +49,14 @@ def search_view(model: Model, request: Request, theme: Theme) -> None:
         headline(
             kicker,
             f"How should <b>{plural(len(request.graph.operators), 'operator')}</b> be split over "
-            f"<b>{plural(request.servers, 'server')}</b>? The search starts from data parallel and is never slower.",
+            f"<b>{plural(request.servers, 'server')}</b>? The search starts from data parallelism and is never slower.",
         )
     else:
         _headline(kicker, request, answer)
+    loaded_job_note()
     with st.container(horizontal=True, vertical_alignment="center", key="strategy_actions"):
+        if answer is None and opening():
+            start(request)
         running = owner.run(SEARCH, request.key) is not None
         search_button(running, answer is not None, start, request)
         import_box()
@@ -53,33 +68,34 @@ def search_view(model: Model, request: Request, theme: Theme) -> None:
                 cluster_of(request.servers, request.ports, request.port_gbps),
                 request.settings.memory_gb,
             )
+        strategy_link()
     run_note(SEARCH)
     if running:
         run_panel(SEARCH, "Searching", partial(_live, theme))
     elif answer is not None:
         _answer(request, answer, theme)
     operator_costs(request.graph, request.servers)
+    if model.shape is None:
+        other_ways(plans=False)
+
+
+def opening() -> bool:
+    """Whether the page is as it opens and has not been searched: then it begins by itself."""
+    owner = run_owner()
+    asked = owner.run(SEARCH) is not None or owner.note(SEARCH)
+    own_file = st.session_state.get("strategy_file") is not None
+    return not (asked or own_file) and state_of(StrategyState) == StrategyState()
 
 
 def _headline(kicker: str, request: Request, answer: Answer) -> None:
-    proved = isinstance(answer, SearchResult) and answer.proved
-    if answer.speed_up > 1.0005:
-        words = (
-            f"The best strategy found takes <b>{time(answer.iteration_ms)}</b>, <b>{short(answer.speed_up)} times</b> as fast as "
-            f"data parallel ({time(answer.start_ms)})"
-        )
-    else:
-        words = f"Data parallel, <b>{time(answer.start_ms)}</b>, is the best strategy found"
-    headline(
-        kicker, words + (": every strategy was tried." if proved else "; a better one may exist.")
-    )
+    headline(kicker, finding(answer))
     changed = sum(
         a != b for a, b in zip(answer.strategy.placements, answer.start.placements, strict=True)
     )
     whole = sum(p.partitions == 1 for p in answer.strategy.placements)
     kpis(
         ("Iteration", time(answer.iteration_ms), "by the search's own simulator"),
-        ("Data parallel", time(answer.start_ms), "where the search begins"),
+        ("Data parallelism", time(answer.start_ms), "where the search begins"),
         ("Proposals", count(answer.proposals), STRATEGY_STOPPED_BY[answer.stopped_by]),
         (
             "Operators moved",
@@ -87,6 +103,43 @@ def _headline(kicker: str, request: Request, answer: Answer) -> None:
             f"of {plural(len(request.graph.operators), 'operator')}",
         ),
         ("Whole operators", count(whole), "on one server each"),
+    )
+
+
+def finding(answer: Answer) -> str:
+    """Return what the search found against data parallelism, in a sentence or two."""
+    proved = isinstance(answer, SearchResult) and answer.proved
+    plain, tried = time(answer.start_ms), plural(answer.proposals, "strategy", "strategies")
+    if answer.speed_up > WON:
+        less = percent(1 - answer.iteration_ms / answer.start_ms)
+        words = (
+            f"Of {tried} tried, the best takes <b>{time(answer.iteration_ms)}</b>: "
+            f"<b>{less}</b> less than plain data parallelism ({plain})."
+        )
+    else:
+        words = f"Of {tried} tried, none beats plain data parallelism: <b>{plain}</b>."
+    return words + (" No other strategy is faster: every one was tried." if proved else "")
+
+
+def _before_and_after(request: Request, answer: Answer, theme: Theme) -> None:
+    """Draw the iteration of data parallelism and that of the strategy found, and what they are spent on."""
+    rows = [
+        (words, total_ms, float(computing_ms(request.graph, strategy).max()))
+        for words, strategy, total_ms in (
+            ("data parallelism", answer.start, answer.start_ms),
+            ("best found", answer.strategy, answer.iteration_ms),
+        )
+    ]
+    chart_title(
+        "One iteration before and after", "ms; what its busiest server computes, and waits for data"
+    )
+    chart(
+        before_and_after(rows, theme),
+        "before_and_after",
+        "Iteration time: "
+        + "; ".join(
+            f"{words} {time(ms)}, of which {time(part)} computing" for words, ms, part in rows
+        ),
     )
 
 
@@ -112,7 +165,8 @@ def _live(theme: Theme, run: FunctionRun[Answer, MoveProgress]) -> None:
 def _answer(request: Request, answer: Answer, theme: Theme) -> None:
     left, right = st.columns([1.25, 1], gap="medium")
     with left:
-        chart_title("The walk", "accepted moves by reason; line: the best so far")
+        _before_and_after(request, answer, theme)
+        chart_title("The search", "accepted moves by reason; line: the best so far")
         chart(
             walk((), answer.moves, answer.start_ms, answer.iteration_ms, answer.proposals, theme),
             "walk",
@@ -121,7 +175,7 @@ def _answer(request: Request, answer: Answer, theme: Theme) -> None:
             lambda: _moves(answer),
             "Every accepted move",
         )
-        chart_title("The best strategy", "beside data parallel; what differs comes first")
+        chart_title("The best strategy", "beside data parallelism; what differs comes first")
         frame(operators_table(request.graph, answer.strategy, answer.start))
     with right:
         chart_title("Who works on what", "operators down, servers across")

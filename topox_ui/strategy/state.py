@@ -26,7 +26,7 @@ class StrategyState(PageState):
     prefix = "strategy."
     resets: ClassVar = {"model": ("way", "servers", "memory_gb", "batch", "plan")}
 
-    model: Annotated[str, one_of(MODELS)] = next(iter(MODELS))
+    model: Annotated[str, one_of(MODELS)] = "candle-16"  # the search wins on it
     way: Literal["search", "plans"] | None = None
     servers: Annotated[int, Field(ge=1, le=65_536)] | None = None
 

@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
 from topox_core.figures.palette import Theme
-from topox_core.figures.topology import Frame, frames, hops, ring, used_for
-from topox_core.model.lowering import lower
-from topox_core.text.numbers import count, plural, short, size
-from topox_core.topology.finder import Demand, LayoutResult, demand_of, find_layout
-from topox_core.topology.link_load import bandwidth_tax, link_loads
-from topox_core.topology.routing import RoutedNetwork
-from topox_core.topology.traffic import all_reduce_demand
-from topox_ui.compare.controls import VARIANTS
-from topox_ui.compare.state import CompareState
-from topox_ui.schedule.solving import Case
-from topox_ui.shell.charts import chart, frame, kpis
-from topox_ui.shell.page import chart_title, escape, headline
+from topox_core.figures.topology import Frame, hops, ring, used_for
+from topox_core.text.numbers import short, size
+from topox_core.topology.link_load import link_loads
+from topox_ui.shell.charts import chart, frame
+from topox_ui.shell.page import chart_title, escape, write_html
+from topox_ui.shell.player import Player
 from topox_ui.state.address import keep_address
-from topox_ui.state.loading import Loaded, cluster_words
 from topox_ui.state.store import choose, state_of
-from topox_ui.state.widgets import control, menu, pick, slide
+from topox_ui.state.widgets import control, menu
+from topox_ui.topology.laying import LaidTopology, hops_of_step
 from topox_ui.topology.state import TopologyState
 
-DEGREES = (1, 2, 3, 4, 6, 8)
-TRAFFIC = {"graph": "this job", "ring": "all-reduce"}
 STEP_WORDS = {
     "split": "Split the ports",
     "connect": "Connect everybody",
@@ -42,141 +32,26 @@ STEP_WORDS = {
 MOST_LINKS = 5_000
 
 
-@dataclass(frozen=True)
-class LaidTopology:
-    """What TopologyFinder found for a demand, and its pictures."""
-
-    demand: Demand
-    result: LayoutResult
-    pictures: tuple[Frame, ...]
-    tax: float
-    key: str
+def chosen_step(at: int) -> None:
+    """Go to a step."""
+    choose(TopologyState, step=at)
 
 
-def degree_of(case: Case) -> int:
-    """Return the chosen degree; the cluster's ports a server if none was chosen."""
-    chosen = state_of(TopologyState).degree
-    return case.cluster.ports_per_server if chosen is None else chosen
-
-
-def controls(case: Case) -> None:
-    """Draw the sidebar's choices."""
-    with st.sidebar:
-        st.divider()
-        st.html('<p class="side">What if</p>')
-        slide(
-            "Degree",
-            TopologyState,
-            "degree",
-            DEGREES,
-            value=degree_of(case),
-            help="Circuits out of and into each server. The other pages use the cluster's ports per server, "
-            f"{case.cluster.ports_per_server}.",
-        )
-        pick(
-            "Algorithm",
-            CompareState,
-            "variant",
-            VARIANTS,
-            help="TopoOpt (NSDI 2023) as the paper prints it, or as the code that came with it does it.",
-        )
-        pick(
-            "Traffic",
-            TopologyState,
-            "traffic",
-            TRAFFIC,
-            help="Of the loaded task graph, or of one all-reduce over all servers: the textbook case.",
-        )
-
-
-def lay(case: Case) -> LaidTopology:
-    """Find the circuits; raises InputError where there are none."""
-    degree, variant = degree_of(case), state_of(CompareState).variant
-    traffic = state_of(TopologyState).traffic
-    drawn = f"{case.settings.lowering}|{case.settings.seed}|{case.cluster.servers}"
-    key = f"{case.graph.digest}|{drawn}|{degree}|{variant}|{traffic}"
-    return _laid(key, case, degree, variant, traffic)
-
-
-@st.cache_resource(max_entries=24, show_spinner="Laying circuits")
-def _laid(key: str, _case: Case, degree: int, variant: str, traffic: str) -> LaidTopology:
-    servers = _case.cluster.servers
-    demand = (
-        all_reduce_demand(servers)
-        if traffic == "ring"
-        else demand_of(lower(_case.graph, _case.settings.lowering), servers)
-    )
-    result = find_layout(demand, degree, variant, seed=_case.settings.seed)
-    return LaidTopology(demand, result, frames(result), bandwidth_tax(result, demand), key)
-
-
-@st.cache_resource(max_entries=64, show_spinner=False)
-def _hops(key: str, _laid: LaidTopology, at: int) -> Any:  # noqa: ARG001
-    return RoutedNetwork(_laid.pictures[at].circuits(_laid.result.layout.servers)).hop_matrix()
-
-
-def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
-    """Write what was laid and what it costs."""
-    result, far = laid.result, laid.result.hops
-    sets = [f"<b>{result.degree_all_reduce}</b> for rings"] if result.degree_all_reduce else []
-    sets += (
-        [f"<b>{result.degree_model_parallel}</b> for matchings"]
-        if result.degree_model_parallel
-        else []
-    )
-    traffic = (
-        escape(loaded.title) if state_of(TopologyState).traffic == "graph" else "one all-reduce"
-    )
-    cut = (
-        f" {plural(far.unreachable, 'pair')} that never talk cannot reach one another."
-        if far.unreachable
-        else ""
-    )
-    headline(
-        f"Topology · {traffic} · {cluster_words(case.cluster)}, as {result.variant}",
-        f"Of <b>{result.degree}</b> circuits a server, {' and '.join(sets)}: any server reaches any other in at most "
-        f"<b>{plural(far.diameter, 'hop')}</b>, and a byte travels <b>{short(laid.tax)}</b> on average.{cut}",
-    )
-    source, _, parallel = result.layout.links
-    kpis(
-        ("Diameter", plural(far.diameter, "hop"), "farthest two servers"),
-        ("Mean distance", f"{short(far.mean)} hops", "over all pairs"),
-        ("Bandwidth tax", short(laid.tax), "hops a byte travels"),
-        ("Links", count(len(source)), f"{plural(int(parallel.sum()), 'circuit')} in all"),
-        (
-            "Rings carry",
-            size(laid.demand.all_reduce_bytes)
-            if laid.demand.model_parallel_bytes
-            else "everything",
-            f"of {size(laid.demand.all_reduce_bytes + laid.demand.model_parallel_bytes)}"
-            if laid.demand.model_parallel_bytes
-            else "no other traffic",
-        ),
-    )
+PLAYER = Player("topology", "step", chosen_step)
 
 
 def player(laid: LaidTopology, theme: Theme) -> None:
     """Draw the player; it steps by itself while it plays."""
-    playing = bool(st.session_state.get("playing"))
-    st.fragment(_player, run_every=1.6 if playing else None)(laid, theme)
+    PLAYER.draw(_player, laid, theme)
 
 
 def _player(laid: LaidTopology, theme: Theme) -> None:
     last = len(laid.pictures) - 1
     step = state_of(TopologyState).step
-    at = last if step is None else min(step, last)
-    if st.session_state.get("playing"):
-        ticks = st.session_state.get("play_ticks", 0)
-        st.session_state["play_ticks"] = ticks + 1
-        if ticks and at < last:
-            at += 1
-            chosen_step(at)
-        elif ticks:
-            st.session_state["playing"] = False
-            st.rerun()
-    at = _buttons(at, last)
+    at = PLAYER.step(last if step is None else min(step, last), last)
+    _buttons(at, last)
     picture = laid.pictures[at]
-    st.html(
+    write_html(
         f'<p class="note"><b>{STEP_WORDS.get(picture.step.kind, picture.step.kind)}.</b> {escape(picture.words)}</p>'
     )
     left, right = st.columns([1.1, 1], gap="medium")
@@ -194,7 +69,7 @@ def _player(laid: LaidTopology, theme: Theme) -> None:
                 "What is laid",
             )
     with right:
-        matrix = _hops(laid.key, laid, at)
+        matrix = hops_of_step(laid.key, laid, at)
         reach = matrix[matrix > 0]
         note = (
             f"{short(float(reach.mean()))} on average, {int(reach.max())} at most"
@@ -202,9 +77,10 @@ def _player(laid: LaidTopology, theme: Theme) -> None:
             else "no circuit yet"
         )
         missing = int((matrix < 0).sum())
+        silent = ", which exchange no data" if at == last else ""
         chart_title(
             "Hops from server (down) to server (across)",
-            note + (f"; × no path: {missing:,} pairs" if missing else ""),
+            note + (f"; × no path: {missing:,} pairs{silent}" if missing else ""),
         )
         chart(
             hops(matrix, laid.result.hops.diameter, theme),
@@ -222,37 +98,9 @@ def _player(laid: LaidTopology, theme: Theme) -> None:
     keep_address()
 
 
-def _buttons(at: int, last: int) -> int:
-    back, on, play, bar, place = st.columns([0.5, 0.5, 0.95, 5, 0.9], vertical_alignment="center")
-    back.button(
-        "",
-        icon=":material/skip_previous:",
-        key="step_back",
-        disabled=at == 0,
-        on_click=chosen_step,
-        args=(at - 1,),
-        help="One step back",
-    )
-    on.button(
-        "",
-        icon=":material/skip_next:",
-        key="step_on",
-        disabled=at == last,
-        on_click=chosen_step,
-        args=(at + 1,),
-        help="One step on",
-    )
-    playing = bool(st.session_state.get("playing"))
-    if play.button(
-        "Stop" if playing else "Play",
-        icon=":material/stop:" if playing else ":material/play_arrow:",
-        key="play",
-        help="From the first step to the last.",
-    ):
-        st.session_state.update(playing=not playing, play_ticks=0)
-        if not playing:
-            chosen_step(0)
-        st.rerun()
+def _buttons(at: int, last: int) -> None:
+    *places, bar, number = st.columns([0.5, 0.5, 0.95, 5, 0.9], vertical_alignment="center")
+    PLAYER.buttons(at, last, places)
     if last:
         control(
             "slider",
@@ -266,13 +114,7 @@ def _buttons(at: int, last: int) -> int:
             format="%d",
             label_visibility="collapsed",
         )
-    place.html(f'<p class="quiet">step {at} of {last}</p>')
-    return at
-
-
-def chosen_step(at: int) -> None:
-    """Go to a step."""
-    choose(TopologyState, step=at)
+    number.html(f'<p class="quiet">step {at} of {last}</p>')
 
 
 def _route(laid: LaidTopology) -> tuple[tuple[int, ...], ...]:
@@ -391,13 +233,3 @@ def link_table(laid: LaidTopology) -> None:
         )
         if len(source) > MOST_LINKS:
             st.caption(f"The first {MOST_LINKS:,} of {len(source):,} links.")
-
-
-def load_words(laid: LaidTopology) -> str:
-    """Return how evenly links are loaded, in words."""
-    carried = np.array(list(link_loads(laid.result, laid.demand).values()))
-    if not len(carried):
-        return ""
-    return (
-        f"The busiest link carries {short(float(carried.max() / carried.mean()))} times the mean."
-    )

@@ -1,14 +1,18 @@
 """Circuit charts: the matrix of a slot, every out-port over the iteration, changes."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from topox_core.figures.circuit_matrix import matrix
 from topox_core.figures.circuit_timeline import changes, ports_over_time
 from topox_core.figures.palette import LIGHT, VERMILION
 from topox_core.figures.slot_state import (
+    busiest_slot,
     changes_a_slot,
     cross_connects_in,
     ports_busy,
+    ports_carrying_a_slot,
     slot_state,
     slots,
 )
@@ -21,6 +25,19 @@ def test_a_slot_knows_what_carries_and_what_is_dark(pipeline):
     assert len(slot_state(pipeline, 33).carrying) == 1
     assert len(slot_state(pipeline, 0).all) == 0
     assert slots(pipeline) == 37
+
+
+def test_a_port_counts_once_in_every_slot_in_which_it_carries_whatever_lies_on_it(pipeline):
+    circuits = pipeline.circuits
+    n = len(circuits)
+    rng = np.random.default_rng(0)
+    for start in (circuits.start_ms, rng.uniform(0, 30, n)):
+        moved = replace(circuits, start_ms=start, end_ms=start + rng.uniform(0, 7, n))
+        run = replace(pipeline, circuits=moved)
+        states = [slot_state(run, slot) for slot in range(slots(run))]
+        busy = [ports_busy(moved, state.carrying) for state in states]
+        assert ports_carrying_a_slot(run).tolist() == busy
+        assert busy[busiest_slot(run)] == max(busy) > 0
 
 
 def test_the_matrix_draws_a_cell_a_circuit_with_the_number_of_its_switch(pipeline):
@@ -43,8 +60,6 @@ def test_a_dark_circuit_is_hatched_and_counted_at_the_edge(pipeline):
 
 
 def test_parallel_circuits_share_their_cell(pipeline):
-    from dataclasses import replace
-
     circuits = replace(
         pipeline.circuits,
         destination=np.array([1, 1, 2, 2, 0, 0], np.int32),
@@ -78,8 +93,6 @@ def test_changes_are_counted_in_the_slot_of_their_set_up(pipeline):
 
 
 def test_without_changes_the_strip_shows_circuits_in_use(pipeline):
-    from dataclasses import replace
-
     still = replace(pipeline, circuits=replace(pipeline.circuits, changed=np.zeros(6, bool)))
     assert changes(still, slot_state(still, 0), LIGHT).data[0].name == "in use"
 
@@ -98,8 +111,6 @@ def test_one_switch_over_time_names_the_destinations(pipeline):
 
 
 def test_many_servers_are_drawn_as_one_image(crowd):
-    from dataclasses import replace
-
     wide = replace(crowd, cluster=crowd.cluster.changed(servers=128))
     figure = matrix(wide, slot_state(wide, 4), LIGHT)
     assert figure.data[0].z.shape == (128, 128)

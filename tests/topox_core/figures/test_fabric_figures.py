@@ -318,6 +318,25 @@ def test_strides_differ_by_colour_and_by_dash():
     assert len({t.line.color for t in lines}) == len({t.line.dash for t in lines}) == 4
 
 
+def test_circuits_that_lead_both_ways_are_drawn_apart_and_others_straight():
+    both, one_way = layout_of("dlrm-16", 4, "released")[0], layout_of("dlrm-16", 4)[0]
+    drawn, straight = (
+        [t for t in ring(frames(one)[-1], 16, (), LIGHT).data if t.mode == "lines"]
+        for one in (both, one_way)
+    )
+    middles = {
+        (round(float(x), 6), round(float(y), 6))
+        for t in ring(frames(both)[-1], 16, (), LIGHT).data
+        if t.mode == "markers" and t.customdata is not None and "→" in str(t.customdata[0])
+        for x, y in zip(t.x, t.y, strict=True)
+    }
+    assert len(middles) == both.layout.circuits.sum()
+    circuits = one_way.layout.circuits
+    assert not ((circuits > 0) & (circuits.T > 0)).any()
+    assert all(len(t.x) == 3 * 16 for t in straight)
+    assert all(len(t.x) > 3 * 32 for t in drawn)
+
+
 def test_hops_are_written_where_they_can_be_read_and_a_missing_way_is_a_cross():
     circuits = np.zeros((4, 4), np.int32)
     circuits[[0, 1, 2], [1, 2, 0]] = 1

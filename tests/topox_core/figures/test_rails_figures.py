@@ -244,6 +244,17 @@ class TestDelay:
         flat = rails_delay.Curve("on_demand", 1.0, (0.0, 1000.0), (1.0, 1.0))
         assert rails_delay.overhead_curves((flat,), 25.0, 0.2, {}, LIGHT).layout.yaxis.range[1] > 20
 
+    @pytest.mark.parametrize("now_ms", [0.01, 100.0, 120_000.0])
+    def test_the_axes_hold_the_chosen_delay_and_what_it_costs(self, now_ms):
+        one = rails_delay.Curve("on_demand", 1000.0, (0.0, now_ms), (1000.0, 9000.0))
+        layout = rails_delay.overhead_curves((one,), now_ms, 0.05, {}, LIGHT).layout
+        chosen = next(s for s in layout.shapes if s.line.color == VERMILION)
+        assert layout.xaxis.range[0] < chosen.x0 < layout.xaxis.range[1]
+        assert chosen.x0 == pytest.approx(np.log10(now_ms)) or now_ms < rails_delay.LEAST_MS
+        assert layout.yaxis.range[1] > 800
+        axis = rails_windows.cdf(windows(0.5, 2, 30, 400), now_ms, LIGHT).layout.xaxis
+        assert axis.range[0] <= np.log10(now_ms) <= axis.range[1]
+
     def test_expert_parallelism_has_a_line_a_delay_and_shades_where_it_fails(self):
         figure = rails_delay.expert_region(
             (8, 16), {10.0: (0.03, 0.2), 100.0: (0.4, None)}, {10.0: {8: 0.03}}, 0.1, LIGHT

@@ -94,16 +94,16 @@ def test_the_parallelisms_on_the_rail() -> None:
 
 def test_experts_cannot_exchange_on_a_ring() -> None:
     rings, dimensions, _ = constraints(PRESETS["mixtral-8x7b"], nic_ports=6)
-    assert rings.bites
+    assert rings.limits
     assert "all to all among 8" in rings.why
-    assert not dimensions.bites
+    assert not dimensions.limits
 
 
 def test_three_rings_need_six_neighbours() -> None:
     """The degree of 6 that the paper names for three parallelisms."""
     job = PRESETS["llama3.1-405b-16384-cp"]
-    for ports, bites in ((2, True), (4, True), (6, False)):
-        assert constraints(job, ports)[1].bites is bites
+    for ports, limits in ((2, True), (4, True), (6, False)):
+        assert constraints(job, ports)[1].limits is limits
     assert "6 neighbours" in constraints(job, 4)[1].why
 
 
@@ -111,14 +111,14 @@ def test_four_ports_for_two_parallelisms_halve_the_nic() -> None:
     """The paper's example of constraint C3: DP and PP on four 100 Gbit/s ports."""
     assert "50% of the NIC" in constraints(PAPER, 4)[2].why
     alone = PAPER.changed(pipeline=1, data=4)
-    assert not constraints(alone, 4)[2].bites
+    assert not constraints(alone, 4)[2].limits
 
 
 def test_long_rings_of_small_shards_are_bound_by_their_steps() -> None:
     job = PRESETS["llama3.1-405b-16384"]
-    assert not constraints(job, latency_us=1.0)[0].bites
-    assert constraints(job, latency_us=100.0)[0].bites
-    assert not constraints(job, latency_us=0.0)[0].bites
+    assert not constraints(job, latency_us=1.0)[0].limits
+    assert constraints(job, latency_us=100.0)[0].limits
+    assert not constraints(job, latency_us=0.0)[0].limits
 
 
 def test_a_ring_of_two_takes_one_step() -> None:

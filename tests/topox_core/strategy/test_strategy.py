@@ -25,6 +25,7 @@ from topox_core.model.layout import Layout
 from topox_core.model.task_graph import TaskGraph
 from topox_core.strategy.alternation import Topologies, alternate
 from topox_core.strategy.evaluator import FastEvaluator
+from topox_core.strategy.load import computing_ms
 from topox_core.strategy.models import MODELS, named
 from topox_core.strategy.moves import MoveProgress, SearchSettings
 from topox_core.strategy.network import laid_out, non_blocking
@@ -821,3 +822,20 @@ def test_the_command_tells_a_mistake_in_one_line(arguments: tuple[str, ...], wor
 def test_the_command_lists_the_models(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--list", "--json") == 0
     assert {entry["name"] for entry in json.loads(capsys.readouterr().out)["models"]} == set(MODELS)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_iteration_is_shorter_than_what_its_busiest_server_computes(seed):
+    graph = random_operator_graph(seed)
+    for strategy in (
+        data_parallel(graph, 4),
+        search(graph, 4, FastEvaluator(graph, non_blocking(4)), SearchSettings(20)).strategy,
+    ):
+        busy = computing_ms(graph, strategy)
+        assert FastEvaluator(graph, non_blocking(4))(strategy) >= busy.max() * (1 - 1e-9)
+        costs = [graph.operator(p.operator).costs[p.partitions] for p in strategy.placements]
+        every = sum(
+            (c.forward_ms + c.backward_ms) * p.partitions
+            for c, p in zip(costs, strategy.placements, strict=True)
+        )
+        assert busy.sum() == pytest.approx(every)

@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.topox_ui.conftest import CIRCUITS, address, chart, control, words
 from topox_core.fabrics.scheduled import schedule
-from topox_core.figures.slot_state import ports_busy, slot_state
+from topox_core.figures.slot_state import ports_busy, slot_state, slots
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.workloads.samples import load_sample
 
@@ -25,6 +25,33 @@ def test_the_slot_slider_moves_the_matrix_and_the_address(visit):
     assert not at.exception
     assert chart(at, "matrix") != before
     assert address(at)["slot"] == "30"
+
+
+def test_the_page_opens_at_the_busiest_slot_and_its_figures_are_those_of_the_slot_in_view(
+    visit, downloads
+):
+    """A download is built when it is asked for, where no session is: it has the slot chosen last."""
+    graph, cluster = load_sample("moe")
+    run = schedule(graph, cluster, Settings.of(engine="list", free=FREE)).execution
+    busy = [ports_busy(run.circuits, slot_state(run, slot).carrying) for slot in range(slots(run))]
+    at = visit(CIRCUITS, sample="moe")
+    assert busy[at.slider[0].value] == max(busy)
+    assert "slot" not in address(at)
+    opened = downloads["Circuits (HTML)"]()
+    at.slider[0].set_value(30).run()
+    assert downloads["Circuits (HTML)"]() != opened
+
+
+def test_it_plays_slot_by_slot_and_steps(visit):
+    at = visit(CIRCUITS, sample="blackboard", slot="3")
+    at.button(key="step_on").click().run()
+    assert address(at)["slot"] == "4"
+    at.button(key="play").click().run()
+    assert at.button(key="play").label == "Stop"
+    at.run()
+    assert not at.exception and int(address(at)["slot"]) > 4
+    at.button(key="play").click().run()
+    assert at.button(key="play").label == "Play"
 
 
 def test_a_slot_beyond_the_end_is_the_last_one(visit):

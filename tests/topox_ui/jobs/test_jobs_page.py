@@ -103,6 +103,20 @@ def test_the_checker_stands_beside_the_answer(page):
     assert "✓ eq. 6" in words(at)
 
 
+def test_a_section_that_is_not_looked_at_is_not_drawn(page):
+    at = page()
+
+    def drawn() -> set[str]:
+        return {e.proto.id.rpartition("-")[2] for e in at.get("plotly_chart")}
+
+    assert drawn() == {"clock", "link_matrix", "rings"}
+    control(at, "jobs_see").set_value("search").run()
+    assert drawn() == {"clock", "climb"}
+    assert address(at)["jobs.see"] == "search"
+    control(at, "jobs_see").set_value("jobs").run()
+    assert drawn() == {"clock"} and "iterations/h" in at.dataframe[-1].value.columns
+
+
 def test_the_exact_model_proves_a_small_case_in_a_child_process(page):
     at = page("four-pods", algorithm="milp", reconfiguration_ms="0")
     assert metric(at, "Exact model") == "108 s"
@@ -111,13 +125,13 @@ def test_the_exact_model_proves_a_small_case_in_a_child_process(page):
 
 def test_turns_may_fit_where_all_jobs_at_once_do_not(page):
     """With 3 ports, pod 1 cannot talk to all of its partners at once; in turns it can, with phases in which all train."""
-    at = page("four-pods", ports="3")
+    at = page("four-pods", ports="3", see="search")
     assert not at.error
     assert metric(at, NO_TURNS) == "none" and metric(at, DRAFT) == "none"
     assert metric(at, "All-train phases") == "146 s"
     assert "pod 1 has 3 ports and needs 5" in words(at)
     assert chart(at, "clock")["layout"]["annotations"][0]["text"] == "<b>All-train phases</b>"
-    assert "How the search went" in words(at)
+    assert "How this round was found" in words(at)
 
 
 def test_ports_too_few_for_one_job_are_infeasible_whatever_the_turns(page):
@@ -239,7 +253,8 @@ def test_an_algorithm_that_refuses_the_size_says_so_and_the_draft_s_stays(visit)
 
 @pytest.mark.long
 def test_a_study_is_computed_beside_the_page_and_kept_when_it_is_cancelled(page):
-    at = page()
+    at = page(see="study")
+    assert control(at, "jobs_seeds").value == 3
     at.button(key="compute_study").click().run()
     end = time.monotonic() + 60
     while time.monotonic() < end and not any(

@@ -50,7 +50,7 @@ def menu(at, label: str):
     return next(box for box in at.selectbox if box.label == label)
 
 
-def test_the_page_opens_with_the_paper_s_job_and_the_core_s_numbers(page):
+def test_the_page_opens_with_the_paper_s_job_and_the_core_s_numbers(page, downloads):
     at = page()
     on_demand, provisioned = overheads(25.0)
     assert f"makes this job {provisioned} slower ({on_demand} if circuits are requested" in words(
@@ -60,6 +60,8 @@ def test_the_page_opens_with_the_paper_s_job_and_the_core_s_numbers(page):
     assert {"strip", "cdf", "delay", "breakdown", "counts"} <= {
         e.proto.id.rpartition("-")[2] for e in at.get("plotly_chart")
     }
+    for name in ("Pattern", "Delay study", "Windows"):
+        assert downloads[f"{name} (HTML)"]().lstrip().startswith(b"<")
 
 
 def test_the_match_with_the_paper_stands_beside_it_and_is_called_selected(page):
@@ -221,10 +223,10 @@ def test_a_loaded_sample_is_looked_at_as_a_fabric_ran_it(page):
     ("section", "says"),
     [
         ("control", "12 reconfigurations of a group"),
-        ("rivals", "C3 bites"),
+        ("rivals", "C3 limits this job"),
         ("bytes", "3,829 MiB reduce-scatter"),
         ("advice", "Table 2 of the paper"),
-        ("experts", "forwarded from neighbour to neighbour|too short to hide a slow switch"),
+        ("experts", "forwarded from neighbour to neighbour|too short for a slow switch"),
     ],
 )
 def test_every_section_opens(page, section, says):

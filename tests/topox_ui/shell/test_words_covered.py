@@ -14,12 +14,12 @@ NEEDED = {
     "Schedule": "makespan bound gap binds critical-path port delay dark change engine checker rounding slot",
     "Circuits": "circuit slot port change dark switch-size",
     "Compare": "static reactive provisioned scheduled fat-tree equal-cost forwarding tax crossover dark",
-    "Topology": "degree ring matching forwarding tax",
-    "Strategy": "dp",
-    "Jobs": "tdm round hill-climbing pod all-to-all",
-    "Rails": "window cdf delay provisioned reactive fsdp pp microbatch 1f1b gather-scatter",
-    "Cost": "transceiver ocs fat-tree rail switch-size",
-    "Published results": "all-reduce",
+    "Topology": "degree ring stride mutable matching topologyfinder tax all-reduce static",
+    "Strategy": "dp fsdp pp tp ep microbatch",
+    "Jobs": "tdm round hill-climbing pod all-reduce all-to-all",
+    "Rails": "rail window cdf delay provisioned reactive fsdp pp microbatch 1f1b gather-scatter",
+    "Cost": "transceiver patch-panel ocs fat-tree rail tornado switch-size",
+    "Published results": "tax all-to-all topologyfinder fat-tree all-reduce",
 }
 
 

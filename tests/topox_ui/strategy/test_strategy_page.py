@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.topox_ui.conftest import chart, control, metric, words
+from tests.topox_ui.conftest import address, chart, control, metric, words
 from topox_core.strategy.evaluator import FastEvaluator
 from topox_core.strategy.models import MODELS
 from topox_core.strategy.moves import SearchSettings
@@ -22,11 +22,14 @@ def page(visit):
     """Open the page on a model with a small budget."""
 
     def opened(model: str = "bert-16", servers: int = 4, budget: int = 100):
-        at = visit(STRATEGY)
-        control(at, "strategy_model").set_value(model).run()
-        control(at, "strategy_servers").set_value(servers).run()
-        if MODELS[model].shape is None:
-            control(at, "strategy_budget").set_value(budget).run()
+        at = visit(
+            STRATEGY,
+            **{
+                "strategy.model": model,
+                "strategy.servers": str(servers),
+                "strategy.budget": str(budget),
+            },
+        )
         assert not at.exception
         return at
 
@@ -35,6 +38,11 @@ def page(visit):
 
 def searched(at, seconds: float = 90):
     at.button(key="search").click().run()
+    return answered(at, seconds)
+
+
+def answered(at, seconds: float = 90):
+    """Run the page again until its search has ended."""
     end = time.monotonic() + seconds
     while (
         not any(m.label == "Iteration" for m in at.metric)
@@ -51,9 +59,23 @@ def table(at, column: str):
     return next(frame.value for frame in at.dataframe if column in frame.value.columns)
 
 
+@pytest.mark.long
+def test_the_page_opens_with_a_search_that_wins_and_shows_the_iteration_before_and_after(visit):
+    at = answered(visit(STRATEGY, sample="blackboard"))
+    assert "less than plain data parallelism" in words(at)
+    assert "plays no part here" in words(at)
+    before, after = (
+        note["text"] for note in chart(at, "before_and_after")["layout"]["annotations"]
+    )
+    assert metric(at, "Data parallelism") in before.replace("\u00a0", " ")
+    assert metric(at, "Iteration") in after.replace("\u00a0", " ")
+    assert address(at) == {"sample": "blackboard"}
+
+
 def test_before_a_search_the_costs_are_there_and_name_their_source(page):
     at = page()
     assert "25 operators be split over 4 servers" in words(at)
+    assert any("strategy.model=bert-16" in code.value for code in at.code)
     costs = table(at, "cost from")
     assert set(costs["cost from"]) <= {"measured", "roofline", "measured and roofline"}
     assert list(costs.columns)[-3:] == ["in 1", "in 2", "in 4"]
@@ -69,6 +91,7 @@ def test_a_search_ends_with_what_the_core_finds(page):
         SearchSettings(100, memory_gb=graph.memory_gb),
     )
     assert metric(at, "Proposals") == "100"
+    assert ("none beats" in words(at)) == (found.speed_up <= 1.0005)
     rows = table(at, "first server").set_index("operator")
     assert {p.operator: p.partitions for p in found.strategy.placements} == rows[
         "partitions"

@@ -3,20 +3,38 @@
 import pytest
 
 from tests.topox_ui.conftest import address, chart, control, metric, words
+from topox_core.fabrics.compare import compare
+from topox_core.fabrics.run import FabricOptions
+from topox_core.schedule.settings import FREE, Settings
+from topox_core.text.numbers import time
 from topox_core.topology.finder import find_layout, traffic_of
 from topox_core.workloads.samples import load_sample
 
 TOPOLOGY = "pages/4_Topology.py"
 
 
-def test_the_measures_are_those_of_the_layout(visit):
-    graph, cluster = load_sample("dlrm-16")
-    found = find_layout(traffic_of(graph, cluster.servers), 4)
-    at = visit(TOPOLOGY, sample="dlrm-16")
+def test_the_page_leads_with_what_the_circuits_make_of_the_job(visit):
+    """The iteration is the one that Compare shows for fixed circuits."""
+    graph, cluster = load_sample("moe")
+    found = find_layout(traffic_of(graph, cluster.servers), cluster.ports_per_server)
+    settings = Settings.of(engine="list", free=FREE)
+    run = compare(graph, cluster, settings, ("static",), FabricOptions())["static"]
+    iteration = time(run.iteration_ms).replace("\u00a0", " ")
+    at = visit(TOPOLOGY, sample="moe")
     assert not at.exception and not at.error
-    assert metric(at, "Diameter") == f"{found.hops.diameter} hops"
-    assert metric(at, "Links") == "64"
-    assert f"at most {found.hops.diameter} hops" in words(at)
+    assert f"Fixed circuits give {iteration}; the busiest link carries" in words(at)
+    assert f"takes up to {found.longest_route} hops" in words(at)
+    assert metric(at, "Iteration time") == iteration
+    assert metric(at, "Links") == str(len(found.layout.links[0]))
+
+
+def test_servers_that_never_talk_are_no_contradiction(visit):
+    """Some have no path, and the page promises none between them."""
+    at = visit(TOPOLOGY, sample="fsdp", degree="1", variant="published")
+    assert not at.exception and not at.error
+    reach = chart(at, "hops")
+    assert "any server" not in words(at)
+    assert ("exchange no data and have no path" in words(at)) == ("×" in str(reach["layout"]))
 
 
 def test_stepping_back_takes_circuits_away_and_is_in_the_address(visit):
@@ -68,7 +86,8 @@ def test_one_all_reduce_is_the_textbook_case(visit):
     at = visit(TOPOLOGY, sample="dlrm-16", traffic="ring", variant="released")
     assert not at.exception
     assert metric(at, "Bandwidth tax") == "1"
-    assert metric(at, "Rings carry") == "everything"
+    assert "Rings carry all data" in words(at)
+    assert "all links carry the same" in words(at).lower()
 
 
 @pytest.mark.parametrize(

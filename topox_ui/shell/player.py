@@ -1,0 +1,87 @@
+"""Steps of a figure one after another: back, on, play; the part of a page that steps by itself while it plays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import streamlit as st
+
+
+@dataclass(frozen=True)
+class Player:
+    """What is stepped through on a page.
+
+    Attributes
+    ----------
+    name
+        Of the page: each remembers whether it plays.
+    word
+        What a step is called.
+    go
+        Goes to a step.
+    every_s
+        How long a step stands while it plays.
+    """
+
+    name: str
+    word: str
+    go: Callable[[int], None]
+    every_s: float = 1.6
+
+    @property
+    def playing(self) -> bool:
+        """Whether it plays."""
+        return bool(st.session_state.get(f"playing_{self.name}"))
+
+    def draw(self, part: Callable[..., None], *args: Any) -> None:
+        """Draw the part of the page that steps; it is drawn anew by itself while it plays."""
+        st.fragment(part, run_every=self.every_s if self.playing else None)(*args)
+
+    def step(self, at: int, last: int) -> int:
+        """Return the step to draw: while it plays the next one, until the last."""
+        if not self.playing:
+            return at
+        ticks = st.session_state.get("play_ticks", 0)
+        st.session_state["play_ticks"] = ticks + 1
+        if ticks and at < last:
+            at += 1
+            self.go(at)
+        elif ticks:
+            self._play(False)
+        return at
+
+    def buttons(self, at: int, last: int, places: Sequence[Any]) -> None:
+        """Draw back, on and play, each in its place."""
+        for place, key, icon, to, words in zip(
+            places,
+            ("step_back", "step_on"),
+            ("skip_previous", "skip_next"),
+            (at - 1, at + 1),
+            ("back", "on"),
+            strict=False,
+        ):
+            place.button(
+                "",
+                icon=f":material/{icon}:",
+                key=key,
+                disabled=not 0 <= to <= last,
+                on_click=self.go,
+                args=(to,),
+                help=f"One {self.word} {words}",
+            )
+        if places[-1].button(
+            "Stop" if self.playing else "Play",
+            icon=":material/stop:" if self.playing else ":material/play_arrow:",
+            key="play",
+            disabled=not last,
+            help=f"{self.word.capitalize()} by {self.word}, to the last; from the last one from the beginning.",
+        ):
+            if not self.playing and at == last:
+                self.go(0)
+            self._play(not self.playing)
+
+    def _play(self, playing: bool) -> None:
+        st.session_state.update({f"playing_{self.name}": playing, "play_ticks": 0})
+        st.rerun()

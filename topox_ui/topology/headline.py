@@ -1,0 +1,111 @@
+"""The Topology page's finding: what an iteration takes on these circuits, its busiest link, how far data travels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import streamlit as st
+
+from topox_core.errors import InputError
+from topox_core.text.foreign import as_text
+from topox_core.text.numbers import count, percent, plural, short, size, time
+from topox_ui.compare.contest import contest_of
+from topox_ui.compare.running import run_all
+from topox_ui.schedule.solving import Case
+from topox_ui.shell.charts import kpis
+from topox_ui.shell.page import escape, headline, quiet
+from topox_ui.state.loading import Loaded, cluster_words
+from topox_ui.state.store import state_of
+from topox_ui.topology.laying import LaidTopology
+from topox_ui.topology.state import TopologyState
+
+MOST_STRIDES = 6
+EVEN = 1.005  # a busiest link below this many times the average is like all others
+
+
+def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
+    """Write what these circuits make of the job, then in numbers how they do it."""
+    of_job = state_of(TopologyState).traffic == "graph"
+    iteration_ms = _iteration_ms(case, laid) if of_job else None
+    result, busiest = laid.result, laid.busiest
+    traffic = escape(loaded.title) if of_job else "one all-reduce"
+    headline(
+        f"Topology · {traffic} · {cluster_words(case.cluster)}, TopologyFinder as {result.variant}",
+        _finding(laid, iteration_ms),
+    )
+    longest = result.longest_route
+    far, (source, _, parallel) = result.hops, result.layout.links
+    gives = "–" if iteration_ms is None else time(iteration_ms)
+    kpis(
+        ("Iteration time", gives, "as on Compare" if of_job else "of a job only"),
+        ("Busiest link", f"{short(busiest)}×" if busiest else "–", "the average link’s bytes"),
+        (
+            "Longest route",
+            plural(longest, "hop"),
+            f"{short(far.mean)} on average over all pairs",
+        ),
+        ("Bandwidth tax", short(laid.tax), "hops a byte travels"),
+        ("Links", count(len(source)), f"{plural(int(parallel.sum()), 'circuit')} in all"),
+    )
+    quiet(_ports(laid))
+
+
+def _finding(laid: LaidTopology, iteration_ms: float | None) -> str:
+    """Return the answer: how long the iteration takes, which link is the busiest, how far data goes."""
+    words, busiest = [], laid.busiest
+    if not busiest:
+        return "<b>No data</b> crosses the network here."
+    carries = (
+        "all links carry <b>the same</b>"
+        if busiest <= EVEN
+        else f"the busiest link carries <b>{short(busiest)}×</b> the average"
+    )
+    if iteration_ms is not None:
+        words.append(f"Fixed circuits give <b>{time(iteration_ms)}</b>; {carries}.")
+    else:
+        words.append(f"{carries[0].upper()}{carries[1:]}.")
+    longest = laid.result.longest_route
+    words.append(
+        "All data goes directly, over <b>1&nbsp;hop</b>."
+        if longest <= 1
+        else f"Data between distant servers takes up to <b>{plural(longest, 'hop')}</b>."
+    )
+    return " ".join(words)
+
+
+def _ports(laid: LaidTopology) -> str:
+    """Return what the ports are for, and which servers have no path because they never talk."""
+    result, demand = laid.result, laid.demand
+    rings, others = result.degree_all_reduce, result.degree_model_parallel
+    strides = sorted({stride for of_size in result.strides.values() for stride in of_size})
+    listed = ", ".join(map(str, strides[:MOST_STRIDES])) + (" …" * (len(strides) > MOST_STRIDES))
+    sets = (
+        [f"{rings} for all-reduce rings" + f" (stride {listed})" * bool(strides)] if rings else []
+    )
+    sets += [f"{others} for matchings"] if others else []
+    words = [f"Degree {result.degree}: of each server’s circuits {' and '.join(sets)}."]
+    total = demand.all_reduce_bytes + demand.model_parallel_bytes
+    if demand.all_reduce_bytes and demand.model_parallel_bytes:
+        share = percent(demand.all_reduce_bytes / total)
+        words.append(
+            f"Rings carry {share} of {size(total)}: that traffic is mutable, the rest has its partners given."
+        )
+    elif demand.all_reduce_bytes:
+        words.append("Rings carry all data: it is mutable traffic.")
+    if result.hops.unreachable:
+        words.append(
+            f"{plural(result.hops.unreachable, 'pair')} of servers exchange no data and have no path."
+        )
+    return " ".join(words)
+
+
+def _iteration_ms(case: Case, laid: LaidTopology) -> float | None:
+    """Return what Compare says of these fixed circuits; None, and a line with the reason, where they cannot run the job."""
+    at_degree = case.cluster.changed(ports_per_server=laid.result.degree)
+    try:
+        contest = replace(contest_of(case), fabrics=("static",))
+        runs, _ = run_all(replace(case, cluster=at_degree), contest)
+    except InputError as error:
+        st.warning(as_text(str(error), "markdown"))
+        return None
+    return runs["static"].iteration_ms

@@ -1,0 +1,111 @@
+"""What the Topology page lays: its choices, the circuits that TopologyFinder finds for them, the hops on them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from topox_core.figures.topology import Frame, frames
+from topox_core.model.lowering import lower
+from topox_core.topology.finder import Demand, LayoutResult, demand_of, find_layout
+from topox_core.topology.link_load import bandwidth_tax, link_loads
+from topox_core.topology.routing import RoutedNetwork
+from topox_core.topology.traffic import all_reduce_demand
+from topox_ui.compare.controls import VARIANTS
+from topox_ui.compare.state import CompareState
+from topox_ui.schedule.solving import Case
+from topox_ui.state.store import state_of
+from topox_ui.state.widgets import pick, slide
+from topox_ui.topology.state import TopologyState
+
+DEGREES = (1, 2, 3, 4, 6, 8)
+TRAFFIC = {"graph": "this job", "ring": "all-reduce"}
+
+
+@dataclass(frozen=True)
+class LaidTopology:
+    """What TopologyFinder found for a demand, and its pictures.
+
+    Attributes
+    ----------
+    tax
+        Hops that a byte travels.
+    busiest
+        Bytes of the busiest link over the average link's; 0 where nothing is sent.
+    """
+
+    demand: Demand
+    result: LayoutResult
+    pictures: tuple[Frame, ...]
+    tax: float
+    busiest: float
+    key: str
+
+
+def degree_of(case: Case) -> int:
+    """Return the chosen degree; the cluster's ports a server if none was chosen."""
+    chosen = state_of(TopologyState).degree
+    return case.cluster.ports_per_server if chosen is None else chosen
+
+
+def controls(case: Case) -> None:
+    """Draw the sidebar's choices."""
+    with st.sidebar:
+        st.divider()
+        st.html('<p class="side">What if</p>')
+        slide(
+            "Degree",
+            TopologyState,
+            "degree",
+            DEGREES,
+            value=degree_of(case),
+            help="Circuits out of and into each server. The other pages use the cluster's ports per server, "
+            f"{case.cluster.ports_per_server}.",
+        )
+        pick(
+            "Algorithm",
+            CompareState,
+            "variant",
+            VARIANTS,
+            help="TopoOpt (NSDI 2023) as the paper prints it, or as the code that came with it does it.",
+        )
+        pick(
+            "Traffic",
+            TopologyState,
+            "traffic",
+            TRAFFIC,
+            help="Of the loaded task graph, or of one all-reduce over all servers: the textbook case.",
+        )
+
+
+def lay(case: Case) -> LaidTopology:
+    """Find the circuits; raises InputError where there are none."""
+    degree, variant = degree_of(case), state_of(CompareState).variant
+    traffic = state_of(TopologyState).traffic
+    drawn = f"{case.settings.lowering}|{case.settings.seed}|{case.cluster.servers}"
+    key = f"{case.graph.digest}|{drawn}|{degree}|{variant}|{traffic}"
+    return _laid(key, case, degree, variant, traffic)
+
+
+@st.cache_resource(max_entries=24, show_spinner="Laying circuits")
+def _laid(key: str, _case: Case, degree: int, variant: str, traffic: str) -> LaidTopology:
+    servers = _case.cluster.servers
+    demand = (
+        all_reduce_demand(servers)
+        if traffic == "ring"
+        else demand_of(lower(_case.graph, _case.settings.lowering), servers)
+    )
+    result = find_layout(demand, degree, variant, seed=_case.settings.seed)
+    carried = np.array(list(link_loads(result, demand).values()))
+    busiest = float(carried.max() / carried.mean()) if carried.any() else 0.0
+    tax = bandwidth_tax(result, demand)
+    return LaidTopology(demand, result, frames(result), tax, busiest, key)
+
+
+@st.cache_resource(max_entries=64, show_spinner=False)
+def hops_of_step(key: str, _laid: LaidTopology, at: int) -> Any:  # noqa: ARG001
+    """Return the hops between all servers on the circuits that lie after a step."""
+    return RoutedNetwork(_laid.pictures[at].circuits(_laid.result.layout.servers)).hop_matrix()
