@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -64,3 +65,15 @@ def test_a_large_job_s_delays_are_simulated_beside_the_page_and_those_there_are_
         tab.page.get_by_role("button", name=re.compile(r"Simulate (\d|10|11)\s"))
     ).to_be_visible()
     tab.still()
+
+
+@pytest.mark.long
+def test_every_figure_of_the_page_downloads(tab: Tab, tmp_path: Path) -> None:
+    tab.open("/Rails?rails.delay_ms=50")
+    tab.button("Download").click()
+    for name in ("Pattern", "Delay study", "Windows"):
+        with tab.page.expect_download() as waiting:
+            tab.button(f"{name} (HTML)").click()
+        file = tmp_path / waiting.value.suggested_filename
+        waiting.value.save_as(file)
+        assert "plotly" in file.read_text(encoding="utf-8").lower()

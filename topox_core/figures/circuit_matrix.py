@@ -21,6 +21,7 @@ from topox_core.figures.palette import VERMILION, Theme
 from topox_core.figures.slot_state import SlotState
 from topox_core.figures.template import LEGEND_BELOW, axis, frame, margins, named_axis
 from topox_core.model.execution import Circuits, Execution
+from topox_core.model.measures import in_port, out_port
 from topox_core.model.transfer_graph import FloatArray
 from topox_core.text.foreign import as_text
 
@@ -120,8 +121,11 @@ def _square(figure: go.Figure, execution: Execution, state: SlotState, theme: Th
         execution.circuits,
         execution.cluster.ports_per_server,
     )
-    out = np.bincount(circuits.source[state.all], minlength=n)
-    into = np.bincount(circuits.destination[state.all], minlength=n)
+    # Ports, not circuits: within a slot one port may hold several, one after another.
+    first_out = np.unique(out_port(circuits)[state.all], return_index=True)[1]
+    first_in = np.unique(in_port(circuits)[state.all], return_index=True)[1]
+    out = np.bincount(circuits.source[state.all[first_out]], minlength=n)
+    into = np.bincount(circuits.destination[state.all[first_in]], minlength=n)
     shown = list(range(0, n, 1 if n <= 24 else 2))
     size = 11 if n <= 24 else 9
     words = [

@@ -23,7 +23,7 @@ from topox_core.io.exports import PROGRAM_COLUMNS, cross_connects
 from topox_core.model.execution import Execution
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import plural, short, time
-from topox_core.text.sentences import is_or_are
+from topox_core.text.sentences import enumeration, is_or_are
 from topox_ui.circuits.state import CircuitsState
 from topox_ui.schedule.solving import Case, Drawn
 from topox_ui.shell.charts import chart, frame
@@ -156,10 +156,20 @@ def _headline(loaded: Loaded, case: Case, result: Result, parts: Drawn, state: S
         ports_busy(execution.circuits, state.carrying),
         ports_busy(execution.circuits, state.all),
     )
-    turning = (
-        f", <b>{held - carrying:,}</b> {is_or_are(held - carrying)} dark" if held > carrying else ""
+    dark, free = held - carrying, max(0, every - held)
+    others = [
+        f"<b>{number:,}</b> {is_or_are(number)} {word}"
+        for number, word in ((dark, "dark"), (free, "free"))
+        if number
+    ]
+    carry = (
+        "<b>No</b> out-port carries"
+        if not carrying
+        else f"<b>{carrying:,}</b> of {plural(every, 'out-port')} carry"
     )
-    free = max(0, every - held)
+    if carrying == every:
+        carry = f"<b>All {plural(every, 'out-port')}</b> carry"
+    rest = f"; {enumeration(others)}" if others else ""
     life = parts.measures.mean_life_ms
     lives = (
         f" A circuit lasts <b>{time(life)}</b> on average."
@@ -168,8 +178,7 @@ def _headline(loaded: Loaded, case: Case, result: Result, parts: Drawn, state: S
     )
     headline(
         f"Circuits · {escape(loaded.title)} · {cluster_words(cluster)}, {short(cluster.slot_ms)}&nbsp;ms slots",
-        f"<b>{carrying:,}</b> of {plural(every, 'out-port')} carry data in slot <b>{state.slot:,}</b>{turning} "
-        f"and <b>{free:,}</b> {is_or_are(free)} free.{lives}",
+        f"{carry} data in slot <b>{state.slot:,}</b>{rest}.{lives}",
     )
 
 

@@ -102,7 +102,7 @@ def _headline(kicker: str, request: Request, answer: Answer) -> None:
             count(changed),
             f"of {plural(len(request.graph.operators), 'operator')}",
         ),
-        ("Whole operators", count(whole), "on one server each"),
+        ("Whole operators", count(whole) if whole else "none", "on one server each"),
     )
 
 
