@@ -115,6 +115,7 @@ def test_a_bad_file_costs_one_line_and_nothing_else(tab: Tab, tmp_path: Path) ->
     expect(tab.kicker).to_contain_text("Schedule · patience")
 
 
+@pytest.mark.long
 def test_a_graph_waits_for_its_cluster_and_a_wrong_one_is_taken_back(
     tab: Tab, tmp_path: Path
 ) -> None:
@@ -132,6 +133,7 @@ def test_a_graph_waits_for_its_cluster_and_a_wrong_one_is_taken_back(
     expect(tab.page.locator(".st-key-up_graph")).to_be_visible()
 
 
+@pytest.mark.long
 def test_the_downloaded_result_is_the_schedule_on_the_page_and_passes_the_checker(
     tab: Tab, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.browser
 ADDRESSES = "www.example.org http://example.org/x me@example.org"
 
 
+@pytest.mark.long
 def test_an_address_in_a_link_does_not_become_one(tab: Tab) -> None:
     tab.open(f"/Schedule?sample={quote(ADDRESSES)}&port_gbps={quote(ADDRESSES)}")
     expect(tab.message.first).to_contain_text("Ignored in the link")

@@ -122,6 +122,7 @@ def test_sliders_stay_live_while_the_engine_proves(tab: Tab) -> None:
     expect(tab.button("Cancel")).to_be_visible()
 
 
+@pytest.mark.long
 def test_a_closed_tab_takes_its_solver_with_it(
     tab: Tab, server: Server, only_new: set[int]
 ) -> None:

@@ -28,6 +28,7 @@ def stall(dark_ms: float) -> str:
     return time(slow - quick)
 
 
+@pytest.mark.long
 def test_a_link_opened_cold_restores_the_rail_and_a_moved_slider_goes_into_the_address(
     tab: Tab,
 ) -> None:

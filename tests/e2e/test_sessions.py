@@ -38,6 +38,7 @@ def test_own_files_survive_a_reload_on_every_page_and_leave_no_trace_in_the_addr
     expect(tab.kpi("Iteration")).to_have_text("13 ms")
 
 
+@pytest.mark.long
 def test_a_tab_made_by_duplicating_another_has_a_session_of_its_own(
     tab: Tab, tmp_path: Path
 ) -> None:

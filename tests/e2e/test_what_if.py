@@ -67,7 +67,9 @@ def test_a_moved_slider_gives_the_schedule_of_its_setting_and_writes_it_into_the
     expect(tab.slider("port_gbps")).to_have_attribute("aria-valuetext", "200G")
 
 
-@pytest.mark.parametrize("corner", [(12, 12), (-12, -12)], ids=["above", "below"])
+@pytest.mark.parametrize(
+    "corner", [pytest.param((12, 12), marks=pytest.mark.long), (-12, -12)], ids=["above", "below"]
+)
 def test_a_click_near_a_corner_of_a_sample_card_leads_to_its_schedule(
     tab: Tab, corner: tuple[int, int]
 ) -> None:
@@ -83,6 +85,7 @@ def test_a_click_near_a_corner_of_a_sample_card_leads_to_its_schedule(
     assert query(tab) == {"sample": ["blackboard"]}
 
 
+@pytest.mark.long
 def test_the_slot_slider_shows_the_circuit_of_that_slot(tab: Tab) -> None:
     """On the blackboard server 0 sends x to server 1 from 2 to 5 ms and y to server 2 from 5 to 7 ms, in slots of 1 ms."""
     tab.open("/Circuits?sample=blackboard&slot=4")
@@ -119,6 +122,7 @@ def test_two_visitors_do_not_see_each_others_choices(new_tab: NewTab) -> None:
     expect(first.kicker).to_contain_text("2 switches, 800G ports")
 
 
+@pytest.mark.long
 def test_a_dark_theme_reaches_every_page_and_every_chart(new_tab: NewTab) -> None:
     tab = new_tab(color_scheme="dark")
     for address in ("/?sample=moe", "/Schedule?sample=moe", "/Circuits?sample=moe"):
