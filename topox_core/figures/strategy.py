@@ -210,7 +210,7 @@ def before_and_after(rows: Sequence[tuple[str, float, float]], theme: Theme) -> 
         showlegend=True,
         annotations=notes,
         margin=margins(104 * theme.scale, 8, 34 * theme.scale, 30),
-        xaxis=time_axis(theme, 1.14 * top),
+        xaxis=time_axis(theme, 1.24 * top),
         yaxis=row_axis(theme, names, 12, range=[len(rows) - 0.5, -0.5]),
     )
 

@@ -68,7 +68,7 @@ def _slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: 
                 else f"No circuit changes. {keys}",
                 beside=True,
             )
-            PLAYER.buttons(state.slot, slots(execution) - 1, [heading] * 3)
+            PLAYER.buttons(state.slot, slots(execution) - 1, heading)
         chart(
             changes(execution, state, theme),
             "changes",

@@ -30,6 +30,7 @@ from topox_ui.rails.runs import (
 )
 from topox_ui.rails.state import RailsState, choices
 from topox_ui.rails.subject import Lane, Listed, Simulated, Subject, measured_list
+from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import button, chart_title, quiet
@@ -57,6 +58,9 @@ def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> Curves:
         )
     if isinstance(subject, Listed) or answered(_questions(subject)):
         return _drawn(subject, lane, theme)
+    owner = run_owner()
+    if subject.job in PRESETS.values() and not (owner.run(RAILS) or owner.note(RAILS)):
+        start(_questions(subject))  # a preset takes seconds; what a reader makes of it may take long
     if simulated(_questions(subject)):
         run_panel(
             RAILS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,17 +52,13 @@ class Player:
             self._play(False)
         return at
 
-    def buttons(self, at: int, last: int, places: Sequence[Any]) -> None:
-        """Draw back, on and play, each in its place."""
-        for place, key, icon, to, words in zip(
-            places,
-            ("step_back", "step_on"),
-            ("skip_previous", "skip_next"),
-            (at - 1, at + 1),
-            ("back", "on"),
-            strict=False,
+    def buttons(self, at: int, last: int, row: Any) -> None:
+        """Draw back, on and play in a row."""
+        for key, icon, to, words in (
+            ("step_back", "skip_previous", at - 1, "back"),
+            ("step_on", "skip_next", at + 1, "on"),
         ):
-            place.button(
+            row.button(
                 "",
                 icon=f":material/{icon}:",
                 key=key,
@@ -71,7 +67,7 @@ class Player:
                 args=(to,),
                 help=f"One {self.word} {words}",
             )
-        if places[-1].button(
+        if row.button(
             "Stop" if self.playing else "Play",
             icon=":material/stop:" if self.playing else ":material/play_arrow:",
             key="play",

@@ -34,16 +34,12 @@ def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
         _finding(laid, iteration_ms),
     )
     longest = result.longest_route
-    far, (source, _, parallel) = result.hops, result.layout.links
+    source, _, parallel = result.layout.links
     gives = "–" if iteration_ms is None else time(iteration_ms)
     kpis(
         ("Iteration time", gives, "as on Compare" if of_job else "of a job only"),
         ("Busiest link", f"{short(busiest)}×" if busiest else "–", "the average link’s bytes"),
-        (
-            "Longest route",
-            plural(longest, "hop"),
-            f"{short(far.mean)} on average over all pairs",
-        ),
+        ("Longest route", plural(longest, "hop"), "that data takes"),
         ("Bandwidth tax", short(laid.tax), "hops a byte travels"),
         ("Links", count(len(source)), f"{plural(int(parallel.sum()), 'circuit')} in all"),
     )

@@ -99,8 +99,8 @@ def _player(laid: LaidTopology, theme: Theme) -> None:
 
 
 def _buttons(at: int, last: int) -> None:
-    *places, bar, number = st.columns([0.5, 0.5, 0.95, 5, 0.9], vertical_alignment="center")
-    PLAYER.buttons(at, last, places)
+    row = st.container(horizontal=True, vertical_alignment="center", gap="medium")
+    PLAYER.buttons(at, last, row)
     if last:
         control(
             "slider",
@@ -108,13 +108,13 @@ def _buttons(at: int, last: int) -> None:
             TopologyState,
             "step",
             value=at,
-            at=bar,
+            at=row,
             min_value=0,
             max_value=last,
             format="%d",
             label_visibility="collapsed",
         )
-    number.html(f'<p class="quiet">step {at} of {last}</p>')
+    row.html(f'<p class="quiet">step {at} of {last}</p>', width="content")
 
 
 def _route(laid: LaidTopology) -> tuple[tuple[int, ...], ...]:

@@ -272,6 +272,9 @@ def test_a_large_job_is_simulated_beside_the_page_and_can_be_stopped(page, monke
         at.run()
     assert not at.exception
     assert metric(at, "Windows per iteration") == "47"
+    at.button(key="cancel_rails_curve").click().run()  # a preset's delays begin by themselves
+    assert not at.exception
+    assert any(button.label.startswith("Simulate") for button in at.button)
 
 
 def test_the_iteration_is_what_the_other_pages_show(page):

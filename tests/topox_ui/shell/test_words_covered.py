@@ -11,10 +11,10 @@ from topox_ui.shell.terms import explanations
 
 NEEDED = {
     "Home": "ocs",
-    "Schedule": "makespan bound gap binds critical-path port delay dark change engine checker rounding slot",
+    "Schedule": "makespan bound gap status binds port-load critical-path port delay dark change engine checker rounding slot",
     "Circuits": "circuit slot port change dark switch-size",
     "Compare": "static reactive provisioned scheduled fat-tree equal-cost forwarding tax crossover dark",
-    "Topology": "degree ring stride mutable matching topologyfinder tax all-reduce static",
+    "Topology": "degree ring stride mutable matching topologyfinder forwarding tax all-reduce static",
     "Strategy": "dp fsdp pp tp ep microbatch",
     "Jobs": "tdm round hill-climbing pod all-reduce all-to-all",
     "Rails": "rail window cdf delay provisioned reactive fsdp pp microbatch 1f1b gather-scatter",
