@@ -27,8 +27,9 @@ with show_input_errors(f"Compare · {opened.title}"):
 
 compare_headline(opened, case, contest, runs, turn(case, contest))
 cannot_run(failed)
-main_figures(contest, runs, theme)
-place_of_map = st.container()
+left, place_of_map = st.columns([1.25, 1], gap="medium")
+with left:
+    main_figures(contest, runs, theme)
 lanes(contest, runs, theme)
 failures(case, contest, runs, theme)
 link_menu(graph_kept_here())

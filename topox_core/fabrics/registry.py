@@ -20,6 +20,8 @@ class FabricEntry:
     ----------
     label
         Its name on pages and in tables.
+    spoken
+        The same within a sentence.
     function
         ``module:function`` of the :class:`~topox_core.fabrics.run.Fabric` that runs it; loaded when
         it is first asked for.
@@ -34,6 +36,7 @@ class FabricEntry:
     """
 
     label: str
+    spoken: str
     function: str
     built_as: str
     pays_delay: bool = False
@@ -44,25 +47,42 @@ class FabricEntry:
 ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
     {
         "ideal": FabricEntry(
-            "Ideal switch", "topox_core.fabrics.ideal:run_ideal", "", mapped=False
+            "Ideal switch",
+            "an ideal switch",
+            "topox_core.fabrics.ideal:run_ideal",
+            "",
+            mapped=False,
         ),
         "fat_tree": FabricEntry(
-            "Fat-tree", "topox_core.fabrics.packet:run_fat_tree", "fat_tree", mapped=False
+            "Fat-tree",
+            "a fat-tree",
+            "topox_core.fabrics.packet:run_fat_tree",
+            "fat_tree",
+            mapped=False,
         ),
         "static": FabricEntry(
-            "Fixed circuits", "topox_core.fabrics.static:run_static", "topoopt_patch_panel"
+            "Fixed circuits",
+            "fixed circuits",
+            "topox_core.fabrics.static:run_static",
+            "topoopt_patch_panel",
         ),
         "reactive": FabricEntry(
-            "Reactive", "topox_core.fabrics.circuits:run_reactive", "topoopt_ocs", pays_delay=True
+            "Reactive",
+            "reactive switching",
+            "topox_core.fabrics.circuits:run_reactive",
+            "topoopt_ocs",
+            pays_delay=True,
         ),
         "provisioned": FabricEntry(
             "Provisioned",
+            "provisioned switching",
             "topox_core.fabrics.circuits:run_provisioned",
             "topoopt_ocs",
             pays_delay=True,
         ),
         "scheduled": FabricEntry(
             "Planned circuits",
+            "planned circuits",
             "topox_core.fabrics.scheduled:run_scheduled",
             "topoopt_ocs",
             pays_delay=True,
@@ -70,6 +90,7 @@ ENTRIES: Mapping[str, FabricEntry] = MappingProxyType(
     }
 )
 FABRICS: Mapping[str, str] = MappingProxyType({name: one.label for name, one in ENTRIES.items()})
+SPOKEN: Mapping[str, str] = MappingProxyType({name: one.spoken for name, one in ENTRIES.items()})
 PAYS_DELAY = frozenset(name for name, one in ENTRIES.items() if one.pays_delay)
 MAPPED = tuple(name for name, one in ENTRIES.items() if one.mapped)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from topox_core.errors import InputError
-from topox_core.fabrics.compare import fastest, gap, undecided
-from topox_core.fabrics.registry import FABRICS
+from topox_core.fabrics.compare import EQUAL, fastest, gap, undecided
+from topox_core.fabrics.registry import FABRICS, PAYS_DELAY, SPOKEN
 from topox_core.fabrics.run import FabricRun
 from topox_core.model.rings import RING, RING_KINDS
-from topox_core.text.numbers import percent, time
+from topox_core.text.numbers import delay_in_sentence, percent, time
 from topox_core.text.sentences import enumeration
 
 # The ideal switch is a yardstick that nobody can buy; it wins only where nothing else was run.
@@ -57,32 +58,112 @@ def sentence(runs: Mapping[str, FabricRun], labels: Mapping[str, str] = FABRICS)
     return sentence + "."
 
 
-def headline(runs: Mapping[str, FabricRun], labels: Mapping[str, str] = FABRICS) -> str:
-    """Return who wins and by how much against the next one, as one would say it aloud.
+@dataclass(frozen=True)
+class Turn:
+    """Where changing circuits stops paying as the delay grows.
 
-    ``labels`` name the fabrics.
+    Attributes
+    ----------
+    delay_ms
+        The longest delay at which it pays.
+    beyond
+        The fabric that wins at a longer one; empty where none does alone.
+    """
+
+    delay_ms: float
+    beyond: str = ""
+
+
+def headline(
+    runs: Mapping[str, FabricRun],
+    spoken: Mapping[str, str] = SPOKEN,
+    delay_ms: float = 0.0,
+    turn: Turn | None = None,
+) -> str:
+    """Return whether changing circuits pays and by how much, as one would say it aloud, and at which delay that turns.
+
+    Parameters
+    ----------
+    spoken
+        Names of the fabrics within a sentence.
+    delay_ms
+        The delay of these runs.
+    turn
+        Where the answer turns, as far as it is known.
     """
     contenders = {name: run for name, run in runs.items() if name != YARDSTICK} or dict(runs)
     first = fastest(contenders)
     winner = min((contenders[name] for name in first), key=lambda run: run.iteration_ms)
+    changing = _best_that_switches(contenders, spoken, winner.iteration_ms)
+    stays = [name for name in first if not _switches(contenders[name])]
+    if stays and changing:
+        words = (
+            f"Switching does not pay here. {_capital(spoken[stays[0]])} {_verb('need', stays[:1])} "
+            f"{time(winner.iteration_ms)}, {changing}."
+        )
+        if turn is not None and turn.delay_ms < delay_ms:
+            words += f" {_at_most(turn.delay_ms)} it would pay."
+        return words
+    names, reached = (
+        _capital(enumeration([spoken[name] for name in first])),
+        time(winner.iteration_ms),
+    )
     others = [run for name, run in contenders.items() if name not in first]
-    names, reached = _named(first, labels), time(winner.iteration_ms)
     if not others:
         equal = len(first) > 1
         return (
-            f"It makes no difference: {names} take {reached}." if equal else f"{names}: {reached}."
+            f"It makes no difference: {names[:1].lower()}{names[1:]} take {reached}."
+            if equal
+            else f"{names} {_verb('take', first)} {reached}."
         )
-    next_best = min(others, key=lambda run: run.iteration_ms)
-    share = 1 - winner.iteration_ms / next_best.iteration_ms
-    less = "half the time" if abs(share - 0.5) < 0.02 else f"{percent(share)} less time"
-    than = "of" if less.startswith("half") else "than"
-    other = f"{_in_sentence(labels[next_best.fabric])} ({time(next_best.iteration_ms)})"
-    verb = "are" if len(first) > 1 or first[0] in CIRCUITS else "is"
-    return f"{names} {verb} fastest: {reached}, {less} {than} {other}."
+    other = min(others, key=lambda run: (run.fabric != "fat_tree", run.iteration_ms))
+    share = 1 - winner.iteration_ms / other.iteration_ms
+    less = "half the time of" if abs(share - 0.5) < 0.02 else f"{percent(share)} less time than"
+    verb = "is" if _verb("take", first) == "takes" else "are"
+    words = f"{names} {verb} fastest: {reached}, {less} {spoken[other.fabric]}."
+    if turn is not None and turn.delay_ms >= delay_ms and any(map(_switches, contenders.values())):
+        words += f" Above a delay of about {delay_in_sentence(turn.delay_ms)}, "
+        words += (
+            f"{spoken[turn.beyond]} {_verb('win', (turn.beyond,))}."
+            if turn.beyond
+            else "circuits that stay fixed are as fast."
+        )
+    return words
 
 
-def _in_sentence(label: str) -> str:
-    return label[:1].lower() + label[1:]
+def _at_most(delay_ms: float) -> str:
+    return (
+        f"With a delay of {delay_in_sentence(delay_ms)} or less" if delay_ms else "Without a delay"
+    )
+
+
+def _switches(run: FabricRun) -> bool:
+    """Return whether circuits may change in a run; a plan may keep them fixed because that is faster."""
+    keeps = run.result is not None and run.result.switching == "fixed"
+    return run.fabric in PAYS_DELAY and not keeps
+
+
+def _best_that_switches(
+    runs: Mapping[str, FabricRun], spoken: Mapping[str, str], than_ms: float
+) -> str:
+    """Return which way of changing circuits comes closest, and its time, where none is as fast as ``than_ms``."""
+    times = {spoken[name]: run.iteration_ms for name, run in runs.items() if _switches(run)}
+    plan = runs.get("scheduled")
+    if plan is not None and plan.result is not None and plan.result.alternative is not None:
+        times["the best plan that changes circuits"] = plan.result.alternative.makespan_ms or 0.0
+    if not times:
+        return ""
+    name = min(times, key=lambda one: times[one])
+    return f"{name} {time(times[name])}" if times[name] > than_ms * (1 + EQUAL) else ""
+
+
+def _verb(plural: str, names: Sequence[str]) -> str:
+    """Return a verb in the number of what it is said of."""
+    return plural if len(names) > 1 or names[0] in CIRCUITS else f"{plural}s"
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
 
 
 def _reason(winner: FabricRun, loser: FabricRun) -> str:

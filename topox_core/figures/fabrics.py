@@ -38,7 +38,9 @@ PLOT_PX = 470.0  # width of the bars on a laptop; decides which parts have room 
 # stands.
 CUT_AT = 3.5
 COLUMNS = 900
-MOST_STRIP_ROWS = 32
+# Two rows a server: those of eight servers can be told apart, more are folded into as many.
+MOST_STRIP_ROWS = 16
+ROW_PX = 5.2
 
 PARTS = ("compute", "exposed transfer", "dark", "waiting")
 
@@ -240,6 +242,13 @@ def strip_image(execution: Execution, until_ms: float, columns: int = COLUMNS) -
     return image
 
 
+def strip_words(servers: int) -> str:
+    """Return what two rows of a strip show."""
+    each = -(-2 * servers // MOST_STRIP_ROWS)
+    whose = "a server" if each <= 1 else f"{each} neighbouring servers together"
+    return f"{whose}: compute, under it what is sent"
+
+
 def strips(
     images: Mapping[str, NDArray[np.uint8]],
     labels: Mapping[str, str],
@@ -270,7 +279,7 @@ def strips(
         x, y = min(end, until_ms), (top + bottom) / 2
         words.append(note(text, x, y, 11.5 * theme.scale, theme.ink, **place))
     middle = [k * (rows + gap) + (rows - 1) / 2 for k in range(len(names))]
-    pixels = float(np.clip(2.6 * rows, 40, 84)) * (1 + gap / rows)
+    pixels = max(40.0, ROW_PX * rows) * (1 + gap / rows)
     return frame(
         figure,
         theme,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from topox_core.economics.clusters import same_cost_nic_gbps, same_cost_ratio, same_cost_words
-from topox_core.fabrics.registry import FABRICS
+from topox_core.fabrics.registry import FABRICS, SPOKEN
 from topox_core.fabrics.run import FabricOptions
 from topox_core.model.cluster import Cluster
 from topox_ui.compare.state import CompareState
@@ -17,22 +17,23 @@ from topox_ui.state.store import state_of
 
 @dataclass(frozen=True)
 class Contest:
-    """Which fabrics compete, with their options and their names in words."""
+    """Which fabrics compete, with their options, their names in words and those within a sentence."""
 
     fabrics: tuple[str, ...]
     options: FabricOptions
     labels: Mapping[str, str]
+    spoken: Mapping[str, str]
 
 
 def contest_of(case: Case) -> Contest:
     """Return the contest that the Compare page chooses on a case's cluster."""
     cluster, now = case.cluster, state_of(CompareState)
     options = FabricOptions(topology_variant=now.variant)
-    words = "Fat-tree, full"
+    words, spoken = "Fat-tree, full", "a full fat-tree"
     if now.fat_tree == "cost":
         nic_gbps = same_cost_nic_gbps(cluster, cluster_catalogue(), now.cost_ratio)
         options = replace(options, equivalent_gbps=nic_gbps)
-        words = "Fat-tree, same cost"
+        words, spoken = "Fat-tree, same cost", "a fat-tree of the same cost"
     elif now.fat_tree == "racks":
         rack = now.servers_per_rack or max(1, cluster.servers // 4)
         options = replace(
@@ -41,8 +42,9 @@ def contest_of(case: Case) -> Contest:
             servers_per_rack=min(rack, cluster.servers),
         )
         words = f"Fat-tree, {options.oversubscription:g}:1"
+        spoken = f"a fat-tree oversubscribed {options.oversubscription:g}:1"
     fabrics = tuple(name for name in FABRICS if name in now.fabrics)
-    return Contest(fabrics, options, {**FABRICS, "fat_tree": words})
+    return Contest(fabrics, options, {**FABRICS, "fat_tree": words}, {**SPOKEN, "fat_tree": spoken})
 
 
 def priced_ratio(cluster: Cluster) -> float:

@@ -120,7 +120,6 @@ def _same_money(cluster: Cluster, full: float) -> None:
         value=state_of(CompareState).cost_ratio or priced,
         words=lambda v: f"{short(full / v)}G{' (priced)' if v == priced else ''}",
         take=take,
-        help=f"Of the {full:g} Gbit/s that a server's circuits have. TopoOpt (NSDI 2023) found a full-bandwidth packet network "
-        "3.2 times as expensive as circuits on average.",
+        help=f"Of the {full:g} Gbit/s that a server's circuits have. {as_text(priced_words(cluster), 'markdown')} "
+        "TopoOpt (NSDI 2023) found a full-bandwidth packet network 3.2 times as expensive as circuits on average.",
     )
-    st.caption(as_text(priced_words(cluster), "markdown"))

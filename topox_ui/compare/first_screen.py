@@ -7,10 +7,10 @@ import re
 import pandas as pd
 import streamlit as st
 
+from topox_core.fabrics import verdict
 from topox_core.fabrics.compare import fastest, gap
 from topox_core.fabrics.run import FabricRun
-from topox_core.fabrics.verdict import YARDSTICK, sentence, time_rows
-from topox_core.fabrics.verdict import headline as spoken
+from topox_core.fabrics.verdict import YARDSTICK, Turn, sentence, time_rows
 from topox_core.figures.fabrics import iteration_bars
 from topox_core.figures.palette import Theme
 from topox_core.text.choices import chosen_by_all
@@ -22,19 +22,18 @@ from topox_ui.shell.charts import chart, frame, show_error
 from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words
 
-NUMBERS = ("Iteration", "Gap", "Changes", "Dark", "Tax")
+NUMBERS = ("Iteration", "Gap", "Circuit changes", "Dark", "Tax")
 
 
-def compare_headline(loaded: Loaded, case: Case, contest: Contest, runs: Runs, turn: str) -> None:
-    """Write who wins and by how much, and up to which delay changing circuits pays."""
-    delay = (
-        f"{short(case.cluster.reconfiguration_ms)}&nbsp;ms delay"
-        if case.cluster.reconfiguration_ms
-        else "no delay"
-    )
+def compare_headline(
+    loaded: Loaded, case: Case, contest: Contest, runs: Runs, turn: Turn | None
+) -> None:
+    """Write whether changing circuits pays, by how much, and at which delay that turns."""
+    delay_ms = case.cluster.reconfiguration_ms
+    delay = f"{short(delay_ms)}&nbsp;ms delay" if delay_ms else "no delay"
     headline(
         f"Compare · {escape(loaded.title)} · {cluster_words(case.cluster)}, {delay}",
-        " ".join(filter(None, (_emphasised(spoken(runs, _in_words(contest))), turn))),
+        _emphasised(verdict.headline(runs, contest.spoken, delay_ms, turn)),
     )
 
 
@@ -57,47 +56,43 @@ def cannot_run(failed: tuple[str, ...]) -> None:
 
 
 def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
-    """Draw the bars and the same in numbers beside them."""
-    left, right = st.columns([1.42, 1], gap="medium")
+    """Draw the bars, and the same in numbers under them."""
     buildable = {name: run for name, run in runs.items() if name != YARDSTICK}
     first = fastest(buildable)
     notes = (
         dict.fromkeys(first, "equal")
         if len(first) > 1
-        else dict.fromkeys(first, "fastest buildable")
+        else dict.fromkeys(first, "fastest that can be built")
     )
-    with left:
-        chart_title(
-            "One iteration on every fabric, and where its time goes",
-            "ms along the critical path; tick: lower bound of that fabric",
-        )
-        chart(
-            iteration_bars(runs, contest.labels, notes, theme),
-            "iterations",
-            "Iteration time by fabric: "
-            + "; ".join(f"{contest.labels[n]} {short(r.iteration_ms)} ms" for n, r in runs.items()),
-            lambda: pd.DataFrame(time_rows(runs, contest.labels)),
-            "Where the time goes",
-        )
-    with right:
-        chart_title(
-            "The same in numbers",
-            "gap: above the lower bound; tax: 1 means no host forwarding",
-        )
-        frame(
-            {
-                "Fabric": [contest.labels[name] for name in runs],
-                "Iteration": [time(run.iteration_ms) for run in runs.values()],
-                "Gap": [_gap_words(run) for run in runs.values()],
-                "Changes": [count(run.circuits_changed) for run in runs.values()],
-                "Dark": [percent(run.dark_share) for run in runs.values()],
-                "Tax": [short(run.traffic.bandwidth_tax) for run in runs.values()],
-            },
-            column_config={
-                name: st.column_config.TextColumn(alignment="right") for name in NUMBERS
-            },
-        )
-        _notes(contest, runs)
+    chart_title(
+        "One iteration on every fabric, and where its time goes",
+        "ms along the critical path; tick: lower bound of that fabric",
+    )
+    chart(
+        iteration_bars(runs, contest.labels, notes, theme),
+        "iterations",
+        "Iteration time by fabric: "
+        + "; ".join(f"{contest.labels[n]} {short(r.iteration_ms)} ms" for n, r in runs.items()),
+        lambda: pd.DataFrame(time_rows(runs, contest.labels)),
+        "Where the time goes",
+    )
+    chart_title(
+        "The same in numbers",
+        "gap: above the lower bound; tax: 1 means no host forwarding",
+        beside=True,
+    )
+    frame(
+        {
+            "Fabric": [contest.labels[name] for name in runs],
+            "Iteration": [time(run.iteration_ms) for run in runs.values()],
+            "Gap": [_gap_words(run) for run in runs.values()],
+            "Circuit changes": [count(run.circuits_changed) for run in runs.values()],
+            "Dark": [percent(run.dark_share) for run in runs.values()],
+            "Tax": [short(run.traffic.bandwidth_tax) for run in runs.values()],
+        },
+        column_config={name: st.column_config.TextColumn(alignment="right") for name in NUMBERS},
+    )
+    _notes(contest, runs)
 
 
 def _notes(contest: Contest, runs: Runs) -> None:

@@ -10,9 +10,8 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.run import FabricRun
-from topox_core.figures.fabrics import shown_until, strip_image, strips
+from topox_core.figures.fabrics import shown_until, strip_image, strip_words, strips
 from topox_core.figures.gantt import gantt, in_view, window_words
 from topox_core.figures.lanes import Bars, Lanes, bars_of, first_window, lanes_of
 from topox_core.figures.palette import (
@@ -35,7 +34,7 @@ from topox_ui.shell.charts import chart, table_under
 from topox_ui.shell.page import PLAIN, chart_title, escape
 from topox_ui.state.address import keep_address
 from topox_ui.state.store import choose, state_of
-from topox_ui.state.widgets import control, menu, pick
+from topox_ui.state.widgets import control, menu
 
 ALL = "all"
 
@@ -56,16 +55,16 @@ class SendLanes(Lanes):
 
 def lanes(contest: Contest, runs: Runs, theme: Theme) -> None:
     """Draw all fabrics as strips on one clock, or the lanes of the chosen one."""
-    title, choice = st.columns([1, 1.35], vertical_alignment="bottom")
-    names = {ALL: "All"} | {name: FABRICS[name].split()[0] for name in runs}
-    picked = pick(
+    title, choice = st.columns([2.3, 1], vertical_alignment="bottom")
+    names = {ALL: "All fabrics"} | {name: contest.labels[name] for name in runs}
+    picked = menu(
         "Fabric in view", CompareState, "lanes", names, at=choice, label_visibility="collapsed"
     )
     if picked == ALL:
         with title:
             chart_title(
                 "The iteration on every fabric, on one clock",
-                "a server: its compute, under it what it sends",
+                strip_words(next(iter(runs.values())).execution.cluster.servers),
             )
         _all(contest, runs, theme)
         return

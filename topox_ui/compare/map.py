@@ -12,12 +12,12 @@ from topox_core.fabrics.map_run import MapResult, MapRun, is_complete
 from topox_core.fabrics.map_words import MapPicture, map_rows, points_won, setting_words
 from topox_core.fabrics.refinement import inferred
 from topox_core.fabrics.sweep import Sweep
-from topox_core.fabrics.verdict import YARDSTICK
+from topox_core.fabrics.verdict import YARDSTICK, Turn
 from topox_core.fabrics.winner import turning_point
 from topox_core.figures.crossover import cut, map_legend, winner_map
 from topox_core.figures.palette import Theme
 from topox_core.runs.executor import LocalExecutor
-from topox_core.text.numbers import delay_in_sentence, plural
+from topox_core.text.numbers import plural
 from topox_ui.compare.contest import Contest
 from topox_ui.compare.known_maps import map_calls, sweep_of
 from topox_ui.compare.state import CompareState
@@ -68,25 +68,23 @@ def known_picture(sweep: Sweep, contest: Contest) -> MapPicture:
     return MapPicture(sweep.axes, points, between, contest.labels)
 
 
-def turn(case: Case, contest: Contest) -> str:
-    """Return beyond which delay circuits that change stop winning at today's port speed, in words; empty while unknown."""
+def turn(case: Case, contest: Contest) -> Turn | None:
+    """Return where changing circuits stops winning at today's port speed; None while that is not known."""
     try:
         sweep = sweep_of(case, contest, "port_gbps")
     except InputError:
-        return ""
+        return None
     speed = case.cluster.port_gbps
     won = known_picture(sweep, contest).winners
     delays = [delay for delay in sorted(sweep.axes.delay_ms) if (speed, delay) in won]
     delay = turning_point(delays, [won[speed, delay] for delay in delays])
-    return (
-        ""
-        if delay is None
-        else f"Changing circuits pays up to a delay of about <b>{delay_in_sentence(delay)}</b>."
-    )
+    if delay is None:
+        return None
+    return Turn(delay, won[speed, delays[delays.index(delay) + 1]].fabric)
 
 
 def crossover(case: Case, contest: Contest, theme: Theme) -> None:
-    """Draw the map with the cut beside it, and compute what is missing of it beside the page.
+    """Draw the map with the cut under it, and compute what is missing of it beside the page.
 
     To be called last: the rest of the page is drawn before worker processes start.
     """
@@ -100,13 +98,11 @@ def crossover(case: Case, contest: Contest, theme: Theme) -> None:
     if len([name for name in contest.fabrics if name != YARDSTICK]) < 2:
         chart_title("Who wins where", "Choose at least two fabrics that can be built.", beside=True)
         return
-    title, choice = st.columns([2.3, 1], vertical_alignment="bottom")
-    by = pick("Across", CompareState, "across", ACROSS, at=choice, label_visibility="collapsed")
-    with title:
-        chart_title(
-            "Who wins where",
-            "fastest fabric that can be built, and its lead over the next; the box is your setting, a click sets another",
-        )
+    chart_title(
+        "Who wins where",
+        "fastest that can be built, and its lead over the next; box: your setting, a click sets another",
+    )
+    by = pick("Across", CompareState, "across", ACROSS, label_visibility="collapsed")
     try:
         sweep = sweep_of(case, contest, by)
     except InputError as error:
@@ -144,37 +140,34 @@ def _live(case: Case, contest: Contest, sweep: Sweep, theme: Theme) -> None:
 def _drawn(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme, live: bool) -> None:
     axes, cluster, points = sweep.axes, case.cluster, picture.points
     here = float(cluster.port_gbps if axes.by == "port_gbps" else cluster.ports_per_server)
-    left, right = st.columns([1.42, 1], gap="medium")
-    with left:
-        st.html(_legend(picture, theme))
-        figure = winner_map(picture, (here, cluster.reconfiguration_ms), theme)
-        options: dict[str, Any] = {} if live else {"on_select": _picked, "selection_mode": "points"}
-        st.plotly_chart(
-            figure,
-            theme=None,
-            config=PLAIN,
-            key="map_live" if live else "map",
-            **options,
-            alt=f"Winner by delay and {ACROSS[axes.by].lower()}. Points won: {points_won(picture)}. The table has every point.",
-        )
-        if words := setting_words(picture, (here, cluster.reconfiguration_ms)):
-            quiet(escape(words))
-        if not live:
-            table_under("map", lambda: pd.DataFrame(map_rows(picture)), "Every point")
-    with right:
-        value = here if axes.focus is None else axes.focus
-        at = f"{value:g}G" if axes.by == "port_gbps" else plural(int(value), "port")
-        chart_title(f"Cut at {at}", "iteration in ms, both axes logarithmic; dotted: your delay")
-        if not any(p.value == value for p in points):
-            quiet("No point of this cut is there yet.")
-            return
-        chart(
-            cut(points, value, axes.delay_ms, picture.labels, cluster.reconfiguration_ms, theme),
-            "cut_live" if live else "cut",
-            f"Iteration against reconfiguration delay at {at}.",
-            None if live else lambda: pd.DataFrame(map_rows(picture, value)),
-            "This cut",
-        )
+    st.html(_legend(picture, theme))
+    figure = winner_map(picture, (here, cluster.reconfiguration_ms), theme)
+    options: dict[str, Any] = {} if live else {"on_select": _picked, "selection_mode": "points"}
+    st.plotly_chart(
+        figure,
+        theme=None,
+        config=PLAIN,
+        key="map_live" if live else "map",
+        **options,
+        alt=f"Winner by delay and {ACROSS[axes.by].lower()}. Points won: {points_won(picture)}. The table has every point.",
+    )
+    if words := setting_words(picture, (here, cluster.reconfiguration_ms)):
+        quiet(escape(words))
+    if not live:
+        table_under("map", lambda: pd.DataFrame(map_rows(picture)), "Every point")
+    value = here if axes.focus is None else axes.focus
+    at = f"{value:g}G" if axes.by == "port_gbps" else plural(int(value), "port")
+    chart_title(f"Cut at {at}", "iteration in ms, both axes logarithmic; dotted: your delay")
+    if not any(p.value == value for p in points):
+        quiet("No point of this cut is there yet.")
+        return
+    chart(
+        cut(points, value, axes.delay_ms, picture.labels, cluster.reconfiguration_ms, theme),
+        "cut_live" if live else "cut",
+        f"Iteration against reconfiguration delay at {at}.",
+        None if live else lambda: pd.DataFrame(map_rows(picture, value)),
+        "This cut",
+    )
 
 
 def _legend(picture: MapPicture, theme: Theme) -> str:

@@ -19,7 +19,7 @@ from topox_core.rails.technologies import TECHNOLOGIES, fits
 from topox_core.rails.window_file import WindowList
 from topox_core.rails.windows import Stretch, strip, traffic_between
 from topox_core.text.numbers import plural, short
-from topox_ui.compare.contest import Contest, contest_of
+from topox_ui.compare.contest import contest_of
 from topox_ui.compare.running import run_all
 from topox_ui.rails.controls import last_end_ms, uploaded_windows
 from topox_ui.rails.state import MEASURED, SCENARIO, choices
@@ -173,7 +173,7 @@ def _of_scenario() -> Simulated | None:
     fabric = now.fabric
     case = case_of(opened, scenario())
     contest = contest_of(case)
-    runs, _ = run_all(case, Contest((fabric,), contest.options, contest.labels))
+    runs, _ = run_all(case, replace(contest, fabrics=(fabric,)))
     run = runs[fabric]
     key = f"{case.key}|{contest.options}|{fabric}|{run.iteration_ms!r}"
     rail = Rail(nic_gbps=case.cluster.ports_per_server * case.cluster.port_gbps, **_control())

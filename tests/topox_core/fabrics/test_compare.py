@@ -17,7 +17,7 @@ from topox_core.fabrics.compare import chosen, compare, fastest, same_time, unde
 from topox_core.fabrics.registry import ENTRIES, FABRICS, PAYS_DELAY
 from topox_core.fabrics.run import Breakdown, FabricOptions, FabricRequest, FabricRun
 from topox_core.fabrics.static import run_static
-from topox_core.fabrics.verdict import sentence
+from topox_core.fabrics.verdict import Turn, headline, sentence
 from topox_core.io.sample_folder import SAMPLE_FOLDER
 from topox_core.model.layout import Layout
 from topox_core.model.lowering import lower
@@ -319,3 +319,52 @@ def test_what_the_command_cannot_use_is_one_line(arguments: tuple[str, ...]) -> 
 def test_the_documentation_names_every_fabric() -> None:
     text = (Path(__file__).resolve().parents[3] / "docs" / "fabrics.md").read_text(encoding="utf-8")
     assert all(f"`{name}`" in text for name in FABRICS)
+
+
+# -- the headline ----------------------------------------------------------------------------------
+
+
+def test_the_headline_says_that_switching_pays_against_a_fat_tree_and_where_that_turns() -> None:
+    planned = run_of("scheduled", 20.0)
+    assert planned.result is not None
+    switching = replace(planned, result=replace(planned.result, switching="planned"))
+    runs = {
+        "ideal": run_of("ideal", 10.0),
+        "fat_tree": run_of("fat_tree", 40.0),
+        "static": run_of("static", 30.0),
+        "scheduled": switching,
+    }
+    first = "Planned circuits are fastest: 20 ms, half the time of a fat-tree."
+    assert plain(headline(runs)) == first
+    end = " Above a delay of about 4 ms, fixed circuits win."
+    assert plain(headline(runs, turn=Turn(4.0, "static"))) == first + end
+    equal = " Above a delay of about 4 ms, circuits that stay fixed are as fast."
+    assert plain(headline(runs, turn=Turn(4.0))) == first + equal
+    del runs["fat_tree"]
+    assert "20 ms, 33.3 % less time than fixed circuits." in plain(headline(runs))
+
+
+def test_the_headline_says_first_that_switching_does_not_pay_and_when_it_would() -> None:
+    runs = {"static": run_of("static", 30.0), "reactive": run_of("reactive", 66.0)}
+    said = "Switching does not pay here. Fixed circuits need 30 ms, reactive switching 66 ms."
+    assert plain(headline(runs, delay_ms=5.0)) == said
+    would = f"{said} With a delay of 4 ms or less it would pay."
+    assert plain(headline(runs, delay_ms=5.0, turn=Turn(4.0, "static"))) == would
+    # A plan that keeps its circuits fixed is no winner that switches.
+    planned = run_of("scheduled", 30.0)
+    assert planned.result is not None
+    other = replace(planned.result, makespan_ms=44.0, alternative=None)
+    runs["scheduled"] = replace(
+        planned, result=replace(planned.result, switching="fixed", alternative=other)
+    )
+    assert "Fixed circuits need 30 ms, the best plan that changes circuits 44 ms." in plain(
+        headline(runs)
+    )
+    equal = {"static": run_of("static", 20.0), "reactive": run_of("reactive", 20.01)}
+    assert plain(headline(equal)) == (
+        "It makes no difference: fixed circuits and reactive switching take 20 ms."
+    )
+
+
+def plain(text: str) -> str:
+    return text.replace("\u00a0", " ")

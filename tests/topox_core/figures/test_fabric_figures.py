@@ -117,7 +117,7 @@ class TestStrips:
 
     def test_many_servers_share_rows(self, crowd):
         image = strip_image(crowd, crowd.makespan_ms)
-        assert len(image) == 32
+        assert len(image) == 16
         assert image.any(axis=1).all()
 
     def test_each_fabric_ends_at_its_own_time_on_one_clock(self, runs):

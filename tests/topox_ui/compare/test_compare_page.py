@@ -9,7 +9,7 @@ import pytest
 from tests.topox_ui.conftest import address, chart, control, words
 from topox_core.fabrics.compare import compare, run_freely
 from topox_core.fabrics.passed_plans import Passed, PassedPlan
-from topox_core.fabrics.registry import FABRICS
+from topox_core.fabrics.registry import FABRICS, SPOKEN
 from topox_core.fabrics.run import FabricOptions, JobRequest
 from topox_core.fabrics.sweep import DELAYS_MS, SPEEDS_GBPS
 from topox_core.schedule.bounds.unrounded import Bound
@@ -240,7 +240,7 @@ def test_on_the_map_a_fat_tree_of_the_same_cost_follows_speed_and_ports():
 
     graph, cluster = load_sample("race")
     full = cluster.ports_per_server * cluster.port_gbps
-    contest = Contest(("fat_tree",), FabricOptions(equivalent_gbps=full / 4), FABRICS)
+    contest = Contest(("fat_tree",), FabricOptions(equivalent_gbps=full / 4), FABRICS, SPOKEN)
     case = Case(graph, cluster, Settings.of(free=FREE))
     for by, value, faster in (
         ("port_gbps", cluster.port_gbps, cluster.port_gbps * 4),
