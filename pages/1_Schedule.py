@@ -1,5 +1,7 @@
 """Schedule: one iteration on optical circuits, with its bound, its check and its Gantt chart."""
 
+from functools import partial
+
 import streamlit as st
 
 from topox_core.figures.gantt import gantt
@@ -8,12 +10,13 @@ from topox_core.figures.ports import port_use
 from topox_ui.schedule.certificate import certificate
 from topox_ui.schedule.delays import delay_panel
 from topox_ui.schedule.headline import schedule_headline, schedule_kpis
-from topox_ui.schedule.proving import prove_button, search_panel
+from topox_ui.schedule.linked import link_with_result, take_linked
+from topox_ui.schedule.proving import proof_panel, search_panel
 from topox_ui.schedule.race import race_section
 from topox_ui.schedule.solving import best, case_of, drawn, token
 from topox_ui.schedule.timeline import timeline
 from topox_ui.shell.charts import show_input_errors
-from topox_ui.shell.downloads import result_files
+from topox_ui.shell.downloads import result_files, stem
 from topox_ui.shell.page import frame, headline, size_switch
 from topox_ui.state.loading import cluster_words, loaded, scenario
 from topox_ui.state.what_ifs import what_ifs
@@ -25,6 +28,7 @@ what_ifs(opened)
 top = st.container()
 with top, show_input_errors(f"Schedule · {opened.title}"):
     case = case_of(opened, scenario())
+    take_linked(case)
     result = best(case)
 if result.execution is None:
     with top:
@@ -37,10 +41,12 @@ if result.execution is None:
 
 key = token(case, result)
 parts = drawn(key, result)
-with top:
+head, side = st.columns([2.55, 1], gap="medium")
+with head:
     schedule_headline(opened, case, result, parts.measures)
-    schedule_kpis(case, result, parts.measures)
-prove_button(result)
+    schedule_kpis(opened, case, result, parts.measures)
+with side:
+    proof_panel(case, result, theme)
 size_switch()
 
 main, rail = st.columns([2.55, 1], gap="medium")
@@ -49,20 +55,20 @@ with main:
     race_section(case, theme)
 with rail:
     certificate(case, result, key)
-    search_panel(case, result, theme)
+    search_panel(result, theme)
     delay_panel(case, result, theme)
     execution, whole = parts.execution, (0.0, result.execution.makespan_ms)
     result_files(
         opened,
         result,
         {
-            "Gantt chart": lambda: gantt(
-                execution, parts.bars, parts.lanes, whole, parts.path, theme
+            "Gantt chart": lambda look: gantt(
+                execution, parts.bars, parts.lanes, whole, parts.path, look
             ),
-            "Overview": lambda: overview(
-                parts.image, parts.image_rows, parts.lanes, whole[1], whole, theme
+            "Overview": lambda look: overview(
+                parts.image, parts.image_rows, parts.lanes, whole[1], whole, look
             ),
-            "Port use": lambda: port_use(execution, whole, theme),
+            "Port use": lambda look: port_use(execution, whole, look),
         },
-        theme,
+        partial(link_with_result, stem(opened.title), case, result),
     )

@@ -52,9 +52,8 @@ result_files(
     opened,
     result,
     {
-        "Circuits": lambda: matrix(execution, state(), theme),
-        "Ports over time": lambda: ports_over_time(execution, state(), None, theme),
-        "Changes": lambda: changes(execution, state(), theme),
+        "Circuits": lambda look: matrix(execution, state(), look),
+        "Ports over time": lambda look: ports_over_time(execution, state(), None, look),
+        "Changes": lambda look: changes(execution, state(), look),
     },
-    theme,
 )

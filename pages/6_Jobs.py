@@ -48,5 +48,5 @@ with main:
     waits(rounds, now)
 with rail:
     certificate(rounds)
-    files(rounds, now, title, theme)
+    files(rounds, now, title)
 section(rounds, now, theme)

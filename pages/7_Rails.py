@@ -32,5 +32,5 @@ if not ready:
 
 pattern, run = pattern_of(source)
 curves = first_screen(source, pattern, run, theme)
-take_away(source, pattern, figures_of(pattern, curves, theme), theme)
+take_away(source, pattern, figures_of(pattern, curves))
 section(source, pattern, theme)

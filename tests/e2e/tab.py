@@ -149,6 +149,10 @@ class Tab:
         """Press the button that starts the exact engine."""
         self.button("Prove it").click()
 
+    def unfold(self, key: str) -> None:
+        """Open an expander of the page."""
+        self.page.locator(f".st-key-{key} summary").click()
+
     def upload(self, key: str, file: Path) -> None:
         """Give a file to one of the two uploaders."""
         self.page.locator(f".st-key-{key} input[type=file]").set_input_files(file)

@@ -158,6 +158,7 @@ def test_a_killed_solver_is_reported_and_the_page_goes_on(
 def test_a_race_draws_every_engine_and_its_finding_agrees_with_the_headline(tab: Tab) -> None:
     tab.open("/Schedule?sample=race&race_s=5&clock=slots")
     listed = tab.kpi("Iteration").inner_text()
+    tab.unfold("race_box")
     tab.button("Start the race").click()
     expect(tab.page.locator(".st-key-race_live .main-svg").first).to_be_visible()
     expect(tab.page.locator(".st-key-race_chart .main-svg").first).to_be_visible()
@@ -175,6 +176,7 @@ def test_a_cancelled_race_keeps_the_engines_that_had_ended(
     tab: Tab, server: Server, only_new: set[int]
 ) -> None:
     tab.open("/Schedule?sample=moe&race_s=60")
+    tab.unfold("race_box")
     tab.button("Start the race").click()
     wait_for(server, only_new, some=True)
     tab.button("Cancel").click()

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from tests.topox_core.io.test_flexnet_file import NOMINAL, fbuf, stored
 from tests.topox_core.schedule.test_psplib import SMALL
-from topox_core.check.schedule_file import read_schedule
+from topox_core.check.schedule_file import read_linked, read_schedule
 from topox_core.economics.parts_file import load_parts, with_edits
 from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS
 from topox_core.io.cluster_file import load_cluster
@@ -175,6 +175,12 @@ SCHEDULE = {
             "task": "g/0",
         }
     ],
+}
+LINKED = SCHEDULE | {
+    "format": "topox-link",
+    "version": 1,
+    "link": {"sample": "moe", "port_gbps": "200"},
+    "graph_digest": "d",
 }
 GRAPH_ROWS = [
     [
@@ -449,6 +455,7 @@ FORMATS = {
     "windows": Format(load_windows, "f.windows.json", json_files(WINDOWS)),
     "windows-table": Format(load_windows, "f.csv", tables(WINDOW_ROWS)),
     "schedule": Format(read_schedule, "f.schedule.json", json_files(SCHEDULE)),
+    "link": Format(read_linked, "f.link.json", json_files(LINKED)),
     "psplib": Format(read_psplib, "f.sm", psplib_files()),
     "workload-link": Format(_from_workload_link, "link", workload_links()),
     "price-link": Format(_from_price_link, "link", price_links()),

@@ -18,6 +18,8 @@ from topox_core.io.ranges import check_one_of
 
 FORMAT, VERSION = "topox-schedule", 2
 _FORM = FileFormat(FORMAT, VERSION, (), SCHEDULE)
+# A link with its result: the keys of the result, and those two of the link.
+_LINKED = FileFormat("topox-link", 1, (), SCHEDULE)
 STATUSES = ("optimal", "feasible", "infeasible", "unknown")
 CLOCKS = ("slots", "continuous")
 EFFORTS = ("first", "search", "prove")
@@ -102,6 +104,31 @@ def read_schedule(data: bytes, file: str = "") -> dict[str, Any]:
     record = rows.put_into(read_object(data, file, _FORM, {key: rows.take(key) for key in LISTS}))
     columns_of(record, file)
     return record
+
+
+def read_linked(data: bytes, file: str = "") -> tuple[dict[str, str], str, dict[str, Any]]:
+    """Return the link, the digest of the task graph and the record of a link with its result, gzipped or not.
+
+    Raises
+    ------
+    InputError
+        If the file is none; names the item and the field.
+    """
+    rows = RowsAsRead(file)
+    record = rows.put_into(read_object(data, file, _LINKED, {key: rows.take(key) for key in LISTS}))
+    link, digest = record.pop("link", None), record.pop("graph_digest", None)
+    if not isinstance(link, dict) or not all(isinstance(text, str) for text in link.values()):
+        raise InputError(
+            f"must be an object: the parameters of a link as text (got {shown(link)})",
+            file=file,
+            field="link",
+        )
+    if not isinstance(digest, str):
+        problem = f"must be text: what identifies the task graph (got {shown(digest)})"
+        raise InputError(problem, file=file, field="graph_digest")
+    record |= {"format": FORMAT, "version": VERSION}
+    columns_of(record, file)
+    return link, digest, record
 
 
 def columns_of(record: Any, file: str = "") -> Schedule:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
 from topox_core.cli.fabric_options import add_fabric_options, fabric_options
+from topox_core.cli.figure_option import FIGURE, check_figure, write_figure
 from topox_core.cli.files import read_graph_and_cluster
 from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.options import JSON, Option
@@ -40,6 +41,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
         " under the scheduled fabric",
     )
     JSON.add_to(command)
+    FIGURE.add_to(command)
     add_fabric_options(command)
     given.add_solve(command)
 
@@ -50,6 +52,7 @@ def run(options: argparse.Namespace) -> int:
     from topox_core.fabrics.registry import FABRICS
     from topox_core.fabrics.verdict import sentence
 
+    check_figure(options)
     settings = given.settings(options)
     if options.engine is None:
         settings = replace(settings, engine="list")
@@ -73,6 +76,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         _print(runs)
         print(sentence(runs))
+    write_figure(options, runs)
     return 0 if len(runs) == len(names) else 1
 
 

@@ -7,6 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from topox_core.cli import options as given
+from topox_core.cli.figure_option import FIGURE, check_figure, write_figure
 from topox_core.cli.files import must_be_writable, read_graph_and_cluster, write
 from topox_core.cli.interrupt import ctrl_c_stops
 from topox_core.cli.options import JSON, Option, add_options
@@ -36,6 +37,7 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     add_options(
         command,
         Option("--output FILE", str, "write the whole result, tasks and circuits included"),
+        FIGURE,
         JSON,
     )
     given.add_solve(command)
@@ -51,6 +53,7 @@ def run(options: argparse.Namespace) -> int:
     settings = given.settings(options)
     if options.output:
         must_be_writable(options.output, (options.graph, options.cluster))
+    check_figure(options)
     overrides = given.cluster_overrides(options)
     graph, cluster = read_graph_and_cluster(options.graph, options.cluster, overrides)
     if settings.engine != "list":
@@ -72,6 +75,7 @@ def run(options: argparse.Namespace) -> int:
         as_json(summary)
     else:
         _print(summary, result)
+    write_figure(options, result)
     return 0 if summary.get("checked", False) else 1
 
 

@@ -37,7 +37,9 @@ MOST_MARKS = 60
 HEIGHT, ROOM = 180, 0.12
 
 
-def search(trace: Sequence[TracePoint], until_s: float, theme: Theme) -> go.Figure:
+def search(
+    trace: Sequence[TracePoint], until_s: float, theme: Theme, height: float = HEIGHT
+) -> go.Figure:
     """Return best schedule against bound over wall time, each step marked by its source.
 
     Time is logarithmic where it spans more than a factor of 30, since most solves do most of their
@@ -73,8 +75,8 @@ def search(trace: Sequence[TracePoint], until_s: float, theme: Theme) -> go.Figu
     return frame(
         figure,
         theme,
-        HEIGHT * theme.scale,
-        annotations=_ends(falling, rising, theme),
+        height * theme.scale,
+        annotations=_ends(falling, rising, height, theme),
         margin=margins(46, 60 * theme.scale, 8, 30),
         xaxis=time_axis(begin, end, log, theme),
         yaxis=axis(
@@ -139,7 +141,9 @@ def _room(values: Sequence[float]) -> list[float]:
     return [low - ROOM * spread, high + ROOM * spread]
 
 
-def _ends(falling: Sequence[Event], rising: Sequence[Event], theme: Theme) -> list[dict[str, Any]]:
+def _ends(
+    falling: Sequence[Event], rising: Sequence[Event], height: float, theme: Theme
+) -> list[dict[str, Any]]:
     """Return the values that the lines end at, beside their right ends and clear of each other."""
     values = [steps[-1].value_ms for steps in (falling, rising) if steps]
     words = apart(values)
@@ -159,7 +163,7 @@ def _ends(falling: Sequence[Event], rising: Sequence[Event], theme: Theme) -> li
             )
         ]
     low, high = _room([e.value_ms for e in (*falling, *rising)])
-    distance = (values[0] - values[1]) / (high - low) * (HEIGHT - 38) * theme.scale
+    distance = (values[0] - values[1]) / (high - low) * (height - 38) * theme.scale
     push = max(0.0, (15 * theme.scale - distance) / 2)
     return [
         _label(values[0], f"<b>{words[0]}</b>", theme.primary, push, theme.scale),

@@ -161,11 +161,3 @@ def frame(figure: go.Figure, theme: Theme, height: float, **changes: Any) -> go.
                 trace[name] = None  # a list that equals the array would not be taken
                 trace[name] = values.tolist()
     return figure
-
-
-def standalone(figure: go.Figure, theme: Theme) -> bytes:
-    """Return a figure as one HTML file that opens without a network connection."""
-    copy = go.Figure(figure)
-    copy.update_layout(paper_bgcolor=theme.page, plot_bgcolor=theme.page)
-    text: str = copy.to_html(include_plotlyjs=True, full_html=True, config={"displaylogo": False})
-    return text.encode()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from topox_core.text.foreign import as_text
+from topox_ui.schedule.linked import is_opened, open_linked
+from topox_ui.shell.links import page_link
 from topox_ui.shell.menu import job_name
 from topox_ui.shell.page import escape, quiet
 from topox_ui.state.loading import Loaded, cluster_words, go_back, loaded, previous
@@ -42,6 +44,9 @@ def own_files() -> None:
     if now is not None and now.assumed:
         _assumed(now)
     _back()
+    open_linked("**Link with result**: a .link.json file from the page Schedule")
+    if is_opened():
+        page_link("Schedule", "Open its schedule", icon=":material/arrow_forward:")
     quiet(
         "Files stay in the memory of this server, for this tab alone: a reload keeps them, and a minute after "
         "the tab is closed they are gone. A graph alone keeps the cluster that is loaded, a cluster alone keeps the graph."

@@ -30,7 +30,16 @@ from topox_ui.jobs.first_screen import named, rates, stages
 from topox_ui.jobs.solving import AT_ONCE, Rounds
 from topox_ui.jobs.state import JobsState, choices
 from topox_ui.shell.charts import chart, frame
-from topox_ui.shell.downloads import csv_of, execution_files, figure_files, link_menu, offer, stem
+from topox_ui.shell.downloads import (
+    Figures,
+    csv_of,
+    execution_files,
+    figures_file,
+    link_menu,
+    offer,
+    picture_menu,
+    stem,
+)
 from topox_ui.shell.page import chart_title, escape
 from topox_ui.state.widgets import menu, pick
 
@@ -304,7 +313,7 @@ def job_table(rounds: Rounds) -> None:
     )
 
 
-def files(rounds: Rounds, now: JobsState, title: str, theme: Theme) -> None:
+def files(rounds: Rounds, now: JobsState, title: str) -> None:
     """Draw the two menus: files built when they are asked for, and the link."""
     best = rounds.best
     pod_group = view_of(best, now).pod_group
@@ -314,6 +323,7 @@ def files(rounds: Rounds, now: JobsState, title: str, theme: Theme) -> None:
     drawn = execution_files(
         partial(execution_of, best, pod_group), f"{best.jobs.name}, pod group {pod_group}"
     )
+    drawings: Figures = {"Timeline": lambda look: timeline(rows, look)}
     with st.container(horizontal=True, key="take_away"):
         with st.popover("Download", icon=":material/download:"):
             offer(
@@ -328,13 +338,14 @@ def files(rounds: Rounds, now: JobsState, title: str, theme: Theme) -> None:
                     ),
                     ("Stages (CSV)", ".stages.csv", lambda: csv_of(stages(rows, None))),
                     ("Links of every stage (CSV)", ".links.csv", lambda: csv_of(all_links(best))),
-                    *figure_files({"Timeline": lambda: timeline(rows, theme)}, theme),
+                    figures_file(stem(title, "jobs"), drawings),
                 ],
             )
             st.caption(
                 f"Pod group {pod_group} on the clock of the other pages: pods as servers, jobs as devices"
             )
             offer(f"{stem(title, 'jobs')}.pod-group-{pod_group}", drawn)
+        picture_menu(stem(title, "jobs"), drawings)
         link_menu(KEPT_HERE if choices().source == "upload" else "")
 
 

@@ -10,7 +10,6 @@ import pandas as pd
 import streamlit as st
 
 from topox_core.errors import InputError
-from topox_core.figures.palette import Theme
 from topox_core.io.record import record_of
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.model.cluster import Cluster
@@ -30,9 +29,11 @@ from topox_ui.shell.downloads import (
     Figures,
     File,
     download_menu,
-    figure_files,
+    figures_file,
     link_menu,
     offer_task_graph,
+    picture_menu,
+    stem,
 )
 from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.widgets import number
@@ -147,7 +148,7 @@ def advice_section(preset: Preset | None) -> None:
             quiet(f"Here, rank 0 in an iteration: {words or 'nothing on the rail'}.")
 
 
-def take_away(subject: Subject, pattern: Pattern, figures: Figures, theme: Theme) -> None:
+def take_away(subject: Subject, pattern: Pattern, figures: Figures) -> None:
     """Offer files, the link, and the iteration as the scenario of the other pages."""
     preset = subject.preset if isinstance(subject, Simulated) else None
     run = known(subject.switched()) if isinstance(subject, Simulated) else None
@@ -172,9 +173,10 @@ def take_away(subject: Subject, pattern: Pattern, figures: Figures, theme: Theme
                 lambda: dump_graph_json(as_task_graph(preset)[0]),
             )
         )
-    name = "".join(c if c.isalnum() or c in "._-" else "-" for c in subject.title)
+    name = f"rails-{stem(subject.title)[:50]}"
     with st.container(horizontal=True, key="take_away"):
-        download_menu(f"rails-{name[:50].strip('-')}", [*files, *figure_files(figures, theme)])
+        download_menu(name, [*files, figures_file(name, figures)])
+        picture_menu(name, figures)
         link_menu(KEPT_HERE if choices().source == UPLOAD else "")
         if preset is not None:
             offer_task_graph(

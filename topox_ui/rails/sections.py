@@ -57,15 +57,15 @@ def section(subject: Subject, pattern: Pattern, theme: Theme) -> None:
         show_error(error)
 
 
-def figures_of(pattern: Pattern, curves: Curves, theme: Theme) -> Figures:
+def figures_of(pattern: Pattern, curves: Curves) -> Figures:
     """Return the first screen's figures for download, built when asked for: outside the session, whose choices are read here."""
     lane, now, dark = lane_of(pattern), choices(), dark_ms()
     traffic, windows = pattern.of(lane)
     figures: Figures = {
-        "Pattern": lambda: strip(
+        "Pattern": lambda theme: strip(
             traffic, windows, dark, (0.0, max(pattern.iteration_ms, 1e-9)), theme
         ),
-        "Delay study": lambda: overhead_curves(
+        "Delay study": lambda theme: overhead_curves(
             [one for one in curves.values() if one.delay_ms],
             now.delay_ms,
             now.limit / 100,
@@ -74,5 +74,5 @@ def figures_of(pattern: Pattern, curves: Curves, theme: Theme) -> Figures:
         ),
     }
     if pattern.windows:
-        figures["Windows"] = lambda: cdf(pattern.windows, dark, theme)
+        figures["Windows"] = lambda theme: cdf(pattern.windows, dark, theme)
     return figures

@@ -1,17 +1,18 @@
-"""The Schedule page's words: headline and KPIs, against the setting before."""
+"""The Schedule page's words: headline and KPIs, against the values of the files."""
 
 from __future__ import annotations
 
 import streamlit as st
 
+from topox_core.errors import InputError
 from topox_core.figures.trace import events_of, last_better
 from topox_core.model.measures import Measures
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import apart, count, percent, plural, short, time
-from topox_ui.schedule.solving import Case
+from topox_ui.schedule.solving import WORTH_A_WORD, Case, best, case_of, drawn, token
 from topox_ui.shell.charts import kpis
-from topox_ui.shell.page import escape, headline
-from topox_ui.state.loading import Loaded, cluster_words
+from topox_ui.shell.page import escape, headline, quiet
+from topox_ui.state.loading import Loaded, cluster_words, scenario
 
 
 def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures) -> None:
@@ -46,9 +47,14 @@ def _delay(case: Case) -> str:
     return f"{short(case.cluster.reconfiguration_ms)}&nbsp;ms"
 
 
-def schedule_kpis(case: Case, result: Result, now: Measures) -> None:
-    """Draw the KPIs, each with its change against the setting before."""
-    before = _before(case, now)
+# Who the values without what-ifs belong to.
+OWN = {"sample": "the sample", "workload": "the generated job", "upload": "your files"}
+
+
+def schedule_kpis(loaded: Loaded, case: Case, result: Result, now: Measures) -> None:
+    """Draw the KPIs, each with its change against the values of the files."""
+    before = _of_files(loaded, case)
+    whose = OWN.get(scenario().source, "the files")
     makespan = result.makespan_ms or 0.0
     gap = result.gap or 0.0
     shown, bound = apart((makespan, result.bound_ms))
@@ -98,6 +104,8 @@ def schedule_kpis(case: Case, result: Result, now: Measures) -> None:
             else f"{plural(_circuits(result, now), 'circuit')} used",
         ),
     )
+    if before is not None:
+        quiet(f"Changes are against the values of {whose}: {time(before.makespan_ms)}.")
 
 
 def _circuits(result: Result, now: Measures) -> int:
@@ -106,18 +114,20 @@ def _circuits(result: Result, now: Measures) -> int:
     return now.circuits_used if layout is None else int(layout.circuits.sum())
 
 
-def _before(case: Case, now: Measures) -> Measures | None:
-    """Return the measures of the setting shown before this one, of the same graph."""
-    state = st.session_state
-    this = (case.graph.digest, case.key)
-    last = state.get("shown")
-    if last is not None and last[0] != this and last[0][0] == this[0]:
-        state["shown_before"] = last
-    elif last is not None and last[0][0] != this[0]:
-        state.pop("shown_before", None)
-    state["shown"] = (this, now)
-    before = state.get("shown_before")
-    return before[1] if before is not None else None
+def _of_files(loaded: Loaded, case: Case) -> Measures | None:
+    """Return the measures of the files' own values; None where these are shown, have no schedule or would take long."""
+    state, chosen = st.session_state, scenario()
+    own = case_of(loaded, chosen.without_what_ifs()) if chosen.has_what_ifs else case
+    if own.key == case.key:
+        state["own_shown"] = own.key
+        return None
+    if len(own.graph.tasks) >= WORTH_A_WORD and state.get("own_shown") != own.key:
+        return None
+    try:
+        result = best(own)
+    except InputError:
+        return None
+    return drawn(token(own, result), result).measures if result.execution is not None else None
 
 
 def _by(result: Result) -> str:
@@ -140,8 +150,12 @@ def _change(
         return first, "off", "off"
     if abs(value - before) < 1e-6 * max(abs(value), abs(before), 1e-9):
         return "unchanged", "off", "off"
-    up = value > before
-    words = time(abs(value - before)) if unit == "ms" else f"{short(abs(value - before))} {unit}"
+    up, difference = value > before, abs(value - before)
+    words = (
+        f"{time(difference)} {'longer' if up else 'shorter'}"
+        if unit == "ms"
+        else f"{short(difference)} {unit} {'more' if up else 'less'}"
+    )
     # The text carries no sign, so "normal" is drawn as better and "inverse" as worse.
     colour = "off" if neutral else "inverse" if up == worse_up else "normal"
-    return f"{words} against before" if unit == "ms" else words, "up" if up else "down", colour
+    return words, "up" if up else "down", colour

@@ -1,4 +1,4 @@
-"""Prove it: start an exact engine beside the page, watch it, stop it; then tell how the answer came about."""
+"""Prove it: start an exact engine beside the page, watch it, stop it; then say how the answer came about."""
 
 from __future__ import annotations
 
@@ -33,27 +33,41 @@ from topox_ui.state.notices import notify
 from topox_ui.state.what_ifs import engine_choice
 
 WORTH_A_CHART_S = 0.5
+LIVE_HEIGHT = 124  # px: with progress and Cancel it stays beside headline and key figures
 
 
-def prove_button(result: Result) -> None:
-    """Draw the button in the sidebar, with the engine and its time limit behind a small menu."""
-    owner, proved = run_owner(), result.status == "optimal"
-    running, racing = owner.run(PROOF) is not None, owner.run(RACE) is not None
-    with st.sidebar:
-        st.button(
-            "Proved" if proved else "Proving …" if running else "Prove it",
-            type="secondary" if proved else "primary",
-            icon=":material/verified:",
-            disabled=proved or running or racing,
-            width="stretch",
-            key="prove",
-            on_click=_start,
-            help="The race has the cores: wait for its end or cancel it."
-            if racing
-            else "Start the exact engine in a process of its own; sliders stay live.",
-        )
+def proof_panel(case: Case, result: Result, theme: Theme) -> None:
+    """Draw the button, or the solve that runs with its Cancel; the engine and its time limit behind a small menu."""
+    with st.container(border=True, key="proof"):
+        if run_owner().run(PROOF) is not None:
+            run_panel(PROOF, "Proving", partial(_live, case.key, theme))
+        else:
+            _offer(case, result)
         with st.expander("Exact engine", key="engine_menu", type="compact"):
             engine_choice()
+
+
+def _offer(case: Case, result: Result) -> None:
+    """Draw the button with what it does, and what the last solve left to be said."""
+    proved, racing = result.status == "optimal", run_owner().run(RACE) is not None
+    st.button(
+        "Proved" if proved else "Prove it",
+        type="secondary" if proved else "primary",
+        icon=":material/verified:",
+        disabled=proved or racing,
+        width="stretch",
+        key="prove",
+        on_click=_start,
+        help="The race has the cores: wait for its end or cancel it."
+        if racing
+        else "Start the exact engine in a process of its own; sliders stay live.",
+    )
+    if not proved:
+        quiet(
+            "Looks for a shorter schedule, or for a proof that there is none, for at most "
+            f"{seconds(case.settings.time_limit_s)}."
+        )
+    run_note(PROOF)
 
 
 def _start() -> None:
@@ -66,12 +80,8 @@ def _start() -> None:
         notify("error", str(error))
 
 
-def search_panel(case: Case, result: Result, theme: Theme) -> None:
-    """Draw the running solve, or the trace of the one that ended, or why none began."""
-    if run_owner().run(PROOF) is not None:
-        run_panel(PROOF, "Searching", partial(_live, case.key, theme))
-        return
-    run_note(PROOF)
+def search_panel(result: Result, theme: Theme) -> None:
+    """Draw how the schedule that is shown was found."""
     events = events_of(result.trace)
     if not events:
         return
@@ -105,18 +115,23 @@ def _legend(events: tuple[Event, ...], theme: Theme) -> None:
         f"{GLYPHS[family]}&nbsp;{FAMILY_WORDS[family].replace(' ', '&nbsp;')}"
         for family in families_of(events)
     ]
-    lines = [f'<b style="color:{theme.primary}">━</b>&nbsp;schedule', "┅&nbsp;bound"]
-    quiet(f"{'&ensp; '.join((*lines, *marks))}")
+    quiet("&ensp; ".join((*_lines(theme), *marks)))
+
+
+def _lines(theme: Theme) -> tuple[str, str]:
+    return (
+        f'<b style="color:{theme.primary}">━</b>&nbsp;best&nbsp;schedule',
+        "┅&nbsp;lower&nbsp;bound",
+    )
 
 
 def _live(key: str, theme: Theme, proof: Proof) -> None:
     """Draw the schedules and bounds of the solve so far."""
     if run_owner().key(PROOF) != key:
         quiet(f"{BEFORE}")
-    trace = tuple(proof.trace)
-    _legend(events_of(trace), theme)
+    quiet("&ensp; ".join(_lines(theme)))
     chart(
-        search(trace, proof.elapsed_s, theme),
+        search(tuple(proof.trace), proof.elapsed_s, theme, LIVE_HEIGHT),
         "search_live",
         f"Best schedule {time(proof.incumbent_ms)}, bound {time(proof.bound_ms)}, so far.",
     )

@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from topox_core.figures.palette import Theme
-from topox_core.figures.race import ENGINES, finding, race, race_table
+from topox_core.figures.race import ENGINES, Contestant, finding, race, race_table
 from topox_core.runs.run import FunctionRun
 from topox_core.text.numbers import plural, seconds, short
 from topox_ui.runs.limits import server_limits
@@ -33,20 +33,30 @@ MARKS = "Solid: the best schedule so far. Dotted: the bound. The mark is where a
 
 
 def race_section(case: Case, theme: Theme) -> None:
-    """Draw the race of this setting: the way to start it, its way so far, or its outcome."""
+    """Draw the race of this setting behind an expander: the way to start it, its way so far, or its outcome."""
     owner = run_owner()
     current = Race(case, state_of(ScheduleState).race_s)
-    ended = current.contestants(owner.results(RACE))
+    running = owner.run(RACE) is not None
+    if running:  # also where one comes back to the page, and the reader has not closed it since
+        st.session_state.setdefault("race_box", True)
+    box = st.expander(
+        "Race of the engines", key="race_box", on_change="rerun", icon=":material/flag:"
+    )
+    if box.open:
+        with box:
+            _race(current, current.contestants(owner.results(RACE)), running, theme)
+    else:
+        run_note(RACE)
+
+
+def _race(current: Race, ended: list[Contestant], running: bool, theme: Theme) -> None:
+    """Draw what the race is or who won, the way to start it, and its chart."""
     st.html(
-        '<p class="chart" style="margin-top:1rem">Race of the engines</p>'
-        + (
-            f'<p class="card">{escape(finding(ended))}</p>'
-            if len(ended) > 1
-            else f'<p class="quiet">{WHAT}</p>'
-        )
+        f'<p class="card">{escape(finding(ended))}</p>'
+        if len(ended) > 1
+        else f'<p class="quiet">{WHAT}</p>'
     )
     run_note(RACE)
-    running = owner.run(RACE) is not None
     _offer(current, {one.engine for one in ended}, running)
     if running:
         run_panel(RACE, "Race", partial(_live, current.key, theme))

@@ -12,8 +12,15 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.figures.files import (
+    DOTS,
+    PRINT,
+    WIDTH,
+    figures_page,
+    on_paper,
+    picture_options,
+)
 from topox_core.figures.palette import Theme
-from topox_core.figures.template import standalone
 from topox_core.io import exports
 from topox_core.io.tables import table_bytes
 from topox_core.model.cluster import Cluster
@@ -32,7 +39,8 @@ from topox_ui.state.store import link_query
 
 # What a menu calls a file, the end of its name, and what builds it.
 File = tuple[str, str, Callable[[], bytes]]
-Figures = dict[str, Callable[[], go.Figure]]
+# By name, what draws a figure for a theme: on the page in that of the page, in files in that of print.
+Figures = dict[str, Callable[[Theme], go.Figure]]
 MEDIA_TYPE = {"json": "application/json", "csv": "text/csv", "html": "text/html"}
 
 
@@ -69,16 +77,39 @@ def download_menu(name: str, files: Iterable[File]) -> None:
         offer(name, files)
 
 
-def figure_files(figures: Figures, theme: Theme) -> list[File]:
-    """Return figures as files that open in any browser."""
-    return [
-        (
-            f"{title} (HTML)",
-            f".{title.lower().replace(' ', '-')}.html",
-            lambda build=build: standalone(build(), theme),  # type: ignore[misc]
+def figures_file(title: str, figures: Figures) -> File:
+    """Return figures as one file that opens in any browser and saves each as a picture."""
+    return (
+        "Figures (HTML, with PNG and SVG)",
+        ".figures.html",
+        lambda: figures_page(title, {name: draw(PRINT) for name, draw in figures.items()}),
+    )
+
+
+def picture_menu(name: str, figures: Figures) -> None:
+    """Offer figures as pictures, drawn for print by plotly in the browser; nothing is drawn before it is opened."""
+    box = st.popover("Picture", icon=":material/image:", key="pictures", on_change="rerun")
+    if not box.open:
+        return
+    with box:
+        title = st.selectbox("Figure", list(figures), key="picture_of")
+        form = st.segmented_control(
+            "Format", ["png", "svg"], format_func=str.upper, default="png", key="picture_form"
         )
-        for title, build in figures.items()
-    ]
+        figure = on_paper(figures[title or next(iter(figures))](PRINT))
+        st.caption(
+            f"The camera above the figure saves it: {WIDTH} px wide, on white"
+            f"{f', {DOTS} dots a pixel' if form == 'png' else ''}."
+        )
+        file = f"{name}.{stem(str(title).lower(), 'figure')}"
+        camera = {
+            "displayModeBar": True,
+            "displaylogo": False,
+            "modeBarButtons": [["toImage"]],
+            "toImageButtonOptions": picture_options(figure, form or "png", file),
+        }
+        figure.update_layout(margin_t=max(34, figure.layout.margin.t or 0))  # of the camera
+        st.plotly_chart(figure, theme=None, config=camera, key="picture")
 
 
 def execution_files(
@@ -111,21 +142,35 @@ def execution_files(
     ]
 
 
-def take_away(name: str, files: Iterable[File], kept_here: str = "") -> None:
-    """Draw the two menus: files, and the link.
+def take_away(
+    name: str,
+    files: Iterable[File],
+    figures: Figures,
+    kept_here: str = "",
+    besides: Callable[[], None] | None = None,
+) -> None:
+    """Draw the three menus: files, pictures, and the link.
 
     Parameters
     ----------
     kept_here
         Why there is no link, where a file of the reader's own is shown.
+    besides
+        Draws what else the menu of the link offers.
     """
     with st.container(horizontal=True, key="take_away"):
-        download_menu(name, files)
-        link_menu(kept_here)
+        download_menu(name, [*files, figures_file(name, figures)])
+        picture_menu(name, figures)
+        link_menu(kept_here, besides=besides)
 
 
-def result_files(loaded: Loaded, result: Result, figures: Figures, theme: Theme) -> None:
-    """Draw the two menus of a schedule."""
+def result_files(
+    loaded: Loaded,
+    result: Result,
+    figures: Figures,
+    besides: Callable[[], None] | None = None,
+) -> None:
+    """Draw the three menus of a schedule."""
     execution, exclusive = result.execution, result.settings.exclusive_devices
     assert execution is not None
     record = (
@@ -135,7 +180,11 @@ def result_files(loaded: Loaded, result: Result, figures: Figures, theme: Theme)
     )
     exported = execution_files(lambda: execution, loaded.graph.name, exclusive)
     take_away(
-        stem(loaded.title), [record, *exported, *figure_files(figures, theme)], graph_kept_here()
+        stem(loaded.title),
+        [record, *exported],
+        figures,
+        graph_kept_here(),
+        besides,
     )
 
 
@@ -149,15 +198,21 @@ def graph_kept_here() -> str:
     )
 
 
-def link_menu(kept_here: str = "", more: str = "") -> None:
-    """Show the address that restores every choice of this session, or say why there is none."""
+def link_menu(
+    kept_here: str = "", more: str = "", besides: Callable[[], None] | None = None
+) -> None:
+    """Show the address that restores every choice of this session, or say why there is none; then what is besides."""
     with st.popover("Link", icon=":material/link:"):
         if kept_here:
             st.caption(kept_here)
-            return
-        query, base = link_query(), (st.context.url or "").split("?")[0]
-        st.caption(f"Opens this very state: what is loaded and every choice that was made.{more}")
-        st.code(f"{base}?{urlencode(query)}" if query else base, language=None, wrap_lines=True)
+        else:
+            query, base = link_query(), (st.context.url or "").split("?")[0]
+            st.caption(
+                f"Opens this very state: what is loaded and every choice that was made.{more}"
+            )
+            st.code(f"{base}?{urlencode(query)}" if query else base, language=None, wrap_lines=True)
+        if besides is not None:
+            besides()
 
 
 def offer_task_graph(

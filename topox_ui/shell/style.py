@@ -103,6 +103,8 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .st-key-timeline {{ gap: .35rem; }}
 .st-key-gantt {{ margin-top: -.55rem; }}
 .st-key-certificate {{ gap: .4rem; padding: .95rem 1rem 1rem; }}
+.st-key-take_away {{ gap: .5rem; }} .st-key-take_away button {{ padding-left: .6rem; padding-right: .6rem; }}
+.st-key-proof {{ gap: .4rem; padding: .7rem .9rem .6rem; }}
 .seal {{ font-size: 1.05rem; font-weight: 650; margin: 0 0 .35rem; line-height: 1.3; }}
 .good {{ color: {theme.good}; }} .bad {{ color: {theme.bad}; }}
 .facts {{ display: grid; grid-template-columns: auto auto; gap: .22rem .6rem; font-size: .87rem; margin: 0; line-height: 1.3; }}

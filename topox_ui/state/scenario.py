@@ -88,11 +88,29 @@ class Scenario(PageState):
     threads: Annotated[int, Field(ge=1, le=max(2, os.cpu_count() or 1))] | None = None
 
     def cluster(self, base: Cluster) -> Cluster:
-        """Return a file's cluster with the what-ifs on top; raises InputError where a value is out of range."""
+        """Return a file's cluster with the what-ifs on top; raises InputError where a value is out of range.
+
+        Circuits drawn per slot pay no delay: while they are chosen it is 0, whatever the file and
+        the reader say, and counts again afterwards.
+        """
+        chosen = self._chosen(CLUSTER)
+        if self.per_slot:
+            chosen["reconfiguration_ms"] = 0.0
         try:
-            return base.changed(**self._chosen(CLUSTER))
+            return base.changed(**chosen)
         except InputError as error:
             raise error.in_file("cluster") from None
+
+    @property
+    def per_slot(self) -> bool:
+        """Whether circuits are drawn afresh in each slot, by choice or as the model has it."""
+        return (self.circuits or Settings.of(self.model).circuits) == "per-slot"
+
+    def delay_not_charged(self, base: Cluster) -> float:
+        """Return the delay of the file or the reader that circuits drawn per slot do not pay; 0 if they do."""
+        delay = self.reconfiguration_ms
+        kept = base.reconfiguration_ms if delay is None else delay
+        return kept if self.per_slot else 0.0
 
     def settings(self) -> Settings:
         """Return the settings of a solve; raises InputError where choices contradict each other or the server's limits.
@@ -129,7 +147,7 @@ class Scenario(PageState):
         """Return the scenario with choices made, and those that hang on them made to fit.
 
         More switches move the ports to the next multiple; a model brings its own switches; circuits
-        drawn per slot have no state that could pay a delay, circuits that stay cannot be shared.
+        that stay cannot be shared.
 
         Raises
         ------
@@ -143,11 +161,6 @@ class Scenario(PageState):
         elif changes.get("circuits") == "per-slot":
             changes |= {"clock": None, "switching": None}
         after = self._put(base, changes)
-        if after.settings().circuits == "per-slot":
-            if after.cluster(base).reconfiguration_ms > 0:
-                after = after._put(base, {"reconfiguration_ms": 0.0})
-        elif changes.keys() & {"model", "circuits"} and after.reconfiguration_ms == 0:
-            after = after._put(base, {"reconfiguration_ms": None})
         now = after.cluster(base)
         if not after.settings().any_port and now.ports_per_server % now.switches:
             fitting = max(1, round(now.ports_per_server / now.switches)) * now.switches
@@ -168,8 +181,6 @@ class Scenario(PageState):
         """Raise InputError where the choices do not go together on a file's cluster."""
         cluster, settings = self.cluster(base), self.settings()
         ports_on_switch(cluster, settings)
-        if settings.circuits == "per-slot" and cluster.reconfiguration_ms > 0:
-            raise InputError("circuits drawn per slot pay no delay", field="reconfiguration_ms")
 
     def local(self) -> Collection[str]:
         """Return everything for an upload: it stays on the machine that it was made on."""

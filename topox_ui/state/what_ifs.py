@@ -78,8 +78,13 @@ def what_ifs(loaded: Loaded) -> None:
             CIRCUIT_WORDS,
             value=settings.circuits,
             help="stay: a transfer keeps its circuit while it lasts. may move: circuits are drawn afresh each slot, "
-            "as printed.",
+            "as printed, and pay no delay.",
         )
+        delay_ms = scenario().delay_not_charged(loaded.cluster)
+        if delay_ms:
+            st.caption(
+                f"Circuits that may move pay no delay. The delay of {short(delay_ms)} ms counts again when they stay."
+            )
         with st.expander("More what-ifs", key="more_what_ifs", type="compact"):
             _more(loaded, cluster, settings)
         reset_button()

@@ -1,7 +1,6 @@
 """The Gantt chart and what shares its axis: one trace a kind, bars inside the window, small payloads."""
 
 import numpy as np
-import pytest
 
 from topox_core.figures.gantt import MOST_BARS, gantt, in_view, window_words
 from topox_core.figures.lanes import bars_of, first_window, lanes_of
@@ -17,7 +16,6 @@ from topox_core.figures.palette import (
     LIGHT,
 )
 from topox_core.figures.ports import port_use, step_edges
-from topox_core.figures.template import standalone
 from topox_core.model.critical_path import critical_path
 
 
@@ -170,10 +168,3 @@ def test_steps_follow_slots_while_they_fit():
     assert step_edges((0.0, 5.0), 1.0).tolist() == [0, 1, 2, 3, 4, 5]
     assert step_edges((0.5, 2.5), 1.0).tolist() == [0.5, 1, 2, 2.5]
     assert len(step_edges((0.0, 5000.0), 1.0)) == 421
-
-
-@pytest.mark.parametrize("theme", [LIGHT, DARK_THEME])
-def test_a_downloaded_figure_opens_alone_in_its_own_colours(pipeline, theme):
-    page = standalone(drawn(pipeline, theme=theme), theme).decode()
-    assert theme.page in page
-    assert 'src="http' not in page

@@ -38,7 +38,10 @@ def test_a_slider_changes_the_answer_the_gantt_chart_and_the_address(visit):
     assert metric(at, "Iteration") != "10 ms"
     assert chart(at, "gantt") != before
     assert address(at)["port_gbps"] == "100"
-    assert "against before" in next(m.delta for m in at.metric if m.label == "Iteration")
+    assert "shorter" in next(m.delta for m in at.metric if m.label == "Iteration")
+    assert "Changes are against the values of the sample: 10 ms." in words(at)
+    control(at, "port_gbps").set_value(200.0).run()
+    assert "against the values of the sample: 10 ms." in words(at), "not against the move before"
 
 
 def test_a_link_restores_sliders_and_window(visit):
@@ -110,6 +113,7 @@ def test_the_printed_model_and_back(visit):
     assert not at.exception and not at.error
     assert address(at)["model"] == "paper"
     assert control(at, "reconfiguration_ms").disabled
+    assert "The delay of 1 ms counts again when they stay." in at.sidebar.caption[0].value
     for toggle in ("exclusive_devices", "share_circuits", "any_port"):
         control(at, f"{toggle}").set_value(not control(at, f"{toggle}").value).run()
         assert not at.exception and not at.error
@@ -117,7 +121,7 @@ def test_the_printed_model_and_back(visit):
     assert not at.exception and not at.error
     assert control(at, "any_port").disabled
     choice(at, "model").set_value("physical").run()
-    assert address(at) == {"sample": "patience"}
+    assert address(at) == {"sample": "patience", "reconfiguration_ms": "1"}
 
 
 def test_rings_and_algorithms_are_open_until_they_are_chosen(visit):
@@ -197,6 +201,9 @@ def test_more_cores_than_the_machine_has_are_refused_in_one_line(visit):
 
 def test_the_race_is_offered_with_its_limit_from_the_link(visit):
     at = visit(SCHEDULE, sample="patience", race_s="2")
+    assert "Who finds the shortest" not in words(at), "the race is behind an expander"
+    at.session_state["race_box"] = True
+    at.run()
     assert not at.exception
     assert "Who finds the shortest schedule of this graph" in words(at)
     assert "At most 6 s on 2 cores" in words(at)
@@ -207,7 +214,8 @@ def test_the_race_is_offered_with_its_limit_from_the_link(visit):
 
 def test_a_race_ends_in_a_finding_that_the_headline_agrees_with(visit):
     at = visit(SCHEDULE, sample="patience", clock="slots")
-    at.button(key="race").click().run()
+    at.session_state["race_box"] = True
+    at.run().button(key="race").click().run()
     assert not at.exception
     assert next(b for b in at.button if b.key == "prove").disabled
     deadline = time.monotonic() + 60

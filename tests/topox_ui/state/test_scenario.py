@@ -76,8 +76,18 @@ def test_more_switches_move_the_ports_to_a_multiple():
 def test_circuits_that_move_pay_no_delay_and_staying_brings_it_back():
     moving = chosen(circuits="per-slot")
     assert moving.cluster(FILE).reconfiguration_ms == 0
+    assert moving.delay_not_charged(FILE) == 1.0
     staying = moving.with_what_if(FILE, circuits="continuous")
     assert staying.cluster(FILE).reconfiguration_ms == 1.0
+    assert staying.delay_not_charged(FILE) == 0.0
+
+
+def test_a_chosen_delay_outlives_circuits_that_pay_none():
+    moving = chosen(reconfiguration_ms=5.0).with_what_if(FILE, circuits="per-slot")
+    moving.check_on(FILE)
+    assert (moving.cluster(FILE).reconfiguration_ms, moving.delay_not_charged(FILE)) == (0.0, 5.0)
+    again = moving.with_what_if(FILE, circuits="continuous")
+    assert again.cluster(FILE).reconfiguration_ms == 5.0
 
 
 def test_a_model_brings_its_own_switches():

@@ -110,14 +110,8 @@ def _network(problem: Problem) -> SwitchNetwork:
 
 
 def changed_rows(booking: Booking, network: SwitchNetwork) -> NDArray[np.bool_]:
-    """Return which rows change a circuit: one of the two ports held another one before.
-
-    The first circuit of a port is no change: it stands before the iteration begins.
-    """
-    port, row, circuit = ports_of_booking(booking, network).in_turn(booking.first_slot)
-    changed = np.zeros(len(booking.node), np.bool_)
-    changed[row[1:][(port[1:] == port[:-1]) & (circuit[1:] != circuit[:-1])]] = True
-    return changed
+    """Return which rows change a circuit (:meth:`PortNumbers.changed`)."""
+    return ports_of_booking(booking, network).changed(booking.first_slot)
 
 
 def ports_of_booking(booking: Booking, network: SwitchNetwork) -> PortNumbers:

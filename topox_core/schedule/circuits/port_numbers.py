@@ -69,7 +69,17 @@ class PortNumbers:
             in_port = in_port + int(max(out_port.max(initial=-1), in_port.max(initial=-1))) + 1
         return PortNumbers(out_port, in_port, half_duplex)
 
-    def in_turn(self, start: Int) -> tuple[Int, Int, Int]:
+    def changed(self, start: Whole | NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return which transfers change a circuit: one of the two ports held another one before.
+
+        The first circuit of a port is no change: it stands before the iteration begins.
+        """
+        port, transfer, circuit = self.in_turn(start)
+        changed = np.zeros(len(self.out_port), np.bool_)
+        changed[transfer[1:][(port[1:] == port[:-1]) & (circuit[1:] != circuit[:-1])]] = True
+        return changed
+
+    def in_turn(self, start: Whole | NDArray[np.float64]) -> tuple[Int, Int, Int]:
         """Return (port, transfer, circuit) port by port in the order of time; circuits are numbers, too.
 
         Two transfers of one port are on one circuit if their other ports are the same and they go

@@ -1,0 +1,140 @@
+"""A link with its result: a file that opens the same state, and in it the same schedule, on another machine without a solve."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import streamlit as st
+
+from topox_core.check.checker import check
+from topox_core.check.schedule_file import read_linked
+from topox_core.errors import InputError
+from topox_core.schedule.result import Result
+from topox_core.schedule.result_file import to_record
+from topox_core.schedule.result_from_file import from_record
+from topox_core.text.numbers import time
+from topox_ui.runs.owner import run_owner
+from topox_ui.schedule.solving import PROOF, Case, joined, keep, listed
+from topox_ui.state.notices import notify
+from topox_ui.state.store import link_query
+
+CHECKED_HERE = (
+    "Opened from a file: this page has checked the schedule. That no schedule is shorter than the lower bound was "
+    "proved where the file was made."
+)
+UPLOAD = "up_linked"
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A file that was opened, until the page has its task graph."""
+
+    file: str
+    graph_digest: str
+    record: Mapping[str, Any]
+
+
+def linked_bytes(case: Case, result: Result, link: dict[str, str]) -> bytes:
+    """Return a link and a result of its case as one file (docs/files.md)."""
+    record = to_record(result) | {
+        "format": "topox-link",
+        "version": 1,
+        "link": link,
+        "graph_digest": case.graph.digest,
+    }
+    return json.dumps(record, allow_nan=False).encode()
+
+
+def link_with_result(name: str, case: Case, result: Result) -> None:
+    """Offer the file, and the way to open one."""
+    link = link_query()  # now: the file is built outside the session
+    st.download_button(
+        "Link with result",
+        data=lambda: linked_bytes(case, result, link),
+        file_name=f"{name}.link.json",
+        mime="application/json",
+        on_click="ignore",
+        key="get_linked",
+        icon=":material/download:",
+        help="A file with the link and this schedule: whoever opens it sees the same number, without a solve.",
+    )
+    open_linked("Open a link with result: a .link.json file")
+
+
+def open_linked(label: str) -> None:
+    """Draw the box for such a file."""
+    st.file_uploader(label, key=UPLOAD, on_change=_uploaded)
+
+
+def is_opened() -> bool:
+    """Return whether a file was opened whose result waits for the page Schedule."""
+    return "linked" in st.session_state
+
+
+def _uploaded() -> None:
+    file = st.session_state[UPLOAD]
+    if file is None:
+        return
+    try:
+        link, digest, record = read_linked(file.getvalue(), file.name)
+    except InputError as error:
+        notify("error", str(error))
+        return
+    st.session_state["linked"] = Linked(file.name, digest, record)
+    if link:  # a page reads the address when it begins
+        st.session_state.pop("address", None)
+        st.session_state.pop("address_due", None)
+        own = {key: text for key, text in link.items() if not key.startswith("embed")}
+        st.query_params.from_dict(own)  # Streamlit keeps those words for itself
+
+
+def take_linked(case: Case) -> None:
+    """Take the result of a file that was opened, now that its case is there; say in one line why where it cannot be."""
+    linked: Linked | None = st.session_state.pop("linked", None)
+    if linked is None:
+        return
+    try:
+        result = _checked(case, linked)
+    except InputError as error:
+        notify("error", str(error))
+        return
+    keep(run_owner().results(PROOF), case.key, result)
+    best = time(result.makespan_ms or 0.0)
+    notify("info", f"{linked.file} is open: a schedule of {best}, found on another machine.")
+
+
+def _checked(case: Case, linked: Linked) -> Result:
+    """Return the result of a file once nothing in it speaks against it, joined with the list schedule of this page.
+
+    Raises
+    ------
+    InputError
+        If it belongs to another graph or other choices, breaks a constraint, or its bound is above a
+        schedule that there is.
+    """
+    file, record = linked.file, linked.record
+    if linked.graph_digest != case.graph.digest:
+        problem = f"belongs to another task graph than {case.graph.name or 'the one that is loaded'}: load its graph first"
+        raise InputError(problem, file=file)
+    if record.get("makespan_ms") is None:
+        raise InputError("holds no schedule", file=file, field="makespan_ms")
+    _refuse_faults(case, record, file)
+    try:
+        result = from_record(record, case.graph, case.cluster, case.settings)
+    except InputError as error:
+        raise error.in_file(file) from None
+    _refuse_faults(case, to_record(result), file)
+    own = listed(case)
+    if own.makespan_ms is not None and result.bound_ms > own.makespan_ms * (1 + 1e-9):
+        problem = f"says that no schedule is shorter than {result.bound_ms:g} ms, but this page has one of {own.makespan_ms:g} ms"
+        raise InputError(problem, file=file, field="bound_ms")
+    return replace(joined(own, result), message=CHECKED_HERE)
+
+
+def _refuse_faults(case: Case, record: Mapping[str, Any], file: str) -> None:
+    report = check(case.graph, case.cluster, record, file=file)
+    if not report.ok:
+        raise InputError(f"breaks the model: {report.lines(1)[0]}", file=file)
