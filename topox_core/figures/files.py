@@ -73,9 +73,14 @@ def figures_page(title: str, figures: Mapping[str, go.Figure]) -> bytes:
 
 
 def on_paper(figure: go.Figure) -> go.Figure:
-    """Return a figure on the colour of the page in place of none."""
+    """Return a figure on the colour of the page in place of none, in a typeface that every machine has.
+
+    A picture knows no typeface of the page: words measured in that one would be cut.
+    """
     copy = go.Figure(figure)
-    copy.update_layout(paper_bgcolor=PRINT.page, plot_bgcolor=PRINT.page)
+    copy.update_layout(
+        paper_bgcolor=PRINT.page, plot_bgcolor=PRINT.page, font_family="Arial, sans-serif"
+    )
     return copy
 
 

@@ -33,7 +33,7 @@ from topox_ui.state.notices import notify
 from topox_ui.state.what_ifs import engine_choice
 
 WORTH_A_CHART_S = 0.5
-LIVE_HEIGHT = 124  # px: with progress and Cancel it stays beside headline and key figures
+LIVE_HEIGHT = 108  # px: with progress and Cancel it stays beside headline and key figures
 
 
 def proof_panel(case: Case, result: Result, theme: Theme) -> None:
@@ -41,8 +41,8 @@ def proof_panel(case: Case, result: Result, theme: Theme) -> None:
     with st.container(border=True, key="proof"):
         if run_owner().run(PROOF) is not None:
             run_panel(PROOF, "Proving", partial(_live, case.key, theme))
-        else:
-            _offer(case, result)
+            return
+        _offer(case, result)
         with st.expander("Exact engine", key="engine_menu", type="compact"):
             engine_choice()
 

@@ -88,7 +88,7 @@ def figures_file(title: str, figures: Figures) -> File:
 
 def picture_menu(name: str, figures: Figures) -> None:
     """Offer figures as pictures, drawn for print by plotly in the browser; nothing is drawn before it is opened."""
-    box = st.popover("Picture", icon=":material/image:", key="pictures", on_change="rerun")
+    box = st.popover("Picture", key="pictures", on_change="rerun")
     if not box.open:
         return
     with box:
