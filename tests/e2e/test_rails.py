@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
 from tests.e2e.conftest import NewTab
 from tests.e2e.tab import Tab
@@ -72,9 +73,25 @@ def test_a_large_job_s_delays_are_simulated_beside_the_page_and_those_there_are_
 def test_every_figure_of_the_page_downloads(tab: Tab, tmp_path: Path) -> None:
     tab.open("/Rails?rails.delay_ms=50")
     tab.button("Download").click()
-    for name in ("Pattern", "Delay study", "Windows"):
-        with tab.page.expect_download() as waiting:
-            tab.button(f"{name} (HTML)").click()
-        file = tmp_path / waiting.value.suggested_filename
-        waiting.value.save_as(file)
-        assert "plotly" in file.read_text(encoding="utf-8").lower()
+    page = saved(tab.page, tmp_path, lambda: tab.button("Figures (HTML").click())
+    assert page.read_text(encoding="utf-8").count("Plotly.newPlot(") >= 3
+    tab.page.keyboard.press("Escape")
+    # The page saves each of its figures without a network, and so does the menu beside it.
+    tab.button("Picture").click()
+    camera = tab.page.locator(".st-key-picture .modebar-btn")
+    assert saved(tab.page, tmp_path, camera.click).read_bytes()[:4] == b"\x89PNG"
+    alone = tab.page.context.new_page()
+    alone.goto(page.as_uri())
+    expect(alone.locator(".main-svg").first).to_be_visible()
+    for form, begin in (("PNG", b"\x89PNG"), ("SVG", b"<svg")):
+        picture = saved(alone, tmp_path, alone.get_by_text(f"Save as {form}").last.click)
+        assert picture.read_bytes()[:4] == begin
+
+
+def saved(page: Page, folder: Path, act: Callable[[], None]) -> Path:
+    """Return the file that an action of a page saves."""
+    with page.expect_download() as waiting:
+        act()
+    file = folder / waiting.value.suggested_filename
+    waiting.value.save_as(file)
+    return file

@@ -37,9 +37,9 @@ def test_the_page_opens_at_the_busiest_slot_and_its_figures_are_those_of_the_slo
     at = visit(CIRCUITS, sample="moe")
     assert busy[at.slider[0].value] == max(busy)
     assert "slot" not in address(at)
-    opened = downloads["Circuits (HTML)"]()
+    opened = downloads["Figures (HTML, with PNG and SVG)"]()
     at.slider[0].set_value(30).run()
-    assert downloads["Circuits (HTML)"]() != opened
+    assert downloads["Figures (HTML, with PNG and SVG)"]() != opened
 
 
 def test_it_plays_slot_by_slot_and_steps(visit):

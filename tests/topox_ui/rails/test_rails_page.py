@@ -60,8 +60,9 @@ def test_the_page_opens_with_the_paper_s_job_and_the_core_s_numbers(page, downlo
     assert {"strip", "cdf", "delay", "breakdown", "counts"} <= {
         e.proto.id.rpartition("-")[2] for e in at.get("plotly_chart")
     }
-    for name in ("Pattern", "Delay study", "Windows"):
-        assert downloads[f"{name} (HTML)"]().lstrip().startswith(b"<")
+    page_of_figures = downloads["Figures (HTML, with PNG and SVG)"]()
+    for name in (b"Pattern", b"Delay study", b"Windows"):
+        assert b"<h2>%s</h2>" % name in page_of_figures
 
 
 def test_the_match_with_the_paper_stands_beside_it_and_is_called_selected(page):

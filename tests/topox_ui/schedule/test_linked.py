@@ -32,10 +32,10 @@ def opened(at, data: bytes):
 
 
 def test_a_proved_result_shows_the_same_number_without_a_solve(visit, proved):
-    at = opened(visit(), linked_bytes(*proved, LINK))
+    at = opened(visit(way="files"), linked_bytes(*proved, LINK))
     at.switch_page(SCHEDULE).run()
     assert not at.exception and not at.error
-    assert address(at) == LINK
+    assert address(at).items() >= LINK.items()
     assert metric(at, "Iteration") == "14 ms"
     assert "Proved optimal" in words(at)
     assert "this page has checked the schedule" in words(at)
