@@ -60,7 +60,9 @@ def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> Curves:
         return _drawn(subject, lane, theme)
     owner = run_owner()
     if subject.job in PRESETS.values() and not (owner.run(RAILS) or owner.note(RAILS)):
-        start(_questions(subject))  # a preset takes seconds; what a reader makes of it may take long
+        start(
+            _questions(subject)
+        )  # a preset takes seconds; what a reader makes of it may take long
     if simulated(_questions(subject)):
         run_panel(
             RAILS,
