@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +31,7 @@ FLAGS = [
 ]
 START_S = 60
 NewTab = Callable[..., Tab]
+TABS = pytest.StashKey[list[Tab]]()
 
 
 @dataclass(frozen=True)
@@ -134,10 +135,23 @@ def wait_until_it_answers(process: subprocess.Popen[bytes], base: str, log: Path
     pytest.fail(f"the server did not start:\n{log.read_text()[-2000:]}", pytrace=False)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Leave a picture of every tab where a test failed, in ``test-output``."""
+    report = yield
+    if report.when == "call" and report.failed:
+        for number, tab in enumerate(item.stash.get(TABS, [])):
+            with suppress(Error):
+                tab.picture(ROOT / "test-output" / f"{item.name}-{number}.png")
+    return report
+
+
 @pytest.fixture
-def new_tab(chromium: Browser, server: Server) -> Iterator[NewTab]:
+def new_tab(chromium: Browser, server: Server, request: pytest.FixtureRequest) -> Iterator[NewTab]:
     """Open tabs; afterwards, whatever the test was about, none may have complained or asked anybody else for anything."""
-    tabs: list[Tab] = []
+    tabs = request.node.stash[TABS] = []
 
     def open_one(**options: str) -> Tab:
         context = chromium.new_context(viewport=LAPTOP, accept_downloads=True, **options)  # type: ignore[arg-type]
@@ -157,10 +171,13 @@ def used_tabs() -> list[Tab]:
 
 
 @pytest.fixture
-def tab(chromium: Browser, server: Server, used_tabs: list[Tab]) -> Iterator[Tab]:
+def tab(
+    chromium: Browser, server: Server, used_tabs: list[Tab], request: pytest.FixtureRequest
+) -> Iterator[Tab]:
     """A tab as good as new, for tests that need one: a page that is new compiles every script again, for seconds."""
     if not used_tabs or used_tabs[0].page.is_closed():
         used_tabs[:] = [Tab(chromium.new_context(viewport=LAPTOP), server.base)]
     one = used_tabs[0].as_new()
+    request.node.stash[TABS] = [one]
     yield one
     assert (one.complaints, one.outside) == ([], [])

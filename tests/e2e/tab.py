@@ -118,6 +118,11 @@ class Tab:
     def certificate(self) -> Locator:
         return self.page.locator(".st-key-certificate")
 
+    def picture(self, file: Path) -> None:
+        """Write what the window shows into a file."""
+        file.parent.mkdir(exist_ok=True)
+        self.page.screenshot(path=file, timeout=10_000)
+
     @property
     def message(self) -> Locator:
         """The line that says what went wrong."""

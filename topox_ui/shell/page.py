@@ -14,6 +14,7 @@ from topox_core.text.foreign import as_text
 from topox_core.warm_up import warm_up, warm_up_fabrics, warm_up_jobs
 from topox_ui.shell.links import page_link
 from topox_ui.shell.menu import menu
+from topox_ui.shell.page_changes import keep_page_changes
 from topox_ui.shell.pages import models, page_of
 from topox_ui.shell.style import css
 from topox_ui.shell.terms import ASK, explain_terms, with_terms
@@ -27,6 +28,8 @@ from topox_ui.state.store import state_of
 from topox_ui.state.widgets import switch
 
 PLAIN = {"displayModeBar": False, "responsive": True}
+
+keep_page_changes()
 
 
 class Display(PageState):

@@ -1,0 +1,46 @@
+"""A click on a link is never lost to the timer of the page that is left."""
+
+from __future__ import annotations
+
+from streamlit.runtime.scriptrunner import script_runner
+from streamlit.runtime.scriptrunner_utils.script_requests import (
+    RerunData,
+    ScriptRequests,
+    ScriptRequestType,
+)
+
+from topox_ui.shell import page  # noqa: F401  every page is drawn with it
+
+TIMER = RerunData(page_script_hash="left", fragment_id="follow theme", is_auto_rerun=True)
+
+
+def requests(*asked: RerunData) -> ScriptRequests:
+    """The requests of a busy server, none of them answered yet."""
+    waiting = script_runner.ScriptRequests()
+    for one in asked:
+        assert waiting.request_rerun(one)
+    return waiting
+
+
+def test_a_timer_of_the_page_that_is_left_does_not_call_the_new_one_off() -> None:
+    clicked = RerunData(page_script_hash="new")
+    for asked in ((clicked, TIMER), (TIMER, clicked)):
+        answer = requests(*asked).on_scriptrunner_ready()
+        assert answer.rerun_data.page_script_hash == "new"
+        assert answer.rerun_data.fragment_id_queue == []
+
+
+def test_a_timer_of_the_page_that_is_left_does_not_run_after_the_new_one() -> None:
+    waiting = requests(RerunData(page_script_hash="new"))
+    waiting.on_scriptrunner_ready()
+    assert waiting.request_rerun(TIMER)
+    assert waiting.on_scriptrunner_ready().type == ScriptRequestType.STOP
+    assert not waiting.request_rerun(TIMER)  # it has ended: the session asks its next one
+
+
+def test_a_timer_of_the_page_in_view_is_heard() -> None:
+    for known in ("left", ""):  # a page opened by its address is named only by it
+        waiting = requests(RerunData(page_script_hash=known))
+        waiting.on_scriptrunner_ready()
+        assert waiting.request_rerun(TIMER)
+        assert waiting.on_scriptrunner_ready().rerun_data.fragment_id_queue == ["follow theme"]
