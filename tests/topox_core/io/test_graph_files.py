@@ -319,6 +319,7 @@ def test_a_server_or_device_that_is_not_there_is_named(task: Task, line: str) ->
     assert str(caught.value) == line
 
 
+@pytest.mark.long
 def test_every_instance_of_the_suite_loads_and_fits_its_cluster(shared: Path) -> None:
     found = sorted((shared / "bench" / "instances").glob("*.taskgraph.json*"))
     assert len(found) == 31

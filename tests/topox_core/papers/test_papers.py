@@ -84,6 +84,7 @@ def test_the_topoopt_column_comes_out_within_a_quarter(known):
         assert one.topoopt_ms == pytest.approx(one.printed.topoopt_ms, rel=0.25), one.printed
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", [1, 3])
 def test_the_topoopt_column_comes_out_within_a_quarter_on_128_servers_of_degree_4(number):
     row = TABLE[number - 1]

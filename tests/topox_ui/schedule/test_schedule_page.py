@@ -212,6 +212,7 @@ def test_the_race_is_offered_with_its_limit_from_the_link(visit):
     assert "race_s" not in address(at)
 
 
+@pytest.mark.long
 def test_a_race_ends_in_a_finding_that_the_headline_agrees_with(visit):
     at = visit(SCHEDULE, sample="patience", clock="slots")
     at.session_state["race_box"] = True
