@@ -73,7 +73,7 @@ class JobsState(PageState):
     pod_stage: Annotated[int, Field(ge=-1, le=1_000)] = -1
     see: Annotated[str, one_of(SECTIONS)] = "links"
     across: Annotated[str, one_of(ACROSS)] = "jobs"
-    seeds: Annotated[int, Field(ge=1, le=100)] = 3
+    seeds: Annotated[int, Field(ge=1, le=100)] = 5
 
     @property
     def reading(self) -> Reading:

@@ -254,7 +254,7 @@ def test_an_algorithm_that_refuses_the_size_says_so_and_the_draft_s_stays(visit)
 @pytest.mark.long
 def test_a_study_is_computed_beside_the_page_and_kept_when_it_is_cancelled(page):
     at = page(see="study")
-    assert control(at, "jobs_seeds").value == 3
+    assert control(at, "jobs_seeds").value == 5
     at.button(key="compute_study").click().run()
     end = time.monotonic() + 60
     while time.monotonic() < end and not any(
