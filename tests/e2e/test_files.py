@@ -161,7 +161,9 @@ def test_the_downloaded_result_is_the_schedule_on_the_page_and_passes_the_checke
 
 
 @pytest.mark.long
-def test_the_link_of_a_page_shows_the_same_page_to_somebody_else(new_tab: NewTab) -> None:
+def test_the_link_of_a_page_shows_the_same_page_to_somebody_else(
+    new_tab: NewTab, tmp_path: Path
+) -> None:
     mine, theirs = new_tab(), new_tab()
     mine.open("/Schedule?sample=race")
     mine.push("port_gbps", "Home")
@@ -172,3 +174,13 @@ def test_the_link_of_a_page_shows_the_same_page_to_somebody_else(new_tab: NewTab
     theirs.open(link.removeprefix(mine.base))
     for where in (lambda tab: tab.kicker, lambda tab: tab.kpi("Iteration"), lambda tab: tab.seal):
         assert theirs.settled_text(where(theirs)) == mine.settled_text(where(mine))
+    # With its result it travels as a file, to a session that has another job open.
+    with mine.page.expect_download() as waiting:
+        mine.button("Link with result").click()
+    file = tmp_path / waiting.value.suggested_filename
+    waiting.value.save_as(file)
+    theirs.open("/Schedule?sample=blackboard").still().button("Link").click()
+    theirs.upload("up_linked", file)
+    expect(theirs.message).to_contain_text("race.link.json is open: a schedule of")
+    assert theirs.settled_text(theirs.kpi("Iteration")) == mine.settled_text(mine.kpi("Iteration"))
+    assert "sample=race" in theirs.page.url

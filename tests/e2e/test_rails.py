@@ -77,7 +77,7 @@ def test_every_figure_of_the_page_downloads(tab: Tab, tmp_path: Path) -> None:
     assert page.read_text(encoding="utf-8").count("Plotly.newPlot(") >= 3
     tab.page.keyboard.press("Escape")
     # The page saves each of its figures without a network, and so does the menu beside it.
-    tab.button("Picture").click()
+    tab.unfold("pictures")
     camera = tab.page.locator(".st-key-picture .modebar-btn")
     assert saved(tab.page, tmp_path, camera.click).read_bytes()[:4] == b"\x89PNG"
     alone = tab.page.context.new_page()

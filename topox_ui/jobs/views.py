@@ -345,8 +345,8 @@ def files(rounds: Rounds, now: JobsState, title: str) -> None:
                 f"Pod group {pod_group} on the clock of the other pages: pods as servers, jobs as devices"
             )
             offer(f"{stem(title, 'jobs')}.pod-group-{pod_group}", drawn)
-        picture_menu(stem(title, "jobs"), drawings)
         link_menu(KEPT_HERE if choices().source == "upload" else "")
+    picture_menu(stem(title, "jobs"), drawings)
 
 
 def all_links(round_: Round) -> pd.DataFrame:

@@ -176,7 +176,6 @@ def take_away(subject: Subject, pattern: Pattern, figures: Figures) -> None:
     name = f"rails-{stem(subject.title)[:50]}"
     with st.container(horizontal=True, key="take_away"):
         download_menu(name, [*files, figures_file(name, figures)])
-        picture_menu(name, figures)
         link_menu(KEPT_HERE if choices().source == UPLOAD else "")
         if preset is not None:
             offer_task_graph(
@@ -185,6 +184,7 @@ def take_away(subject: Subject, pattern: Pattern, figures: Figures) -> None:
                 "Load one rail of this job: the other pages then show this iteration.",
                 " on one rail",
             )
+    picture_menu(name, figures)
 
 
 def _run_json(run: RailRun) -> bytes:

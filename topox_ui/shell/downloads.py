@@ -87,8 +87,11 @@ def figures_file(title: str, figures: Figures) -> File:
 
 
 def picture_menu(name: str, figures: Figures) -> None:
-    """Offer figures as pictures, drawn for print by plotly in the browser; nothing is drawn before it is opened."""
-    box = st.popover("Picture", key="pictures", on_change="rerun")
+    """Offer figures as pictures, drawn for print by plotly in the browser; nothing is drawn before it is opened.
+
+    No popover: that closes as a file is saved, and takes the figure from plotly while it draws.
+    """
+    box = st.expander("Pictures for print (PNG, SVG)", key="pictures", on_change="rerun")
     if not box.open:
         return
     with box:
@@ -149,7 +152,7 @@ def take_away(
     kept_here: str = "",
     besides: Callable[[], None] | None = None,
 ) -> None:
-    """Draw the three menus: files, pictures, and the link.
+    """Draw the two menus, files and the link, and the pictures under them.
 
     Parameters
     ----------
@@ -160,8 +163,8 @@ def take_away(
     """
     with st.container(horizontal=True, key="take_away"):
         download_menu(name, [*files, figures_file(name, figures)])
-        picture_menu(name, figures)
         link_menu(kept_here, besides=besides)
+    picture_menu(name, figures)
 
 
 def result_files(
@@ -170,7 +173,7 @@ def result_files(
     figures: Figures,
     besides: Callable[[], None] | None = None,
 ) -> None:
-    """Draw the three menus of a schedule."""
+    """Draw the two menus of a schedule, and its pictures."""
     execution, exclusive = result.execution, result.settings.exclusive_devices
     assert execution is not None
     record = (
