@@ -1,10 +1,14 @@
 """Topology: the record of TopologyFinder step by step."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
 from tests.topox_ui.conftest import address, chart, control, metric, words
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.run import FabricOptions
+from topox_core.io.task_graph_file import load_graph
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.text.numbers import time
 from topox_core.topology.finder import find_layout, traffic_of
@@ -29,12 +33,21 @@ def test_the_page_leads_with_what_the_circuits_make_of_the_job(visit):
 
 
 def test_servers_that_never_talk_are_no_contradiction(visit):
-    """Some have no path, and the page promises none between them."""
-    at = visit(TOPOLOGY, sample="fsdp", degree="1", variant="published")
+    """Two pairs that have nothing to say to each other: what is promised is promised to those that talk."""
+    at = visit(TOPOLOGY, sample="race")
+    sends = [
+        {"id": f"{a}{b}", "kind": "communication", "source": a, "destination": b, "size_bytes": 1e6}
+        for a, b in ((0, 1), (1, 0), (2, 3), (3, 2))
+    ]
+    tasks = [{**one, "dependencies": [], "parallelism": "pp"} for one in sends]
+    file = {"format": "topox-taskgraph", "version": 1, "name": "two pairs", "tasks": tasks}
+    graph = load_graph(json.dumps(file).encode(), "two.taskgraph.json")
+    at.session_state["loaded"] = replace(at.session_state["loaded"], graph=graph)
+    at.run()
     assert not at.exception and not at.error
-    reach = chart(at, "hops")
-    assert "any server" not in words(at)
-    assert ("exchange no data and have no path" in words(at)) == ("×" in str(reach["layout"]))
+    assert "Data between" not in words(at) and "All data goes directly, over 1 hop" in words(at)
+    assert "8 pairs of servers exchange no data and have no path" in words(at)
+    assert "no path: 8 pairs, which exchange no data" in words(at)
 
 
 def test_stepping_back_takes_circuits_away_and_is_in_the_address(visit):
