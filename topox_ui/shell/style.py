@@ -65,6 +65,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 [data-testid="stPopoverBody"] [data-testid="stDownloadButton"] button:hover {{ background: {theme.panel}; }}
 .term {{ font: inherit; color: inherit; letter-spacing: inherit; background: none; border: 0; padding: 0; margin: 0;
   border-bottom: 1px dotted {theme.muted}; border-radius: 0; cursor: help; text-align: inherit; line-height: inherit; }}
+.stopped {{ white-space: nowrap; }} .stopped .term {{ white-space: normal; }}
 .term:hover {{ border-bottom-style: solid; }}
 .term:focus-visible, .ask:focus-visible {{ outline: 2px solid {theme.primary}; outline-offset: 2px; border-radius: 2px; }}
 .term-box {{ position: fixed; inset: auto; width: 250px; box-sizing: border-box; margin: 0; padding: .5rem .65rem; border-radius: 6px;

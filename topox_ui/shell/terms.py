@@ -12,6 +12,7 @@ import streamlit as st
 from topox_core.text.glossary import glossary, occurrences
 
 _TAG = re.compile(r"(<[^>]*>)")
+_STOP = re.compile(r"[.,;:!?)]+(?![\w/])")
 # What is written inside these is not searched: a link, a button or code has a use of its own.
 _NOT_WITHIN = re.compile(r"<(/?)(a|button|code|style)\b", re.IGNORECASE)
 _SCRIPT = Path(__file__).with_name("terms.js")
@@ -47,8 +48,12 @@ def _marked(text: str, seen: set[str]) -> str:
         seen.add(one.entry.id)
         words = text[one.start : one.end]
         button = f'<button type="button" class="term" aria-describedby="term-{one.entry.id}">{words}</button>'
+        # A browser may break the line beside a button; no line begins with the stop behind it.
+        stop = _STOP.match(text, one.end)
+        if stop is not None:
+            button = f'<span class="stopped">{button}{stop[0]}</span>'
         pieces += [text[at : one.start], button]
-        at = one.end
+        at = one.end if stop is None else stop.end()
     return "".join([*pieces, text[at:]])
 
 

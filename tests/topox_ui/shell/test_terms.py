@@ -26,6 +26,15 @@ def test_the_first_use_in_a_block_is_a_button_and_the_words_stay() -> None:
     assert BUTTON.sub(r"\2", with_terms(html)) == html
 
 
+def test_no_line_begins_with_the_stop_behind_a_term() -> None:
+    held = re.compile(rf'<span class="stopped">{BUTTON.pattern}(.*?)</span>')
+    assert held.findall(with_terms("A slot, then a circuit.")) == [
+        ("slot", "slot", ","),
+        ("circuit", "circuit", "."),
+    ]
+    assert held.search(with_terms("A slot/ms and a <b>circuit</b>.")) is None
+
+
 @pytest.mark.parametrize(
     "html",
     [
