@@ -21,6 +21,7 @@ from topox_ui.rails.runs import (
     CURVE_AT_ONCE,
     RAILS,
     answered,
+    begun,
     known,
     nodes_of,
     run_of,
@@ -30,7 +31,6 @@ from topox_ui.rails.runs import (
 )
 from topox_ui.rails.state import RailsState, choices
 from topox_ui.rails.subject import Lane, Listed, Simulated, Subject, measured_list
-from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import button, chart_title, quiet
@@ -58,8 +58,7 @@ def delay_chart(subject: Subject, lane: Lane, theme: Theme) -> Curves:
         )
     if isinstance(subject, Listed) or answered(_questions(subject)):
         return _drawn(subject, lane, theme)
-    owner = run_owner()
-    if subject.job in PRESETS.values() and not (owner.run(RAILS) or owner.note(RAILS)):
+    if subject.job in PRESETS.values() and not begun(_questions(subject)):
         start(
             _questions(subject)
         )  # a preset takes seconds; what a reader makes of it may take long

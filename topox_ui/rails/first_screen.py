@@ -18,7 +18,7 @@ from topox_core.rails.window_lengths import hides
 from topox_core.rails.windows import Stretch
 from topox_core.text.numbers import count, percent, plural, time
 from topox_ui.rails.delay import Curves, delay_chart
-from topox_ui.rails.runs import RAILS, answered, run_of, simulated, start, times_of
+from topox_ui.rails.runs import RAILS, answered, begun, run_of, simulated, start, times_of
 from topox_ui.rails.sources import against_the_paper, chosen_of_the_match
 from topox_ui.rails.state import UPLOAD, RailsState, choices
 from topox_ui.rails.subject import (
@@ -33,7 +33,6 @@ from topox_ui.rails.subject import (
     pattern_of_run,
     switches_needed,
 )
-from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, kpis
 from topox_ui.shell.page import button, chart_title, escape, headline, quiet
@@ -97,8 +96,7 @@ def simulating(subject: Simulated) -> bool:
         f"{KICKER} · {escape(subject.words)}",
         f"<b>{escape(subject.title)}</b> is large: it is simulated beside this page.",
     )
-    owner = run_owner()
-    if owner.run(RAILS) is None and not owner.note(RAILS):
+    if not begun(questions):
         start(questions)
     if simulated(questions):
         run_panel(RAILS, "Simulating without and with switching")

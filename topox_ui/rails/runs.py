@@ -64,11 +64,7 @@ def start(questions: Sequence[Question]) -> None:
     """Have what is not known answered beside the page; what runs for another setting is ended first."""
     owner, answers = run_owner(), rail_answers()
     refusals = owner.refusals(RAILS)
-    left = tuple(
-        dict.fromkeys(
-            one.key for one in questions if one.key not in answers and one.key not in refusals
-        )
-    )
+    left = _left(questions)
 
     def keep(result: CellsResult[Question, Answer]) -> str:
         note = ""
@@ -84,6 +80,20 @@ def start(questions: Sequence[Question]) -> None:
         owner.start(
             RAILS, left, lambda slots: CellsRun(left, _key, answer, answers, workers=slots), keep
         )
+
+
+def begun(questions: Sequence[Question]) -> bool:
+    """Return whether something is being answered, or was to be and was stopped or came to nothing: then nothing begins by itself."""
+    owner = run_owner()
+    stopped = owner.cancelled(RAILS, _left(questions))
+    return owner.run(RAILS) is not None or bool(owner.note(RAILS)) or stopped
+
+
+def _left(questions: Sequence[Question]) -> tuple[Question, ...]:
+    """Return the questions that have neither an answer nor a reason why they have none."""
+    answers, refusals = rail_answers(), run_owner().refusals(RAILS)
+    keys = (one.key for one in questions)
+    return tuple(dict.fromkeys(key for key in keys if key not in answers and key not in refusals))
 
 
 def _key(question: Question) -> Question:

@@ -55,7 +55,7 @@ def search_view(model: Model, request: Request, theme: Theme) -> None:
         _headline(kicker, request, answer)
     loaded_job_note()
     with st.container(horizontal=True, vertical_alignment="center", key="strategy_actions"):
-        if answer is None and opening():
+        if answer is None and opening(request):
             start(request)
         running = owner.run(SEARCH, request.key) is not None
         search_button(running, answer is not None, start, request)
@@ -79,10 +79,14 @@ def search_view(model: Model, request: Request, theme: Theme) -> None:
         other_ways(plans=False)
 
 
-def opening() -> bool:
+def opening(request: Request) -> bool:
     """Whether the page is as it opens and has not been searched: then it begins by itself."""
     owner = run_owner()
-    asked = owner.run(SEARCH) is not None or owner.note(SEARCH)
+    asked = (
+        owner.run(SEARCH) is not None
+        or owner.note(SEARCH)
+        or owner.cancelled(SEARCH, request.key)  # such as in the line, where nothing is kept
+    )
     own_file = st.session_state.get("strategy_file") is not None
     return not (asked or own_file) and state_of(StrategyState) == StrategyState()
 
