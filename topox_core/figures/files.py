@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from html import escape
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -114,9 +115,13 @@ def figure_file(figure: go.Figure, path: str, title: str) -> bytes:
         return figures_page(title, {title: figure})
     options = picture_options(figure, form, "")
     del options["filename"]
+    kaleido, no_chrome = import_module("kaleido"), import_module("kaleido.errors")
     try:
-        picture: bytes = on_paper(figure).to_image(**options)
-    except (ValueError, RuntimeError, OSError):
+        # Asked itself, and not through plotly, it can be told to load no formula setter from a network.
+        picture: bytes = kaleido.calc_fig_sync(
+            on_paper(figure).to_dict(), opts=options, kopts={"mathjax": False}
+        )
+    except (no_chrome.ChromeNotFoundError, RuntimeError, OSError):
         raise InputError(_NEEDS, file=path) from None
     return picture
 

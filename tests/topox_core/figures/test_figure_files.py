@@ -3,6 +3,7 @@
 import json
 import re
 from html import unescape
+from types import SimpleNamespace
 
 import plotly.graph_objects as go
 import pytest
@@ -62,25 +63,36 @@ def test_a_schedule_and_a_comparison_are_drawn_into_a_page(tmp_path, capsys) -> 
         assert "Plotly.newPlot" in page.read_text(encoding="utf-8")[-200_000:]
 
 
-def test_where_there_is_no_chrome_the_same_line_is_said(monkeypatch) -> None:
-    def no_chrome(*_arguments, **_options):
-        raise RuntimeError("Kaleido requires Google Chrome to be installed.")
+class NoChrome(Exception):
+    """What kaleido raises where it finds no Chrome."""
 
+
+@pytest.fixture
+def kaleido(monkeypatch):
+    """Stand in for the package, whether or not it is installed; what it draws, or raises, is set."""
+    package = SimpleNamespace(ChromeNotFoundError=NoChrome)  # both of its modules
     monkeypatch.setattr(files, "find_spec", lambda name: object())
-    monkeypatch.setattr(go.Figure, "to_image", no_chrome)
+    monkeypatch.setattr(files, "import_module", lambda name: package)
+    return package
+
+
+def test_where_there_is_no_chrome_the_same_line_is_said(kaleido) -> None:
+    def no_chrome(*_arguments, **_options):
+        raise NoChrome
+
+    kaleido.calc_fig_sync = no_chrome
     with pytest.raises(InputError, match="and a Chrome or Chromium"):
         files.figure_file(BARS["Bars <1>"], "plan.svg", "plan")
 
 
-def test_a_picture_is_asked_for_at_its_size(monkeypatch) -> None:
+def test_a_picture_is_asked_for_at_its_size_on_white_and_without_a_network(kaleido) -> None:
     asked = {}
 
-    def drawn(figure, **options):
-        asked.update(options, page=figure.layout.paper_bgcolor)
+    def drawn(figure, opts, kopts):
+        asked.update(opts, page=figure["layout"]["paper_bgcolor"], **kopts)
         return b"picture"
 
-    monkeypatch.setattr(files, "find_spec", lambda name: object())
-    monkeypatch.setattr(go.Figure, "to_image", drawn)
+    kaleido.calc_fig_sync = drawn
     assert files.figure_file(BARS["Bars <1>"], "plan.png", "plan") == b"picture"
     size = {"width": 1000, "height": 201, "scale": 3}
-    assert asked == {"format": "png", "page": files.PRINT.page, **size}
+    assert asked == {"format": "png", "page": files.PRINT.page, "mathjax": False, **size}
