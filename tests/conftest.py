@@ -17,9 +17,11 @@ ALL, QUICK, FEWEST = 100, 20, 5
 
 def pytest_configure(config: pytest.Config) -> None:
     """Let the long run try every property on all its examples, the quick run on a part."""
-    # No deadline: the first example of a test may wait for a kernel to be compiled.
-    settings.register_profile("quick", deadline=None, max_examples=QUICK)
-    settings.register_profile("long", deadline=None, max_examples=ALL)
+    # No deadline: the first example of a test may wait for a kernel to be compiled. The same examples
+    # on every machine, so that a change is judged by what it changed; `make fuzz` draws new cases.
+    always = {"deadline": None, "derandomize": True}
+    settings.register_profile("quick", **always, max_examples=QUICK)
+    settings.register_profile("long", **always, max_examples=ALL)
     settings.load_profile("long" if only_long(config) else "quick")
 
 
