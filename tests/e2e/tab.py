@@ -176,6 +176,10 @@ class Tab:
         group = menu.locator("details:not([open])", has=named)
         if group.count():
             group.locator("summary").click()
+            # A click on a link that is still sliding into its place may hit the next one, or none.
+            menu.evaluate(
+                "menu => Promise.allSettled(menu.getAnimations({subtree: true}).map(one => one.finished))"
+            )
         return menu.locator("a", has_text=re.compile(f"^{page_name}$"))
 
     def chart(self, key: str) -> Locator:
