@@ -102,11 +102,13 @@ def planned_lowering(
     own = case.settings.lowering
     if not case.free or case.nodes > MAX_NODES or not any(True for _ in choices(case)):
         return own
-    if case.nodes > MAX_COMPARED_NODES:
+    if case.nodes <= MAX_COMPARED_NODES:
+        result = _fastest_plan(case, run, provisioned, quick_ms).result
+    else:
         promising = _promising(case, provisioned, quick_ms)
         if promising.agreed:
             return promising.planned
-    result = _fastest_plan(case, run, provisioned, quick_ms).result
+        result = _fastest_of(case, promising, run).result
     assert result is not None
     return (result.alternative or result).settings.lowering
 
@@ -122,7 +124,11 @@ def _fastest_plan(
     """Return the shortest plan over the choices that are planned, never behind the provisioned controller's best."""
     if case.nodes <= MAX_COMPARED_NODES:
         return _fastest(case, (case.settings.lowering, *choices(case)), run)
-    promising = _promising(case, provisioned, quick_ms)
+    return _fastest_of(case, _promising(case, provisioned, quick_ms), run)
+
+
+def _fastest_of(case: Case, promising: _Promising, run: RunLowered) -> FabricRun:
+    """Return the plan for a large graph, and no slower one than the provisioned controller's choice gives."""
     best = _run(case, promising.planned, run)
     if best.iteration_ms > promising.at_once_ms * (1 + 1e-9) and not promising.agreed:
         return _fastest(case, (promising.planned, promising.at_once), run)
