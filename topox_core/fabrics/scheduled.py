@@ -122,6 +122,11 @@ def _stays_fixed(result: Result) -> str:
     )
 
 
+def _may_stay_fixed(settings: Settings) -> bool:
+    """Return whether circuits that never change are a choice; slots have no place for them."""
+    return not settings.on_slots and settings.switching in ("auto", "fixed")
+
+
 def _only_fixed(settings: Settings) -> bool:
     """Return whether only circuits that never change are allowed."""
     return settings.switching == "fixed"
@@ -181,7 +186,7 @@ def schedule(
 def _fixed_run(order: FabricRequest, stop: Stop) -> FabricRun | None:
     """Return the iteration on circuits that never change; None where the settings or the graph rule it out."""
     settings = order.settings
-    if settings.on_slots or settings.switching not in ("auto", "fixed"):
+    if not _may_stay_fixed(settings):
         return None
     try:
         fixed = order.runs.get("static") or run_static(order, stop)
@@ -298,7 +303,7 @@ def _lowering(job: JobRequest, stop: Stop) -> Lowering:
 def _beside_fixed(job: JobRequest, stop: Stop) -> Case:
     """Return what the choice depends on, with fixed circuits that have made theirs where they may be kept."""
     case = Case("scheduled", job)
-    if case.free and "static" not in job.runs and not job.settings.on_slots:
+    if case.free and "static" not in job.runs and _may_stay_fixed(job.settings):
         try:
             fixed = fastest_run(Case("static", job), partial(run_static, stop=stop))
             case = replace(case, job=replace(job, runs={**job.runs, "static": fixed}))
