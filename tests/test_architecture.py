@@ -233,6 +233,37 @@ def test_rooms_do_not_go_round_in_circles() -> None:
     assert order.index("ground") < order.index("schedule") < order.index("cli")
 
 
+def test_whoever_remembers_something_says_whether_a_reload_keeps_it() -> None:
+    """Session state is written by ``Lasting`` and ``Passing`` alone; elsewhere a widget's value is read by its key."""
+    wrong, names = [], []
+    for path in [*python_files("topox_ui", "pages"), ROOT / "app.py"]:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        reads = {
+            id(node.value)
+            for node in ast.walk(tree)
+            if (isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load))
+            or (isinstance(node, ast.Attribute) and node.attr == "get")
+        } | {id(node.comparators[0]) for node in ast.walk(tree) if isinstance(node, ast.Compare)}
+        if path != ROOT / "topox_ui/state/session.py":
+            wrong += [
+                f"{path.relative_to(ROOT)}:{node.lineno}"
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Attribute)
+                and node.attr == "session_state"
+                and id(node) not in reads
+            ]
+        names += [
+            node.args[0].value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Call)
+            and ast.unparse(node.func).partition("[")[0] in ("Lasting", "Passing")
+            and isinstance(node.args[0], ast.Constant)
+        ]
+    assert wrong == []
+    assert len(names) > 15
+    assert len(names) == len(set(names))
+
+
 def test_files_can_be_read_in_one_sitting() -> None:
     long = {
         str(path.relative_to(ROOT)): lines

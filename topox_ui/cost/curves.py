@@ -23,10 +23,13 @@ from topox_ui.shell.charts import chart, frame, show_input_errors
 from topox_ui.shell.page import chart_title, escape, page_link, quiet
 from topox_ui.state.loading import cluster_words, loaded, scenario
 from topox_ui.state.prices import cluster_catalogue
+from topox_ui.state.session import Lasting
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import menu
 
 MOST_TASKS = 2_500  # a larger graph waits for a button
+# The large graph whose prices the reader asked for.
+_ASKED_FOR = Lasting[str]("priced_for")
 
 
 def size_and_year(question: Question, priced: dict[str, Bill], theme: Theme) -> None:
@@ -184,14 +187,11 @@ def for_a_dollar(theme: Theme) -> None:
         "Iterations for a dollar",
         f"{escape(opened.title)}: the fabrics of the Compare page, dollars of network by the hour",
     )
-    if (
-        len(opened.graph.tasks) > MOST_TASKS
-        and st.session_state.get("priced_for") != opened.graph.digest
-    ):
+    if len(opened.graph.tasks) > MOST_TASKS and _ASKED_FOR.get() != opened.graph.digest:
         st.button(
             f"Run the fabrics on {plural(len(opened.graph.tasks), 'task')}",
             key="price_fabrics",
-            on_click=lambda: st.session_state.update(priced_for=opened.graph.digest),
+            on_click=lambda: _ASKED_FOR.set(opened.graph.digest),
         )
         return
     with show_input_errors():

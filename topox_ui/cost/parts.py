@@ -16,7 +16,7 @@ from topox_ui.shell.charts import table_under
 from topox_ui.shell.downloads import link_menu, offer, stem
 from topox_ui.shell.page import chart_title
 from topox_ui.state.notices import notify
-from topox_ui.state.prices import FILE, Prices, catalogue, edit
+from topox_ui.state.prices import FILE, OWN_PRICES, Prices, catalogue, edit
 from topox_ui.state.store import choose, put, state_of
 
 FIELDS = {"Price": "price_usd", "Watt": "power_w"}
@@ -145,7 +145,7 @@ def _loaded() -> None:
     if file is None:
         return
     try:
-        st.session_state["cost_file"] = load_parts(file.getvalue(), file.name)
+        OWN_PRICES.set(load_parts(file.getvalue(), file.name))
     except InputError as error:
         notify("error", str(error))
         return

@@ -15,7 +15,7 @@ from topox_core.tdm.model.jobs_file import load_jobs, validated
 from topox_core.text.numbers import in_1024s
 from topox_core.workloads.samples import load_sample
 from topox_ui.jobs.solving import with_network
-from topox_ui.jobs.state import OF_SOURCE, JobsState
+from topox_ui.jobs.state import OF_SOURCE, OWN_JOBS, JobsState
 from topox_ui.state.notices import notify
 from topox_ui.state.store import choose
 
@@ -52,7 +52,7 @@ def take_upload() -> None:
     if file is None:
         return
     try:
-        st.session_state["jobs_upload"] = load_jobs(file.getvalue(), file.name)
+        OWN_JOBS.set(load_jobs(file.getvalue(), file.name))
     except InputError as error:
         notify("error", str(error))
         return
@@ -78,7 +78,7 @@ def loaded_jobs(now: JobsState) -> tuple[Jobs, str] | None:
     if now.source == "graphs":
         names = now.graphs
         return (_from_graphs(names, now.copies), "jobs from " + ", ".join(names)) if names else None
-    upload: Jobs | None = st.session_state.get("jobs_upload")
+    upload = OWN_JOBS.get()
     return None if upload is None else (upload, upload.name or "your jobs")
 
 

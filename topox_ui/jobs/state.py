@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Annotated, ClassVar
 
-import streamlit as st
 from pydantic import Field
 
 from topox_core.errors import InputError
 from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.mixes.samples import JOB_SAMPLES
-from topox_core.tdm.model.jobs import Reading
+from topox_core.tdm.model.jobs import Jobs, Reading
 from topox_core.workloads.samples import SAMPLES
 from topox_ui.state.page_state import Index, PageState, one_of, some_of
+from topox_ui.state.session import Lasting
 from topox_ui.state.store import put, state_of
 
+OWN_JOBS = Lasting[Jobs]("jobs_upload")
 SOURCES = {
     "sample": "a sample",
     "generator": "the draft’s set-up",
@@ -87,7 +88,7 @@ class JobsState(PageState):
 
     def check(self) -> None:
         """Raise InputError where a file is named that is not here."""
-        if self.source == "upload" and "jobs_upload" not in st.session_state:
+        if self.source == "upload" and not OWN_JOBS.there:
             raise InputError("no file of jobs is loaded", field="source")
 
     def local(self) -> Collection[str]:

@@ -25,6 +25,7 @@ from topox_ui.rails.state import (
 from topox_ui.shell.charts import show_error
 from topox_ui.shell.page import escape, quiet
 from topox_ui.state.loading import loaded
+from topox_ui.state.session import Lasting
 from topox_ui.state.store import choose
 from topox_ui.state.widgets import menu, number, pick, slide, tick
 
@@ -47,6 +48,8 @@ DELAYS_MS = (
     2000.0,
     3000.0,
 )
+OWN_WINDOWS = Lasting[WindowList]("rails_windows")
+_UPLOAD_ERROR = Lasting[str]("rails_upload_error")
 LINK_UPS_MS = (0.0, 1.0, 10.0, 50.0, 100.0, 500.0, 1000.0, 3000.0, 6000.0)
 LIMITS = (0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0)
 SPEEDS_GBPS = (50.0, 100.0, 200.0, 400.0, 800.0, 1600.0)
@@ -242,24 +245,25 @@ def _upload() -> None:
     st.file_uploader(
         "Windows (.json, .csv)", key="up_windows", max_upload_size=50, on_change=_uploaded
     )
-    if "rails_windows" not in st.session_state:
+    if not OWN_WINDOWS.there:
         quiet("One row a window: length_ms, and what else you have.")
     else:
         _iteration()
-    if "rails_upload_error" in st.session_state:
-        show_error(escape(st.session_state["rails_upload_error"]))
+    error = _UPLOAD_ERROR.get()
+    if error:
+        show_error(escape(error))
 
 
 def _uploaded() -> None:
     file = st.session_state["up_windows"]
-    st.session_state.pop("rails_upload_error", None)
+    _UPLOAD_ERROR.pop()
     if file is None:
         return
     try:
-        st.session_state["rails_windows"] = load_windows(file.getvalue(), file.name)
+        OWN_WINDOWS.set(load_windows(file.getvalue(), file.name))
         choose(RailsState, lane=None, from_ms=None, to_ms=None, iteration_ms=None)
     except InputError as error:
-        st.session_state["rails_upload_error"] = str(error)
+        _UPLOAD_ERROR.set(str(error))
 
 
 def _iteration() -> None:
@@ -288,5 +292,4 @@ def last_end_ms(windows: WindowList) -> float:
 
 def uploaded_windows() -> WindowList | None:
     """Return the list that the reader brought."""
-    windows: WindowList | None = st.session_state.get("rails_windows")
-    return windows
+    return OWN_WINDOWS.get()

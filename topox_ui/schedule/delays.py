@@ -21,6 +21,7 @@ from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.schedule.solving import Case, known, listing
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import chart_title
+from topox_ui.state.session import Lasting
 
 STEPS = (0.0, 1.0, 2.0, 5.0, 10.0, 25.0, 100.0)
 MOST_TASKS = 3_000
@@ -29,6 +30,8 @@ PAINTED_S = 1.0
 # So many points are shared between sessions; a point is three numbers and a word.
 MOST_SHARED = 20_000
 DELAYS = RunKind("delays", most_kept=24 * len(STEPS), most_slots=0)
+# The large graph whose delays the reader asked for.
+_ASKED_FOR = Lasting[str]("delays_for")
 
 
 Points = Mapping[str, DelayPoint]
@@ -49,15 +52,12 @@ def delay_panel(case: Case, result: Result, theme: Theme) -> None:
         for delay in sorted({*(step * case.cluster.slot_ms for step in STEPS), now})
     }
     chart_title("If the delay were different", "iteration time, ms (log); dotted: lower bound")
-    waiting = (
-        len(result.execution.graph) > MOST_TASKS
-        and st.session_state.get("delays_for") != case.graph.digest
-    )
+    waiting = len(result.execution.graph) > MOST_TASKS and _ASKED_FOR.get() != case.graph.digest
     if waiting:
         st.button(
             f"Try {len(cases)} delays",
             key="try_delays",
-            on_click=lambda: st.session_state.update(delays_for=case.graph.digest),
+            on_click=lambda: _ASKED_FOR.set(case.graph.digest),
             help=f"{count(len(case.graph.tasks))} tasks: takes a few seconds.",
         )
         return

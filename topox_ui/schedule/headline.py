@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import streamlit as st
-
 from topox_core.errors import InputError
 from topox_core.figures.trace import events_of, last_better
 from topox_core.model.measures import Measures
@@ -13,6 +11,7 @@ from topox_ui.schedule.solving import WORTH_A_WORD, Case, best, case_of, drawn, 
 from topox_ui.shell.charts import kpis
 from topox_ui.shell.page import escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words, scenario
+from topox_ui.state.session import Passing
 
 
 def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures) -> None:
@@ -48,6 +47,8 @@ def _delay(case: Case) -> str:
 
 
 # Who the values without what-ifs belong to.
+# Of which setting the files' own values were shown, so that they are known.
+_OWN_SHOWN = Passing[str]("own_shown")
 OWN = {"sample": "the sample", "workload": "the generated job", "upload": "your files"}
 
 
@@ -116,12 +117,12 @@ def _circuits(result: Result, now: Measures) -> int:
 
 def _of_files(loaded: Loaded, case: Case) -> Measures | None:
     """Return the measures of the files' own values; None where these are shown, have no schedule or would take long."""
-    state, chosen = st.session_state, scenario()
+    chosen = scenario()
     own = case_of(loaded, chosen.without_what_ifs()) if chosen.has_what_ifs else case
     if own.key == case.key:
-        state["own_shown"] = own.key
+        _OWN_SHOWN.set(own.key)
         return None
-    if len(own.graph.tasks) >= WORTH_A_WORD and state.get("own_shown") != own.key:
+    if len(own.graph.tasks) >= WORTH_A_WORD and _OWN_SHOWN.get() != own.key:
         return None
     try:
         result = best(own)

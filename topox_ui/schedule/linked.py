@@ -18,8 +18,10 @@ from topox_core.schedule.result_from_file import from_record
 from topox_core.text.numbers import time
 from topox_ui.runs.owner import run_owner
 from topox_ui.schedule.solving import PROOF, Case, joined, keep, listed
+from topox_ui.state.address import ADDRESS
 from topox_ui.state.notices import notify
-from topox_ui.state.store import link_query
+from topox_ui.state.session import Lasting
+from topox_ui.state.store import ADDRESS_DUE, link_query
 
 CHECKED_HERE = (
     "Opened from a file: this page has checked the schedule. That no schedule is shorter than the lower bound was "
@@ -35,6 +37,9 @@ class Linked:
     file: str
     graph_digest: str
     record: Mapping[str, Any]
+
+
+_OPENED = Lasting[Linked]("linked")
 
 
 def linked_bytes(case: Case, result: Result, link: dict[str, str]) -> bytes:
@@ -71,7 +76,7 @@ def open_linked(label: str) -> None:
 
 def is_opened() -> bool:
     """Return whether a file was opened whose result waits for the page Schedule."""
-    return "linked" in st.session_state
+    return _OPENED.there
 
 
 def _uploaded() -> None:
@@ -83,17 +88,17 @@ def _uploaded() -> None:
     except InputError as error:
         notify("error", str(error))
         return
-    st.session_state["linked"] = Linked(file.name, digest, record)
+    _OPENED.set(Linked(file.name, digest, record))
     if link:  # a page reads the address when it begins
-        st.session_state.pop("address", None)
-        st.session_state.pop("address_due", None)
+        ADDRESS.pop()
+        ADDRESS_DUE.pop()
         own = {key: text for key, text in link.items() if not key.startswith("embed")}
         st.query_params.from_dict(own)  # Streamlit keeps those words for itself
 
 
 def take_linked(case: Case) -> None:
     """Take the result of a file that was opened, now that its case is there; say in one line why where it cannot be."""
-    linked: Linked | None = st.session_state.pop("linked", None)
+    linked = _OPENED.pop()
     if linked is None:
         return
     try:

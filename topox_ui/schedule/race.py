@@ -18,6 +18,7 @@ from topox_ui.schedule.solving import PROOF, Case
 from topox_ui.schedule.state import ScheduleState
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import button, escape, quiet
+from topox_ui.state.session import Passing
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import slide
 
@@ -30,6 +31,8 @@ WHAT = (
 )
 
 MARKS = "Solid: the best schedule so far. Dotted: the bound. The mark is where an engine ended, filled if by a proof."
+# Whether the box stands open: its own key.
+_OPEN = Passing[bool]("race_box")
 
 
 def race_section(case: Case, theme: Theme) -> None:
@@ -38,7 +41,7 @@ def race_section(case: Case, theme: Theme) -> None:
     current = Race(case, state_of(ScheduleState).race_s)
     running = owner.run(RACE) is not None
     if running:  # also where one comes back to the page, and the reader has not closed it since
-        st.session_state.setdefault("race_box", True)
+        _OPEN.get_or(lambda: True)
     box = st.expander(
         "Race of the engines", key="race_box", on_change="rerun", icon=":material/flag:"
     )

@@ -20,11 +20,11 @@ from topox_ui.shell.style import css
 from topox_ui.shell.terms import ASK, explain_terms, with_terms
 from topox_ui.state.address import keep_address, restore
 from topox_ui.state.generating import GENERATE
-from topox_ui.state.loading import loaded, open_first, opened_by_itself
+from topox_ui.state.loading import AWAITED, loaded, open_first, opened_by_itself
 from topox_ui.state.notices import show_notice
 from topox_ui.state.page_state import PageState
 from topox_ui.state.rejoin import keep_tab
-from topox_ui.state.store import state_of
+from topox_ui.state.store import ADDRESS_DUE, state_of
 from topox_ui.state.widgets import switch
 
 PLAIN = {"displayModeBar": False, "responsive": True}
@@ -52,7 +52,7 @@ def frame(title: str) -> Theme:
     )
     warmed()
     restore(title, models)
-    if page.needs_graph and loaded() is None and "awaited" not in st.session_state:
+    if page.needs_graph and loaded() is None and not AWAITED.there:
         open_first()
         keep_address()
     large = state_of(Display).large
@@ -63,7 +63,7 @@ def frame(title: str) -> Theme:
         keep_tab()
         menu(page)
         _follow_theme(theme.name)
-    if "awaited" in st.session_state:
+    if AWAITED.there:
         _generating()
     if page.needs_graph and loaded() is None:  # the server takes not even the sample
         headline(title, "<b>No job is loaded.</b> Choose one on the page Home.")
@@ -104,7 +104,7 @@ def _warm_all() -> None:
 def _follow_theme(drawn: str) -> None:
     """Redraw when the viewer switches the theme, which alone does not rerun, or a choice was taken and not drawn."""
     changed = theme_of(st.context.theme.type or "light").name != drawn
-    if changed or st.session_state.get("address_due"):
+    if changed or ADDRESS_DUE.there:
         st.rerun()
 
 

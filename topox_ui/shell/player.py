@@ -8,6 +8,10 @@ from typing import Any
 
 import streamlit as st
 
+from topox_ui.state.session import Passing
+
+_TICKS = Passing[int]("play_ticks")
+
 
 @dataclass(frozen=True)
 class Player:
@@ -31,9 +35,13 @@ class Player:
     every_s: float = 1.6
 
     @property
+    def _playing(self) -> Passing[bool]:
+        return Passing(f"playing_{self.name}")
+
+    @property
     def playing(self) -> bool:
         """Whether it plays."""
-        return bool(st.session_state.get(f"playing_{self.name}"))
+        return bool(self._playing.get())
 
     def draw(self, part: Callable[..., None], *args: Any) -> None:
         """Draw the part of the page that steps; it is drawn anew by itself while it plays."""
@@ -43,8 +51,8 @@ class Player:
         """Return the step to draw: while it plays the next one, until the last."""
         if not self.playing:
             return at
-        ticks = st.session_state.get("play_ticks", 0)
-        st.session_state["play_ticks"] = ticks + 1
+        ticks = _TICKS.get() or 0
+        _TICKS.set(ticks + 1)
         if ticks and at < last:
             at += 1
             self.go(at)
@@ -79,5 +87,6 @@ class Player:
             self._play(not self.playing)
 
     def _play(self, playing: bool) -> None:
-        st.session_state.update({f"playing_{self.name}": playing, "play_ticks": 0})
+        self._playing.set(playing)
+        _TICKS.set(0)
         st.rerun()

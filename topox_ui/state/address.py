@@ -10,13 +10,18 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_ui.runs.owner import run_owner
 from topox_ui.state.generating import GENERATE, NotYet
-from topox_ui.state.loading import load, loaded, open_source
+from topox_ui.state.loading import AWAITED, MENUS, load, loaded, open_source
 from topox_ui.state.notices import has_error, notify
 from topox_ui.state.page_state import PageState, agreeing
 from topox_ui.state.scenario import SOURCE, Scenario
-from topox_ui.state.store import link_query, state_of, states
+from topox_ui.state.session import Lasting, Passing
+from topox_ui.state.store import ADDRESS_DUE, link_query, state_of, states
 
 MOST_NAMED = 5
+ADDRESS = Lasting[dict[str, str]]("address")
+# The link that this session began with.
+CAME_BY = Passing[dict[str, str]]("came_by")
+_PAGE = Passing[str]("page")
 # Which models the keys of a link may belong to: the registry of pages knows.
 Models = Callable[[Iterable[str]], Iterable[type[PageState]]]
 
@@ -29,49 +34,51 @@ def restore(page: str, models: Models) -> None:
     being drawn, is known by its parameters: another page asked for with those of a menu that this
     page has offered.
     """
-    state, query = st.session_state, st.query_params.to_dict()
-    state.setdefault("came_by", query)  # the link that this session began with
+    query = st.query_params.to_dict()
+    CAME_BY.get_or(lambda: query)
     _take_generated()
-    moved = state.get("page") != page
-    outdated = moved and query in state.get("menus", ())
-    if state.pop("address_due", False) or outdated:
+    moved = _PAGE.get() != page
+    outdated = moved and query in MENUS.get_or(list)
+    if ADDRESS_DUE.pop() or outdated:
         _write()
-    elif query != state.get("address", {}):
-        state["address"] = query
-        state.pop("awaited", None)
+    elif query != (ADDRESS.get() or {}):
+        ADDRESS.set(query)
+        AWAITED.pop()
         try:
             if not read(query, models(query)):
                 _write()
         except NotYet:  # the link is read again when its graph is there
-            state["awaited"] = None
-    menus = [] if moved else state["menus"]
-    state["page"], state["menus"] = page, [*menus, link_query()][-20:]
+            AWAITED.set(None)
+    menus = [] if moved else MENUS.get_or(list)
+    MENUS.set([*menus, link_query()][-20:])
+    _PAGE.set(page)
 
 
 def _take_generated() -> None:
     """Go on with what waited for a graph that was generated beside the page, once its run has ended."""
-    state, owner = st.session_state, run_owner()
-    if "awaited" not in state or owner.run(GENERATE) is not None:
+    owner = run_owner()
+    if not AWAITED.there or owner.run(GENERATE) is not None:
         return
     owner.ended(GENERATE)
-    scenario = state.pop("awaited")
+    scenario = AWAITED.pop()
     if not (owner.results(GENERATE) or owner.refusals(GENERATE)):
         notify("info", "The task graph was not generated; what was loaded stays.")
-        state["address_due"] = True
+        ADDRESS_DUE.set(True)
     elif scenario is not None:
         open_source(scenario)
     else:
-        state.pop("address", None)
+        ADDRESS.pop()
 
 
 def keep_address() -> None:
     """Write a choice made inside a fragment into the address (a page's frame does it for the whole page)."""
-    if st.session_state.pop("address_due", False):
+    if ADDRESS_DUE.pop():
         _write()
 
 
 def _write() -> None:
-    query = st.session_state["address"] = link_query()
+    query = link_query()
+    ADDRESS.set(query)
     if st.query_params.to_dict() != query:
         st.query_params.from_dict(query)
 

@@ -15,9 +15,10 @@ from topox_core.workloads.catalogue import generate
 from topox_core.workloads.samples import load_sample
 from topox_ui.runs.limits import server_limits
 from topox_ui.state.generating import NotYet, generated
-from topox_ui.state.notices import notify
+from topox_ui.state.notices import NOTICE, notify
 from topox_ui.state.page_state import PageState
 from topox_ui.state.scenario import Scenario
+from topox_ui.state.session import Lasting, Passing
 from topox_ui.state.store import put, state_of, states
 
 # What a page shows that is opened without a job: on it circuits change a thousand times.
@@ -38,6 +39,15 @@ class Loaded:
     cluster: Cluster
     title: str
     assumed: bool = False
+
+
+_LOADED = Lasting[Loaded]("loaded")
+_BY_ITSELF = Lasting[bool]("by_itself")
+_PREVIOUS = Lasting[tuple[Loaded | None, list[PageState]]]("previous")
+# The scenario whose large graph is being generated; None where a link asked for it.
+AWAITED = Lasting[Scenario | None]("awaited")
+# The parameters of the menus that the page in view has offered.
+MENUS = Passing[list[dict[str, str]]]("menus")
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -96,10 +106,11 @@ def load(scenario: Scenario) -> bool:
 
 def _take(new: Loaded) -> None:
     """Make a graph and cluster the loaded ones; what the reader had before can be gone back to."""
-    state, old = st.session_state, loaded()
+    old = loaded()
     if old is not None and old != new and not opened_by_itself():
-        state["previous"] = (old, _of_graph())
-    state["loaded"], state["by_itself"] = new, False
+        _PREVIOUS.set((old, _of_graph()))
+    _LOADED.set(new)
+    _BY_ITSELF.set(False)
 
 
 def _of_graph() -> list[PageState]:
@@ -109,16 +120,19 @@ def _of_graph() -> list[PageState]:
 
 def previous() -> Loaded | None:
     """Return what the reader had before it was replaced."""
-    return st.session_state.get("previous", (None,))[0]
+    before = _PREVIOUS.get()
+    return before[0] if before else None
 
 
 def go_back() -> None:
     """Return to what was loaded before, with its what-ifs; the same once more undoes it."""
-    state = st.session_state
-    now, choices = loaded(), _of_graph()
-    state["loaded"], earlier = state["previous"]
-    state["previous"], state["by_itself"] = (now, choices), False
-    _begin_with(*earlier)
+    before = _PREVIOUS.get()
+    if before is None or before[0] is None:
+        return
+    _PREVIOUS.set((loaded(), _of_graph()))
+    _LOADED.set(before[0])
+    _BY_ITSELF.set(False)
+    _begin_with(*before[1])
 
 
 def open_source(new: Scenario) -> None:
@@ -127,7 +141,7 @@ def open_source(new: Scenario) -> None:
         if load(new):
             _begin_with(new)
     except NotYet:
-        st.session_state["awaited"] = new
+        AWAITED.set(new)
     except InputError as error:
         notify("error", str(error))
 
@@ -140,28 +154,28 @@ def adopt(new: Loaded) -> None:
 
 def open_first() -> None:
     """Open a sample on a page that would be blank without one; the line that is kept for the page stays."""
-    notice = st.session_state.get("notice")
+    notice = NOTICE.get()
     open_source(Scenario(source="sample", name=FIRST_SAMPLE))
     if notice is not None:
-        st.session_state["notice"] = notice
-    st.session_state["by_itself"] = loaded() is not None
+        NOTICE.set(notice)
+    _BY_ITSELF.set(loaded() is not None)
 
 
 def opened_by_itself() -> bool:
     """Return whether what is loaded is a sample that nobody asked for."""
-    return bool(st.session_state.get("by_itself"))
+    return bool(_BY_ITSELF.get())
 
 
 def _begin_with(*new: PageState) -> None:
     """Begin anew with what-ifs, and with all choices that belong to the graph in view, but for those given."""
-    st.session_state.pop("notice", None)
-    st.session_state["menus"] = []  # their links are those of another graph
+    NOTICE.pop()
+    MENUS.set([])  # their links are those of another graph
     put(*(type(state)() for state in states().values() if state.of_graph), *new)
 
 
 def loaded() -> Loaded | None:
     """Return what is loaded in this session."""
-    return st.session_state.get("loaded")
+    return _LOADED.get()
 
 
 def cluster_words(cluster: Cluster) -> str:

@@ -7,20 +7,26 @@ from typing import Literal
 import streamlit as st
 
 from topox_core.text.foreign import as_text
+from topox_ui.state.session import Passing
+
+Kind = Literal["error", "warning", "info"]
+NOTICE = Passing[tuple[Kind, str]]("notice")
 
 
-def notify(kind: Literal["error", "warning", "info"], line: str) -> None:
+def notify(kind: Kind, line: str) -> None:
     """Keep one line for the next drawing of the page."""
-    st.session_state["notice"] = (kind, line)
+    NOTICE.set((kind, line))
 
 
 def has_error() -> bool:
     """Return whether the line that is kept tells of an error."""
-    return bool(st.session_state.get("notice", ("", ""))[0] == "error")
+    notice = NOTICE.get()
+    return notice is not None and notice[0] == "error"
 
 
 def show_notice() -> None:
     """Draw the line that was kept, once."""
-    if "notice" in st.session_state:
-        kind, line = st.session_state.pop("notice")
+    notice = NOTICE.pop()
+    if notice is not None:
+        kind, line = notice
         {"error": st.error, "warning": st.warning, "info": st.info}[kind](as_text(line, "markdown"))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Annotated, ClassVar
 
-import streamlit as st
 from pydantic import AfterValidator
 
 from topox_core.economics.parts import Catalogue
@@ -14,9 +13,11 @@ from topox_core.economics.price_sets import DEFAULT_SET, PRICE_SETS, SET_BY_SPEE
 from topox_core.errors import InputError
 from topox_ui.state.notices import notify
 from topox_ui.state.page_state import PageState, one_of
+from topox_ui.state.session import Lasting
 from topox_ui.state.store import choose, state_of
 
 FILE = "file"
+OWN_PRICES = Lasting[Catalogue]("cost_file")
 
 
 def _edits(text: str) -> str:
@@ -52,8 +53,7 @@ class Prices(PageState):
 
 def file_catalogue() -> Catalogue | None:
     """Return the prices that the reader brought."""
-    brought: Catalogue | None = st.session_state.get("cost_file")
-    return brought
+    return OWN_PRICES.get()
 
 
 def catalogue() -> Catalogue:

@@ -7,25 +7,14 @@ import time
 import streamlit as st
 
 from topox_ui.runs.owner import all_tabs, connection
+from topox_ui.state.address import ADDRESS, CAME_BY
+from topox_ui.state.session import Passing, lasting, put_back
+from topox_ui.state.store import ADDRESS_DUE
 
-# What pages remember beside their controls: files, what is loaded, choices. A reload keeps these.
-HELD = (
-    "loaded",
-    "previous",
-    "by_itself",
-    "waiting_graph",
-    "waiting_cluster",
-    "upload_lines",
-    "page_states",
-    "jobs_upload",
-    "rails_windows",
-    "strategy_file",
-    "cost_file",
-    "address",
-)
 # A reloaded page may be here before the server has noticed that the old one is gone.
 PATIENCE_S = 1.0
 KEY = "tab_id"
+_REFUSED = Passing[str]("claim_refused")
 _SCRIPT = """
 const NAME = "topox-tab";
 export default function ({ data, setTriggerValue }) {
@@ -44,9 +33,9 @@ _component = st.components.v2.component("topox_tab_id", js=_SCRIPT)
 
 def keep_tab() -> None:
     """Give the tab its id, and note what it would find again after a reload; call it when a page begins."""
-    state, tab = st.session_state, connection().tab
-    tab.held = {name: state[name] for name in HELD if name in state}
-    data = {"id": tab.token, "refused": state.get("claim_refused", "")}
+    tab = connection().tab
+    tab.held = lasting()
+    data = {"id": tab.token, "refused": _REFUSED.get() or ""}
     _component(key=KEY, data=data, on_claim_change=_claimed)
 
 
@@ -61,18 +50,15 @@ def _claimed() -> None:
     if connection().move(claim):
         rejoin(connection().tab.held)
     else:  # the script runs again where what it is given has changed
-        st.session_state["claim_refused"] = claim
+        _REFUSED.set(claim)
 
 
 def rejoin(held: dict[str, object]) -> None:
     """Put back what a tab held; the link that it came by is followed if it is another one than it had."""
-    state = st.session_state
-    came_by = state["came_by"]
-    for name in HELD:
-        state.pop(name, None)
-    state.update(held)
-    if came_by and came_by != held.get("address"):
-        state.pop("address", None)
+    put_back(held)
+    came_by = CAME_BY.get()
+    if came_by and came_by != ADDRESS.get():
+        ADDRESS.pop()
         st.query_params.from_dict(came_by)
     else:
-        state["address_due"] = True
+        ADDRESS_DUE.set(True)

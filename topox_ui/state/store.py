@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import streamlit as st
-
 from topox_core.errors import InputError
 from topox_ui.state.notices import notify
 from topox_ui.state.page_state import PageState, S
+from topox_ui.state.session import Lasting, Passing
+
+_STATES = Lasting[dict[str, PageState]]("page_states")
+# A choice was made that the address does not say yet.
+ADDRESS_DUE = Passing[bool]("address_due")
 
 
 def states() -> dict[str, PageState]:
     """Return the states that this session has, by the name of their model."""
-    known: dict[str, PageState] = st.session_state.setdefault("page_states", {})
-    return known
+    return _STATES.get_or(dict)
 
 
 def state_of(model: type[S]) -> S:
@@ -40,7 +42,7 @@ def put(*new: PageState) -> None:
     for state in new:
         if state != state_of(type(state)):
             states()[type(state).__name__] = state
-            st.session_state["address_due"] = True
+            ADDRESS_DUE.set(True)
 
 
 def choose(model: type[PageState], /, **changes: Any) -> None:

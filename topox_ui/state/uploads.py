@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import streamlit as st
-
 from topox_core.errors import InputError
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import check_fits, load_graph
@@ -15,6 +13,7 @@ from topox_core.model.task_graph import COMPUTE_KINDS, TaskGraph
 from topox_core.text.numbers import plural
 from topox_ui.runs.limits import server_limits
 from topox_ui.state.loading import Loaded, adopt, loaded, opened_by_itself
+from topox_ui.state.session import Lasting
 
 Box = Literal["graph", "cluster"]
 
@@ -27,24 +26,28 @@ class Line:
     text: str
 
 
+_LINES = Lasting[dict[Box, Line]]("upload_lines")
+_GRAPH = Lasting[TaskGraph]("waiting_graph")
+_CLUSTER = Lasting[Cluster]("waiting_cluster")
+
+
 def line_of(box: Box) -> Line | None:
     """Return what is written under a box."""
     return _lines().get(box)
 
 
 def _lines() -> dict[Box, Line]:
-    lines: dict[Box, Line] = st.session_state.setdefault("upload_lines", {})
-    return lines
+    return _LINES.get_or(dict)
 
 
 def waiting_graph() -> TaskGraph | None:
     """Return the graph that waits for a cluster that has all its servers."""
-    return st.session_state.get("waiting_graph")
+    return _GRAPH.get()
 
 
 def waiting_cluster() -> Cluster | None:
     """Return the cluster that waits for its graph."""
-    return st.session_state.get("waiting_cluster")
+    return _CLUSTER.get()
 
 
 def take_file(box: Box, data: bytes, file: str) -> None:
@@ -72,7 +75,7 @@ def _try_graph(graph: TaskGraph, file: str) -> None:
         return
     problem = _misfit(graph, cluster, file)
     if problem:
-        st.session_state["waiting_graph"] = graph
+        _GRAPH.set(graph)
         _lines()["graph"] = Line("warning", f"{problem}. {file} waits for a cluster that fits.")
         return
     same = now is not None and now.cluster is cluster
@@ -88,7 +91,7 @@ def _try_cluster(cluster: Cluster, file: str) -> None:
     target = graph or (now.graph if now else None)
     problem = "" if target is None else _misfit(target, cluster, target.name)
     if target is None or problem:
-        st.session_state["waiting_cluster"] = cluster
+        _CLUSTER.set(cluster)
         waits = f"{file} is kept: now add the task graph that should run on it."
         if problem:
             waits = f"{problem}. {'The graph still waits' if graph else waits}"
@@ -108,8 +111,8 @@ def _misfit(graph: TaskGraph, cluster: Cluster, file: str) -> str:
 
 def _load(new: Loaded) -> None:
     """Load what has come together; nothing waits any more."""
-    for key in ("waiting_graph", "waiting_cluster"):
-        st.session_state.pop(key, None)
+    _GRAPH.pop()
+    _CLUSTER.pop()
     _lines().clear()
     adopt(new)
 

@@ -20,6 +20,7 @@ from topox_core.text.glossary import label_help
 from topox_ui.state.loading import choose_what_if
 from topox_ui.state.page_state import PageState
 from topox_ui.state.scenario import Scenario
+from topox_ui.state.session import Passing
 from topox_ui.state.store import choose, state_of
 
 Take = Callable[[Any], None]
@@ -37,6 +38,9 @@ class _Shown:
     value: Any
     options: tuple[Any, ...]
     labels: tuple[str, ...]
+
+
+_SHOWN = Passing[dict[str, _Shown]]("controls")
 
 
 def control(
@@ -104,8 +108,7 @@ def _position(options: tuple[Any, ...], value: Any) -> int | None:
 
 
 def _all_shown() -> dict[str, _Shown]:
-    known: dict[str, _Shown] = st.session_state.setdefault("controls", {})
-    return known
+    return _SHOWN.get_or(dict)
 
 
 def _place(model: type[PageState], field: str) -> str:

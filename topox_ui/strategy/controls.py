@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, one_line
 from topox_core.fabrics.registry import FABRICS
 from topox_core.strategy.models import MODELS, Model
 from topox_core.strategy.moves import SearchSettings
@@ -15,14 +15,15 @@ from topox_core.strategy.on_fabrics import ModelOnCluster, cluster_of
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.strategy import Strategy
 from topox_core.strategy.strategy_file import load_strategy
+from topox_core.text.foreign import as_text
 from topox_core.text.numbers import delay_label
 from topox_ui.compare.controls import DELAYS_MS
-from topox_ui.shell.page import escape, quiet
+from topox_ui.shell.page import button, escape, quiet
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import control, menu, number, pick, slide
 from topox_ui.strategy.fabric_run import FabricSearch
 from topox_ui.strategy.search_run import Request
-from topox_ui.strategy.state import StrategyState
+from topox_ui.strategy.state import OWN_STRATEGY, StrategyState
 
 SERVERS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 BUDGETS = (0, 100, 300, 1_000, 3_000, 10_000, 30_000)
@@ -30,6 +31,7 @@ PORTS = (1, 2, 4, 6, 8)
 SPEEDS = (10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0, 800.0)
 ON_FABRIC_BUDGETS = (0, 10, 30, 100, 300, 1_000)
 NETWORKS = {"switch": "one switch", "circuits": "circuits", "fabric": "a fabric"}
+UPLOAD = "w_strategy_file"
 WAYS = {"search": "operators", "plans": "plans"}
 
 SearchT = TypeVar("SearchT")
@@ -132,7 +134,7 @@ def _pick_fabric() -> tuple[str, tuple[str, ...], float]:
 
 def _imported(graph: OperatorGraph, servers: int) -> tuple[tuple[Any, ...], Strategy | None]:
     """Return what the imported file fixes, or where it starts."""
-    known = st.session_state.get("strategy_file")
+    known = OWN_STRATEGY.get()
     if known is None:
         return (), None
     data, name = known
@@ -160,17 +162,30 @@ def search_button(
     )
 
 
+def _imported_file() -> None:
+    """Take the file in the box; taken out of the box, it is forgotten."""
+    file = st.session_state[UPLOAD]
+    if file is None:
+        OWN_STRATEGY.pop()
+    else:
+        OWN_STRATEGY.set((file.getvalue(), file.name))
+
+
 def import_box() -> None:
     """Offer to bring a strategy file."""
     with st.popover("Import", icon=":material/upload:"):
-        file = st.file_uploader(
-            "Strategy (.strategy.json)", type=["json"], key="w_strategy_file", max_upload_size=5
+        st.file_uploader(
+            "Strategy (.strategy.json)",
+            type=["json"],
+            key=UPLOAD,
+            max_upload_size=5,
+            on_change=_imported_file,
         )
-        now = st.session_state.get("strategy_file")
-        chosen = (file.getvalue(), file.name) if file is not None else None
-        if chosen != now:
-            st.session_state["strategy_file"] = chosen
-            st.rerun()
+        known = OWN_STRATEGY.get()
+        if known is not None and st.session_state.get(UPLOAD) is None:
+            # The box is empty after a reload or another page; the file is not forgotten.
+            name = as_text(one_line(known[1], 40), "markdown")
+            button(f"Leave out {name}", "drop_strategy", "close", OWN_STRATEGY.pop)
         pick(
             "Its operators",
             StrategyState,

@@ -19,13 +19,14 @@ from topox_ui.shell.charts import frame
 from topox_ui.shell.downloads import download_menu, link_menu, offer_task_graph
 from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.loading import loaded
+from topox_ui.strategy.state import OWN_STRATEGY
 
 KEPT_HERE = "A link can carry the model with every choice. Your own strategy file stays on this machine: send the file."
 
 
 def strategy_link() -> None:
     """Offer the link that restores every choice of the page, or say why there is none."""
-    link_menu(KEPT_HERE if st.session_state.get("strategy_file") else "")
+    link_menu(KEPT_HERE if OWN_STRATEGY.there else "")
 
 
 def loaded_job_note() -> None:

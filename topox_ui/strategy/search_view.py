@@ -32,7 +32,7 @@ from topox_ui.strategy.details import (
     take_strategy_away,
 )
 from topox_ui.strategy.search_run import SEARCH, Answer, Request, start
-from topox_ui.strategy.state import StrategyState
+from topox_ui.strategy.state import OWN_STRATEGY, StrategyState
 
 WON = 1.0005  # a speed-up below this is none
 
@@ -87,7 +87,7 @@ def opening(request: Request) -> bool:
         or owner.note(SEARCH)
         or owner.cancelled(SEARCH, request.key)  # such as in the line, where nothing is kept
     )
-    own_file = st.session_state.get("strategy_file") is not None
+    own_file = OWN_STRATEGY.there
     return not (asked or own_file) and state_of(StrategyState) == StrategyState()
 
 

@@ -9,6 +9,10 @@ from pydantic import Field
 from topox_core.fabrics.registry import FABRICS
 from topox_core.strategy.models import MODELS
 from topox_ui.state.page_state import Index, NotNegative, PageState, one_of, some_of
+from topox_ui.state.session import Lasting
+
+# The contents and the name of the strategy file that the reader brought.
+OWN_STRATEGY = Lasting[tuple[bytes, str]]("strategy_file")
 
 Memory = Annotated[float, Field(ge=0, le=10_000)]
 Speed = Annotated[float, Field(gt=0, le=1e6)]

@@ -3,7 +3,7 @@
 from tests.topox_ui.conftest import address
 from topox_core.io.task_graph_file import dump_graph_json
 from topox_core.workloads.samples import load_sample
-from topox_ui.state import rejoin
+from topox_ui.state import rejoin, session
 
 
 def test_a_page_is_drawn_without_a_browser_and_remembers_what_is_loaded(visit, monkeypatch):
@@ -23,7 +23,7 @@ def test_a_page_is_drawn_without_a_browser_and_remembers_what_is_loaded(visit, m
 
 
 def held_by(at):
-    return {name: at.session_state[name] for name in rejoin.HELD if name in at.session_state}
+    return {name: at.session_state[name] for name in session.LASTING if name in at.session_state}
 
 
 def joined(monkeypatch, visit, before, **query):

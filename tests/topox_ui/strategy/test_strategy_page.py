@@ -171,6 +171,12 @@ def test_a_good_strategy_file_leaves_nothing_to_choose(page):
     assert not at.exception and not at.error
     at = searched(at)
     assert any(m.delta == "nothing left to choose" for m in at.metric)
+    # On another page the box is empty, as after a reload; the file is kept until it is left out.
+    at.switch_page("pages/10_Learn.py").run()
+    at.switch_page(STRATEGY).run()
+    assert at.session_state["strategy_file"][1] == "mine.strategy.json"
+    at.button(key="drop_strategy").click().run()
+    assert not at.exception and "strategy_file" not in at.session_state
 
 
 def test_the_graph_of_a_strategy_is_what_the_other_pages_show(page):
