@@ -7,13 +7,13 @@ import streamlit as st
 from topox_core.figures.gantt import gantt
 from topox_core.figures.overview import overview
 from topox_core.figures.ports import port_use
+from topox_ui.answers.linked import link_with_result, take_linked
+from topox_ui.answers.solving import best, case_of, drawn, token
 from topox_ui.schedule.certificate import certificate
 from topox_ui.schedule.delays import delay_panel
 from topox_ui.schedule.headline import schedule_headline, schedule_kpis
-from topox_ui.schedule.linked import link_with_result, take_linked
 from topox_ui.schedule.proving import proof_panel, search_panel
 from topox_ui.schedule.race import race_section
-from topox_ui.schedule.solving import best, case_of, drawn, token
 from topox_ui.schedule.timeline import timeline
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.downloads import result_files, stem

@@ -2,14 +2,14 @@
 
 import streamlit as st
 
-from topox_ui.compare.contest import contest_of
+from topox_ui.answers.contest import contest_of
+from topox_ui.answers.running import run_all
+from topox_ui.answers.solving import case_of
 from topox_ui.compare.controls import controls
 from topox_ui.compare.failures import failures
 from topox_ui.compare.first_screen import cannot_run, compare_headline, main_figures
 from topox_ui.compare.lanes import lanes
 from topox_ui.compare.map import crossover, turn
-from topox_ui.compare.running import run_all
-from topox_ui.schedule.solving import case_of
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.downloads import graph_kept_here, link_menu
 from topox_ui.shell.page import frame, size_switch

@@ -64,6 +64,8 @@ TDM_MAY_USE = {
     "solve": {"algorithms", "model", "search"},
     "study": {"algorithms", "mixes", "model", "solve"},
 }
+# Of the app: what its pages stand on.
+UI_SHARED = {"answers", "runs", "shell", "state"}
 VAGUE = {"utils", "util", "helpers", "helper", "manager", "misc", "common"}
 
 
@@ -139,6 +141,29 @@ def test_the_glue_does_not_import_pages() -> None:
         if name.split(".")[0] in {"pages", "app"}
     ]
     assert wrong == []
+
+
+def test_a_page_s_package_is_nobody_else_s() -> None:
+    """What two pages need is in a package that both stand on; the registry of pages names the others as text."""
+    packages = {
+        path.name for path in (ROOT / "topox_ui").iterdir() if (path / "__init__.py").exists()
+    }
+    assert packages > UI_SHARED
+    wrong = [
+        (module_name(path), name)
+        for path in python_files("topox_ui")
+        for name in imported(path)
+        if name.startswith("topox_ui.")
+        and room(name) in packages - UI_SHARED - {room(module_name(path))}
+    ]
+    assert wrong == []
+    upward = [
+        (module_name(path), name)
+        for path in python_files(*(f"topox_ui/{name}" for name in UI_SHARED - {"answers"}))
+        for name in imported(path)
+        if name.startswith("topox_ui.answers")
+    ]
+    assert upward == []
 
 
 @pytest.mark.parametrize("name", sorted(GROUND))

@@ -24,8 +24,8 @@ from topox_core.model.execution import Execution
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import plural, short, time
 from topox_core.text.sentences import enumeration, is_or_are
+from topox_ui.answers.solving import Case, Drawn
 from topox_ui.circuits.state import CircuitsState
-from topox_ui.schedule.solving import Case, Drawn
 from topox_ui.shell.charts import chart, frame
 from topox_ui.shell.page import chart_title, escape, headline
 from topox_ui.shell.player import Player

@@ -10,8 +10,8 @@ from topox_core.fabrics.registry import FABRICS
 from topox_core.model.cluster import Cluster
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import delay_label, short
-from topox_ui.compare.contest import priced_ratio, priced_words
-from topox_ui.compare.state import CompareState
+from topox_ui.answers.contest import priced_ratio, priced_words
+from topox_ui.answers.state import DELAYS_MS, VARIANTS, ContestState
 from topox_ui.state.loading import Loaded
 from topox_ui.state.store import choose, state_of
 from topox_ui.state.what_ifs import (
@@ -23,12 +23,9 @@ from topox_ui.state.what_ifs import (
 )
 from topox_ui.state.widgets import control, pick, slide
 
-# 1 microsecond to 100 ms, a decade in three steps, and none at all.
-DELAYS_MS = (0.0, *(float(f"{m}e{d}") for d in range(-3, 2) for m in (1, 2, 5)), 100.0)
 FAT_TREES = {"cost": "same cost", "racks": "racks", "full": "full"}
 RATIOS = (1.5, 2.0, 2.5, 3.2, 4.0, 5.0)
 OVERSUBSCRIPTIONS = (1.0, 2.0, 3.0, 4.0, 8.0)
-VARIANTS = {"published": "paper", "released": "its code"}
 
 
 def controls(loaded: Loaded) -> None:
@@ -47,13 +44,13 @@ def controls(loaded: Loaded) -> None:
         control(
             "pills",
             "Fabrics",
-            CompareState,
+            ContestState,
             "fabrics",
             options=FABRICS,
             words=FABRICS.__getitem__,
             selection_mode="multi",
             # None at all stands for all of them.
-            take=lambda fabrics: choose(CompareState, fabrics=fabrics or None),
+            take=lambda fabrics: choose(ContestState, fabrics=fabrics or None),
         )
         with st.expander("Fat-tree", key="fat_tree_menu", type="compact"):
             _fat_tree(cluster)
@@ -66,7 +63,7 @@ def controls(loaded: Loaded) -> None:
             )
             pick(
                 "TopologyFinder",
-                CompareState,
+                ContestState,
                 "variant",
                 VARIANTS,
                 help="How fixed circuits are laid out.",
@@ -78,7 +75,7 @@ def controls(loaded: Loaded) -> None:
 def _fat_tree(cluster: Cluster) -> None:
     kind = pick(
         "Its bandwidth",
-        CompareState,
+        ContestState,
         "fat_tree",
         FAT_TREES,
         help="same cost: one slower NIC a server. racks: less above the racks. full: all ports everywhere.",
@@ -88,7 +85,7 @@ def _fat_tree(cluster: Cluster) -> None:
     elif kind == "racks":
         slide(
             "Oversubscription",
-            CompareState,
+            ContestState,
             "oversubscription",
             OVERSUBSCRIPTIONS,
             words=lambda v: f"{v:g}:1",
@@ -96,10 +93,10 @@ def _fat_tree(cluster: Cluster) -> None:
         )
         slide(
             "Servers per rack",
-            CompareState,
+            ContestState,
             "servers_per_rack",
             [n for n in (1, 2, 4, 8, 16, 32, 64) if n <= cluster.servers],
-            value=state_of(CompareState).servers_per_rack or max(1, cluster.servers // 4),
+            value=state_of(ContestState).servers_per_rack or max(1, cluster.servers // 4),
             help="Below the oversubscribed links.",
         )
 
@@ -110,14 +107,14 @@ def _same_money(cluster: Cluster, full: float) -> None:
 
     def take(ratio: Any) -> None:
         # The priced one is no choice: it follows the cluster and the catalogue.
-        choose(CompareState, cost_ratio=None if ratio == priced else ratio)
+        choose(ContestState, cost_ratio=None if ratio == priced else ratio)
 
     slide(
         "Same money buys",
-        CompareState,
+        ContestState,
         "cost_ratio",
         (*RATIOS, priced),
-        value=state_of(CompareState).cost_ratio or priced,
+        value=state_of(ContestState).cost_ratio or priced,
         words=lambda v: f"{short(full / v)}G{' (priced)' if v == priced else ''}",
         take=take,
         help=f"Of the {full:g} Gbit/s that a server's circuits have. {as_text(priced_words(cluster), 'markdown')} "

@@ -15,9 +15,9 @@ from topox_core.figures.fabrics import iteration_bars
 from topox_core.figures.palette import Theme
 from topox_core.text.choices import chosen_by_all
 from topox_core.text.numbers import count, percent, short, time
-from topox_ui.compare.contest import Contest, priced_words
-from topox_ui.compare.running import Runs
-from topox_ui.schedule.solving import Case
+from topox_ui.answers.contest import Contest, priced_words
+from topox_ui.answers.running import Runs
+from topox_ui.answers.solving import Case
 from topox_ui.shell.charts import chart, frame, show_error
 from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words

@@ -27,8 +27,8 @@ from topox_core.model.critical_path import CriticalPath
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.transfer_graph import TRANSFER
 from topox_core.text.numbers import short
-from topox_ui.compare.contest import Contest
-from topox_ui.compare.running import Runs
+from topox_ui.answers.contest import Contest
+from topox_ui.answers.running import Runs
 from topox_ui.compare.state import CompareState
 from topox_ui.shell.charts import chart, table_under
 from topox_ui.shell.page import PLAIN, chart_title, escape

@@ -18,13 +18,13 @@ from topox_core.figures.crossover import cut, map_legend, winner_map
 from topox_core.figures.palette import Theme
 from topox_core.runs.executor import LocalExecutor
 from topox_core.text.numbers import plural
-from topox_ui.compare.contest import Contest
-from topox_ui.compare.known_maps import map_calls, sweep_of
+from topox_ui.answers.contest import Contest
+from topox_ui.answers.known_maps import map_calls, sweep_of
+from topox_ui.answers.solving import Case
 from topox_ui.compare.state import CompareState
 from topox_ui.runs.limits import CORES, server_limits
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.schedule.solving import Case
 from topox_ui.shell.charts import chart, show_error, table_under
 from topox_ui.shell.page import PLAIN, button, chart_title, escape, quiet
 from topox_ui.state.loading import choose_what_if, loaded, scenario

@@ -1,28 +1,18 @@
-"""What can be chosen on the Compare page beside the what-ifs."""
+"""What can be chosen on the Compare page beside the what-ifs and the contest (``answers/state.py``)."""
 
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from topox_core.fabrics.registry import FABRICS
-from topox_ui.state.page_state import Count, Index, NotNegative, PageState, Ratio, one_of, some_of
+from topox_ui.state.page_state import Index, NotNegative, PageState, one_of
 
 
 class CompareState(PageState):
-    """Which fabrics compete and how they are built, what the map spans, which lanes are in view, and what fails.
-
-    ``cost_ratio`` is None where the price catalogue says what the circuits' money buys.
-    """
+    """What the map spans, which lanes are in view, and what fails."""
 
     of_graph = True
     resets: ClassVar = {"lanes": ("lanes_server", "lanes_from_ms", "lanes_to_ms")}
-
-    fabrics: Annotated[tuple[str, ...], *some_of(FABRICS), Field(min_length=1)] = tuple(FABRICS)
-    fat_tree: Literal["cost", "racks", "full"] = "cost"
-    cost_ratio: Ratio | None = None
-    oversubscription: Ratio = 4.0
-    servers_per_rack: Count | None = None
-    variant: Literal["published", "released"] = "published"
 
     across: Literal["port_gbps", "degree"] = "port_gbps"
     lanes: Annotated[str, one_of(("all", *FABRICS))] = "all"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from topox_core.text.foreign import as_text
-from topox_ui.schedule.linked import is_opened, open_linked
+from topox_ui.answers.linked import is_opened, open_linked
 from topox_ui.shell.links import page_link
 from topox_ui.shell.menu import job_name
 from topox_ui.shell.page import escape, quiet

@@ -10,7 +10,7 @@ from topox_core.text.choices import chosen_words
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import percent, plural, seconds, short, time
 from topox_core.text.status_words import STOPPED_BY
-from topox_ui.schedule.solving import Case, verdict
+from topox_ui.answers.solving import Case, verdict
 from topox_ui.shell.charts import frame, show_input_errors
 from topox_ui.shell.page import escape, write_html
 

@@ -17,8 +17,8 @@ from topox_core.runs.executor import LocalExecutor
 from topox_core.schedule.result import Result
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import count, short
+from topox_ui.answers.solving import Case, known, listing
 from topox_ui.runs.owner import Kept, RunKind, run_owner
-from topox_ui.schedule.solving import Case, known, listing
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import chart_title
 from topox_ui.state.session import Lasting

@@ -7,7 +7,7 @@ from topox_core.figures.trace import events_of, last_better
 from topox_core.model.measures import Measures
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import apart, count, percent, plural, short, time
-from topox_ui.schedule.solving import WORTH_A_WORD, Case, best, case_of, drawn, token
+from topox_ui.answers.solving import WORTH_A_WORD, Case, best, case_of, drawn, token
 from topox_ui.shell.charts import kpis
 from topox_ui.shell.page import escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words, scenario

@@ -21,10 +21,10 @@ from topox_core.schedule.proof import Proof
 from topox_core.schedule.result import Result
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import seconds, time
+from topox_ui.answers.solving import PROOF, Case, case_of, start_proof
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import BEFORE, run_note, run_panel
 from topox_ui.schedule.racing import RACE
-from topox_ui.schedule.solving import PROOF, Case, case_of, start_proof
 from topox_ui.shell.charts import chart, table_under
 from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.loading import loaded as loaded_now

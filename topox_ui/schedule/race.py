@@ -10,11 +10,11 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.race import ENGINES, Contestant, finding, race, race_table
 from topox_core.runs.run import FunctionRun
 from topox_core.text.numbers import plural, seconds, short
+from topox_ui.answers.solving import PROOF, Case
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import BEFORE, run_note, run_panel
 from topox_ui.schedule.racing import RACE, EngineStart, Race, start
-from topox_ui.schedule.solving import PROOF, Case
 from topox_ui.schedule.state import ScheduleState
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import button, escape, quiet

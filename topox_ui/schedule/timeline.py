@@ -18,7 +18,7 @@ from topox_core.model.measures import port_table
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import short
 from topox_core.text.sentences import and_more
-from topox_ui.schedule.solving import Drawn
+from topox_ui.answers.solving import Drawn
 from topox_ui.schedule.state import ScheduleState
 from topox_ui.shell.charts import chart, table_under
 from topox_ui.shell.page import PLAIN, chart_title, escape

@@ -47,7 +47,14 @@ PAGES = (
     ),
     Page("pages/1_Schedule.py", "Schedule", ("schedule.state.ScheduleState",), "", True, YOUR_JOB),
     Page("pages/2_Circuits.py", "Circuits", ("circuits.state.CircuitsState",), "", True, YOUR_JOB),
-    Page("pages/3_Compare.py", "Compare", ("compare.state.CompareState",), "", True, YOUR_JOB),
+    Page(
+        "pages/3_Compare.py",
+        "Compare",
+        ("answers.state.ContestState", "compare.state.CompareState"),
+        "",
+        True,
+        YOUR_JOB,
+    ),
     Page("pages/4_Topology.py", "Topology", ("topology.state.TopologyState",), "", True, YOUR_JOB),
     Page(
         "pages/5_Strategy.py",

@@ -17,7 +17,7 @@ from topox_core.strategy.strategy import Strategy
 from topox_core.strategy.strategy_file import load_strategy
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import delay_label
-from topox_ui.compare.controls import DELAYS_MS
+from topox_ui.answers.state import DELAYS_MS
 from topox_ui.shell.page import button, escape, quiet
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import control, menu, number, pick, slide

@@ -9,9 +9,9 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import count, percent, plural, short, size, time
-from topox_ui.compare.contest import contest_of
-from topox_ui.compare.running import run_all
-from topox_ui.schedule.solving import Case
+from topox_ui.answers.contest import contest_of
+from topox_ui.answers.running import run_all
+from topox_ui.answers.solving import Case
 from topox_ui.shell.charts import kpis
 from topox_ui.shell.page import escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words

@@ -14,9 +14,8 @@ from topox_core.topology.finder import Demand, LayoutResult, demand_of, find_lay
 from topox_core.topology.link_load import bandwidth_tax, link_loads
 from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import all_reduce_demand
-from topox_ui.compare.controls import VARIANTS
-from topox_ui.compare.state import CompareState
-from topox_ui.schedule.solving import Case
+from topox_ui.answers.solving import Case
+from topox_ui.answers.state import VARIANTS, ContestState
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import pick, slide
 from topox_ui.topology.state import TopologyState
@@ -67,7 +66,7 @@ def controls(case: Case) -> None:
         )
         pick(
             "Algorithm",
-            CompareState,
+            ContestState,
             "variant",
             VARIANTS,
             help="TopoOpt (NSDI 2023) as the paper prints it, or as the code that came with it does it.",
@@ -83,7 +82,7 @@ def controls(case: Case) -> None:
 
 def lay(case: Case) -> LaidTopology:
     """Find the circuits; raises InputError where there are none."""
-    degree, variant = degree_of(case), state_of(CompareState).variant
+    degree, variant = degree_of(case), state_of(ContestState).variant
     traffic = state_of(TopologyState).traffic
     drawn = f"{case.settings.lowering}|{case.settings.seed}|{case.cluster.servers}"
     key = f"{case.graph.digest}|{drawn}|{degree}|{variant}|{traffic}"

@@ -234,9 +234,9 @@ def test_on_the_map_a_fat_tree_of_the_same_cost_follows_speed_and_ports():
     from topox_core.fabrics.map_cells import run_call
     from topox_core.fabrics.run import FabricOptions
     from topox_core.fabrics.sweep import Cell
-    from topox_ui.compare.contest import Contest
-    from topox_ui.compare.known_maps import sweep_of
-    from topox_ui.schedule.solving import Case
+    from topox_ui.answers.contest import Contest
+    from topox_ui.answers.known_maps import sweep_of
+    from topox_ui.answers.solving import Case
 
     graph, cluster = load_sample("race")
     full = cluster.ports_per_server * cluster.port_gbps
@@ -269,7 +269,7 @@ def test_a_plan_of_the_map_that_is_better_is_what_every_page_shows(visit, monkey
     plan = PassedPlan.of(slow)
     assert plan is not None
     monkeypatch.setattr(
-        "topox_ui.compare.running.map_plans",
+        "topox_ui.answers.running.map_plans",
         lambda case, _contest: (replace(plan, delay_ms=9.0),) if case.cluster == cluster else (),
     )
     shorter_ms = 0.9 * slow.iteration_ms  # as if planning alone had found less

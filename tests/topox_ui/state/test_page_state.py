@@ -4,7 +4,7 @@ import pytest
 
 from topox_core.errors import InputError
 from topox_core.papers.catalogue import CARDS
-from topox_ui.compare.state import CompareState
+from topox_ui.answers.state import ContestState
 from topox_ui.cost.state import CostState
 from topox_ui.gallery.state import GalleryState
 from topox_ui.jobs.state import JobsState
@@ -149,8 +149,8 @@ def test_a_choice_sets_back_what_hangs_on_it_and_its_own_default_leaves_no_trace
         (JobsState, "jobs", "256 jobs"),
         (JobsState, "source", "the draft’s set-up"),
         (JobsState, "pod_group", "slowest (pod group 3)"),
-        (CompareState, "fabrics", ("static", "nothing")),
-        (CompareState, "fabrics", ()),
+        (ContestState, "fabrics", ("static", "nothing")),
+        (ContestState, "fabrics", ()),
         (CostState, "pue", float("nan")),
         (StrategyState, "servers", 0),
         (RailsState, "delay_ms", None),

@@ -17,12 +17,11 @@ from topox_core.schedule.settings import FREE, Settings
 from topox_core.tdm.mixes.samples import load_job_sample
 from topox_core.tdm.model.jobs import Reading
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_ui.compare import running
-from topox_ui.compare.contest import contest_of
+from topox_ui.answers import running, solving
+from topox_ui.answers.contest import contest_of
+from topox_ui.answers.solving import Case, listed
 from topox_ui.jobs.solving import Case as JobsCase
 from topox_ui.jobs.solving import at_once
-from topox_ui.schedule import solving
-from topox_ui.schedule.solving import Case, listed
 
 SMALL = ("blackboard", "patience", "race")  # a second each; of the others one delay is quick
 

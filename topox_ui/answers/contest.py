@@ -9,8 +9,8 @@ from topox_core.economics.clusters import same_cost_nic_gbps, same_cost_ratio, s
 from topox_core.fabrics.registry import FABRICS, SPOKEN
 from topox_core.fabrics.run import FabricOptions
 from topox_core.model.cluster import Cluster
-from topox_ui.compare.state import CompareState
-from topox_ui.schedule.solving import Case
+from topox_ui.answers.solving import Case
+from topox_ui.answers.state import ContestState
 from topox_ui.state.prices import cluster_catalogue
 from topox_ui.state.store import state_of
 
@@ -27,7 +27,7 @@ class Contest:
 
 def contest_of(case: Case) -> Contest:
     """Return the contest that the Compare page chooses on a case's cluster."""
-    cluster, now = case.cluster, state_of(CompareState)
+    cluster, now = case.cluster, state_of(ContestState)
     options = FabricOptions(topology_variant=now.variant)
     words, spoken = "Fat-tree, full", "a full fat-tree"
     if now.fat_tree == "cost":

@@ -1,0 +1,28 @@
+"""Which fabrics compete and how they are built: chosen on the Compare page, and counted with on others."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from topox_core.fabrics.registry import FABRICS
+from topox_ui.state.page_state import Count, PageState, Ratio, some_of
+
+# 1 microsecond to 100 ms, a decade in three steps, and none at all.
+DELAYS_MS = (0.0, *(float(f"{m}e{d}") for d in range(-3, 2) for m in (1, 2, 5)), 100.0)
+VARIANTS = {"published": "paper", "released": "its code"}
+
+
+class ContestState(PageState):
+    """The fabrics, the fat-tree among them, and how fixed circuits are laid.
+
+    ``cost_ratio`` is None where the price catalogue says what the circuits' money buys.
+    """
+
+    of_graph = True
+
+    fabrics: Annotated[tuple[str, ...], *some_of(FABRICS), Field(min_length=1)] = tuple(FABRICS)
+    fat_tree: Literal["cost", "racks", "full"] = "cost"
+    cost_ratio: Ratio | None = None
+    oversubscription: Ratio = 4.0
+    servers_per_rack: Count | None = None
+    variant: Literal["published", "released"] = "published"
