@@ -223,7 +223,7 @@ def _cross_connects(case: Case, result: Result, state: SlotState, theme: Theme) 
     colours = table.map(lambda _: "")
     for switch, server in dark - carrying:
         colours.loc[server, f"Switch {switch}"] = f"color: {theme.bad}"
-    frame(table.style.apply(lambda _: colours, axis=None))
+    frame(table, css=colours)
 
 
 def _circuit_rows(result: Result, state: SlotState) -> dict[str, list[Any]]:

@@ -12,7 +12,7 @@ from topox_core.economics.parts import PARTS, Catalogue, Part
 from topox_core.economics.parts_file import dump_parts, load_parts
 from topox_core.errors import InputError
 from topox_ui.cost.state import CostState
-from topox_ui.shell.charts import table_under
+from topox_ui.shell.charts import editor, table_under
 from topox_ui.shell.downloads import link_menu, offer, stem
 from topox_ui.shell.page import chart_title
 from topox_ui.state.notices import notify
@@ -31,12 +31,9 @@ def parts_table() -> None:
     # A new table for every state of the parts: what was edited is in the choices, not in the
     # widget.
     key = f"parts_{now.digest[:12]}_{len(shown)}"
-    st.data_editor(
+    editor(
         table_of(shown),
         key=key,
-        hide_index=True,
-        height="content",
-        num_rows="fixed",
         on_change=_edited,
         args=(key,),
         disabled=["Part", "From"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -69,21 +69,33 @@ def table_under(key: str, table: Table, name: str = "Table") -> None:
 
 
 def frame(
-    content: Any, column_config: Mapping[str, Mapping[str, Any]] | None = None, **options: Any
+    content: pd.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    column_config: Mapping[str, Mapping[str, Any]] | None = None,
+    css: pd.DataFrame | None = None,
+    **options: Any,
 ) -> None:
-    """Draw a table: at its own height while it is short, its headers explained by the glossary."""
-    if isinstance(content, Mapping):
-        content = pd.DataFrame(content)
-    if isinstance(content, pd.DataFrame):
-        content = without_formulas(content)
-    table = content.data if hasattr(content, "data") else content
+    """Draw a table: at its own height while it is short, its headers explained by the glossary.
+
+    Parameters
+    ----------
+    css
+        How each cell is drawn, of the table's own shape.
+    """
+    table = without_formulas(pd.DataFrame(content))
     st.dataframe(
-        content,
+        table if css is None else table.style.apply(lambda _: css.to_numpy(), axis=None),
         hide_index=True,
         placeholder="",
         height="content" if len(table) <= 16 else 420,
-        column_config=_explained(getattr(table, "columns", ()), column_config or {}),
+        column_config=_explained(table.columns, column_config or {}),
         **options,
+    )
+
+
+def editor(table: pd.DataFrame, **options: Any) -> None:
+    """Draw a table in which numbers can be changed; its text cannot be a formula, and is not to be changed."""
+    st.data_editor(
+        without_formulas(table), hide_index=True, height="content", num_rows="fixed", **options
     )
 
 

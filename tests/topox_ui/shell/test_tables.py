@@ -1,7 +1,11 @@
 """Tables on pages: what a reader saves or copies from one is no formula."""
 
-import pandas as pd
+import re
 
+import pandas as pd
+from streamlit.testing.v1 import AppTest
+
+from tests.conftest import ROOT
 from topox_core.io.tables import harmless
 from topox_ui.shell.charts import without_formulas
 
@@ -24,3 +28,38 @@ def test_no_cell_and_no_column_of_a_table_is_a_formula_and_the_rest_is_as_it_was
 def test_equal_names_of_columns_stay_apart():
     table = pd.DataFrame([["=a", 1, "b"]], columns=["x", "y", "x"])
     assert without_formulas(table).to_numpy().tolist() == [["'=a", 1, "b"]]
+
+
+def _tables_of_every_kind(formula):
+    import pandas as pd
+
+    from topox_ui.shell.charts import editor, frame
+
+    table = pd.DataFrame({formula: [formula, "f0"], "ms": [-1.5, 2.0]})
+    frame(table)
+    frame([{formula: formula}])
+    frame({formula: [formula]})
+    frame(table, css=table.map(lambda _: "color: red"))
+    editor(table)
+
+
+def test_a_table_that_is_coloured_or_edited_holds_no_formula_either():
+    at = AppTest.from_function(_tables_of_every_kind, args=(FORMULA,)).run()
+    assert not at.exception
+    shown = [frame.value for frame in at.dataframe]
+    assert len(shown) == 5
+    for table in shown:
+        assert (table.columns[0], table.iloc[0, 0]) == (harmless(FORMULA),) * 2
+    assert "color: red" in at.dataframe[3].proto.arrow_data.styler.styles
+
+
+def test_every_table_of_a_page_is_drawn_by_the_functions_that_keep_formulas_out():
+    drawn = {
+        f"{path.relative_to(ROOT)}: {found}"
+        for path in [*(ROOT / "topox_ui").rglob("*.py"), *(ROOT / "pages").glob("*.py")]
+        for found in re.findall(
+            r"\.(?:dataframe|data_editor|table|style|to_csv)\b(?=[.(])", path.read_text("utf-8")
+        )
+    }
+    of = "topox_ui/shell/charts.py"
+    assert drawn == {f"{of}: .{name}" for name in ("dataframe", "data_editor", "style")}
