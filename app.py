@@ -24,7 +24,11 @@ headline(
 introduction(theme)
 
 with st.container(horizontal=True, vertical_alignment="center", key="open_job"):
-    chart_title("Open a job", "one click on a sample leads to its schedule", beside=True)
+    chart_title(
+        "Open a job",
+        "a job is a task graph; one click shows its schedule, tested by a separate checker",
+        beside=True,
+    )
     pick("Open a job", HomeState, "way", WAYS, label_visibility="collapsed", width="content")
 way = state_of(HomeState).way
 if way == "samples":

@@ -7,7 +7,7 @@ import streamlit as st
 from topox_core.figures.palette import Theme
 from topox_ui.home.picture import circuit_switch, packet_switch
 from topox_ui.shell.links import page_link
-from topox_ui.shell.page import chart_title
+from topox_ui.shell.page import chart_title, write_html
 
 FIVE_WORDS = {
     "Iteration": "one training step of the job",
@@ -54,7 +54,7 @@ def introduction(theme: Theme) -> None:
     with words:
         chart_title("Five words, and you can read every page")
         rows = "".join(f"<dt>{word}</dt><dd>{text}</dd>" for word, text in FIVE_WORDS.items())
-        st.html(f'<dl class="five">{rows}</dl>')
+        write_html(f'<dl class="five">{rows}</dl>')
         with st.container(key="tour", width="stretch"):
             page_link(
                 "Learn",

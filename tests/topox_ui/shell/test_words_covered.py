@@ -10,7 +10,7 @@ from topox_ui.shell.pages import page_of
 from topox_ui.shell.terms import explanations
 
 NEEDED = {
-    "Home": "ocs",
+    "Home": "ocs circuit task-graph iteration collective bound checker",
     "Schedule": "makespan bound gap status binds port-load critical-path port delay dark change engine checker rounding slot",
     "Circuits": "circuit slot port change dark switch-size",
     "Compare": "static reactive provisioned scheduled fat-tree equal-cost forwarding tax crossover dark",
