@@ -11,6 +11,7 @@ from topox_ui.jobs.solving import rounds_of
 from topox_ui.jobs.state import choices
 from topox_ui.jobs.views import files, waits
 from topox_ui.shell.charts import show_input_errors
+from topox_ui.shell.links import page_link
 from topox_ui.shell.page import frame, headline, size_switch
 
 CANNOT_SHARE = (
@@ -28,6 +29,7 @@ if opened is None:
         "Jobs · several jobs on one optical fabric",
         "Nothing to share yet: bring <b>a jobs file</b> on the left, or take a sample or the draft’s set-up.",
     )
+    page_link("Jobs", "Look at a sample", icon="➡️", **{"jobs.source": "sample"})
     st.stop()
 jobs, title = opened
 what_ifs(jobs)

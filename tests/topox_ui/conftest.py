@@ -89,6 +89,11 @@ def words(at: AppTest) -> str:
     )
 
 
+def ways_on(at: AppTest) -> list[str]:
+    """Return the labels of the links to pages, outside the menu."""
+    return [link.proto.label for link in at.main.get("page_link")]
+
+
 def metric(at: AppTest, label: str) -> str:
     """Return the value of a KPI."""
     return next(m.value for m in at.metric if m.label == label).replace("\u00a0", " ")

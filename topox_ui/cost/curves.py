@@ -20,7 +20,8 @@ from topox_ui.answers.solving import case_of
 from topox_ui.cost.controls import LARGEST
 from topox_ui.cost.state import CostState, radix
 from topox_ui.shell.charts import chart, frame, show_input_errors
-from topox_ui.shell.page import chart_title, escape, page_link, quiet
+from topox_ui.shell.links import to_samples
+from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.loading import cluster_words, loaded, scenario
 from topox_ui.state.prices import cluster_catalogue
 from topox_ui.state.session import Lasting
@@ -181,7 +182,7 @@ def for_a_dollar(theme: Theme) -> None:
             "Load a task graph and a cluster, and this says how many iterations a dollar of network buys on "
             "each fabric of the Compare page."
         )
-        page_link("Home", "Go to the samples", icon="➡️")
+        to_samples()
         return
     chart_title(
         "Iterations for a dollar",

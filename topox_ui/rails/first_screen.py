@@ -20,7 +20,7 @@ from topox_core.text.numbers import count, percent, plural, time
 from topox_ui.rails.delay import Curves, delay_chart
 from topox_ui.rails.runs import RAILS, answered, begun, run_of, simulated, start, times_of
 from topox_ui.rails.sources import against_the_paper, chosen_of_the_match
-from topox_ui.rails.state import UPLOAD, RailsState, choices
+from topox_ui.rails.state import MEASURED, UPLOAD, RailsState, choices
 from topox_ui.rails.subject import (
     Lane,
     Listed,
@@ -35,6 +35,7 @@ from topox_ui.rails.subject import (
 )
 from topox_ui.runs.panel import run_note, run_panel
 from topox_ui.shell.charts import chart, kpis
+from topox_ui.shell.links import page_link, to_samples
 from topox_ui.shell.page import button, chart_title, escape, headline, quiet
 from topox_ui.state.address import keep_address
 from topox_ui.state.store import choose
@@ -82,9 +83,16 @@ def nothing_yet() -> None:
             "are of what follows, <b>rank</b> and <b>rail</b> say whose window it is. Windows of every job here "
             "download in both forms.</p>"
         )
+        with right:
+            page_link(
+                "Rails",
+                "Or look at the windows that the authors measured",
+                icon="➡️",
+                **{"rails.source": MEASURED},
+            )
         return
     headline(KICKER, "No task graph is loaded. <b>Load one on Home</b>, or pick a job on the left.")
-    st.page_link("app.py", label="Go to the samples", icon="➡️")
+    to_samples()
 
 
 def simulating(subject: Simulated) -> bool:

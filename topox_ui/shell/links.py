@@ -14,6 +14,11 @@ def page_link(title: str, label: str, icon: str | None = None, **query: str) -> 
     st.page_link(page_of(title).path, label=label, icon=icon, query_params=link_query() | query)
 
 
+def to_samples() -> None:
+    """Draw the way out of a page, or a part of one, that has nothing to show without a job."""
+    page_link("Home", "Go to the samples", icon="➡️", way="samples")
+
+
 def sample_link(name: str, label: str) -> None:
     """Draw a link to the schedule of a sample: it takes nothing along that belongs to the graph in view."""
     choices = [

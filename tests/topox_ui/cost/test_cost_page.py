@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.topox_ui.conftest import address, chart, control, words
+from tests.topox_ui.conftest import address, chart, control, ways_on, words
 from topox_core.economics.parts_file import dump_parts
 from topox_core.economics.price_sets import PRICE_SETS
 
@@ -153,7 +153,9 @@ def test_a_bad_parts_file_is_one_line_and_changes_nothing(page, content, says):
 
 
 def test_without_a_graph_it_says_what_to_do_and_with_one_what_a_dollar_buys(page):
-    assert "Load a task graph and a cluster" in words(page())
+    at = page()
+    assert "Load a task graph and a cluster" in words(at)
+    assert "Go to the samples" in ways_on(at)
     at = page(sample="race")
     drawn = chart(at, "worth")
     assert drawn["layout"]["yaxis"]["ticktext"] == [

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.topox_core.runs.test_run import wait_until
-from tests.topox_ui.conftest import address, chart, control, metric, words
+from tests.topox_ui.conftest import address, chart, control, metric, ways_on, words
 from topox_core.runs.executor import WorkerDied
 from topox_core.runs.stopping import never
 from topox_core.tdm.mixes.deployment import SetUp, deploy
@@ -214,7 +214,7 @@ def test_what_cannot_be_shared_is_one_line(visit):
 def test_an_own_file_is_shared_and_stays_on_this_machine(page):
     at = page()
     control(at, "jobs_source").set_value("upload").run()
-    assert "bring a jobs file" in words(at)
+    assert "bring a jobs file" in words(at) and "Look at a sample" in ways_on(at)
     at.file_uploader(key="up_jobs").upload("mine.jobs.json", b"{").run()
     assert not at.exception
     assert len(at.error) == 1 and "mine.jobs.json" in at.error[0].value

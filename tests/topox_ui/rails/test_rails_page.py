@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.topox_ui.conftest import address, chart, metric, words
+from tests.topox_ui.conftest import address, chart, metric, ways_on, words
 from topox_core.rails.iteration import Rail
 from topox_core.rails.measured import WINDOWS
 from topox_core.rails.presets import PRESETS
@@ -176,6 +176,7 @@ def test_the_measured_list_stalls_by_the_formula(page):
 def test_an_uploaded_list_is_read_and_a_bad_one_costs_a_line(page):
     at = page(source="upload")
     assert "Bring a list of windows" in words(at)
+    assert "Or look at the windows that the authors measured" in ways_on(at)
     at.file_uploader[0].upload("mine.csv", b"length_ms\nfast\n").run()
     assert not at.exception
     assert "mine.csv, row 2, field length_ms" in at.error[0].value
@@ -201,7 +202,9 @@ def test_a_table_has_no_iteration_so_the_page_asks_how_long_it_lasts(page):
 
 
 def test_without_a_task_graph_the_page_says_where_to_get_one(page):
-    assert "No task graph is loaded" in words(page(source="scenario"))
+    at = page(source="scenario")
+    assert "No task graph is loaded" in words(at)
+    assert "Go to the samples" in ways_on(at)
 
 
 def test_one_kind_of_traffic_has_no_window_but_its_circuits_change_all_the_same(page):
