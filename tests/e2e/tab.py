@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, Response, expect
@@ -72,12 +72,18 @@ class Tab:
         ]
 
     def as_new(self) -> Tab:
-        """Forget all that the tests before left in this tab: its session, what it stores, what was heard of it."""
+        """Forget all that the tests before left in this tab: its session, what it stores, its window, what was heard of it."""
         self.page.goto(self.base + "/_stcore/health")  # of the same origin, and nothing runs there
         self.page.evaluate("() => { localStorage.clear(); sessionStorage.clear(); }")
         self.context.clear_cookies()
         self.complaints.clear()
         self.requests.clear()
+        return self.in_window(LAPTOP["width"], "light")
+
+    def in_window(self, width: int, theme: Literal["light", "dark"] = "light") -> Tab:
+        """Give the window a width, and its reader a theme; a page that is opened next begins with both."""
+        self.page.set_viewport_size(LAPTOP | {"width": width})
+        self.page.emulate_media(color_scheme=theme)
         return self
 
     def open(self, address: str = "/") -> Tab:

@@ -17,7 +17,16 @@ SHARING = ("Schedule", "Circuits", "Compare", "Topology")
 PAGES = (*SHARING, *SHARING, "Cost", "Strategy", "Published results")
 PUSHED = ("port_gbps", "reconfiguration_ms", "switches")
 # What follows a choice: ports the switches, a degree the ports, bandwidths of the same cost and what is in view all of them.
-FOLLOWING = {"ports_per_server", "degree", "cost_ratio", "step", "slot", "from_ms", "lanes_from_ms"}
+FOLLOWING = {
+    "ports_per_server",
+    "degree",
+    "cost_ratio",
+    "step",
+    "slot",
+    "from_ms",
+    "lanes_from_ms",
+    "map_point",
+}
 CONTROLS = """() => Object.fromEntries([...document.querySelectorAll('[class*="st-key-w_"]')].map(box => {
   const field = box.className.match(/st-key-w_[0-9a-f]*_(\\S+)-\\d+/)[1];
   const all = selector => [...box.querySelectorAll(selector)];

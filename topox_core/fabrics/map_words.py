@@ -9,7 +9,7 @@ from typing import Any
 from topox_core.fabrics.registry import FABRICS
 from topox_core.fabrics.sweep import Axes, Point
 from topox_core.fabrics.winner import EQUAL, Winner
-from topox_core.text.numbers import short
+from topox_core.text.numbers import delay_label, short
 from topox_core.text.sentences import enumeration
 
 OPEN = {"gap": "◐", "rounding": "≈"}
@@ -75,6 +75,18 @@ def setting_words(picture: MapPicture, now: tuple[float, float]) -> str:
     words = winner_words(at.winner, picture.labels)
     sign = f" ({OPEN_WORDS[at.winner.doubt]})" if at.winner.doubt else ""
     return f"At your setting: {words}{sign}."
+
+
+def point_names(picture: MapPicture) -> dict[tuple[float, float], str]:
+    """Return every cell of a map, (value, delay in ms), with where it is and who wins it in words."""
+    unit = "G" if picture.axes.by == "port_gbps" else " ports"
+    return {
+        (
+            value,
+            delay,
+        ): f"{value:g}{unit}, {delay_label(delay)}: {picture.labels.get(one.fabric, 'equal')}"
+        for (value, delay), one in sorted(picture.winners.items())
+    }
 
 
 def points_won(picture: MapPicture) -> str:

@@ -159,12 +159,19 @@ def _names(
         **NETWORKS,
         # Told from another line of its colour.
         "fat_tree": f"{NETWORKS['fat_tree']}, dashed",
+        "topoopt_patch_panel": f"{NETWORKS['topoopt_patch_panel']}, dotted",
         "photonic_rails": f"<b>{NETWORKS['photonic_rails']}</b>",
     }
     at_right = {"xref": "paper", "xanchor": "left", "xshift": 4}
+    pale = "topoopt_patch_panel"  # a colour for lines, too faint for words
     return [
         note(
-            words[network], 1, place, 11.5 * theme.scale, _style(network, theme).colour, **at_right
+            words[network],
+            1,
+            place,
+            11.5 * theme.scale,
+            theme.ink if network == pale else _style(network, theme).colour,
+            **at_right,
         )
         for place, (_, network) in zip(places, ends, strict=True)
     ]

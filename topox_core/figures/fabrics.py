@@ -33,7 +33,8 @@ from topox_core.text.numbers import short, time
 
 COMPUTE_COLOUR, EXPOSED_COLOUR = "#0072B2", "#CC79A7"
 LABEL_LEFT = 124  # room for the names of fabrics
-PLOT_PX = 470.0  # width of the bars on a laptop; decides which parts have room for a number
+TIME_RIGHT = 58  # room for a time behind the longest bar
+PLOT_PX = 390.0  # width of the bars on a laptop; decides which parts have room for a number
 # An iteration this many times the fastest would flatten all others: its bar is cut, its number
 # stands.
 CUT_AT = 3.5
@@ -68,13 +69,14 @@ def iteration_bars(
     labels
         Name of each fabric, in words.
     notes
-        What to write behind a fabric's time, in bold; absent for most.
+        What to write under a fabric's name, which is bold then; absent for most.
     """
     names = list(runs)
     times = [runs[name].iteration_ms for name in names]
     until = shown_until(times)
     cut = any(t > until * (1 + 1e-9) for t in times)
     limit = until * (1.08 if cut else 1.0)
+    end = limit * 1.01
     figure = go.Figure()
     spent = np.array([parts_of(runs[name].breakdown) for name in names]).reshape(-1, len(PARTS))
     ends = np.minimum(np.cumsum(spent, axis=1), limit)
@@ -103,8 +105,8 @@ def iteration_bars(
                 "%{customdata[3]} %<extra></extra>",
             )
         )
-    numbers = _numbers(
-        spent, starts, ends, [run.bound_ms for run in runs.values()], limit * 1.3, theme
+    figure.add_trace(
+        _numbers(spent, starts, ends, [run.bound_ms for run in runs.values()], end, theme)
     )
     bounds = [
         (k, runs[name].bound_ms) for k, name in enumerate(names) if runs[name].bound_ms <= limit
@@ -124,9 +126,7 @@ def iteration_bars(
     )
     totals = [
         note(
-            f"<b>{time(t)}&nbsp; {notes[name]}</b>"
-            if name in notes
-            else time(t) + (" ›" if t > limit else ""),
+            f"<b>{time(t)}</b>" if name in notes else time(t) + (" ›" if t > limit else ""),
             min(t, limit),
             k,
             12 * theme.scale,
@@ -141,11 +141,19 @@ def iteration_bars(
         theme,
         (39 * len(names) + 78) * theme.scale,
         showlegend=True,
-        annotations=totals + numbers,
-        margin=margins(LABEL_LEFT * theme.scale, 8, 34 * theme.scale, 30),
-        xaxis=time_axis(theme, limit * 1.3, grid=True),
-        yaxis=row_axis(theme, [labels[name] for name in names]),
+        annotations=totals,
+        margin=margins(LABEL_LEFT * theme.scale, TIME_RIGHT * theme.scale, 34 * theme.scale, 30),
+        xaxis=time_axis(theme, end, grid=True),
+        yaxis=row_axis(theme, [_row_name(labels[name], notes.get(name), theme) for name in names]),
     )
+
+
+def _row_name(label: str, words: str | None, theme: Theme) -> str:
+    """Return the name of a row, with what is to be said of it in a second line."""
+    if words is None:
+        return label
+    size = 10.5 * theme.scale
+    return f'<b>{label}</b><br><span style="font-size:{size:g}px;color:{theme.good}">{words}</span>'
 
 
 def _numbers(
@@ -155,10 +163,10 @@ def _numbers(
     bounds: Sequence[float],
     limit: float,
     theme: Theme,
-) -> list[dict[str, Any]]:
-    """Return the numbers of parts with room for one, clear of the bound's tick."""
+) -> go.Scatter:
+    """Return the numbers of parts with room for one, clear of the bound's tick; a page hides them in a narrow window."""
     colours, per_px = ("#FFFFFF", "#10151C", theme.ink, theme.ink), limit / PLOT_PX
-    numbers = []
+    numbers: list[tuple[float, int, str, str]] = []
     for (row, part), value in np.ndenumerate(spent):
         low, high = float(starts[row, part]), float(ends[row, part])
         words = short(float(value) / (1000 if limit >= IN_SECONDS else 1))
@@ -171,8 +179,17 @@ def _numbers(
             x = left if bounds[row] - low > high - bounds[row] else right
             if min(x - low, high - x, abs(x - bounds[row])) < half:
                 continue
-        numbers.append(note(words, x, int(row), 11.5 * theme.scale, colours[part]))
-    return numbers
+        numbers.append((x, int(row), words, colours[part]))
+    return go.Scatter(
+        x=[x for x, _, _, _ in numbers],
+        y=[row for _, row, _, _ in numbers],
+        text=[words for _, _, words, _ in numbers],
+        textfont={"size": 11.5 * theme.scale, "color": [colour for *_, colour in numbers]},
+        mode="text",
+        name="numbers",
+        hoverinfo="skip",
+        showlegend=False,
+    )
 
 
 def _part_marker(part: int, theme: Theme) -> dict[str, Any]:
@@ -286,8 +303,8 @@ def strips(
         (pixels * len(names)) * theme.scale + 34,
         shapes=shapes,
         annotations=words,
-        margin=margins(LABEL_LEFT * theme.scale, 8, 4, 28),
-        xaxis=time_axis(theme, until_ms * 1.1),
+        margin=margins(LABEL_LEFT * theme.scale, TIME_RIGHT * theme.scale, 4, 28),
+        xaxis=time_axis(theme, until_ms * 1.01),
         yaxis=named_axis(
             theme,
             [labels[name] for name in names],
@@ -334,7 +351,7 @@ def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme) ->
         figure,
         theme,
         (54 * len(rows) + 40) * theme.scale,
-        margin=margins(176 * theme.scale, 8, 6, 30),
-        xaxis=time_axis(theme, top * 1.15, grid=True),
+        margin=margins(176 * theme.scale, TIME_RIGHT * theme.scale, 6, 30),
+        xaxis=time_axis(theme, top * 1.01, grid=True),
         yaxis=row_axis(theme, [row[0] for row in rows]),
     )

@@ -13,7 +13,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from topox_core.figures.marks import ARC_POINTS, arc_points, box, line, note, opaque
-from topox_core.figures.palette import VERMILION, Theme, faded
+from topox_core.figures.palette import VERMILION, Theme, blend, faded, readable_on
 from topox_core.figures.template import axis, frame, margins
 from topox_core.tdm.model.links import ports_used
 from topox_core.tdm.model.round import PUSH, Round
@@ -105,24 +105,21 @@ def link_matrix(view: LinkView, theme: Theme) -> go.Figure:
             hoverinfo="skip",
         )
     )
-    # Words on their own trace: dark on pale cells, white on deep ones.
     size = float(np.clip(110 / n, 7, 12)) * theme.scale
-    if lettered:
-        for white in (False, True):
-            chosen = (view.links > 0) & ((share > 0.55) == white)
-            rows, columns = np.nonzero(chosen)
-            figure.add_scatter(
-                x=columns,
-                y=rows,
-                mode="text",
-                text=[text[i][j] for i, j in zip(rows.tolist(), columns.tolist(), strict=True)],
-                textfont={
-                    "size": size,
-                    "color": "#FFFFFF" if white or theme.name == "dark" else theme.ink,
-                },
-                hoverinfo="skip",
-            )
     rows, columns = np.nonzero(view.links > 0)
+    if lettered:
+        cells = list(zip(rows.tolist(), columns.tolist(), strict=True))
+        figure.add_scatter(
+            x=columns,
+            y=rows,
+            mode="text",
+            text=[text[i][j] for i, j in cells],
+            textfont={
+                "size": size,
+                "color": [readable_on(blend(low, high, float(share[cell]))) for cell in cells],
+            },
+            hoverinfo="skip",
+        )
     facts = [
         [
             f"P{i} → P{j}",

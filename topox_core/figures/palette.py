@@ -87,7 +87,7 @@ _SWITCHES_DARK = (
     "#A33A2A",
     "#0072B2",
 )
-_WHITE_TEXT_ON = (1, 3, 4, 6, 7)
+_WHITE_ON_SWITCH = {"light": (1, 4, 6, 7), "dark": (1, 6, 7)}
 
 # Fabrics, off the palette of kinds, always in this order; each also has its own dash, because
 # colour alone is not enough.
@@ -153,7 +153,7 @@ class Theme:
 
     def switch_text(self, switch: int) -> str:
         """Return the text colour that reads on a switch's colour."""
-        return "#FFFFFF" if switch % 8 in _WHITE_TEXT_ON else "#10151C"
+        return "#FFFFFF" if switch % 8 in _WHITE_ON_SWITCH[self.name] else "#10151C"
 
     def fabric_colour(self, fabric: str) -> str:
         """Return the colour of a fabric."""
@@ -271,6 +271,14 @@ def blend(low: str, high: str, share: float) -> str:
     """Return the colour at a share (0 to 1) of the way between two, in plain RGB."""
     a, b = (np.array([int(code[i : i + 2], 16) for i in (1, 3, 5)]) for code in (low, high))
     return "#" + "".join(f"{round(v):02X}" for v in (a + (b - a) * share).tolist())
+
+
+def readable_on(colour: str) -> str:
+    """Return white or near black, whichever has more contrast with a colour (WCAG 2.2, relative luminance)."""
+    channels = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255
+    linear = np.where(channels <= 0.03928, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    # Contrast with white is 1.05 / (l + 0.05), with near black (l + 0.05) / 0.0575.
+    return "#FFFFFF" if float(linear @ [0.2126, 0.7152, 0.0722]) < 0.196 else "#10151C"
 
 
 def faded(colour: str, opacity: float) -> str:

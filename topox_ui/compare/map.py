@@ -9,7 +9,13 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.fabrics.map_run import MapResult, MapRun, is_complete
-from topox_core.fabrics.map_words import MapPicture, map_rows, points_won, setting_words
+from topox_core.fabrics.map_words import (
+    MapPicture,
+    map_rows,
+    point_names,
+    points_won,
+    setting_words,
+)
 from topox_core.fabrics.refinement import inferred
 from topox_core.fabrics.sweep import Sweep
 from topox_core.fabrics.verdict import YARDSTICK, Turn
@@ -29,7 +35,7 @@ from topox_ui.shell.charts import chart, show_error, table_under
 from topox_ui.shell.page import PLAIN, button, chart_title, escape, quiet
 from topox_ui.state.loading import choose_what_if, loaded, scenario
 from topox_ui.state.store import state_of
-from topox_ui.state.widgets import pick
+from topox_ui.state.widgets import menu, pick
 
 ACROSS = {"port_gbps": "Port speed", "degree": "Ports per server"}
 # Nobody asks for a map, so it takes no place from a proof: all sessions' maps share one set of
@@ -154,6 +160,7 @@ def _drawn(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme, live: bo
     if words := setting_words(picture, (here, cluster.reconfiguration_ms)):
         quiet(escape(words))
     if not live:
+        _choice(picture, (here, cluster.reconfiguration_ms))
         table_under("map", lambda: pd.DataFrame(map_rows(picture)), "Every point")
     value = here if axes.focus is None else axes.focus
     at = f"{value:g}G" if axes.by == "port_gbps" else plural(int(value), "port")
@@ -186,19 +193,42 @@ def _legend(picture: MapPicture, theme: Theme) -> str:
     return f'<p class="quiet">{" ".join(items)}</p>'
 
 
+def _choice(picture: MapPicture, here: tuple[float, float]) -> None:
+    """Draw the choice of a point, which does by keyboard what a click on the map does."""
+    names = point_names(picture)
+    words = {str(point): name for point, name in names.items()}
+    points = {str(point): point for point in names}
+    if here not in names:
+        words = {"": "Choose a point of the map"} | words
+    menu(
+        "Point of the map",
+        CompareState,
+        "map_point",
+        words,
+        value=str(here) if here in names else "",
+        take=lambda chosen: _go_to(*points[chosen]) if chosen else None,
+        label_visibility="collapsed",
+    )
+
+
 def _picked() -> None:
     """Set the sliders to the point that was clicked."""
     chosen: Any = st.session_state.get("map") or {}
     points = chosen.get("selection", {}).get("points", [])
     facts = points[0].get("customdata") if points else None
     if facts:
-        value, opened = float(facts[0]), loaded()
-        changes: dict[str, Any] = {"port_gbps": value}
-        if state_of(CompareState).across == "degree" and opened is not None:
-            changes = {"ports_per_server": int(value)}
-            now = scenario().cluster(opened.cluster)
-            if now.ports_per_server == now.switches:
-                # One port on each: on the map, too, the switches follow.
-                choose_what_if(switches=int(value))
-        choose_what_if(**changes)
-        choose_what_if(reconfiguration_ms=float(facts[1]))
+        _go_to(float(facts[0]), float(facts[1]))
+
+
+def _go_to(value: float, delay_ms: float) -> None:
+    """Set the sliders to a point of the map."""
+    opened = loaded()
+    changes: dict[str, Any] = {"port_gbps": value}
+    if state_of(CompareState).across == "degree" and opened is not None:
+        changes = {"ports_per_server": int(value)}
+        now = scenario().cluster(opened.cluster)
+        if now.ports_per_server == now.switches:
+            # One port on each: on the map, too, the switches follow.
+            choose_what_if(switches=int(value))
+    choose_what_if(**changes)
+    choose_what_if(reconfiguration_ms=delay_ms)

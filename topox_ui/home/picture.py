@@ -10,7 +10,7 @@ WIDTH, HEIGHT, ROW = 318, 172, 45
 TOP = 16  # of the first server's line
 LEFT, RIGHT = 94, 223  # edges of the switch
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7")
-TEXT_ON = ("#FFFFFF", "#10151C", "#FFFFFF", "#10151C")
+TEXT_ON = ("#FFFFFF", "#10151C", "#10151C", "#10151C")
 # What each server sends, by destination, and what then leaves for each.
 PACKETS = ((2, 1, 3), (2, 0), (3, 2, 0), (1, 2))
 QUEUES, OUT = (1, 2, 4, 1), (2, 2, 3, 2)

@@ -40,7 +40,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
   margin-bottom: 0 !important; }}
 .st-key-menu [data-testid="stExpander"] details {{ border: 0; background: none; }}
 .st-key-menu [data-testid="stExpander"] summary {{ padding: .3rem 0 .1rem; background: none; min-height: 1.7rem; }}
-.st-key-menu [data-testid="stExpander"] summary p {{ font-weight: 600; color: {theme.muted}; font-size: .8rem; }}
+.st-key-menu [data-testid="stExpander"] summary p {{ font-weight: 600; font-size: .8rem; }}
 .st-key-menu [data-testid="stExpanderDetails"] {{ padding: 0; border: 0; }}
 [data-testid="stSidebarUserContent"] [data-testid="stSlider"] {{ padding-bottom: .1rem; }}
 [data-testid="stSidebarUserContent"] label [data-testid="stTooltipIcon"] {{ opacity: .45; }}
@@ -67,6 +67,9 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
   border-bottom: 1px dotted {theme.muted}; border-radius: 0; cursor: help; text-align: inherit; line-height: inherit; }}
 .stopped {{ white-space: nowrap; }} .stopped .term {{ white-space: normal; }}
 .term:hover {{ border-bottom-style: solid; }}
+/* Where nearly every word is a term the lines would be all that is seen: they come with pointer or focus. */
+.kicker .term {{ border-bottom-color: transparent; }}
+.kicker:hover .term, .kicker:focus-within .term {{ border-bottom-color: {theme.muted}; }}
 .term:focus-visible, .ask:focus-visible {{ outline: 2px solid {theme.primary}; outline-offset: 2px; border-radius: 2px; }}
 .term-box {{ position: fixed; inset: auto; width: 250px; box-sizing: border-box; margin: 0; padding: .5rem .65rem; border-radius: 6px;
   border: 1px solid {theme.line if theme.name == "dark" else theme.ink}; font-size: .8rem; line-height: 1.4;
@@ -94,6 +97,8 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 [data-testid="stPlotlyChart"], .stElementContainer:has(> [data-testid="stFullScreenFrame"]) {{ max-width: round(down, 100%, 1px); }}
 [data-testid="stMetric"] {{ border-left: 3px solid {theme.line}; padding: 0 0 0 .75rem; }}
 [data-testid="stMetricLabel"] p {{ font-size: .82rem; }}
+[data-testid="stMetric"] .stMarkdownEllipsis, [data-testid="stMetric"] .stMarkdownEllipsis * {{ white-space: normal;
+  overflow: visible; }}
 [data-testid="stMetricValue"] {{ line-height: 1.35; padding-bottom: 0; }}
 [data-testid="stMetricDelta"] {{ background: none !important; padding: 0 !important; font-size: .8rem; }}
 [data-testid="stMetricDelta"] > div {{ font-size: .8rem; }}
@@ -112,7 +117,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .facts, .facts *, .checks, .checks li {{ padding: 0 !important; margin-left: 0 !important; }}
 .facts dt {{ font-weight: 400; color: {theme.muted}; }} .facts dd {{ margin: 0; text-align: right; color: {theme.ink}; }}
 .facts dd b {{ font-weight: 650; }}
-.facts .wide {{ grid-column: 1 / -1; text-align: left; }}
+.facts .wide {{ grid-column: 1 / -1; text-align: left; margin-top: .3rem; }}
 .checks {{ display: grid; grid-template-columns: 1fr 1fr; gap: .2rem .6rem; font-size: .82rem; margin: .1rem 0 0; padding: 0;
   list-style: none; }}
 .checks li {{ margin: 0; padding: 0; line-height: 1.3; color: {theme.ink}; }}
@@ -141,7 +146,19 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 [class*="st-key-question_"] a {{ padding: 0; min-height: 0; background: none !important; }}
 [class*="st-key-question_"] a p {{ color: {theme.primary}; font-size: .88rem; }}
 [data-testid="stExpander"] summary {{ font-size: .82rem; padding-top: 0; padding-bottom: 0; min-height: 1.5rem; }}
+[data-testid="stExpander"] summary {{ opacity: 1 !important; color: {theme.muted}; }}
+[data-testid="stExpander"] summary p {{ color: inherit; }}
+[data-testid="stExpander"] summary:hover {{ color: {theme.primary}; }}
+[data-testid="stCaptionContainer"] {{ opacity: 1 !important; color: {theme.muted} !important; }}
+[data-testid="stCaptionContainer"] p {{ color: inherit; }}
+button[aria-label="Clear value"] {{ min-width: 24px; }}
+button[kind^="primary"]:not(:disabled), button[kind^="primary"]:not(:disabled) * {{ color: {theme.page}; }}
+/* What is chosen stands on a tint of its own colour, and would be too faint there. */
+[data-testid="stButtonGroup"] button[data-selected] p {{ color: color-mix(in srgb, {theme.primary} 65%, {theme.ink}); }}
 [data-testid="stMain"] [class*="st-key-table_"] {{ margin-top: -.55rem; }}
+/* The server does not know the width: numbers that have room in bars on a laptop go where there is none. */
+.st-key-iterations {{ container-type: inline-size; }}
+@container (max-width: 440px) {{ .st-key-iterations .textpoint {{ display: none; }} }}
 @media (max-width: 640px) {{
   /* Five key figures: three, then two. */
   [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stMetric"]) {{ flex-wrap: wrap; gap: .7rem .5rem; }}

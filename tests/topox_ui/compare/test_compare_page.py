@@ -36,7 +36,9 @@ def test_bars_and_table_have_every_fabric_in_the_one_order(visit, moe):
     assert not at.exception and not at.error
     labels = [*FABRICS.values()]
     labels[1] = "Fat-tree, full"
-    assert chart(at, "iterations")["layout"]["yaxis"]["ticktext"] == labels
+    rows = chart(at, "iterations")["layout"]["yaxis"]["ticktext"]
+    assert [row.removeprefix("<b>").partition("</b>")[0] for row in rows] == labels
+    assert [k for k, row in enumerate(rows) if "fastest that can be built" in row] == [5]
     table = at.dataframe[0].value
     assert list(table["Fabric"]) == labels
     assert [plain(t) for t in table["Iteration"]] == [
@@ -171,6 +173,16 @@ def test_the_map_is_computed_beside_the_page_without_being_asked_for(visit, map_
     assert 0 < len(between) < len(clicks["customdata"])
     assert len(figure["layout"]["shapes"]) == 1
     assert chart(at, "cut")["layout"]["yaxis"]["type"] == "log"
+    # Who has no pointer chooses a point from a list, and the sliders go there as after a click.
+    point = control(at, "map_point")
+    places = [one for one in point.options if one[0].isdigit()]
+    assert len(places) == len(clicks["customdata"])
+    point.select(next(one for one in places if one.startswith("800G, 50 ms: "))).run()
+    assert not at.exception
+    assert (control(at, "port_gbps").value, control(at, "reconfiguration_ms").value) == (
+        800.0,
+        50.0,
+    )
 
 
 def test_the_page_is_drawn_before_the_map_is_started(visit, map_beside, monkeypatch):

@@ -1,0 +1,38 @@
+"""What a walk over the whole workbench opens: every page, and of pages with several faces each of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from topox_ui.jobs.state import SECTIONS as OF_JOBS
+from topox_ui.rails.state import SECTIONS as OF_RAILS
+from topox_ui.shell.pages import PAGES
+
+# A job for the pages that need one: what it shows is rich where that is quick, and its map is small.
+SAMPLE = {"Schedule": "moe", "Circuits": "moe", "Compare": "blackboard"}
+# Further faces of a page, as its link names them.
+FACES = {
+    "Home": ("sample=race", "way=files", "way=generate"),
+    "Compare": ("sample=race&lanes=scheduled",),
+    "Strategy": ("strategy.way=plans", "strategy.network=fabric"),
+    "Jobs": tuple(f"jobs.see={name}" for name in OF_JOBS),
+    "Rails": tuple(f"rails.see={name}" for name in OF_RAILS),
+    "Learn": tuple(f"learn.step={step}" for step in range(2, 7)),
+    "Glossary": ("glossary.find=delay",),
+}
+
+
+def address(title: str, choice: str = "") -> str:
+    """Return the address of a page of the registry, with what a link chooses on it."""
+    page = next(page for page in PAGES if page.title == title)
+    number_and_name = Path(page.path).stem
+    path = "" if page.path == "app.py" else number_and_name.split("_", 1)[1]
+    if page.needs_graph and "sample=" not in choice:
+        own = f"sample={SAMPLE.get(title, 'blackboard')}"
+        choice = f"{own}&{choice}" if choice else own
+    return f"/{path}" + (f"?{choice}" if choice else "")
+
+
+def every_face() -> list[tuple[str, str]]:
+    """Return every page with every choice that shows another face of it: (title, choice)."""
+    return [(page.title, choice) for page in PAGES for choice in ("", *FACES.get(page.title, ()))]
