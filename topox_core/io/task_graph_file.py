@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from topox_core.errors import InputError
+from topox_core.io.collection import nothing_collected
 from topox_core.io.content import first_letter
 from topox_core.io.errors import Mistakes, printable
 from topox_core.io.limits import MAX_TEXT, TASK_GRAPH
@@ -43,7 +44,8 @@ def load_graph(data: bytes, file: str) -> TaskGraph:
                 file=file,
             )
         reader = read_graph_json
-    return reader(data, file, stem.removesuffix(".taskgraph")[:MAX_TEXT])
+    with nothing_collected():
+        return reader(data, file, stem.removesuffix(".taskgraph")[:MAX_TEXT])
 
 
 def _ending(file: str) -> tuple[str, str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from hypothesis import strategies as st
 from tests.conftest import examples
 from topox_core.economics.parts_file import load_parts
 from topox_core.errors import InputError
+from topox_core.io import task_graph_file
 from topox_core.io.cluster_file import load_cluster
 from topox_core.io.limits import MAX_DEPENDENCIES, MAX_TASKS
 from topox_core.io.task_graph_file import (
@@ -270,6 +273,28 @@ def test_a_join_of_many_tasks_fits_into_one_cell() -> None:
 
 def test_every_kind_has_its_fields_listed() -> None:
     assert set(FIELDS_OF) == set(KINDS)
+
+
+@pytest.mark.parametrize("before", [True, False])
+@pytest.mark.parametrize("content", [dump_graph_json(PIPELINE), b"{"])
+def test_garbage_is_collected_after_reading_as_it_was_before(
+    content: bytes, before: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    during = []
+    reader = task_graph_file._READERS[".json"]
+    monkeypatch.setitem(
+        task_graph_file._READERS,
+        ".json",
+        lambda *given: during.append(gc.isenabled()) or reader(*given),
+    )
+    (gc.enable if before else gc.disable)()
+    try:
+        with suppress(InputError):
+            load_graph(content, "mine.json")
+        assert gc.isenabled() == before
+    finally:
+        gc.enable()
+    assert during == [False]
 
 
 def test_a_generator_gets_the_same_checks_as_a_file() -> None:
