@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.conftest import long_after
+from benchmarks.side_by_side.instances import Instance, instances
+from tests.conftest import ROOT, long_after
 from tests.topox_core.small_graphs import cluster, random_graph
+from topox_core.api import load_cluster, load_graph
 from topox_core.check.checker import check
 from topox_core.fabrics.compare import compare
 from topox_core.fabrics.ideal import priority_tasks, run_ideal
@@ -32,6 +34,9 @@ FREELY = Settings.of(engine="list", free=FREE)
 SMALL = [name for name in SAMPLES if name not in ("llama3-70b",)]
 DELAYS_MS = (0.0, 0.001, 0.01, 0.1, 1.0, 10.0)
 SLACK = 1 + 1e-9
+UP_TO_MEDIUM = [
+    one for one in instances(ROOT.parent / "shared" / "bench" / "instances") if one.size != "large"
+]
 
 
 def assert_invariants(task_graph: TaskGraph, of: Cluster, settings: Settings = QUICK) -> None:
@@ -70,6 +75,23 @@ def test_the_invariants_hold_on_the_samples(name: str, delay_ms: float) -> None:
 def test_the_invariants_hold_on_every_sample(name: str, duplex: str, delay_ms: float) -> None:
     task_graph, of = load_sample(name)
     assert_invariants(task_graph, of.changed(reconfiguration_ms=delay_ms, duplex=duplex))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("one", "delay_ms", "duplex"),
+    [
+        pytest.param(one, delay_ms, ("full", "half")[k % 2], id=f"{one.name}-{delay_ms:g}")
+        for number, one in enumerate(UP_TO_MEDIUM)
+        for k, delay_ms in enumerate(DELAYS_MS, number)
+    ],
+)
+def test_the_invariants_hold_on_the_instances_of_the_suite(
+    one: Instance, delay_ms: float, duplex: str
+) -> None:
+    """Each instance in both duplexes, in turn over the delays."""
+    of = load_cluster(one.cluster).changed(reconfiguration_ms=delay_ms, duplex=duplex)
+    assert_invariants(load_graph(one.graph), of)
 
 
 def random_case(seed: int) -> tuple[TaskGraph, Cluster]:

@@ -88,6 +88,7 @@ def test_sessions_whose_files_have_other_names_share_no_result_and_read_no_name(
     )
     assert listed(first) is listed(first)
     shared = listed(second)
+    assert shared is not listed(first)
     for export in (
         json.dumps(to_record(shared)).encode(),
         tasks_csv(shared.execution),
