@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 from tests.topox_core.schedule.problem_builder import Fabric, build, random_problem
+from tests.topox_core.schedule.set_up_brute_force import optimum
 from topox_core.schedule.bounds.set_up_bounds import (
     set_up_bound,
     set_up_heads_and_tails,
 )
 from topox_core.schedule.bounds.windows import clocks
+from topox_core.schedule.circuits.held_ports import with_set_ups
 from topox_core.schedule.planner import Planner
 from topox_core.schedule.problem import Problem
 
@@ -54,6 +56,19 @@ def test_two_ports_pay_once_in_three_peers():
     assert raised(chain((0, 1), (0, 2), (0, 1), fabric=two), 5) == 3
     # Each of the last three may share a port with one before, two steps back at the latest.
     assert raised(chain((0, 1), (0, 2), (0, 3), (0, 4), (0, 5), fabric=two), 5) == 5 + 2 * 4
+
+
+@pytest.mark.parametrize(("peers", "slots"), [(2, 1), (3, 1 + 5 + 1), (4, 7), (5, 3 + 2 * 5)])
+def test_one_of_two_ports_serves_half_of_the_peers_with_a_change_between_any_two(peers, slots):
+    # On average the ports of three peers would be busy for (3 + 5) / 2 slots only.
+    two = Fabric(servers=6, switches=2, ports_per_server=2)
+    ends = {j: (0, j + 1) for j in range(peers)}
+    at_once = build([1] * peers, ends, [], two)
+    assert raised(at_once, 5) == slots
+    assert raised(build([1] * peers, {j: e[::-1] for j, e in ends.items()}, [], two), 5) == slots
+    assert optimum(with_set_ups(at_once, 5)) == slots
+    behind = build([1] * peers + [2], ends, [(j, peers) for j in range(peers)], two)
+    assert raised(behind, 5) == slots + 2
 
 
 def test_the_bound_never_passes_a_plan_and_grows_with_the_delay():

@@ -58,6 +58,8 @@ def dark_load_bound(
 
     Whatever transfers are counted, P pairs of them on c ports take at least P - c changes between
     the first start and the last end: only the first circuit of a port among them may stand already.
+    And some port serves at least P / c of the pairs, rounded up: it carries as many transfers, none
+    shorter than the shortest, with a change between any two.
     ``seen`` has room for every pair and one entry more, which says the highest mark in it.
     """
     head, work, tail = load
@@ -68,12 +70,13 @@ def dark_load_bound(
     for level in levels:
         mark = seen[-1] + 1
         seen[-1] = mark
-        total, circuits = 0, 0
+        total, circuits, least = 0, 0, work.max()
         for e in range(k):
             j = by_head[e]
             if tail[j] < level:
                 continue
             total += work[j]
+            least = min(least, work[j])
             if seen[pair[j]] != mark:
                 seen[pair[j]] = mark
                 circuits += 1
@@ -81,7 +84,9 @@ def dark_load_bound(
                 continue
             start = -(-head[j] // unit)
             needed = total + max(0, circuits - ports) * dark
-            bound = (start + (needed + ports - 1) // ports) * unit + level
+            fullest = -(-circuits // ports)
+            on_one = fullest * least + (fullest - 1) * dark
+            bound = (start + max((needed + ports - 1) // ports, on_one)) * unit + level
             if total > 0 and bound > best:
                 best, best_head, best_tail = bound, start * unit, level
     return best, best_head, best_tail
