@@ -29,8 +29,8 @@ SETTINGS = Settings.of(engine="list")
         ("race", 0, 62.905889),
         ("race", 3, 63.650183),
         ("race", 10, 74.587013),
-        ("moe", 1, 147.386927),
-        ("dlrm-16", 10, 91.308754),
+        ("moe", 1, 148.930193),
+        ("dlrm-16", 10, 93.913611),
     ],
 )
 def test_work_and_set_ups_of_ancestors_raise_the_bound_on_continuous_time(
