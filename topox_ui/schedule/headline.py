@@ -134,7 +134,9 @@ def _of_files(loaded: Loaded, case: Case) -> Measures | None:
 def _by(result: Result) -> str:
     """Return who found the schedule that is shown."""
     step = last_better(events_of(result.trace))
-    return "list schedule" if step is None or step.family == "rules" else f"by {step.words}"
+    # An order taken from the provisioned controller is one more list: its own time is another one.
+    listed = step is None or step.family in ("rules", "controllers")
+    return "list schedule" if listed else f"by {step.words}"
 
 
 def _change(
