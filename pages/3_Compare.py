@@ -30,8 +30,9 @@ cannot_run(failed)
 left, place_of_map = st.columns([1.25, 1], gap="medium")
 with left:
     main_figures(contest, runs, theme)
+place_of_cut = st.container()
 lanes(contest, runs, theme)
 failures(case, contest, runs, theme)
 link_menu(graph_kept_here())
 with place_of_map:  # last: what it starts in the background holds nothing up
-    crossover(case, contest, theme)
+    crossover(case, contest, place_of_cut, theme)

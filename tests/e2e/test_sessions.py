@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.conftest import NewTab
 from tests.e2e.tab import PATIENCE_MS, Tab
 from tests.e2e.test_files import CLUSTER, TASKS, bring_files, graph, write
 
@@ -54,30 +53,3 @@ def test_a_tab_made_by_duplicating_another_has_a_session_of_its_own(
     tab.page.reload()
     expect(tab.job).to_contain_text("my own job")
     other.close()
-
-
-def test_on_a_phone_the_menu_is_folded_opens_and_covers_nothing(new_tab: NewTab) -> None:
-    for width in (390, 700):
-        tab = new_tab()
-        tab.page.set_viewport_size({"width": width, "height": 844})
-        tab.open("/Schedule?sample=blackboard")
-        menu = tab.page.locator(".st-key-menu")
-        expect(menu).not_to_be_in_viewport()
-        unfold = tab.page.get_by_test_id("stExpandSidebarButton")
-        button, kicker = unfold.bounding_box(), tab.kicker.bounding_box()
-        assert button and kicker and button["y"] + button["height"] <= kicker["y"]
-        boxes = [one.bounding_box() for one in tab.page.get_by_test_id("stMetric").all()]
-        rows = sorted({round(box["y"]) for box in boxes if box})
-        assert len(boxes) == 5 and len(rows) <= 2, rows
-        unfold.click()
-        expect(menu).to_be_in_viewport()
-        tab.go_to("Circuits")
-        expect(tab.kicker).to_contain_text("Circuits")
-
-
-def test_the_keyboard_skips_the_menu(tab: Tab) -> None:
-    tab.open("/Schedule?sample=blackboard")
-    tab.page.keyboard.press("Tab")
-    expect(tab.page.locator(":focus")).to_have_text("Skip to main content")
-    tab.page.keyboard.press("Enter")
-    assert tab.page.evaluate("document.activeElement.id") == "stMain"

@@ -129,7 +129,7 @@ def _square(figure: go.Figure, execution: Execution, state: SlotState, theme: Th
     shown = list(range(0, n, 1 if n <= 24 else 2))
     size = 11 if n <= 24 else 9
     words = [
-        *(f"<b>{out[s]}</b> of {limit}" + (" out" if s == 0 else "") for s in shown),
+        *(f"<b>{out[s]}</b> of {limit}" + ("<br>out" if s == 0 else "") for s in shown),
         *(f"<b>{into[d]}</b>" + (f"<br>of {limit} in" if d == 0 else "") for d in shown),
     ]
     places = [

@@ -12,7 +12,7 @@ from topox_core.economics.comparison import Year
 from topox_core.economics.networks import NETWORKS, Bill
 from topox_core.figures.cost import amount_words, energy, money, part_colour, unit_of, value_ticks
 from topox_core.figures.marks import line, note, opaque, sideways_bars, upright
-from topox_core.figures.palette import Theme
+from topox_core.figures.palette import Theme, blend
 from topox_core.figures.template import axis, frame, margins, row_axis
 from topox_core.text.numbers import short
 
@@ -159,7 +159,6 @@ def _names(
         **NETWORKS,
         # Told from another line of its colour.
         "fat_tree": f"{NETWORKS['fat_tree']}, dashed",
-        "topoopt_patch_panel": f"{NETWORKS['topoopt_patch_panel']}, dotted",
         "photonic_rails": f"<b>{NETWORKS['photonic_rails']}</b>",
     }
     at_right = {"xref": "paper", "xanchor": "left", "xshift": 4}
@@ -170,7 +169,7 @@ def _names(
             1,
             place,
             11.5 * theme.scale,
-            theme.ink if network == pale else _style(network, theme).colour,
+            blend(_style(network, theme).colour, theme.ink, 0.5 if network == pale else 0.0),
             **at_right,
         )
         for place, (_, network) in zip(places, ends, strict=True)

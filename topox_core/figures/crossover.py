@@ -34,6 +34,7 @@ from topox_core.text.numbers import delay_label, short
 
 # A line that leaves the fastest this far behind leaves the picture.
 CUT_AT = 5.0
+CUT_HEIGHT = 300
 
 
 def place(values: Sequence[float], value: float) -> float:
@@ -121,7 +122,7 @@ def map_legend(picture: MapPicture, theme: Theme) -> list[tuple[str, str]]:
 
 
 def _height(delays: int) -> float:
-    """Return the height of map and cut: a row of cells is low where there are many."""
+    """Return the height of the map: a row of cells is low where there are many."""
     return (31 if delays < 10 else 26) * delays + 66
 
 
@@ -187,7 +188,7 @@ def cut(
         1.15 * max((one.iteration_ms for p in here for one in p.outcomes.values()), default=1.0),
     )
     figure = go.Figure()
-    labelled: list[dict[str, Any]] = []
+    level_lines: list[tuple[float, str]] = []
     for name in names:
         at = [
             (_level(order, p.delay_ms), p.outcomes[name].iteration_ms, p.delay_ms)
@@ -213,12 +214,20 @@ def cut(
             hovertemplate="<b>%{customdata[0]}</b><br>%{customdata[1]}: %{customdata[2]} ms<extra></extra>",
         )
         if steady_name and at:
-            y = math.log10(at[-1][1])
-            corner = {"xanchor": "left", "yanchor": "bottom"}
-            labelled.append(
-                note(labels[name], at[0][0], y, 11.5 * theme.scale, theme.ink, **corner)
-            )
+            level_lines.append((math.log10(at[-1][1]), labels[name]))
     low = best / 1.12
+    # Lines that lie close together share a label.
+    near = 18 / CUT_HEIGHT * math.log10(max(top, low * 1.3) / low)
+    shared: list[tuple[float, str]] = []
+    for y, words in sorted(level_lines):
+        if shared and y - shared[-1][0] < near:
+            words = f"{shared.pop()[1]}; {words}"
+        shared.append((y, words))
+    corner = {"xanchor": "left", "yanchor": "bottom"}
+    left = _level(order, order[0])
+    labelled = [
+        note(words, left, y, 11.5 * theme.scale, theme.ink, **corner) for y, words in shared
+    ]
     mark = upright(_level(order, now_ms), line(theme.ink, 1.5, DOTS))
     levels = [_level(order, d) for d in order]
     span = (levels[-1] - levels[0]) * 0.05 if len(levels) > 1 else 0.5
@@ -226,7 +235,7 @@ def cut(
     return frame(
         figure,
         theme,
-        _height(len(order)) * theme.scale,
+        CUT_HEIGHT * theme.scale,
         showlegend=True,
         shapes=[mark],
         annotations=labelled,

@@ -24,7 +24,14 @@ from topox_core.figures.marks import (
     upright,
 )
 from topox_core.figures.overview import paint
-from topox_core.figures.palette import CATEGORY_COLOURS, DARK, IDLE, Theme, categories
+from topox_core.figures.palette import (
+    CATEGORY_COLOURS,
+    DARK,
+    IDLE,
+    VERMILION,
+    Theme,
+    categories,
+)
 from topox_core.figures.template import IN_SECONDS, frame, margins, named_axis, row_axis, time_axis
 from topox_core.model.execution import Execution
 from topox_core.model.transfer_graph import COMPUTE, TRANSFER, FloatArray
@@ -59,8 +66,20 @@ def shown_until(times_ms: Sequence[float]) -> float:
     return max((t for t in times_ms if t <= CUT_AT * best), default=best) or 1.0
 
 
+def bar_legend(theme: Theme) -> list[tuple[str, str]]:
+    """Return what the bars' colours mean, each as CSS draws it: for a legend beside the figure, which wraps."""
+    stripes = f"repeating-linear-gradient(135deg,{VERMILION} 0 2px,{theme.page} 2px 4px)"
+    tick = f"linear-gradient({theme.ink},{theme.ink}) center/3px 100% no-repeat"
+    looks = (COMPUTE_COLOUR, EXPOSED_COLOUR, stripes, theme.line, tick)
+    return list(zip(looks, (*PARTS, "lower bound"), strict=True))
+
+
 def iteration_bars(
-    runs: Mapping[str, FabricRun], labels: Mapping[str, str], notes: Mapping[str, str], theme: Theme
+    runs: Mapping[str, FabricRun],
+    labels: Mapping[str, str],
+    notes: Mapping[str, str],
+    theme: Theme,
+    legend: bool = True,
 ) -> go.Figure:
     """Return a stacked bar of time a fabric, with its lower bound as a tick across it.
 
@@ -70,6 +89,8 @@ def iteration_bars(
         Name of each fabric, in words.
     notes
         What to write under a fabric's name, which is bold then; absent for most.
+    legend
+        Whether it has its own, which grows into the bars in a narrow window.
     """
     names = list(runs)
     times = [runs[name].iteration_ms for name in names]
@@ -139,11 +160,16 @@ def iteration_bars(
     return frame(
         figure,
         theme,
-        (39 * len(names) + 78) * theme.scale,
-        showlegend=True,
+        (39 * len(names) + (78 if legend else 46)) * theme.scale,
+        showlegend=legend,
         annotations=totals,
-        margin=margins(LABEL_LEFT * theme.scale, TIME_RIGHT * theme.scale, 34 * theme.scale, 30),
-        xaxis=time_axis(theme, end, grid=True),
+        margin=margins(
+            LABEL_LEFT * theme.scale,
+            TIME_RIGHT * theme.scale,
+            (34 if legend else 2) * theme.scale,
+            30,
+        ),
+        xaxis=time_axis(theme, end, grid=True, most_ticks=5),
         yaxis=row_axis(theme, [_row_name(labels[name], notes.get(name), theme) for name in names]),
     )
 
@@ -304,7 +330,7 @@ def strips(
         shapes=shapes,
         annotations=words,
         margin=margins(LABEL_LEFT * theme.scale, TIME_RIGHT * theme.scale, 4, 28),
-        xaxis=time_axis(theme, until_ms * 1.01),
+        xaxis=time_axis(theme, until_ms * 1.01, most_ticks=5),
         yaxis=named_axis(
             theme,
             [labels[name] for name in names],
@@ -352,6 +378,6 @@ def before_after(rows: Sequence[tuple[str, str, float, float]], theme: Theme) ->
         theme,
         (54 * len(rows) + 40) * theme.scale,
         margin=margins(176 * theme.scale, TIME_RIGHT * theme.scale, 6, 30),
-        xaxis=time_axis(theme, top * 1.01, grid=True),
+        xaxis=time_axis(theme, top * 1.01, grid=True, most_ticks=5),
         yaxis=row_axis(theme, [row[0] for row in rows]),
     )

@@ -75,11 +75,13 @@ def row_axis(
     return named_axis(theme, names, None, size, theme.ink, **{"range": span, **changes})
 
 
-def time_axis(theme: Theme, until_ms: float, *, grid: bool = False) -> dict[str, Any]:
+def time_axis(
+    theme: Theme, until_ms: float, *, grid: bool = False, most_ticks: int = 8
+) -> dict[str, Any]:
     """Return an axis of times given in ms that is read in ms below two seconds and in s above."""
     if until_ms < IN_SECONDS:
-        return ms_axis(theme, (0, until_ms), 8, grid=grid)
-    step = round_step(until_ms / 7)
+        return ms_axis(theme, (0, until_ms), most_ticks, grid=grid)
+    step = round_step(until_ms / (most_ticks - 1))
     ticks = np.arange(0.0, until_ms * (1 + 1e-9), step).tolist()
     words = [f"{t / 1000:,g} s" for t in ticks]
     return axis(theme, grid=grid, range=[0, until_ms], tickvals=ticks, ticktext=words)

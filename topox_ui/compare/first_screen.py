@@ -11,14 +11,14 @@ from topox_core.fabrics import verdict
 from topox_core.fabrics.compare import fastest, gap
 from topox_core.fabrics.run import FabricRun
 from topox_core.fabrics.verdict import YARDSTICK, Turn, sentence, time_rows
-from topox_core.figures.fabrics import iteration_bars
+from topox_core.figures.fabrics import bar_legend, iteration_bars
 from topox_core.figures.palette import Theme
 from topox_core.text.choices import chosen_by_all
 from topox_core.text.numbers import count, percent, short, time
 from topox_ui.answers.contest import Contest, priced_words
 from topox_ui.answers.running import Runs
 from topox_ui.answers.solving import Case
-from topox_ui.shell.charts import chart, frame, show_error
+from topox_ui.shell.charts import chart, frame, legend_line, show_error
 from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words
 
@@ -68,8 +68,9 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
         "One iteration on every fabric, and where its time goes",
         "ms along the critical path; tick: lower bound of that fabric",
     )
+    legend_line(bar_legend(theme), theme)
     chart(
-        iteration_bars(runs, contest.labels, notes, theme),
+        iteration_bars(runs, contest.labels, notes, theme, legend=False),
         "iterations",
         "Iteration time by fabric: "
         + "; ".join(f"{contest.labels[n]} {short(r.iteration_ms)} ms" for n, r in runs.items()),

@@ -30,7 +30,7 @@ from topox_core.text.numbers import short
 from topox_ui.answers.contest import Contest
 from topox_ui.answers.running import Runs
 from topox_ui.compare.state import CompareState
-from topox_ui.shell.charts import chart, table_under
+from topox_ui.shell.charts import chart, legend_line, table_under
 from topox_ui.shell.page import PLAIN, chart_title, escape
 from topox_ui.state.address import keep_address
 from topox_ui.state.store import choose, state_of
@@ -79,7 +79,7 @@ def lanes(contest: Contest, runs: Runs, theme: Theme) -> None:
 def _all(contest: Contest, runs: Runs, theme: Theme) -> None:
     until = shown_until([run.iteration_ms for run in runs.values()])
     images = {name: _image(_token(run), run.execution, until) for name, run in runs.items()}
-    st.html(_legend(next(iter(runs.values())).execution, theme))
+    legend_line(_keys(next(iter(runs.values())).execution), theme)
     chart(
         strips(
             images,
@@ -104,19 +104,13 @@ def _all(contest: Contest, runs: Runs, theme: Theme) -> None:
     )
 
 
-def _legend(execution: Execution, theme: Theme) -> str:
-    """Return a line of colour keys: the picture is an image and has none of its own."""
+def _keys(execution: Execution) -> list[tuple[str, str]]:
+    """Return the colours with their words: the picture is an image and has no legend of its own."""
     used = traffic(execution.graph)
     words = category_words(used)
     transfers = {category: words[category] for category in map(traffic_category, used)}
     keys = {**CATEGORY_WORDS, **transfers}
-    items = "".join(
-        f'<span style="margin-right:1rem;white-space:nowrap;color:{theme.ink}"><span style="display:inline-block;'
-        f'width:.8em;height:.8em;margin-right:.35em;vertical-align:-.08em;background:{CATEGORY_COLOURS[category]}"></span>'
-        f"{escape(word)}</span>"
-        for category, word in sorted(keys.items())
-    )
-    return f'<p class="quiet">{items}</p>'
+    return [(CATEGORY_COLOURS[category], word) for category, word in sorted(keys.items())]
 
 
 def _first_transfer(execution: Execution) -> float | None:

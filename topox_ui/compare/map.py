@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from topox_core.errors import InputError
 from topox_core.fabrics.map_run import MapResult, MapRun, is_complete
@@ -31,7 +32,7 @@ from topox_ui.compare.state import CompareState
 from topox_ui.runs.limits import CORES, server_limits
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.shell.charts import chart, show_error, table_under
+from topox_ui.shell.charts import chart, legend_line, show_error, table_under
 from topox_ui.shell.page import PLAIN, button, chart_title, escape, quiet
 from topox_ui.state.loading import choose_what_if, loaded, scenario
 from topox_ui.state.store import state_of
@@ -89,8 +90,8 @@ def turn(case: Case, contest: Contest) -> Turn | None:
     return Turn(delay, won[speed, delays[delays.index(delay) + 1]].fabric)
 
 
-def crossover(case: Case, contest: Contest, theme: Theme) -> None:
-    """Draw the map with the cut under it, and compute what is missing of it beside the page.
+def crossover(case: Case, contest: Contest, place_of_cut: DeltaGenerator, theme: Theme) -> None:
+    """Draw the map, and the cut in a place of its own, and compute what is missing of the map beside the page.
 
     To be called last: the rest of the page is drawn before worker processes start.
     """
@@ -135,6 +136,8 @@ def crossover(case: Case, contest: Contest, theme: Theme) -> None:
     picture = known_picture(sweep, contest)
     if picture.points:
         _drawn(case, sweep, picture, theme, live=False)
+        with place_of_cut:
+            cut_through(case, sweep, picture, theme)
 
 
 def _live(case: Case, contest: Contest, sweep: Sweep, theme: Theme) -> None:
@@ -144,10 +147,9 @@ def _live(case: Case, contest: Contest, sweep: Sweep, theme: Theme) -> None:
 
 
 def _drawn(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme, live: bool) -> None:
-    axes, cluster, points = sweep.axes, case.cluster, picture.points
-    here = float(cluster.port_gbps if axes.by == "port_gbps" else cluster.ports_per_server)
-    st.html(_legend(picture, theme))
-    figure = winner_map(picture, (here, cluster.reconfiguration_ms), theme)
+    here = _here(case, sweep)
+    legend_line(map_legend(picture, theme), theme)
+    figure = winner_map(picture, here, theme)
     options: dict[str, Any] = {} if live else {"on_select": _picked, "selection_mode": "points"}
     st.plotly_chart(
         figure,
@@ -155,14 +157,19 @@ def _drawn(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme, live: bo
         config=PLAIN,
         key="map_live" if live else "map",
         **options,
-        alt=f"Winner by delay and {ACROSS[axes.by].lower()}. Points won: {points_won(picture)}. The table has every point.",
+        alt=f"Winner by delay and {ACROSS[sweep.axes.by].lower()}. Points won: {points_won(picture)}. The table has every point.",
     )
-    if words := setting_words(picture, (here, cluster.reconfiguration_ms)):
+    if words := setting_words(picture, here):
         quiet(escape(words))
     if not live:
-        _choice(picture, (here, cluster.reconfiguration_ms))
+        _choice(picture, here)
         table_under("map", lambda: pd.DataFrame(map_rows(picture)), "Every point")
-    value = here if axes.focus is None else axes.focus
+
+
+def cut_through(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme) -> None:
+    """Draw the map's column at today's setting as curves over the delay."""
+    axes, cluster, points = sweep.axes, case.cluster, picture.points
+    value = _here(case, sweep)[0] if axes.focus is None else axes.focus
     at = f"{value:g}G" if axes.by == "port_gbps" else plural(int(value), "port")
     chart_title(f"Cut at {at}", "iteration in ms, both axes logarithmic; dotted: your delay")
     if not any(p.value == value for p in points):
@@ -170,27 +177,19 @@ def _drawn(case: Case, sweep: Sweep, picture: MapPicture, theme: Theme, live: bo
         return
     chart(
         cut(points, value, axes.delay_ms, picture.labels, cluster.reconfiguration_ms, theme),
-        "cut_live" if live else "cut",
+        "cut",
         f"Iteration against reconfiguration delay at {at}.",
-        None if live else lambda: pd.DataFrame(map_rows(picture, value)),
+        lambda: pd.DataFrame(map_rows(picture, value)),
         "This cut",
     )
 
 
-def _legend(picture: MapPicture, theme: Theme) -> str:
-    """Return a line of colour keys and signs, which wraps by itself where the page is narrow."""
-    items = []
-    for colour, words in map_legend(picture, theme):
-        square = (
-            f'<span style="display:inline-block;width:.8em;height:.8em;margin-right:.35em;vertical-align:-.08em;'
-            f'background:{colour}"></span>'
-            if colour
-            else ""
-        )
-        items.append(
-            f'<span style="margin-right:1rem;white-space:nowrap;color:{theme.ink}">{square}{escape(words)}</span>'
-        )
-    return f'<p class="quiet">{" ".join(items)}</p>'
+def _here(case: Case, sweep: Sweep) -> tuple[float, float]:
+    """Return today's setting as a place on the map: (value, delay in ms)."""
+    cluster = case.cluster
+    by_speed = sweep.axes.by == "port_gbps"
+    value = cluster.port_gbps if by_speed else cluster.ports_per_server
+    return float(value), cluster.reconfiguration_ms
 
 
 def _choice(picture: MapPicture, here: tuple[float, float]) -> None:

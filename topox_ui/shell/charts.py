@@ -11,6 +11,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from topox_core.errors import InputError
+from topox_core.figures.palette import Theme
 from topox_core.io.tables import harmless_on_screen
 from topox_core.text.foreign import as_text
 from topox_core.text.glossary import label_help
@@ -58,6 +59,18 @@ def chart(
     st.plotly_chart(figure, theme=None, config=PLAIN, key=key, alt=alt)
     if table is not None:
         table_under(key, table, table_name)
+
+
+def legend_line(keys: Iterable[tuple[str, str]], theme: Theme) -> None:
+    """Write what colours and signs mean in a line that wraps; a key is a colour, or what else CSS draws, or nothing."""
+    square = "display:inline-block;width:.8em;height:.8em;margin-right:.35em;vertical-align:-.08em"
+    items = "".join(
+        f'<span style="margin-right:1rem;white-space:nowrap;color:{theme.ink}">'
+        + (f'<span style="{square};background:{look}"></span>' if look else "")
+        + f"{escape(words)}</span> "
+        for look, words in keys
+    )
+    st.html(f'<p class="quiet">{items}</p>')
 
 
 def table_under(key: str, table: Table, name: str = "Table") -> None:

@@ -157,8 +157,15 @@ button[kind^="primary"]:not(:disabled), button[kind^="primary"]:not(:disabled) *
 [data-testid="stButtonGroup"] button[data-selected] p {{ color: color-mix(in srgb, {theme.primary} 65%, {theme.ink}); }}
 [data-testid="stMain"] [class*="st-key-table_"] {{ margin-top: -.55rem; }}
 /* The server does not know the width: numbers that have room in bars on a laptop go where there is none. */
-.st-key-iterations {{ container-type: inline-size; }}
-@container (max-width: 440px) {{ .st-key-iterations .textpoint {{ display: none; }} }}
+.st-key-iterations, .st-key-gantt, .st-key-lanes_gantt {{ container-type: inline-size; }}
+@container (max-width: 440px) {{
+  .st-key-iterations .textpoint, .st-key-gantt .bartext, .st-key-lanes_gantt .bartext {{ display: none; }} }}
+@media (max-width: 900px) {{
+  /* Side by side, figures would have half a narrow window each. */
+  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stPlotlyChart"]) {{ flex-wrap: wrap; }}
+  [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stPlotlyChart"]) > [data-testid="stColumn"] {{
+    min-width: 100%; }}
+}}
 @media (max-width: 640px) {{
   /* Five key figures: three, then two. */
   [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stMetric"]) {{ flex-wrap: wrap; gap: .7rem .5rem; }}

@@ -56,7 +56,7 @@ def test_a_dark_circuit_is_hatched_and_counted_at_the_edge(pipeline):
     assert dark.marker.pattern.fgcolor == VERMILION
     texts = [a.text for a in figure.layout.annotations]
     assert "<b>1</b> of 2" in texts  # server 1 sends
-    assert "<b>0</b> of 2 out" in texts
+    assert "<b>0</b> of 2<br>out" in texts
 
 
 def test_parallel_circuits_share_their_cell(pipeline):

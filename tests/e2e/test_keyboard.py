@@ -1,0 +1,88 @@
+"""The workbench without a pointer: the way from Home to a proof, a point of the map, the table of a chart."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Locator, expect
+
+from tests.e2e.tab import Tab
+from tests.e2e.test_accessibility import at_rest
+
+pytestmark = pytest.mark.browser
+
+MOST_STOPS = 60
+HAVE_FOCUS = "all => all.map(one => one.contains(document.activeElement))"
+
+
+def go_on_to(tab: Tab, goal: Locator, key: str = "Tab") -> None:
+    """Press Tab, or Shift+Tab, until something has the focus; it must be in view then, and be seen to have it."""
+    for _ in range(MOST_STOPS):
+        tab.page.keyboard.press(key)
+        if any(goal.evaluate_all(HAVE_FOCUS)):
+            break
+    else:
+        pytest.fail(f"{MOST_STOPS} times {key} do not lead to {goal}")
+    focused = tab.page.evaluate_handle("document.activeElement").as_element()
+    assert focused is not None
+    box = focused.bounding_box()
+    size = tab.page.viewport_size
+    assert box and size and box["y"] >= 0 and box["y"] + box["height"] <= size["height"]
+    around = {
+        "x": max(0, box["x"] - 20),
+        "y": max(0, box["y"] - 20),
+        "width": box["width"] + 40,
+        "height": box["height"] + 40,
+    }
+    tab.page.wait_for_timeout(250)  # a ring may fade in
+    with_focus = tab.page.screenshot(clip=around, animations="disabled")
+    focused.evaluate("one => one.blur()")
+    tab.page.wait_for_timeout(250)
+    without = tab.page.screenshot(clip=around, animations="disabled")
+    focused.focus()
+    assert with_focus != without, f"nobody sees that {goal} has the focus"
+
+
+def skip_menu(tab: Tab) -> None:
+    """Take the link that comes first on every page."""
+    tab.page.keyboard.press("Tab")
+    expect(tab.page.locator(":focus")).to_have_text("Skip to main content")
+    tab.page.keyboard.press("Enter")
+    assert tab.page.evaluate("document.activeElement.id") == "stMain"
+
+
+def test_the_keyboard_leads_from_home_to_a_proved_schedule(tab: Tab) -> None:
+    tab.open()
+    skip_menu(tab)
+    go_on_to(tab, tab.page.locator(".st-key-card_race a"))
+    tab.page.keyboard.press("Enter")
+    expect(tab.kicker).to_contain_text("race")
+    tab.still()
+    # The focus is where the schedule begins; the what-ifs lie before it. Plans alone are soon proved.
+    go_on_to(tab, tab.slider("reconfiguration_ms"), "Shift+Tab")
+    go_on_to(tab, tab.page.locator(".st-key-more_what_ifs summary"))
+    tab.page.keyboard.press("Enter")
+    go_on_to(tab, tab.control("switching").get_by_role("radio"))
+    tab.page.keyboard.press("ArrowRight")
+    tab.page.keyboard.press("Space")
+    expect(tab.page).to_have_url(re.compile("switching=planned"))
+    tab.still()
+    go_on_to(tab, tab.button("Prove it"))
+    tab.page.keyboard.press("Enter")
+    expect(tab.seal).to_contain_text("Proved optimal")
+    tab.still()
+    go_on_to(tab, tab.page.locator(".st-key-table_gantt summary"))
+    tab.page.keyboard.press("Enter")
+    expect(tab.page.locator(".st-key-table_gantt").get_by_test_id("stDataFrame")).to_be_visible()
+
+
+@pytest.mark.long
+def test_a_point_of_the_map_is_chosen_by_keyboard(tab: Tab) -> None:
+    at_rest(tab.open("/Compare?sample=blackboard"))
+    skip_menu(tab)
+    go_on_to(tab, tab.control("map_point").get_by_role("combobox"))
+    tab.page.keyboard.type("256G, 50 ms")
+    tab.page.keyboard.press("Enter")
+    expect(tab.kicker).to_contain_text("50 ms delay")
+    expect(tab.slider("port_gbps")).to_have_attribute("aria-valuetext", "256G")
