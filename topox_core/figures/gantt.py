@@ -45,6 +45,8 @@ from topox_core.model.transfer_graph import FloatArray
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import short
 
+# In the order of the legend.
+COLOURED = (FORWARD, BACKWARD, UPDATE, SEND, GRADIENT, MODEL, EXPERT)
 MOST_BARS = 5_000
 PLOT_PX = 680.0  # width of the lanes on a laptop; decides which bars have room for text
 MOST_SLOT_LINES = 60
@@ -107,7 +109,7 @@ def gantt(
     view = _View(execution, bars, lanes, window, critical, theme)
     figure = go.Figure()
     words = category_words(traffic(execution.graph))
-    for category in (FORWARD, BACKWARD, UPDATE, SEND, GRADIENT, MODEL, EXPERT, DARK):
+    for category in (*COLOURED, DARK):
         of_kind = chosen[bars.category[chosen] == category]
         if len(of_kind):
             figure.add_trace(_kind(view, of_kind, category, words[category]))
@@ -141,6 +143,15 @@ def _kind(view: _View, of_kind: NDArray[np.intp], category: int, words: str) -> 
         style["text"] = _labels(view, of_kind, category, pixels)
         style["textfont"] = {"size": 10.5 * view.theme.scale, "color": CATEGORY_TEXT[category]}
     return sideways_bars(start, end - start, view.middle(of_kind), words, marker, **style)
+
+
+def name_kinds_elsewhere(figure: go.Figure, execution: Execution, bars: Bars) -> None:
+    """Add to a Gantt chart's legend the kinds of bars that only its overview shows, outside the window."""
+    words, drawn = category_words(traffic(execution.graph)), {trace.name for trace in figure.data}
+    for category in COLOURED:
+        if words[category] not in drawn and (bars.category == category).any():
+            colour = {"color": CATEGORY_COLOURS[category]}
+            figure.add_trace(go.Bar(x=[None], y=[None], name=words[category], marker=colour))
 
 
 HOVER = (

@@ -63,7 +63,7 @@ def _slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: 
             keys = "Arrow keys move the slider a slot."
             chart_title(
                 "Circuits set up, slot by slot" if changed else "Circuits in use, slot by slot",
-                f"{plural(changed, 'circuit change')} in all; the first circuit of a port is none. {keys}"
+                f"{plural(changed, 'circuit change')} in all; the first circuit of a port does not count. {keys}"
                 if changed
                 else f"No circuit changes. {keys}",
                 beside=True,

@@ -48,7 +48,7 @@ def seal(result: Result) -> tuple[str, str]:
     if result.status == "optimal":
         return "✓ Proved optimal", "good"
     if result.status == "feasible":
-        return f"◐ Feasible, within {percent(result.gap or 0.0)} of optimal", ""
+        return f"◐ Feasible: at most {percent(result.gap or 0.0)} can be saved", ""
     return (
         ("✗ No schedule exists", "bad")
         if result.status == "infeasible"
@@ -100,7 +100,7 @@ def _continuous(result: Result) -> list[tuple[str, str]]:
         best_ms, bound_ms = switching.makespan_ms or 0.0, result.bound_switching_ms
         sure = "proved" if best_ms <= bound_ms * (1 + 1e-9) else f"bound {time(bound_ms)}"
         rows.append(("Best that changes circuits", f"{time(best_ms)}, {sure}"))
-        rows.append(("Bound, fixed circuits", time(result.bound_fixed_ms)))
+        rows.append(("Bound, any fixed circuits", time(result.bound_fixed_ms)))
     return rows
 
 

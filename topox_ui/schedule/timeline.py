@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from topox_core.figures.gantt import gantt, in_view, window_words
+from topox_core.figures.gantt import gantt, in_view, name_kinds_elsewhere, window_words
 from topox_core.figures.lanes import Lanes, first_window
 from topox_core.figures.overview import overview
 from topox_core.figures.palette import Theme
@@ -45,6 +45,7 @@ def timeline(parts: Drawn, theme: Theme) -> None:
             alt=f"The whole iteration of {short(execution.makespan_ms)} ms, server by server; the window is framed.",
         )
         figure = gantt(execution, parts.bars, lanes, window, parts.path, theme)
+        name_kinds_elsewhere(figure, execution, parts.bars)
         shown = in_view(parts.bars, lanes, window)
         st.plotly_chart(
             figure,

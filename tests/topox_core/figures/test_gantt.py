@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from topox_core.figures.gantt import MOST_BARS, gantt, in_view, window_words
+from topox_core.figures.gantt import MOST_BARS, gantt, in_view, name_kinds_elsewhere, window_words
 from topox_core.figures.lanes import bars_of, first_window, lanes_of
 from topox_core.figures.overview import overview, overview_image, paint
 from topox_core.figures.palette import (
@@ -51,6 +51,15 @@ def test_one_trace_a_kind_with_one_colour_each(pipeline):
     assert trace(figure, "forward").marker.color == CATEGORY_COLOURS[FORWARD]
     assert trace(figure, "gradient ring (dp)").marker.color == CATEGORY_COLOURS[GRADIENT]
     assert trace(figure, "dark (reconfiguring)").marker.pattern.shape == "/"
+
+
+def test_the_legend_names_the_colours_that_only_the_overview_shows(pipeline):
+    figure = drawn(pipeline, (0.0, 1.0))
+    assert "gradient ring (dp)" not in {one.name for one in figure.data}
+    name_kinds_elsewhere(figure, pipeline, bars_of(pipeline, lanes_of(pipeline)))
+    assert trace(figure, "gradient ring (dp)").marker.color == CATEGORY_COLOURS[GRADIENT]
+    names = [one.name for one in figure.data]
+    assert len(names) == len(set(names))
 
 
 def test_bars_are_clipped_to_the_window(pipeline):
