@@ -35,14 +35,13 @@ from topox_core.text.numbers import short, time
 
 REASONS = {
     "better": ("faster", "circle"),
-    "chance": ("slower, by the rule", "circle-open"),
+    "chance": ("slower, by chance", "circle-open"),
     "equal": ("as fast", "square-open"),
-    "descent": ("descent", "diamond"),
-    "blocks": ("blocks", "square"),
+    "descent": ("one operator changed", "diamond"),
+    "blocks": ("neighbours in blocks", "square"),
     "proved": ("all tried", "star"),
     "topology": ("new circuits", "triangle-up"),
 }
-AFTER = ("blocks", "descent", "proved")
 # A reset is a jump back, not a find: it is in the line and has no mark.
 PLAN_PARTS: Mapping[str, tuple[str, str]] = {
     "compute_ms": ("compute", "#0072B2"),
@@ -55,7 +54,7 @@ PLAN_PARTS: Mapping[str, tuple[str, str]] = {
     "update_ms": ("update", "#8A8F98"),
 }
 MOST_ROWS = 90
-HOVER_BEST = "best %{y:.6~g} ms after %{x:,.0f} proposals<extra></extra>"
+HOVER_BEST = "best %{y:.6~g} ms after %{x:,.0f} strategies<extra></extra>"
 
 
 def walk(
@@ -65,8 +64,9 @@ def walk(
     best_ms: float,
     until: int,
     theme: Theme,
+    tried: int = 0,
 ) -> go.Figure:
-    """Return the search: iteration time against proposals, accepted moves by reason, the best.
+    """Return the search: iteration time against strategies tried, accepted moves by reason, the best.
 
     Parameters
     ----------
@@ -74,11 +74,13 @@ def walk(
         (proposals, iteration of the chain in ms) as reported while it ran; used where there are no
         moves yet.
     until
-        Proposals so far.
+        Proposals of the chain so far.
+    tried
+        All strategies tried, where some were after the chain.
     """
-    at = _places(moves, until)
+    at = [float(move.proposal) for move in moves]
     points = list(zip(at, (move.after_ms for move in moves), strict=True)) or list(current)
-    x: list[float] = [0, *(p for p, _ in points), max(until, *(p for p, _ in points), 1)]
+    x: list[float] = [0, *(p for p, _ in points), max(until, tried, *(p for p, _ in points), 1)]
     y = [start_ms, *(ms for _, ms in points)]
     y.append(y[-1])
     best = np.minimum.accumulate(y)
@@ -127,9 +129,11 @@ def walk(
     if x[-1] > until:
         shapes.append(upright(until, line(theme.line, 1)))
         foot = {"xanchor": "left", "xshift": 3, "yref": "paper", "yanchor": "bottom"}
-        notes.append(note("after the chain", until, 0, 11 * theme.scale, theme.muted, **foot))
-    step = round_step(max(1, until) / 6)
-    ticks = [k * step for k in range(int(until / step + 1e-9) + 1)]
+        notes.append(
+            note("then one operator at a time", until, 0, 11 * theme.scale, theme.muted, **foot)
+        )
+    step = round_step(x[-1] / 6)
+    ticks = [k * step for k in range(int(x[-1] / step + 1e-9) + 1)]
     return frame(
         figure,
         theme,
@@ -137,13 +141,13 @@ def walk(
         showlegend=True,
         shapes=shapes,
         annotations=notes,
-        margin=margins(54 * theme.scale, 10, 34 * theme.scale, 44),
+        margin=margins(54 * theme.scale, 24, 34 * theme.scale, 44),
         xaxis=axis(
             theme,
             range=[0, x[-1]],
             tickvals=ticks,
             ticktext=[f"{t:,.0f}" for t in ticks],
-            title="proposals",
+            title="strategies tried",
         ),
         yaxis=axis(
             theme,
@@ -154,19 +158,6 @@ def walk(
             title="iteration, ms",
         ),
     )
-
-
-def _places(moves: Sequence[Move], until: int) -> list[float]:
-    """Return where moves are drawn: at their proposal; what follows the chain in a band."""
-    chain = len(moves)
-    while chain and moves[chain - 1].reason in (*AFTER, "reset"):
-        chain -= 1
-    if not any(move.reason in AFTER for move in moves[chain:]):
-        chain = len(moves)
-    after = len(moves) - chain
-    return [float(move.proposal) for move in moves[:chain]] + [
-        max(1, until) * (1 + 0.18 * (k + 1) / (after + 1)) for k in range(after)
-    ]
 
 
 def before_and_after(rows: Sequence[tuple[str, float, float]], theme: Theme) -> go.Figure:

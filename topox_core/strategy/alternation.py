@@ -58,6 +58,11 @@ class Alternated(Generic[T]):
         """How many times faster than data parallel on the topology found for it."""
         return self.start_ms / self.iteration_ms if self.iteration_ms > 0 else 1.0
 
+    @property
+    def tried(self) -> int:
+        """Strategies tried: nothing follows the chain."""
+        return self.proposals
+
 
 @dataclass(frozen=True)
 class Topologies(Generic[T]):

@@ -69,7 +69,7 @@ class Move:
     Attributes
     ----------
     proposal
-        Its number, from 1.
+        The number of the strategy among all that were tried, from 1; those after the chain go on from it.
     operator
         The operator it began with.
     before, after

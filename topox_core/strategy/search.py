@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from topox_core.errors import InputError
 from topox_core.runs.stopping import never
@@ -42,7 +42,7 @@ class SearchResult:
     proposals, accepted, too_large
         Proposals made, accepted, and refused for memory.
     descent
-        Strategies tried by the descent that follows the chain.
+        Strategies tried after the chain: neighbours in blocks, then the descent.
     proved
         Every strategy was tried: none is faster on this simulator.
     stopped_by
@@ -65,6 +65,11 @@ class SearchResult:
     def speed_up(self) -> float:
         """How many times faster than the start."""
         return self.start_ms / self.iteration_ms if self.iteration_ms > 0 else 1.0
+
+    @property
+    def tried(self) -> int:
+        """Strategies tried one by one: by the chain and after it, without those of a proof."""
+        return self.proposals + self.descent
 
 
 def search(
@@ -123,12 +128,13 @@ def search(
             )
     tried, proved = 0, False
     if not stopped and settings.proposals and chain.proposer.free:
-        moves += _blocks(chain, pinned)
-        tried, descended, stopped = _descent(chain, settings.proposals, stop)
-        moves += descended
+        in_blocks, found = _blocks(chain, pinned)
+        descended, more, stopped = _descent(chain, settings.proposals, in_blocks, stop)
+        tried = in_blocks + descended
+        moves += found + more
         if not stopped:
             proved, better, stopped = _proof(chain, settings, stop)
-            moves += better
+            moves += [replace(move, proposal=chain.proposals + tried) for move in better]
     return SearchResult(
         chain.best,
         chain.best_ms,
@@ -191,23 +197,37 @@ def _imported(chain: Chain, start: Strategy, pinned: dict[str, Placement]) -> li
     )
 
 
-def _blocks(chain: Chain, pinned: dict[str, Placement]) -> list[Move]:
+def _blocks(chain: Chain, pinned: dict[str, Placement]) -> tuple[int, list[Move]]:
     """Try blocks of neighbours on shares of the servers, too far for the chain to reach."""
-    moves = []
+    tried = 0
+    moves: list[Move] = []
     servers = chain.best.servers
     for count in divisors(servers)[1:]:
         strategy = blocks(chain.graph, servers, count).changed(pinned.values())
-        if chain.fits(strategy) and (strategy_ms := chain.evaluate(strategy)) < chain.best_ms:
-            moves.append(chain.take(strategy, strategy_ms, "blocks"))
-    return moves
+        if not chain.fits(strategy):
+            continue
+        tried += 1
+        if (strategy_ms := chain.evaluate(strategy)) < chain.best_ms:
+            moves.append(_numbered(chain, tried, strategy, strategy_ms, "blocks"))
+    return tried, moves
 
 
-def _descent(chain: Chain, budget: int, stop: Callable[[], bool]) -> tuple[int, list[Move], bool]:
-    """Take any faster change of one operator, until none is or the budget is spent."""
+def _numbered(
+    chain: Chain, number: int, strategy: Strategy, strategy_ms: float, reason: str
+) -> Move:
+    """Take the strategy that was tried as the given one after the chain."""
+    move = chain.take(strategy, strategy_ms, reason)
+    return replace(move, proposal=chain.proposals + number)
+
+
+def _descent(
+    chain: Chain, budget: int, before: int, stop: Callable[[], bool]
+) -> tuple[int, list[Move], bool]:
+    """Take any faster change of one operator, until none is or the budget is spent; ``before`` were tried after the chain."""
     tried = 0
     moves: list[Move] = []
     if chain.current != chain.best:
-        moves.append(chain.take(chain.best, chain.best_ms, "reset"))
+        moves.append(_numbered(chain, before, chain.best, chain.best_ms, "reset"))
     since = 0
     for proposal in _single_changes(chain):
         if (
@@ -223,7 +243,7 @@ def _descent(chain: Chain, budget: int, stop: Callable[[], bool]) -> tuple[int, 
             continue
         tried += 1
         if (strategy_ms := chain.evaluate(strategy)) < chain.best_ms:
-            moves.append(chain.take(strategy, strategy_ms, "descent"))
+            moves.append(_numbered(chain, before + tried, strategy, strategy_ms, "descent"))
             since = 0
     return tried, moves, False
 

@@ -15,9 +15,9 @@ STOPPED_BY = {
 RACE_STOPPED_BY = {**STOPPED_BY, "heuristic": "all rules tried"}
 # A round of jobs.
 ROUND_STOPPED_BY = {**STOPPED_BY, "cancelled": "you", "heuristic": "its own rule"}
-# A search for a parallelisation strategy, under its number of proposals.
+# A search for a parallelisation strategy, under the number of strategies tried.
 STRATEGY_STOPPED_BY = {
-    "budget": "the whole budget",
+    "budget": "as many as allowed",
     "cancelled": "stopped by you",
     "proof": "then all tried",
     "fixed": "nothing left to choose",

@@ -30,12 +30,17 @@ def strategy_link() -> None:
 
 
 def loaded_job_note() -> None:
-    """Say that the page does not look at the job that the menu shows as loaded."""
+    """Say whose model this is, and what a split has to do with optical switches."""
     job = loaded()
-    if job is not None:
-        quiet(
-            f"The loaded job, <b>{escape(job.title)}</b>, plays no part here: this page has models of its own."
+    quiet(
+        (
+            "No job was loaded, so this is a sample model"
+            if job is None
+            else f"The loaded job, <b>{escape(job.title)}</b>, plays no part here: this page has models of its own"
         )
+        + ". A split decides who sends to whom, so which circuits an optical switch has to make: <b>a fabric</b> under "
+        "Network judges it on the fabric that will run it."
+    )
 
 
 def other_ways(plans: bool) -> None:

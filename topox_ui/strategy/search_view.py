@@ -100,7 +100,7 @@ def _headline(kicker: str, request: Request, answer: Answer) -> None:
     kpis(
         ("Iteration", time(answer.iteration_ms), "by the search's own simulator"),
         ("Data parallelism", time(answer.start_ms), "where the search begins"),
-        ("Proposals", count(answer.proposals), STRATEGY_STOPPED_BY[answer.stopped_by]),
+        ("Strategies tried", count(answer.tried), _how_many(answer)),
         (
             "Operators moved",
             count(changed),
@@ -110,10 +110,18 @@ def _headline(kicker: str, request: Request, answer: Answer) -> None:
     )
 
 
+def _how_many(answer: Answer) -> str:
+    """Return how the strategies tried came about, or why there are no more."""
+    after = answer.tried - answer.proposals
+    if after and answer.stopped_by == "budget":
+        return f"{count(answer.proposals)} at random, then {count(after)} in order"
+    return STRATEGY_STOPPED_BY[answer.stopped_by]
+
+
 def finding(answer: Answer) -> str:
     """Return what the search found against data parallelism, in a sentence or two."""
     proved = isinstance(answer, SearchResult) and answer.proved
-    plain, tried = time(answer.start_ms), plural(answer.proposals, "strategy", "strategies")
+    plain, tried = time(answer.start_ms), plural(answer.tried, "strategy", "strategies")
     if answer.speed_up > WON:
         less = percent(1 - answer.iteration_ms / answer.start_ms)
         words = (
@@ -172,9 +180,17 @@ def _answer(request: Request, answer: Answer, theme: Theme) -> None:
         _before_and_after(request, answer, theme)
         chart_title("The search", "accepted moves by reason; line: the best so far")
         chart(
-            walk((), answer.moves, answer.start_ms, answer.iteration_ms, answer.proposals, theme),
+            walk(
+                (),
+                answer.moves,
+                answer.start_ms,
+                answer.iteration_ms,
+                answer.proposals,
+                theme,
+                answer.tried,
+            ),
             "walk",
-            f"Iteration time against proposals: from {short(answer.start_ms)} to {short(answer.iteration_ms)} ms in "
+            f"Iteration time by strategies tried: from {short(answer.start_ms)} to {short(answer.iteration_ms)} ms in "
             f"{len(answer.moves)} accepted moves.",
             lambda: _moves(answer),
             "Every accepted move",
@@ -193,7 +209,7 @@ def _answer(request: Request, answer: Answer, theme: Theme) -> None:
 def _moves(answer: Answer) -> pd.DataFrame:
     return pd.DataFrame(
         {
-            "proposal": m.proposal,
+            "strategy": m.proposal,
             "operator": m.operator or "circuits",
             "why": m.reason,
             "before (ms)": m.before_ms,

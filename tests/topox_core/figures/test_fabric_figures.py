@@ -371,7 +371,9 @@ def found_strategy():
 class TestStrategyFigures:
     def test_the_walk_ends_at_the_best_and_tells_reasons_apart(self, found_strategy):
         _, found = found_strategy
-        figure = walk((), found.moves, found.start_ms, found.iteration_ms, found.proposals, LIGHT)
+        times = found.start_ms, found.iteration_ms
+        figure = walk((), found.moves, *times, found.proposals, LIGHT, found.tried)
+        assert figure.layout.xaxis.range[1] == found.tried
         best = next(t for t in figure.data if t.name == "best so far")
         assert best.y[0] == found.start_ms and best.y[-1] == pytest.approx(found.iteration_ms)
         assert (np.diff(best.y) <= 0).all()

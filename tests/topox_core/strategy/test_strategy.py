@@ -361,6 +361,10 @@ def test_candle_gains_by_towers_on_shares_of_the_servers() -> None:
     graph = named("candle").build(16)
     found = search(graph, 16, FastEvaluator(graph, non_blocking(16, 4, 100.0)), SearchSettings(200))
     assert found.speed_up > 1.2
+    numbers = [move.proposal for move in found.moves]
+    assert numbers == sorted(numbers)
+    after = [n for n, move in zip(numbers, found.moves, strict=True) if move.reason == "descent"]
+    assert found.proposals < after[0] < after[-1] <= found.tried
 
 
 def test_the_same_seed_gives_the_same_answer_and_another_seed_another_walk() -> None:

@@ -75,6 +75,7 @@ def test_the_page_opens_with_a_search_that_wins_and_shows_the_iteration_before_a
 def test_before_a_search_the_costs_are_there_and_name_their_source(page):
     at = page()
     assert "25 operators be split over 4 servers" in words(at)
+    assert "No job was loaded, so this is a sample model" in words(at)
     assert any("strategy.model=bert-16" in code.value for code in at.code)
     costs = table(at, "cost from")
     assert set(costs["cost from"]) <= {"measured", "roofline", "measured and roofline"}
@@ -90,7 +91,9 @@ def test_a_search_ends_with_what_the_core_finds(page):
         FastEvaluator(graph, non_blocking(4)),
         SearchSettings(100, memory_gb=graph.memory_gb),
     )
-    assert metric(at, "Proposals") == "100"
+    assert metric(at, "Strategies tried") == f"{found.tried:,}"
+    assert f"Of {found.tried:,} strategies tried" in words(at)
+    assert chart(at, "walk")["layout"]["xaxis"]["range"] == [0, found.tried]
     assert ("none beats" in words(at)) == (found.speed_up <= 1.0005)
     rows = table(at, "first server").set_index("operator")
     assert {p.operator: p.partitions for p in found.strategy.placements} == rows[
