@@ -51,7 +51,7 @@ CHART_TEXT = """() => {
     drawn.forEach(({element, box}, k) => {
       if (element.tagName !== 'text' || !element.textContent.trim() || !box.width || !opacity(element)) return;
       const x = box.left + box.width / 2, y = box.top + box.height / 2;
-      let under = page(chart), known = true;
+      let under = page(chart.querySelector('.main-svg')), known = true; // pictures for print are on white
       for (const {element: shape, box: around} of drawn.slice(0, k)) {
         if (x < around.left || x > around.right || y < around.top || y > around.bottom || shape.tagName === 'text') continue;
         if (shape.tagName === 'image') { known = false; continue; }
