@@ -241,8 +241,8 @@ JOB_MIXES: list[tuple[str, Jobs, dict[str, Any]]] = [
         "mix-32-pods",
         deploy(SetUp(**MIX)),
         {
-            "title": "40 jobs on 32 pods: stuck on a plateau",
-            "see": "Hill climbing gets stuck at 172 s: a flip outside the slowest pod group gains nothing. The best split takes "
+            "title": "40 jobs on 32 pods: hill climbing stops early",
+            "see": "Hill climbing stops at 172 s: regrouping a job outside the slowest pod group gains nothing. The best split takes "
             "126 s.",
             "made_by": MIX,
         },

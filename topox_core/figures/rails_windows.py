@@ -48,7 +48,7 @@ def cdf(windows: Sequence[Window], threshold_ms: float, theme: Theme) -> go.Figu
         math.log10(at),
         1 if right else 0.04,
         12.5 * theme.scale,
-        theme.bad,
+        theme.ink,
         yref="paper",
         yanchor="top" if right else "bottom",
         xanchor=side,

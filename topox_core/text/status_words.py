@@ -14,7 +14,7 @@ STOPPED_BY = {
 # A race of engines, in which the list schedule is one of them.
 RACE_STOPPED_BY = {**STOPPED_BY, "heuristic": "all rules tried"}
 # A round of jobs.
-ROUND_STOPPED_BY = {**STOPPED_BY, "cancelled": "you", "heuristic": "its own rule"}
+ROUND_STOPPED_BY = {**STOPPED_BY, "cancelled": "you", "heuristic": "end of its search"}
 # A search for a parallelisation strategy, under the number of strategies tried.
 STRATEGY_STOPPED_BY = {
     "budget": "as many as allowed",

@@ -22,7 +22,7 @@ from topox_core.tdm.bounds.round_bounds import lower_bound
 from topox_core.tdm.model.jobs import COLLECTIVES, Jobs
 from topox_core.tdm.model.links import TooFewPortsError
 from topox_core.tdm.model.round import Round, RoundTracePoint
-from topox_core.tdm.model.rounds import iterations_per_s
+from topox_core.tdm.model.rounds import iterations_per_round, iterations_per_s
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import count, percent, plural, seconds, short
 from topox_core.text.status_words import ROUND_STOPPED_BY
@@ -84,7 +84,7 @@ def finding(rounds: Rounds) -> str:
         )
         return (
             f"{ALGORITHMS[best.algorithm].title}: a round of {jobs} takes <b>{lasting(best.round_s)}</b>, {how} with no time "
-            f"division; the draft’s hill climbing takes <b>{lasting(paper.round_s)}</b>."
+            f"division; hill climbing takes <b>{lasting(paper.round_s)}</b>."
         )
     if saves <= SAME:
         return (
@@ -113,9 +113,9 @@ def first_lines(rounds: Rounds, title: str) -> None:
         ("No time division", "none", "ports too few for all at once")
         if together is None
         else ("No time division", lasting(together.round_s), "all jobs at once"),
-        ("Hill climbing, the draft’s", "none", "found no groups that fit")
+        ("Hill climbing", "none", "found no groups that fit")
         if paper is None
-        else ("Hill climbing, the draft’s", lasting(paper.round_s), *_against(paper, together)),
+        else ("Hill climbing", lasting(paper.round_s), *_against(paper, together)),
     ]
     if rounds.algorithm not in AT_ONCE:
         name = ALGORITHMS[rounds.algorithm].title
@@ -202,22 +202,23 @@ def _against(round_: Round, together: Round | None, more: str = "") -> tuple[str
 
 
 def _faster(best: Round, together: Round | None) -> tuple[str, str, str]:
+    per_round = f"{short(float(iterations_per_round(best.jobs).mean()))} a round"
     if together is None:
-        return "nothing to compare with", "off", "off"
+        return per_round, "off", "off"
     rate, before = float(iterations_per_s(best).mean()), float(iterations_per_s(together).mean())
     share = rate / before - 1 if before > 0 else 0.0
     if abs(share) <= SAME:
-        return "as with no time division", "off", "off"
+        return f"{per_round}, as with no time division", "off", "off"
     return (
-        (f"{percent(share)} more", "up", "normal")
+        (f"{percent(share)} more; {per_round}", "up", "normal")
         if share > 0
-        else (f"{percent(-share)} fewer", "down", "inverse")
+        else (f"{percent(-share)} fewer; {per_round}", "down", "inverse")
     )
 
 
 def named(rounds: Rounds) -> list[tuple[str, Round]]:
     """Return the rounds side by side, the best first, with their names."""
-    names = {"hill-climbing": "Hill climbing (the draft)", "non-tdm": "No time division"}
+    names = {"hill-climbing": "Hill climbing", "non-tdm": "No time division"}
     best = (
         [(ALGORITHMS[rounds.best.algorithm].title, rounds.best)]
         if rounds.best.algorithm not in AT_ONCE

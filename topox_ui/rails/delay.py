@@ -149,6 +149,8 @@ def _drawn(subject: Subject, lane: Lane, theme: Theme, live: bool = False) -> Cu
         {one.name: one.reconfiguration_ms for one in TECHNOLOGIES},
         theme,
     )
+    if not live:
+        quiet(f"{' '.join(_findings(subject, lane, curves))}")
     points = "; ".join(
         f"{time(d)}: {percent(o)}"
         for d, o in zip(curves["provisioned"].delay_ms, curves["provisioned"].overhead, strict=True)
@@ -160,8 +162,6 @@ def _drawn(subject: Subject, lane: Lane, theme: Theme, live: bool = False) -> Cu
         None if live else lambda: _table(curves),
         "Every delay",
     )
-    if not live:
-        quiet(f"{' '.join(_findings(subject, lane, curves))}")
     return curves
 
 

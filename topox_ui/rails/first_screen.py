@@ -150,8 +150,15 @@ def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme:
         curves = delay_chart(subject, lane, theme)
         chosen_of_the_match(subject)
     with left:
-        where = "all stages" if len(pattern.lanes) > 1 else "one rank"
-        chart_title("How long are the windows?", f"share no longer than x, {where}; logarithmic")
+        chart_title(
+            "How long are the windows?", f"share no longer than x, {_where(pattern)}; logarithmic"
+        )
+        if dark and pattern.windows:
+            waits = (provisioned if choices().control == "provisioned" else on_demand) - base
+            quiet(
+                f"A window that is too short need not cost much: all waiting for the switch together adds "
+                f"<b>{time(max(0.0, waits))}</b> to this iteration of {time(base)}."
+            )
         if pattern.windows:
             chart(
                 cdf(pattern.windows, dark, theme),
@@ -165,6 +172,10 @@ def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme:
             quiet("There is no window: one kind of traffic has the rail to itself.")
         against_the_paper(subject, lane)
     return curves
+
+
+def _where(pattern: Pattern) -> str:
+    return "all stages" if len(pattern.lanes) > 1 else "one rank"
 
 
 def _long(windows: Sequence[Window], dark: float) -> tuple[int, int, float]:
@@ -246,12 +257,16 @@ def _kpis(
     overlaps = sum(one.length_ms <= 0 for one in pattern.windows)
     how = "by formula" if listed else "simulated"
     kpis(
-        ("Windows per iteration", count(len(mine)), f"of this rank; {count(every)} in all"),
+        (
+            "Windows per iteration",
+            count(len(mine)),
+            f"of the rank shown; {count(every)} on {_where(pattern)}",
+        ),
         (
             "Long enough",
             percent(share),
             f"{count(enough)} of {count(every)}"
-            + (f"; {count(overlaps)} are 0 or overlap" if overlaps else ""),
+            + (f"; {count(overlaps)} leave no gap" if overlaps else ""),
         ),
         (
             "Median window",
@@ -276,7 +291,7 @@ def _strip(
         note = "one iteration; width is time. Outlined: windows, with their length where it fits (ms unless it says s)"
         if pattern.drawn_evenly:
             note = "windows to scale; the list has no times, so the traffic between them is drawn evenly"
-        chart_title("What a rank sends, and the windows between", note)
+        chart_title("What a rank sends on its rail and the windows between", note)
     rails = len({rail for _, rail in pattern.lanes})
     if len(pattern.lanes) > 1:
         menu(

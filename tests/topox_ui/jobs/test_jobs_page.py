@@ -12,6 +12,7 @@ from tests.topox_core.runs.test_run import wait_until
 from tests.topox_ui.conftest import address, chart, control, metric, ways_on, words
 from topox_core.runs.executor import WorkerDied
 from topox_core.runs.stopping import never
+from topox_core.tdm.algorithms.catalogue import ALGORITHMS
 from topox_core.tdm.mixes.deployment import SetUp, deploy
 from topox_core.tdm.mixes.samples import JOB_SAMPLES, load_job_sample
 from topox_core.tdm.model.jobs_file import dump_jobs
@@ -21,7 +22,7 @@ from topox_ui.jobs import search
 from topox_ui.runs.slots import SolverPlaces, solver_places
 
 JOBS = "pages/6_Jobs.py"
-NO_TURNS, DRAFT = "No time division", "Hill climbing, the draft’s"
+NO_TURNS, DRAFT = "No time division", "Hill climbing"
 
 
 def settled(at, seconds: float = 90):
@@ -100,6 +101,12 @@ def test_what_cannot_be_gained_is_said_so(page):
 def test_the_checker_stands_beside_the_answer(page):
     at = page()
     assert "Independent checker" in words(at) and "✗" not in words(at)
+    an_hour = next(m for m in at.metric if m.label == "Iterations per job and hour")
+    round_s = float(metric(at, ALGORITHMS["all-train"].title).split()[0])
+    assert (
+        "2 a round" in an_hour.delta
+    )  # two rings: each trains before its push and before its pull
+    assert float(an_hour.value) == pytest.approx(2 * 3600 / round_s, rel=0.01)
     assert "✓ eq. 6" in words(at)
 
 

@@ -251,6 +251,11 @@ def round_s_of(
     return round_of(table, group, form, rings).round_s
 
 
+def iterations_per_round(jobs: Jobs) -> Floats:
+    """Return the training iterations of each job in a round: 1 with a parameter server, 2 otherwise."""
+    return np.array([1.0 if job.collective == "parameter_server" else 2.0 for job in jobs.jobs])
+
+
 def iterations_per_s(answer: Round) -> Floats:
     """Return the training iterations of each job in a second.
 
@@ -260,9 +265,7 @@ def iterations_per_s(answer: Round) -> Floats:
     once.
     """
     cycle_s = np.array([answer.cycle_of(g).round_s for g in range(answer.jobs.network.pod_groups)])
-    per_round = np.array(
-        [1.0 if job.collective == "parameter_server" else 2.0 for job in answer.jobs.jobs]
-    )
+    per_round = iterations_per_round(answer.jobs)
     # With nothing to send and nothing to compute the rate is infinite.
     with np.errstate(divide="ignore"):
         rates: Floats = per_round / cycle_s[[job.pod_group for job in answer.jobs.jobs]]
