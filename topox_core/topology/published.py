@@ -74,9 +74,9 @@ def find_published(demand: Demand, degree: int, paths: int, longer: int) -> Layo
     for pair in sorted(demand.pairs):
         routes[pair] = network.shortest_paths(*pair, paths, longer)
     rule = (
-        f"rings by coin change, model-parallel transfers over up to {paths} shortest paths"
+        f"rings in the fewest strides, other data over up to {paths} shortest paths"
         if paths > 1
-        else "rings by coin change, model-parallel transfers over one shortest path"
+        else "rings in the fewest strides, other data over one shortest path"
     )
     steps = (split, *plan.steps, route_step(routes, plan.strides, rule))
     layout = Layout(circuits, routes, f"TopologyFinder as published, degree {degree}")

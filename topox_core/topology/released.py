@@ -59,7 +59,7 @@ def find_released(demand: Demand, degree: int, seed: int) -> LayoutResult:
         route_step(
             routes,
             {n: tuple(dict.fromkeys(jumps))},
-            "rings by coin change, all others over one shortest path",
+            "rings in the fewest strides, other data over one shortest path",
         )
     )
     layout = Layout(circuits, routes, f"TopologyFinder as released, degree {degree}")

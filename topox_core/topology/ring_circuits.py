@@ -102,7 +102,10 @@ def route_step(routes: Routes, rings: Mapping[int, tuple[int, ...]], rule: str) 
     }
     mean = sum(hops) / len(hops) if hops else 0.0
     longest = max(hops, default=0)
-    text = f"{len(routes):,} talking pairs are routed over {mean:.2f} hops on average, {longest} at most: {rule}."
+    text = (
+        f"{len(routes):,} talking pairs have {counted(len(hops), 'route', 'routes')}, "
+        f"{mean:.2f} hops long on average, {longest} at most: {rule}."
+    )
     return LayoutStep(
         "route",
         text,

@@ -15,15 +15,18 @@ from topox_ui.state.widgets import control
 def entries() -> None:
     """Draw the filter and the entries."""
     state = state_of(GlossaryState)
-    every = glossary()
-    headline("Glossary", f"<b>{len(every)}</b> words of the field, each in a sentence or two.")
+    every = sorted(glossary(), key=lambda one: one.term.casefold())
+    headline(
+        "Glossary",
+        f"<b>{len(every)}</b> words of the field, from A to Z, each in a sentence or two.",
+    )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         find = control(
             "text_input",
             "Find a word",
             GlossaryState,
             "find",
-            placeholder="delay",
+            placeholder="Type part of a word",
             max_chars=60,
             width=320,
         )

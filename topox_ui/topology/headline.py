@@ -40,7 +40,7 @@ def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
         ("Iteration time", gives, "as on Compare" if of_job else "of a job only"),
         ("Busiest link", f"{short(busiest)}×" if busiest else "–", "the average link’s bytes"),
         ("Longest route", plural(longest, "hop"), "that data takes"),
-        ("Bandwidth tax", short(laid.tax), "hops a byte travels"),
+        ("Bandwidth tax", short(laid.tax), "mean hops of a byte"),
         ("Links", count(len(source)), f"{plural(int(parallel.sum()), 'circuit')} in all"),
     )
     quiet(_ports(laid))
@@ -57,14 +57,16 @@ def _finding(laid: LaidTopology, iteration_ms: float | None) -> str:
         else f"the busiest link carries <b>{short(busiest)}×</b> the average"
     )
     if iteration_ms is not None:
-        words.append(f"Fixed circuits give <b>{time(iteration_ms)}</b>; {carries}.")
+        words.append(
+            f"Fixed circuits, which never change, give <b>{time(iteration_ms)}</b>; {carries}."
+        )
     else:
         words.append(f"{carries[0].upper()}{carries[1:]}.")
     longest = laid.result.longest_route
     words.append(
         "All data goes directly, over <b>1&nbsp;hop</b>."
         if longest <= 1
-        else f"Data between distant servers takes up to <b>{plural(longest, 'hop')}</b>."
+        else f"Data takes up to <b>{plural(longest, 'hop')}</b>."
     )
     return " ".join(words)
 
@@ -84,7 +86,7 @@ def _ports(laid: LaidTopology) -> str:
     if demand.all_reduce_bytes and demand.model_parallel_bytes:
         share = percent(demand.all_reduce_bytes / total)
         words.append(
-            f"Rings carry {share} of {size(total)}: that traffic is mutable, the rest has its partners given."
+            f"Rings carry {share} of {size(total)}: that traffic is mutable; the rest must go between given servers."
         )
     elif demand.all_reduce_bytes:
         words.append("Rings carry all data: it is mutable traffic.")

@@ -72,7 +72,7 @@ def _player(laid: LaidTopology, theme: Theme) -> None:
         matrix = hops_of_step(laid.key, laid, at)
         reach = matrix[matrix > 0]
         note = (
-            f"{short(float(reach.mean()))} on average, {int(reach.max())} at most"
+            f"{short(float(reach.mean()))} on average over all pairs of servers, {int(reach.max())} at most"
             if len(reach)
             else "no circuit yet"
         )

@@ -50,11 +50,14 @@ def test_a_screen_that_does_not_exist_is_not_opened(visit) -> None:
     assert "learn.step=7" in at.warning[0].value
 
 
-def test_the_glossary_lists_every_entry(visit) -> None:
+def test_the_glossary_lists_every_entry_by_letter(visit) -> None:
     said = words(visit(GLOSSARY))
     for entry in glossary():
         assert entry.term in said
         assert entry.text in said
+    by_letter = sorted(glossary(), key=lambda entry: entry.term.casefold())
+    places = [said.index(entry.text) for entry in by_letter]
+    assert places == sorted(places)
 
 
 @pytest.mark.parametrize(

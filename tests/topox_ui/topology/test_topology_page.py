@@ -26,10 +26,16 @@ def test_the_page_leads_with_what_the_circuits_make_of_the_job(visit):
     iteration = time(run.iteration_ms).replace("\u00a0", " ")
     at = visit(TOPOLOGY, sample="moe")
     assert not at.exception and not at.error
-    assert f"Fixed circuits give {iteration}; the busiest link carries" in words(at)
+    assert (
+        f"Fixed circuits, which never change, give {iteration}; the busiest link carries"
+        in words(at)
+    )
     assert f"takes up to {found.longest_route} hops" in words(at)
     assert metric(at, "Iteration time") == iteration
     assert metric(at, "Links") == str(len(found.layout.links[0]))
+    routes = sum(map(len, found.layout.routes.values()))
+    assert f"talking pairs have {routes} routes" in words(at)
+    assert "on average over all pairs of servers" in words(at)
 
 
 def test_servers_that_never_talk_are_no_contradiction(visit):
@@ -45,7 +51,7 @@ def test_servers_that_never_talk_are_no_contradiction(visit):
     at.session_state["loaded"] = replace(at.session_state["loaded"], graph=graph)
     at.run()
     assert not at.exception and not at.error
-    assert "Data between" not in words(at) and "All data goes directly, over 1 hop" in words(at)
+    assert "Data takes" not in words(at) and "All data goes directly, over 1 hop" in words(at)
     assert "8 pairs of servers exchange no data and have no path" in words(at)
     assert "no path: 8 pairs, which exchange no data" in words(at)
 
