@@ -19,7 +19,7 @@ if answer is not None:
 else:
     quiet(
         "Nothing here is stored: every number of ours is computed on this machine when you run the card, "
-        "and is the same on every run with the same switches."
+        "and is the same on every run with the same choices."
     )
 quiet(
     "The cards cover all-reduce and all-to-all on fixed and changing circuits, the bandwidth tax of TopologyFinder’s "

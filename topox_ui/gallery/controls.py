@@ -29,7 +29,7 @@ def switches(card: Card) -> Settings:
     with (
         st.sidebar,
         st.expander(
-            "Switches that change the reading",
+            "Choices that change the reading",
             key="gallery_switches",
             expanded=True,
             type="compact",
