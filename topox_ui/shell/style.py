@@ -145,7 +145,7 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 [class*="st-key-question_"] {{ gap: .1rem; }}
 [class*="st-key-question_"] a {{ padding: 0; min-height: 0; background: none !important; }}
 [class*="st-key-question_"] a p {{ color: {theme.primary}; font-size: .88rem; }}
-[data-testid="stExpander"] summary {{ font-size: .82rem; padding-top: 0; padding-bottom: 0; min-height: 1.5rem; }}
+[data-testid="stExpander"] summary {{ font-size: .82rem; padding-top: 0; padding-bottom: 0; min-height: 1.6rem; }}
 [data-testid="stExpander"] summary {{ opacity: 1 !important; color: {theme.muted}; }}
 [data-testid="stExpander"] summary p {{ color: inherit; }}
 [data-testid="stExpander"] summary:hover {{ color: {theme.primary}; }}
