@@ -66,7 +66,7 @@ def wait_for(server: Server, before: set[int], *, some: bool) -> set[int]:
 def test_prove_it_ends_in_a_proof_and_a_shorter_schedule(new_tab: NewTab) -> None:
     # Without fixed circuits, whose bound is weaker than that of plans that switch.
     tab = new_tab().open("/Schedule?sample=race&switching=planned")
-    expect(tab.seal).to_contain_text("Feasible, within")
+    expect(tab.seal).to_contain_text("Feasible: at most")
     listed = tab.kpi("Iteration").inner_text()
     tab.prove()
     expect(tab.seal).to_contain_text("Proved optimal")
@@ -81,7 +81,7 @@ def test_prove_it_ends_in_a_proof_and_a_shorter_schedule(new_tab: NewTab) -> Non
     expect(button).to_be_disabled()
     # What one visitor has proved is not what another sees before asking.
     other = new_tab().open("/Schedule?sample=race&switching=planned")
-    expect(other.seal).to_contain_text("Feasible, within")
+    expect(other.seal).to_contain_text("Feasible: at most")
 
 
 def test_a_running_solve_is_drawn_and_cancel_ends_it_and_keeps_the_schedule(
@@ -108,7 +108,7 @@ def test_a_running_solve_is_drawn_and_cancel_ends_it_and_keeps_the_schedule(
         tab.page.evaluate("() => window.answered - window.clicked"),
     )
     wait_for(server, only_new, some=False)
-    expect(tab.seal).to_contain_text("Feasible, within")
+    expect(tab.seal).to_contain_text("Feasible: at most")
     expect(tab.chart("gantt")).to_be_visible()
     expect(tab.still().button("Prove it")).to_be_enabled()
 
