@@ -56,7 +56,7 @@ test: setup $(JOBS_STAMP) lint
 		echo "The browser tests were SKIPPED: no Chromium on this machine (Debian, Ubuntu: apt-get install chromium)."
 
 test-long: setup $(JOBS_STAMP) $(DEV_STAMP)
-	$(PY) -m pytest -n $(JOBS) --dist worksteal --max-worker-restart 0 -m "$(LONG)" -rs
+	$(PY) -m pytest -n $(JOBS) --dist worksteal --max-worker-restart 0 -m "$(LONG)" -rs $(AGAIN)
 
 fuzz: $(DEV_STAMP)
 	nice -n 10 $(PY) -m tests.fuzz --cases $(CASES)

@@ -161,8 +161,11 @@ class Tab:
         self.button("Prove it").click()
 
     def unfold(self, key: str) -> None:
-        """Open an expander of the page."""
-        self.page.locator(f".st-key-{key} summary").click()
+        """Open an expander of the page, and wait until what it holds stands in its place."""
+        box = self.page.locator(f".st-key-{key}")
+        box.locator("summary").first.click()
+        _slid(box)
+        self.still()
 
     def upload(self, key: str, file: Path) -> None:
         """Give a file to one of the two uploaders."""
@@ -182,10 +185,7 @@ class Tab:
         group = menu.locator("details:not([open])", has=named)
         if group.count():
             group.locator("summary").click()
-            # A click on a link that is still sliding into its place may hit the next one, or none.
-            menu.evaluate(
-                "menu => Promise.allSettled(menu.getAnimations({subtree: true}).map(one => one.finished))"
-            )
+            _slid(menu)
         return menu.locator("a", has_text=re.compile(f"^{page_name}$"))
 
     def chart(self, key: str) -> Locator:
@@ -202,3 +202,10 @@ class Tab:
         """Return what is written somewhere, once the page is still."""
         self.still()
         return where.inner_text().replace("\xa0", " ")
+
+
+def _slid(where: Locator) -> None:
+    """Wait until nothing slides: a click on what is still moving may hit its neighbour, or nothing."""
+    where.evaluate(
+        "where => Promise.allSettled(where.getAnimations({subtree: true}).map(one => one.finished))"
+    )
