@@ -1,6 +1,6 @@
 """Reading a large file without garbage collection: nothing that a reader makes is garbage before it ends.
 
-Python would look through all that has been read again and again: a third of the time for half a
+Python would look through all that has been read again and again: about a quarter of the time for half a
 million tasks.
 """
 
