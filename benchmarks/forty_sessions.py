@@ -104,6 +104,7 @@ class Visitor:
         self.errors: list[str] = []
         self._timers: dict[str, asyncio.Task[None]] = {}
         self._run, self._number, self._fresh = Run(), "", False
+        self.waits = False
         self._ended: asyncio.Queue[tuple[Run, float, bool]] = asyncio.Queue()
 
     async def open(self) -> float:
@@ -229,7 +230,7 @@ class Visitor:
         self.values[slider.id] = state
         while not self._ended.empty():
             self._ended.get_nowait()
-        began = time.monotonic()
+        began, self.waits = time.monotonic(), True
         await self._rerun()
         while True:
             run, at_s, fresh = await self.next_run()
@@ -237,6 +238,7 @@ class Visitor:
                 raise SystemExit(f"the page ended in an error: {self.errors[0]}")
             value = run.query.get(SLIDERS[label], self.of_file[label])
             if fresh and run.headline and number(value) == number(stop):
+                self.waits = False
                 return run.headline_s - began, at_s - began
 
     async def press(self, label: str) -> None:
@@ -307,14 +309,15 @@ async def together(port: int, options: argparse.Namespace) -> Figures:
     for pause in options.pause:
         until = time.monotonic() + options.seconds
         work = [asyncio.create_task(slide(one, until, pause, into)) for one in sliding]
-        done, late = await asyncio.wait(work, timeout=options.seconds + LATE_S)
-        for one in late:
+        done, left = await asyncio.wait(work, timeout=options.seconds + LATE_S)
+        late = sum(one.waits for one in sliding)
+        for one in left:
             one.cancel()
         for one in done:
             one.result()
         print(
             f"{options.sessions} sessions, {options.proving} proving, a move of each other one every {pause:g} s: "
-            f"{len(into.moves_s[pause])} moves (goal {GOAL_S:g} s), {len(late)} not answered at the end\n"
+            f"{len(into.moves_s[pause])} moves (goal {GOAL_S:g} s), {late} not answered at the end\n"
             f"  to the headline: {spread(into.headlines_s[pause])}\n"
             f"  to the end of the page: {spread(into.moves_s[pause])}",
             flush=True,

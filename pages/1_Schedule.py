@@ -7,8 +7,9 @@ import streamlit as st
 from topox_core.figures.gantt import gantt
 from topox_core.figures.overview import overview
 from topox_core.figures.ports import port_use
+from topox_ui.answers.case import case_of
 from topox_ui.answers.linked import link_with_result, take_linked
-from topox_ui.answers.solving import best, case_of, drawn, token
+from topox_ui.answers.solving import best, drawn, token
 from topox_ui.schedule.certificate import certificate
 from topox_ui.schedule.delays import delay_panel
 from topox_ui.schedule.headline import schedule_headline, schedule_kpis
@@ -51,7 +52,7 @@ size_switch()
 
 main, rail = st.columns([2.55, 1], gap="medium")
 with main:
-    timeline(parts, theme)
+    timeline(key, parts, theme)
     race_section(case, theme)
 with rail:
     certificate(case, result, key)

@@ -8,7 +8,8 @@ from topox_core.figures.circuit_matrix import matrix
 from topox_core.figures.circuit_timeline import changes, ports_over_time
 from topox_core.figures.slot_state import SlotState, slot_state
 from topox_core.schedule.circuits.standing import standing
-from topox_ui.answers.solving import best, case_of, drawn, token
+from topox_ui.answers.case import case_of
+from topox_ui.answers.solving import best, drawn, token
 from topox_ui.circuits.slot_view import slot_in_view, slot_view
 from topox_ui.circuits.state import CircuitsState
 from topox_ui.shell.charts import show_input_errors

@@ -2,9 +2,9 @@
 
 import streamlit as st
 
+from topox_ui.answers.case import case_of
 from topox_ui.answers.contest import contest_of
 from topox_ui.answers.running import run_all
-from topox_ui.answers.solving import case_of
 from topox_ui.compare.controls import controls
 from topox_ui.compare.failures import failures
 from topox_ui.compare.first_screen import cannot_run, compare_headline, main_figures

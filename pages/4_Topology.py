@@ -1,6 +1,6 @@
 """Topology: what fixed circuits make of a job, and how TopologyFinder lays them, step by step."""
 
-from topox_ui.answers.solving import case_of
+from topox_ui.answers.case import case_of
 from topox_ui.shell.charts import show_input_errors
 from topox_ui.shell.downloads import graph_kept_here, link_menu
 from topox_ui.shell.page import frame, size_switch

@@ -1,27 +1,37 @@
 """Published results: published tables and figures, run here, with a verdict on every number."""
 
+import streamlit as st
+
 from topox_ui.gallery.card_run import answer_of, kicker, run_controls
 from topox_ui.gallery.card_view import draw_answer, finding
 from topox_ui.gallery.controls import chosen_card, switches
+from topox_ui.gallery.measured import measured_card
+from topox_ui.gallery.overview import opened, overview
+from topox_ui.gallery.state import MEASURED
 from topox_ui.shell.page import frame, headline, quiet, size_switch
 
 theme = frame("Published results")
 card = chosen_card()
+if isinstance(card, str):
+    size_switch()
+    if card == MEASURED:
+        measured_card(theme)
+    else:
+        overview()
+    st.stop()
 settings = switches(card)
 size_switch()
 
 answer = answer_of(card, settings)
 headline(kicker(card), finding(card, answer))
-run_controls(card, settings, answer)
+with st.container(horizontal=True, vertical_alignment="center"):
+    run_controls(card, settings, answer)
+    st.button("All claims", key="all_claims", icon=":material/list:", on_click=opened, args=("",))
 if answer is not None:
     quiet(f"{card.shows}")
     draw_answer(card, answer, theme)
 else:
     quiet(
-        "Nothing here is stored: every number of ours is computed on this machine when you run the card, "
-        "and is the same on every run with the same choices."
+        "Every number of this card is computed on this machine when you run it, and is the same on every run "
+        "with the same settings."
     )
-quiet(
-    "The cards cover all-reduce and all-to-all on fixed and changing circuits, the bandwidth tax of TopologyFinder’s "
-    "layouts, and shared clusters against fat-trees of the same cost."
-)

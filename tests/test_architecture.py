@@ -20,7 +20,8 @@ CODE = ("topox_core", "topox_ui", "pages")
 GROUND = {"compiled", "kernel_cache", "errors", "text", "runs", "model", "io"}
 MAY_USE = {
     "schedule": GROUND,
-    "workloads": GROUND,
+    "training": GROUND,
+    "workloads": GROUND | {"training"},
     "check": {
         "errors",
         "io",
@@ -42,12 +43,13 @@ MAY_USE = {
         "tdm",
         "rails",
         "economics",
+        "training",
     },
     "warm_up": GROUND | {"schedule", "fabrics", "strategy", "tdm"},
     "topology": GROUND,
     "fabrics": GROUND | {"schedule", "topology", "economics"},
-    "strategy": GROUND | {"fabrics", "schedule", "topology", "workloads"},
-    "rails": GROUND | {"fabrics", "strategy", "topology", "workloads"},
+    "strategy": GROUND | {"fabrics", "schedule", "topology", "training", "workloads"},
+    "rails": GROUND | {"fabrics", "strategy", "topology", "training", "workloads"},
     "economics": GROUND,
     "labs": GROUND | {"fabrics", "rails", "schedule", "tdm", "workloads"},
     "papers": GROUND | {"fabrics", "topology", "strategy", "workloads", "schedule"},

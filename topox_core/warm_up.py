@@ -81,6 +81,12 @@ def warm_up_fabrics() -> float:
     return time.perf_counter() - began
 
 
+def load_kernels() -> None:
+    """Load all that a list schedule needs, as a process does that makes many."""
+    warm_up()
+    warm_up_fabrics()
+
+
 def warm_up_jobs() -> float:
     """Share a small fabric among a few jobs by every method that is compiled, and bound it; return the seconds it took."""
     from topox_core.tdm.algorithms.catalogue import ALGORITHMS

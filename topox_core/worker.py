@@ -15,6 +15,7 @@ import threading
 import time
 from typing import BinaryIO
 
+from topox_core.runs.cores import lower_priority
 from topox_core.schedule.circuits.held_ports import Solution
 from topox_core.schedule.engines import wire
 from topox_core.schedule.engines.engine import Engine, Progress
@@ -22,8 +23,6 @@ from topox_core.schedule.engines.engine import Engine, Progress
 # HiGHS may be deep in a phase that does not ask whether to stop; after this long the process simply
 # ends.
 GRACE_S = 3.0
-# Pages answer sliders while a solve runs: the solve gives way.
-NICENESS = 10
 
 
 def engine(name: str) -> Engine:
@@ -73,8 +72,7 @@ def main() -> int:
     # The parent decides about an interrupt from the terminal, and about SIGTERM to its whole group.
     for asked in (signal.SIGINT, signal.SIGTERM):
         signal.signal(asked, signal.SIG_IGN)
-    if hasattr(os, "nice"):
-        os.nice(NICENESS)
+    lower_priority()
     out = _events()
     stopped = threading.Event()
     inbox: queue.SimpleQueue[Solution] = queue.SimpleQueue()

@@ -53,3 +53,13 @@ def test_a_tab_made_by_duplicating_another_has_a_session_of_its_own(
     tab.page.reload()
     expect(tab.job).to_contain_text("my own job")
     other.close()
+
+
+def test_a_page_follows_a_theme_that_is_switched_while_it_is_open(tab: Tab) -> None:
+    tab.in_window(1366, "light").open("/Schedule?sample=patience")
+    ink = "document.querySelector('.st-key-gantt .js-plotly-plot')?.layout?.font?.color"
+    light = tab.page.evaluate(ink)
+    assert light
+    tab.page.emulate_media(color_scheme="dark")
+    # While the chart is replaced there is none.
+    tab.page.wait_for_function(f"({ink} ?? {light!r}) !== {light!r}", timeout=PATIENCE_MS)

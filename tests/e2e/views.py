@@ -17,6 +17,7 @@ FACES = {
     "Strategy": ("strategy.way=plans", "strategy.network=fabric"),
     "Jobs": tuple(f"jobs.see={name}" for name in OF_JOBS),
     "Rails": tuple(f"rails.see={name}" for name in OF_RAILS),
+    "Published results": ("gallery.card=measured",),
     "Learn": tuple(f"learn.step={step}" for step in range(2, 7)),
     "Glossary": ("glossary.find=delay",),
 }

@@ -30,6 +30,8 @@ from topox_core.rails.window_file import load_windows
 from topox_core.schedule.psplib import read_psplib
 from topox_core.strategy.strategy_file import load_plan, load_strategy
 from topox_core.tdm.model.jobs_file import load_jobs
+from topox_core.training.job_file import load_job
+from topox_core.training.measurements import CALIBRATION_FILE, read_measured
 from topox_core.workloads.catalogue import generate
 
 Load = Callable[[bytes, str], object]
@@ -182,6 +184,28 @@ LINKED = SCHEDULE | {
     "link": {"sample": "moe", "port_gbps": "200"},
     "graph_digest": "d",
 }
+JOB = {
+    "format": "topox-job",
+    "version": 1,
+    "name": "j",
+    "shape": "llama3-8b",
+    "plan": {"tensor": 8, "pipeline": 4, "data": 2, "microbatches": 8, "zero": 1, "capacity": 1.0},
+    "machine": {
+        "name": "m",
+        "title": "M",
+        "gpus_per_server": 8,
+        "tflops": 989.0,
+        "memory_gb": 80,
+        "memory_gb_per_s": 3350.0,
+        "inside_gb_per_s": 450.0,
+        "nic_gbps": 400.0,
+        "matmul_share": 0.85,
+    },
+    "schedule": {"order": "interleaved", "virtual": 2, "iteration_ms": None},
+}
+MEASURED_ROWS = [
+    line.split(",") for line in CALIBRATION_FILE.read_text(encoding="utf-8").splitlines()[:4]
+]
 GRAPH_ROWS = [
     [
         "id",
@@ -456,6 +480,8 @@ FORMATS = {
     "windows-table": Format(load_windows, "f.csv", tables(WINDOW_ROWS)),
     "schedule": Format(read_schedule, "f.schedule.json", json_files(SCHEDULE)),
     "link": Format(read_linked, "f.link.json", json_files(LINKED)),
+    "job": Format(load_job, "f.job.json", json_files(JOB)),
+    "measured": Format(read_measured, "f.csv", tables(MEASURED_ROWS)),
     "psplib": Format(read_psplib, "f.sm", psplib_files()),
     "workload-link": Format(_from_workload_link, "link", workload_links()),
     "price-link": Format(_from_price_link, "link", price_links()),

@@ -20,6 +20,7 @@ from topox_core.cli import (
     check,
     compare,
     gallery,
+    iteration,
     rails,
     rcpsp,
     schedule,
@@ -43,6 +44,7 @@ COMMANDS = (
     tdm_jobs,
     rails,
     gallery,
+    iteration,
     workload,
     rcpsp,
 )

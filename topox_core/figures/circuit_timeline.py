@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from numpy.typing import NDArray
 
 from topox_core.figures.circuit_matrix import SWITCH_COLOURS
-from topox_core.figures.marks import INSIDE, box, hatched, line, sideways_bars, time_image, upright
+from topox_core.figures.marks import INSIDE, hatched, line, sideways_bars, time_image, upright
 from topox_core.figures.overview import COLUMNS, paint
 from topox_core.figures.palette import VERMILION, Theme
 from topox_core.figures.slot_state import SlotState, changes_a_slot
@@ -142,18 +142,9 @@ def _over_time(
     pixels: float,
     names_axis: dict[str, Any],
 ) -> go.Figure:
-    """Return the chart over the iteration with the slot marked."""
+    """Return the chart over the iteration with the moment marked."""
     makespan = execution.makespan_ms or 1.0
-    cursor = box(
-        state.low_ms,
-        min(state.high_ms, makespan),
-        -0.02,
-        1.02,
-        yref="paper",
-        fillcolor=theme.ink,
-        opacity=0.25 if state.high_ms - state.low_ms > makespan / 100 else 1,
-        line=line(theme.ink, 1.5),
-    )
+    cursor = upright(state.at_ms, line(theme.ink, 1.2), -0.02, 1.02)
     return frame(
         figure,
         theme,
@@ -189,7 +180,7 @@ def changes(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
         figure,
         theme,
         84 * theme.scale,
-        shapes=[upright((state.slot + 0.5) * tau, line(theme.ink, 1.5), high=1.08)],
+        shapes=[upright(state.at_ms, line(theme.ink, 1.5), high=1.08)],
         margin=margins(LANE_LEFT, LANE_RIGHT, 4, 22),
         xaxis=ms_axis(theme, (0, len(counts) * tau), 12),
         yaxis=axis(
@@ -198,7 +189,7 @@ def changes(execution: Execution, state: SlotState, theme: Theme) -> go.Figure:
             range=[0, max(1.0, float(folded.max(initial=0)) * 1.1)],
             nticks=3,
             tickformat=",~g",
-            title=word if fold == 1 or not moving else f"{word} in {fold}",
+            title="circuits" if fold == 1 or not moving else f"circuits in {fold}",
         ),
     )
 

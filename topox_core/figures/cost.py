@@ -70,7 +70,7 @@ SHORT_NAMES = {
 SHORT_PARTS = {
     "ocs_port": "optical ports",
     "patch_panel_port": "panel ports",
-    "one_by_two_switch": "1 x 2",
+    "one_by_two_switch": "1-by-2 switches",
     "packet_port": "packet ports",
     "fibre_m": "fibre",
 }

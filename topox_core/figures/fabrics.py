@@ -66,12 +66,19 @@ def shown_until(times_ms: Sequence[float]) -> float:
     return max((t for t in times_ms if t <= CUT_AT * best), default=best) or 1.0
 
 
-def bar_legend(theme: Theme) -> list[tuple[str, str]]:
-    """Return what the bars' colours mean, each as CSS draws it: for a legend beside the figure, which wraps."""
+def bar_legend(runs: Mapping[str, FabricRun], theme: Theme) -> list[tuple[str, str]]:
+    """Return what the colours in the bars mean, each as CSS draws it: for a legend beside the figure, which wraps."""
     stripes = f"repeating-linear-gradient(135deg,{VERMILION} 0 2px,{theme.page} 2px 4px)"
     tick = f"linear-gradient({theme.ink},{theme.ink}) center/3px 100% no-repeat"
     looks = (COMPUTE_COLOUR, EXPOSED_COLOUR, stripes, theme.line, tick)
-    return list(zip(looks, (*PARTS, "lower bound"), strict=True))
+    present = [any(part > 0 for part in spent) for spent in _by_part(runs)]
+    words = zip(looks, (*PARTS, "lower bound"), (*present, True), strict=True)
+    return [(look, word) for look, word, there in words if there]
+
+
+def _by_part(runs: Mapping[str, FabricRun]) -> list[tuple[float, ...]]:
+    """Return what the iterations spend on each of ``PARTS``."""
+    return list(zip(*(parts_of(run.breakdown) for run in runs.values()), strict=True))
 
 
 def iteration_bars(

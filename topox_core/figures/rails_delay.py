@@ -115,7 +115,7 @@ def overhead_curves(
     marks.append(upright(_place(now_ms), line(VERMILION, 2)))
     marks.append(level(100 * limit, line(theme.ink, 1.2, DOTS)))
     corner = {"xref": "paper", "xanchor": "left", "xshift": 4, "yanchor": "bottom"}
-    words = f"your limit, {percent(limit)}"
+    words = f"limit, {percent(limit)}"
     on_page = {"bgcolor": theme.page, "borderpad": 0}
     notes.append(note(words, 0, 100 * limit, 11 * theme.scale, theme.ink, **corner, **on_page))
     decades = range(round(math.log10(LEAST_MS)), math.ceil(math.log10(most)))

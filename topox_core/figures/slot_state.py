@@ -1,4 +1,4 @@
-"""What circuits do in one slot, and how many begin to be set up in each."""
+"""What circuits do at one moment of each slot, and how many begin to be set up in each."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from topox_core.model.execution import Circuits, Execution
 from topox_core.model.measures import in_port, out_port
+from topox_core.model.transfer_graph import FloatArray
 
 
 @dataclass(frozen=True)
 class SlotState:
-    """Circuits in one slot: positions of those that carry data, and of those only set up."""
+    """Circuits at one moment: positions of those that carry data, and of those only set up."""
 
     slot: int
-    low_ms: float
-    high_ms: float
+    at_ms: float
     carrying: NDArray[np.intp]
     dark: NDArray[np.intp]
 
@@ -32,14 +32,26 @@ def slots(execution: Execution) -> int:
     return max(1, int(np.ceil(execution.makespan_ms / execution.cluster.slot_ms - 1e-9)))
 
 
+def moments(execution: Execution) -> FloatArray:
+    """Return the moment that is shown of each slot: its middle, where one circuit holds a port."""
+    low = np.arange(slots(execution), dtype=np.float64) * execution.cluster.slot_ms
+    high = np.minimum(low + execution.cluster.slot_ms, execution.makespan_ms or np.inf)
+    middle: FloatArray = (low + high) / 2
+    return middle
+
+
 def slot_state(execution: Execution, slot: int) -> SlotState:
-    """Return what circuits do in ``slot``; one that begins to carry in it counts as carrying."""
-    circuits, tau = execution.circuits, execution.cluster.slot_ms
-    low, high = slot * tau, (slot + 1) * tau
-    edge = 1e-6 * tau
-    carries = (circuits.start_ms < high - edge) & (circuits.end_ms > low + edge)
-    dark = (circuits.setup_ms < high - edge) & (circuits.start_ms > low + edge) & ~carries
-    return SlotState(slot, low, high, np.flatnonzero(carries), np.flatnonzero(dark))
+    """Return what circuits do in the middle of ``slot``."""
+    return state_at(execution, float(moments(execution)[slot]), slot)
+
+
+def state_at(execution: Execution, at_ms: float, slot: int = 0) -> SlotState:
+    """Return what circuits do at a moment."""
+    circuits, edge = execution.circuits, 1e-6 * execution.cluster.slot_ms
+    begun = circuits.start_ms <= at_ms + edge
+    carries = begun & (circuits.end_ms > at_ms + edge)
+    dark = (circuits.setup_ms <= at_ms + edge) & ~begun
+    return SlotState(slot, at_ms, np.flatnonzero(carries), np.flatnonzero(dark))
 
 
 def ports_busy(circuits: Circuits, chosen: NDArray[np.intp], inwards: bool = False) -> int:
@@ -48,10 +60,11 @@ def ports_busy(circuits: Circuits, chosen: NDArray[np.intp], inwards: bool = Fal
 
 
 def ports_carrying_a_slot(execution: Execution) -> NDArray[np.int64]:
-    """Return how many out-ports carry data in each slot, as :func:`slot_state` counts them."""
-    circuits, n, tau = execution.circuits, slots(execution), execution.cluster.slot_ms
-    first = np.floor(circuits.start_ms / tau + 1e-6).astype(np.int64)
-    last = np.ceil(circuits.end_ms / tau - 1e-6).astype(np.int64) - 1
+    """Return how many out-ports carry data at the moment of each slot, as :func:`slot_state` counts them."""
+    circuits, n, edge = execution.circuits, slots(execution), 1e-6 * execution.cluster.slot_ms
+    shown = moments(execution)
+    first = np.searchsorted(shown, circuits.start_ms - edge)
+    last = np.searchsorted(shown, circuits.end_ms - edge) - 1
     # Of a port a slot counts once: each circuit counts from behind those before it. Ports stand one
     # behind the other on one axis, so that one running maximum serves all.
     port = np.unique(out_port(circuits), return_inverse=True)[1].astype(np.int64)

@@ -34,12 +34,12 @@ from topox_core.strategy.strategy import Strategy
 from topox_core.text.numbers import short, time
 
 REASONS = {
-    "better": ("faster", "circle"),
-    "chance": ("slower, by chance", "circle-open"),
-    "equal": ("as fast", "square-open"),
-    "descent": ("one operator changed", "diamond"),
-    "blocks": ("neighbours in blocks", "square"),
-    "proved": ("all tried", "star"),
+    "better": ("faster or as fast", "circle"),
+    "equal": ("faster or as fast", "circle"),
+    "chance": ("slower, kept by chance", "circle-open"),
+    "descent": ("faster, tried in order", "diamond"),
+    "blocks": ("faster, tried in order", "diamond"),
+    "proved": ("faster, tried in order", "diamond"),
     "topology": ("new circuits", "triangle-up"),
 }
 # A reset is a jump back, not a find: it is in the line and has no mark.
@@ -86,7 +86,7 @@ def walk(
     best = np.minimum.accumulate(y)
     figure = go.Figure()
     for words, values, width, colour, hover in (
-        ("chain", y, 1.2, theme.muted, None),
+        ("now", y, 1.2, theme.muted, None),
         ("best so far", best, 2.6, theme.primary, HOVER_BEST),
     ):
         figure.add_scatter(
@@ -94,13 +94,17 @@ def walk(
             y=values,
             mode="lines",
             name=words,
-            showlegend=True,
+            showlegend=words != "now",
             line={"shape": "hv", **line(colour, width)},
             hovertemplate=hover,
             hoverinfo=None if hover else "skip",
         )
-    for reason, (words, symbol) in REASONS.items():
-        of = [(place, move) for place, move in zip(at, moves, strict=True) if move.reason == reason]
+    for words, symbol in dict.fromkeys(REASONS.values()):
+        of = [
+            (place, move)
+            for place, move in zip(at, moves, strict=True)
+            if REASONS.get(move.reason) == (words, symbol)
+        ]
         if of:
             figure.add_scatter(
                 x=[place for place, _ in of],
@@ -109,7 +113,7 @@ def walk(
                 name=words,
                 showlegend=True,
                 marker=opaque(
-                    7, theme.muted if reason == "chance" else theme.primary, symbol=symbol
+                    5, theme.muted if symbol == "circle-open" else theme.primary, symbol=symbol
                 ),
                 customdata=[
                     [move.operator or "circuits", f"{move.before_ms:.6g}", f"{move.after_ms:.6g}"]
@@ -129,9 +133,7 @@ def walk(
     if x[-1] > until:
         shapes.append(upright(until, line(theme.line, 1)))
         foot = {"xanchor": "left", "xshift": 3, "yref": "paper", "yanchor": "bottom"}
-        notes.append(
-            note("then one operator at a time", until, 0, 11 * theme.scale, theme.muted, **foot)
-        )
+        notes.append(note("then in order", until, 0, 11 * theme.scale, theme.muted, **foot))
     step = round_step(x[-1] / 6)
     ticks = [k * step for k in range(int(x[-1] / step + 1e-9) + 1)]
     return frame(
@@ -218,7 +220,7 @@ def placements(strategy: Strategy, theme: Theme) -> go.Figure:
     z = np.zeros((len(names), strategy.servers), np.uint8)
     for row, placement in enumerate(strategy.placements):
         z[row, list(placement.servers(strategy.servers))] = codes[placement.partitions]
-    shades = _shades(counts, strategy.servers, theme)
+    shades = _shades(counts, theme)
     small = z.size <= 20_000
     hover = {
         "customdata": [[name] * strategy.servers for name in names],
@@ -227,7 +229,7 @@ def placements(strategy: Strategy, theme: Theme) -> go.Figure:
     style = hover if small else {"hoverinfo": None}
     figure = go.Figure(image(z, [theme.page, *shades], xgap=1, ygap=1, **style))
     for p, shade in zip(counts, shades, strict=True):
-        figure.add_trace(legend_square("whole" if p == 1 else f"{p} partitions", shade))
+        figure.add_trace(legend_square("whole" if p == 1 else f"in {p} parts", shade))
     shown = len(names) <= MOST_ROWS
     every = max(1, strategy.servers // 16)
     servers = list(range(0, strategy.servers, every))
@@ -239,7 +241,7 @@ def placements(strategy: Strategy, theme: Theme) -> go.Figure:
         theme,
         float(np.clip(11 * len(names), 160, 900)) * theme.scale + 64,
         showlegend=True,
-        margin=margins(112 * theme.scale, 8, 56 * theme.scale, 8),
+        margin=margins(126 * theme.scale, 8, 56 * theme.scale, 8),
         xaxis=named_axis(
             theme,
             [f"S{s}" for s in servers],
@@ -256,14 +258,18 @@ def placements(strategy: Strategy, theme: Theme) -> go.Figure:
 
 
 def _brief(name: str) -> str:
-    return name if len(name) <= 18 else f"{name[:7]}…{name[-10:]}"
+    return name if len(name) <= 20 else f"{name[:7]}…{name[-10:]}"
 
 
-def _shades(counts: Sequence[int], servers: int, theme: Theme) -> list[str]:
-    """Return colours by partitions: accent for whole operators, deeper blue for more."""
-    depth = {p: (np.log2(p) + 1) / (np.log2(max(2, servers)) + 1) for p in counts}
+def _shades(counts: Sequence[int], theme: Theme) -> list[str]:
+    """Return colours by partitions: accent for whole operators, the deepest blue for most, far apart where they are few."""
+    split = [p for p in counts if p > 1]
+    depth = dict(
+        zip(split, np.linspace(0.35 if len(split) > 1 else 1.0, 1.0, len(split)), strict=True)
+    )
     return [
-        "#E69F00" if p == 1 else blend(theme.cell_diagonal, theme.primary, depth[p]) for p in counts
+        "#E69F00" if p == 1 else blend(theme.cell_diagonal, theme.primary, float(depth[p]))
+        for p in counts
     ]
 
 

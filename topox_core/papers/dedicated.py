@@ -166,7 +166,7 @@ def _remarks(
 
 CARD = Card(
     name="topoopt-dedicated",
-    title="Dedicated cluster, model by model",
+    title="One job",
     source="TopoOpt (NSDI 2023), section 5, Figure 11",
     shows="Iteration time of six models on 128 servers of degree 4: circuits fixed by TopologyFinder are up to 3.4 times "
     "faster than a fat-tree of similar cost and close to an ideal switch.",

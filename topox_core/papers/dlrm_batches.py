@@ -133,7 +133,7 @@ def _tax_remarks(
 
 TAX = Card(
     name="topoopt-bandwidth-tax",
-    title="Bandwidth tax of host forwarding",
+    title="Bandwidth tax",
     source="TopoOpt (NSDI 2023), section 5, Figure 13",
     shows="Traffic that host forwarding adds on 128 servers as DLRM's batch, and with it the all-to-all, grows: 1.11 at "
     "degree 4 and 1.05 at degree 8 for batch 64.",
@@ -261,7 +261,7 @@ def _all_to_all_remarks(
 
 ALL_TO_ALL = Card(
     name="topoopt-all-to-all",
-    title="Impact of all-to-all traffic",
+    title="All-to-all",
     source="TopoOpt (NSDI 2023), section 5, Figure 12",
     shows="DLRM with 128 tables on 128 servers as the batch grows: at batch 128 and degree 4 TopoOpt equals the ideal switch "
     "and a fat-tree of similar cost is 2.7 times slower; at batch 2048 TopoOpt is 1.1 times slower than the fat-tree, "

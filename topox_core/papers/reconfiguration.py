@@ -128,7 +128,7 @@ def _remarks(rows: list[Row]) -> tuple[str, ...]:
 
 CARD = Card(
     name="topoopt-reconfiguration-latency",
-    title="Reconfiguration latency",
+    title="Delay of a change",
     source="TopoOpt (NSDI 2023), section 5, Figure 17",
     shows="Iteration time when circuits change during the iteration, at delays of 1 to 10,000 µs (degree 8, 100 Gbit/s), "
     "against circuits fixed before the job.",

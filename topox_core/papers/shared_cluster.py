@@ -164,7 +164,7 @@ def _remarks(rows: Sequence[Row], jobs: Sequence[str]) -> tuple[str, ...]:
 
 CARD = Card(
     name="topoopt-shared",
-    title="Shared cluster, several jobs",
+    title="Shared cluster",
     source="TopoOpt (NSDI 2023), section 5, Figure 16",
     shows="432 servers of degree 8 at 100 Gbit/s shared by several jobs: with a shard of circuits for each job the average "
     "iteration is 1.7 times faster than on a fat-tree of similar cost and 1.15 times faster than on an oversubscribed "

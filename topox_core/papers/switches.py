@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from topox_core.papers.card import Choice
 
-VARIANTS = (("published", "as published"), ("released", "as released"))
+VARIANTS = (("published", "as in the paper"), ("released", "as in the code"))
 VARIANT = Choice(
     "variant", "Fixed circuits", "How TopologyFinder lays out the circuits.", VARIANTS, "published"
 )

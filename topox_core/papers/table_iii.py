@@ -48,7 +48,7 @@ CHOICES = (
         "links",
         "TopoOpt's links",
         "Booked first come, first served as its simulator does, or shared max-min fairly.",
-        (("booked", "booked in turn"), ("shared", "shared fairly")),
+        (("booked", "first come"), ("shared", "shared fairly")),
         "booked",
     ),
     Choice(
@@ -188,7 +188,7 @@ def _verdict(theirs: float, time: float) -> Verdict:
 
 CARD = Card(
     name=NAME,
-    title="TOPO-X against TopoOpt on DLRM",
+    title="TOPO-X, Table III",
     source="TOPO-X, section V, Table III",
     shows="Iteration times of two DLRM configurations on 14 networks. The printed speed-up of changing circuits, "
     "up to 6.08×, counts the all-reduce on TopoOpt's network. By the printed times, it is not counted on TOPO-X's.",

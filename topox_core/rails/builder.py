@@ -9,7 +9,7 @@ import numpy as np
 from topox_core.errors import InputError
 from topox_core.model.csr import flattened
 from topox_core.rails.calibration import calibrated
-from topox_core.rails.chunks import Unit, chunk_layers, chunk_units, message_bytes
+from topox_core.rails.chunks import Unit, chunk_units, message_bytes
 from topox_core.rails.folding import unfold
 from topox_core.rails.iteration import (
     ALL_GATHER,
@@ -27,8 +27,10 @@ from topox_core.rails.iteration import (
 )
 from topox_core.rails.passes import Event, Pass, events, needed, needing
 from topox_core.rails.presets import Preset
-from topox_core.strategy.plan_memory import GRADIENT_BYTES, WEIGHT_BYTES
-from topox_core.workloads.arithmetic import UPDATE_BYTES
+from topox_core.strategy.plan_memory import GRADIENT_BYTES
+from topox_core.training.layer import update_ms
+from topox_core.training.order import dealt
+from topox_core.training.weights import WEIGHT_BYTES
 
 # Named before memory is spent; more than any real job has.
 MAX_STEPS = 1_000_000
@@ -82,7 +84,7 @@ class _Builder:
         self.preset = preset
         self.units = [
             chunk_units(preset, chunk, layers, by_layer)
-            for chunk, layers in enumerate(chunk_layers(preset))
+            for chunk, layers in enumerate(dealt(preset.shape.base.layers, preset.chunks))
         ]
         self._check_size()
         self.nodes: list[_Node] = []
@@ -337,19 +339,18 @@ class _Builder:
         }
         sharers = {"weights": preset.replicas, "experts": preset.replicas // preset.expert}
         count = sum(held[spread] / (sharers[spread] if preset.fsdp else 1) for spread in held)
-        per_ms = preset.memory_gb_per_s * 1e6
         waits = self._begun(stage, None, "optimizer launch")
-        norm_ms = count * GRADIENT_BYTES / per_ms
-        update_ms = count * UPDATE_BYTES / per_ms
+        norm_ms = preset.job.machine.moved_ms(count * GRADIENT_BYTES)
+        step_ms = update_ms(preset.job, count)
         if not preset.fsdp:
             reduced = self._burst(stage, units, ALL_REDUCE, waits, -1)
             waits = self._last_of_groups(reduced) or waits
         if not preset.fsdp or preset.replicas == 1:
-            self._compute(stage, waits, UPDATE, "update", update_ms)
+            self._compute(stage, waits, UPDATE, "update", step_ms)
             return
         waits = self._compute(stage, waits, UPDATE, "norm", norm_ms)
         waits = self._scalar(stage, waits, "norm")
-        waits = self._compute(stage, waits, UPDATE, "update", update_ms)
+        waits = self._compute(stage, waits, UPDATE, "update", step_ms)
         for scalar in LOSSES:
             waits = self._scalar(stage, waits, scalar)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from topox_core.errors import InputError
-from topox_core.rails.chunks import Unit, chunk_layers, chunk_units, message_bytes
+from topox_core.rails.chunks import Unit, chunk_units, message_bytes
 from topox_core.rails.iteration import (
     ALL_GATHER,
     ALL_REDUCE,
@@ -16,8 +16,10 @@ from topox_core.rails.iteration import (
 )
 from topox_core.rails.passes import program
 from topox_core.rails.presets import Preset
-from topox_core.strategy.plan_memory import GRADIENT_BYTES, WEIGHT_BYTES
+from topox_core.strategy.plan_memory import GRADIENT_BYTES
 from topox_core.strategy.transformers import HALF
+from topox_core.training.order import dealt
+from topox_core.training.weights import WEIGHT_BYTES
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def byte_classes(preset: Preset, stage: int = 0) -> tuple[ByteClass, ...]:
     if not 0 <= stage < preset.pipeline:
         problem = f"must be from 0 to {preset.pipeline - 1} (got {stage})"
         raise InputError(problem, file=f"preset {preset.name}", field="stage")
-    layers = chunk_layers(preset)
+    layers = dealt(preset.shape.base.layers, preset.chunks)
     classes: list[ByteClass] = []
     for chunk in range(stage, preset.chunks, preset.pipeline):
         units = chunk_units(preset, chunk, layers[chunk], by_layer=True)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 
 from topox_core.rails.iteration import ALL_GATHER, ALL_TO_ALL, COMPUTE, REDUCE_SCATTER
 from topox_core.rails.presets import Preset
-from topox_core.strategy.transformers import HALF
+from topox_core.training.exchanges import layer_exchanges, message, single_exchange
+from topox_core.training.job import Job
+from topox_core.training.layer import BACKWARD, head_forward_ms, layer_time, query_ms
+from topox_core.training.passes import layer_passes
+from topox_core.training.weights import layer_weights
 
 
 @dataclass(frozen=True)
@@ -54,111 +59,102 @@ class Unit:
         return sum(step.ms for step in self.backward)
 
 
-def chunk_layers(preset: Preset) -> list[range]:
-    """Return the layers of every chunk, as even as can be; shorter chunks at the ends, last first.
-
-    Llama 3 405B leaves a layer out of the first and the last stage likewise (arXiv 2407.21783,
-    section 3.3.2).
-    """
-    count, longer = divmod(preset.shape.base.layers, preset.chunks)
-    shorter_first = (preset.chunks - longer) // 2
-    result, first = [], 0
-    for chunk in range(preset.chunks):
-        size = count + (shorter_first <= chunk < shorter_first + longer)
-        result.append(range(first, first + size))
-        first += size
-    return result
-
-
 def chunk_units(preset: Preset, chunk: int, layers: range, by_layer: bool) -> list[Unit]:
-    """Return a chunk's units in forward order.
+    """Return a chunk's units in forward order; their computing is that of the preset's job.
 
-    The input table belongs to the first layer (looking it up is free), output table and last norm
-    to the head, a unit of its own. Norms, which tensor parallelism copies, are counted as split.
+    The input table belongs to the first layer, output table and last norm to the head, a unit of its
+    own. Norms, which tensor parallelism copies, are counted as split. Exchanges inside the server are
+    part of computing: one follows the lookup, one the head's backward pass.
     """
-    base = preset.shape.base
-    units = [_layer(preset, layer) for layer in layers]
+    base, job = preset.shape.base, preset.job
+    passes, weights = _passes(job), _weights(preset)
+    units = [Unit(f"layer {layer}", layer, weights, *passes) for layer in layers]
+    single_ms = single_exchange(job).ms(job)
     if chunk == 0:
         table = ("weights", base.embedding_parameters / preset.tensor)
-        first = units[0]
-        units[0] = Unit(
-            first.name, first.layer, (table, *first.weights), first.forward, first.backward
-        )
+        units[0] = replace(units[0], weights=(table, *weights))
     if chunk == preset.chunks - 1:
-        steps = (ChunkStep(COMPUTE, base.head_forward_flop(preset.tokens) / _flop_per_ms(preset)),)
-        weights = (("weights", (base.embedding_parameters + base.hidden) / preset.tensor),)
-        units.append(Unit("head", -1, weights, steps, _backward(preset, steps)))
-    return units if by_layer else [_merged(preset, units)]
+        head_ms = head_forward_ms(job)
+        steps = (ChunkStep(COMPUTE, head_ms),), (ChunkStep(COMPUTE, 2 * head_ms + single_ms),)
+        count = (base.embedding_parameters + base.hidden) / preset.tensor
+        units.append(Unit("head", -1, (("weights", count),), *steps))
+    if not by_layer:
+        units = [_merged(units)]
+    if chunk == 0:
+        first = _joined([ChunkStep(COMPUTE, single_ms), *units[0].forward])
+        units[0] = replace(units[0], forward=first)
+    return units
 
 
 def message_bytes(preset: Preset) -> float:
     """Return the bytes of a microbatch's activations, or gradients, between stages, of one rank."""
-    parts = preset.tensor if preset.split_sends else 1
-    return float(HALF * preset.tokens * preset.shape.base.hidden / parts)
+    return message(preset.job).size_bytes
 
 
-def _flop_per_ms(preset: Preset) -> float:
-    return preset.tflops * preset.efficiency * 1e9 * preset.tensor
-
-
-def _layer(preset: Preset, layer: int) -> Unit:
-    shape, base, n = preset.shape, preset.shape.base, preset.tokens
-    per_ms = _flop_per_ms(preset)
-    inputs = n * 2.0 * base.hidden * (base.hidden + 2 * base.key_value)
-    steps = [ChunkStep(COMPUTE, inputs / per_ms)]
-    if preset.context > 1:
-        # Every rank gathers the keys and values of all tokens (Llama 3, section 3.3.2; Table 2 of
-        # the paper).
-        keys = 2.0 * HALF * n * preset.context * base.key_value / preset.tensor
-        steps.append(ChunkStep(ALL_GATHER, size_bytes=keys, of="cp"))
-    steps.append(ChunkStep(COMPUTE, (shape.attention_flop(n, preset.sequence) - inputs) / per_ms))
-    tokens = ChunkStep(
-        ALL_TO_ALL, size_bytes=HALF * n * base.hidden * shape.top_k / preset.tensor, of="ep"
-    )
-    experts = [ChunkStep(COMPUTE, shape.feed_forward_flop(n) / per_ms)]
-    steps += [tokens, *experts, tokens] if preset.expert > 1 else experts
-    forward = _joined(steps)
-    held = shape.experts * shape.expert_parameters / preset.tensor
-    shared = shape.shared_parameters / preset.tensor
-    weights: tuple[tuple[str, float], ...] = (("weights", shared + held),)
-    if preset.expert > 1:
-        weights = (("weights", shared), ("experts", held / preset.expert))
-    return Unit(f"layer {layer}", layer, weights, forward, _backward(preset, forward))
-
-
-def _backward(preset: Preset, forward: Iterable[ChunkStep]) -> tuple[ChunkStep, ...]:
-    """Return the steps back: twice the computing, exchanges reversed; recomputing comes before."""
-    steps = list(forward)
-    turned = {COMPUTE: COMPUTE, ALL_GATHER: REDUCE_SCATTER, ALL_TO_ALL: ALL_TO_ALL}
-    back = [
-        ChunkStep(turned[step.kind], 2 * step.ms, step.size_bytes, step.of)
-        for step in reversed(steps)
+def _passes(job: Job) -> tuple[tuple[ChunkStep, ...], tuple[ChunkStep, ...]]:
+    """Return a layer's steps forward and backward; what is recomputed comes before the way back."""
+    time, passes, exchanges = layer_time(job), layer_passes(job), layer_exchanges(job)
+    inputs_ms = query_ms(job)
+    split = job.plan.expert > 1
+    experts_ms = time.block_ms if split else 0.0
+    computed_ms = passes.forward.compute_ms + passes.forward.tensor_ms
+    rest_ms = computed_ms - inputs_ms - experts_ms
+    keys = [one for one in exchanges if one.parallelism == "cp"]
+    tokens = [
+        ChunkStep(ALL_TO_ALL, size_bytes=one.size_bytes, of="ep")
+        for one in exchanges
+        if one.parallelism == "ep"
     ]
-    return _joined([*steps, *back] if preset.recompute else back)
+    gather = [ChunkStep(ALL_GATHER, size_bytes=one.size_bytes, of="cp") for one in keys[:1]]
+    scatter = [replace(one, kind=REDUCE_SCATTER) for one in gather]
+    compute = partial(ChunkStep, COMPUTE)
+    forward = [compute(inputs_ms), *gather, compute(rest_ms)]
+    forward += [*tokens, compute(experts_ms), *tokens]
+    back_ms = passes.backward.compute_ms + passes.backward.tensor_ms
+    again = list(forward) if job.schedule.recompute == "full" else []
+    back_ms -= sum(one.ms for one in again)
+    inputs_back_ms, experts_back_ms = BACKWARD * inputs_ms, BACKWARD * experts_ms
+    backward = [*tokens, compute(experts_back_ms), *tokens]
+    backward += [
+        compute(back_ms - inputs_back_ms - experts_back_ms),
+        *scatter,
+        compute(inputs_back_ms),
+    ]
+    return _joined(forward), _joined([*again, *backward])
+
+
+def _weights(preset: Preset) -> tuple[tuple[str, float], ...]:
+    """Return a layer's parameters of one tensor-parallel rank, by who shares them."""
+    weights = layer_weights(preset.job)
+    if preset.expert == 1:
+        return (("weights", weights.held),)
+    return (("weights", weights.shared), ("experts", weights.experts))
 
 
 def _joined(steps: Iterable[ChunkStep]) -> tuple[ChunkStep, ...]:
-    """Return the steps with computing that follows computing made one."""
+    """Return the steps with computing that follows computing made one, and none that takes no time."""
     result: list[ChunkStep] = []
     for kind, same in groupby(steps, key=lambda step: step.kind):
-        if kind == COMPUTE:
-            result.append(ChunkStep(COMPUTE, sum(step.ms for step in same)))
-        else:
+        if kind != COMPUTE:
             result += same
+        elif ms := sum(step.ms for step in same):
+            result.append(ChunkStep(COMPUTE, ms))
     return tuple(result)
 
 
-def _merged(preset: Preset, units: list[Unit]) -> Unit:
+def _merged(units: list[Unit]) -> Unit:
     """Return all units as one: each exchange of a layer once, with the bytes of all layers."""
     layers = [unit for unit in units if unit.layer >= 0]
-    steps = [
-        ChunkStep(step.kind, step.ms * len(layers), step.size_bytes * len(layers), step.of)
-        for step in layers[0].forward
-    ]
-    steps += [step for unit in units if unit.layer < 0 for step in unit.forward]
+    ends = [unit for unit in units if unit.layer < 0]
+
+    def all_of(steps: Iterable[ChunkStep]) -> list[ChunkStep]:
+        many = len(layers)
+        return [replace(one, ms=one.ms * many, size_bytes=one.size_bytes * many) for one in steps]
+
+    forward = [*all_of(layers[0].forward), *(step for unit in ends for step in unit.forward)]
+    backward = [*(step for unit in ends for step in unit.backward), *all_of(layers[0].backward)]
     sums: dict[str, float] = {}
     for unit in units:
         for kind, count in unit.weights:
             sums[kind] = sums.get(kind, 0.0) + count
-    forward = _joined(steps)
-    return Unit("all layers", -1, tuple(sums.items()), forward, _backward(preset, forward))
+    return Unit("all layers", -1, tuple(sums.items()), _joined(forward), _joined(backward))

@@ -7,7 +7,8 @@ from itertools import groupby
 
 from topox_core.errors import InputError, wrong_setting
 from topox_core.io.errors import unknown
-from topox_core.rails.pass_order import SCHEDULES, pass_order
+from topox_core.training.order import pass_order
+from topox_core.training.schedule import ORDERS
 
 MAX_PASSES = 1_000_000  # forward and backward passes walked for one answer
 FORMULA_NOTE = (
@@ -96,8 +97,8 @@ def _check(stages: int, microbatches: int, schedule: str, chunks: int) -> None:
     _at_least_one("stages", stages)
     _at_least_one("microbatches", microbatches)
     _at_least_one("chunks", chunks)
-    if schedule not in SCHEDULES:
-        raise wrong_setting("schedule", f"{schedule!r}: {unknown(schedule, SCHEDULES, 'schedule')}")
+    if schedule not in ORDERS:
+        raise wrong_setting("schedule", f"{schedule!r}: {unknown(schedule, ORDERS, 'schedule')}")
     if schedule == "interleaved" and microbatches % stages:
         raise wrong_setting(
             "microbatches",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from topox_core.rails.pass_order import pass_order
 from topox_core.rails.presets import Preset
+from topox_core.training.order import pass_order
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
-from topox_core.errors import InputError
+from topox_core.errors import InputError, errors_in_file
 from topox_core.io.errors import shown, unknown
-from topox_core.io.ranges import check_whole, is_number
-from topox_core.rails.pass_order import SCHEDULES
+from topox_core.io.ranges import check_one_of, check_whole, is_number
 from topox_core.strategy.transformers import SHAPES, Shape
+from topox_core.training.job import Job
+from topox_core.training.machines import MACHINES
+from topox_core.training.plan import Plan
+from topox_core.training.schedule import ORDERS, REDUCTIONS, Schedule
 from topox_core.workloads.arithmetic import Transformer
 
-REDUCTIONS = ("layer", "pass", "last")
 MAX_GPUS = 1_000_000
 MAX_MICROBATCHES = 4096
 _COUNTS = (
@@ -28,7 +31,6 @@ _COUNTS = (
     "virtual_stages",
     "gpus_per_server",
 )
-_NUMBERS = ("nic_gbps", "tflops", "efficiency", "memory_gb_per_s")
 # Speeds and times beyond these are typing errors, and would make times that no float tells apart.
 _SLOWEST, _FASTEST, _LONGEST_MS = 1e-3, 1e9, 1e9
 
@@ -70,9 +72,8 @@ class Preset:
         sends all of it.
     gpus_per_server, nic_gbps
         GPUs of a scale-up domain, and the NIC that each has on its rail.
-    tflops, efficiency, memory_gb_per_s
-        Peak of a GPU, the share that is reached (exchanges inside the server included), its
-        memory's bandwidth.
+    machine
+        What a GPU is: a name of :data:`topox_core.training.machines.MACHINES`.
     iteration_ms
         If given, compute times are scaled together until the undisturbed iteration lasts this long.
     host_ms
@@ -107,15 +108,15 @@ class Preset:
     split_sends: bool = True
     gpus_per_server: int = 8
     nic_gbps: float = 400.0
-    tflops: float = 989.0
-    efficiency: float = 0.5
-    memory_gb_per_s: float = 3350.0
+    machine: str = "h100"
     iteration_ms: float | None = None
     host_ms: float = 0.0
 
     def __post_init__(self) -> None:
         self._check_values()
         self._check_degrees()
+        with errors_in_file(f"preset {self.name}"):
+            _ = self.job
 
     @property
     def replicas(self) -> int:
@@ -160,6 +161,39 @@ class Preset:
         degrees = ", ".join(f"{word} {degree}" for word, degree in parts if degree > 1)
         return f"{self.gpus:,} GPUs: {degrees or 'one GPU'}; {self.microbatches} microbatches, {order[self.schedule]}"
 
+    @cached_property
+    def job(self) -> Job:
+        """The preset as the job that other pages know; its computing is not scaled to ``iteration_ms``."""
+        plan = Plan(
+            tensor=self.tensor,
+            context=self.context,
+            data=self.data,
+            pipeline=self.pipeline,
+            expert=self.expert,
+            microbatches=self.microbatches,
+            microbatch_size=self.microbatch_size,
+            sequence_parallel=self.split_sends,
+            zero=3 if self.fsdp else 0,
+        )
+        machine = replace(
+            MACHINES[self.machine],
+            gpus_per_server=self.gpus_per_server,
+            nic_gbps=self.nic_gbps,
+            host_ms=self.host_ms,
+        )
+        schedule = Schedule(
+            order=self.schedule,
+            virtual=self.virtual_stages,
+            recompute="full" if self.recompute else "none",
+            split_sends=self.split_sends,
+            reshard=self.reshard,
+            regather=self.regather,
+            reduce=self.reduce,
+            overlap_gradients=False,
+        )
+        shape = self.shape.trained(self.sequence)
+        return Job(shape, plan, machine, schedule, self.name, self.title, self.source)
+
     def changed(self, **changes: Any) -> Preset:
         """Return a copy with some keys replaced, checked again.
 
@@ -182,22 +216,22 @@ class Preset:
         for field in _COUNTS:
             value, highest = getattr(self, field), limits.get(field, MAX_GPUS)
             check_whole(value, 1, highest, file=f"preset {self.name}", field=field)
-        for field in (*_NUMBERS, "host_ms", "iteration_ms"):
+        for field in ("nic_gbps", "host_ms", "iteration_ms"):
             value = getattr(self, field)
             if field == "iteration_ms" and value is None:
                 continue
             least = 0.0 if field == "host_ms" else _SLOWEST
-            most = 1.0 if field == "efficiency" else _FASTEST if field in _NUMBERS else _LONGEST_MS
+            most = _FASTEST if field == "nic_gbps" else _LONGEST_MS
             if not is_number(value, least, most):
                 raise self._wrong(
                     field, f"must be a number from {least:g} to {most:g} (got {shown(value)})"
                 )
-        for field, choices in (("schedule", SCHEDULES), ("reduce", REDUCTIONS)):
-            if getattr(self, field) not in choices:
-                raise self._wrong(
-                    field,
-                    f"must be one of {', '.join(choices)} (got {shown(getattr(self, field))})",
-                )
+        for field, choices in (
+            ("schedule", ORDERS),
+            ("reduce", REDUCTIONS),
+            ("machine", tuple(MACHINES)),
+        ):
+            check_one_of(getattr(self, field), choices, file=f"preset {self.name}", field=field)
         for field in ("fsdp", "recompute", "reshard", "regather", "split_sends"):
             if not isinstance(getattr(self, field), bool):
                 raise self._wrong(
@@ -259,7 +293,7 @@ class Preset:
 
 
 # Llama 3.1's context-parallel row trains sequences of 131,072 tokens (arXiv 2407.21783, table 4).
-_HERD = "Llama 3 Herd (arXiv 2407.21783), table 4; 989 TFLOP/s is the H100's dense BF16 peak, half of it reached is assumed"
+_HERD = "Llama 3 Herd (arXiv 2407.21783), table 4"
 _DEEPSEEK_16B = Shape(
     "deepseek-16b",
     "DeepSeekMoE 16B",
@@ -301,9 +335,7 @@ PRESETS: dict[str, Preset] = {
             split_sends=False,
             gpus_per_server=4,
             nic_gbps=200.0,
-            tflops=312.0,
-            efficiency=0.4,
-            memory_gb_per_s=1555.0,
+            machine="perlmutter",
             iteration_ms=10_200.0,
             host_ms=1.7,
         ),

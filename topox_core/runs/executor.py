@@ -22,6 +22,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from loky.process_executor import ProcessPoolExecutor, ShutdownExecutorError
 
+from topox_core.runs.cores import NICENESS, lower_priority, on_all_cores
 from topox_core.runs.stopping import EveryNowAndThen, Stop
 
 P = ParamSpec("P")
@@ -30,8 +31,6 @@ R = TypeVar("R")
 IDLE_S = 20.0  # then a worker without work ends and gives its memory back
 WATCH_S = 0.5  # between two checks whether the parent still lives
 POLL_S = 0.05
-# Pages answer sliders while workers compute: workers give way.
-NICENESS = 10
 DEATHS = 3  # in a row; then the waiting calls are given up
 
 _Call = tuple["concurrent.futures.Future[Any]", Callable[..., Any], tuple[Any, ...], dict[str, Any]]
@@ -51,10 +50,17 @@ class LocalExecutor(concurrent.futures.Executor):
     ----------
     workers
         Processes at once; by default one a core.
+    niceness
+        How far they give way to other processes.
+    idle_s
+        After how long without work a process ends and gives its memory back.
     """
 
-    def __init__(self, workers: int | None = None) -> None:
+    def __init__(
+        self, workers: int | None = None, niceness: int = NICENESS, idle_s: float = IDLE_S
+    ) -> None:
         self.workers = max(1, workers or os.cpu_count() or 1)
+        self._pool = partial(_pool, niceness=niceness, idle_s=idle_s)
         self._waiting: deque[_Call] = deque()
         self._idle: list[ProcessPoolExecutor] = []
         self._busy: list[ProcessPoolExecutor] = []
@@ -116,9 +122,10 @@ class LocalExecutor(concurrent.futures.Executor):
                 if self._deaths >= DEATHS:
                     future.set_exception(WorkerDied("no worker process stays alive"))
                     continue
-                pool = self._idle.pop() if self._idle else _pool()
+                pool = self._idle.pop() if self._idle else self._pool()
                 self._busy.append(pool)
-                answer = pool.submit(function, *args, **kwargs)
+                with on_all_cores():
+                    answer = pool.submit(function, *args, **kwargs)
                 answer.add_done_callback(partial(self._take, pool, future))
 
     def _take(
@@ -173,7 +180,8 @@ def call_in_worker(
     """
     ours, theirs = Pipe()
     pool = _pool(theirs)
-    future = pool.submit(*((_with_steps, function) if on_step else (function,)), *args)
+    with on_all_cores():
+        future = pool.submit(*((_with_steps, function) if on_step else (function,)), *args)
     ends, stopping = time.monotonic() + limit_s, False
     try:
         while not future.done():
@@ -200,19 +208,20 @@ def call_in_worker(
 _pipe: Connection | None = None  # in a worker of call_in_worker: to the caller
 
 
-def _pool(pipe: Connection | None = None) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(1, timeout=IDLE_S, initializer=_begin, initargs=(pipe,))
+def _pool(
+    pipe: Connection | None = None, niceness: int = NICENESS, idle_s: float = IDLE_S
+) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(1, timeout=idle_s, initializer=_begin, initargs=(pipe, niceness))
 
 
-def _begin(pipe: Connection | None) -> None:
+def _begin(pipe: Connection | None, niceness: int) -> None:
     """Prepare a worker: lower its priority, and end it with its parent, however that ends."""
     global _pipe
     _pipe = pipe
     # The parent decides about an interrupt from the terminal, and about SIGTERM to its whole group.
     for asked in (signal.SIGINT, signal.SIGTERM):
         signal.signal(asked, signal.SIG_IGN)
-    if hasattr(os, "nice"):
-        os.nice(NICENESS)
+    lower_priority(niceness)
     # Whatever a library prints goes to standard error: standard output belongs to the command.
     os.dup2(2, 1)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from topox_core.errors import InputError
+from topox_core.runs.cores import give_way
 from topox_core.runs.stopping import AfterSeconds, AnyOf, WhenSet
 from topox_core.schedule.bounds.best_bound import Bound, best_bound
 from topox_core.schedule.bounds.root_bounds import raise_bounds
@@ -356,6 +357,7 @@ class Portfolio:
 
     def _searching(self) -> None:
         """Search until told to stop, publishing now and then; runs in a thread."""
+        give_way()
         left = self.limits.time_limit_s - (time.monotonic() - self.began)
         stop = AnyOf((WhenSet(self._cancelled), WhenSet(self._enough), AfterSeconds(left)))
         planner = self.search_planner or self._with_ancestor_tails()

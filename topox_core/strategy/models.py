@@ -62,10 +62,15 @@ MODELS: dict[str, Model] = {
             128,
             partial(bert, size=128),
         ),
-        Model("candle-16", "CANDLE Uno, five towers of 12 layers of 4096 (measured)", 16, candle),
+        Model(
+            "candle-16",
+            "CANDLE Uno: five towers of 12 layers, 11 operators on top, 4096 wide (measured)",
+            16,
+            candle,
+        ),
         Model(
             "candle-128",
-            "CANDLE Uno, five towers of 16 layers of 16384 (roofline)",
+            "CANDLE Uno: five towers of 16 layers, 11 operators on top, 16384 wide (roofline)",
             128,
             partial(candle, width=16_384, feature_layers=16),
         ),

@@ -17,7 +17,7 @@ from topox_core.strategy.plan_memory import GRADIENT_BYTES, stage_parameters, to
 from topox_core.strategy.plan_time import pass_ms, update_ms
 from topox_core.strategy.plans import GpuCluster, ParallelPlan, check_plan
 from topox_core.strategy.transformers import HALF, Shape
-from topox_core.workloads.pipeline import order
+from topox_core.training.order import order
 
 MAX_TASKS = 200_000
 

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 from topox_core.strategy.plans import ParallelPlan
 from topox_core.strategy.transformers import Shape
+from topox_core.training.memory import LOGIT_BYTES, OPTIMIZER_BYTES
+from topox_core.training.weights import WEIGHT_BYTES
 
-# Mixed-precision Adam (Rajbhandari et al., ZeRO, SC 2020, section 3.1): BF16 weight, gradient
-# accumulated in FP32, and the optimizer's FP32 weight and two moments.
-WEIGHT_BYTES, GRADIENT_BYTES, OPTIMIZER_BYTES = 2, 4, 12
-# Logits in BF16 and their softmax in FP32.
-LOGIT_BYTES = 6
+# Gradients are accumulated in FP32.
+GRADIENT_BYTES = 4
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from topox_core.strategy.plan_memory import GRADIENT_BYTES, WEIGHT_BYTES, stage_parameters, tokens
+from topox_core.strategy.plan_memory import GRADIENT_BYTES, stage_parameters, tokens
 from topox_core.strategy.plans import GpuCluster, ParallelPlan
 from topox_core.strategy.transformers import HALF, Shape
-from topox_core.workloads.arithmetic import UPDATE_BYTES
+from topox_core.training.layer import UPDATE_BYTES
+from topox_core.training.weights import WEIGHT_BYTES
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from topox_core.strategy.blueprint import FLOAT_BYTES, Blueprint
 from topox_core.strategy.costs import A100, H100, Work
 from topox_core.strategy.operators import OperatorGraph, Weight
+from topox_core.training import shape as training
+from topox_core.training import shapes as training_shapes
 from topox_core.workloads.arithmetic import Transformer
 
 # Bytes of BF16 activations and weights.
@@ -74,6 +76,25 @@ class Shape:
             + self.base.hidden
         )
 
+    def trained(self, sequence: int | None = None) -> training.Shape:
+        """Return the shape as a training job has it, for sequences of another length if given."""
+        base = self.base
+        return training.Shape(
+            self.name,
+            self.title,
+            self.source,
+            base.layers,
+            base.hidden,
+            self.heads,
+            base.key_value,
+            base.feed_forward,
+            base.feed_forward_matrices,
+            base.vocabulary,
+            sequence or self.sequence,
+            experts=self.experts,
+            top_k=self.top_k,
+        )
+
     def attention_flop(self, tokens: float, sequence: int) -> float:
         """Forward operations of a layer's attention (counted as in Narayanan et al., SC 2021)."""
         matrices = (
@@ -86,29 +107,33 @@ class Shape:
         return 2.0 * tokens * self.top_k * self.expert_parameters
 
 
-_LLAMA = "Llama 3 (Meta, arXiv 2407.21783, table 3); operation counts: Narayanan et al. (SC 2021)"
-_MIXTRAL = "Mixtral (arXiv 2401.04088, table 1); operation counts: Narayanan et al. (SC 2021)"
-SHAPES = {
-    name: Shape(
-        name,
-        title,
-        _LLAMA,
-        Transformer(layers, hidden, 128_256, feed_forward, 3, 1024),
-        *(heads, 8, 8192, batch),
+_COUNTS = "operation counts: Narayanan et al. (SC 2021)"
+
+
+def _ranked(name: str, batch: int) -> Shape:
+    """Return a published shape as plans and operator graphs have it."""
+    one = training_shapes.SHAPES[name]
+    base = Transformer(
+        one.layers, one.hidden, one.vocabulary, one.feed_forward, one.matrices, one.key_value
     )
-    for name, title, layers, hidden, feed_forward, heads, batch in (
-        ("llama3-8b", "Llama 3 8B", 32, 4096, 14_336, 32, 512),
-        ("llama3-70b", "Llama 3 70B", 80, 8192, 28_672, 64, 1024),
-        ("llama3-405b", "Llama 3 405B", 126, 16_384, 53_248, 128, 2048),
+    return Shape(
+        name,
+        one.title,
+        f"{one.source}; {_COUNTS}",
+        base,
+        *(one.heads, one.key_heads, one.sequence, batch, one.experts, one.top_k),
+    )
+
+
+SHAPES = {
+    name: _ranked(name, batch)
+    for name, batch in (
+        ("llama3-8b", 512),
+        ("llama3-70b", 1024),
+        ("llama3-405b", 2048),
+        ("mixtral-8x7b", 512),
     )
 }
-SHAPES["mixtral-8x7b"] = Shape(
-    "mixtral-8x7b",
-    "Mixture of experts, 8 x 7B",
-    _MIXTRAL,
-    Transformer(32, 4096, 32_000, 14_336, 3, 1024),
-    *(32, 8, 8192, 512, 8, 2),
-)
 
 
 def bert(servers: int, size: int) -> OperatorGraph:

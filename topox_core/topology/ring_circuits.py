@@ -104,7 +104,7 @@ def route_step(routes: Routes, rings: Mapping[int, tuple[int, ...]], rule: str) 
     longest = max(hops, default=0)
     text = (
         f"{len(routes):,} talking pairs have {counted(len(hops), 'route', 'routes')}, "
-        f"{mean:.2f} hops long on average, {longest} at most: {rule}."
+        f"each {mean:.2f} hops long on average, {longest} at most: {rule}."
     )
     return LayoutStep(
         "route",

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-# Adam in mixed precision, bytes a parameter that an update moves: fp32 weight and two moments read
-# and written (24), a 2-byte gradient read, the 2-byte weight written (layout: ZeRO, SC 2020,
-# section 3.1).
-UPDATE_BYTES = 28
+from topox_core.training.layer import UPDATE_BYTES
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task
+from topox_core.training.order import order
 from topox_core.workloads.arithmetic import Transformer, compute_ms, update_ms
 from topox_core.workloads.parameter import (
     Parameter,
@@ -72,20 +73,6 @@ MACHINE_PARAMETERS = (
     ),
     Parameter("port_gbps", 400.0, "Gbit/s", "port speed of the suggested cluster", 0.001, 1e6),
 )
-
-
-def order(stage: int, stages: int, microbatches: int, schedule: str) -> list[tuple[str, int]]:
-    """Return a stage's work in order: ("f" or "b", microbatch).
-
-    1F1B: ``stages - 1 - stage`` forwards to warm up, then one forward and one backward in turn,
-    then the backwards that are left (Narayanan et al., SC 2021, section 2.2). ``afab``: all
-    forwards, then all backwards (GPipe).
-    """
-    warm = microbatches if schedule == "afab" else min(stages - 1 - stage, microbatches)
-    work = [("f", m) for m in range(warm)]
-    for m in range(microbatches - warm):
-        work += [("f", warm + m), ("b", m)]
-    return work + [("b", m) for m in range(microbatches - warm, microbatches)]
 
 
 def _tasks(values: dict[str, Any]) -> Iterator[Task]:

@@ -9,7 +9,7 @@ from topox_core.economics.clusters import same_cost_nic_gbps, same_cost_ratio, s
 from topox_core.fabrics.registry import FABRICS, SPOKEN
 from topox_core.fabrics.run import FabricOptions
 from topox_core.model.cluster import Cluster
-from topox_ui.answers.solving import Case
+from topox_ui.answers.case import Case
 from topox_ui.answers.state import ContestState
 from topox_ui.state.prices import cluster_catalogue
 from topox_ui.state.store import state_of

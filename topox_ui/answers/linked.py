@@ -16,7 +16,8 @@ from topox_core.schedule.result import Result
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.result_from_file import from_record
 from topox_core.text.numbers import time
-from topox_ui.answers.solving import PROOF, Case, joined, keep, listed
+from topox_ui.answers.case import Case
+from topox_ui.answers.solving import PROOF, joined, keep, listed
 from topox_ui.runs.owner import run_owner
 from topox_ui.state.address import ADDRESS
 from topox_ui.state.notices import notify

@@ -15,9 +15,10 @@ from topox_core.fabrics.scheduled import better_run
 from topox_core.fabrics.verdict import why_not
 from topox_core.runs.stopping import Stop
 from topox_core.text.numbers import plural
+from topox_ui.answers.case import Case, listing
 from topox_ui.answers.contest import Contest
 from topox_ui.answers.known_maps import map_plans
-from topox_ui.answers.solving import PROOF, Case, keep, known, listing
+from topox_ui.answers.solving import PROOF, keep, known
 from topox_ui.runs.owner import run_owner, session_over
 
 Runs = dict[str, FabricRun]

@@ -2,74 +2,31 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import streamlit as st
-from streamlit.runtime.scriptrunner import StopException
 
 from topox_core.check.checker import check
 from topox_core.check.report import CheckReport
-from topox_core.fabrics.fluid import Stopped
-from topox_core.fabrics.scheduled import prove, schedule
+from topox_core.fabrics.scheduled import prove
 from topox_core.figures.lanes import Bars, Lanes, bars_of, lanes_of
 from topox_core.figures.overview import overview_image
-from topox_core.model.cluster import Cluster
 from topox_core.model.critical_path import CriticalPath, critical_path
 from topox_core.model.execution import Execution
 from topox_core.model.measures import Measures, measures
-from topox_core.model.task_graph import TaskGraph
-from topox_core.runs.stopping import Stop
 from topox_core.schedule.circuits.standing import crossed
 from topox_core.schedule.result import Result, TracePoint
 from topox_core.schedule.result_file import to_record
-from topox_core.schedule.settings import Settings
 from topox_core.schedule.source import ANOTHER_SOLVE
 from topox_core.text.numbers import plural
+from topox_ui.answers.case import Case
+from topox_ui.answers.first import first_answer
 from topox_ui.runs.owner import Kept, RunKind, run_owner, session_over
-from topox_ui.state.loading import Loaded
-from topox_ui.state.scenario import Scenario
+from topox_ui.runs.shared import Shared, shared_memory
 
 WORTH_A_WORD = 5_000  # tasks; fewer are scheduled before a spinner could be read
-
-
-@dataclass(frozen=True)
-class Case:
-    """One graph on one cluster under one model: what a result belongs to."""
-
-    graph: TaskGraph
-    cluster: Cluster
-    settings: Settings
-
-    @cached_property
-    def key(self) -> str:
-        """Digest of everything that a schedule depends on; who solves and for how long does not count.
-
-        The names count: sessions share results, and no session may read those of another one's files.
-        """
-        model = replace(self.settings, engine="list", time_limit_s=60.0, gap=0.0, seed=0, threads=1)
-        return f"{self.graph.digest}|{self.cluster.digest}|{self.names!r}|{model}"
-
-    @property
-    def names(self) -> tuple[str, str]:
-        """What graph and cluster are called, which their digests leave out."""
-        return self.graph.name, self.cluster.name
-
-    def at_delay(self, delay_ms: float) -> Case:
-        """Return the same case with another reconfiguration delay."""
-        return replace(self, cluster=self.cluster.changed(reconfiguration_ms=delay_ms))
-
-
-def listing(settings: Settings) -> Settings:
-    """Return the settings of a list schedule, which the limits of exact solves do not concern."""
-    return replace(settings, engine="list", time_limit_s=Settings.time_limit_s)
-
-
-def case_of(loaded: Loaded, scenario: Scenario) -> Case:
-    """Return the case of what is loaded and chosen; raises InputError where choices do not go together."""
-    return Case(loaded.graph, scenario.cluster(loaded.cluster), scenario.settings())
 
 
 PROOF = RunKind("proof", cancel_help="Stops within a second; the best schedule so far is kept.")
@@ -126,18 +83,9 @@ def _cost(result: Result) -> tuple[float, int]:
     return result.makespan_ms or 0.0, changes
 
 
-@st.cache_resource(max_entries=96, show_spinner=False)
-def _listed(key: str, _case: Case, _over: Stop) -> Result:  # noqa: ARG001 (the key is what the cache goes by)
-    with suppress(Stopped):
-        result = schedule(_case.graph, _case.cluster, listing(_case.settings), stop=_over)
-        if not _over():
-            return result
-    raise StopException  # nobody is there to see it, and what was cut short is not for others
-
-
 def listed(case: Case) -> Result:
     """Return the list schedule of a case."""
-    return _listed(case.key, case, session_over())
+    return first_answer(case, session_over())
 
 
 def best(case: Case) -> Result:
@@ -169,19 +117,33 @@ class Drawn:
     image_rows: int
 
 
-@st.cache_resource(max_entries=48, show_spinner=False)
-def drawn(key: str, _result: Result) -> Drawn:  # noqa: ARG001
+@st.cache_resource(show_spinner=False)
+def _all_drawn() -> Shared[Drawn]:
+    return Shared(shared_memory())
+
+
+def drawn(key: str, result: Result) -> Drawn:
     """Return lanes, bars, critical chain, measures and overview image of a result with a schedule."""
-    assert _result.execution is not None
-    execution = crossed(_result.execution)
+    return _all_drawn().get(key, lambda: _draw(result), session_over())
+
+
+def _draw(result: Result) -> Drawn:
+    assert result.execution is not None
+    execution = crossed(result.execution)
     lanes = lanes_of(execution)
     bars = bars_of(execution, lanes)
     image, rows = overview_image(bars, lanes, execution.makespan_ms)
-    path = critical_path(_result.execution, _result.settings.exclusive_devices)
+    path = critical_path(result.execution, result.settings.exclusive_devices)
     return Drawn(execution, lanes, bars, path, measures(execution), image, rows)
 
 
-@st.cache_resource(max_entries=48, show_spinner=False)
-def verdict(key: str, _case: Case, _result: Result) -> CheckReport:  # noqa: ARG001
+@st.cache_resource(show_spinner=False)
+def _verdicts() -> Shared[CheckReport]:
+    return Shared(shared_memory())
+
+
+def verdict(key: str, case: Case, result: Result) -> CheckReport:
     """Return what the independent checker says of a result, from the input and the result's file alone."""
-    return check(_case.graph, _case.cluster, to_record(_result))
+    return _verdicts().get(
+        key, lambda: check(case.graph, case.cluster, to_record(result)), session_over()
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -22,9 +23,10 @@ from topox_core.figures.slot_state import (
 from topox_core.io.exports import PROGRAM_COLUMNS, cross_connects
 from topox_core.model.execution import Execution
 from topox_core.schedule.result import Result
-from topox_core.text.numbers import plural, short, time
+from topox_core.text.numbers import percent, plural, short, time
 from topox_core.text.sentences import enumeration, is_or_are
-from topox_ui.answers.solving import Case, Drawn
+from topox_ui.answers.case import Case
+from topox_ui.answers.solving import Drawn
 from topox_ui.circuits.state import CircuitsState
 from topox_ui.shell.charts import chart, frame
 from topox_ui.shell.page import chart_title, escape, headline
@@ -43,7 +45,7 @@ def chosen_slot(slot: int) -> None:
     choose(CircuitsState, slot=slot)
 
 
-PLAYER = Player("circuits", "slot", chosen_slot, 1.2)
+PLAYER = Player("circuits", "step", chosen_slot, 1.2)
 
 
 def slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: Theme) -> None:
@@ -58,12 +60,14 @@ def _slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: 
     with st.container(key="slot_strip"):
         heading = st.container(horizontal=True, vertical_alignment="center")
         state = _slot(result)
+        at = f"at {state.at_ms:,.6g}&nbsp;ms"
         changed = parts.measures.circuits_changed
         with heading:
-            keys = "Arrow keys move the slider a slot."
+            keys = "Arrow keys move the slider."
+            each = f"in each {_step(result)} of {short(case.cluster.slot_ms)}&nbsp;ms"
             chart_title(
-                "Circuits set up, slot by slot" if changed else "Circuits in use, slot by slot",
-                f"{plural(changed, 'circuit change')} in all; the first circuit of a port does not count. {keys}"
+                f"Circuits set up {each}" if changed else f"Circuits in use {each}",
+                f"{plural(changed, 'circuit change')} in all; a port’s first circuit is none. {keys}"
                 if changed
                 else f"No circuit changes. {keys}",
                 beside=True,
@@ -72,28 +76,28 @@ def _slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: 
         chart(
             changes(execution, state, theme),
             "changes",
-            "Circuits set up in each slot; the slot is marked.",
+            "Circuits set up in each step of the timeline; the moment in view is marked.",
             lambda: {
-                "slot": list(range(slots(execution))),
+                "from (ms)": (np.arange(slots(execution)) * case.cluster.slot_ms).tolist(),
                 "circuits set up": changes_a_slot(execution).tolist(),
             },
-            "Changes by slot",
+            "Changes over time",
         )
     with title:
         _headline(loaded, case, result, parts, state)
     left, right = st.columns([1, 1.12], gap="medium")
     with left:
         chart_title(
-            f"Who talks to whom in slot {state.slot:,}",
-            "from server (down) to server (across); colour and number: the switch",
+            f"Who talks to whom {at}",
+            "from server (down) to server (across); colour and number: the switch; one circuit a port",
         )
         carrying, dark = len(state.carrying), len(state.dark)
         chart(
             matrix(execution, state, theme),
             "matrix",
-            f"Circuits in slot {state.slot}: {carrying} carry data, {dark} are being set up. The table has the same facts.",
+            f"Circuits at {state.at_ms:.6g} ms: {carrying} carry data, {dark} are being set up. The table has the same facts.",
             lambda: _circuit_rows(result, state),
-            "Circuits in this slot",
+            "Circuits at this moment",
         )
     with right:
         title = st.container()
@@ -101,7 +105,7 @@ def _slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: 
         note = (
             "a row a port; number: server that receives"
             if switch is not None
-            else "a row a switch; vermilion: dark; empty: free"
+            else f"one row for each switch;{_dark_words(result)} empty: free"
         )
         with title:
             chart_title(
@@ -113,9 +117,9 @@ def _slot_view(loaded: Loaded, case: Case, result: Result, parts: Drawn, theme: 
         chart(
             ports_over_time(execution, state, switch, theme),
             "over_time",
-            "Which circuit every out-port holds over the iteration; the slot is marked.",
+            "Which circuit every out-port holds over the iteration; the moment in view is marked.",
             lambda: _program(result, switch),
-            "Cross-connect program",
+            "Circuits of the whole iteration",
         )
         _cross_connects(case, result, state, theme)
     keep_address()
@@ -142,10 +146,23 @@ def _slot(result: Result) -> SlotState:
                 value=value,
                 min_value=0,
                 max_value=last,
-                format="slot %d",
+                format=f"{_step(result)} %d",
                 label_visibility="collapsed",
             )
     return slot_state(execution, value)
+
+
+def _step(result: Result) -> str:
+    """Return what the slider moves by: a slot, or on a continuous clock a step of the same length."""
+    return "slot" if result.slotted_ms is None else "step"
+
+
+def _dark_words(result: Result) -> str:
+    """Return what dark time looks like, where there is any."""
+    execution = result.execution
+    assert execution is not None
+    dark = (execution.circuits.start_ms > execution.circuits.setup_ms).any()
+    return " vermilion: dark;" if dark else ""
 
 
 def _headline(loaded: Loaded, case: Case, result: Result, parts: Drawn, state: SlotState) -> None:
@@ -162,23 +179,23 @@ def _headline(loaded: Loaded, case: Case, result: Result, parts: Drawn, state: S
         for number, word in ((dark, "dark"), (free, "free"))
         if number
     ]
-    carry = (
-        "<b>No</b> out-port carries"
-        if not carrying
-        else f"<b>{carrying:,}</b> of {plural(every, 'out-port')} carry"
-    )
-    if carrying == every:
-        carry = f"<b>All {plural(every, 'out-port')}</b> carry"
-    rest = f"; {enumeration(others)}" if others else ""
+    carry = f"<b>{carrying:,}</b> of {plural(every, 'out-port')} carry data"
+    if not carrying:
+        carry = "<b>no</b> out-port carries data"
+    elif carrying == every:
+        carry = f"<b>all {plural(every, 'out-port')}</b> carry data"
+    rest = f"; {enumeration(others)}" if others and state_of(CircuitsState).slot is not None else ""
+    busiest = ", the busiest moment" if state_of(CircuitsState).slot is None else ""
     life = parts.measures.mean_life_ms
     lives = (
-        f" A circuit lasts <b>{time(life)}</b> on average."
+        f"; a circuit lasts <b>{time(life)}</b> on average"
         if life is not None and result.switching != "fixed"
         else ""
     )
     headline(
-        f"Circuits · {escape(loaded.title)} · {cluster_words(cluster)}, {short(cluster.slot_ms)}&nbsp;ms slots",
-        f"{carry} data in slot <b>{state.slot:,}</b>{rest}.{lives}",
+        f"Circuits · {escape(loaded.title)} · {cluster_words(cluster)}",
+        f"Out-ports carry data <b>{percent(parts.measures.port_carrying)}</b> of the time{lives}. "
+        f"At <b>{state.at_ms:,.6g}&nbsp;ms</b>{busiest}, {carry}{rest}.",
     )
 
 
@@ -205,8 +222,8 @@ def _cross_connects(case: Case, result: Result, state: SlotState, theme: Theme) 
     execution = result.execution
     assert execution is not None
     chart_title(
-        f"Cross-connects in slot {state.slot:,}",
-        "what each switch is told: a row a sender, in it the receiver",
+        f"What each switch connects at {state.at_ms:,.6g}&nbsp;ms",
+        "one row for each sender, in it the receiver",
     )
     if case.cluster.switches > MOST_COLUMNS:
         frame(_circuit_rows(result, state))

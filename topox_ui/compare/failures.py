@@ -11,9 +11,9 @@ from topox_core.figures.fabrics import before_after
 from topox_core.figures.palette import Theme
 from topox_core.text.numbers import percent, short
 from topox_core.topology.failures import Failure
+from topox_ui.answers.case import Case, listing
 from topox_ui.answers.contest import Contest
 from topox_ui.answers.running import Runs
-from topox_ui.answers.solving import Case, listing
 from topox_ui.compare.state import CompareState
 from topox_ui.shell.charts import chart, show_error
 from topox_ui.shell.page import chart_title, escape, quiet

@@ -15,9 +15,9 @@ from topox_core.figures.fabrics import bar_legend, iteration_bars
 from topox_core.figures.palette import Theme
 from topox_core.text.choices import chosen_by_all
 from topox_core.text.numbers import count, percent, short, time
+from topox_ui.answers.case import Case
 from topox_ui.answers.contest import Contest, priced_words
 from topox_ui.answers.running import Runs
-from topox_ui.answers.solving import Case
 from topox_ui.shell.charts import chart, frame, legend_line, show_error
 from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words
@@ -31,9 +31,12 @@ def compare_headline(
     """Write whether changing circuits pays, by how much, and at which delay that turns."""
     delay_ms = case.cluster.reconfiguration_ms
     delay = f"{short(delay_ms)}&nbsp;ms delay" if delay_ms else "no delay"
+    words = verdict.headline(runs, contest.spoken, delay_ms, turn)
+    if not delay_ms and any(run.circuits_changed for run in runs.values()):
+        words += " Changes of circuits take no time here."
     headline(
         f"Compare · {escape(loaded.title)} · {cluster_words(case.cluster)}, {delay}",
-        _emphasised(verdict.headline(runs, contest.spoken, delay_ms, turn)),
+        _emphasised(words),
     )
 
 
@@ -66,9 +69,9 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
     )
     chart_title(
         "One iteration on every fabric, and where its time goes",
-        "ms along the critical path; tick: lower bound of that fabric",
+        "ms along the critical path, which is another one on each fabric; tick: lower bound",
     )
-    legend_line(bar_legend(theme), theme)
+    legend_line(bar_legend(runs, theme), theme)
     chart(
         iteration_bars(runs, contest.labels, notes, theme, legend=False),
         "iterations",
@@ -79,7 +82,7 @@ def main_figures(contest: Contest, runs: Runs, theme: Theme) -> None:
     )
     chart_title(
         "The same in numbers",
-        "gap: above the lower bound; tax: 1 means no host forwarding",
+        "gap: above the lower bound; tax: bytes carried for each byte, more than 1 by host forwarding",
         beside=True,
     )
     frame(

@@ -25,9 +25,9 @@ from topox_core.figures.crossover import cut, map_legend, winner_map
 from topox_core.figures.palette import Theme
 from topox_core.runs.executor import LocalExecutor
 from topox_core.text.numbers import plural
+from topox_ui.answers.case import Case
 from topox_ui.answers.contest import Contest
 from topox_ui.answers.known_maps import map_calls, sweep_of
-from topox_ui.answers.solving import Case
 from topox_ui.compare.state import CompareState
 from topox_ui.runs.limits import CORES, server_limits
 from topox_ui.runs.owner import RunKind, run_owner

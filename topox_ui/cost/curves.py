@@ -14,9 +14,9 @@ from topox_core.figures.cost import SHORT_PARTS, energy, money, power
 from topox_core.figures.cost_curves import by_size, worth, yearly
 from topox_core.figures.palette import Theme
 from topox_core.text.numbers import count, plural, short, time
+from topox_ui.answers.case import case_of
 from topox_ui.answers.contest import contest_of
 from topox_ui.answers.running import run_all
-from topox_ui.answers.solving import case_of
 from topox_ui.cost.controls import LARGEST
 from topox_ui.cost.state import CostState, radix
 from topox_ui.shell.charts import chart, frame, show_input_errors

@@ -8,19 +8,22 @@ import streamlit as st
 
 from topox_core.papers.card import Card, Settings
 from topox_core.papers.catalogue import CARDS
-from topox_ui.gallery.state import GalleryState, turn
+from topox_ui.gallery.measured import TITLE as MEASURED_TITLE
+from topox_ui.gallery.state import MEASURED, GalleryState, turn
 from topox_ui.shell.page import escape, quiet
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import menu
 
 
-def chosen_card() -> Card:
-    """Draw the list of cards in the sidebar and return the one that is open."""
+def chosen_card() -> Card | str:
+    """Draw the list of cards in the sidebar and return the one that is open, or the name of what is none."""
     with st.sidebar:
-        titles = {name: card.title for name, card in CARDS.items()}
-        card = CARDS[menu("Card", GalleryState, "card", titles)]
-        quiet(f"{escape(card.source)}")
-    return card
+        titles = {"": "All claims"} | {name: card.title for name, card in CARDS.items()}
+        name = menu("Card", GalleryState, "card", titles | {MEASURED: MEASURED_TITLE})
+        if name not in CARDS:
+            return name
+        quiet(f"{escape(CARDS[name].source)}")
+    return CARDS[name]
 
 
 def switches(card: Card) -> Settings:
@@ -29,7 +32,7 @@ def switches(card: Card) -> Settings:
     with (
         st.sidebar,
         st.expander(
-            "Choices that change the reading",
+            "Settings of this card",
             key="gallery_switches",
             expanded=True,
             type="compact",

@@ -12,15 +12,18 @@ from topox_core.papers.catalogue import CARDS
 from topox_ui.state.page_state import PageState, word_of
 from topox_ui.state.store import choose, state_of
 
+# The card of measured iterations, which has no switches and needs no run.
+MEASURED = "measured"
+
 
 def _known(card: str) -> str:
-    if card and card not in CARDS:
-        raise ValueError(f"must be one of {', '.join(CARDS)}")
+    if card and card not in (*CARDS, MEASURED):
+        raise ValueError(f"must be one of {', '.join((*CARDS, MEASURED))}")
     return card
 
 
 class GalleryState(PageState):
-    """The card that is open, the first if empty, and its switches that are not in their first position."""
+    """The card that is open, all claims if empty, and its switches that are not in their first position."""
 
     prefix = "gallery."
     resets: ClassVar = {"card": ("switches",)}
@@ -44,7 +47,7 @@ class GalleryState(PageState):
         begin, wrong = super().of_query(
             {key: text for key, text in query.items() if key == cls.prefix + "card"}
         )
-        card = CARDS[begin.card or next(iter(CARDS))]
+        card = CARDS.get(begin.card) or next(iter(CARDS.values()))
         known = {choice.key: choice for choice in card.choices}
         switches = []
         for key in query.keys() - {cls.prefix + "card"}:
@@ -56,7 +59,9 @@ class GalleryState(PageState):
                 switches.append((name, words[query[key]]))
             else:
                 wrong.append(key)
-        return begin.changed(switches=tuple(sorted(switches))), wrong
+        # Links of earlier versions name the first card by its switches alone.
+        opened = begin.changed(card=card.name) if switches else begin
+        return opened.changed(switches=tuple(sorted(switches))), wrong
 
 
 def turn(card: Card, key: str, value: Value) -> None:

@@ -13,7 +13,7 @@ FIVE_WORDS = {
     "Iteration": "one training step of the job",
     "Collective": "servers exchange data together",
     "Circuit": "a light path between two servers",
-    "Delay": "how long a changing port is dark",
+    "Delay": "how long a changing port is dark: it carries no data",
     "Lower bound": "a time that no schedule can beat",
 }
 PACKETS_ALT = (
@@ -41,7 +41,7 @@ def introduction(theme: Theme) -> None:
             packet_switch(theme),
             PACKETS_ALT,
             "Any port to any port, at every moment.",
-            "Each port needs a transceiver, which burns watts.",
+            "Each port needs a transceiver, which takes power.",
         )
     with circuits:
         chart_title("Optical circuit switch", "reads nothing, steers light from fibre to fibre")
@@ -49,10 +49,10 @@ def introduction(theme: Theme) -> None:
             circuit_switch(theme),
             CIRCUITS_ALT,
             "One port to one port, until its mirror turns.",
-            "No transceiver in the switch: it costs and burns little.",
+            "No transceiver in the switch: it costs little and takes little power.",
         )
     with words:
-        chart_title("Five words, and you can read every page")
+        chart_title("Five words to begin with")
         rows = "".join(f"<dt>{word}</dt><dd>{text}</dd>" for word, text in FIVE_WORDS.items())
         write_html(f'<dl class="five">{rows}</dl>')
         with st.container(key="tour", width="stretch"):

@@ -41,7 +41,7 @@ from topox_ui.jobs.solving import AT_ONCE, Rounds, verdict
 from topox_ui.jobs.state import JobsState
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import run_note, run_panel
-from topox_ui.shell.charts import chart, frame, kpis, show_error
+from topox_ui.shell.charts import chart, checker_line, frame, kpis, show_error
 from topox_ui.shell.page import button, chart_title, escape, headline, quiet
 
 WORTH_A_CHART_S = 3.0
@@ -58,7 +58,7 @@ def kicker(jobs: Jobs, title: str) -> str:
     ]
     pods = plural(network.pod_groups * network.pods_per_group, "pod")
     return (
-        f"Jobs · {escape(title)} · {pods} in {plural(network.pod_groups, 'group')}, {network.ports_per_pod} ports of "
+        f"Jobs · {escape(title)} · {pods} in {plural(network.pod_groups, 'pod group')}, {network.ports_per_pod} ports of "
         f"{network.port_gbps:g}G · {', '.join(kinds)}"
     )
 
@@ -202,7 +202,7 @@ def _against(round_: Round, together: Round | None, more: str = "") -> tuple[str
 
 
 def _faster(best: Round, together: Round | None) -> tuple[str, str, str]:
-    per_round = f"{short(float(iterations_per_round(best.jobs).mean()))} a round"
+    per_round = f"{short(float(iterations_per_round(best.jobs).mean()))} iterations a round"
     if together is None:
         return per_round, "off", "off"
     rate, before = float(iterations_per_s(best).mean()), float(iterations_per_s(together).mean())
@@ -237,7 +237,7 @@ def clock(rounds: Rounds, now: JobsState, theme: Theme) -> None:
         where = f" Each pod group has a barrier of its own: shown is {'the slowest' if now.pod_group < 0 else 'the one chosen below'}."
     chart_title(
         "One round on one clock",
-        "A lane a group: while one sends, the other trains. Dotted: all wait for each other; solid: "
+        "One lane for each shift of jobs: while one sends, the other trains. Dotted: all wait for each other; solid: "
         "the round begins again." + where,
     )
     pod_group = None if now.pod_group < 0 else now.pod_group
@@ -286,7 +286,10 @@ def certificate(rounds: Rounds) -> None:
             ("Round", f"<b>{lasting(round_.round_s)}</b>"),
             ("Lower bound", f"<b>{lasting(round_.bound_s)}</b>"),
             ("Bound holds for", escape(round_.bound.holds_for)),
-            ("Groups", ", ".join(f"{group_name(k)} {count(n)}" for k, n in enumerate(sizes))),
+            (
+                "Jobs in a shift",
+                ", ".join(f"{group_name(k)} {count(n)}" for k, n in enumerate(sizes)),
+            ),
             ("Stopped by", f"{ROUND_STOPPED_BY[round_.stopped_by]}, {_spent(round_.wall_s)}"),
         ]
         if (
@@ -297,7 +300,7 @@ def certificate(rounds: Rounds) -> None:
             rows.append(("Proved shortest for", escape(rounds.chosen.bound.holds_for)))
         listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
         binds = (
-            f'<dt class="wide">What binds</dt><dd class="wide">{escape(round_.bound.by)}</dd>'
+            f'<dt class="wide">What sets the bound</dt><dd class="wide">{escape(round_.bound.by)}</dd>'
             if round_.bound.by
             else ""
         )
@@ -308,7 +311,9 @@ def certificate(rounds: Rounds) -> None:
         if round_.message:
             st.html(f'<p class="note">{escape(round_.message)}</p>')
         report = verdict(case, round_)
-        st.html(_checks(report))
+        st.html(checker_line(report.violated))
+        with st.expander("Rule by rule", key="jobs_rules", type="compact", expanded=not report.ok):
+            st.html(_checks(report))
         if not report.ok:
             box = st.expander("Violations", key="jobs_violations", type="compact", expanded=True)
             for line in report.lines(8):
@@ -346,15 +351,12 @@ def _seal(round_: Round) -> tuple[str, str]:
 
 def _checks(report: CheckReport) -> str:
     """Return the verdicts, a line an equation."""
-    head = "Independent checker: equation (rules checked)"
-    if not report.ok:
-        head = f"The checker found {plural(report.violated, 'violation')}"
     items = []
     for label in dict.fromkeys(c.label for c in report.constraints):
         of = [c for c in report.constraints if c.label == label]
         mark = '<b class="good">✓</b>' if all(c.ok for c in of) else '<b class="bad">✗</b>'
         items.append(f"<li>{mark} {html.escape(label)} <span>({len(of)})</span></li>")
-    return f'<p class="quiet" style="margin-top:.5rem">{head}</p><ul class="checks">{"".join(items)}</ul>'
+    return f'<ul class="checks">{"".join(items)}</ul>'
 
 
 def searching(rounds: Rounds, theme: Theme) -> None:

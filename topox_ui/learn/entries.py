@@ -52,7 +52,8 @@ def _has(entry: Entry, find: str) -> bool:
 
 def _entry(entry: Entry) -> str:
     """Return an entry as HTML, the terms of others in it explained."""
-    also = f'<span class="also">Also: {", ".join(entry.also)}</span>' if entry.also else ""
+    others = [word for word in entry.also if word.casefold() not in entry.term.casefold()]
+    also = f'<span class="also">Also: {", ".join(others)}</span>' if others else ""
     related = ", ".join(entry_of(name).term for name in entry.see)
     see = f'<span class="also">See: {related}</span>' if related else ""
     body = with_terms(f"{entry.text}{see}", entry.id)

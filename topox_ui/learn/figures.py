@@ -14,7 +14,7 @@ from topox_core.figures.lanes import bars_of, lanes_of
 from topox_core.figures.marks import DOTS, line, upright
 from topox_core.figures.palette import Theme
 from topox_core.figures.rails_pattern import strip
-from topox_core.figures.slot_state import slot_state
+from topox_core.figures.slot_state import state_at
 from topox_core.figures.tour import HEIGHT, around_a_switch, by_length, over_delay
 from topox_core.io.exports import TASK_COLUMNS, task_rows
 from topox_core.labs.tour import (
@@ -47,8 +47,7 @@ def _alt(name: str, value: float) -> str:
 def _circuits(at_ms: float, theme: Theme) -> None:
     execution = circuits_run().execution
     assert execution is not None
-    slot_ms = execution.cluster.slot_ms
-    state = slot_state(execution, int(at_ms / slot_ms))
+    state = state_at(execution, at_ms)
     left, right = st.columns([1, 1.1], gap="small")
     with left:
         figure = around_a_switch(execution, state, theme)

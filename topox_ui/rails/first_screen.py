@@ -151,7 +151,7 @@ def first_screen(subject: Subject, pattern: Pattern, run: RailRun | None, theme:
         chosen_of_the_match(subject)
     with left:
         chart_title(
-            "How long are the windows?", f"share no longer than x, {_where(pattern)}; logarithmic"
+            "How long are the windows?", f"share of windows up to each length, {_where(pattern)}"
         )
         if dark and pattern.windows:
             waits = (provisioned if choices().control == "provisioned" else on_demand) - base
@@ -233,7 +233,7 @@ def _slower(base: float, on_demand: float, provisioned: float) -> str:
         if chosen / base - 1 < 5e-7
         else f"makes this job <b>{_over(chosen, base)} slower</b>"
     )
-    limit = f"your {now.limit:g}&nbsp;% limit"
+    limit = f"the {now.limit:g}&nbsp;% limit"
     verdict = (
         f'<span class="good">✓ That is within {limit}.</span>'
         if chosen / base - 1 <= now.limit / 100
@@ -266,7 +266,7 @@ def _kpis(
             "Long enough",
             percent(share),
             f"{count(enough)} of {count(every)}"
-            + (f"; {count(overlaps)} leave no gap" if overlaps else ""),
+            + (f"; {count(overlaps)} of no length" if overlaps else ""),
         ),
         (
             "Median window",

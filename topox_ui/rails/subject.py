@@ -19,9 +19,9 @@ from topox_core.rails.technologies import TECHNOLOGIES, fits
 from topox_core.rails.window_file import WindowList
 from topox_core.rails.windows import Stretch, strip, traffic_between
 from topox_core.text.numbers import plural, short
+from topox_ui.answers.case import case_of
 from topox_ui.answers.contest import contest_of
 from topox_ui.answers.running import run_all
-from topox_ui.answers.solving import case_of
 from topox_ui.rails.controls import last_end_ms, uploaded_windows
 from topox_ui.rails.state import MEASURED, SCENARIO, choices
 from topox_ui.state.loading import loaded, scenario

@@ -45,6 +45,12 @@ class ServerLimits:
     session_mb
         How much memory the results that a session keeps may take; the oldest are dropped first
         (``TOPOX_SESSION_MB``).
+    schedule_workers
+        How many processes make list schedules once several sessions ask for them at once
+        (``TOPOX_SCHEDULE_WORKERS``, by default one a core; with 0 the server makes them itself).
+    shared_mb
+        How much memory the schedules that all sessions share may take; the least used are dropped
+        first (``TOPOX_SHARED_MB``).
     rejoin_s
         How long what a tab has is kept after it was left, so that a reload finds it again
         (``TOPOX_REJOIN_S``).
@@ -56,6 +62,8 @@ class ServerLimits:
     longest_s: float = field(default=3600.0, metadata=_from("TOPOX_LONGEST_S", 5, 86_400))
     most_tasks: int = field(default=MAX_TASKS, metadata=_from("TOPOX_MOST_TASKS", 1, MAX_TASKS))
     session_mb: int = field(default=500, metadata=_from("TOPOX_SESSION_MB", 10, 1_000_000))
+    schedule_workers: int = field(default=CORES, metadata=_from("TOPOX_SCHEDULE_WORKERS", 0, 1_024))
+    shared_mb: int = field(default=400, metadata=_from("TOPOX_SHARED_MB", 10, 1_000_000))
     rejoin_s: float = field(default=60.0, metadata=_from("TOPOX_REJOIN_S", 0, 3_600))
 
     @classmethod

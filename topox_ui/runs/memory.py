@@ -1,4 +1,4 @@
-"""How much memory the results of a session take, and which are dropped first."""
+"""How much memory results take, and which are dropped first."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class _Held:
     size_bytes: int
 
 
-class SessionMemory:
-    """The results that a session keeps, the oldest dropped first beyond a number of bytes; the newest always stays."""
+class ResultMemory:
+    """Results that are kept, the oldest dropped first beyond a number of bytes; the newest always stays."""
 
     def __init__(self, most_bytes: float) -> None:
         self._most_bytes = most_bytes
@@ -68,17 +68,29 @@ class SessionMemory:
         self._lock = threading.Lock()
 
     def took(self, results: MutableMapping[Any, Any], key: Hashable) -> None:
-        """Count a result that was just kept, and drop the oldest ones if they are too many."""
-        new = _Held(results, key, approximate_bytes(results[key]))
+        """Count a result that was just kept, and drop the oldest ones if they are too many.
+
+        A result that knows its own size, as ``size_bytes``, is believed.
+        """
+        known = getattr(results[key], "size_bytes", None)
+        new = _Held(results, key, known or approximate_bytes(results[key]))
         with self._lock:
-            known = [
+            there = [
                 one
                 for one in self._held
                 if one.key in one.results and not (one.results is results and one.key == key)
             ]
-            self._held = [*known, new]
+            self._held = [*there, new]
             total = sum(one.size_bytes for one in self._held)
             while total > self._most_bytes and len(self._held) > 1:
                 oldest = self._held.pop(0)
                 oldest.results.pop(oldest.key, None)
                 total -= oldest.size_bytes
+
+    def used(self, results: MutableMapping[Any, Any], key: Hashable) -> None:
+        """Make a result the last to be dropped."""
+        with self._lock:
+            for place, one in enumerate(self._held):
+                if one.results is results and one.key == key:
+                    self._held.append(self._held.pop(place))
+                    return

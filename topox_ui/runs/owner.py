@@ -14,17 +14,21 @@ from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from topox_core.errors import InputError
 from topox_core.runs.cells import CellsRun
+from topox_core.runs.cores import give_way
 from topox_core.runs.run import POLL_S, Run
 from topox_core.runs.stopping import Stop, never
 from topox_core.text.numbers import seconds
 from topox_ui.runs.limits import server_limits
-from topox_ui.runs.memory import SessionMemory
+from topox_ui.runs.memory import ResultMemory
 from topox_ui.runs.slots import InLine, SolverPlaces, Ticket, solver_places
 from topox_ui.runs.tabs import Connection, Tabs
 
 LATE_S = 15.0  # a solver has this long to heed its own limit, which its start does not count in
 CLOSING_S = 2.0  # how long the end of a session waits for the end of its runs
 PATIENCE_S = 0.1  # how long Cancel waits for the end
+# Cells and those in line go on by themselves; forty sessions that look at theirs at every poll keep
+# each other from the interpreter.
+BY_THEMSELVES_S = 0.25
 
 ResultT = TypeVar("ResultT")
 
@@ -57,7 +61,7 @@ class RunKind:
 class Kept(OrderedDict[Any, ResultT], Generic[ResultT]):
     """Results by key, the oldest beyond ``most``, or beyond the session's memory, dropped first."""
 
-    def __init__(self, most: int, memory: SessionMemory | None = None) -> None:
+    def __init__(self, most: int, memory: ResultMemory | None = None) -> None:
         super().__init__()
         self._most, self._memory = most, memory
         self._adding = threading.Lock()
@@ -116,7 +120,7 @@ class RunOwner:
         longest_s: float = float("inf"),
         most_bytes: float = float("inf"),
     ) -> None:
-        self._memory = SessionMemory(most_bytes)
+        self._memory = ResultMemory(most_bytes)
         self._places, self._longest_s = places, longest_s
         self._lock = threading.RLock()
         self._closed = threading.Event()
@@ -130,6 +134,7 @@ class RunOwner:
         self._failures: dict[RunKind, Exception] = {}
         self._ended: set[RunKind] = set()
         self._attendant: threading.Thread | None = None
+        self._news = threading.Event()
 
     # -- what is known -----------------------------------------------------------------------------
 
@@ -284,13 +289,16 @@ class RunOwner:
     # -- in the background -------------------------------------------------------------------------
 
     def _attend(self) -> None:
+        self._news.set()
         if self._attendant is None:
             self._attendant = threading.Thread(target=self._work, name="attend runs", daemon=True)
             self._attendant.start()
 
     def _work(self) -> None:
         """Take every run forward until none is left."""
+        give_way()
         while True:
+            self._news.clear()
             with self._lock:
                 entries = list(self._active.values())
                 due = [one for one in entries if one.due]
@@ -305,7 +313,8 @@ class RunOwner:
                 self._begin(entry)
             for entry in leaving:
                 self._close(entry)
-            time.sleep(POLL_S)
+            alone = all(isinstance(one.run, CellsRun | InLine) for one in entries)
+            self._news.wait(BY_THEMSELVES_S if alone and not self._leaving else POLL_S)
 
     def _forward(self, entry: _Entry) -> None:
         running = entry.run.running

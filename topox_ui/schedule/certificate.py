@@ -10,8 +10,9 @@ from topox_core.text.choices import chosen_words
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import percent, plural, seconds, short, time
 from topox_core.text.status_words import STOPPED_BY
-from topox_ui.answers.solving import Case, verdict
-from topox_ui.shell.charts import frame, show_input_errors
+from topox_ui.answers.case import Case
+from topox_ui.answers.solving import verdict
+from topox_ui.shell.charts import checker_line, frame, show_input_errors
 from topox_ui.shell.page import escape, write_html
 
 
@@ -19,13 +20,19 @@ def certificate(case: Case, result: Result, key: str) -> None:
     """Draw the card of a result."""
     with st.container(border=True, key="certificate"):
         write_html(_card(result))
+        with st.expander("Clock and other bounds", key="other_bounds", type="compact"):
+            write_html(
+                _listed(_on_slots(result) if result.slotted_ms is None else _continuous(result))
+            )
         if result.message:
             st.html(f'<p class="note">{escape(result.message)}</p>')
         if result.execution is None:
             return
         with show_input_errors():
             report = verdict(key, case, result)
-        write_html(_checks(report))
+        write_html(checker_line(report.violated))
+        with st.expander("Rule by rule", key="rules", type="compact", expanded=not report.ok):
+            write_html(_checks(report))
         if not report.ok:
             box = st.expander("Violations", key="violations", type="compact", expanded=True)
             for line in report.lines(8):
@@ -62,18 +69,24 @@ def _card(result: Result) -> str:
     rows = [
         ("Iteration", f"<b>{makespan}</b>"),
         ("Lower bound", f"<b>{time(result.bound_ms)}</b>"),
-        ("Stopped by", f"{STOPPED_BY[result.stopped_by]}, {seconds(result.wall_s)}"),
-        *(_on_slots(result) if result.slotted_ms is None else _continuous(result)),
+        (
+            "Found by" if result.stopped_by == "heuristic" else "Stopped by",
+            f"{STOPPED_BY[result.stopped_by]}, {seconds(result.wall_s)}",
+        ),
     ]
-    listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
     binds = escape(result.bound_by)
     chosen = escape(chosen_words(result.settings.lowering, result.settings.free))
     if chosen:
         binds += f'</dd> <dt class="wide">Chosen for this plan:</dt> <dd class="wide">{chosen}'
-    return (
-        f'<p class="seal {colour}">{words}</p><dl class="facts">{listed}'
-        f'<dt class="wide">What binds</dt><dd class="wide">{binds}</dd></dl>'
-    )
+    return f'<p class="seal {colour}">{words}</p>{_listed(rows, binds)}'
+
+
+def _listed(rows: list[tuple[str, str]], binds: str = "") -> str:
+    """Return facts as a list of names and values, and under them what sets the bound."""
+    listed = "".join(f"<dt>{name}</dt><dd>{value}</dd>" for name, value in rows)
+    if binds:
+        listed += f'<dt class="wide">What sets the bound</dt><dd class="wide">{binds}</dd>'
+    return f'<dl class="facts">{listed}</dl>'
 
 
 def _on_slots(result: Result) -> list[tuple[str, str]]:
@@ -91,7 +104,7 @@ def _continuous(result: Result) -> list[tuple[str, str]]:
     """Return what stands beside a time that is not rounded: the best on slots, and with and without switching."""
     assert result.slotted_ms is not None
     rows = [
-        ("Clock", "continuous, nothing rounded"),
+        ("Clock", "continuous time, nothing is rounded"),
         (f"On {short(result.slot_ms)}&nbsp;ms slots", time(result.slotted_ms)),
         ("Circuits", SWITCHING[result.switching]),
     ]
@@ -100,7 +113,7 @@ def _continuous(result: Result) -> list[tuple[str, str]]:
         best_ms, bound_ms = switching.makespan_ms or 0.0, result.bound_switching_ms
         sure = "proved" if best_ms <= bound_ms * (1 + 1e-9) else f"bound {time(bound_ms)}"
         rows.append(("Best that changes circuits", f"{time(best_ms)}, {sure}"))
-        rows.append(("Bound, any fixed circuits", time(result.bound_fixed_ms)))
+        rows.append(("Bound with fixed circuits", time(result.bound_fixed_ms)))
     return rows
 
 
@@ -114,15 +127,10 @@ BEYOND = {"p_j": "durations", "physical": "physical limits", "lowering": "collec
 
 def _checks(report: CheckReport) -> str:
     """Return the verdicts: the paper's constraints one by one, what goes beyond them by group."""
-    head = (
-        "Independent checker, equation by equation"
-        if report.ok
-        else f"The checker found {plural(report.violated, 'violation')}"
-    )
     printed = sorted(
         (c for c in report.constraints if c.equation.isdigit()), key=lambda c: int(c.equation)
     )
-    rows = [(c.ok, c.name, c.equation) for c in printed]
+    rows = [(c.ok, c.name, f"eq. {c.equation}") for c in printed]
     for group in dict.fromkeys(c.equation for c in report.constraints if not c.equation.isdigit()):
         members = [c for c in report.constraints if c.equation == group]
         words = plural(len(members), "rule") if len(members) > 1 else members[0].label
@@ -131,4 +139,4 @@ def _checks(report: CheckReport) -> str:
         f'<li><b class="{"good" if ok else "bad"}">{"✓" if ok else "✗"}</b> {escape(name)} <span>({escape(note)})</span></li>'
         for ok, name, note in rows
     )
-    return f'<p class="quiet" style="margin-top:.5rem">{head}</p><ul class="checks">{items}</ul>'
+    return f'<ul class="checks">{items}</ul>'

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import time
 from collections import ChainMap
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
+from concurrent.futures import Executor, Future
 from functools import partial
+from typing import Any
 
 import streamlit as st
 
-from topox_core.fabrics.delays import DelayPoint, delay_point
+from topox_core.errors import InputError
+from topox_core.fabrics.delays import DelayPoint
 from topox_core.figures.palette import Theme
 from topox_core.figures.search import delays
 from topox_core.runs.cells import CellsResult, CellsRun
-from topox_core.runs.executor import LocalExecutor
 from topox_core.schedule.result import Result
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import count, short
-from topox_ui.answers.solving import Case, known, listing
+from topox_ui.answers.case import Case
+from topox_ui.answers.first import first_answer_ahead, known_first_answer
+from topox_ui.answers.solving import known
 from topox_ui.runs.owner import Kept, RunKind, run_owner
 from topox_ui.shell.charts import chart
 from topox_ui.shell.page import chart_title
@@ -66,17 +70,13 @@ def delay_panel(case: Case, result: Result, theme: Theme) -> None:
         best = result if one is case else known(one)
         if best is not None:
             own[one.key] = DelayPoint.of(best)
+    for one in cases.values():
+        if one.key not in own and (first := known_first_answer(one)) is not None:
+            own[one.key] = DelayPoint.of(first)
     points = ChainMap(own, owner.results(DELAYS), _listed())
+    _drawn(cases, points, now, theme)
     if _missing(cases, points):
-        _when_painted(cases, points, now, theme, time.monotonic())
-    else:
-        _drawn(cases, points, now, theme)
-
-
-@st.cache_resource(show_spinner=False)
-def _worker() -> LocalExecutor:
-    """Return the one process that draws up the delay curves of all sessions, behind whatever answers a control."""
-    return LocalExecutor(1)
+        _when_painted(cases, points, now, time.monotonic())
 
 
 @st.cache_resource(show_spinner=False)
@@ -85,11 +85,17 @@ def _listed() -> Kept[DelayPoint]:
     return Kept(MOST_SHARED)
 
 
+class _Asking(Executor):
+    """Takes calls that answer with a future of their own."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        asked: Future[Any] = fn(*args, **kwargs)
+        return asked
+
+
 @st.fragment(run_every=PAINTED_S)
-def _when_painted(
-    cases: dict[float, Case], points: Points, now: float, theme: Theme, painted_s: float
-) -> None:
-    """Draw the delays that are known, and have the others scheduled once the page is painted."""
+def _when_painted(cases: dict[float, Case], points: Points, now: float, painted_s: float) -> None:
+    """Have the delays that are not known scheduled once the page is painted, and the curve drawn again when they are."""
     owner, missing = run_owner(), _missing(cases, points)
     case = cases[now]
     owner.ended(DELAYS)
@@ -99,16 +105,40 @@ def _when_painted(
     if time.monotonic() - painted_s < PAINTED_S / 2:
         owner.end(DELAYS)  # of the setting before
     elif owner.run(DELAYS, case.key) is None:
-        function = partial(delay_point, case.graph, case.cluster, listing(case.settings))
         owner.start(
             DELAYS,
             case.key,
             lambda _slots: CellsRun(
-                missing, lambda delay: cases[delay].key, function, _listed(), _worker()
+                missing,
+                lambda delay: cases[delay].key,
+                lambda delay: _point_ahead(cases[delay]),
+                _listed(),
+                _Asking(),
             ),
             partial(_keep_lost, cases, owner.results(DELAYS)),
         )
-    _drawn(cases, points, now, theme)
+
+
+def _point_ahead(case: Case) -> Future[DelayPoint]:
+    """Have a case scheduled behind what anybody waits for; its point is empty where graph and settings do not go together."""
+    point: Future[DelayPoint] = Future()
+    asked = first_answer_ahead(case)
+
+    def take(made: Future[Result]) -> None:
+        if made.cancelled() or not point.set_running_or_notify_cancel():
+            point.cancel()
+            return
+        error = made.exception()
+        if error is None:
+            point.set_result(DelayPoint.of(made.result()))
+        elif isinstance(error, InputError):
+            point.set_result(DelayPoint())
+        else:
+            point.set_exception(error)
+
+    point.add_done_callback(lambda one: asked.cancel() if one.cancelled() else None)
+    asked.add_done_callback(take)
+    return point
 
 
 def _keep_lost(

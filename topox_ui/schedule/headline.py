@@ -7,7 +7,8 @@ from topox_core.figures.trace import events_of, last_better
 from topox_core.model.measures import Measures
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import apart, count, percent, plural, short, time
-from topox_ui.answers.solving import WORTH_A_WORD, Case, best, case_of, drawn, token
+from topox_ui.answers.case import Case, case_of
+from topox_ui.answers.solving import WORTH_A_WORD, best, drawn, token
 from topox_ui.shell.charts import kpis
 from topox_ui.shell.page import escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words, scenario
@@ -38,7 +39,9 @@ def schedule_headline(loaded: Loaded, case: Case, result: Result, now: Measures)
             f"Circuits change {often}; ports are dark <b>{percent(now.port_dark)}</b> of the time."
         )
     else:
-        second = f"Circuits change {often}; at {_delay(case)} delay that costs nothing."
+        second = (
+            f"Circuits change {often}; that costs nothing, as a change takes {_delay(case)} here."
+        )
     headline(kicker, f"{first} {second}")
 
 
@@ -100,13 +103,19 @@ def schedule_kpis(loaded: Loaded, case: Case, result: Result, now: Measures) -> 
         (
             "Circuit changes",
             count(now.circuits_changed),
-            f"{percent(now.port_dark)} of port time dark"
-            if now.dark_ms
-            else f"{plural(_circuits(result, now), 'circuit')} used",
+            f"{percent(now.port_dark)} of port time dark" if now.dark_ms else _uses(result, now),
         ),
     )
     if before is not None:
         quiet(f"Changes are against the values of {whose}: {time(before.makespan_ms)}.")
+
+
+def _uses(result: Result, now: Measures) -> str:
+    """Return how many uses of circuits there are: of some the circuit is the port's first one, or was there."""
+    uses = _circuits(result, now)
+    if result.execution is None or result.execution.layout is not None:
+        return f"{plural(uses, 'circuit')} used"
+    return f"of {count(uses)} circuit uses"
 
 
 def _circuits(result: Result, now: Measures) -> int:

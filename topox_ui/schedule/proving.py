@@ -21,7 +21,8 @@ from topox_core.schedule.proof import Proof
 from topox_core.schedule.result import Result
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import seconds, time
-from topox_ui.answers.solving import PROOF, Case, case_of, start_proof
+from topox_ui.answers.case import Case, case_of
+from topox_ui.answers.solving import PROOF, start_proof
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import BEFORE, run_note, run_panel
 from topox_ui.schedule.racing import RACE

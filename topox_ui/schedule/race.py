@@ -10,7 +10,8 @@ from topox_core.figures.palette import Theme
 from topox_core.figures.race import ENGINES, Contestant, finding, race, race_table
 from topox_core.runs.run import FunctionRun
 from topox_core.text.numbers import plural, seconds, short
-from topox_ui.answers.solving import PROOF, Case
+from topox_ui.answers.case import Case
+from topox_ui.answers.solving import PROOF
 from topox_ui.runs.limits import server_limits
 from topox_ui.runs.owner import run_owner
 from topox_ui.runs.panel import BEFORE, run_note, run_panel

@@ -15,7 +15,8 @@ from topox_core.runs.stopping import Stop
 from topox_core.schedule.proof import Proof
 from topox_core.schedule.result import Result
 from topox_core.text.numbers import seconds
-from topox_ui.answers.solving import PROOF, Case, keep
+from topox_ui.answers.case import Case
+from topox_ui.answers.solving import PROOF, keep
 from topox_ui.runs.owner import RunKind, run_owner
 from topox_ui.shell.page import warmed
 

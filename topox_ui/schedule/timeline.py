@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 
 from topox_core.figures.gantt import gantt, in_view, name_kinds_elsewhere, window_words
@@ -19,6 +21,8 @@ from topox_core.text.foreign import as_text
 from topox_core.text.numbers import short
 from topox_core.text.sentences import and_more
 from topox_ui.answers.solving import Drawn
+from topox_ui.runs.owner import session_over
+from topox_ui.runs.shared import Shared, shared_memory
 from topox_ui.schedule.state import ScheduleState
 from topox_ui.shell.charts import chart, table_under
 from topox_ui.shell.page import PLAIN, chart_title, escape
@@ -29,40 +33,70 @@ from topox_ui.state.widgets import control, menu
 HINT = "Number in a port bar: destination server. Outline and dotted line: critical path. Click a bar for its task."
 
 
+@dataclass(frozen=True)
+class _Charts:
+    """The charts of one window, and how many bars are in it."""
+
+    whole: go.Figure
+    gantt: go.Figure
+    bars: int
+    ports: go.Figure
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory they take; figures are many small objects, slow to weigh."""
+        return 300_000 + 1_500 * self.bars
+
+
+@st.cache_resource(show_spinner=False)
+def _charts() -> Shared[_Charts]:
+    return Shared(shared_memory())
+
+
+def _draw(parts: Drawn, lanes: Lanes, window: tuple[float, float], theme: Theme) -> _Charts:
+    execution = parts.execution
+    figure = gantt(execution, parts.bars, lanes, window, parts.path, theme)
+    name_kinds_elsewhere(figure, execution, parts.bars)
+    return _Charts(
+        overview(parts.image, parts.image_rows, lanes, execution.makespan_ms, window, theme),
+        figure,
+        len(in_view(parts.bars, lanes, window)),
+        port_use(execution, window, theme),
+    )
+
+
 @st.fragment
-def timeline(parts: Drawn, theme: Theme) -> None:
-    """Draw the timeline of a result; its sliders redraw nothing else."""
+def timeline(token: str, parts: Drawn, theme: Theme) -> None:
+    """Draw the timeline of a result, whose token is given; its sliders redraw nothing else."""
     execution = parts.execution
     with st.container(key="timeline"):
         lanes = _lanes(parts, _picked(parts) or HINT)
         window = _window(parts, lanes, execution.makespan_ms, execution.cluster.slot_ms)
-        whole = overview(parts.image, parts.image_rows, lanes, execution.makespan_ms, window, theme)
+        key = f"{token}|{lanes.first}|{lanes.last}|{window}|{theme.name}|{theme.scale}"
+        charts = _charts().get(key, lambda: _draw(parts, lanes, window, theme), session_over())
         st.plotly_chart(
-            whole,
+            charts.whole,
             theme=None,
             config=PLAIN,
             key="overview",
             alt=f"The whole iteration of {short(execution.makespan_ms)} ms, server by server; the window is framed.",
         )
-        figure = gantt(execution, parts.bars, lanes, window, parts.path, theme)
-        name_kinds_elsewhere(figure, execution, parts.bars)
-        shown = in_view(parts.bars, lanes, window)
         st.plotly_chart(
-            figure,
+            charts.gantt,
             theme=None,
             config=PLAIN,
             key="gantt",
             on_select="rerun",
             selection_mode="points",
             alt=f"Gantt chart of servers {lanes.first} to {lanes.last} from {short(window[0])} to {short(window[1])} ms: "
-            f"{len(shown)} bars. The table below has the same tasks.",
+            f"{charts.bars} bars. The table below has the same tasks.",
         )
-        if note := window_words(window, len(shown)):
+        if note := window_words(window, charts.bars):
             st.caption(note)
         table_under("gantt", lambda: _table(parts, window), "Tasks in this window")
         chart_title("Out-ports in use", "colour: what they carry; hatched: dark", beside=True)
         chart(
-            port_use(execution, window, theme),
+            charts.ports,
             "ports",
             "Out-ports that carry data or are dark, over the same time window.",
             lambda: port_table(execution),

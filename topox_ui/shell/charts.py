@@ -15,6 +15,7 @@ from topox_core.figures.palette import Theme
 from topox_core.io.tables import harmless_on_screen
 from topox_core.text.foreign import as_text
 from topox_core.text.glossary import label_help
+from topox_core.text.numbers import plural
 from topox_ui.shell.page import PLAIN, escape, headline
 from topox_ui.state.loading import reset_what_ifs
 
@@ -135,6 +136,16 @@ def without_formulas(table: pd.DataFrame) -> pd.DataFrame:
 
 def _without_formula(cell: Any) -> Any:
     return harmless_on_screen(cell) if isinstance(cell, str) else cell
+
+
+def checker_line(violated: int) -> str:
+    """Return what the independent checker found, in a line of HTML."""
+    words = (
+        f'<b class="bad">✗</b> The checker found {plural(violated, "violation")}.'
+        if violated
+        else '<b class="good">✓</b> The independent checker finds every rule kept.'
+    )
+    return f'<p class="quiet" style="margin-top:.5rem">{words}</p>'
 
 
 Kpi = tuple[str, str, str] | tuple[str, str, str, str, str]

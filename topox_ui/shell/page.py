@@ -28,6 +28,8 @@ from topox_ui.state.store import ADDRESS_DUE, state_of
 from topox_ui.state.widgets import switch
 
 PLAIN = {"displayModeBar": False, "responsive": True}
+# Every tab asks so often; forty tabs that ask every other second keep a fifth of a core busy.
+REDRAWN_S = 10
 
 keep_page_changes()
 
@@ -63,6 +65,7 @@ def frame(title: str) -> Theme:
         keep_tab()
         menu(page)
         _follow_theme(theme.name)
+        _draw_what_was_taken()
     if AWAITED.there:
         _generating()
     if page.needs_graph and loaded() is None:  # the server takes not even the sample
@@ -100,11 +103,34 @@ def _warm_all() -> None:
     gc.freeze()
 
 
-@st.fragment(run_every=2)
+# Whether the theme is still the one that was drawn is looked at in the browser: a timer of every tab
+# would ask the server.
+_THEME_SCRIPT = """
+export default function ({ data, parentElement, setTriggerValue }) {
+  const here = parentElement.host ?? parentElement;
+  const ground = () => getComputedStyle(here).getPropertyValue("--st-background-color");
+  let seen = ground();
+  const timer = setInterval(() => {
+    if (ground() !== seen) {
+      seen = ground();
+      setTriggerValue("changed", data.drawn);
+    }
+  }, 300);
+  return () => clearInterval(timer);
+}
+"""
+_theme_watch = st.components.v2.component("topox_theme", js=_THEME_SCRIPT)
+
+
 def _follow_theme(drawn: str) -> None:
-    """Redraw when the viewer switches the theme, which alone does not rerun, or a choice was taken and not drawn."""
-    changed = theme_of(st.context.theme.type or "light").name != drawn
-    if changed or ADDRESS_DUE.there:
+    """Redraw when the viewer switches the theme, which alone does not rerun."""
+    _theme_watch(key="theme_watch", data={"drawn": drawn}, on_changed_change=lambda: None)
+
+
+@st.fragment(run_every=REDRAWN_S)
+def _draw_what_was_taken() -> None:
+    """Redraw where a choice was taken and not drawn."""
+    if ADDRESS_DUE.there:
         st.rerun()
 
 
@@ -122,7 +148,7 @@ def headline(kicker: str, finding: str) -> None:
     if opened_by_itself():
         with st.container(horizontal=True, vertical_alignment="center"):
             st.html(
-                '<p class="by-itself">No job was loaded, so this is a sample.</p>', width="content"
+                '<p class="by-itself">This is a sample: no job was chosen.</p>', width="content"
             )
             page_link("Home", "Choose another job")
 

@@ -42,6 +42,8 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
 .st-key-menu [data-testid="stExpander"] summary {{ padding: .3rem 0 .1rem; background: none; min-height: 1.7rem; }}
 .st-key-menu [data-testid="stExpander"] summary p {{ font-weight: 600; font-size: .8rem; }}
 .st-key-menu [data-testid="stExpanderDetails"] {{ padding: 0; border: 0; }}
+/* The pages of a group begin where its name does, behind its arrow. */
+.st-key-menu [data-testid="stExpanderDetails"] a {{ padding-left: 1.95rem !important; }}
 [data-testid="stSidebarUserContent"] [data-testid="stSlider"] {{ padding-bottom: .1rem; }}
 [data-testid="stSidebarUserContent"] label [data-testid="stTooltipIcon"] {{ opacity: .45; }}
 [data-testid="stSliderTickBarMin"], [data-testid="stSliderTickBarMax"], [data-testid="stSliderTickBar"] {{ display: none; }}
@@ -90,6 +92,16 @@ section[data-testid="stSidebar"][aria-expanded="false"] {{ width: 0 !important; 
   line-height: 1.2; font-size: .95em; color: {theme.muted}; text-decoration: none; }}
 .kicker .ask:hover {{ border-color: {theme.primary}; color: {theme.primary}; }}
 .by-itself {{ font-size: .84rem; margin: 0; color: {theme.ink}; }}
+.st-key-claims {{ gap: .1rem; }} .st-key-claims [data-testid="stHorizontalBlock"] {{ border-bottom: 1px solid {theme.grid}; }}
+.st-key-claims button {{ justify-content: flex-start; text-align: left; padding: .15rem 0; min-height: 1.8rem; }}
+.st-key-claims button p {{ font-size: .9rem; color: {theme.primary}; white-space: normal; }}
+.claim {{ font-size: .9rem; margin: 0; line-height: 1.35; color: {theme.ink}; }} .claim b {{ font-weight: 650; }}
+.quiet.other {{ padding-bottom: .25rem; }}
+@media (max-width: 640px) {{
+  /* The claim in a line of its own, its three facts below it. */
+  .st-key-claims [data-testid="stHorizontalBlock"] {{ flex-wrap: wrap; gap: 0 .6rem; padding-bottom: .25rem; }}
+  .st-key-claims [data-testid="stColumn"] {{ min-width: 24% !important; flex: 1 1 24% !important; }}
+  .st-key-claims [data-testid="stColumn"]:first-child {{ min-width: 100% !important; }} }}
 .note {{ font-size: .82rem; line-height: 1.4; margin: 0; padding: .4rem .6rem; border-left: 3px solid {theme.primary};
   background: {theme.panel}; color: {theme.ink}; }}
 .quiet {{ font-size: .8rem; color: {theme.muted}; margin: 0; line-height: 1.4; }}
@@ -157,9 +169,12 @@ button[kind^="primary"]:not(:disabled), button[kind^="primary"]:not(:disabled) *
 [data-testid="stButtonGroup"] button[data-selected] p {{ color: color-mix(in srgb, {theme.primary} 65%, {theme.ink}); }}
 [data-testid="stMain"] [class*="st-key-table_"] {{ margin-top: -.55rem; }}
 /* The server does not know the width: numbers that have room in bars on a laptop go where there is none. */
-.st-key-iterations, .st-key-gantt, .st-key-lanes_gantt {{ container-type: inline-size; }}
+.st-key-iterations, .st-key-gantt, .st-key-lanes_gantt, .st-key-strip, .st-key-tornado, .st-key-yearly,
+  .st-key-by_size, .st-key-placements {{ container-type: inline-size; }}
 @container (max-width: 440px) {{
-  .st-key-iterations .textpoint, .st-key-gantt .bartext, .st-key-lanes_gantt .bartext {{ display: none; }} }}
+  .st-key-iterations .textpoint, .st-key-gantt .bartext, .st-key-lanes_gantt .bartext, .st-key-strip .bartext,
+  .st-key-tornado .annotation-text, .st-key-yearly .annotation-text, .st-key-by_size .xtick:nth-child(even) text,
+  .st-key-placements .xtick:nth-child(even) text {{ display: none; }} }}
 @media (max-width: 900px) {{
   /* Side by side, figures would have half a narrow window each. */
   [data-testid="stHorizontalBlock"]:has(> [data-testid="stColumn"] [data-testid="stPlotlyChart"]) {{ flex-wrap: wrap; }}

@@ -83,7 +83,7 @@ def pick_request(graph: OperatorGraph, servers: int) -> Request | FabricSearch:
         if network == "fabric":
             fabric, beside, delay_ms = _pick_fabric()
         budgets = ("proposals", ON_FABRIC_BUDGETS) if network == "fabric" else ("budget", BUDGETS)
-        budget = slide("Proposals", StrategyState, *budgets, words=lambda v: f"{v:,}")
+        budget = slide("Strategies to try", StrategyState, *budgets, words=lambda v: f"{v:,}")
         with st.expander("More choices", key="more_search", type="compact"):
             memory = state_of(StrategyState).memory_gb
             memory = number(
@@ -128,7 +128,9 @@ def _pick_fabric() -> tuple[str, tuple[str, ...], float]:
         selection_mode="multi",
         help="Each gets a search of its own; the table then has every strategy on every fabric.",
     )
-    delay_ms = slide("Delay", StrategyState, "delay_ms", DELAYS_MS, words=delay_label)
+    delay_ms = slide(
+        "Reconfiguration delay", StrategyState, "delay_ms", DELAYS_MS, words=delay_label
+    )
     return fabric, tuple(beside), delay_ms
 
 
@@ -150,13 +152,15 @@ def _imported(graph: OperatorGraph, servers: int) -> tuple[tuple[Any, ...], Stra
 def search_button(
     running: bool, searched: bool, start: Callable[[SearchT], None], of: SearchT
 ) -> None:
-    """Draw the button that starts a search; it rests while one runs and once there is an answer."""
+    """Draw the button that starts a search; it rests while one runs, and goes once there is an answer."""
+    if searched:
+        return
     st.button(
-        "Searched" if searched else "Search",
-        type="secondary" if searched else "primary",
+        "Search",
+        type="primary",
         key="search",
         icon=":material/search:",
-        disabled=running or searched,
+        disabled=running,
         on_click=start,
         args=(of,),
     )

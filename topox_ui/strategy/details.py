@@ -34,12 +34,12 @@ def loaded_job_note() -> None:
     job = loaded()
     quiet(
         (
-            "No job was loaded, so this is a sample model"
+            "This is a sample model"
             if job is None
             else f"The loaded job, <b>{escape(job.title)}</b>, plays no part here: this page has models of its own"
         )
-        + ". A split decides who sends to whom, so which circuits an optical switch has to make: <b>a fabric</b> under "
-        "Network judges it on the fabric that will run it."
+        + ". A split decides which servers exchange data, and so which circuits are needed. To judge it on circuits or on "
+        "another fabric, choose <b>a fabric</b> under Network."
     )
 
 

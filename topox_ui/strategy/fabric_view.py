@@ -93,9 +93,9 @@ def _key_figures(search: FabricSearch, table: StrategyTable) -> None:
             time(found.start_outcome.iteration_ms),
             f"{short(table.speed_up(search.fabric))} times that of the best",
         ),
-        ("Proposals", count(found.proposals), STRATEGY_STOPPED_BY[table.stopped_by]),
+        ("Strategies tried", count(found.proposals), STRATEGY_STOPPED_BY[table.stopped_by]),
         (
-            "Operators moved",
+            "Operators split otherwise",
             count(changed),
             f"of {plural(len(row.strategy.placements), 'operator')}",
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 
 import pandas as pd
@@ -92,22 +93,36 @@ def opening(request: Request) -> bool:
 
 
 def _headline(kicker: str, request: Request, answer: Answer) -> None:
-    headline(kicker, finding(answer))
-    changed = sum(
-        a != b for a, b in zip(answer.strategy.placements, answer.start.placements, strict=True)
+    computing, before = (
+        float(computing_ms(request.graph, strategy).max())
+        for strategy in (answer.strategy, answer.start)
     )
-    whole = sum(p.partitions == 1 for p in answer.strategy.placements)
+    waiting, waited = answer.iteration_ms - computing, answer.start_ms - before
+    headline(
+        kicker, f"{finding(answer)} {_why(answer, computing - before, waiting - waited)}".strip()
+    )
     kpis(
-        ("Iteration", time(answer.iteration_ms), "by the search's own simulator"),
+        ("Iteration", time(answer.iteration_ms), "simulated"),
         ("Data parallelism", time(answer.start_ms), "where the search begins"),
         ("Strategies tried", count(answer.tried), _how_many(answer)),
-        (
-            "Operators moved",
-            count(changed),
-            f"of {plural(len(request.graph.operators), 'operator')}",
-        ),
-        ("Whole operators", count(whole) if whole else "none", "on one server each"),
+        ("Computing", time(computing), f"data parallelism {time(before)}"),
+        ("Waiting for data", time(waiting), f"data parallelism {time(waited)}"),
     )
+
+
+def _why(answer: Answer, more_computing_ms: float, more_waiting_ms: float) -> str:
+    """Return which split is the best one, and why it wins, in a sentence."""
+    if answer.speed_up <= WON:
+        return ""
+    placed = answer.strategy.placements
+    parts, often = Counter(p.partitions for p in placed).most_common(1)[0]
+    most = "every operator" if often == len(placed) else f"{often:,} of {len(placed):,} operators"
+    plain = Counter(p.partitions for p in answer.start.placements).most_common(1)[0][0]
+    where = "on one server each" if parts == 1 else f"in {parts} parts"
+    words = f"It runs {most} {where}" + (f", not {plain}" if plain != parts else "")
+    if more_computing_ms > 0 > more_waiting_ms:
+        return f"{words}: the busiest server computes longer, but waits less for data."
+    return f"{words}: servers wait less for data." if more_waiting_ms < 0 else f"{words}."
 
 
 def _how_many(answer: Answer) -> str:
@@ -170,7 +185,7 @@ def _live(theme: Theme, run: FunctionRun[Answer, MoveProgress]) -> None:
                 theme,
             ),
             "walk_live",
-            f"Iteration time of the chain after {done} proposals.",
+            f"Iteration time after {done} strategies.",
         )
 
 
@@ -178,7 +193,7 @@ def _answer(request: Request, answer: Answer, theme: Theme) -> None:
     left, right = st.columns([1.25, 1], gap="medium")
     with left:
         _before_and_after(request, answer, theme)
-        chart_title("The search", "accepted moves by reason; line: the best so far")
+        chart_title("The search", "accepted changes; line: the best so far")
         chart(
             walk(
                 (),

@@ -9,9 +9,9 @@ import streamlit as st
 from topox_core.errors import InputError
 from topox_core.text.foreign import as_text
 from topox_core.text.numbers import count, percent, plural, short, size, time
+from topox_ui.answers.case import Case
 from topox_ui.answers.contest import contest_of
 from topox_ui.answers.running import run_all
-from topox_ui.answers.solving import Case
 from topox_ui.shell.charts import kpis
 from topox_ui.shell.page import escape, headline, quiet
 from topox_ui.state.loading import Loaded, cluster_words
@@ -40,10 +40,15 @@ def topology_headline(loaded: Loaded, case: Case, laid: LaidTopology) -> None:
         ("Iteration time", gives, "as on Compare" if of_job else "of a job only"),
         ("Busiest link", f"{short(busiest)}×" if busiest else "–", "the average link’s bytes"),
         ("Longest route", plural(longest, "hop"), "that data takes"),
-        ("Bandwidth tax", short(laid.tax), "mean hops of a byte"),
-        ("Links", count(len(source)), f"{plural(int(parallel.sum()), 'circuit')} in all"),
+        ("Bandwidth tax", short(laid.tax), "hops of an average byte"),
+        ("Links", count(len(source)), _circuits_in(len(source), int(parallel.sum()))),
     )
     quiet(_ports(laid))
+
+
+def _circuits_in(links: int, circuits: int) -> str:
+    """Return how many circuits the links have."""
+    return "of one circuit each" if circuits == links else f"of {plural(circuits, 'circuit')}"
 
 
 def _finding(laid: LaidTopology, iteration_ms: float | None) -> str:
@@ -81,7 +86,9 @@ def _ports(laid: LaidTopology) -> str:
         [f"{rings} for all-reduce rings" + f" (stride {listed})" * bool(strides)] if rings else []
     )
     sets += [f"{others} for matchings"] if others else []
-    words = [f"Degree {result.degree}: of each server’s circuits {' and '.join(sets)}."]
+    words = [
+        f"Degree {result.degree}: each server has {plural(result.degree, 'circuit')}, {' and '.join(sets)}."
+    ]
     total = demand.all_reduce_bytes + demand.model_parallel_bytes
     if demand.all_reduce_bytes and demand.model_parallel_bytes:
         share = percent(demand.all_reduce_bytes / total)

@@ -14,7 +14,7 @@ from topox_core.topology.finder import Demand, LayoutResult, demand_of, find_lay
 from topox_core.topology.link_load import bandwidth_tax, link_loads
 from topox_core.topology.routing import RoutedNetwork
 from topox_core.topology.traffic import all_reduce_demand
-from topox_ui.answers.solving import Case
+from topox_ui.answers.case import Case
 from topox_ui.answers.state import VARIANTS, ContestState
 from topox_ui.state.store import state_of
 from topox_ui.state.widgets import pick, slide

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import examples
+from tests.past import load_past
 from tests.topox_core.schedule.circuit_rules import broken_rules
 from tests.topox_core.small_graphs import cluster, compute, graph, random_graph, transfer
 from topox_core.check.checker import check
@@ -321,7 +322,7 @@ def test_the_independent_checker_accepts_the_controllers(name: str, delay_ms: fl
 
 @pytest.mark.parametrize("engine", ["list", "auto"])
 def test_a_schedule_may_be_kept_to_the_provisioned_order(engine: str) -> None:
-    task_graph, of = load_sample("moe")
+    task_graph, of = load_past("moe")
     of = of.changed(reconfiguration_ms=1.0)
     settings = Settings.of(engine=engine, switching="provisioned", time_limit_s=5.0)
     result = schedule(task_graph, of, settings)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.past import load_past
 from tests.topox_core.small_graphs import GBIT_MS, cluster, compute, graph, transfer
 from topox_core.cli import compare as command
 from topox_core.cli.main import OneLineParser
@@ -155,7 +156,7 @@ def test_what_a_fabric_cannot_run_names_the_fabric() -> None:
 
 
 def test_the_seed_of_the_released_layout_counts_in_a_comparison() -> None:
-    graph, cluster = load_sample("moe")
+    graph, cluster = load_past("moe")
     options = FabricOptions(topology_variant="released")
     times = []
     for seed in range(3):

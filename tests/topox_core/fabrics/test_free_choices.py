@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from tests.past import load_past
 from topox_core.errors import InputError
 from topox_core.fabrics import free_choices
 from topox_core.fabrics.compare import compare, run_freely, run_one
@@ -17,7 +18,6 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.model.transfer_graph import Lowering
 from topox_core.schedule.settings import FREE, Settings
-from topox_core.workloads.samples import load_sample
 
 FREELY = Settings.of(engine="list", free=FREE)
 
@@ -29,7 +29,7 @@ def run(fabric: str, graph: TaskGraph, cluster: Cluster, settings: Settings) -> 
 @pytest.mark.parametrize("fabric", ["reactive", "provisioned", "scheduled"])
 @pytest.mark.parametrize("sample", ["fsdp", "moe", "race"])
 def test_a_free_choice_is_never_slower_than_the_settings_own(sample: str, fabric: str) -> None:
-    graph, cluster = load_sample(sample)
+    graph, cluster = load_past(sample)
     fixed = run(fabric, graph, cluster, replace(FREELY, free=()))
     free = run(fabric, graph, cluster, FREELY)
     assert free.iteration_ms <= fixed.iteration_ms
@@ -42,7 +42,7 @@ def test_a_free_choice_is_never_slower_than_the_settings_own(sample: str, fabric
 
 
 def test_rings_on_all_ports_are_found_where_they_pay() -> None:
-    graph, cluster = load_sample("fsdp")
+    graph, cluster = load_past("fsdp")
     for fabric in ("reactive", "provisioned"):
         free = run(fabric, graph, cluster, FREELY)
         assert free.iteration_ms == pytest.approx(244.741196, abs=1e-6)
@@ -65,7 +65,7 @@ def test_an_algorithm_is_chosen_in_the_whole_graph() -> None:
 
 
 def test_what_is_fixed_is_not_tried() -> None:
-    graph, cluster = load_sample("fsdp")
+    graph, cluster = load_past("fsdp")
     tried = []
 
     def on(request: FabricRequest) -> FabricRun:
@@ -87,7 +87,7 @@ def test_what_is_fixed_is_not_tried() -> None:
 
 
 def test_the_more_tasks_the_fewer_choices_are_planned(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph, cluster = load_sample("fsdp")
+    graph, cluster = load_past("fsdp")
     tried: list[tuple[str, int]] = []
 
     def on(fabric: str, request: FabricRequest) -> FabricRun:
@@ -118,7 +118,7 @@ def test_an_engine_plans_what_was_chosen_and_nothing_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Where there is no choice, or the provisioned controller makes it, no list schedule comes first."""
-    graph, cluster = load_sample("fsdp")
+    graph, cluster = load_past("fsdp")
     tried: list[str] = []
 
     def on(fabric: str, request: FabricRequest) -> FabricRun:
@@ -146,7 +146,7 @@ def test_an_engine_plans_what_was_chosen_and_nothing_before(
 @pytest.mark.parametrize("delay_ms", [0.0, 1.0, 10.0])
 @pytest.mark.parametrize("sample", ["llama3-8b", "fsdp", "race"])
 def test_every_fabric_chooses_alike_so_that_plans_stay_ahead(sample: str, delay_ms: float) -> None:
-    graph, cluster = load_sample(sample)
+    graph, cluster = load_past(sample)
     cluster = cluster.changed(reconfiguration_ms=delay_ms)
     runs = compare(graph, cluster, FREELY)
     time_ms = {name: one.iteration_ms * (1 - 1e-9) for name, one in runs.items()}

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.past import load_past
 from tests.topox_core.small_graphs import cluster, random_graph
 from topox_core.check.checker import check
 from topox_core.fabrics.compare import run_freely
@@ -15,7 +16,6 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import FREE, Settings
-from topox_core.workloads.samples import load_sample
 
 DELAYS_MS = (10.0, 1.0, 0.1, 0.01, 0.001, 0.0)
 SLACK = 1 + 1e-9
@@ -69,13 +69,13 @@ def assert_monotone(
 
 @pytest.mark.parametrize("name", ["race", "patience"])
 def test_the_planned_time_never_grows_as_the_delay_shrinks(name: str) -> None:
-    assert_monotone(*load_sample(name), Settings.of(engine="list"))
+    assert_monotone(*load_past(name), Settings.of(engine="list"))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["dlrm-16", "moe", "fsdp", "llama3-8b", "race"])
 def test_the_planned_time_never_grows_on_any_sample_that_chooses(name: str) -> None:
-    assert_monotone(*load_sample(name), Settings.of(engine="list", free=FREE))
+    assert_monotone(*load_past(name), Settings.of(engine="list", free=FREE))
 
 
 # Seeds on which planning alone is not monotone, with room on the switches and without (eq. 7).
@@ -97,7 +97,7 @@ def test_the_planned_time_never_grows_on_many_random_graphs(seed: int) -> None:
 
 
 def test_a_plan_for_a_shorter_delay_is_no_candidate() -> None:
-    task_graph, of = load_sample("race")
+    task_graph, of = load_past("race")
     job = JobRequest(task_graph, of.changed(reconfiguration_ms=1.0), Settings.of(engine="list"))
     quick = replace(job, cluster=of.changed(reconfiguration_ms=0.0))
     plan = PassedPlan.of(run_freely("scheduled", quick))
@@ -108,7 +108,7 @@ def test_a_plan_for_a_shorter_delay_is_no_candidate() -> None:
 
 def test_a_plan_comes_back_with_its_own_lowering() -> None:
     """Planned on two rings for 1 ms, it is carried out on two rings where one was chosen for 0 ms."""
-    task_graph, of = load_sample("fsdp")
+    task_graph, of = load_past("fsdp")
     slow = JobRequest(task_graph, of.changed(reconfiguration_ms=1.0), Settings.of(engine="list"))
     two = replace(slow.settings, lowering=replace(slow.settings.lowering, rings=2))
     plan = PassedPlan.of(run_freely("scheduled", replace(slow, settings=two)))

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.past import load_past
 from tests.topox_core.small_graphs import cluster, random_graph
 from topox_core.check.checker import check
 from topox_core.fabrics.circuit_requests import Profile
@@ -17,7 +18,6 @@ from topox_core.fabrics.scheduled import schedule
 from topox_core.model.lowering import lower
 from topox_core.schedule.result_file import to_record
 from topox_core.schedule.settings import Settings
-from topox_core.workloads.samples import load_sample
 
 
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), unique=True, max_size=64))
@@ -59,7 +59,7 @@ def test_long_delays_are_paid_less_often_phase_by_phase(
     name: str, delay_ms: float, most_ms: float
 ) -> None:
     """By rules and the provisioned order alone it is 386, 608 and 123 ms."""
-    task_graph, of = load_sample(name)
+    task_graph, of = load_past(name)
     of = of.changed(reconfiguration_ms=delay_ms)
     result = schedule(task_graph, of, Settings.of(engine="list", switching="planned"))
     assert result.makespan_ms <= most_ms

@@ -27,7 +27,24 @@ def test_a_slot_knows_what_carries_and_what_is_dark(pipeline):
     assert slots(pipeline) == 37
 
 
-def test_a_port_counts_once_in_every_slot_in_which_it_carries_whatever_lies_on_it(pipeline):
+def test_a_moment_shows_one_circuit_a_port_where_two_follow_one_another_within_the_slot(pipeline):
+    """Shown together they would look as if the port had two partners at a time."""
+    start, end = np.array([0.0, 0.3, 0.6]), np.array([0.3, 0.6, 0.9])
+    circuits = pipeline.circuits
+    n = len(circuits)
+    moved = replace(
+        circuits,
+        source=np.zeros(n, np.int32),
+        switch=np.zeros(n, np.int32),
+        setup_ms=np.resize(start, n) + 10 * (np.arange(n) // 3),
+        start_ms=np.resize(start, n) + 10 * (np.arange(n) // 3),
+        end_ms=np.resize(end, n) + 10 * (np.arange(n) // 3),
+    )
+    state = slot_state(replace(pipeline, circuits=moved), 0)
+    assert state.at_ms == 0.5 and state.all.tolist() == [1]
+
+
+def test_a_port_counts_once_at_every_moment_in_which_it_carries_whatever_lies_on_it(pipeline):
     circuits = pipeline.circuits
     n = len(circuits)
     rng = np.random.default_rng(0)
@@ -87,7 +104,7 @@ def test_changes_are_counted_in_the_slot_of_their_set_up(pipeline):
     counts = changes_a_slot(pipeline)
     assert {slot: int(n) for slot, n in enumerate(counts) if n} == {4: 1, 10: 1, 28: 1, 31: 1}
     figure = changes(pipeline, slot_state(pipeline, 31), LIGHT)
-    assert figure.layout.yaxis.title.text == "set up"
+    assert figure.layout.yaxis.title.text == "circuits"
     assert figure.layout.xaxis.ticksuffix == " ms"
     assert figure.layout.shapes[0].x0 == 31.5
 

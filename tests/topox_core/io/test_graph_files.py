@@ -41,6 +41,7 @@ from topox_core.model.task_graph import (
 )
 from topox_core.rails.window_file import load_windows
 from topox_core.tdm.model.jobs_file import load_jobs
+from topox_core.training.job_file import load_job
 
 PIPELINE = validated(
     "two servers",
@@ -360,11 +361,12 @@ def examples(language: str) -> list[str]:
 
 
 def test_the_examples_of_the_documentation_are_valid_files() -> None:
-    graph, cluster, _paths, jobs, parts, windows = examples("json")
+    graph, cluster, _paths, jobs, job, parts, windows = examples("json")
     (rows,) = examples("csv")
     loaded = load_graph(graph.encode(), "example.json")
     check_fits(loaded, load_cluster(cluster.encode(), "example.cluster.json"))
     assert len(load_jobs(jobs.encode(), "example.jobs.json")) == 2
+    assert load_job(job.encode(), "example.job.json").plan.gpus == 64
     assert load_parts(parts.encode(), "example.parts.json").name == "our quote"
     assert len(load_windows(windows.encode(), "example.windows.json").windows) == 2
     assert {task.id for task in load_graph(rows.encode(), "example.csv").tasks} < {

@@ -28,6 +28,7 @@ from topox_core.papers.booked_links import (
 from topox_core.papers.calls import Call, answers
 from topox_core.papers.card import Answer, Card, Choice, Row, drawn, geometric_mean, judged
 from topox_core.papers.catalogue import CARDS, card_named
+from topox_core.papers.claims import CLAIMS
 from topox_core.papers.dlrm_batches import TAX
 from topox_core.papers.shared_cluster import MIX, drawn_jobs
 from topox_core.papers.table_iii_runs import TABLE, Known, ours, topoopt_ms
@@ -149,6 +150,30 @@ def test_no_speed_up_of_six_without_its_mode(known):
     for text in texts:
         for sentence in text.split(". "):
             assert "6.08" not in sentence or "all-reduce" in sentence
+
+
+def test_the_claims_of_the_last_check_are_what_table_iii_gives(known):
+    """Rows 5 to 14 hold the largest speed-up of either reading."""
+    rows = tuple(row for one in known for row in table_iii._rows(one))
+    answer = Answer(CARD.name, CARD.settings(), rows, "")
+    largest = CLAIMS[0]
+    for reading in (largest.reading, largest.other):
+        assert reading.value(answer) == pytest.approx(reading.checked, abs=0.005)
+    assert largest.verdict(answer) == largest.verdict(None) == "differs"
+
+
+def test_a_run_takes_the_place_of_the_last_check_once_it_is_complete():
+    claim = next(one for one in CLAIMS if one.card == "topoopt-shared")
+    rows = (Row("average", "Fat-tree of similar cost", "", 1.7, 3.0, "differs", ""),)
+    whole = Answer(claim.card, {}, rows, "")
+    assert claim.verdict(None) == "match" and claim.verdict(whole) == "differs"
+    assert claim.verdict(Answer(claim.card, {}, rows, "", lost=("cancelled",))) == "match"
+    tax = next(one for one in CLAIMS if one.base)
+    assert tax.verdict(None) == "trend"  # a tax is read from 1 on
+
+
+def test_every_card_has_a_claim():
+    assert {claim.card for claim in CLAIMS} == set(CARDS)
 
 
 def test_the_reasons_name_the_bound_and_the_fall_back(known):

@@ -17,12 +17,13 @@ from topox_core.fabrics.compare import compare
 from topox_core.fabrics.registry import FABRICS
 from topox_core.rails.builder import build
 from topox_core.rails.byte_classes import byte_classes
-from topox_core.rails.chunks import chunk_layers
 from topox_core.rails.control.simulate import simulate
 from topox_core.rails.iteration import (
     ALL_GATHER,
     ALL_REDUCE,
+    BACKWARD,
     COMPUTE,
+    FORWARD,
     KINDS,
     REDUCE_SCATTER,
     SEND,
@@ -35,6 +36,9 @@ from topox_core.rails.task_graph import as_task_graph
 from topox_core.rails.timing import wire_bytes
 from topox_core.rails.window_lengths import MIB
 from topox_core.schedule.settings import Settings
+from topox_core.training.order import dealt
+from topox_core.training.passes import chunk_passes
+from topox_core.training.weights import stage_update_ms
 
 PAPER = PRESETS["llama3-8b-perlmutter"]
 SMALL = PRESETS["llama3-70b"].changed(gpus=32, pipeline=2, data=2, microbatches=4)
@@ -242,18 +246,22 @@ def test_merging_the_layers_keeps_bytes_and_computing(job: Preset) -> None:
     assert apart.duration_ms.sum() == pytest.approx(merged.duration_ms.sum())
 
 
-def test_computing_of_an_iteration_is_the_models_operations() -> None:
-    """6 operations a parameter and token (8 with recomputing), and the attention scores' 12 (16) s h a layer and token."""
-    for recompute, passes in ((False, 3), (True, 4)):
-        job = SMALL.changed(recompute=recompute)
-        base, tokens = job.shape.base, job.microbatches * job.microbatch_size * job.sequence
-        matrices = base.layers * base.layer_matrix_parameters + base.embedding_parameters
-        flop = passes * tokens * (2 * matrices + 4 * base.layers * job.sequence * base.hidden)
-        iteration = build(job, fold=True)
-        computed = iteration.duration_ms[
-            (iteration.kind == COMPUTE) & (iteration.microbatch >= 0)
-        ].sum()
-        assert computed == pytest.approx(flop / (job.tflops * job.efficiency * 1e9 * job.tensor))
+@given(jobs())
+def test_a_rail_computes_what_the_job_s_closed_form_does(job: Preset) -> None:
+    """Passes and updates of every stage, the host's launch and what crosses servers apart."""
+    iteration, closed = build(job, fold=True), chunk_passes(job.job)
+    computing = iteration.kind == COMPUTE
+    launch = np.array([label.endswith("launch") for label in iteration.label])
+    for stage in range(job.pipeline):
+        own = computing & (iteration.rank == stage) & ~launch
+        for work, way in ((FORWARD, "forward"), (BACKWARD, "backward")):
+            passes = [getattr(one, way) for one in closed[stage :: job.pipeline]]
+            expected = job.microbatches * sum(one.compute_ms + one.tensor_ms for one in passes)
+            found = iteration.duration_ms[own & (iteration.work == work)].sum()
+            assert found == pytest.approx(expected, rel=1e-9)
+        updates = np.array([label == "update" for label in iteration.label])
+        (found,) = iteration.duration_ms[own & updates]
+        assert found == pytest.approx(stage_update_ms(job.job, stage), rel=1e-9)
 
 
 def test_a_gather_runs_at_most_one_layer_ahead() -> None:
@@ -273,11 +281,9 @@ def test_a_gather_runs_at_most_one_layer_ahead() -> None:
 
 
 def test_126_layers_over_16_stages_leave_one_out_at_both_ends() -> None:
-    sizes = [len(layers) for layers in chunk_layers(PRESETS["llama3.1-405b-2048"])]
+    sizes = [len(layers) for layers in dealt(126, 16)]
     assert sizes == [7, *[8] * 14, 7]
-    assert [
-        layer for layers in chunk_layers(SMALL.changed(gpus=48, pipeline=3)) for layer in layers
-    ] == list(range(80))
+    assert [layer for layers in dealt(80, 3) for layer in layers] == list(range(80))
 
 
 def test_a_transfer_waits_for_its_sender_first_and_for_the_receivers_pass_before() -> None:
@@ -361,8 +367,7 @@ def test_bytes_sent_are_bytes_received() -> None:
         ({"microbatches": 0}, "field microbatches: must be a whole number from 1 to 4,096 .got 0."),
         ({"microbatches": 2.5}, "field microbatches: must be a whole number"),
         ({"nic_gbps": -1.0}, "field nic_gbps: must be a number from 0.001 to 1e.09 .got -1."),
-        ({"tflops": float("nan")}, "field tflops: must be a number from 0.001"),
-        ({"efficiency": 1.5}, "field efficiency: must be a number from 0.001 to 1 .got 1.5."),
+        ({"machine": "tpu"}, "field machine: must be one of a100, h100"),
         ({"host_ms": -1.0}, "field host_ms: must be a number from 0 to"),
         (
             {"iteration_ms": 1e300},

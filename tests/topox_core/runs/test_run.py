@@ -13,6 +13,7 @@ import pytest
 
 from topox_core.errors import InputError
 from topox_core.runs.cells import CellsRun
+from topox_core.runs.cores import NICENESS, give_way
 from topox_core.runs.executor import LocalExecutor, WorkerDied, call_in_worker
 from topox_core.runs.run import FunctionRun, finish
 from topox_core.runs.stopping import AfterSeconds, never
@@ -242,3 +243,20 @@ def test_a_call_in_a_worker_returns_or_raises_what_the_function_does(tmp_path):
         call_in_worker(squared, str(tmp_path), 17, stop=never)
     with pytest.raises(WorkerDied, match=r"EXIT\(7\)"):
         call_in_worker(squared, str(tmp_path), 13, stop=never)
+
+
+def niceness() -> int:
+    return os.getpriority(os.PRIO_PROCESS, 0)
+
+
+def test_workers_give_way_alike_whoever_starts_them():
+    def started_by_one_who_gives_way() -> int:
+        give_way()
+        with LocalExecutor(1) as executor:
+            return executor.submit(niceness).result(WAIT_S)
+
+    with LocalExecutor(1) as executor:
+        here = executor.submit(niceness).result(WAIT_S)
+    with concurrent.futures.ThreadPoolExecutor(1) as thread:
+        assert thread.submit(started_by_one_who_gives_way).result() == here
+    assert here == max(NICENESS, niceness())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.past import load_past
 from tests.topox_core.schedule.circuit_rules import broken_rules
 from topox_core.fabrics.scheduled import schedule
 from topox_core.model.durations import durations_ms
@@ -17,7 +18,6 @@ from topox_core.schedule.fine_clock import continuous_bound, exact_ticks_per_ms,
 from topox_core.schedule.fine_clock_solve import solve_on_fine_clock
 from topox_core.schedule.planner import prepare
 from topox_core.schedule.settings import Settings
-from topox_core.workloads.samples import load_sample
 
 SETTINGS = Settings.of(engine="list")
 
@@ -36,7 +36,7 @@ SETTINGS = Settings.of(engine="list")
 def test_work_and_set_ups_of_ancestors_raise_the_bound_on_continuous_time(
     name, delay_ms, raised_ms
 ):
-    graph, cluster = load_sample(name)
+    graph, cluster = load_past(name)
     lowered, cluster = lower(graph), cluster.changed(reconfiguration_ms=delay_ms)
     raised = continuous_bound(lowered, cluster, SETTINGS).ms
     assert raised == pytest.approx(raised_ms, abs=1e-6)
@@ -45,7 +45,7 @@ def test_work_and_set_ups_of_ancestors_raise_the_bound_on_continuous_time(
 
 
 def test_the_bound_grows_with_the_delay():
-    graph, cluster = load_sample("race")
+    graph, cluster = load_past("race")
     lowered = lower(graph)
     bounds = [
         continuous_bound(lowered, cluster.changed(reconfiguration_ms=delay_ms), SETTINGS).ms
@@ -56,7 +56,7 @@ def test_the_bound_grows_with_the_delay():
 
 
 def test_the_fine_clock_rounds_down_and_all_it_rounds_off_is_less_than_a_proof_needs():
-    graph, cluster = load_sample("race")
+    graph, cluster = load_past("race")
     lowered, cluster = lower(graph), cluster.changed(reconfiguration_ms=1 / 3)
     length_ms = durations_ms(lowered, cluster)
     ticks_per_ms = exact_ticks_per_ms(length_ms, 70.0)
@@ -68,7 +68,7 @@ def test_the_fine_clock_rounds_down_and_all_it_rounds_off_is_less_than_a_proof_n
 
 
 def test_a_sample_is_proved_where_circuits_may_start_at_any_time():
-    graph, cluster = load_sample("race")
+    graph, cluster = load_past("race")
     prepared = prepare(graph, cluster.changed(reconfiguration_ms=1.0), SETTINGS)
     plans = ContinuousPlans.of(prepared)
     plan_on_continuous_time(plans, None, never)
@@ -83,7 +83,7 @@ def test_a_sample_is_proved_where_circuits_may_start_at_any_time():
 
 @pytest.mark.long
 def test_a_search_on_continuous_time_ends_with_a_proof():
-    graph, cluster = load_sample("patience")
+    graph, cluster = load_past("patience")
     settings = Settings.of(engine="cpsat", threads=1, switching="planned", time_limit_s=60.0)
     result = schedule(graph, cluster.changed(reconfiguration_ms=3.0), settings)
     assert (result.status, result.stopped_by, result.makespan_ms) == ("optimal", "proof", 17.0)

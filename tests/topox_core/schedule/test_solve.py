@@ -9,6 +9,7 @@ import pytest
 from numba.core import event
 
 from tests.conftest import some
+from tests.past import load_past
 from tests.topox_core.small_graphs import (
     cluster,
     compute,
@@ -172,7 +173,7 @@ def test_a_graph_too_large_for_an_exact_engine_still_gets_its_list_schedule(shar
 
 
 def hard():
-    return load_sample("moe")
+    return load_past("moe")
 
 
 def wait_for(proof, condition, seconds=20.0):

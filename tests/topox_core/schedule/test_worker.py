@@ -358,15 +358,19 @@ time.sleep(300)
 def test_the_worker_speaks_its_protocol_and_nothing_else():
     problem = easy_problem()
     request = wire.request("highs", problem, Limits(time_limit_s=60))
-    ran = subprocess.run(
+    worker = subprocess.Popen(
         [sys.executable, "-m", "topox_core.worker"],
-        input=request,
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
         cwd=ROOT,
-        timeout=PATIENCE_S,
-        check=False,
     )
-    events = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert worker.stdin is not None and worker.stdout is not None
+    worker.stdin.write(request)
+    worker.stdin.flush()  # and left open: its end would ask the worker to stop
+    events = [json.loads(line) for line in worker.stdout]
+    assert worker.wait(PATIENCE_S) == 0
+    worker.stdin.close()
     assert events[0] == {"event": "ready"}
     assert events[-1]["event"] == "done"
     assert {event["event"] for event in events[1:-1]} <= {"incumbent", "bound"}

@@ -13,9 +13,9 @@ from topox_core.errors import InputError
 from topox_core.io.task_graph_file import check_fits, dump_graph_json, load_graph
 from topox_core.model.facts import Facts, facts
 from topox_core.model.task_graph import COMPUTE_KINDS, TaskGraph
+from topox_core.training.order import order
 from topox_core.workloads.arithmetic import Transformer
 from topox_core.workloads.catalogue import MAX_TASKS, WORKLOADS, generate
-from topox_core.workloads.pipeline import order
 
 LLAMA3_8B = Transformer(
     layers=32,

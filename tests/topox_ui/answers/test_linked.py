@@ -9,8 +9,8 @@ from tests.topox_ui.conftest import SCHEDULE, address, metric, words
 from topox_core.fabrics.scheduled import schedule
 from topox_core.schedule.result import Result
 from topox_core.workloads.samples import load_sample
+from topox_ui.answers.case import Case
 from topox_ui.answers.linked import UPLOAD, linked_bytes
-from topox_ui.answers.solving import Case
 from topox_ui.state.scenario import Scenario
 
 LINK = {"sample": "patience", "clock": "slots"}

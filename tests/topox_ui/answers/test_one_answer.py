@@ -17,9 +17,11 @@ from topox_core.schedule.settings import FREE, Settings
 from topox_core.tdm.mixes.samples import load_job_sample
 from topox_core.tdm.model.jobs import Reading
 from topox_core.workloads.samples import SAMPLES, load_sample
-from topox_ui.answers import running, solving
+from topox_ui.answers import running
+from topox_ui.answers.case import Case
 from topox_ui.answers.contest import contest_of
-from topox_ui.answers.solving import Case, listed
+from topox_ui.answers.first import first_answer
+from topox_ui.answers.solving import listed
 from topox_ui.jobs.solving import Case as JobsCase
 from topox_ui.jobs.solving import at_once
 
@@ -117,10 +119,10 @@ def test_what_a_session_that_has_ended_began_is_cut_short_and_shared_with_nobody
         return len(asked) > 2
 
     with pytest.raises(StopException):
-        solving._listed(case.key, case, over)
+        first_answer(case, over)
     with pytest.raises(StopException):
         running._run("a key", case, "scheduled", FabricOptions(), {}, over)
     assert asked
-    result = solving._listed(case.key, case, never)
+    result = first_answer(case, never)
     assert result.stopped_by != "cancelled" and result.makespan_ms
     assert running._run("a key", case, "scheduled", FabricOptions(), {}, never).iteration_ms

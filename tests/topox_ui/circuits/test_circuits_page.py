@@ -15,7 +15,7 @@ def test_the_headline_counts_the_ports_of_the_slot(visit):
     carrying = ports_busy(run.circuits, slot_state(run, 24).carrying)
     at = visit(CIRCUITS, sample="moe", slot="24")
     assert not at.exception and not at.error
-    assert f"{carrying} of 16 out-ports carry data in slot 24" in words(at)
+    assert f"At 24.5 ms, {carrying} of 16 out-ports carry data" in words(at)
 
 
 def test_the_slot_slider_moves_the_matrix_and_the_address(visit):

@@ -246,9 +246,9 @@ def test_on_the_map_a_fat_tree_of_the_same_cost_follows_speed_and_ports():
     from topox_core.fabrics.map_cells import run_call
     from topox_core.fabrics.run import FabricOptions
     from topox_core.fabrics.sweep import Cell
+    from topox_ui.answers.case import Case
     from topox_ui.answers.contest import Contest
     from topox_ui.answers.known_maps import sweep_of
-    from topox_ui.answers.solving import Case
 
     graph, cluster = load_sample("race")
     full = cluster.ports_per_server * cluster.port_gbps

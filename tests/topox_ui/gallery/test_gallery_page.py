@@ -5,13 +5,16 @@ import time
 
 import pytest
 
-from tests.topox_ui.conftest import chart, control, metric, words
+from tests.topox_ui.conftest import address, chart, control, metric, words
 from topox_core.figures.palette import LIGHT
 from topox_core.figures.papers import paired
 from topox_core.papers.card import Answer, Card, Choice, Row
 from topox_core.papers.catalogue import CARDS
+from topox_core.papers.claims import CLAIMS
+from topox_core.training.measurements import CALIBRATION_FILE
 
 GALLERY = "pages/9_Gallery.py"
+TOY = {"gallery.card": "toy"}
 FACTOR = Choice("factor", "Factor", "Scales ours.", ((1, "one"), (2, "two")), 1)
 
 
@@ -86,7 +89,7 @@ def finished(at, seconds: float = 20):
 
 
 def test_before_it_is_run_a_card_says_what_the_original_shows(visit, toy):
-    at = visit(GALLERY)
+    at = visit(GALLERY, **TOY)
     assert not at.exception
     assert "Published results · Toy (2026), Table I" in words(at)
     assert "Three numbers &amp; a fourth." in words(at)
@@ -95,7 +98,7 @@ def test_before_it_is_run_a_card_says_what_the_original_shows(visit, toy):
 
 
 def test_a_run_shows_progress_and_then_the_story(visit, toy):
-    at = visit(GALLERY)
+    at = visit(GALLERY, **TOY)
     at.button(key="gallery_run").click().run()
     assert "number" in at.get("progress")[0].proto.text
     assert not any(button.key == "gallery_run" for button in at.button)
@@ -116,7 +119,7 @@ def test_a_run_shows_progress_and_then_the_story(visit, toy):
 
 def test_the_other_series_is_one_click_away(visit, toy):
     toy.set()
-    at = visit(GALLERY)
+    at = visit(GALLERY, **TOY)
     at.button(key="gallery_run").click().run()
     finished(at)
     at.get("button_group")[0].set_value("b").run()
@@ -125,7 +128,7 @@ def test_the_other_series_is_one_click_away(visit, toy):
 
 
 def test_cancel_keeps_the_rows_that_are_there(visit, toy):
-    at = visit(GALLERY)
+    at = visit(GALLERY, **TOY)
     at.button(key="gallery_run").click().run()
     at.button(key="cancel_card").click().run()
     finished(at)
@@ -136,7 +139,7 @@ def test_cancel_keeps_the_rows_that_are_there(visit, toy):
 
 def test_another_position_of_a_switch_is_another_run_and_both_are_kept(visit, toy):
     toy.set()
-    at = visit(GALLERY)
+    at = visit(GALLERY, **TOY)
     at.button(key="gallery_run").click().run()
     finished(at)
     control(at, "gallery_toy_factor").set_value(2).run()
@@ -150,10 +153,10 @@ def test_another_position_of_a_switch_is_another_run_and_both_are_kept(visit, to
 
 def test_a_second_visitor_finds_what_the_first_has_run(visit, toy):
     toy.set()
-    at = visit(GALLERY)
+    at = visit(GALLERY, **TOY)
     at.button(key="gallery_run").click().run()
     finished(at)
-    assert "by 1." in words(visit(GALLERY))
+    assert "by 1." in words(visit(GALLERY, **TOY))
 
 
 def test_a_card_with_a_defect_is_loud_once(visit, monkeypatch, toy):
@@ -161,7 +164,7 @@ def test_a_card_with_a_defect_is_loud_once(visit, monkeypatch, toy):
         raise RuntimeError("out of ink")
 
     monkeypatch.setitem(CARDS, "toy", card(broken))
-    at = visit(GALLERY)
+    at = visit(GALLERY, **TOY)
     at.button(key="gallery_run").click().run()
     finished(at)
     assert at.exception
@@ -177,6 +180,40 @@ def test_every_card_opens_before_it_is_run(visit):
         assert not at.exception
         assert shown.source in words(at)
         assert len(at.selectbox) == 1 + len(shown.choices)
+
+
+def test_the_page_opens_with_every_claim_and_a_row_leads_to_its_card(visit):
+    at = visit(GALLERY)
+    assert not at.exception
+    rows = [button for button in at.button if button.key.startswith("claim_")]
+    assert [button.label for button in rows] == [claim.words for claim in CLAIMS]
+    told = words(at)
+    assert f"Of {len(CLAIMS)} published claims" in told
+    assert "✗ does not hold" in told and "✓ holds within" in told
+    rows[0].click().run()
+    assert address(at)["gallery.card"] == CLAIMS[0].card
+    at.button(key="all_claims").click().run()
+    assert "gallery.card" not in address(at)
+
+
+def test_measured_iterations_stand_beside_their_predictions_and_a_file_adds_its_rows(visit):
+    at = visit(GALLERY)
+    at.button(key="to_measured").click().run()
+    assert not at.exception and address(at)["gallery.card"] == "measured"
+    headline = words(at)
+    assert "3.0 % on average on 8 rows" in headline and "6.0 % on 55" in headline
+    assert "fitted to the 55 hollow rows" in headline
+    lines = at.dataframe[-1].value
+    assert list(lines["rows"][lines["model"] == "all"]) == [55, 8]
+    # As if half of the rows had not been fitted to: they come as a set of their own.
+    data = CALIBRATION_FILE.read_text("utf-8").splitlines()
+    at.file_uploader(key="up_measured").upload("mine.csv", "\n".join(data[:11]).encode()).run()
+    assert not at.exception and "on average on 10 rows of mine.csv" in words(at)
+    lines = at.dataframe[-1].value
+    assert list(lines["rows"][lines["model"] == "all"]) == [55, 10, 8]
+    at.file_uploader(key="up_measured").upload("bad.csv", b"rows\n1\n").run()
+    assert not at.exception and "bad.csv" in at.error[0].value
+    assert "on average on 10 rows of mine.csv" in words(at)
 
 
 def test_the_figure_pairs_theirs_with_ours_and_writes_the_verdict():
@@ -202,7 +239,7 @@ def test_rows_without_a_printed_number_have_no_hollow_dot():
 
 def test_the_chart_is_on_the_page(visit, toy):
     toy.set()
-    at = visit(GALLERY)
+    at = visit(GALLERY, **TOY)
     at.button(key="gallery_run").click().run()
     finished(at)
     assert "16 servers" in str(chart(at, "gallery_toy"))

@@ -99,7 +99,7 @@ def test_a_link_restores_every_choice_and_names_what_it_cannot_read(page):
     )
     assert "colour=red" in at.warning[0].value
     assert "A 50 ms switch with a link start-up of 100 ms" in words(at)
-    assert "more than your 1 % limit" in words(at)
+    assert "more than the 1 % limit" in words(at)
     assert "dark 150 ms a change" in words(at)
     assert address(at) == {
         "rails.delay_ms": "50",
@@ -278,7 +278,11 @@ def test_a_large_job_is_simulated_beside_the_page_and_can_be_stopped(page, monke
     assert metric(at, "Windows per iteration") == "47"
     at.button(key="cancel_rails_curve").click().run()  # a preset's delays begin by themselves
     assert not at.exception
-    assert any(button.label.startswith("Simulate") for button in at.button)
+    # Cancel waits for a tenth of a second; a busy machine may need longer.
+    while not any(button.label.startswith("Simulate") for button in at.button):
+        assert time.monotonic() < end
+        time.sleep(0.3)
+        at.run()
 
 
 def test_the_iteration_is_what_the_other_pages_show(page):

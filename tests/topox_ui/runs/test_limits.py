@@ -27,8 +27,20 @@ def test_every_limit_is_an_environment_variable_and_has_a_safe_default() -> None
     plain = ServerLimits.of({})
     assert (plain.address, plain.solver_places, plain.longest_s) == ("127.0.0.1", CORES, 3600.0)
     variables = [one.metadata["variable"] for one in fields(ServerLimits)]
-    given = dict(zip(variables, (" ::1", "9000", " 3 ", "90.5", "1000", "64", "5"), strict=True))
-    assert tuple(vars(ServerLimits.of(given)).values()) == ("::1", 9000, 3, 90.5, 1000, 64, 5.0)
+    given = dict(
+        zip(variables, (" ::1", "9000", " 3 ", "90.5", "1000", "64", "0", "300", "5"), strict=True)
+    )
+    assert tuple(vars(ServerLimits.of(given)).values()) == (
+        "::1",
+        9000,
+        3,
+        90.5,
+        1000,
+        64,
+        0,
+        300,
+        5.0,
+    )
 
 
 @pytest.mark.parametrize("text", ["many", "0", "-1", "nan", "inf", "1e9", "1.5"])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tests.conftest import ROOT
-from topox_ui.runs.memory import SessionMemory, approximate_bytes
+from topox_ui.runs.memory import ResultMemory, approximate_bytes
 from topox_ui.runs.owner import Kept
 
 
@@ -53,8 +53,17 @@ def test_what_is_held_twice_is_counted_once() -> None:
     assert approximate_bytes(loop) < 10 * sys.getsizeof(loop)
 
 
+def test_what_was_used_last_is_the_last_to_be_dropped() -> None:
+    memory = ResultMemory(2_500_000)
+    kept = Kept[np.ndarray](24, memory)
+    kept["a"], kept["b"] = np.zeros(125_000), np.zeros(125_000)  # a megabyte each
+    memory.used(kept, "a")
+    kept["c"] = np.zeros(125_000)
+    assert set(kept) == {"a", "c"}
+
+
 def test_the_oldest_results_are_dropped_first_whatever_made_them() -> None:
-    memory = SessionMemory(2_500_000)
+    memory = ResultMemory(2_500_000)
     proofs, maps = Kept[np.ndarray](24, memory), Kept[np.ndarray](24, memory)
     proofs["a"] = np.zeros(125_000)  # a megabyte each
     maps["b"] = np.zeros(125_000)

@@ -198,11 +198,13 @@ def test_no_session_reads_the_names_of_another_ones_files(visit):
 def test_a_shared_result_carries_the_names_of_the_session_that_asks():
     from topox_core.runs.stopping import never
     from topox_core.schedule.settings import Settings
-    from topox_ui.answers.solving import Case, _listed, drawn, token
+    from topox_ui.answers.case import Case
+    from topox_ui.answers.first import first_answer
+    from topox_ui.answers.solving import drawn, token
 
     for name in ("first-plan", "second-plan"):
         case = Case(*named(name), Settings.of())
-        result = _listed(case.key, case, never)
+        result = first_answer(case, never)
         assert result.execution.cluster.name == f"cluster {name}"
         assert drawn(token(case, result), result).execution.cluster.name == f"cluster {name}"
 

@@ -18,10 +18,10 @@ def test_a_page_without_a_job_opens_a_sample_and_says_so(visit, monkeypatch, pag
     monkeypatch.setattr("topox_ui.state.loading.FIRST_SAMPLE", "blackboard")
     at = visit(page.path)
     assert not at.exception and not at.error
-    assert "No job was loaded, so this is a sample." in words(at)
+    assert "This is a sample: no job was chosen." in words(at)
     assert address(at) == {"sample": "blackboard"}
     at = visit(page.path, sample="blackboard")
-    assert "No job was loaded" not in words(at)
+    assert "This is a sample" not in words(at)
 
 
 def test_the_sample_that_opens_by_itself_is_one_whose_circuits_change():

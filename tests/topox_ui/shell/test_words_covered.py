@@ -12,7 +12,7 @@ from topox_ui.shell.terms import explanations
 NEEDED = {
     "Home": "ocs circuit task-graph iteration collective bound checker",
     "Schedule": "makespan bound gap status binds port-load critical-path port delay dark change engine checker rounding slot",
-    "Circuits": "circuit slot port change dark switch-size",
+    "Circuits": "circuit port change switch-size",
     "Compare": "static reactive provisioned scheduled fat-tree equal-cost forwarding tax crossover dark",
     "Topology": "degree ring stride mutable matching topologyfinder forwarding tax all-reduce static",
     "Strategy": "dp fsdp pp tp ep microbatch",

@@ -11,6 +11,7 @@ from topox_core.model.loads import Load, load_bound
 from topox_core.model.passes import heads, tails
 from topox_core.schedule.kernels.loads import dark_load_bound, shared_load_bound
 from topox_core.schedule.problem import Int, Problem
+from topox_core.text.numbers import short
 
 THRESHOLDS = 200  # head and tail thresholds tried for each resource
 
@@ -92,7 +93,7 @@ def _between(problem: Problem, name: str, capacity: int, bound: int, first: int,
     many = "" if capacity == 1 else f" ({capacity} at once)"
     if problem.network is None:
         return f"{name}{many} between periods {first} and {bound - tail}"
-    return f"{name}{many} between {problem.ms(first):g} and {last:g} ms"
+    return f"{name}{many} between {short(problem.ms(first))} and {short(last)} ms"
 
 
 def _device_load(problem: Problem, head: Int, tail: Int, beat: int) -> Bound | None:

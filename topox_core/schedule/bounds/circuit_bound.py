@@ -12,6 +12,7 @@ from topox_core.model.passes import heads, tails, topological_order
 from topox_core.model.transfer_graph import TRANSFER, FloatArray, IntArray, TransferGraph
 from topox_core.schedule.bounds.unrounded import THRESHOLDS, Bound, Loads, device_loads, lower_bound
 from topox_core.schedule.kernels.largest_load import largest_load
+from topox_core.text.numbers import short
 
 
 def circuit_bound(graph: TransferGraph, cluster: Cluster, exclusive_devices: bool = True) -> Bound:
@@ -87,7 +88,7 @@ def _with_dark_time(
             until = load_ms - delay - last
             best = Bound(
                 load_ms - delay,
-                f"{side.name(which)} between {first:.6g} and {until:.6g} ms, set-ups included",
+                f"{side.name(which)} between {short(first)} and {short(until)} ms, set-ups included",
             )
     return best
 

@@ -12,6 +12,7 @@ from topox_core.model.csr import grouped
 from topox_core.model.passes import heads, tails, topological_order
 from topox_core.model.transfer_graph import COMPUTE, FloatArray, IntArray, TransferGraph
 from topox_core.schedule.kernels.largest_load import largest_load
+from topox_core.text.numbers import short
 
 THRESHOLDS = 200  # head and tail thresholds tried for each device and link
 
@@ -94,7 +95,8 @@ def lower_bound(graph: TransferGraph, length_ms: FloatArray, loads: Sequence[Loa
         # A load that equals the path by another way of adding up is no better than the path.
         if which >= 0 and bound_ms > best.ms * (1 + 1e-12):
             best = Bound(
-                bound_ms, f"{shared.name(which)} between {first:.6g} and {bound_ms - last:.6g} ms"
+                bound_ms,
+                f"{shared.name(which)} between {short(first)} and {short(bound_ms - last)} ms",
             )
     return best
 

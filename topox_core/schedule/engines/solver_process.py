@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from topox_core.errors import InputError
+from topox_core.runs.cores import on_all_cores
 from topox_core.schedule.circuits.held_ports import Solution, solution_violation
 from topox_core.schedule.engines import wire
 from topox_core.schedule.engines.engine import (
@@ -63,13 +64,14 @@ class SolverProcess:
         self._ended_by: StoppedBy | None = None
         self._limits = limits
         self._writing = threading.Lock()
-        self._process = subprocess.Popen(
-            list(command),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=_environment(),
-        )
+        with on_all_cores():
+            self._process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=_environment(),
+            )
         self._killers = [self._kill_after(START_S + limits.time_limit_s + GRACE_S, "time_limit")]
         self._reader = threading.Thread(
             target=self._serve, args=(wire.request(engine, problem, limits),), daemon=True

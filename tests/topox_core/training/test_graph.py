@@ -1,0 +1,184 @@
+"""The task graph of a job: as long as the closed form where nothing overlaps, and the same folded and unfolded."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+
+from tests.topox_core.training.random_jobs import jobs
+from tests.topox_core.training.reference_jobs import JOBS, R1, R2, R4, R5, R6
+from topox_core.errors import InputError
+from topox_core.fabrics.fluid import simulate
+from topox_core.fabrics.packet import non_blocking
+from topox_core.fabrics.run import FabricRequest
+from topox_core.model.facts import facts
+from topox_core.model.lowering import lower
+from topox_core.model.task_graph import TaskGraph
+from topox_core.runs.stopping import never
+from topox_core.schedule.settings import Settings
+from topox_core.training.graph import suggested_cluster, task_graph, tasks
+from topox_core.training.groups import Groups
+from topox_core.training.iteration import iteration
+from topox_core.training.job import Job
+from topox_core.training.program import Program
+from topox_core.training.steps import program
+from topox_core.training.weights import stage_weights
+
+# What a graph cannot hold: latencies on the network, and splitting messages that are not split anyway.
+PLAIN = {"machine__network_call_us": 0.0, "machine__network_step_us": 0.0}
+WHOLE = {"schedule__split_sends": False}
+SHORT_R4 = R4.changed(plan__microbatches=16)
+
+
+def unfolded_ms(built: Program) -> float:
+    """How long all replicas take together, each communication as long as the closed form says."""
+    own = [
+        step.own_ms(built.job)
+        for step, copies in zip(built.steps, built.copies(), strict=True)
+        for _ in range(copies)
+    ]
+    found = list(tasks(built))
+    number = {task.id: i for i, task in enumerate(found)}
+    end: list[float | None] = [None] * len(found)
+    stack = list(range(len(found)))
+    while stack:
+        waits = [number[name] for name in found[stack[-1]].dependencies]
+        missing = [one for one in waits if end[one] is None]
+        if missing:
+            stack += missing
+        else:
+            at = stack.pop()
+            end[at] = max((end[one] or 0.0 for one in waits), default=0.0) + own[at]
+    return max(one or 0.0 for one in end)
+
+
+def fair_ms(task_graph: TaskGraph, job: Job) -> float:
+    """How long it takes on a non-blocking switch that transfers share fairly."""
+    request = FabricRequest(lower(task_graph), suggested_cluster(job), Settings.of(engine="list"))
+    wiring = non_blocking(request)
+    _, end = simulate(request.graph, request.cluster, wiring.pairs, wiring.network, True, never)
+    return float(end.max())
+
+
+@pytest.mark.parametrize(
+    "job", [R1.changed(**WHOLE), R2, SHORT_R4.changed(**WHOLE), R5], ids=lambda job: job.name
+)
+def test_a_program_takes_as_long_as_the_closed_form(job: Job) -> None:
+    built, expected = program(job), iteration(job).total_ms
+    assert built.length_ms() == pytest.approx(expected, rel=1e-12)
+    assert unfolded_ms(built) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "job", [R1.changed(**WHOLE), R2, SHORT_R4.changed(**WHOLE)], ids=lambda job: job.name
+)
+def test_a_graph_on_a_shared_network_takes_as_long_as_the_closed_form(job: Job) -> None:
+    plain = job.changed(**PLAIN)
+    expected = iteration(plain).total_ms
+    assert fair_ms(task_graph(plain), plain) == pytest.approx(expected, rel=1e-6)
+
+
+def test_exchanges_of_experts_and_messages_that_share_a_link_take_a_little_longer() -> None:
+    plain = R5.changed(**PLAIN)
+    expected = iteration(plain).total_ms
+    assert expected < fair_ms(task_graph(plain), plain) < 1.002 * expected
+
+
+def test_the_first_job_has_236_tasks_whose_bytes_are_those_of_whole_servers() -> None:
+    graph, cluster = task_graph(R1), suggested_cluster(R1)
+    assert Counter(task.kind for task in graph.tasks) == {
+        "forward": 64,
+        "backward": 64,
+        "communication": 96,
+        "all_reduce": 4,
+        "update": 8,
+    }
+    sizes = {task.size_bytes for task in graph.tasks if task.kind == "communication"}
+    assert sizes == {64 * 2**20}
+    sums = [task.size_bytes for task in graph.tasks if task.kind == "all_reduce"]
+    assert sums == [4 * 8 * stage_weights(R1, stage).held for stage in range(4)]
+    assert (cluster.servers, cluster.devices_per_server) == (8, 1)
+    speed = cluster.ports_per_server * cluster.port_gbps
+    assert speed == pytest.approx(8 * R1.machine.nic_gbps * R1.machine.network_share)
+    assert facts(graph, cluster).servers == 8
+    busy = [sum(t.duration_ms or 0.0 for t in graph.tasks if t.kind == kind) for kind in WORDS]
+    split = 8 * 2 * 3 * (0.464010166 - 0.232413511)  # a message made whole lengthens the pass
+    expected = [1061.17655 + split, 1766.01574 + split, 23.9709291]
+    assert busy == pytest.approx(expected, rel=1e-6)
+
+
+WORDS = ("forward", "backward", "update")
+
+
+@given(jobs())
+def test_folded_and_unfolded_run_equally_long(job: Job) -> None:
+    built = program(job)
+    assert unfolded_ms(built) == pytest.approx(built.length_ms(), rel=1e-12)
+    graph = task_graph(job)  # every name is known, nothing waits in a circle
+    assert len(graph.tasks) == sum(built.copies())
+    assert all(
+        task.server is None or task.server < suggested_cluster(job).servers for task in graph.tasks
+    )
+
+
+@given(jobs())
+def test_without_overlap_a_program_is_no_longer_than_the_closed_form(job: Job) -> None:
+    """It is shorter only at the end, where stages need not wait for the longest update of another."""
+    # A message inside a server that nobody waits for lengthens the pass that receives it.
+    sends = job.schedule.overlap_sends and Groups.of(job).neighbours.crosses
+    plan = {"plan__zero": 0, "schedule__overlap_gradients": False, "schedule__overlap_sends": sends}
+    plan |= WHOLE
+    apart = job.changed(**plan, shape__tied=False)
+    one, built = iteration(apart), program(apart)
+    assert built.length_ms() == pytest.approx(one.total_ms, rel=1e-9)
+    ending = iteration(apart.changed(plan__zero=1))
+    shared_out = program(apart.changed(plan__zero=1)).length_ms()
+    assert (
+        ending.total_ms - ending.update_ms - ending.gather_ms
+        <= shared_out
+        <= ending.total_ms * (1 + 1e-9)
+    )
+
+
+def test_gradients_that_leave_layer_by_layer_are_hidden_as_the_closed_form_says() -> None:
+    free = {"machine__network_call_us": 0.0, "machine__network_step_us": 0.0, **WHOLE}
+    job = R1.changed(schedule__overlap_gradients=True, **free)
+    built = program(job)
+    assert sum(step.kind == "all_reduce" for step in built.steps) == job.shape.layers
+    assert built.length_ms() == pytest.approx(iteration(job).total_ms, rel=1e-9)
+
+
+def test_weights_that_are_split_are_gathered_layer_by_layer() -> None:
+    job = JOBS["R3"]
+    steps = program(job).steps
+    kinds = Counter(step.kind for step in steps)
+    # Sixteen layers a stage and the head, two microbatches, forward and backward.
+    assert (kinds["all_gather"], kinds["reduce_scatter"]) == (2 * 2 * 33, 2 * 33)
+    moved = {kind: sum(step.size_bytes for step in steps if step.kind == kind) for kind in kinds}
+    assert moved["all_gather"] == 2 * 2 * 2 * sum(stage_weights(job, s).held for s in (0, 1))
+    once = program(job.changed(schedule__regather=False, schedule__reduce="last")).steps
+    kinds = Counter(step.kind for step in once)
+    assert (kinds["all_gather"], kinds["reduce_scatter"]) == (2 * 33, 33)
+    assert program(job).length_ms() == pytest.approx(iteration(job).total_ms, rel=0.03)
+
+
+def test_a_job_of_16384_gpus_is_built_folded() -> None:
+    job = R6.changed(plan__data=64, plan__microbatches=16)
+    built = program(job)
+    assert job.plan.gpus == 16_384
+    assert len(built.steps) < 3_000
+    assert max(built.copies()) == 128
+    assert built.length_ms() == pytest.approx(iteration(job).total_ms, rel=0.01)
+    with pytest.raises(InputError, match="tasks, more than 200,000"):
+        task_graph(job.changed(plan__microbatches=64))
+
+
+def test_groups_inside_a_server_are_no_tasks() -> None:
+    job = R1.changed(
+        plan__tensor=2, plan__context=2, plan__pipeline=2
+    )  # four GPUs a stage and replica
+    assert not Groups.of(job).context.crosses
+    kinds = {task.kind for task in task_graph(job).tasks}
+    assert kinds == {"forward", "backward", "update", "communication"}

@@ -1,0 +1,239 @@
+"""The closed form of a training iteration against the reference: six jobs, every figure, and what must hold of any job."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from hypothesis import given
+
+from tests.topox_core.training.random_jobs import jobs
+from tests.topox_core.training.reference_jobs import EXPECTED, JOBS, R1, R5, R6
+from topox_core.errors import InputError
+from topox_core.training.collectives import all_reduce_ms, all_to_all_ms, gather_ms, scatter_ms
+from topox_core.training.exchanges import layer_exchanges, message
+from topox_core.training.groups import Groups, strided
+from topox_core.training.iteration import Iteration, iteration
+from topox_core.training.job import Job
+from topox_core.training.layer import expert_share, head_forward_ms, layer_share, layer_time
+from topox_core.training.machines import MACHINES
+from topox_core.training.passes import layer_passes
+from topox_core.training.weights import (
+    layer_gathers,
+    layer_scatters,
+    stage_update_ms,
+    stage_weights,
+)
+
+CLOSE = 1e-6
+
+
+def measured(job: Job) -> dict[str, float]:
+    """Every line of the reference's table, as this model has it."""
+    one, layer = iteration(job), layer_passes(job)
+    first, last = one.passes[0], one.passes[-1]
+    return {
+        "parameters": job.shape.parameters,
+        "model operations": job.operations,
+        "tokens": job.tokens,
+        "layer forward": layer.forward.compute_ms,
+        "layer backward": layer.backward.compute_ms,
+        "tensor forward": layer.forward.tensor_ms,
+        "tensor backward": layer.backward.tensor_ms,
+        "context forward": layer.forward.context_ms,
+        "context backward": layer.backward.context_ms,
+        "experts forward": layer.forward.experts_ms,
+        "experts backward": layer.backward.experts_ms,
+        "pass forward first": first.forward.total_ms,
+        "pass backward first": first.backward.total_ms,
+        "pass forward last": last.forward.total_ms,
+        "pass backward last": last.backward.total_ms,
+        "message bytes": message(job).size_bytes,
+        "message": one.message_ms,
+        "held first": stage_weights(job, 0).held,
+        "held last": stage_weights(job, job.plan.pipeline - 1).held,
+        "reduced bytes": job.plan.gradient_bytes * stage_weights(job, 0).shared,
+        "gradients": max(one.gradients_ms),
+        "exposed": max(one.exposed_ms),
+        "gather after update": one.gather_ms,
+        "tied": one.tied_ms,
+        "update": one.update_ms,
+        "pipeline": one.pipeline_ms,
+        "iteration": one.total_ms,
+        "utilisation": one.utilisation,
+    }
+
+
+_measured = cache(measured)
+
+
+@pytest.mark.parametrize(("job", "line"), EXPECTED, ids=lambda word: word.replace(" ", "-"))
+def test_the_reference_jobs_take_what_the_reference_says(job: str, line: str) -> None:
+    assert _measured(JOBS[job])[line] == pytest.approx(EXPECTED[job, line], rel=CLOSE)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected_ms"),
+    [
+        ({"plan__zero": 1}, 547.977789),
+        ({"schedule__overlap_gradients": True}, 533.820855),
+        ({"plan__zero": 1, "schedule__overlap_gradients": True}, 536.901686),
+        ({"schedule__overlap_sends": True}, 552.689114),
+    ],
+)
+def test_variations_of_the_first_job(changes: dict[str, object], expected_ms: float) -> None:
+    assert iteration(R1.changed(**changes)).total_ms == pytest.approx(expected_ms, rel=CLOSE)
+
+
+def test_the_pieces_of_the_first_job() -> None:
+    one = iteration(R1)
+    inside = Groups.of(R1).tensor
+    assert all_reduce_ms(R1.machine, inside, 64 * 2**20) == pytest.approx(0.42219331, rel=CLOSE)
+    assert R1.machine.matmul_ms(8192, 4096, 768) == pytest.approx(0.0979758574, rel=CLOSE)
+    assert head_forward_ms(R1) == pytest.approx(2.14853859, rel=CLOSE)
+    totals = [
+        16 * sum(each) for each in zip(*_pass_totals(one), strict=True)
+    ]  # two replicas of eight microbatches
+    assert totals == pytest.approx([1061.17655, 1766.01574], rel=CLOSE)
+    updates = [stage_update_ms(R1, stage) for stage in range(4)]
+    assert updates == pytest.approx([3.38840683, 2.60432239, 2.60432239, 3.38841294], rel=CLOSE)
+    assert 2 * sum(updates) == pytest.approx(23.9709291, rel=CLOSE)
+
+
+def _pass_totals(one: Iteration) -> list[tuple[float, float]]:
+    return [(each.forward.total_ms, each.backward.total_ms) for each in one.passes]
+
+
+def test_the_pieces_of_the_job_with_experts() -> None:
+    (exchange,) = [one for one in layer_exchanges(R5) if one.parallelism == "ep"]
+    assert head_forward_ms(R5) == pytest.approx(0.557540191, rel=CLOSE)
+    assert layer_time(R5).router_ms == pytest.approx(0.00371994231, rel=CLOSE)
+    assert exchange.size_bytes == 20_971_520
+    assert exchange.ms(R5) == pytest.approx(0.453779556, rel=CLOSE)
+    assert (layer_share(R5), expert_share(R5)) == (27_268_096, 22_020_096)
+
+
+def test_what_fsdp_moves_for_a_layer() -> None:
+    job = JOBS["R3"]
+    assert [one.ms(job) for one in layer_gathers(job)] == pytest.approx([2.46946667], rel=CLOSE)
+    assert [one.ms(job) for one in layer_scatters(job)] == pytest.approx([4.89293333], rel=CLOSE)
+
+
+def test_a_group_of_one_has_nobody_to_talk_to() -> None:
+    alone = strided(1, 1, 8)
+    for time_of in (all_reduce_ms, gather_ms, scatter_ms, all_to_all_ms):
+        assert time_of(MACHINES["h100"], alone, 1e9) == 0.0
+
+
+def test_measured_length_scales_the_computing_alone() -> None:
+    job = JOBS["R3"].changed(schedule__iteration_ms=10_200.0)
+    one = iteration(job)
+    assert one.total_ms == pytest.approx(10_200.0, rel=1e-9)
+    assert one.update_ms == iteration(JOBS["R3"]).update_ms
+    with pytest.raises(InputError, match="field iteration_ms: must be more than"):
+        iteration(R1.changed(schedule__iteration_ms=20.0))
+
+
+# -- what must hold of any job ---------------------------------------------------------------------
+
+
+@given(jobs())
+def test_a_rank_s_time_is_its_passes_its_messages_and_its_waiting(job: Job) -> None:
+    one = iteration(job)
+    for rank in range(job.plan.pipeline):
+        busy = one.rank_passes(rank).total_ms + one.walked.sent_ms[rank]
+        assert busy <= one.walked.end_ms[rank] * (1 + 1e-9)
+        assert busy + one.bubble_ms(rank) == pytest.approx(one.walked.end_ms[rank])
+    assert 0 < one.utilisation < 1
+
+
+@given(jobs())
+def test_what_overlaps_never_makes_an_iteration_longer(job: Job) -> None:
+    apart = job.changed(schedule__overlap_gradients=False, schedule__tensor_overlap="none")
+    assert iteration(job).total_ms <= iteration(apart).total_ms * (1 + 1e-12)
+
+
+@given(jobs())
+def test_a_stage_s_layers_and_weights_are_those_of_the_model(job: Job) -> None:
+    plan, shape = job.plan, job.shape
+    stages = [stage_weights(job, stage) for stage in range(plan.pipeline)]
+    held = plan.tensor * sum(one.shared + plan.expert * one.experts for one in stages)
+    second_table = shape.tied and plan.pipeline > 1
+    assert held == pytest.approx(shape.parameters + second_table * shape.table_parameters)
+
+
+def test_a_job_of_16384_gpus_is_timed_by_the_ranks_of_one_replica() -> None:
+    job = R6.changed(plan__data=64, plan__microbatches=16)
+    one = iteration(job)
+    assert job.plan.gpus == 16_384
+    assert len(one.walked.end_ms) == 16
+    assert one.tokens_per_s == pytest.approx(2**23 / one.total_ms * 1e3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        (
+            {"plan__tensor": 3},
+            "plan, field tensor: must divide the attention heads, 32 (got 3; 2 and 4 would do)",
+        ),
+        (
+            {"plan__tensor": 16},
+            "field tensor: must divide the heads of keys, 8 (got 16; 8 would do)",
+        ),
+        (
+            {"machine__gpus_per_server": 12},
+            "field tensor: must divide the GPUs of a server, 12, or be a multiple of them (got 8; 4 ",
+        ),
+        (
+            {"plan__context": 5},
+            "field context: must divide the tokens of a sequence, 8,192 (got 5; 4 and 8 would do)",
+        ),
+        (
+            {"plan__expert": 2},
+            "field expert: must divide the experts of a layer, 1 (got 2; 1 would do)",
+        ),
+        (
+            {"plan__data": 3, "plan__expert": 2},
+            "field expert: must divide data, 3 (got 2; 1 and 3 would do)",
+        ),
+        (
+            {"plan__pipeline": 33},
+            "field pipeline: must leave every stage a layer: the number of stages may be 32 at most (got",
+        ),
+        (
+            {"schedule__order": "interleaved", "schedule__virtual": 16},
+            "pipeline x virtual may be 32 at most (got 4; 2 would do)",
+        ),
+        (
+            {"schedule__order": "interleaved", "schedule__virtual": 2, "plan__microbatches": 6},
+            "must be a multiple of pipeline, 4, to interleave (got 6; 4 and 8 would do)",
+        ),
+        (
+            {"schedule__virtual": 2},
+            "field virtual: must be 2 or more when the order is interleaved, and 1 otherwise (got 2)",
+        ),
+        ({"schedule__order": "gpipe"}, "must be one of 1f1b, afab, interleaved"),
+        ({"plan__zero": 4}, "plan, field zero: must be one of 0, 1, 2, 3 (got 4)"),
+        ({"plan__data": True}, "field data: must be a whole number"),
+        ({"plan__capacity": float("nan")}, "field capacity: must be a number"),
+        ({"machine__tflops": 0.0}, "machine, field tflops: must be a number"),
+        ({"machine__matmul_share": 1.5}, "field matmul_share: must be a number from 0.001 to 1"),
+        (
+            {"shape__heads": 24},
+            "shape, field heads: must divide hidden, 4,096 (got 24; 16 and 32 would do)",
+        ),
+        ({"shape__key_value": 1000}, "field key_value: must be whole heads of 128"),
+        ({"shape__matrices": 4}, "field matrices: must be one of 2, 3 (got 4)"),
+        ({"plan__tensors": 4}, "plan, field tensors: unknown key (did you mean 'tensor'?)"),
+        ({"plan__data": 100_000, "plan__pipeline": 32}, "GPUs, more than the limit of 1,000,000"),
+        (
+            {"plan__microbatches": 65_536, "plan__pipeline": 32},
+            "passes, more than the limit of 2,000,000",
+        ),
+    ],
+)
+def test_a_job_that_cannot_be_is_refused_by_field(changes: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError) as wrong:
+        R1.changed(**changes)
+    assert said in str(wrong.value)

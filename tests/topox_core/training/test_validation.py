@@ -1,0 +1,183 @@
+"""Predicted against measured: how far the model may be from iterations that ran, and what files are refused."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from topox_core.api import load_cluster, load_graph
+from topox_core.cli.main import main
+from topox_core.errors import InputError
+from topox_core.model.facts import facts
+from topox_core.training.iteration import iteration
+from topox_core.training.jobs import JOBS
+from topox_core.training.measurements import (
+    CALIBRATION_FILE,
+    calibration_rows,
+    megatron_rows,
+    read_measured,
+)
+from topox_core.training.pieces import pieces
+from topox_core.training.validation import agreement, by_model, predicted, rank_correlation
+
+LINES = CALIBRATION_FILE.read_text(encoding="utf-8").splitlines()
+
+
+def test_the_rows_that_two_numbers_were_fitted_to() -> None:
+    found = predicted(calibration_rows())
+    whole = agreement(found)
+    assert whole.rows == 55
+    assert whole.mean <= 0.061
+    assert whole.rank_correlation is not None and whole.rank_correlation >= 0.97
+    assert whole.within == {5: 38, 10: 44, 20: 52, 25: 52}
+    models = {model: one.rank_correlation for model, one in by_model(found).items()}
+    expected = {"3.6": 0.99, "18.4": 0.81, "39.1": 0.70, "175": 0.97}
+    assert models == pytest.approx(expected, abs=0.005)
+    assert {one.measured.row: one.contradicts for one in found if one.contradicts} == {
+        26: 33,
+        33: 26,
+    }
+
+
+def test_the_published_table_with_nothing_refitted() -> None:
+    found = predicted(megatron_rows())
+    whole = agreement(found)
+    assert whole.mean <= 0.031
+    assert whole.rank_correlation == 1.0
+    errors = [5.0, -0.5, 3.9, 1.4, 3.9, 0.6, 4.6, 4.2]
+    assert [100 * one.error for one in found] == pytest.approx(errors, abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda row: [], "t.csv: holds no row"),
+        (lambda row: [*row, "1"], "row 2: has more cells than columns"),
+        (
+            lambda row: ["3600", *row[1:]],
+            "row 2, field Parameters (billion): must be near the 3.55 billion",
+        ),
+        (
+            lambda row: [*row[:-1], "3.5665"],
+            "row 2, field iteration time (ms): must be in ms (got 3.5665",
+        ),
+        (
+            lambda row: [*row[:-1], "3566.5 ms"],
+            "field iteration time (ms): must be a number above 0, without a unit",
+        ),
+        (lambda row: [*row[:-1], ""], "row 2, field iteration time (ms): is empty"),
+        (lambda row: row[:-1], "row 2, field iteration time (ms): is empty"),
+        (
+            lambda row: [row[0], "65", *row[2:]],
+            "field # GPUs: must be tensor x data x pipeline = 64 (got 65)",
+        ),
+        (lambda row: [*row[:2], "513", *row[3:]], "field global batch: must be a multiple of"),
+        (
+            lambda row: [*row[:5], "31", *row[6:]],
+            "row 2, field attention heads: must divide hidden, 3,072",
+        ),
+        (lambda row: [*row[:4], "3072.5", *row[5:]], "field hidden size: must be a whole number"),
+    ],
+)
+def test_a_row_that_cannot_be_is_named_with_its_column(change: object, said: str) -> None:
+    row = change(LINES[1].split(","))  # type: ignore[operator]
+    data = "\n".join([LINES[0], ",".join(row)]).encode()
+    with pytest.raises(InputError) as wrong:
+        predicted(read_measured(data, "t.csv"), "t.csv")
+    assert said in str(wrong.value)
+
+
+@pytest.mark.parametrize(
+    ("header", "said"),
+    [
+        (LINES[0].replace("(ms)", "(s)"), "first row, field iteration time (s): unknown column"),
+        (LINES[0].replace(",micro batch", ""), "first row, field micro batch: is missing"),
+        (
+            LINES[0].replace("micro batch", "global batch"),
+            "global batch: is the name of two columns",
+        ),
+        ("a,b,c", "first row: must name the columns"),
+    ],
+)
+def test_a_table_with_other_columns_is_refused_by_column(header: str, said: str) -> None:
+    with pytest.raises(InputError) as wrong:
+        read_measured("\n".join([header, *LINES[1:3]]).encode(), "t.csv")
+    assert said in str(wrong.value)
+
+
+def test_columns_may_stand_in_any_order() -> None:
+    turned = "\n".join(";".join(reversed(line.split(","))) for line in LINES[:4])
+    assert read_measured(turned.encode(), "t.csv") == calibration_rows()[:3]
+
+
+def test_a_row_is_marked_only_where_the_order_is_the_reverse() -> None:
+    one, other = (row for row in calibration_rows() if row.row in (26, 33))
+    agreeing = [replace(one, measured_ms=other.measured_ms), other]
+    assert [row.contradicts for row in predicted(agreeing)] == [0, 0]
+
+
+def test_equal_values_share_their_rank() -> None:
+    assert rank_correlation(np.array([1.0, 2.0, 3.0]), np.array([1.0, 5.0, 5.0])) == pytest.approx(
+        np.sqrt(0.75)
+    )
+    assert rank_correlation(np.array([1.0, 2.0]), np.array([3.0, 3.0])) is None
+
+
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+def test_the_pieces_of_an_iteration_add_up_to_it(job: object) -> None:
+    one = iteration(job)  # type: ignore[arg-type]
+    found = pieces(one)
+    assert sum(piece.exposed_ms for piece in found) == pytest.approx(one.total_ms, rel=1e-12)
+    assert all(piece.exposed_ms >= 0 and piece.hidden_ms >= 0 for piece in found)
+    again = iteration(job.changed(schedule__iteration_ms=2 * one.total_ms))  # type: ignore[attr-defined]
+    assert sum(piece.exposed_ms for piece in pieces(again)) == pytest.approx(2 * one.total_ms)
+
+
+def test_the_commands_print_what_scripts_read(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["iteration", "validate", str(CALIBRATION_FILE), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["rows"], len(told["predictions"])) == (55, 55)
+    assert told["mean_absolute_error"] <= 0.061
+    assert set(told["by_model"]) == {"3.6", "18.4", "39.1", "175"}
+    file = str(tmp_path / "mine.job.json")
+    change = ["--set", "plan.sequence_parallel=true", "--set", "schedule.recompute=full"]
+    assert main(["iteration", "show", "llama3-8b", *change, "--output", file, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert main(["iteration", "show", file, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == told
+    parts = sum(piece["exposed_ms"] for piece in told["pieces"])
+    assert parts == pytest.approx(told["iteration_ms"], rel=1e-12)
+    graph = str(tmp_path / "mine.taskgraph.json")
+    assert main(["iteration", "show", "llama3-8b", "--graph", graph]) == 0
+    loaded = load_graph(graph), load_cluster(graph.replace("taskgraph", "cluster"))
+    assert facts(*loaded).tasks == 236
+    assert "555.937" in capsys.readouterr().out
+    assert main(["iteration", "validate", "megatron"]) == 0
+    assert "2.99 %" in capsys.readouterr().out
+    assert main(["iteration", "machines", "h100"]) == 0
+    assert "transferred  0.91 times the best measured" in capsys.readouterr().out
+    assert main(["iteration", "machines", "--json"]) == 0
+    machines = json.loads(capsys.readouterr().out)["machines"]
+    assert all(len(one["sources"]) == 15 for one in machines)
+    for set_nic, status in (("400", "transferred"), ("800", "your own")):
+        assert (
+            main(["iteration", "show", "llama3-8b", "--set", f"machine.nic_gbps={set_nic}.0"]) == 0
+        )
+        assert f"figures of the machine: {status};" in capsys.readouterr().out
+    for wrong, said in (
+        (["show", "llama3-8b", "--set", "plan.tensor=5"], "plan, field tensor: must divide"),
+        (["show", "llama3-8b", "--set", "tensor=5"], "must be PART.FIELD=VALUE"),
+        (["show", "llama3-7b"], "job: must be a file or one of"),
+        (["show"], "a job must be named"),
+        (["show", "llama3-8b", "--graph", "x.json"], "--graph: must end in .taskgraph.json"),
+        (["machines", "tpu"], "NAME: must be one of a100"),
+        (["validate", "vtrain", "--machine", "tpu"], "--machine: must be one of a100"),
+    ):
+        assert main(["iteration", *wrong]) == 2
+        assert said in capsys.readouterr().err

@@ -1,0 +1,202 @@
+"""What the papers claim, one claim a line: printed number, what came out here, verdict.
+
+A claim reads its number from the answer of its card with every switch in its first position. Until
+the card has been run, the number of the last check stands there, which ``docs/gallery.md`` tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from statistics import fmean
+
+from topox_core.papers.card import VERDICTS, Answer, Row, Verdict, judged
+from topox_core.papers.dedicated import CARD as DEDICATED
+from topox_core.papers.dedicated import PRINTED_MOST
+from topox_core.papers.dlrm_batches import (
+    ALL_TO_ALL,
+    ITEMS,
+    PRINTED_FAT_TREE,
+    PRINTED_IDEAL,
+    PRINTED_SHARE,
+    PRINTED_TAX,
+    TAX,
+)
+from topox_core.papers.reconfiguration import CARD as RECONFIGURATION
+from topox_core.papers.shared_cluster import CARD as SHARED
+from topox_core.papers.shared_cluster import PRINTED, RIVALS
+from topox_core.papers.table_iii import CARD as TABLE_III
+from topox_core.papers.table_iii_runs import TABLE
+
+_SPEED_UPS = [row.topoopt_ms / row.topox_ms for row in TABLE]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A number of a card's answer, and what it was at the last check."""
+
+    series: str
+    of: Callable[[tuple[Row, ...]], float]
+    checked: float
+
+    def value(self, answer: Answer | None) -> float:
+        """Return the number of a complete answer, else that of the last check."""
+        if answer is None or not answer.complete:
+            return self.checked
+        return self.of(answer.of(self.series))
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim of a paper.
+
+    Attributes
+    ----------
+    card, words
+        The card that checks it, and the claim in words.
+    printed
+        The number; None where the paper claims a direction only.
+    reading, unit, base
+        What is set against it, and what both are read from: a bandwidth tax from 1 on.
+    other, other_words
+        A second reading of the same claim, and on what condition.
+    condition
+        On what condition the first was computed.
+    """
+
+    card: str
+    words: str
+    printed: float | None
+    reading: Reading
+    unit: str = "×"
+    base: float = 0.0
+    other: Reading | None = None
+    other_words: str = ""
+    condition: str = ""
+
+    def verdict(self, answer: Answer | None) -> Verdict:
+        """Return the judgement on the number, or on the direction: 1 and more goes the claimed way."""
+        value = self.reading.value(answer)
+        if self.printed is None:
+            return "trend" if value >= 1 else "differs"
+        return judged(self.printed - self.base, value - self.base)
+
+
+def _item(name: str) -> Callable[[tuple[Row, ...]], float]:
+    return lambda rows: next(row.ours for row in rows if row.item == name)
+
+
+def _most(rows: tuple[Row, ...]) -> float:
+    return max(row.ours for row in rows)
+
+
+def _speed_ups(of: Callable[[Iterable[float]], float]) -> Callable[[tuple[Row, ...]], float]:
+    return lambda rows: of([row.data["speed_up"] for row in rows])
+
+
+_ON_ONE = "with it on TopoOpt’s network only, as the printed times imply"
+_ON_BOTH = "Recomputed with the all-reduce on both networks"
+CLAIMS = (
+    Claim(
+        TABLE_III.name,
+        "Changing circuits are up to 6.08× faster than TopoOpt’s",
+        max(_SPEED_UPS),
+        Reading("on", _speed_ups(max), 1.04),
+        other=Reading("off", _speed_ups(max), 6.24),
+        other_words=_ON_ONE,
+        condition=_ON_BOTH,
+    ),
+    Claim(
+        TABLE_III.name,
+        "They are 2.22× faster on average",
+        fmean(_SPEED_UPS),
+        Reading("on", _speed_ups(fmean), 1.00),
+        other=Reading("off", _speed_ups(fmean), 2.38),
+        other_words=_ON_ONE,
+        condition=_ON_BOTH,
+    ),
+    Claim(
+        TABLE_III.name,
+        "TopoOpt’s iteration time, mean of 14 networks",
+        fmean(row.topoopt_ms for row in TABLE),
+        Reading("topoopt", lambda rows: fmean(row.ours for row in rows), 85.29),
+        "\u00a0ms",
+    ),
+    Claim(
+        TAX.name,
+        "Bandwidth tax of DLRM at batch 64, degree 4",
+        PRINTED_TAX[64, 4],
+        Reading("d4", _item(ITEMS[64]), 1.086),
+        unit="",
+        base=1.0,
+    ),
+    Claim(
+        TAX.name,
+        "Bandwidth tax of DLRM at batch 64, degree 8",
+        PRINTED_TAX[64, 8],
+        Reading("d8", _item(ITEMS[64]), 1.05),
+        unit="",
+        base=1.0,
+    ),
+    Claim(
+        TAX.name,
+        "All-to-all bytes over all-reduce bytes at batch 2048",
+        PRINTED_SHARE,
+        Reading("share", _item(ITEMS[2048]), 0.79),
+    ),
+    Claim(
+        ALL_TO_ALL.name,
+        "TopoOpt is as fast as an ideal switch at batch 128",
+        PRINTED_IDEAL[128, 4],
+        Reading("ideal_d4", _item(ITEMS[128]), 1.16),
+    ),
+    Claim(
+        ALL_TO_ALL.name,
+        "A fat-tree of the same cost is slower at batch 128",
+        PRINTED_FAT_TREE[128, 4],
+        Reading("fat_tree_d4", _item(ITEMS[128]), 2.11),
+    ),
+    Claim(
+        ALL_TO_ALL.name,
+        "At batch 2048 that fat-tree is faster: its time over TopoOpt’s",
+        PRINTED_FAT_TREE[2048, 4],
+        Reading("fat_tree_d4", _item(ITEMS[2048]), 0.80),
+    ),
+    Claim(
+        RECONFIGURATION.name,
+        "Circuits that change on demand take longer than fixed ones at 10 ms delay",
+        None,
+        Reading("reactive", lambda rows: rows[-1].ours, 6.29),
+    ),
+    Claim(
+        DEDICATED.name,
+        "One job: a fat-tree of the same cost is up to 3.4× slower",
+        PRINTED_MOST,
+        Reading("fat_tree", _most, 2.42),
+    ),
+    Claim(
+        SHARED.name,
+        "Shared cluster: a fat-tree of the same cost is slower on average",
+        PRINTED["average", "fat_tree"],
+        Reading("average", _item(RIVALS["fat_tree"]), 1.72),
+    ),
+    Claim(
+        SHARED.name,
+        "Shared cluster: an oversubscribed fat-tree is slower on average",
+        PRINTED["average", "oversubscribed"],
+        Reading("average", _item(RIVALS["oversubscribed"]), 1.18),
+    ),
+)
+
+
+def answer_words(answers: Mapping[str, Answer | None]) -> str:
+    """Return in two sentences how many claims hold, as HTML; ``answers`` has an answer by card, if there is one."""
+    verdicts = [claim.verdict(answers.get(claim.card)) for claim in CLAIMS]
+    largest, answer = CLAIMS[0], answers.get(TABLE_III.name)
+    assert largest.other is not None
+    count = {word: verdicts.count(word) for word in VERDICTS}
+    return (
+        f"Of {len(CLAIMS)} published claims <b>{count['match']} hold</b> here within 10\u00a0%, {count['trend']} roughly, and "
+        f"<b>{count['differs']} do not</b>. TOPO\u2011X’s speed-up of {largest.printed:.2f}× is "
+        f"<b>{largest.reading.value(answer):.2f}×</b> with the all-reduce counted on both networks."
+    )

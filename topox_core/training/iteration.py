@@ -1,0 +1,167 @@
+"""A training iteration in closed form: when its pipeline ends, what gradients and update add."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+from topox_core.errors import InputError
+from topox_core.training.exchanges import gathered_ms, message
+from topox_core.training.job import Job
+from topox_core.training.passes import NOTHING, ChunkPasses, PassTime, chunk_passes
+from topox_core.training.walk import Walk, walk
+from topox_core.training.weights import (
+    stage_gathers,
+    stage_gradients,
+    stage_update_ms,
+    tied_tables,
+)
+
+_CLOSE = 1e-12
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """A job's iteration, timed; ranks are those of one replica, one for each stage.
+
+    Attributes
+    ----------
+    factor
+        By which computing was stretched for ``iteration_ms``.
+    passes
+        Of every chunk.
+    message_ms
+        From a stage to the next, made whole where it was split.
+    walked
+        The pipeline in time.
+    gradients_ms, exposed_ms
+        What a rank's gradients take, and how much longer the rank takes for them.
+    tied_ms
+        Adding up the tables of first and last stage.
+    update_ms, gather_ms
+        The longest update, and the longest gather of weights after it.
+    """
+
+    job: Job
+    factor: float
+    passes: list[ChunkPasses]
+    message_ms: float
+    walked: Walk
+    gradients_ms: list[float]
+    exposed_ms: list[float]
+    tied_ms: float
+    update_ms: float
+    gather_ms: float
+
+    @cached_property
+    def last_rank(self) -> int:
+        """The rank whose gradients are there last: all updates wait for it."""
+        ends = [sum(both) for both in zip(self.walked.end_ms, self.exposed_ms, strict=True)]
+        return ends.index(max(ends))
+
+    @property
+    def pipeline_ms(self) -> float:
+        """When the last rank of all is through its passes."""
+        return max(self.walked.end_ms)
+
+    @property
+    def computed_ms(self) -> float:
+        """When the last gradients are there."""
+        return self.walked.end_ms[self.last_rank] + self.exposed_ms[self.last_rank]
+
+    @property
+    def total_ms(self) -> float:
+        """The iteration."""
+        return self.computed_ms + self.tied_ms + self.update_ms + self.gather_ms
+
+    @property
+    def utilisation(self) -> float:
+        """Operations that the model needs over those that its GPUs could have done."""
+        peak = self.job.plan.gpus * self.job.machine.tflops * 1e9
+        return self.job.operations / (peak * self.total_ms)
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Tokens of all replicas that are trained on in a second."""
+        return self.job.plan.batch * self.job.shape.sequence / self.total_ms * 1e3
+
+    def rank_passes(self, rank: int) -> PassTime:
+        """Return the parts of all passes of a rank."""
+        found = NOTHING
+        for one in self.passes[rank :: self.job.plan.pipeline]:
+            found = found.plus(one.forward).plus(one.backward)
+        return found.times(self.job.plan.microbatches)
+
+    def bubble_ms(self, rank: int) -> float:
+        """Return how long a rank waits for others until its last pass is over."""
+        busy = self.rank_passes(rank).total_ms + self.walked.sent_ms[rank]
+        return max(0.0, self.walked.end_ms[rank] - busy)
+
+
+def iteration(job: Job) -> Iteration:
+    """Return a job's iteration in closed form; computing is scaled if the job says how long it lasts.
+
+    Raises
+    ------
+    InputError
+        If ``iteration_ms`` is shorter than all that is not computing.
+    """
+    if job.schedule.iteration_ms is None:
+        return _timed(job, 1.0)
+    return _timed(
+        job, _factor(lambda factor: _timed(job, factor).total_ms, job.schedule.iteration_ms)
+    )
+
+
+def _timed(job: Job, factor: float) -> Iteration:
+    passes, stages = chunk_passes(job, factor), range(job.plan.pipeline)
+    message_ms = message(job).ms(job) + gathered_ms(job)
+    forward = [one.forward.total_ms for one in passes]
+    backward = [one.backward.total_ms for one in passes]
+    walked = walk(job, forward, backward, message_ms)
+    gradients = [sum(one.ms(job) for one in stage_gradients(job, stage)) for stage in stages]
+    return Iteration(
+        job,
+        factor,
+        passes,
+        message_ms,
+        walked,
+        gradients,
+        [_exposed_ms(job, stage, gradients[stage], walked.last_ms[stage]) for stage in stages],
+        sum(one.ms(job) for one in tied_tables(job)),
+        max(stage_update_ms(job, stage) for stage in stages),
+        max(sum(one.ms(job) for one in stage_gathers(job, stage)) for stage in stages),
+    )
+
+
+def _exposed_ms(job: Job, stage: int, gradients_ms: float, last_pass_ms: float) -> float:
+    """Return how much of the gradients the last backward pass does not hide: layers leave it one by one."""
+    if not job.schedule.overlap_gradients:
+        return gradients_ms
+    layers = job.stage_layers(stage)
+    return max(gradients_ms / layers, gradients_ms - last_pass_ms * (layers - 1) / layers)
+
+
+def _factor(length_ms: Callable[[float], float], wanted_ms: float) -> float:
+    """Return the factor at which an iteration lasts as long as is wanted; its length grows with the factor."""
+    low, high, least = 0.0, 1.0, length_ms(0.0)
+    if least >= wanted_ms:
+        problem = f"must be more than the {least:,.6g} ms that all but computing lasts (got {wanted_ms:g})"
+        raise InputError(problem, item="schedule", field="iteration_ms")
+    while length_ms(high) < wanted_ms:
+        high *= 2
+    at_low, at_high = length_ms(low), length_ms(high)
+    for _ in range(200):
+        # The length is made of straight pieces: a secant, kept inside by bisection, ends on one.
+        factor = low + (wanted_ms - at_low) * (high - low) / (at_high - at_low)
+        reached = length_ms(factor)
+        if abs(reached - wanted_ms) <= _CLOSE * wanted_ms:
+            break
+        if reached < wanted_ms:
+            low, at_low = factor, reached
+        else:
+            high, at_high = factor, reached
+        if high - low <= _CLOSE * high:
+            break
+    return factor

@@ -1,0 +1,86 @@
+"""Training jobs from and to files: ``*.job.json``, format ``topox-job`` version 1."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, asdict, fields
+from typing import Any, TypeVar
+
+from topox_core.errors import InputError, errors_in_file
+from topox_core.io.errors import printable, shown, unknown
+from topox_core.io.json import FileFormat, read_object, without_header
+from topox_core.io.limits import TRAINING_JOB
+from topox_core.training.job import PARTS, Job
+from topox_core.training.machine import Machine
+from topox_core.training.machines import MACHINES
+from topox_core.training.plan import Plan
+from topox_core.training.schedule import Schedule
+from topox_core.training.shape import Shape
+from topox_core.training.shapes import SHAPES
+
+FORMAT, VERSION = "topox-job", 1
+_FORM = FileFormat(FORMAT, VERSION, PARTS, TRAINING_JOB)
+_Part = TypeVar("_Part", Shape, Plan, Machine, Schedule)
+
+
+def load_job(data: bytes, file: str) -> Job:
+    """Read a job; shape and machine are objects, or the names of known ones.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be used; one line names file, part and field.
+    """
+    file = printable(file, 200) if file else "job"
+    record = without_header(read_object(data, file, _FORM))
+    for part in ("shape", "plan", "machine"):
+        if part not in record:
+            raise InputError("is missing", file=file, field=part)
+    with errors_in_file(file):
+        return Job(
+            _named(SHAPES, record["shape"], "shape") or _part(Shape, record["shape"], "shape"),
+            _part(Plan, record["plan"], "plan"),
+            _named(MACHINES, record["machine"], "machine")
+            or _part(Machine, record["machine"], "machine"),
+            _part(Schedule, record.get("schedule", {}), "schedule"),
+            **{key: record[key] for key in ("name", "title", "source") if key in record},
+        )
+
+
+def dump_job(job: Job) -> bytes:
+    """Write a job, all of its fields; reading it back gives an equal one."""
+    values = asdict(job)
+    names = ("name", "title", "source", "shape", "plan", "machine", "schedule")
+    record = {"format": FORMAT, "version": VERSION, **{name: values[name] for name in names}}
+    return (json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def _named(known: Mapping[str, _Part], entry: object, what: str) -> _Part | None:
+    """Return the known one that is named; None if the entry is no name."""
+    if not isinstance(entry, str):
+        return None
+    if entry not in known:
+        raise InputError(f"{unknown(entry, known, 'name')} (got {shown(entry)})", field=what)
+    return known[entry]
+
+
+def _part(kind: type[_Part], entry: object, item: str) -> _Part:
+    if not isinstance(entry, dict):
+        words = "a name or an object" if kind in (Shape, Machine) else "an object in braces"
+        raise InputError(f"must be {words} (got {shown(entry)})", field=item)
+    known = {one.name: one for one in fields(kind)}
+    for key in entry:
+        if key not in known:
+            raise InputError(unknown(key, known), item=item, field=printable(key))
+    for name, one in known.items():
+        if name not in entry and one.default is MISSING:
+            raise InputError("is missing", item=item, field=name)
+    return kind(**{key: _value(known[key], value) for key, value in entry.items()})
+
+
+def _value(field: Field[Any], value: Any) -> Any:
+    """Return a whole number as the real number that its field holds; whether it may be is for the field to say."""
+    real = str(field.type).startswith("float")
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return float(value) if real and whole and abs(value) < 1e300 else value

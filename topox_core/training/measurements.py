@@ -1,0 +1,206 @@
+"""Measured iterations to compare predictions with: a published table, and files of its columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from topox_core.errors import InputError
+from topox_core.io.errors import printable, shown
+from topox_core.io.limits import MEASURED
+from topox_core.io.tables import read_table
+from topox_core.training.job import Job
+from topox_core.training.machine import Machine
+from topox_core.training.machines import MACHINES
+from topox_core.training.plan import Plan
+from topox_core.training.schedule import Schedule
+from topox_core.training.shapes import gpt
+
+# The columns that vTrain published.
+MODEL, GPUS, BATCH, MICRO = "Parameters (billion)", "# GPUs", "global batch", "micro batch"
+HIDDEN, HEADS, LAYERS, SEQUENCE = "hidden size", "attention heads", "# layers", "sequence length"
+TENSOR, DATA, PIPELINE = "tensor parallelism", "data parallelism", "pipeline parallelism"
+TIME = "iteration time (ms)"
+WHOLE = (GPUS, BATCH, MICRO, HIDDEN, HEADS, LAYERS, SEQUENCE, TENSOR, DATA, PIPELINE)
+COLUMNS = (MODEL, *WHOLE, TIME)
+# How far a stated parameter count may be from the shape's own; beyond it is in another unit.
+_PARAMETERS_WITHIN = 1.5
+CALIBRATION_FILE = Path(__file__).parent / "measured" / "vtrain_multi_node_a.csv"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One measured iteration.
+
+    Attributes
+    ----------
+    row
+        Where it stands: the row of its file, or of its table.
+    model
+        Its size in billions of parameters, as its source writes it.
+    job
+        What ran.
+    measured_ms
+        How long an iteration took.
+    """
+
+    row: int
+    model: str
+    job: Job
+    measured_ms: float
+
+
+def read_measured(data: bytes, file: str, machine: Machine | None = None) -> list[Measured]:
+    """Read measured iterations of Megatron-DeepSpeed from a table with vTrain's columns.
+
+    They ran with full recomputing, 1F1B, unfused attention, FP16 gradients that are reduced after the
+    last backward pass, and a GPT with tied tables, learned positions and dropout.
+
+    Parameters
+    ----------
+    machine
+        What they ran on; vTrain's A100 servers if not given.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, unknown or in another unit, a cell is empty or no number, or a row is a
+        job that cannot be; row and column are named.
+    """
+    file = printable(file, 200) if file else "measurements"
+    table = read_table(data, file, MEASURED, COLUMNS, ",".join(COLUMNS[:3]) + ",...")
+    for column in COLUMNS:
+        if column not in table.columns:
+            raise InputError("is missing", file=file, item="first row", field=column)
+    found: list[Measured] = []
+    for number, cells in table.rows:
+        if len(found) >= MEASURED.entries:
+            raise InputError(f"holds more than {MEASURED.entries:,} rows", file=file)
+        if len(cells) > len(table.columns):
+            raise InputError("has more cells than columns", file=file, item=f"row {number}")
+        row = dict.fromkeys(COLUMNS, "") | dict(zip(table.columns, cells, strict=False))
+        found.append(_measured(row, number, file, machine or MACHINES["vtrain"]))
+    if not found:
+        raise InputError("holds no row", file=file)
+    return found
+
+
+def _measured(row: Mapping[str, str], number: int, file: str, machine: Machine) -> Measured:
+    wrong = partial(InputError, file=file, item=f"row {number}")
+    values = {column: _number(row[column], column, wrong) for column in COLUMNS}
+    whole = {column: int(values[column]) for column in WHOLE}
+    gpus = whole[TENSOR] * whole[DATA] * whole[PIPELINE]
+    if gpus != whole[GPUS]:
+        problem = f"must be tensor x data x pipeline = {gpus:,} (got {whole[GPUS]:,})"
+        raise wrong(problem, field=GPUS)
+    step = whole[DATA] * whole[MICRO]
+    if whole[BATCH] % step:
+        problem = f"must be a multiple of data parallelism x micro batch = {step:,} (got {whole[BATCH]:,})"
+        raise wrong(problem, field=BATCH)
+    try:
+        job = _job(whole, row[MODEL], machine)
+    except InputError as error:
+        column = _COLUMN_OF.get(error.field, error.field)
+        raise wrong(error.problem, field=column) from None
+    ratio = job.shape.parameters / 1e9 / values[MODEL]
+    if not 1 / _PARAMETERS_WITHIN < ratio < _PARAMETERS_WITHIN:
+        counted = f"{job.shape.parameters / 1e9:,.3g}"
+        problem = f"must be near the {counted} billion of this shape (got {shown(row[MODEL])})"
+        raise wrong(problem, field=MODEL)
+    return Measured(number, row[MODEL], job, values[TIME])
+
+
+_COLUMN_OF = {
+    "tensor": TENSOR,
+    "data": DATA,
+    "pipeline": PIPELINE,
+    "microbatches": BATCH,
+    "microbatch_size": MICRO,
+    "layers": LAYERS,
+    "hidden": HIDDEN,
+    "heads": HEADS,
+    "sequence": SEQUENCE,
+}
+
+
+def _number(cell: str, column: str, wrong: partial[InputError]) -> float:
+    if not cell:
+        raise wrong("is empty", field=column)
+    kind = "a whole number of at least 1" if column in WHOLE else "a number above 0"
+    try:
+        value = float(cell)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= 1e12 or (column in WHOLE and value != int(value)):
+        raise wrong(f"must be {kind}, without a unit (got {shown(cell)})", field=column)
+    return value
+
+
+def _job(whole: Mapping[str, int], model: str, machine: Machine) -> Job:
+    plan = Plan(
+        tensor=whole[TENSOR],
+        data=whole[DATA],
+        pipeline=whole[PIPELINE],
+        microbatches=whole[BATCH] // (whole[DATA] * whole[MICRO]),
+        microbatch_size=whole[MICRO],
+        gradient_bytes=2,
+    )
+    name = printable(f"gpt-{model}b", 40)
+    shape = gpt(name, whole[LAYERS], whole[HIDDEN], whole[HEADS], whole[SEQUENCE])
+    schedule = Schedule(recompute="full", attention="full", overlap_gradients=False)
+    return Job(shape, plan, machine, schedule, name=name)
+
+
+def calibration_rows() -> list[Measured]:
+    """Return the rows of vTrain that matrix and memory share were fitted to."""
+    return read_measured(CALIBRATION_FILE.read_bytes(), CALIBRATION_FILE.name)
+
+
+# Model, layers, hidden, heads, stages, virtual stages, batch, microbatch, seconds with full and with
+# selective recomputing.
+_TABLE_5 = (
+    ("22", 48, 6144, 64, 1, 1, 4, 4, 1.42, 1.10),
+    ("175", 96, 12_288, 96, 8, 3, 64, 1, 18.13, 13.75),
+    ("530", 105, 20_480, 128, 35, 3, 280, 1, 49.05, 37.83),
+    ("1000", 128, 25_600, 160, 64, 1, 512, 1, 94.42, 71.49),
+)
+
+
+def megatron_rows() -> list[Measured]:
+    """Return Table 5 of Korthikanti et al. (MLSys 2023): A100, tensor parallel 8, nothing refitted.
+
+    Odd rows recompute in full, even ones the attention scores alone, with sequence parallelism.
+    """
+    found: list[Measured] = []
+    for name, layers, hidden, heads, stages, virtual, batch, size, *seconds in _TABLE_5:
+        for split, (recompute, took_s) in enumerate(
+            zip(("full", "selective"), seconds, strict=True)
+        ):
+            job = Job(
+                gpt(f"gpt-{name}b", layers, hidden, heads),
+                Plan(
+                    tensor=8,
+                    pipeline=stages,
+                    microbatches=batch // size,
+                    microbatch_size=size,
+                    gradient_bytes=2,
+                    sequence_parallel=bool(split),
+                ),
+                MACHINES["a100"],
+                Schedule(
+                    order="interleaved" if virtual > 1 else "1f1b",
+                    virtual=virtual,
+                    recompute=recompute,
+                    attention="full",
+                    overlap_gradients=False,
+                ),
+                name=f"gpt-{name}b",
+            )
+            found.append(Measured(len(found) + 1, name, job, took_s * 1e3))
+    return found
+
+
+BUILT_IN = {"vtrain": calibration_rows, "megatron": megatron_rows}

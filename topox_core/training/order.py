@@ -1,0 +1,60 @@
+"""The order of passes on a pipeline stage: 1F1B, all forward first, or interleaved."""
+
+from __future__ import annotations
+
+
+def order(stage: int, stages: int, microbatches: int, schedule: str) -> list[tuple[str, int]]:
+    """Return a stage's work in order: ("f" or "b", microbatch).
+
+    1F1B: ``stages - 1 - stage`` forwards to warm up, then one forward and one backward in turn,
+    then the backwards that are left (Narayanan et al., SC 2021, section 2.2). ``afab``: all
+    forwards, then all backwards (GPipe).
+    """
+    warm = microbatches if schedule == "afab" else min(stages - 1 - stage, microbatches)
+    work = [("f", m) for m in range(warm)]
+    for m in range(microbatches - warm):
+        work += [("f", warm + m), ("b", m)]
+    return work + [("b", m) for m in range(microbatches - warm, microbatches)]
+
+
+def pass_order(
+    stage: int, stages: int, microbatches: int, schedule: str, virtual_stages: int = 1
+) -> list[tuple[str, int, int]]:
+    """Return a stage's passes in order: ("f" or "b", microbatch, the stage's model chunk).
+
+    1F1B and all-forward-all-backward: see :func:`order`. Interleaved:
+    Narayanan et al. (SC 2021), section 2.2: P microbatches go through a rank's first chunk, then
+    through its second, and so on; 2 (P - 1 - stage) + (v - 1) P forward passes warm up; with only P
+    microbatches all of them do (Megatron-LM).
+    """
+    if schedule != "interleaved":
+        return [(way, m, 0) for way, m in order(stage, stages, microbatches, schedule)]
+    turns = [
+        (group * stages + m, chunk)
+        for group in range(microbatches // stages)
+        for chunk in range(virtual_stages)
+        for m in range(stages)
+    ]
+    forward = [("f", m, chunk) for m, chunk in turns]
+    backward = [("b", m, virtual_stages - 1 - chunk) for m, chunk in turns]
+    warm = min(2 * (stages - 1 - stage) + (virtual_stages - 1) * stages, len(turns))
+    if microbatches == stages:
+        warm = len(turns)
+    steady = [one for pair in zip(forward[warm:], backward, strict=False) for one in pair]
+    return forward[:warm] + steady + backward[len(turns) - warm :]
+
+
+def dealt(layers: int, chunks: int) -> list[range]:
+    """Return the layers of every chunk, as even as can be; shorter chunks at the ends, last first.
+
+    Llama 3 405B leaves a layer out of the first and the last stage likewise (arXiv 2407.21783,
+    section 3.3.2).
+    """
+    count, longer = divmod(layers, chunks)
+    shorter_first = (chunks - longer) // 2
+    result, first = [], 0
+    for chunk in range(chunks):
+        size = count + (shorter_first <= chunk < shorter_first + longer)
+        result.append(range(first, first + size))
+        first += size
+    return result

@@ -1,0 +1,153 @@
+"""What one replica's ranks do in an iteration, step by step; a rank stands for all that do the same at the same time.
+
+:mod:`topox_core.training.graph` makes the task graph of all replicas of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+
+from topox_core.errors import InputError
+from topox_core.training.exchanges import TIME_OF
+from topox_core.training.groups import Group
+from topox_core.training.job import Job
+from topox_core.training.weights import Shared
+
+MAX_STEPS = 1_000_000
+COMPUTING = ("forward", "backward", "update")
+
+
+class Spread(IntEnum):
+    """Which replicas do a step together: each alone, or those of one group."""
+
+    REPLICA = 0
+    WEIGHTS = 1
+    CONTEXT = 2
+    EXCHANGE = 3
+    EXPERTS = 4
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing that a rank does, or that several do together.
+
+    Attributes
+    ----------
+    word, place
+        Its name is ``word`` followed by ``place``, such as ``f`` and ``.s0.m3``.
+    kind
+        Of a task: forward, backward, update, send, or a collective.
+    stage
+        Of its rank, or of its sender.
+    waits
+        Names of the steps before it.
+    ms
+        How long it computes.
+    size_bytes, group, spread
+        Of a communication: bytes of one GPU, who takes part, and which replicas do it together.
+    calls
+        How many calls it stands for, each with its latency.
+    other
+        The stage that receives a message, or that shares the tied tables; -1 if none.
+    """
+
+    word: str
+    place: str
+    kind: str
+    stage: int
+    waits: tuple[str, ...]
+    ms: float = 0.0
+    size_bytes: float = 0.0
+    group: Group | None = None
+    spread: Spread = Spread.REPLICA
+    other: int = -1
+    calls: int = 1
+    parallelism: str = ""
+    microbatch: int = -1
+    layer: int = -1
+
+    @property
+    def name(self) -> str:
+        """What others wait for."""
+        return self.word + self.place
+
+    @property
+    def computes(self) -> bool:
+        """Whether it holds a device."""
+        return self.kind in COMPUTING
+
+    def own_ms(self, job: Job) -> float:
+        """Return how long it takes with the network to itself."""
+        if self.group is None:
+            return self.ms
+        each_bytes = self.size_bytes / self.calls
+        return self.calls * TIME_OF[self.kind](job.machine, self.group, each_bytes)
+
+
+@dataclass(frozen=True)
+class Program:
+    """The steps of a job's iteration, folded: in any order, each after nothing but what it names."""
+
+    job: Job
+    steps: tuple[Step, ...]
+
+    def length_ms(self) -> float:
+        """Return how long it takes if no two communications share a link."""
+        number = {step.name: i for i, step in enumerate(self.steps)}
+        waiting = [0] * len(self.steps)
+        after: list[list[int]] = [[] for _ in self.steps]
+        for i, step in enumerate(self.steps):
+            for name in step.waits:
+                after[number[name]].append(i)
+            waiting[i] = len(step.waits)
+        end = [0.0] * len(self.steps)
+        ready = [i for i, count in enumerate(waiting) if not count]
+        while ready:
+            i = ready.pop()
+            end[i] += self.steps[i].own_ms(self.job)
+            for j in after[i]:
+                end[j] = max(end[j], end[i])
+                waiting[j] -= 1
+                if not waiting[j]:
+                    ready.append(j)
+        return max(end)
+
+    def copies(self) -> list[int]:
+        """Return how often each step is there in the whole job."""
+        many = instances(self.job)
+        return [max(many[step.spread]) + 1 for step in self.steps]
+
+
+def instances(job: Job) -> dict[Spread, list[int]]:
+    """Return for each spread which group a replica is in; replicas are numbered context first, then data."""
+    context, expert = job.plan.context, job.plan.expert
+    replicas = [divmod(replica, context) for replica in range(job.plan.replicas)]
+    return {
+        Spread.REPLICA: list(range(job.plan.replicas)),
+        Spread.WEIGHTS: [0 for _ in replicas],
+        Spread.CONTEXT: [data for data, _ in replicas],
+        Spread.EXCHANGE: [data // expert * context + c for data, c in replicas],
+        Spread.EXPERTS: [data % expert for data, _ in replicas],
+    }
+
+
+def shared_steps(found: list[Shared]) -> Iterator[tuple[Shared, Spread]]:
+    """Yield what replicas share across servers, with which of them share it."""
+    for one in found:
+        if one.group.crosses:
+            yield one, Spread.EXPERTS if one.experts else Spread.WEIGHTS
+
+
+def check_size(steps: int) -> None:
+    """Refuse a program that would be too large.
+
+    Raises
+    ------
+    InputError
+        If it would have more than ``MAX_STEPS`` steps.
+    """
+    if steps > MAX_STEPS:
+        problem = f"would take {steps:,} steps for each rank of a stage, more than the limit of {MAX_STEPS:,}"
+        raise InputError(problem, item="plan", field="microbatches")

@@ -1,0 +1,127 @@
+"""What is trained: a decoder-only transformer, dense or with experts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from topox_core.training.checks import Fields, Rule, divides
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A transformer whose layers have one feed-forward block or several experts each.
+
+    Attributes
+    ----------
+    name, title, source
+        A word, a heading, and where the figures are from.
+    layers, hidden, heads
+        Layers, width of the residual stream, attention heads.
+    key_value
+        Width of all key heads together (``hidden`` without grouped queries).
+    feed_forward, matrices
+        Width of the feed-forward block, or of one expert, and its matrices: 2 (GELU) or 3 (gated).
+    vocabulary, sequence
+        Entries of the vocabulary, tokens of a training sequence.
+    experts, top_k
+        Experts of a layer and how many a token visits; 1 and 1 is a dense model.
+    tied
+        Input and output table are one.
+    positions
+        Learned positions, one row a token of the sequence, on the first stage.
+    dropout
+        Three dropouts a layer, as in GPT-2 and GPT-3.
+
+    Raises
+    ------
+    InputError
+        If a field is out of range, or one does not divide another.
+    """
+
+    name: str
+    title: str
+    source: str
+    layers: int
+    hidden: int
+    heads: int
+    key_value: int
+    feed_forward: int
+    matrices: int
+    vocabulary: int
+    sequence: int
+    experts: int = 1
+    top_k: int = 1
+    tied: bool = False
+    positions: bool = False
+    dropout: bool = False
+
+    def __post_init__(self) -> None:
+        fields = Fields(self, "shape")
+        fields.text("name title")
+        fields.whole("layers heads experts top_k")
+        fields.whole("hidden key_value feed_forward vocabulary sequence", most=100_000_000)
+        fields.choice("matrices", (2, 3))
+        fields.flag("tied positions dropout")
+        fields.obey("heads", [divides(self.hidden, "hidden")], self.hidden)
+        width = self.hidden // self.heads
+        keys = Rule(
+            f"be whole heads of {width:,} that share the {self.heads:,} heads evenly",
+            lambda one: one % width == 0 and self.heads % (one // width) == 0,
+        )
+        fields.obey("key_value", [keys], self.hidden)
+        visits = Rule("be at most the number of experts", lambda one: one <= self.experts)
+        fields.obey("top_k", [visits], self.experts)
+
+    @property
+    def key_heads(self) -> int:
+        """Heads of keys and values."""
+        return self.key_value * self.heads // self.hidden
+
+    @property
+    def attention_parameters(self) -> int:
+        """Weights of a layer's attention: queries and output, keys and values."""
+        return 2 * self.hidden * (self.hidden + self.key_value)
+
+    @property
+    def expert_parameters(self) -> int:
+        """Weights of one expert, or of the feed-forward block."""
+        return self.matrices * self.hidden * self.feed_forward
+
+    @property
+    def router_parameters(self) -> int:
+        """Weights that choose the experts; a dense layer has none."""
+        return self.hidden * self.experts if self.experts > 1 else 0
+
+    @property
+    def shared_parameters(self) -> int:
+        """Weights of a layer besides its block or experts: attention, router, two norms."""
+        return self.attention_parameters + self.router_parameters + 2 * self.hidden
+
+    @property
+    def layer_parameters(self) -> int:
+        """Weights of a layer with all its experts; biases are left out."""
+        return self.shared_parameters + self.experts * self.expert_parameters
+
+    @property
+    def table_parameters(self) -> int:
+        """Weights of the input table, and of the output table."""
+        return self.vocabulary * self.hidden
+
+    @property
+    def parameters(self) -> int:
+        """All layers, the tables (one if tied), the last norm; learned positions are not counted."""
+        tables = (1 if self.tied else 2) * self.table_parameters
+        return self.layers * self.layer_parameters + tables + self.hidden
+
+    @property
+    def sequence_operations(self) -> float:
+        """Operations that training needs for a sequence (Narayanan et al., SC 2021, appendix).
+
+        The backward pass is two forward passes. Recomputing and the half of the scores that a causal mask
+        skips change the time, not this count.
+        """
+        visited = self.top_k * self.expert_parameters
+        layer = 2 * (self.attention_parameters + visited + self.router_parameters)
+        scores = 4 * self.sequence * self.hidden
+        token = self.layers * (layer + scores) + 2 * self.table_parameters
+        return 3.0 * self.sequence * token

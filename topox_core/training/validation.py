@@ -1,0 +1,137 @@
+"""Predicted against measured: how far the model is from iterations that ran, and in which order it puts them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from topox_core.errors import InputError
+from topox_core.model.transfer_graph import FloatArray
+from topox_core.training.iteration import iteration
+from topox_core.training.measurements import TIME, Measured
+
+# Two rows that differ in their microbatches alone contradict each other where the one that is
+# predicted this much faster was measured this much slower.
+CONTRADICTION = 1.05
+# Beyond this factor a time is in another unit.
+_FAR = 100.0
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A measured iteration beside its prediction.
+
+    ``contradicts`` is the row that this one contradicts, whatever the model says; 0 if none.
+    """
+
+    measured: Measured
+    predicted_ms: float
+    contradicts: int = 0
+
+    @property
+    def error(self) -> float:
+        """Prediction over measurement, less 1."""
+        return self.predicted_ms / self.measured.measured_ms - 1
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How well predictions agree with measurements.
+
+    Attributes
+    ----------
+    rows
+        How many there are.
+    mean, median, worst
+        Absolute errors, as shares of what was measured.
+    within
+        Rows whose error is at most 5, 10, 20 and 25 %.
+    rank_correlation
+        Spearman's; None of fewer than two rows, or where all are alike.
+    """
+
+    rows: int
+    mean: float
+    median: float
+    worst: float
+    within: dict[int, int]
+    rank_correlation: float | None
+
+
+def predicted(rows: Sequence[Measured], file: str = "measurements") -> list[Compared]:
+    """Return the rows with their predictions, those that contradict each other marked.
+
+    Raises
+    ------
+    InputError
+        If a time is so far from its prediction that it must be in another unit.
+    """
+    times = [iteration(row.job).total_ms for row in rows]
+    for row, time_ms in zip(rows, times, strict=True):
+        ratio = row.measured_ms / time_ms
+        if not 1 / _FAR < ratio < _FAR:
+            raise InputError(
+                f"must be in ms (got {row.measured_ms:g}, {ratio:.3g} times the prediction)",
+                file=file,
+                item=f"row {row.row}",
+                field=TIME,
+            )
+    return [
+        Compared(row, time_ms, contradicts)
+        for row, time_ms, contradicts in zip(rows, times, _contradictions(rows, times), strict=True)
+    ]
+
+
+def _contradictions(rows: Sequence[Measured], times: Sequence[float]) -> list[int]:
+    """Return for each row the one it contradicts: only the microbatches differ, and the order is the reverse."""
+    found = [0] * len(rows)
+    kinds: dict[object, list[int]] = {}
+    for at, row in enumerate(rows):
+        alike = row.job.changed(plan__microbatches=row.job.plan.pipeline, plan__microbatch_size=1)
+        key = (row.job.plan.batch, alike)
+        kinds.setdefault(key, []).append(at)
+    for same in kinds.values():
+        for one in same:
+            for other in same:
+                slower = rows[one].measured_ms > CONTRADICTION * rows[other].measured_ms
+                if slower and CONTRADICTION * times[one] < times[other]:
+                    found[one], found[other] = rows[other].row, rows[one].row
+    return found
+
+
+def agreement(rows: Sequence[Compared]) -> Agreement:
+    """Return how well the predictions of some rows agree with what was measured."""
+    errors = np.abs([row.error for row in rows])
+    measured = np.array([row.measured.measured_ms for row in rows])
+    return Agreement(
+        len(rows),
+        float(errors.mean()),
+        float(np.median(errors)),
+        float(errors.max()),
+        {share: int((errors <= share / 100).sum()) for share in (5, 10, 20, 25)},
+        rank_correlation(measured, np.array([row.predicted_ms for row in rows])),
+    )
+
+
+def by_model(rows: Sequence[Compared]) -> dict[str, Agreement]:
+    """Return the agreement inside each model size, smallest first."""
+    models = sorted({row.measured.model for row in rows}, key=float)
+    return {
+        model: agreement([row for row in rows if row.measured.model == model]) for model in models
+    }
+
+
+def rank_correlation(one: FloatArray, other: FloatArray) -> float | None:
+    """Return Spearman's rank correlation, equal values sharing their mean rank."""
+    ranks = [_ranks(values) - (len(values) + 1) / 2 for values in (one, other)]
+    spread = float(np.sqrt((ranks[0] ** 2).sum() * (ranks[1] ** 2).sum()))
+    return float((ranks[0] * ranks[1]).sum() / spread) if spread > 0 else None
+
+
+def _ranks(values: FloatArray) -> FloatArray:
+    unique, number, count = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(count)
+    mean = (last - count + 1 + last) / 2
+    return np.asarray(mean[number.reshape(len(values))] if len(unique) else values)

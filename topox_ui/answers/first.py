@@ -1,0 +1,114 @@
+"""The first answer to a setting, its list schedule: made once for all sessions, in processes of their own where many ask."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from contextlib import suppress
+
+import streamlit as st
+from streamlit.runtime.scriptrunner import StopException
+
+from topox_core.fabrics.fluid import Stopped
+from topox_core.fabrics.schedule_workers import ScheduleWorkers
+from topox_core.fabrics.scheduled import schedule
+from topox_core.runs.cores import NICENESS, keep_to_one_core
+from topox_core.runs.executor import WorkerDied
+from topox_core.runs.stopping import Stop
+from topox_core.schedule.result import Result
+from topox_core.warm_up import load_kernels
+from topox_ui.answers.case import Case, listing
+from topox_ui.runs.limits import server_limits
+from topox_ui.runs.shared import Shared, shared_memory, wait_for
+
+# Fewer tasks are scheduled before another process would have answered; more are not worked out where
+# nobody can stop it.
+LEAST_TASKS, MOST_TASKS = 100, 20_000
+
+
+class FirstAnswers:
+    """Makes list schedules for all sessions.
+
+    Who asks alone is answered in this process. As soon as two ask at once, processes for it are
+    started, and once they have loaded their kernels they answer: list schedules then take no time
+    from the threads that draw everybody's pages, and those stay on one core.
+
+    Parameters
+    ----------
+    workers
+        How many processes there may be; with 0 everything is answered here.
+    """
+
+    def __init__(self, workers: int) -> None:
+        self._workers = ScheduleWorkers(workers, load=load_kernels) if workers else None
+        self._here = threading.Lock()
+
+    def schedule(self, case: Case, over: Stop) -> Result:
+        """Return the list schedule of a case; raises InputError, and ends the script of who is gone."""
+        workers = self._workers
+        if workers is None or not LEAST_TASKS <= len(case.graph.tasks) <= MOST_TASKS:
+            return _schedule_here(case, over)
+        if workers.ready:
+            with suppress(WorkerDied):
+                asked = workers.schedule(case.graph, case.cluster, listing(case.settings))
+                return wait_for(asked, over)
+        if not self._here.acquire(blocking=False):
+            workers.start()
+            keep_to_one_core()
+            return _schedule_here(case, over)
+        try:
+            return _schedule_here(case, over)
+        finally:
+            self._here.release()
+
+    def close(self) -> None:
+        """End the processes."""
+        if self._workers is not None:
+            self._workers.close()
+
+
+def _schedule_here(case: Case, over: Stop) -> Result:
+    with suppress(Stopped):
+        result = schedule(case.graph, case.cluster, listing(case.settings), stop=over)
+        if not over():
+            return result
+    raise StopException  # nobody is there to see it, and what was cut short is not for others
+
+
+@st.cache_resource(show_spinner=False, on_release=lambda one: one.close())
+def _first_answers() -> FirstAnswers:
+    return FirstAnswers(server_limits().schedule_workers)
+
+
+@st.cache_resource(show_spinner=False)
+def _listed() -> Shared[Result]:
+    return Shared(shared_memory())
+
+
+@st.cache_resource(show_spinner=False, on_release=lambda one: one.close())
+def _behind() -> ScheduleWorkers:
+    """Return the one process that schedules what a reader may ask for next, behind all that somebody waits for."""
+    return ScheduleWorkers(1, NICENESS)
+
+
+def first_answer(case: Case, over: Stop) -> Result:
+    """Return the list schedule of a case."""
+    return _listed().get(case.key, lambda: _first_answers().schedule(case, over), over)
+
+
+def known_first_answer(case: Case) -> Result | None:
+    """Return the list schedule of a case if some session had it made."""
+    return _listed().known(case.key)
+
+
+def first_answer_ahead(case: Case) -> Future[Result]:
+    """Have the list schedule of a case made behind all that somebody waits for, and kept for whoever asks."""
+    listed = _listed()
+    future = _behind().schedule(case.graph, case.cluster, listing(case.settings))
+
+    def keep(made: Future[Result]) -> None:
+        if not made.cancelled() and made.exception() is None:
+            listed.keep(case.key, made.result())
+
+    future.add_done_callback(keep)
+    return future

@@ -1,0 +1,88 @@
+"""All claims in one table: printed, recomputed, the verdict in words and sign; each row leads to its card."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from topox_core.papers.card import VERDICTS, Answer, Verdict
+from topox_core.papers.catalogue import CARDS
+from topox_core.papers.claims import CLAIMS, Claim, answer_words
+from topox_ui.gallery.card_run import answer_of
+from topox_ui.gallery.state import MEASURED, GalleryState
+from topox_ui.shell.page import headline, quiet, write_html
+from topox_ui.state.store import choose
+
+WIDTHS = (5.6, 1, 1.35, 2.2)
+WORDS: dict[Verdict, str] = {
+    "match": "holds within 10\u00a0%",
+    "trend": "holds within 25\u00a0%",
+    "differs": "does not hold",
+}
+
+
+def overview() -> None:
+    """Draw the answer over all claims and their table."""
+    answers = {card.name: answer_of(card, card.settings()) for card in CARDS.values()}
+    headline("Published results · TOPO-X and TopoOpt", answer_words(answers))
+    with st.container(key="claims"):
+        _line("<b>Claim</b>", "<b>Printed</b>", "<b>Recomputed</b>", "<b>Verdict</b>", "head")
+        for place, claim in enumerate(CLAIMS):
+            _row(place, claim, answers.get(claim.card))
+    quiet(
+        "A click on a claim opens its card: every number of it is recomputed there on this machine. "
+        "Numbers marked ° are those of the last check of this version; a run of the card takes their place."
+    )
+    st.button(
+        "Iterations that were measured, beside their predictions",
+        key="to_measured",
+        type="tertiary",
+        icon=":material/scatter_plot:",
+        on_click=opened,
+        args=(MEASURED,),
+    )
+    quiet(
+        "The claims are about all-reduce and all-to-all on fixed and changing circuits, the bandwidth tax of "
+        "TopologyFinder’s layouts, and clusters against fat-trees of the same cost."
+    )
+
+
+def opened(card: str) -> None:
+    """Open a card."""
+    choose(GalleryState, card=card)
+
+
+def _row(place: int, claim: Claim, answer: Answer | None) -> None:
+    verdict = claim.verdict(answer)
+    fresh = answer is not None and answer.complete
+    sign, colour = VERDICTS[verdict][0], {"match": "good", "differs": "bad"}.get(verdict, "")
+    words = WORDS[verdict] if claim.printed is not None else "same direction"
+    printed = "no number" if claim.printed is None else _number(claim, claim.printed)
+    _line(
+        place,
+        printed,
+        f"<b>{_number(claim, claim.reading.value(answer))}</b>{'' if fresh else '°'}",
+        f'<b class="{colour}">{sign}</b> {words}',
+        claim.card,
+        claim.words,
+    )
+    if claim.other is not None:
+        other = _number(claim, claim.other.value(answer))
+        write_html(f'<p class="quiet other">{claim.condition}; {other} {claim.other_words}.</p>')
+
+
+def _number(claim: Claim, value: float) -> str:
+    """Return a number with two decimals, a time with one."""
+    return f"{value:.{1 if 'ms' in claim.unit else 2}f}{claim.unit}"
+
+
+def _line(key: object, printed: str, value: str, verdict: str, card: str, words: str = "") -> None:
+    """Draw one line of the table: the claim as a button that opens its card, or the heads of the columns."""
+    name, *cells = st.columns(WIDTHS, vertical_alignment="center", gap="small")
+    with name:
+        if words:
+            st.button(words, key=f"claim_{key}", type="tertiary", on_click=opened, args=(card,))
+        else:
+            st.html(f'<p class="claim">{key}</p>')
+    for cell, text in zip(cells, (printed, value, verdict), strict=True):
+        with cell:
+            st.html(f'<p class="claim">{text}</p>')
