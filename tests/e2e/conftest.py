@@ -29,7 +29,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-START_S = 60
+START_S = 180
 NewTab = Callable[..., Tab]
 TABS = pytest.StashKey[list[Tab]]()
 

@@ -12,7 +12,7 @@ from playwright.sync_api import BrowserContext, ConsoleMessage, Locator, Page, R
 
 # Nothing here is a claim about speed: a busy machine may take its time, a page that hangs may not
 # take for ever.
-PATIENCE_MS = 90_000
+PATIENCE_MS = 180_000
 LAPTOP = {"width": 1366, "height": 768}
 
 # The page is still when the script has ended, nothing is greyed out or in waiting, and every chart

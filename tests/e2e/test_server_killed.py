@@ -11,7 +11,8 @@ from playwright.sync_api import Browser, expect
 from tests.e2e.conftest import Server, free_port, start_server, wait_until_it_answers
 from tests.e2e.tab import LAPTOP, Tab
 from tests.e2e.test_proving import LONG, wait_for
-from tests.faults.test_killed import alive, children, wait_until
+from tests.faults.test_killed import alive, children
+from tests.patience import wait_until
 
 pytestmark = [pytest.mark.browser, pytest.mark.long]
 CONNECTED = (

@@ -7,16 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT, long_after
+from tests.patience import PATIENCE_S, wait_until
 from topox_core.workloads.samples import SAMPLES
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc")
-WAIT_S = 60.0
 
 
 def children(process_id: int) -> list[int]:
@@ -34,14 +33,6 @@ def alive(process_id: int) -> bool:
     except OSError:
         return False
     return state != "Z"
-
-
-def wait_until(what, patience_s: float = WAIT_S):
-    deadline = time.monotonic() + patience_s
-    while not (said := what()):
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
-    return said
 
 
 @pytest.mark.parametrize("how", long_after(1, [signal.SIGKILL, signal.SIGTERM]))
@@ -62,7 +53,7 @@ def test_what_proves_in_the_middle_leaves_no_child_and_the_old_output_whole(
     try:
         engines = wait_until(lambda: children(solve.pid))
         os.kill(solve.pid, how)
-        solve.wait(WAIT_S)
+        solve.wait(PATIENCE_S)
     finally:
         solve.kill()
     wait_until(lambda: not any(map(alive, engines)))

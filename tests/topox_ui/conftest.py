@@ -32,7 +32,7 @@ def visit(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AppTest]:
     monkeypatch.chdir(ROOT)
 
     def opened(page: str = "app.py", **query: str) -> AppTest:
-        at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+        at = AppTest.from_file(str(ROOT / "app.py"), default_timeout=180)
         for key, value in query.items():
             at.query_params[key] = value
         if page != "app.py":

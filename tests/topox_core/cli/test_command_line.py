@@ -367,7 +367,7 @@ def test_a_stop_keeps_the_best_schedule_so_far(
             else:
                 process.send_signal(asked)
             break
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     record = json.loads(out)
     assert process.returncode == 0, err
     assert "Traceback" not in err
@@ -383,7 +383,7 @@ def test_a_reader_that_leaves_early_is_no_error(folder: Path) -> None:
     assert process.stdout is not None
     assert process.stderr is not None
     process.stdout.close()
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=300) == 0
     assert process.stderr.read() == ""
     process.stderr.close()
 

@@ -11,21 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S, wait_until
 from topox_core.errors import InputError
 from topox_core.runs.cells import CellsRun
 from topox_core.runs.cores import NICENESS, give_way
 from topox_core.runs.executor import LocalExecutor, WorkerDied, call_in_worker
 from topox_core.runs.run import FunctionRun, finish
 from topox_core.runs.stopping import AfterSeconds, never
-
-WAIT_S = 120.0
-
-
-def wait_until(condition, seconds=WAIT_S):
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "waited too long"
-        time.sleep(0.01)
 
 
 def alive(process: int) -> bool:
@@ -166,7 +158,7 @@ def test_progress_estimates_the_time_left(tmp_path):
 def test_workers_that_die_one_after_the_other_are_given_up():
     executor = LocalExecutor(1)
     futures = [executor.submit(os._exit, 1) for _ in range(3)] + [executor.submit(abs, -3)]
-    errors = [future.exception(WAIT_S) for future in futures]
+    errors = [future.exception(PATIENCE_S) for future in futures]
     executor.kill()
     assert all(isinstance(error, WorkerDied) for error in errors)
     assert str(errors[-1]) == "no worker process stays alive"
@@ -175,9 +167,9 @@ def test_workers_that_die_one_after_the_other_are_given_up():
 def test_a_call_that_fails_raises_its_own_error_and_the_worker_goes_on(tmp_path):
     with LocalExecutor(1) as executor:
         unlucky, fine = (executor.submit(squared, str(tmp_path), cell) for cell in (17, 3))
-        assert fine.result(WAIT_S) == 9
+        assert fine.result(PATIENCE_S) == 9
         with pytest.raises(InputError, match="field cell: is unlucky"):
-            unlucky.result(WAIT_S)
+            unlucky.result(PATIENCE_S)
     assert len(processes(tmp_path)) == 1
     with pytest.raises(RuntimeError, match="shut down"):
         executor.submit(abs, -1)
@@ -190,7 +182,7 @@ def test_what_a_worker_prints_is_not_in_the_command_s_output():
         "print('answer')"
     )
     run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=WAIT_S
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert run.stdout == "answer\n"
 
@@ -226,7 +218,7 @@ def test_steps_come_from_a_worker_and_the_stop_reaches_it():
         if len(steps) == 10:
             stopped.set()
 
-    reached = call_in_worker(counting, 10**9, stop=stopped.is_set, on_step=take, grace_s=WAIT_S)
+    reached = call_in_worker(counting, 10**9, stop=stopped.is_set, on_step=take, grace_s=PATIENCE_S)
     assert steps == list(range(reached))
     assert reached >= 10
 
@@ -253,10 +245,10 @@ def test_workers_give_way_alike_whoever_starts_them():
     def started_by_one_who_gives_way() -> int:
         give_way()
         with LocalExecutor(1) as executor:
-            return executor.submit(niceness).result(WAIT_S)
+            return executor.submit(niceness).result(PATIENCE_S)
 
     with LocalExecutor(1) as executor:
-        here = executor.submit(niceness).result(WAIT_S)
+        here = executor.submit(niceness).result(PATIENCE_S)
     with concurrent.futures.ThreadPoolExecutor(1) as thread:
         assert thread.submit(started_by_one_who_gives_way).result() == here
     assert here == max(NICENESS, niceness())

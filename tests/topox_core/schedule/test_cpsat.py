@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.conftest import some
+from tests.patience import wait_until
 from tests.topox_core.schedule.fake_solvers import events_of_cpsat, modelled, solved_by_cpsat
 from tests.topox_core.schedule.problem_builder import Fabric, brute_force, build, random_problem
 from tests.topox_core.schedule.test_exact_engines import FABRICS, proved
-from tests.topox_core.schedule.test_worker import wait_until
 from topox_core.errors import InputError
 from topox_core.schedule.bounds.windows import critical_path, serial_schedule
 from topox_core.schedule.engines.engine import Limits

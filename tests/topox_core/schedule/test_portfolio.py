@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import long_after, some
+from tests.patience import PATIENCE_S
 from tests.topox_core.schedule.fake_solvers import done, progress, saying
 from tests.topox_core.schedule.problem_builder import Fabric, build, random_problem, searched
 from topox_core.schedule.bounds.best_bound import best_bound
@@ -25,7 +26,6 @@ from topox_core.schedule.portfolio import Portfolio, Team, root_phase
 from topox_core.schedule.problem import Problem
 from topox_core.schedule.source import TraceSource
 
-PATIENCE_S = 60.0
 READY = '{"event":"ready"}'
 SLEEP = "time.sleep(600)"
 DEPART = (sys.executable, "-c", "raise SystemExit(7)")

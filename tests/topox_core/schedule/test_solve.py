@@ -10,6 +10,7 @@ from numba.core import event
 
 from tests.conftest import some
 from tests.past import load_past
+from tests.patience import wait_until
 from tests.topox_core.small_graphs import (
     cluster,
     compute,
@@ -176,12 +177,8 @@ def hard():
     return load_past("moe")
 
 
-def wait_for(proof, condition, seconds=20.0):
-    until = time.monotonic() + seconds
-    while proof.running and not condition() and time.monotonic() < until:
-        proof.poll()
-        time.sleep(0.02)
-    assert condition() or not proof.running
+def wait_for(proof, condition):
+    wait_until(lambda: condition() or not proof.running, proof.poll)
 
 
 def test_cancel_keeps_the_best_schedule_and_says_so():

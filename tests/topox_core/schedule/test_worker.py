@@ -7,13 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.patience import PATIENCE_S, wait_until
 from tests.topox_core.schedule.fake_solvers import saying, solved_by_cpsat
 from tests.topox_core.schedule.problem_builder import Fabric, build, random_problem
 from topox_core.errors import InputError
@@ -29,7 +28,6 @@ from topox_core.schedule.problem import Problem
 from topox_core.schedule.source import TraceSource
 
 ROOT = Path(__file__).resolve().parents[3]
-PATIENCE_S = 60.0
 
 
 def easy_problem() -> Problem:
@@ -45,13 +43,6 @@ def long_problem() -> Problem:
 
 def makespan(problem: Problem, start: np.ndarray) -> int:
     return int((start + problem.duration).max())
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.01)
 
 
 def finished(process: SolverProcess) -> Answer:

@@ -1,11 +1,11 @@
 """Compare: every fabric on one clock, who wins, the map beside the page, and what breaks."""
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
 
+from tests.patience import wait_until
 from tests.topox_ui.conftest import address, chart, control, words
 from topox_core.fabrics.compare import compare, run_freely
 from topox_core.fabrics.passed_plans import Passed, PassedPlan
@@ -154,11 +154,8 @@ def map_beside(monkeypatch):
         yield
 
 
-def computed(at, seconds=120):
-    end = time.monotonic() + seconds
-    while any(b.key == "cancel_map" for b in at.button) and time.monotonic() < end:
-        time.sleep(0.3)
-        at.run()
+def computed(at):
+    wait_until(lambda: not any(b.key == "cancel_map" for b in at.button), at.run)
     return at
 
 

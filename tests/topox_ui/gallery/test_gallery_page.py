@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from tests.patience import wait_until
 from tests.topox_ui.conftest import address, chart, control, metric, words
 from topox_core.figures.palette import LIGHT
 from topox_core.figures.papers import paired
@@ -78,13 +79,9 @@ def toy(monkeypatch):
     gate.set()
 
 
-def finished(at, seconds: float = 20):
+def finished(at):
     """Run the page until the card has ended, as its fragment does twice a second."""
-    until = time.monotonic() + seconds
-    while any(button.key == "cancel_card" for button in at.button):
-        assert time.monotonic() < until
-        time.sleep(0.05)
-        at.run()
+    wait_until(lambda: not any(button.key == "cancel_card" for button in at.button), at.run)
     return at
 
 

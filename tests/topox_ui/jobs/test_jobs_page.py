@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.topox_core.runs.test_run import wait_until
+from tests.patience import PATIENCE_S, wait_until
 from tests.topox_ui.conftest import address, chart, control, metric, ways_on, words
 from topox_core.runs.executor import WorkerDied
 from topox_core.runs.stopping import never
@@ -25,16 +25,12 @@ JOBS = "pages/6_Jobs.py"
 NO_TURNS, DRAFT = "No time division", "Hill climbing"
 
 
-def settled(at, seconds: float = 90):
+def settled(at):
     """Run the page again until no search goes on."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        assert not at.exception
-        if not any(button.key in ("cancel_round", "cancel_bound") for button in at.button):
-            return at
-        time.sleep(0.2)
-        at.run()
-    raise AssertionError("the search does not end")
+    going_on = ("cancel_round", "cancel_bound")
+    wait_until(lambda: bool(at.exception) or not any(b.key in going_on for b in at.button), at.run)
+    assert not at.exception
+    return at
 
 
 @pytest.fixture
@@ -263,12 +259,7 @@ def test_a_study_is_computed_beside_the_page_and_kept_when_it_is_cancelled(page)
     at = page(see="study")
     assert control(at, "jobs_seeds").value == 5
     at.button(key="compute_study").click().run()
-    end = time.monotonic() + 60
-    while time.monotonic() < end and not any(
-        "study_live" in e.proto.id for e in at.get("plotly_chart")
-    ):
-        time.sleep(0.3)
-        at.run()
+    wait_until(lambda: any("study_live" in e.proto.id for e in at.get("plotly_chart")), at.run)
     at.button(key="cancel_study").click().run()
     assert not at.exception
     assert "are kept" in at.warning[0].value
@@ -337,7 +328,7 @@ def test_bounds_wait_in_a_fair_line_and_say_their_place(monkeypatch):
 
     def worked_out(_function, round_, stop):
         served.append(round_)
-        assert go.acquire(timeout=20)
+        assert go.acquire(timeout=PATIENCE_S)
         return round_
 
     monkeypatch.setattr(search, "soon", lambda _jobs: False)

@@ -1,9 +1,8 @@
 """Photonic rails: the finding, what-ifs, sources and sections, one-line refusals, the iteration for the other pages."""
 
-import time
-
 import pytest
 
+from tests.patience import wait_until
 from tests.topox_ui.conftest import address, chart, metric, ways_on, words
 from topox_core.rails.iteration import Rail
 from topox_core.rails.measured import WINDOWS
@@ -270,19 +269,13 @@ def test_a_large_job_is_simulated_beside_the_page_and_can_be_stopped(page, monke
     assert not at.exception
     assert "Stopped" in at.warning[0].value
     at.button(key="rails_simulate").click().run()
-    end = time.monotonic() + 60
-    while not at.metric and time.monotonic() < end:
-        time.sleep(0.3)
-        at.run()
+    wait_until(lambda: bool(at.metric or at.exception), at.run)
     assert not at.exception
     assert metric(at, "Windows per iteration") == "47"
     at.button(key="cancel_rails_curve").click().run()  # a preset's delays begin by themselves
     assert not at.exception
     # Cancel waits for a tenth of a second; a busy machine may need longer.
-    while not any(button.label.startswith("Simulate") for button in at.button):
-        assert time.monotonic() < end
-        time.sleep(0.3)
-        at.run()
+    wait_until(lambda: any(button.label.startswith("Simulate") for button in at.button), at.run)
 
 
 def test_the_iteration_is_what_the_other_pages_show(page):

@@ -1,6 +1,6 @@
 """What a visitor sees while all solver places are taken: the place in the line, a Cancel that leaves it, and then the proof."""
 
-from tests.topox_core.runs.test_run import wait_until as wait_for
+from tests.patience import wait_until
 from tests.topox_ui.conftest import SCHEDULE, words
 from topox_ui.runs.slots import solver_places
 
@@ -27,8 +27,8 @@ def test_who_waits_sees_the_place_in_the_line_and_is_served_in_turn(visit):
     assert "second in line, about " in bars(at.run())[0]
     for ticket in (*waiting, *held):
         solver_places().give_back(ticket)
-    wait_for(lambda: "Proved optimal" in words(at.run()))
-    wait_for(lambda: solver_places().free == solver_places().places)
+    wait_until(lambda: "Proved optimal" in words(at.run()))
+    wait_until(lambda: solver_places().free == solver_places().places)
 
 
 def test_cancel_leaves_the_line(visit):
@@ -37,7 +37,7 @@ def test_cancel_leaves_the_line(visit):
     at.button(key="prove").click().run()
     assert solver_places().waiting == 3
     at.button(key="cancel_proof").click().run()
-    wait_for(lambda: solver_places().waiting == 2)
+    wait_until(lambda: solver_places().waiting == 2)
     at.run()
     assert at.button(key="prove").label == "Prove it"
     assert not at.exception and bars(at) == []

@@ -7,7 +7,8 @@ from functools import partial
 
 import pytest
 
-from tests.topox_core.runs.test_run import alive, processes, squares, wait_until
+from tests.patience import wait_until
+from tests.topox_core.runs.test_run import alive, processes, squares
 from tests.topox_core.small_graphs import list_schedule
 from topox_core.errors import InputError
 from topox_core.fabrics.scheduled import prove

@@ -1,9 +1,8 @@
 """A tab that is reloaded gets its session back; one that is closed ends what it started; no tab gets another one's."""
 
-import time
-
 import pytest
 
+from tests.patience import wait_until
 from topox_ui.runs.tabs import Connection, Tabs
 
 
@@ -60,10 +59,7 @@ def test_what_a_closed_tab_started_ends_if_nobody_joins_it_again():
     tabs = Tabs(Owner, rejoin_s=0.05)
     connection = Connection(tabs, "one")
     connection.leave()
-    deadline = time.monotonic() + 10
-    while not connection.tab.owner.closed and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert connection.tab.owner.closed
+    wait_until(lambda: connection.tab.owner.closed)
     assert not Connection(tabs, "two").move(connection.tab.token)
 
 

@@ -1,10 +1,9 @@
 """Schedule: sliders answer, links restore, contradictions are told, a proof replaces the list schedule."""
 
-import time
-
 import pytest
 
 from tests.conftest import long_after
+from tests.patience import wait_until
 from tests.topox_ui.conftest import CIRCUITS, SCHEDULE, address, chart, control, metric, words
 from topox_core.fabrics.scheduled import schedule
 from topox_core.schedule.settings import FREE, Settings
@@ -153,10 +152,7 @@ def test_a_proof_replaces_the_list_schedule_on_every_page(visit):
     assert "Feasible" in words(at)
     at.button(key="prove").click().run()
     assert not at.exception
-    deadline = time.monotonic() + 30
-    while "Proved optimal" not in words(at) and time.monotonic() < deadline:
-        time.sleep(0.3)
-        at.run()
+    wait_until(lambda: "Proved optimal" in words(at), at.run)
     assert "Proved optimal" in words(at)
     assert metric(at, "Iteration") == "14 ms"
     at.switch_page(CIRCUITS).run()
@@ -168,10 +164,7 @@ def test_a_proof_replaces_the_list_schedule_on_every_page(visit):
 def test_a_graph_too_large_for_an_engine_is_refused_in_one_line_and_stays_scheduled(visit):
     at = visit(SCHEDULE, sample="moe", engine="printed")
     at.button(key="prove").click().run()
-    deadline = time.monotonic() + 30
-    while "No exact solve" not in words(at) and time.monotonic() < deadline:
-        time.sleep(0.3)
-        at.run()
+    wait_until(lambda: "No exact solve" in words(at), at.run)
     assert not at.exception
     assert "No exact solve: the printed model would have" in words(at)
     assert metric(at, "Iteration")
@@ -219,13 +212,13 @@ def test_a_race_ends_in_a_finding_that_the_headline_agrees_with(visit):
     at.run().button(key="race").click().run()
     assert not at.exception
     assert next(b for b in at.button if b.key == "prove").disabled
-    deadline = time.monotonic() + 60
-    while "Solid: the best schedule" not in words(at) or any(
-        b.key == "cancel_race" for b in at.button
-    ):
-        assert time.monotonic() < deadline
-        time.sleep(0.3)
-        at.run()
+    wait_until(
+        lambda: (
+            "Solid: the best schedule" in words(at)
+            and not any(b.key == "cancel_race" for b in at.button)
+        ),
+        at.run,
+    )
     assert not at.exception
     assert "prove 14 ms" in words(at)
     assert metric(at, "Iteration") == "14 ms"

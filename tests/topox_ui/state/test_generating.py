@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from tests.topox_core.runs.test_run import wait_until
+from tests.patience import wait_until
 from tests.topox_ui.conftest import SCHEDULE, words
 from topox_core.runs.run import FunctionRun
 from topox_ui.runs.owner import RunOwner

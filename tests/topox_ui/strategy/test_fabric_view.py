@@ -1,9 +1,8 @@
 """Strategy, judged on a fabric: the page's figures are the core's, a link restores them, Cancel keeps the best."""
 
-import time
-
 import pytest
 
+from tests.patience import wait_until
 from tests.topox_ui.conftest import address, chart, control, metric, words
 from topox_core.fabrics.registry import FABRICS
 from topox_core.strategy.fabric_table import strategy_table
@@ -26,11 +25,8 @@ CHOICES = {
 }
 
 
-def ended(at, seconds: float = 90):
-    end = time.monotonic() + seconds
-    while not any(m.label == "Iteration" for m in at.metric) and time.monotonic() < end:
-        time.sleep(0.5)
-        at.run()
+def ended(at):
+    wait_until(lambda: bool(at.error) or any(m.label == "Iteration" for m in at.metric), at.run)
     assert not at.exception and not at.error
     return at
 
@@ -70,10 +66,7 @@ def test_the_page_opened_by_a_link_shows_what_the_core_finds_for_each_of_its_fab
 def test_a_search_that_is_cancelled_keeps_a_strategy(visit) -> None:
     at = visit(STRATEGY, **CHOICES | {"strategy.proposals": "1000", "strategy.servers": "8"})
     at.button(key="search").click().run()
-    end = time.monotonic() + 60
-    while "proposals" not in at.get("progress")[0].proto.text and time.monotonic() < end:
-        time.sleep(0.2)
-        at.run()
+    wait_until(lambda: "proposals" in at.get("progress")[0].proto.text, at.run)
     at.button(key="cancel_on_fabric").click().run()
     at = ended(at)
     assert any(m.delta == "stopped by you" for m in at.metric)
@@ -82,9 +75,6 @@ def test_a_search_that_is_cancelled_keeps_a_strategy(visit) -> None:
 def test_a_delay_that_no_switch_has_is_one_line(visit) -> None:
     at = visit(STRATEGY, **CHOICES | {"strategy.delay_ms": "1e9"})
     at.button(key="search").click().run()
-    end = time.monotonic() + 30
-    while not at.error and time.monotonic() < end:
-        time.sleep(0.5)
-        at.run()
+    wait_until(lambda: bool(at.error), at.run)
     assert not at.exception
     assert len(at.error) == 1 and "reconfiguration_ms" in at.error[0].value

@@ -1,9 +1,8 @@
 """Strategy: a search beside the page, plans of a transformer, files in and out, and the graph for the other pages."""
 
-import time
-
 import pytest
 
+from tests.patience import wait_until
 from tests.topox_ui.conftest import address, chart, control, metric, words
 from topox_core.strategy.evaluator import FastEvaluator
 from topox_core.strategy.models import MODELS
@@ -36,21 +35,14 @@ def page(visit):
     return opened
 
 
-def searched(at, seconds: float = 90):
+def searched(at):
     at.button(key="search").click().run()
-    return answered(at, seconds)
+    return answered(at)
 
 
-def answered(at, seconds: float = 90):
+def answered(at):
     """Run the page again until its search has ended."""
-    end = time.monotonic() + seconds
-    while (
-        not any(m.label == "Iteration" for m in at.metric)
-        and not at.error
-        and time.monotonic() < end
-    ):
-        time.sleep(0.2)
-        at.run()
+    wait_until(lambda: bool(at.error) or any(m.label == "Iteration" for m in at.metric), at.run)
     assert not at.exception
     return at
 
@@ -126,10 +118,7 @@ def test_a_search_that_is_cancelled_keeps_its_best(page):
     at = page("candle-16", 16, 30_000)
     at.button(key="search").click().run()
     at.button(key="cancel_search").click().run()
-    end = time.monotonic() + 30
-    while not any(m.label == "Iteration" for m in at.metric) and time.monotonic() < end:
-        time.sleep(0.2)
-        at.run()
+    answered(at)
     assert not at.exception
     assert any(m.delta == "stopped by you" for m in at.metric)
 

@@ -1,0 +1,22 @@
+"""How long a test waits for what a busy machine may do late: no test asserts a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+PATIENCE_S = 300.0
+
+
+def wait_until(happened: Callable[[], T], meanwhile: Callable[[], object] | None = None) -> T:
+    """Wait until something has happened, doing `meanwhile` now and then; fail where it never does."""
+    end = time.monotonic() + PATIENCE_S
+    while not (said := happened()):
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02 if meanwhile is None else 0.2)
+        if meanwhile is not None:
+            meanwhile()
+    return said
