@@ -20,7 +20,7 @@ RUN_STAMP := $(VENV)/stamp-run
 DEV_STAMP := $(VENV)/stamp-dev
 WARM_STAMP := $(VENV)/stamp-warm
 JOBS_STAMP := $(VENV)/stamp-jobs
-KERNELS := $(wildcard topox_core/*/kernels/*.py topox_core/strategy/kernel.py topox_core/model/heap.py topox_core/model/loads.py topox_core/model/passes.py)
+KERNELS := $(wildcard topox_core/*/kernels/*.py topox_core/strategy/kernel.py topox_core/training/kernel.py topox_core/model/heap.py topox_core/model/loads.py topox_core/model/passes.py)
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run serve test test-long fuzz lint bench lock bom clean

@@ -45,7 +45,7 @@ MAY_USE = {
         "economics",
         "training",
     },
-    "warm_up": GROUND | {"schedule", "fabrics", "strategy", "tdm"},
+    "warm_up": GROUND | {"schedule", "fabrics", "strategy", "tdm", "training"},
     "topology": GROUND,
     "fabrics": GROUND | {"schedule", "topology", "economics"},
     "strategy": GROUND | {"fabrics", "schedule", "topology", "training", "workloads"},

@@ -26,6 +26,7 @@ PACKAGE = Path(__file__).parent
 COMPILED = (
     "**/kernels/*.py",
     "strategy/kernel.py",
+    "training/kernel.py",
     "model/heap.py",
     "model/loads.py",
     "model/passes.py",

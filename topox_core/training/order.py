@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 
+def warm_passes(
+    stage: int, stages: int, microbatches: int, schedule: str, virtual_stages: int = 1
+) -> int:
+    """Return how many forward passes a stage makes before its first backward one."""
+    turns = microbatches * virtual_stages
+    if schedule == "1f1b":
+        return min(stages - 1 - stage, turns)
+    if schedule == "afab" or microbatches == stages:
+        return turns
+    return min(2 * (stages - 1 - stage) + (virtual_stages - 1) * stages, turns)
+
+
 def order(stage: int, stages: int, microbatches: int, schedule: str) -> list[tuple[str, int]]:
     """Return a stage's work in order: ("f" or "b", microbatch).
 
@@ -10,7 +22,7 @@ def order(stage: int, stages: int, microbatches: int, schedule: str) -> list[tup
     then the backwards that are left (Narayanan et al., SC 2021, section 2.2). ``afab``: all
     forwards, then all backwards (GPipe).
     """
-    warm = microbatches if schedule == "afab" else min(stages - 1 - stage, microbatches)
+    warm = warm_passes(stage, stages, microbatches, schedule)
     work = [("f", m) for m in range(warm)]
     for m in range(microbatches - warm):
         work += [("f", warm + m), ("b", m)]
@@ -37,9 +49,7 @@ def pass_order(
     ]
     forward = [("f", m, chunk) for m, chunk in turns]
     backward = [("b", m, virtual_stages - 1 - chunk) for m, chunk in turns]
-    warm = min(2 * (stages - 1 - stage) + (virtual_stages - 1) * stages, len(turns))
-    if microbatches == stages:
-        warm = len(turns)
+    warm = warm_passes(stage, stages, microbatches, schedule, virtual_stages)
     steady = [one for pair in zip(forward[warm:], backward, strict=False) for one in pair]
     return forward[:warm] + steady + backward[len(turns) - warm :]
 

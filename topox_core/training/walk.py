@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from topox_core.training.job import Job
-from topox_core.training.order import pass_order
+import numpy as np
 
-_NEVER = float("inf")
+from topox_core.training.job import Job
+from topox_core.training.kernel import walked
+from topox_core.training.order import warm_passes
 
 
 @dataclass(frozen=True)
@@ -44,39 +45,20 @@ def walk(
     forward_ms, backward_ms
         Of every chunk.
     """
-    ranks, chunks, many = job.plan.pipeline, job.chunks, job.plan.microbatches
-    programs = [
-        pass_order(rank, ranks, many, job.schedule.order, job.schedule.virtual)
-        for rank in range(ranks)
+    ranks, many, schedule = job.plan.pipeline, job.plan.microbatches, job.schedule
+    warm = [
+        warm_passes(rank, ranks, many, schedule.order, schedule.virtual) for rank in range(ranks)
     ]
-    length = {"f": forward_ms, "b": backward_ms}
-    # Of each chunk and microbatch, when what its pass needs is there.
-    ready = {way: [[_NEVER] * many for _ in range(chunks)] for way in "fb"}
-    ready["f"][0] = [0.0] * many
-    ready["b"][chunks - 1] = [0.0] * many
-    step = {"f": 1, "b": -1}
-    free, sent, at = [0.0] * ranks, [0.0] * ranks, [0] * ranks
-    wait_ms = 0.0 if job.schedule.overlap_sends else message_ms
-    waiting = list(range(ranks))
-    while waiting:
-        rank = waiting.pop()
-        program, now, k = programs[rank], free[rank], at[rank]
-        for way, m, local in program[k:]:
-            chunk = local * ranks + rank
-            begin = ready[way][chunk][m]
-            if begin == _NEVER:
-                break
-            now = (now if now > begin else begin) + length[way][chunk]
-            after = chunk + step[way]
-            if 0 <= after < chunks:
-                ready[way][after][m] = now + message_ms
-                now += wait_ms
-                sent[rank] += wait_ms
-                if (other := after % ranks) not in waiting:
-                    waiting.append(other)
-            k += 1
-        free[rank], at[rank] = now, k
-    last = [program[-1] for program in programs]
-    return Walk(
-        free, sent, [backward_ms[local * ranks + rank] for rank, (_, _, local) in enumerate(last)]
+    free_ms, sent_ms = np.zeros(ranks), np.zeros(ranks)
+    walked(
+        np.array(forward_ms, float),
+        np.array(backward_ms, float),
+        np.array(warm, np.int32),
+        many,
+        float(message_ms),
+        0.0 if schedule.overlap_sends else float(message_ms),
+        free_ms,
+        sent_ms,
     )
+    # A rank's last pass is one of its first chunk.
+    return Walk(free_ms.tolist(), sent_ms.tolist(), list(backward_ms[:ranks]))

@@ -9,6 +9,7 @@ from hypothesis import given
 
 from tests.topox_core.training.random_jobs import jobs
 from tests.topox_core.training.reference_jobs import EXPECTED, JOBS, R1, R5, R6
+from tests.topox_core.training.reference_walk import reference_walk
 from topox_core.errors import InputError
 from topox_core.training.collectives import all_reduce_ms, all_to_all_ms, gather_ms, scatter_ms
 from topox_core.training.exchanges import layer_exchanges, message
@@ -18,6 +19,7 @@ from topox_core.training.job import Job
 from topox_core.training.layer import expert_share, head_forward_ms, layer_share, layer_time
 from topox_core.training.machines import MACHINES
 from topox_core.training.passes import layer_passes
+from topox_core.training.walk import walk
 from topox_core.training.weights import (
     layer_gathers,
     layer_scatters,
@@ -237,3 +239,27 @@ def test_a_job_that_cannot_be_is_refused_by_field(changes: dict[str, object], sa
     with pytest.raises(InputError) as wrong:
         R1.changed(**changes)
     assert said in str(wrong.value)
+
+
+@given(jobs())
+def test_the_compiled_walk_agrees_with_the_one_in_words(job: Job) -> None:
+    passes = iteration(job).passes
+    times = [
+        [each.forward.total_ms for each in passes],
+        [each.backward.total_ms for each in passes],
+    ]
+    # Chunks that all differ, as chunks of one job hardly do.
+    uneven = [[ms * (1 + 0.1 * k) for k, ms in enumerate(each)] for each in times]
+    for forward, backward in (times, uneven):
+        for message_ms in (0.0, 0.3 * forward[0]):
+            assert walk(job, forward, backward, message_ms) == reference_walk(
+                job, forward, backward, message_ms
+            )
+
+
+@pytest.mark.parametrize("name", sorted(JOBS))
+def test_the_reference_jobs_walk_as_the_one_in_words_says(name: str) -> None:
+    one = iteration(JOBS[name])
+    forward = [each.forward.total_ms for each in one.passes]
+    backward = [each.backward.total_ms for each in one.passes]
+    assert one.walked == reference_walk(JOBS[name], forward, backward, one.message_ms)
