@@ -49,7 +49,7 @@ MAY_USE = {
     "topology": GROUND,
     "fabrics": GROUND | {"schedule", "topology", "economics"},
     "strategy": GROUND | {"fabrics", "schedule", "topology", "training", "workloads"},
-    "rails": GROUND | {"fabrics", "strategy", "topology", "training", "workloads"},
+    "rails": GROUND | {"fabrics", "topology", "training"},
     "economics": GROUND,
     "labs": GROUND | {"fabrics", "rails", "schedule", "tdm", "workloads"},
     "papers": GROUND | {"fabrics", "topology", "strategy", "workloads", "schedule"},

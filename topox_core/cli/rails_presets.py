@@ -70,7 +70,7 @@ def preset_of(options: argparse.Namespace) -> Preset:
 
 
 def _value(key: str, text: str, kind: str) -> Any:
-    from topox_core.strategy.transformers import SHAPES
+    from topox_core.training.shapes import SHAPES
 
     if kind == "Shape":
         if text not in SHAPES:

@@ -27,7 +27,6 @@ from topox_core.rails.iteration import (
 )
 from topox_core.rails.passes import Event, Pass, events, needed, needing
 from topox_core.rails.presets import Preset
-from topox_core.strategy.plan_memory import GRADIENT_BYTES
 from topox_core.training.layer import update_ms
 from topox_core.training.order import dealt
 from topox_core.training.weights import WEIGHT_BYTES
@@ -84,7 +83,7 @@ class _Builder:
         self.preset = preset
         self.units = [
             chunk_units(preset, chunk, layers, by_layer)
-            for chunk, layers in enumerate(dealt(preset.shape.base.layers, preset.chunks))
+            for chunk, layers in enumerate(dealt(preset.shape.layers, preset.chunks))
         ]
         self._check_size()
         self.nodes: list[_Node] = []
@@ -196,10 +195,11 @@ class _Builder:
 
     def _collective(self, kind: int, unit: Unit, group: int, parameters: float, m: int) -> _Node:
         """Return the collective that moves a unit's weights or gradients in a group."""
+        gradient_bytes = self.preset.job.plan.gradient_bytes
         word, each = {
             ALL_GATHER: ("gather", WEIGHT_BYTES),
-            REDUCE_SCATTER: ("scatter", GRADIENT_BYTES),
-            ALL_REDUCE: ("reduce", GRADIENT_BYTES),
+            REDUCE_SCATTER: ("scatter", gradient_bytes),
+            ALL_REDUCE: ("reduce", gradient_bytes),
         }[kind]
         return _Node(
             kind,
@@ -340,7 +340,7 @@ class _Builder:
         sharers = {"weights": preset.replicas, "experts": preset.replicas // preset.expert}
         count = sum(held[spread] / (sharers[spread] if preset.fsdp else 1) for spread in held)
         waits = self._begun(stage, None, "optimizer launch")
-        norm_ms = preset.job.machine.moved_ms(count * GRADIENT_BYTES)
+        norm_ms = preset.job.machine.moved_ms(count * preset.job.plan.gradient_bytes)
         step_ms = update_ms(preset.job, count)
         if not preset.fsdp:
             reduced = self._burst(stage, units, ALL_REDUCE, waits, -1)

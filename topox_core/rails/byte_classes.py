@@ -16,8 +16,7 @@ from topox_core.rails.iteration import (
 )
 from topox_core.rails.passes import program
 from topox_core.rails.presets import Preset
-from topox_core.strategy.plan_memory import GRADIENT_BYTES
-from topox_core.strategy.transformers import HALF
+from topox_core.training.exchanges import HALF
 from topox_core.training.order import dealt
 from topox_core.training.weights import WEIGHT_BYTES
 
@@ -69,7 +68,7 @@ def byte_classes(preset: Preset, stage: int = 0) -> tuple[ByteClass, ...]:
     if not 0 <= stage < preset.pipeline:
         problem = f"must be from 0 to {preset.pipeline - 1} (got {stage})"
         raise InputError(problem, file=f"preset {preset.name}", field="stage")
-    layers = dealt(preset.shape.base.layers, preset.chunks)
+    layers = dealt(preset.shape.layers, preset.chunks)
     classes: list[ByteClass] = []
     for chunk in range(stage, preset.chunks, preset.pipeline):
         units = chunk_units(preset, chunk, layers[chunk], by_layer=True)
@@ -123,7 +122,7 @@ def _weights(preset: Preset, stage: int, chunk: int, units: list[Unit]) -> list[
         held, calls = sum(counts), len(counts)
         once = preset.reduce == "last" or not preset.fsdp
         when = "after the last backward pass" if once else "backward passes"
-        size, times = GRADIENT_BYTES * held, 1 if once else preset.microbatches
+        size, times = preset.job.plan.gradient_bytes * held, 1 if once else preset.microbatches
         if not preset.fsdp:
             classes.append(_class("dp", ALL_REDUCE, when, calls, size, n, times))
             continue
@@ -138,17 +137,19 @@ def _weights(preset: Preset, stage: int, chunk: int, units: list[Unit]) -> list[
 def _exchanges(preset: Preset, layers: int) -> list[ByteClass]:
     """Return the exchanges of context (gathered forward, reduced backward) and of experts."""
     classes = []
-    base, microbatches = preset.shape.base, preset.microbatches
+    shape, microbatches = preset.shape, preset.microbatches
     forwards = microbatches * (2 if preset.recompute else 1)
     if preset.context > 1:
-        size = layers * 2.0 * HALF * preset.tokens * preset.context * base.key_value / preset.tensor
+        size = (
+            layers * 2.0 * HALF * preset.tokens * preset.context * shape.key_value / preset.tensor
+        )
         for kind, when, times in (
             (ALL_GATHER, "forward passes", forwards),
             (REDUCE_SCATTER, "backward passes", microbatches),
         ):
             classes.append(_class("cp", kind, when, layers, size, preset.context, times))
     if preset.expert > 1:
-        size = 2 * layers * HALF * preset.tokens * preset.shape.top_k * base.hidden / preset.tensor
+        size = 2 * layers * HALF * preset.tokens * shape.top_k * shape.hidden / preset.tensor
         when, times = "forward and backward passes", forwards + microbatches
         classes.append(_class("ep", ALL_TO_ALL, when, 2 * layers, size, preset.expert, times))
     return classes

@@ -13,7 +13,7 @@ from topox_core.training.exchanges import layer_exchanges, message, single_excha
 from topox_core.training.job import Job
 from topox_core.training.layer import BACKWARD, head_forward_ms, layer_time, query_ms
 from topox_core.training.passes import layer_passes
-from topox_core.training.weights import layer_weights
+from topox_core.training.weights import head_weights, input_weights, layer_weights
 
 
 @dataclass(frozen=True)
@@ -66,18 +66,17 @@ def chunk_units(preset: Preset, chunk: int, layers: range, by_layer: bool) -> li
     own. Norms, which tensor parallelism copies, are counted as split. Exchanges inside the server are
     part of computing: one follows the lookup, one the head's backward pass.
     """
-    base, job = preset.shape.base, preset.job
+    job = preset.job
     passes, weights = _passes(job), _weights(preset)
     units = [Unit(f"layer {layer}", layer, weights, *passes) for layer in layers]
     single_ms = single_exchange(job).ms(job)
     if chunk == 0:
-        table = ("weights", base.embedding_parameters / preset.tensor)
+        table = ("weights", input_weights(job))
         units[0] = replace(units[0], weights=(table, *weights))
     if chunk == preset.chunks - 1:
         head_ms = head_forward_ms(job)
         steps = (ChunkStep(COMPUTE, head_ms),), (ChunkStep(COMPUTE, 2 * head_ms + single_ms),)
-        count = (base.embedding_parameters + base.hidden) / preset.tensor
-        units.append(Unit("head", -1, (("weights", count),), *steps))
+        units.append(Unit("head", -1, (("weights", head_weights(job)),), *steps))
     if not by_layer:
         units = [_merged(units)]
     if chunk == 0:

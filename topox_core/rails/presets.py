@@ -9,12 +9,12 @@ from typing import Any
 from topox_core.errors import InputError, errors_in_file
 from topox_core.io.errors import shown, unknown
 from topox_core.io.ranges import check_one_of, check_whole, is_number
-from topox_core.strategy.transformers import SHAPES, Shape
 from topox_core.training.job import Job
 from topox_core.training.machines import MACHINES
 from topox_core.training.plan import Plan
 from topox_core.training.schedule import ORDERS, REDUCTIONS, Schedule
-from topox_core.workloads.arithmetic import Transformer
+from topox_core.training.shape import Shape
+from topox_core.training.shapes import SHAPES
 
 MAX_GPUS = 1_000_000
 MAX_MICROBATCHES = 4096
@@ -191,7 +191,7 @@ class Preset:
             reduce=self.reduce,
             overlap_gradients=False,
         )
-        shape = self.shape.trained(self.sequence)
+        shape = replace(self.shape, sequence=self.sequence)
         return Job(shape, plan, machine, schedule, self.name, self.title, self.source)
 
     def changed(self, **changes: Any) -> Preset:
@@ -232,6 +232,9 @@ class Preset:
             ("machine", tuple(MACHINES)),
         ):
             check_one_of(getattr(self, field), choices, file=f"preset {self.name}", field=field)
+        if self.shape.tied:
+            problem = "must have two tables: on rails nobody adds up one that two stages share"
+            raise self._wrong("shape", f"{problem} (got {self.shape.name})")
         for field in ("fsdp", "recompute", "reshard", "regather", "split_sends"):
             if not isinstance(getattr(self, field), bool):
                 raise self._wrong(
@@ -252,13 +255,13 @@ class Preset:
                 f"must be gpus_per_server, {self.gpus_per_server} (got {self.tensor}): tensor parallel "
                 "GPUs fill a server, which is one rank of every rail",
             )
-        if self.chunks > self.shape.base.layers:
+        if self.chunks > self.shape.layers:
             what = (
                 "pipeline x virtual_stages" if self.virtual_stages > 1 else "the pipeline's stages"
             )
             raise self._wrong(
                 "pipeline",
-                f"{what} must be at most the number of layers, {self.shape.base.layers} "
+                f"{what} must be at most the number of layers, {self.shape.layers} "
                 f"(got {self.chunks})",
             )
         for field, whole, what in (
@@ -298,11 +301,7 @@ _DEEPSEEK_16B = Shape(
     "deepseek-16b",
     "DeepSeekMoE 16B",
     "DeepSeekMoE (arXiv 2401.06066), section 5; its two shared experts and dense first layer are left out",
-    Transformer(28, 2048, 102_400, 1408, 3, 2048),
-    16,
-    16,
-    4096,
-    4608,
+    *(28, 2048, 16, 2048, 1408, 3, 102_400, 4096),
     experts=64,
     top_k=6,
 )

@@ -91,7 +91,7 @@ def advice_section(preset: Preset | None) -> None:
     with left:
         chart_title("Which parallelism for how many GPUs?", "rules of thumb (Table 1 of the paper)")
         billions, gpus = st.columns(2)
-        parameters = preset.shape.base.parameters / 1e9 if preset else 70.0
+        parameters = preset.shape.parameters / 1e9 if preset else 70.0
         size = number(
             "Parameters, 10^9",
             RailsState,

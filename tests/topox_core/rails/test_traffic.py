@@ -38,6 +38,7 @@ from topox_core.rails.window_lengths import MIB
 from topox_core.schedule.settings import Settings
 from topox_core.training.order import dealt
 from topox_core.training.passes import chunk_passes
+from topox_core.training.shapes import SHAPES
 from topox_core.training.weights import stage_update_ms
 
 PAPER = PRESETS["llama3-8b-perlmutter"]
@@ -374,6 +375,7 @@ def test_bytes_sent_are_bytes_received() -> None:
             "field iteration_ms: must be a number from 0.001 to 1e.09 .got 1e.300.",
         ),
         ({"fsdp": "yes"}, "field fsdp: must be true or false"),
+        ({"shape": SHAPES["gpt3-175b"]}, "field shape: must have two tables"),
         ({"dta": 2}, "field dta: unknown key .did you mean 'data'.."),
     ],
 )
@@ -401,7 +403,7 @@ def test_a_burst_goes_over_one_ring_after_the_other(changes: dict[str, object], 
     layers = (iteration.kind == kind) & (iteration.layer >= 0)
     burst = [node for node in np.argsort(run.start_ms, kind="stable") if layers[node]]
     rings = [iteration.groups[iteration.group[node]].name.split(".")[0] for node in burst]
-    assert len(rings) == 2 * job.shape.base.layers + 1  # and the input table
+    assert len(rings) == 2 * job.shape.layers + 1  # and the input table
     assert [ring for ring, _ in groupby(rings)] == ["fsdp" if job.fsdp else "dp", "experts"]
 
 
