@@ -7,16 +7,16 @@ from topox_ui.shell.page import frame, size_switch
 from topox_ui.strategy.controls import pick_model, pick_request
 from topox_ui.strategy.fabric_run import FabricSearch
 from topox_ui.strategy.fabric_view import fabric_view
-from topox_ui.strategy.plans import pick_cluster, plans_view
+from topox_ui.strategy.plans import pick_machine, plans_view
 from topox_ui.strategy.search_view import search_view
 
 theme = frame("Strategy")
 model, way, servers = pick_model()
 if way == "plans" and model.shape is not None:
     with show_input_errors():
-        cluster, batch = pick_cluster(servers, model.shape)
+        machine, batch = pick_machine(model)
         size_switch()
-        plans_view(model, cluster, batch, theme)
+        plans_view(model, machine, servers, batch, theme)
     st.stop()
 
 with show_input_errors():

@@ -28,7 +28,7 @@ from topox_core.io.cluster_file import load_cluster
 from topox_core.io.task_graph_file import load_graph
 from topox_core.rails.window_file import load_windows
 from topox_core.schedule.psplib import read_psplib
-from topox_core.strategy.strategy_file import load_plan, load_strategy
+from topox_core.strategy.strategy_file import load_strategy
 from topox_core.tdm.model.jobs_file import load_jobs
 from topox_core.training.job_file import load_job
 from topox_core.training.measurements import CALIBRATION_FILE, read_measured
@@ -130,9 +130,6 @@ STRATEGY = {
         {"operator": "a", "partitions": 4, "start": 1},
         {"operator": "b", "partitions": 2},
     ],
-}
-PLAN = {key: value for key, value in STRATEGY.items() if key != "operators"} | {
-    "plan": {"tensor": 8, "pipeline": 4, "data": 2, "microbatches": 8, "microbatch_size": 1}
 }
 WINDOWS = _header(
     "windows",
@@ -475,7 +472,6 @@ FORMATS = {
     "jobs": Format(load_jobs, "f.jobs.json", json_files(JOBS)),
     "parts": Format(load_parts, "f.parts.json", json_files(PARTS)),
     "strategy": Format(load_strategy, "f.strategy.json", json_files(STRATEGY)),
-    "plan": Format(load_plan, "f.strategy.json", json_files(PLAN)),
     "windows": Format(load_windows, "f.windows.json", json_files(WINDOWS)),
     "windows-table": Format(load_windows, "f.csv", tables(WINDOW_ROWS)),
     "schedule": Format(read_schedule, "f.schedule.json", json_files(SCHEDULE)),

@@ -175,7 +175,7 @@ def _record(one: Iteration) -> dict[str, Any]:
         "iteration_ms": one.total_ms,
         "utilisation": one.utilisation,
         "tokens_per_s": one.tokens_per_s,
-        "rank": one.last_rank,
+        "rank": one.busiest_rank,
         "pieces": [asdict(piece) for piece in pieces(one)],
         "passes": [
             {"forward_ms": each.forward.total_ms, "backward_ms": each.backward.total_ms}
@@ -219,7 +219,7 @@ def _print(one: Iteration) -> None:
     table(*rows)
     verdict = "fits" if used.total_bytes <= job.machine.memory_gb * 1e9 else "DOES NOT FIT"
     print(
-        f"pieces of stage {one.last_rank}, which all wait for; utilisation {percent(one.utilisation)}, "
+        f"pieces of stage {one.busiest_rank}, the busiest; utilisation {percent(one.utilisation)}, "
         f"{one.tokens_per_s:,.0f} tokens a second"
     )
     print(

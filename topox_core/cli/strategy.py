@@ -15,7 +15,8 @@ from topox_core.cli.options import JSON, Option, add_options, number, positive, 
 from topox_core.cli.printing import as_json, figure, note, percent, table
 from topox_core.cli.strategy_fabric import OPTIONS as ON_FABRIC
 from topox_core.cli.strategy_fabric import PROPOSALS, names_of, print_on_fabric, search_on_fabric
-from topox_core.errors import InputError
+from topox_core.errors import InputError, errors_in_file
+from topox_core.io.errors import printable
 from topox_core.io.record import record_of
 from topox_core.text.sentences import and_more
 
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
     from topox_core.strategy.models import Model
     from topox_core.strategy.moves import Move, MoveProgress, SearchSettings
     from topox_core.strategy.operators import OperatorGraph
-    from topox_core.strategy.plan_search import RankedPlan
+    from topox_core.strategy.plans import RankedPlan
     from topox_core.strategy.search import SearchResult
     from topox_core.strategy.strategy import Placement, Strategy
+    from topox_core.training.job import Job
+    from topox_core.training.machine import Machine
 
 FAST_PROPOSALS = 1000
 SHOWN_PLANS = 5
@@ -56,14 +59,20 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
             ("search", "plans"),
             "Markov-chain search over operators, or ranked plans (default: plans for a language model)",
         ),
-        Option("--memory-gb X", number, "memory of one GPU in 10^9 bytes (default 80)"),
+        Option(
+            "--memory-gb X", number, "memory of one GPU in 10^9 bytes (default: the machine's own)"
+        ),
         Option(
             "--fix FILE",
             str,
             "a strategy file: the operators it names stay as they are there "
-            "(a plan: only that one is timed)",
+            "(plans: a job file, .job.json; only that job is timed)",
         ),
-        Option("--output FILE", str, "write the strategy (.strategy.json)"),
+        Option(
+            "--output FILE",
+            str,
+            "write the strategy (.strategy.json); of plans the job (.job.json)",
+        ),
         Option("--graph FILE", str, "write its task graph (.taskgraph.json)"),
         JSON,
     )
@@ -90,7 +99,8 @@ def add(commands: argparse._SubParsersAction[Any]) -> None:
     plans = command.add_argument_group("plans")
     add_options(
         plans,
-        Option("--gpus-per-server N", positive, "default 8", 8),
+        Option("--machine NAME", str, "what the GPUs are (default h100)"),
+        Option("--gpus-per-server N", positive, "default: the machine's own"),
         Option("--batch N", positive, "sequences of an iteration (default: the model's own)"),
     )
 
@@ -109,7 +119,9 @@ def run(options: argparse.Namespace) -> int:
     if options.model is None:
         raise wrong_option("MODEL", "a model must be named (--list shows them)")
     model = named(options.model)
-    if options.servers is None:
+    method = options.method or ("plans" if model.shape and not options.fabric else "search")
+    # A job file says itself for how many servers it is.
+    if options.servers is None and not (options.fix and method == "plans"):
         options.servers = model.servers
     if options.fabric:
         names_of(options)
@@ -118,7 +130,6 @@ def run(options: argparse.Namespace) -> int:
     for path in (options.output, options.graph, options.cluster):
         if path:
             must_be_writable(path, (options.fix,) if options.fix else ())
-    method = options.method or ("plans" if model.shape and not options.fabric else "search")
     return _plans(options, model) if method == "plans" else _search(options, model)
 
 
@@ -305,76 +316,120 @@ def _partitions(strategy: Strategy) -> str:
 
 
 def _plans(options: argparse.Namespace, model: Model) -> int:
-    from topox_core.strategy.plan_graph import plan_graph
-    from topox_core.strategy.plan_search import best_plans, timed
-    from topox_core.strategy.plans import GpuCluster
-    from topox_core.strategy.strategy_file import dump_plan, load_plan
+    from topox_core.strategy.plans import best_plans, timed
+    from topox_core.training.graph import task_graph
+    from topox_core.training.job_file import dump_job
 
     if model.shape is None:
         raise wrong_option("--method", f"{model.name} is no language model: only those have plans")
-    memory = {} if options.memory_gb is None else {"memory_gb": options.memory_gb}
-    cluster = GpuCluster(options.servers, options.gpus_per_server, **memory)
-    ranked: tuple[RankedPlan, ...]
-    considered, too_large = 1, 0
     if options.fix:
-        name, servers, plan = load_plan(read(options.fix), options.fix)
-        if (name, servers) != (model.name, options.servers):
-            raise InputError(
-                f"is for {name} on {servers} servers, not {model.name} on {options.servers}",
-                file=options.fix,
-            )
-        ranked = (timed(model.shape, plan, cluster, options.fix),)
+        found = timed(_job(options, model), options.fix)
+        ranked: tuple[RankedPlan, ...] = (found,)
+        considered, too_large = 1, 0
     else:
+        machine = _machine(options)
         with ctrl_c_stops() as stop:
-            result = best_plans(model.shape, cluster, options.batch, stop=stop)
+            result = best_plans(
+                model.shape, machine, options.servers, options.batch or model.batch, stop=stop
+            )
         ranked, considered, too_large = result.ranked, result.considered, result.too_large
         if not ranked:
             note("stopped before a plan that fits was found")
             return 1
     best = ranked[0]
     if options.output:
-        write(options.output, dump_plan(model.name, options.servers, best.plan))
+        write(options.output, dump_job(best.job))
     if options.graph:
-        _write_graph(options.graph, plan_graph(model.shape, best.plan, cluster))
+        _write_graph(options.graph, task_graph(best.job))
     if options.json:
         as_json(
             {
                 "model": model.name,
-                "servers": options.servers,
+                "servers": best.job.servers,
+                "machine": best.job.machine.name,
                 "method": "plans",
-                "iteration_ms": best.time.total_ms,
+                "iteration_ms": best.total_ms,
                 "considered": considered,
                 "too_large": too_large,
                 "plans": [_plan(one) for one in ranked[:20]],
             }
         )
     else:
-        table(
-            ("model", f"{model.shape.title} on {cluster.gpus:,} GPUs"),
-            (
-                "plans",
-                f"{considered:,} suit, {considered - too_large:,} of them fit {cluster.memory_gb:g} GB a GPU",
-            ),
-        )
-        table(
-            *[
-                (
-                    figure(round(one.time.total_ms, 1), "ms"),
-                    f"{one.memory.total_bytes / 1e9:.1f} GB",
-                    f"{percent(one.time.utilisation)} of peak",
-                    one.plan.words,
-                )
-                for one in ranked[:SHOWN_PLANS]
-            ]
-        )
+        _print_plans(ranked, considered, too_large)
     return 0
+
+
+def _print_plans(ranked: tuple[RankedPlan, ...], considered: int, too_large: int) -> None:
+    from topox_core.training.machines import status_of
+
+    job = ranked[0].job
+    table(
+        (
+            "model",
+            f"{job.shape.title} on {job.plan.gpus:,} {job.machine.title} ({status_of(job.machine)})",
+        ),
+        (
+            "plans",
+            f"{considered:,} suit, {considered - too_large:,} of them fit {job.machine.memory_gb:g} GB a GPU",
+        ),
+    )
+    table(
+        *[
+            (
+                figure(round(one.total_ms, 1), "ms"),
+                f"{one.memory.total_bytes / 1e9:.1f} GB",
+                f"{percent(one.iteration.utilisation)} of peak",
+                one.words,
+            )
+            for one in ranked[:SHOWN_PLANS]
+        ]
+    )
+
+
+def _machine(options: argparse.Namespace, known: Machine | None = None) -> Machine:
+    """Return the machine that is named, or the known one, with what the options change of it."""
+    from dataclasses import replace
+
+    from topox_core.training.machines import MACHINES
+
+    if options.machine is not None and options.machine not in MACHINES:
+        problem = f"must be one of {', '.join(MACHINES)} (got {options.machine[:60]})"
+        raise wrong_option("--machine", problem)
+    machine = MACHINES[options.machine or "h100"] if options.machine or not known else known
+    changes = {
+        name: value
+        for name in ("memory_gb", "gpus_per_server")
+        if (value := getattr(options, name)) is not None
+    }
+    return replace(machine, **changes) if changes else machine
+
+
+def _job(options: argparse.Namespace, model: Model) -> Job:
+    """Return the job of the file; it must be of the model, and of as many servers as were asked for."""
+    from topox_core.training.job_file import load_job
+
+    job = load_job(read(options.fix), options.fix)
+    with errors_in_file(options.fix):
+        job = job.changed(machine=_machine(options, job.machine))
+    asked = options.servers or job.servers
+    if job.shape.name != model.name or job.servers != asked:
+        theirs, ours = (
+            f"{printable(job.shape.name)} on {job.servers:,}",
+            f"{model.name} on {asked:,}",
+        )
+        raise InputError(f"is for {theirs} servers, not {ours}", file=options.fix)
+    return job
 
 
 def _plan(one: RankedPlan) -> dict[str, Any]:
     return {
-        **one.plan.as_record(),
-        "iteration_ms": one.time.total_ms,
-        "time": asdict(one.time),
+        **asdict(one.plan),
+        "recompute": one.recomputes,
+        "iteration_ms": one.total_ms,
+        "time": {
+            **{f"{part}_ms": ms for part, ms in one.parts.items()},
+            "utilisation": one.iteration.utilisation,
+        },
         "memory_bytes": one.memory.total_bytes,
         "memory": asdict(one.memory),
     }

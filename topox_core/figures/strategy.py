@@ -29,7 +29,7 @@ from topox_core.figures.template import (
     time_axis,
 )
 from topox_core.strategy.moves import Move
-from topox_core.strategy.plan_search import RankedPlan
+from topox_core.strategy.plans import RankedPlan
 from topox_core.strategy.strategy import Strategy
 from topox_core.text.numbers import short, time
 
@@ -44,14 +44,15 @@ REASONS = {
 }
 # A reset is a jump back, not a find: it is in the line and has no mark.
 PLAN_PARTS: Mapping[str, tuple[str, str]] = {
-    "compute_ms": ("compute", "#0072B2"),
-    "tensor_ms": ("tensor", "#F0E442"),
-    "context_ms": ("context", "#CC79A7"),
-    "expert_ms": ("experts", "#8F86E8"),
-    "sends_ms": ("sends", "#E69F00"),
-    "bubble_ms": ("bubble", ""),
-    "gradients_ms": ("gradients", "#007A5A"),
-    "update_ms": ("update", "#8A8F98"),
+    "compute": ("compute", "#0072B2"),
+    "host": ("host", "#56B4E9"),
+    "tensor": ("tensor", "#F0E442"),
+    "context": ("context", "#CC79A7"),
+    "expert": ("experts", "#8F86E8"),
+    "sends": ("sends", "#E69F00"),
+    "bubble": ("bubble", ""),
+    "gradients": ("gradients, weights", "#007A5A"),
+    "update": ("update", "#8A8F98"),
 }
 MOST_ROWS = 90
 HOVER_BEST = "best %{y:.6~g} ms after %{x:,.0f} strategies<extra></extra>"
@@ -174,7 +175,7 @@ def before_and_after(rows: Sequence[tuple[str, float, float]], theme: Theme) -> 
     waiting = [total - part for total, part in zip(totals, computing, strict=True)]
     figure = go.Figure()
     parts = (
-        ("computing, busiest server", [0.0] * len(rows), computing, PLAN_PARTS["compute_ms"][1]),
+        ("computing, busiest server", [0.0] * len(rows), computing, PLAN_PARTS["compute"][1]),
         ("waiting for data", computing, waiting, theme.line),
     )
     for words, begin, values, colour in parts:
@@ -276,12 +277,11 @@ def _shades(counts: Sequence[int], theme: Theme) -> list[str]:
 def plan_bars(ranked: Sequence[RankedPlan], theme: Theme) -> go.Figure:
     """Return the fastest plans, each iteration stacked by what it is spent on."""
     figure = go.Figure()
-    totals = [one.time.total_ms for one in ranked]
+    totals = [one.total_ms for one in ranked]
     left = np.zeros(len(ranked))
     for key, (words, colour) in PLAN_PARTS.items():
-        values = np.array([getattr(one.time, key) for one in ranked])
-        if not (values > 0.002 * max(totals, default=1.0)).any():
-            left += values
+        values = np.array([one.parts[key] for one in ranked])
+        if not values.any():
             continue
         figure.add_trace(
             sideways_bars(
@@ -292,7 +292,7 @@ def plan_bars(ranked: Sequence[RankedPlan], theme: Theme) -> go.Figure:
                 {"color": colour or theme.line, "line": line(theme.page, 1)},
                 width=0.7,
                 customdata=[
-                    [one.plan.words, f"{value:.6g}"]
+                    [one.words, f"{value:.6g}"]
                     for one, value in zip(ranked, values.tolist(), strict=True)
                 ],
                 hovertemplate=f"<b>%{{customdata[0]}}</b><br>{words} %{{customdata[1]}} ms<extra></extra>",
@@ -334,5 +334,5 @@ def plan_word(one: RankedPlan) -> str:
     )
     return (
         f"TP{plan.tensor} PP{plan.pipeline} DP{plan.data}{extra}, {plan.microbatches}×{plan.microbatch_size}"
-        + (" R" if plan.recompute else "")
+        + (" R" if one.recomputes else "")
     )

@@ -11,7 +11,9 @@ from topox_core.io.errors import shown, unknown
 from topox_core.strategy.convolutional import resnet50, vgg16, vgg16_measured
 from topox_core.strategy.operators import OperatorGraph
 from topox_core.strategy.recommenders import candle, dlrm, ncf
-from topox_core.strategy.transformers import SHAPES, Shape, bert, language_model
+from topox_core.strategy.transformers import bert, language_model
+from topox_core.training.shape import Shape
+from topox_core.training.shapes import SHAPES
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class Model:
         Servers to operator graph.
     shape
         Of a language model, whose parallel plans can be enumerated; else None.
+    batch
+        Sequences of an iteration of its plans if nobody says otherwise.
     """
 
     name: str
@@ -33,6 +37,7 @@ class Model:
     servers: int
     build: Callable[[int], OperatorGraph]
     shape: Shape | None = None
+    batch: int = 0
 
 
 MODELS: dict[str, Model] = {
@@ -89,31 +94,35 @@ MODELS: dict[str, Model] = {
         ),
         Model(
             "llama3-8b",
-            "Llama 3 8B (roofline)",
+            "Llama 3 8B (closed form)",
             16,
             partial(language_model, name="llama3-8b"),
             SHAPES["llama3-8b"],
+            512,
         ),
         Model(
             "llama3-70b",
-            "Llama 3 70B (roofline)",
+            "Llama 3 70B (closed form)",
             64,
             partial(language_model, name="llama3-70b"),
             SHAPES["llama3-70b"],
+            1024,
         ),
         Model(
             "llama3-405b",
-            "Llama 3 405B (roofline)",
+            "Llama 3 405B (closed form)",
             512,
             partial(language_model, name="llama3-405b"),
             SHAPES["llama3-405b"],
+            2048,
         ),
         Model(
             "mixtral-8x7b",
-            "Mixture of experts, 8 experts a layer, 2 for a token (roofline)",
+            "Mixture of experts, 8 experts a layer, 2 for a token (closed form)",
             32,
             partial(language_model, name="mixtral-8x7b"),
             SHAPES["mixtral-8x7b"],
+            512,
         ),
     )
 }

@@ -11,7 +11,7 @@ from topox_core.errors import InputError
 from topox_core.io.errors import printable, shown
 from topox_core.io.ranges import is_number, is_whole
 
-SOURCES = ("measured", "roofline")
+SOURCES = ("measured", "roofline", "closed form")
 MAX_NAME = 80
 
 
@@ -27,7 +27,7 @@ class Cost:
         Weights with their training state, and activations with their gradients, on each GPU that
         works on it.
     source
-        ``measured`` or ``roofline``.
+        ``measured``, ``roofline``, or ``closed form``: a training iteration's.
     """
 
     forward_ms: float

@@ -1,151 +1,217 @@
-"""A transformer's plan: tensor x pipeline x data x context x expert, microbatches."""
+"""All parallel plans of a transformer on so many servers that fit the memory, ranked by their iteration in closed form."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property, partial
 
 from topox_core.errors import InputError
-from topox_core.io.errors import shown
-from topox_core.io.ranges import check_number, check_whole
-from topox_core.model.durations import bytes_per_ms
-from topox_core.strategy.transformers import Shape
+from topox_core.io.ranges import check_whole
+from topox_core.strategy.blueprint import divisors
+from topox_core.training.iteration import Iteration, iteration
+from topox_core.training.job import MAX_GPUS, MAX_PASSES, Job
+from topox_core.training.machine import Machine
+from topox_core.training.memory import Memory, memory
+from topox_core.training.pieces import parts
+from topox_core.training.plan import MAX_MICROBATCHES, Plan
+from topox_core.training.schedule import Schedule
+from topox_core.training.shape import Shape
 
-_CLUSTER = "cluster of GPUs"
+MICROBATCH_SIZES = (1, 2, 4, 8)
+# What is recomputed: with fused attention ``selective`` keeps as much as ``none`` and takes longer.
+SCHEDULES = (Schedule(), Schedule(recompute="full"))
+# So many of the fastest are kept, each with all that is known of it.
+LISTED = 300
+# How many plans are timed before anybody is asked whether to stop.
+_TURN = 16
 
 
 @dataclass(frozen=True)
-class ParallelPlan:
-    """How a transformer is spread over GPUs.
+class RankedPlan:
+    """A job that fits, with its iteration and its memory."""
 
-    Attributes
-    ----------
-    tensor, pipeline, data, context
-        Their product is the number of GPUs; tensor is innermost, then context, data, pipeline.
-    expert
-        GPUs that share the experts of a layer; taken out of the data-parallel ones, so it divides
-        ``data``.
-    microbatches, microbatch_size
-        Of one replica: how many, and sequences in each.
-    recompute
-        Whether the backward pass repeats the forward pass and only layer inputs are kept.
-    """
-
-    tensor: int
-    pipeline: int
-    data: int
-    context: int
-    expert: int
-    microbatches: int
-    microbatch_size: int
-    recompute: bool = False
+    job: Job
+    iteration: Iteration
+    memory: Memory
 
     @property
-    def gpus(self) -> int:
-        """GPUs that it takes."""
-        return self.tensor * self.pipeline * self.data * self.context
+    def plan(self) -> Plan:
+        """How it is spread over GPUs."""
+        return self.job.plan
+
+    @cached_property
+    def total_ms(self) -> float:
+        """The iteration, in closed form."""
+        return self.iteration.total_ms
+
+    @cached_property
+    def parts(self) -> dict[str, float]:
+        """What the iteration is spent on, in ms (:data:`topox_core.training.pieces.PARTS`)."""
+        return parts(self.iteration)
 
     @property
-    def batch(self) -> int:
-        """Sequences of an iteration."""
-        return self.data * self.microbatches * self.microbatch_size
+    def recomputes(self) -> bool:
+        """Whether the backward pass repeats the forward pass, so that only inputs of layers are kept."""
+        return self.job.schedule.recompute == "full"
 
     @property
     def words(self) -> str:
         """The plan in one line."""
-        return (
-            f"TP {self.tensor}, PP {self.pipeline}, DP {self.data}, CP {self.context}, EP {self.expert}, "
-            f"{self.microbatches} microbatches of {self.microbatch_size}"
-            + (", recomputing" if self.recompute else "")
-        )
-
-    def as_record(self) -> dict[str, Any]:
-        """Return the plan as the file writes it."""
-        return asdict(self)
+        return self.plan.words + (", recomputing" if self.recomputes else "")
 
 
 @dataclass(frozen=True)
-class GpuCluster:
-    """The machines that a plan is for.
+class Plans:
+    """What an enumeration found.
 
     Attributes
     ----------
-    tflops, efficiency
-        Peak of one GPU in TFLOP/s, and the share of it that a layer's products reach (before any
-        waiting).
-    memory_gb, memory_gb_per_s
-        Memory of one GPU in 10^9 bytes, and its bandwidth.
-    inside_gb_per_s, network_gbps
-        What one GPU sends to others of its server (NVLink, one way), and to other servers.
-
-    Raises
-    ------
-    InputError
-        If a number is out of range.
+    ranked
+        The ``LISTED`` fastest of the plans that fit, the fastest first (ties: less memory first).
+    considered, too_large
+        Plans that suit model and GPUs, and how many of them do not fit the memory.
+    complete
+        Whether all were considered (not stopped early).
     """
 
-    servers: int
-    gpus_per_server: int = 8
-    tflops: float = 989.0
-    efficiency: float = 0.55
-    memory_gb: float = 80.0
-    memory_gb_per_s: float = 3350.0
-    inside_gb_per_s: float = 450.0
-    network_gbps: float = 400.0
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if field.name in ("servers", "gpus_per_server"):
-                check_whole(value, 1, 100_000, file=_CLUSTER, field=field.name)
-            else:
-                check_number(value, above=True, file=_CLUSTER, field=field.name)
-        if self.efficiency > 1:
-            problem = f"must be at most 1 (got {shown(self.efficiency)})"
-            raise InputError(problem, file=_CLUSTER, field="efficiency")
+    ranked: tuple[RankedPlan, ...]
+    considered: int
+    too_large: int
+    complete: bool = True
 
     @property
-    def gpus(self) -> int:
-        """All GPUs."""
-        return self.servers * self.gpus_per_server
+    def fitting(self) -> int:
+        """Plans that fit the memory, listed or not."""
+        return self.considered - self.too_large
 
-    def bytes_per_ms(self, span: int) -> float:
-        """Return what a GPU sends in a group that lies within ``span`` neighbouring GPUs."""
-        return (
-            self.inside_gb_per_s * 1e6
-            if span <= self.gpus_per_server
-            else bytes_per_ms(self.network_gbps)
+    @property
+    def best(self) -> RankedPlan:
+        """The fastest."""
+        return self.ranked[0]
+
+
+def jobs(shape: Shape, machine: Machine, servers: int, batch: int) -> Iterator[Job]:
+    """Yield a job for every plan that takes all GPUs of the servers and ``batch`` sequences an iteration.
+
+    Tensor parallelism stays inside a server; a sequence is cut into twice as many pieces as there are
+    context-parallel ranks (each takes an early and a late one, for balance). All share out the
+    optimizer's state between replicas (ZeRO 1), split the residual stream over tensor-parallel GPUs, and
+    send gradients while the last backward pass computes. Plans of more microbatches or passes than a job
+    may have are left out.
+    """
+    gpus = servers * machine.gpus_per_server
+    for tensor in divisors(machine.gpus_per_server):
+        if shape.heads % tensor or shape.key_heads % tensor or shape.feed_forward % tensor:
+            continue
+        for context in divisors(gpus // tensor):
+            if context > 1 and shape.sequence % (2 * context):
+                continue
+            for pipeline in divisors(gpus // (tensor * context)):
+                data = gpus // (tensor * context * pipeline)
+                if pipeline > shape.layers or batch % data:
+                    continue
+                for expert in divisors(shape.experts):
+                    if data % expert == 0:
+                        degrees = Plan(tensor, context, data, pipeline, expert)
+                        yield from _with_microbatches(shape, machine, degrees, batch // data)
+
+
+def _with_microbatches(
+    shape: Shape, machine: Machine, degrees: Plan, sequences: int
+) -> Iterator[Job]:
+    for size in MICROBATCH_SIZES:
+        many, rest = divmod(sequences, size)
+        if rest or many > MAX_MICROBATCHES or 2 * degrees.pipeline * many > MAX_PASSES:
+            continue
+        plan = Plan(
+            degrees.tensor,
+            degrees.context,
+            degrees.data,
+            degrees.pipeline,
+            degrees.expert,
+            many,
+            size,
+            sequence_parallel=degrees.tensor > 1,
+            zero=1,
         )
+        name, title = f"{shape.name}-{plan.gpus}", f"{shape.title}: {plan.words}"
+        for schedule in SCHEDULES:
+            yield Job(shape, plan, machine, schedule, name, title, "ranked by the closed form")
 
 
-def check_plan(plan: ParallelPlan, shape: Shape, cluster: GpuCluster, file: str = "plan") -> None:
-    """See that a plan suits a model and the number of GPUs.
+def best_plans(
+    shape: Shape,
+    machine: Machine,
+    servers: int,
+    batch: int,
+    *,
+    stop: Callable[[], bool] = lambda: False,
+) -> Plans:
+    """Return the plans that fit, ranked.
+
+    Parameters
+    ----------
+    batch
+        Sequences of an iteration.
+    stop
+        Asked now and then; what was found so far is ranked.
 
     Raises
     ------
     InputError
-        If a number is out of range or does not divide what it must.
+        If ``servers`` or ``batch`` is out of range, no plan suits the GPUs, or none fits the memory.
     """
-    for field, value in plan.as_record().items():
-        if field != "recompute":
-            check_whole(value, file=file, field=field)
-    if plan.gpus != cluster.gpus:
-        raise InputError(
-            f"tensor x pipeline x data x context is {plan.gpus:,} and there are {cluster.gpus:,} GPUs",
-            file=file,
+    wrong = partial(InputError, file=f"model {shape.name}")
+    check_whole(batch, 1, file=f"model {shape.name}", field="batch")
+    most = MAX_GPUS // machine.gpus_per_server
+    check_whole(servers, 1, most, file=f"model {shape.name}", field="servers")
+    limit, considered, too_large, complete = machine.memory_gb * 1e9, 0, 0, True
+    least, ranked = float("inf"), list[RankedPlan]()
+    for job in jobs(shape, machine, servers, batch):
+        if considered % _TURN == 0 and stop():
+            complete = False
+            break
+        considered += 1
+        needed = memory(job)
+        least = min(least, needed.total_bytes)
+        if needed.total_bytes > limit:
+            too_large += 1
+            continue
+        ranked.append(RankedPlan(job, iteration(job), needed))
+        if len(ranked) > 2 * LISTED:
+            ranked = _fastest(ranked)
+    if complete and not considered:
+        raise wrong(
+            f"no plan suits {servers * machine.gpus_per_server:,} GPUs and {batch:,} sequences: their number must "
+            "be a multiple of the data-parallel replicas",
+            field="servers",
         )
-    for field, whole, what in (
-        ("tensor", shape.heads, "attention heads"),
-        ("tensor", shape.key_heads, "heads of keys"),
-        ("tensor", shape.base.feed_forward, "feed-forward columns"),
-        ("tensor", cluster.gpus_per_server, "GPUs of a server"),
-        ("context", shape.sequence, "tokens of a sequence"),
-        ("expert", shape.experts, "experts"),
-        ("expert", plan.data, "data"),
-    ):
-        if whole % getattr(plan, field):
-            problem = f"must divide the number of {what}, {whole} (got {getattr(plan, field)})"
-            raise InputError(problem, file=file, field=field)
-    if plan.pipeline > shape.base.layers:
-        problem = f"must be at most the number of layers, {shape.base.layers} (got {plan.pipeline})"
-        raise InputError(problem, file=file, field="pipeline")
+    if complete and not ranked:
+        needs = f"{least / 1e9:,.1f} GB on a GPU, which has {machine.memory_gb:g} GB"
+        raise wrong(
+            f"none of {considered:,} plans fits: the smallest needs {needs}", field="memory_gb"
+        )
+    return Plans(tuple(_fastest(ranked)), considered, too_large, complete)
+
+
+def _fastest(ranked: list[RankedPlan]) -> list[RankedPlan]:
+    return sorted(ranked, key=lambda one: (one.total_ms, one.memory.total_bytes))[:LISTED]
+
+
+def timed(job: Job, file: str = "job") -> RankedPlan:
+    """Return one given job with its iteration and memory.
+
+    Raises
+    ------
+    InputError
+        If it does not fit the memory.
+    """
+    needed = memory(job)
+    if needed.total_bytes > job.machine.memory_gb * 1e9:
+        problem = (
+            f"the plan does not fit: stage {needed.stage} needs {needed.total_bytes / 1e9:,.1f} GB "
+            f"on a GPU, which has {job.machine.memory_gb:g} GB"
+        )
+        raise InputError(problem, file=file, item="machine", field="memory_gb")
+    return RankedPlan(job, iteration(job), needed)

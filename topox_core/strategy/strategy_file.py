@@ -13,7 +13,6 @@ from topox_core.io.errors import printable
 from topox_core.io.json import FileFormat, count_of, named, read_object, read_record
 from topox_core.io.limits import STRATEGY
 from topox_core.strategy.operators import OperatorGraph
-from topox_core.strategy.plans import ParallelPlan
 from topox_core.strategy.strategy import Placement, Strategy, check_placement
 
 FORMAT = "topox-strategy"
@@ -33,23 +32,8 @@ class PlacementRecord(BaseModel):
     start: int = 0
 
 
-class PlanRecord(BaseModel):
-    """A transformer's parallel plan as the file has it."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    tensor: int
-    pipeline: int
-    data: int
-    context: int = 1
-    expert: int = 1
-    microbatches: int
-    microbatch_size: int
-    recompute: bool = False
-
-
 class HeadRecord(BaseModel):
-    """What every file has besides its operators or its plan."""
+    """What every file has besides its operators."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -59,12 +43,11 @@ class HeadRecord(BaseModel):
 
 @dataclass(frozen=True)
 class _Read:
-    """The whole file; either operators or a plan."""
+    """The whole file."""
 
     model: str
     servers: int
-    operators: tuple[PlacementRecord, ...] | None
-    plan: PlanRecord | None
+    operators: tuple[PlacementRecord, ...]
 
 
 def load_strategy(data: bytes, file: str, graph: OperatorGraph | None = None) -> Strategy:
@@ -81,10 +64,6 @@ def load_strategy(data: bytes, file: str, graph: OperatorGraph | None = None) ->
         If the file cannot be used; file, operator and key are named.
     """
     record = _read(data, file)
-    if record.operators is None:
-        raise InputError(
-            "is missing (a file with a plan is for transformers)", file=file, field="operators"
-        )
     placements = tuple(
         Placement(entry.operator, entry.partitions, entry.start) for entry in record.operators
     )
@@ -106,22 +85,6 @@ def load_strategy(data: bytes, file: str, graph: OperatorGraph | None = None) ->
     return Strategy(record.model, record.servers, placements)
 
 
-def load_plan(data: bytes, file: str) -> tuple[str, int, ParallelPlan]:
-    """Read a transformer's plan: model, servers, plan.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be used.
-    """
-    record = _read(data, file)
-    if record.plan is None:
-        raise InputError(
-            "is missing (a file with operators is for operator models)", file=file, field="plan"
-        )
-    return record.model, record.servers, ParallelPlan(**record.plan.model_dump())
-
-
 def dump_strategy(strategy: Strategy) -> bytes:
     """Write a strategy, one operator a line; reading it back gives an equal one."""
     lines = [json.dumps(asdict(p), ensure_ascii=False) for p in strategy.placements]
@@ -131,11 +94,6 @@ def dump_strategy(strategy: Strategy) -> bytes:
         + ",\n  ".join(lines)
         + "\n ]}\n"
     ).encode()
-
-
-def dump_plan(model: str, servers: int, plan: ParallelPlan) -> bytes:
-    """Write a transformer's plan; reading it back gives an equal one."""
-    return (_head(model, servers) + f' "plan": {json.dumps(plan.as_record())}}}\n').encode()
 
 
 def _head(model: str, servers: int) -> str:
@@ -154,16 +112,14 @@ def _read(data: bytes, file: str) -> _Read:
         operators.append(read_record(PlacementRecord, entry, file, item))
 
     body = read_object(data, file, _FORM, {"operators": take})
-    listed, plan = body.get("operators") is not None, body.get("plan")
+    if body.get("plan") is not None:
+        problem = "is no longer read here: rank the plans anew and keep one as a job (*.job.json)"
+        raise InputError(problem, file=file, field="plan")
     head = {key: body[key] for key in ("model", "servers") if key in body}
     values = read_record(HeadRecord, head, file)
-    if listed:
-        count_of(body, "operators", "operators", file)
-    planned = None if plan is None else read_record(PlanRecord, plan, file, "plan")
-    if listed and planned is not None:
-        raise InputError(
-            "must not stand beside operators: give one of the two", file=file, field="plan"
-        )
+    if body.get("operators") is None:
+        raise InputError("is missing", file=file, field="operators")
+    count_of(body, "operators", "operators", file)
     if values.servers < 1:
         raise InputError(f"must be at least 1 (got {values.servers})", file=file, field="servers")
-    return _Read(values.model, values.servers, tuple(operators) if listed else None, planned)
+    return _Read(values.model, values.servers, tuple(operators))

@@ -2,138 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cache
 
-from topox_core.strategy.blueprint import FLOAT_BYTES, Blueprint
-from topox_core.strategy.costs import A100, H100, Work
-from topox_core.strategy.operators import OperatorGraph, Weight
-from topox_core.training import shape as training
-from topox_core.training import shapes as training_shapes
-from topox_core.workloads.arithmetic import Transformer
+from topox_core.io.ranges import check_whole
+from topox_core.strategy.blueprint import FLOAT_BYTES, MAX_SERVERS, Blueprint, divisors
+from topox_core.strategy.costs import A100, LAUNCH_MS, Work
+from topox_core.strategy.operators import Cost, Edge, Operator, OperatorGraph, Weight
+from topox_core.training.exchanges import layer_exchanges, residual_bytes, single_exchange
+from topox_core.training.job import Job
+from topox_core.training.layer import (
+    attention_backward_ms,
+    head_forward_ms,
+    layer_backward_ms,
+    layer_time,
+)
+from topox_core.training.machines import MACHINES
+from topox_core.training.memory import OPTIMIZER_BYTES
+from topox_core.training.plan import Plan
+from topox_core.training.schedule import Schedule
+from topox_core.training.shapes import SHAPES
+from topox_core.training.weights import WEIGHT_BYTES
 
-# Bytes of BF16 activations and weights.
-HALF = 2
-# Bytes a parameter of mixed-precision Adam: weight 2, gradient 4, FP32 copy and two moments 12
-# (ZeRO, SC 2020, section 3.1, with gradients accumulated in FP32).
-STATE_BYTES = 18
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A decoder-only transformer, each layer with one feed-forward block or several experts.
-
-    Attributes
-    ----------
-    base
-        Layers, widths and vocabulary; its feed-forward block is one expert.
-    heads, key_heads
-        Attention heads, and heads of keys and values.
-    sequence
-        Tokens of a training sequence.
-    experts, top_k
-        Experts of a layer and how many a token visits; 1 and 1 is a dense model.
-    batch
-        Sequences of an iteration if nobody says otherwise.
-    """
-
-    name: str
-    title: str
-    source: str
-    base: Transformer
-    heads: int
-    key_heads: int
-    sequence: int
-    batch: int
-    experts: int = 1
-    top_k: int = 1
-
-    @property
-    def expert_parameters(self) -> int:
-        """Weights of one expert (of the feed-forward block)."""
-        return self.base.feed_forward_matrices * self.base.hidden * self.base.feed_forward
-
-    @property
-    def router_parameters(self) -> int:
-        """Weights that choose the experts; a dense layer has none."""
-        return self.base.hidden * self.experts if self.experts > 1 else 0
-
-    @property
-    def shared_parameters(self) -> int:
-        """Weights of a layer that every token uses: attention, norms, router."""
-        return self.base.layer_parameters - self.expert_parameters + self.router_parameters
-
-    @property
-    def layer_parameters(self) -> int:
-        """Weights of a layer with all its experts."""
-        return self.shared_parameters + self.experts * self.expert_parameters
-
-    @property
-    def parameters(self) -> int:
-        """All layers, both tables, the last norm."""
-        return (
-            self.base.layers * self.layer_parameters
-            + 2 * self.base.embedding_parameters
-            + self.base.hidden
-        )
-
-    def trained(self, sequence: int | None = None) -> training.Shape:
-        """Return the shape as a training job has it, for sequences of another length if given."""
-        base = self.base
-        return training.Shape(
-            self.name,
-            self.title,
-            self.source,
-            base.layers,
-            base.hidden,
-            self.heads,
-            base.key_value,
-            base.feed_forward,
-            base.feed_forward_matrices,
-            base.vocabulary,
-            sequence or self.sequence,
-            experts=self.experts,
-            top_k=self.top_k,
-        )
-
-    def attention_flop(self, tokens: float, sequence: int) -> float:
-        """Forward operations of a layer's attention (counted as in Narayanan et al., SC 2021)."""
-        matrices = (
-            2 * self.base.hidden * (self.base.hidden + self.base.key_value) + self.router_parameters
-        )
-        return tokens * (2.0 * matrices + 4.0 * sequence * self.base.hidden)
-
-    def feed_forward_flop(self, tokens: float) -> float:
-        """Forward operations of a feed-forward block: a token visits ``top_k`` experts."""
-        return 2.0 * tokens * self.top_k * self.expert_parameters
-
-
-_COUNTS = "operation counts: Narayanan et al. (SC 2021)"
-
-
-def _ranked(name: str, batch: int) -> Shape:
-    """Return a published shape as plans and operator graphs have it."""
-    one = training_shapes.SHAPES[name]
-    base = Transformer(
-        one.layers, one.hidden, one.vocabulary, one.feed_forward, one.matrices, one.key_value
-    )
-    return Shape(
-        name,
-        one.title,
-        f"{one.source}; {_COUNTS}",
-        base,
-        *(one.heads, one.key_heads, one.sequence, batch, one.experts, one.top_k),
-    )
-
-
-SHAPES = {
-    name: _ranked(name, batch)
-    for name, batch in (
-        ("llama3-8b", 512),
-        ("llama3-70b", 1024),
-        ("llama3-405b", 2048),
-        ("mixtral-8x7b", 512),
-    )
-}
+# Sequences of one server of an iteration that is split over all servers.
+SAMPLES_PER_SERVER = 8
 
 
 def bert(servers: int, size: int) -> OperatorGraph:
@@ -190,48 +81,74 @@ def bert(servers: int, size: int) -> OperatorGraph:
 
 
 def language_model(servers: int, name: str) -> OperatorGraph:
-    """Return a language model of :data:`SHAPES` as an operator graph; a sample is one sequence.
+    """Return a language model as an operator graph; a sample is one sequence.
 
-    A server's eight GPUs share every operator (tensor parallel inside the server) and hold its
+    A server's eight H100 share every operator (tensor parallel inside the server) and hold its
     training state once; the backward pass repeats the forward pass, so that only what flows between
-    operators is kept. Experts of one layer are one operator here; spreading them is for
-    :mod:`topox_core.strategy.plans`.
+    operators is kept. Times are those of :mod:`topox_core.training` for one microbatch of all sequences
+    of a partition, exchanges inside the server included. Experts of one layer are one operator here;
+    spreading them is for :mod:`topox_core.strategy.plans`.
     """
-    shape = SHAPES[name]
-    base, sequence = shape.base, shape.sequence
-    plan = Blueprint(name, shape.title, shape.source, servers, 8, H100)
-    row = HALF * sequence * base.hidden
+    check_whole(servers, 1, MAX_SERVERS, file=f"model {name}", field="servers")
+    shape, total = SHAPES[name], servers * SAMPLES_PER_SERVER
+    row = residual_bytes(_on_server(name, 1))
+    operators: list[Operator] = []
+    edges: list[Edge] = []
 
-    def add(
-        title: str, kind: str, parameters: int, flop: float, output: float, after: tuple[str, ...]
-    ) -> str:
-        work = Work(
-            flop=flop,
-            moved_bytes=3.0 * row,
-            weight_bytes=HALF * parameters / H100.gpus,
-            state_bytes=STATE_BYTES * parameters / H100.gpus,
-            kept_bytes=row / 2,
-            backward=3.0,
-        )
-        return plan.add(title, kind, work, output, after, (Weight("weight", parameters),))
+    def add(title: str, kind: str, parameters: int, part: str) -> None:
+        """Add an operator that reads the one before."""
+        costs = {}
+        for partitions in divisors(servers):
+            samples = total // partitions
+            job = _on_server(name, samples)
+            state_bytes = WEIGHT_BYTES + job.plan.gradient_bytes + OPTIMIZER_BYTES
+            held = (state_bytes * parameters + row * samples) / job.plan.tensor
+            costs[partitions] = Cost(*_times(name, samples)[part], held, "closed form")
+        if operators:
+            edges.append(Edge(operators[-1].name, title, row))
+        gpus = MACHINES["h100"].gpus_per_server
+        operators.append(Operator(title, kind, costs, (Weight("weight", parameters),), gpus))
 
-    below = add("words", "lookup", base.embedding_parameters, 0.0, row, ())
-    for i in range(base.layers):
-        flop = shape.attention_flop(sequence, sequence)
-        below = add(f"attention{i}", "attention", shape.shared_parameters, flop, row, (below,))
-        kind, parameters = (
-            ("experts" if shape.experts > 1 else "dense"),
-            shape.experts * shape.expert_parameters,
-        )
-        below = add(
-            f"{kind}{i}", kind, parameters, shape.feed_forward_flop(sequence), row, (below,)
-        )
-    add(
-        "head",
-        "dense",
-        base.embedding_parameters + base.hidden,
-        base.head_forward_flop(sequence),
-        4.0 * sequence,
-        (below,),
+    add("words", "lookup", shape.table_parameters, "words")
+    kind = "experts" if shape.experts > 1 else "dense"
+    for layer in range(shape.layers):
+        add(f"attention{layer}", "attention", shape.shared_parameters, "attention")
+        add(f"{kind}{layer}", kind, shape.experts * shape.expert_parameters, "block")
+    add("head", "dense", shape.table_parameters + shape.hidden, "head")
+    return OperatorGraph(
+        name,
+        total,
+        tuple(operators),
+        tuple(edges),
+        MACHINES["h100"].memory_gb,
+        MACHINES["h100"].gpus_per_server,
+        shape.title,
+        f"{shape.source}; one training iteration in closed form, tensor parallel in a server of eight H100",
     )
-    return plan.graph()
+
+
+def _on_server(name: str, samples: int) -> Job:
+    """Return one server that trains on ``samples`` sequences at once."""
+    plan = Plan(tensor=8, microbatch_size=samples, sequence_parallel=True)
+    return Job(SHAPES[name], plan, MACHINES["h100"], Schedule(recompute="full"))
+
+
+@cache
+def _times(name: str, samples: int) -> dict[str, tuple[float, float]]:
+    """Return forward and backward times, in ms, of each part of a language model on one server."""
+    job = _on_server(name, samples)
+    time, exchanges, single_ms = layer_time(job), layer_exchanges(job), single_exchange(job).ms(job)
+    # Attention and block have half of a layer's tensor-parallel exchanges each.
+    forward_ms = sum(one.forward * one.ms(job) for one in exchanges) / 2
+    backward_ms = sum(one.backward * one.ms(job) for one in exchanges) / 2
+    attention_ms, head_ms = attention_backward_ms(job, time), head_forward_ms(job)
+    block_ms = layer_backward_ms(job, time) - attention_ms
+    return {
+        part: (max(LAUNCH_MS, round(forward, 6)), max(LAUNCH_MS, round(backward, 6)))
+        for part, forward, backward in (
+            ("words", single_ms, 0.0),
+            ("attention", time.attention_ms + forward_ms, attention_ms + backward_ms),
+            ("block", time.forward_ms - time.attention_ms + forward_ms, block_ms + backward_ms),
+            ("head", head_ms, 2 * head_ms + single_ms),
+        )
+    }

@@ -40,7 +40,7 @@ def task_graph(job: Job, most_tasks: int = MAX_TASKS) -> TaskGraph:
 def suggested_cluster(job: Job, ports: int = 2) -> Cluster:
     """Return a cluster for the graph: all ports of a server together carry what its network cards do."""
     machine = job.machine
-    servers = -(-job.plan.gpus // machine.gpus_per_server)
+    servers = job.servers
     total_gbps = machine.gpus_per_server * machine.nic_gbps * machine.network_share
     return Cluster(
         servers=servers,

@@ -93,10 +93,21 @@ class Iteration:
             found = found.plus(one.forward).plus(one.backward)
         return found.times(self.job.plan.microbatches)
 
+    def busy_ms(self, rank: int) -> float:
+        """Return how long a rank is at work: its passes, and its messages until they have gone."""
+        return self.rank_passes(rank).total_ms + self.walked.sent_ms[rank]
+
+    @cached_property
+    def busiest_rank(self) -> int:
+        """The rank that is at work longest, the first of several."""
+        busy = [self.busy_ms(rank) for rank in range(self.job.plan.pipeline)]
+        longest = max(busy)
+        return next(rank for rank, ms in enumerate(busy) if ms >= longest * (1 - _CLOSE))
+
     def bubble_ms(self, rank: int) -> float:
-        """Return how long a rank waits for others until its last pass is over."""
-        busy = self.rank_passes(rank).total_ms + self.walked.sent_ms[rank]
-        return max(0.0, self.walked.end_ms[rank] - busy)
+        """Return how long a rank waits for others until the last gradients of all are there."""
+        waited = self.computed_ms - self.busy_ms(rank) - self.exposed_ms[rank]
+        return waited if waited > _CLOSE * self.computed_ms else 0.0
 
 
 def iteration(job: Job) -> Iteration:

@@ -67,6 +67,11 @@ class Job:
         return sum(self.chunk_layers[stage :: self.plan.pipeline])
 
     @property
+    def servers(self) -> int:
+        """Servers that it takes; the last one may be partly empty."""
+        return -(-self.plan.gpus // self.machine.gpus_per_server)
+
+    @property
     def tokens(self) -> int:
         """Tokens of a microbatch on one context-parallel rank."""
         return self.plan.microbatch_size * self.shape.sequence // self.plan.context

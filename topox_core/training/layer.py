@@ -32,6 +32,8 @@ class LayerTime:
         Choosing experts; bringing tokens into their order and back. 0 if dense.
     small_ms
         Norms, additions to the residual stream, layouts, activation function.
+    small_block_ms
+        What of that belongs to the feed-forward block: one norm, one addition, the activation function.
     """
 
     linear_ms: float
@@ -40,6 +42,7 @@ class LayerTime:
     router_ms: float
     order_ms: float
     small_ms: float
+    small_block_ms: float
 
     @property
     def products_ms(self) -> float:
@@ -50,6 +53,12 @@ class LayerTime:
     def forward_ms(self) -> float:
         """The whole forward pass."""
         return self.products_ms + self.core_ms
+
+    @property
+    def attention_ms(self) -> float:
+        """The forward pass without the feed-forward block or the experts; with choosing experts."""
+        small_ms = self.small_ms - self.small_block_ms
+        return self.linear_ms + self.core_ms + self.router_ms + small_ms
 
 
 def layer_time(job: Job) -> LayerTime:
@@ -69,8 +78,17 @@ def layer_time(job: Job) -> LayerTime:
     # Two norms (4), two additions to the residual stream (6 each, with dropout's mask 7).
     residual = 8 + 2 * (7 if shape.dropout else 6)
     activation = 4 if shape.matrices == 2 else 6
-    moved = residual * n * h / job.split + (8 * h + 8 * kv) * n / t + activation * rows * width
-    return LayerTime(linear, _core_ms(job), block, router, order, machine.moved_ms(moved))
+    after_block = residual / 2 * n * h / job.split + activation * rows * width
+    moved = residual / 2 * n * h / job.split + (8 * h + 8 * kv) * n / t + after_block
+    return LayerTime(
+        linear,
+        _core_ms(job),
+        block,
+        router,
+        order,
+        machine.moved_ms(moved),
+        machine.moved_ms(after_block),
+    )
 
 
 def query_ms(job: Job) -> float:
@@ -100,6 +118,19 @@ def layer_backward_ms(job: Job, time: LayerTime) -> float:
     added_up = (2 * job.plan.gradient_bytes + 2) * layer_share(job)
     return (
         BACKWARD * time.products_ms
+        + factor * time.core_ms
+        + job.machine.moved_ms(added_up)
+        + again[job.schedule.recompute]
+    )
+
+
+def attention_backward_ms(job: Job, time: LayerTime) -> float:
+    """Return what of a layer's backward pass is not its feed-forward block's or its experts'."""
+    factor = FLASH_BACKWARD if job.schedule.attention == "flash" else BACKWARD
+    again = {"none": 0.0, "selective": time.core_ms, "full": time.attention_ms}
+    added_up = (2 * job.plan.gradient_bytes + 2) * (layer_share(job) - expert_share(job))
+    return (
+        BACKWARD * (time.attention_ms - time.core_ms)
         + factor * time.core_ms
         + job.machine.moved_ms(added_up)
         + again[job.schedule.recompute]

@@ -1,4 +1,4 @@
-"""What an iteration consists of, piece by piece on the rank that all wait for: the pieces add up to it."""
+"""What an iteration consists of, piece by piece on the busiest rank: the pieces add up to it."""
 
 from __future__ import annotations
 
@@ -43,9 +43,39 @@ class Piece:
     group: Group | None = None
 
 
+# What :func:`parts` tells apart; ``gradients`` are their sums, gathers of weights and FSDP's traffic.
+PARTS = (
+    "compute",
+    "host",
+    "tensor",
+    "context",
+    "expert",
+    "sends",
+    "bubble",
+    "gradients",
+    "update",
+)
+
+
+def parts(one: Iteration) -> dict[str, float]:
+    """Return what an iteration is spent on, by :data:`PARTS` in ms, on the busiest rank; they add up to it."""
+    rank, passes = one.busiest_rank, one.rank_passes(one.busiest_rank)
+    return {
+        "compute": passes.compute_ms,
+        "host": passes.host_ms,
+        "tensor": passes.tensor_ms,
+        "context": passes.context_ms,
+        "expert": passes.experts_ms,
+        "sends": one.walked.sent_ms[rank],
+        "bubble": one.bubble_ms(rank),
+        "gradients": passes.weights_ms + one.exposed_ms[rank] + one.tied_ms + one.gather_ms,
+        "update": one.update_ms,
+    }
+
+
 def pieces(one: Iteration) -> list[Piece]:
-    """Return the pieces of an iteration on the rank whose gradients are there last."""
-    job, rank = one.job, one.last_rank
+    """Return the pieces of an iteration on the rank that is at work longest."""
+    job, rank = one.job, one.busiest_rank
     passes = one.rank_passes(rank)
     found = [Piece("computing", passes.compute_ms)]
     if passes.host_ms:

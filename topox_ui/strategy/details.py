@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 
 import pandas as pd
@@ -21,6 +22,11 @@ from topox_ui.shell.page import chart_title, escape, quiet
 from topox_ui.state.loading import loaded
 from topox_ui.strategy.state import OWN_STRATEGY
 
+ALL_FROM = {
+    "measured": "all measured",
+    "roofline": "all a roofline",
+    "closed form": "all from one training iteration in closed form",
+}
 KEPT_HERE = "A link can carry the model with every choice. Your own strategy file stays on this machine: send the file."
 
 
@@ -56,12 +62,11 @@ def other_ways(plans: bool) -> None:
 
 def operator_costs(graph: OperatorGraph, servers: int) -> None:
     """Draw what each operator costs, and where that is from."""
-    measured, every = _sources(graph)
-    source_words = (
-        "all measured"
-        if measured == every
-        else f"{measured} of {plural(every, 'cost')} measured, the rest a roofline"
-    )
+    counts = _sources(graph)
+    every = plural(counts.total(), "cost")
+    source_words = f"{counts['measured']} of {every} measured, the rest a roofline"
+    if len(counts) == 1:
+        source_words = ALL_FROM[next(iter(counts))]
     chart_title(
         "What an operator costs",
         f"ms on one server, forward + backward, by number of partitions; {source_words}",
@@ -95,9 +100,9 @@ def operators_table(graph: OperatorGraph, strategy: Strategy, start: Strategy) -
     return pd.DataFrame(rows).sort_values("differs", ascending=False, kind="stable")
 
 
-def _sources(graph: OperatorGraph) -> tuple[int, int]:
-    costs = [cost for operator in graph.operators for cost in operator.costs.values()]
-    return sum(cost.source == "measured" for cost in costs), len(costs)
+def _sources(graph: OperatorGraph) -> Counter[str]:
+    """Return how many costs are from where."""
+    return Counter(cost.source for one in graph.operators for cost in one.costs.values())
 
 
 def _costs(graph: OperatorGraph, servers: int) -> pd.DataFrame:

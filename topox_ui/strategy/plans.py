@@ -10,43 +10,63 @@ import streamlit as st
 
 from topox_core.errors import InputError
 from topox_core.figures.palette import Theme
-from topox_core.figures.strategy import plan_bars, plan_word
+from topox_core.figures.strategy import PLAN_PARTS, plan_bars, plan_word
+from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_json
-from topox_core.model.cluster import Cluster
-from topox_core.model.task_graph import TaskGraph
 from topox_core.strategy.models import Model
-from topox_core.strategy.on_fabrics import cluster_of
-from topox_core.strategy.plan_graph import plan_graph
-from topox_core.strategy.plan_search import Plans, RankedPlan, best_plans
-from topox_core.strategy.plans import GpuCluster
-from topox_core.strategy.strategy_file import dump_plan
-from topox_core.strategy.transformers import Shape
+from topox_core.strategy.plans import Plans, RankedPlan, best_plans
 from topox_core.text.numbers import count, percent, plural, short, time
+from topox_core.training.graph import suggested_cluster, task_graph
+from topox_core.training.job import Job
+from topox_core.training.job_file import dump_job
+from topox_core.training.machine import Machine
+from topox_core.training.machines import MACHINES, status_of
+from topox_core.training.shape import Shape
 from topox_ui.shell.charts import chart, frame, kpis, show_error
 from topox_ui.shell.downloads import download_menu, offer_task_graph
-from topox_ui.shell.page import chart_title, escape, headline
+from topox_ui.shell.page import chart_title, escape, headline, quiet
 from topox_ui.state.store import state_of
-from topox_ui.state.uploads import fitting
 from topox_ui.state.widgets import menu, number, slide
 from topox_ui.strategy.details import loaded_job_note, other_ways, strategy_link
 from topox_ui.strategy.state import StrategyState
 
 SHOWN = 8
-LISTED = 300
+TRUST = {
+    "calibrated": "Its shares of the peaks were fitted to measured iterations of A100.",
+    "transferred": "Its shares of the peaks are carried over from the A100, not measured: expect errors up to 25 %, "
+    "mostly too fast.",
+    "your own": "Its figures are your own.",
+}
 
 
-def pick_cluster(servers: int, shape: Shape) -> tuple[GpuCluster, int]:
+def pick_machine(model: Model) -> tuple[Machine, int]:
     """Draw the choices in the sidebar; return the GPUs and the sequences of an iteration."""
     with st.sidebar:
-        gpus = slide("GPUs per server", StrategyState, "gpus", (1, 2, 4, 8, 16))
+        titles = {name: one.title for name, one in MACHINES.items()}
+        known = MACHINES[menu("GPUs", StrategyState, "machine", titles)]
+        now = state_of(StrategyState)
+        gpus = slide(
+            "GPUs per server",
+            StrategyState,
+            "gpus",
+            (1, 2, 4, 8, 16),
+            value=now.gpus or known.gpus_per_server,
+        )
         memory = number(
-            "Memory of a GPU, GB", StrategyState, "gpu_memory_gb", 0.0, 10_000.0, step=8.0
+            "Memory of a GPU, GB",
+            StrategyState,
+            "gpu_memory_gb",
+            0.0,
+            10_000.0,
+            value=known.memory_gb if now.gpu_memory_gb is None else now.gpu_memory_gb,
+            step=8.0,
         )
         speed = slide(
             "Network of a GPU",
             StrategyState,
             "gpu_gbps",
             (100.0, 200.0, 400.0, 800.0, 1600.0),
+            value=now.gpu_gbps or known.nic_gbps,
             words=lambda v: f"{v:g}G",
         )
         batch = number(
@@ -55,26 +75,25 @@ def pick_cluster(servers: int, shape: Shape) -> tuple[GpuCluster, int]:
             "batch",
             1,
             1_000_000,
-            value=state_of(StrategyState).batch or int(shape.batch),
+            value=now.batch or model.batch,
             step=1,
         )
-    return GpuCluster(servers, gpus, memory_gb=memory, network_gbps=speed), batch
+    return replace(known, gpus_per_server=gpus, memory_gb=memory, nic_gbps=speed), batch
 
 
 @st.cache_resource(max_entries=24, show_spinner="Ranking plans")
-def _ranked(key: str, _shape: Shape, _cluster: GpuCluster, batch: int) -> Plans:  # noqa: ARG001
-    return best_plans(_shape, _cluster, batch)
+def _ranked(key: str, _shape: Shape, _machine: Machine, servers: int, batch: int) -> Plans:  # noqa: ARG001
+    return best_plans(_shape, _machine, servers, batch)
 
 
-def plans_view(model: Model, cluster: GpuCluster, batch: int, theme: Theme) -> None:
+def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: Theme) -> None:
     """Draw the ranked plans; raises InputError where none fits."""
     shape = model.shape
     assert shape is not None
-    kicker = (
-        f"Strategy · {model.name} · {plural(cluster.gpus, 'GPU')}, {cluster.memory_gb:g} GB each"
-    )
+    gpus = plural(servers * machine.gpus_per_server, "GPU")
+    kicker = f"Strategy · {model.name} · {gpus} ({machine.title}), {machine.memory_gb:g} GB each"
     try:
-        plans = _ranked(f"{model.name}|{cluster}|{batch}", shape, cluster, batch)
+        plans = _ranked(f"{model.name}|{machine}", shape, machine, servers, batch)
     except InputError as error:
         headline(
             kicker,
@@ -85,26 +104,26 @@ def plans_view(model: Model, cluster: GpuCluster, batch: int, theme: Theme) -> N
     best = plans.best
     headline(
         kicker,
-        f"The fastest of {plural(len(plans.ranked), 'plan')} that fit the memory takes "
-        f"<b>{time(best.time.total_ms)}</b>: {escape(best.plan.words)}.",
+        f"The fastest of {plural(plans.fitting, 'plan')} that fit the memory takes "
+        f"<b>{time(best.total_ms)}</b>: {escape(best.words)}.",
     )
     loaded_job_note()
     kpis(
-        ("Iteration", time(best.time.total_ms), "in closed form"),
-        ("Of peak", percent(best.time.utilisation), f"{cluster.tflops:g} TFLOP/s a GPU"),
+        ("Iteration", time(best.total_ms), "in closed form"),
+        ("Of peak", percent(best.iteration.utilisation), f"{machine.tflops:g} TFLOP/s a GPU"),
         (
             "Memory",
             f"{short(best.memory.total_bytes / 1e9)} GB",
-            f"of {cluster.memory_gb:g}, fullest stage",
+            f"of {machine.memory_gb:g}, fullest stage",
         ),
-        ("Too large", count(plans.too_large), f"of {plural(plans.considered, 'plan')}"),
+        ("Do not fit", count(plans.too_large), f"of {plural(plans.considered, 'plan')}"),
         (
             "Bubble",
-            percent(best.time.bubble_ms / best.time.total_ms),
-            "filling and draining the pipeline",
+            percent(best.parts["bubble"] / best.total_ms),
+            "waiting for other stages",
         ),
     )
-    names = [plan_word(one) for one in plans.ranked[:LISTED]]
+    names = [plan_word(one) for one in plans.ranked]
     with st.container(horizontal=True, vertical_alignment="bottom", key="plan_actions"):
         at = menu(
             "Plan",
@@ -114,30 +133,35 @@ def plans_view(model: Model, cluster: GpuCluster, batch: int, theme: Theme) -> N
             width=320,
             label_visibility="collapsed",
         )
-        picked = plans.ranked[at]
-        _take_away(model, shape, cluster, picked)
+        _take_away(plans.ranked[at].job)
         strategy_link()
     chart_title(
         "Where the time goes",
-        f"the {min(SHOWN, len(plans.ranked))} fastest plans; R: recomputing. A plan is TP PP DP (CP EP), "
-        "microbatches × sequences",
+        f"the {min(SHOWN, len(plans.ranked))} fastest plans, on their busiest stage; R: recomputing. "
+        "A plan is TP PP DP (CP EP), microbatches × sequences",
     )
     chart(
         plan_bars(plans.ranked[:SHOWN], theme),
         "plans",
         "Iteration time of the fastest plans: "
-        + "; ".join(
-            f"{plan_word(one)} {short(one.time.total_ms)} ms" for one in plans.ranked[:SHOWN]
-        ),
+        + "; ".join(f"{plan_word(one)} {short(one.total_ms)} ms" for one in plans.ranked[:SHOWN]),
     )
     chart_title(
-        "The plans that fit", f"the first {count(len(names))} of {count(len(plans.ranked))}"
+        "The plans that fit",
+        f"the first {count(len(names))} of {count(plans.fitting)}; {count(plans.too_large)} do not fit: "
+        f"they need more than {machine.memory_gb:g} GB on a GPU",
     )
-    frame(_table(plans.ranked[:LISTED]))
+    frame(_table(plans.ranked))
+    quiet(
+        f"{escape(machine.title)}: {TRUST[status_of(machine)]} All plans share out the optimizer's state between replicas "
+        "(ZeRO 1), split norms over tensor-parallel GPUs (sequence parallelism), and send gradients while the last "
+        "backward pass computes."
+    )
     other_ways(plans=True)
 
 
 def _table(ranked: tuple[RankedPlan, ...]) -> pd.DataFrame:
+    parts = [part for part in PLAN_PARTS if any(one.parts[part] for one in ranked)]
     return pd.DataFrame(
         {
             "TP": one.plan.tensor,
@@ -147,47 +171,30 @@ def _table(ranked: tuple[RankedPlan, ...]) -> pd.DataFrame:
             "EP": one.plan.expert,
             "microbatches": one.plan.microbatches,
             "of": one.plan.microbatch_size,
-            "recompute": one.plan.recompute,
-            "iteration (ms)": one.time.total_ms,
-            "of peak": one.time.utilisation,
+            "recompute": one.recomputes,
+            "iteration (ms)": one.total_ms,
+            "of peak": one.iteration.utilisation,
             "memory (GB)": one.memory.total_bytes / 1e9,
-            "compute": one.time.compute_ms,
-            "tensor": one.time.tensor_ms,
-            "context": one.time.context_ms,
-            "experts": one.time.expert_ms,
-            "sends": one.time.sends_ms,
-            "bubble": one.time.bubble_ms,
-            "gradients": one.time.gradients_ms,
-            "update": one.time.update_ms,
+            **{PLAN_PARTS[part][0]: one.parts[part] for part in parts},
         }
         for one in ranked
     )
 
 
-def _take_away(model: Model, shape: Shape, cluster: GpuCluster, one: RankedPlan) -> None:
-    tasks = partial(plan_graph, shape, one.plan, cluster)
+def _take_away(job: Job) -> None:
+    """Offer a plan as a job, its task graph and a cluster that suits it, and the graph to the other pages."""
+    tasks = partial(task_graph, job)
+    cluster = partial(suggested_cluster, job, min(8, job.machine.gpus_per_server))
     download_menu(
-        f"{model.name}-{cluster.servers}",
+        job.name,
         [
-            (
-                "Plan (JSON)",
-                ".strategy.json",
-                lambda: dump_plan(model.name, cluster.servers, one.plan),
-            ),
+            ("Job (JSON)", ".job.json", lambda: dump_job(job)),
             ("Task graph (JSON)", ".taskgraph.json", lambda: dump_graph_json(tasks())),
+            ("Cluster (JSON)", ".cluster.json", lambda: dump_cluster(cluster())),
         ],
     )
-    ports = min(8, cluster.gpus_per_server)
     offer_task_graph(
         "use_plan",
-        lambda: _with_circuits(tasks(), cluster.servers, ports, cluster.network_gbps),
+        lambda: (tasks(), cluster()),
         "Load the iteration of this plan: Schedule, Circuits, Compare and Topology then show it.",
     )
-
-
-def _with_circuits(
-    tasks: TaskGraph, servers: int, ports: int, port_gbps: float
-) -> tuple[TaskGraph, Cluster]:
-    """Return a task graph and a cluster with all its servers and devices, joined by optical switches."""
-    plain = cluster_of(servers, ports, port_gbps)
-    return tasks, replace(fitting(tasks, plain), name=plain.name)

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from topox_core.fabrics.registry import FABRICS
 from topox_core.strategy.models import MODELS
+from topox_core.training.machines import MACHINES
 from topox_ui.state.page_state import Index, NotNegative, PageState, one_of, some_of
 from topox_ui.state.session import Lasting
 
@@ -22,13 +23,17 @@ Number = Annotated[int, Field(ge=1, le=1_000_000)]
 class StrategyState(PageState):
     """The model and how it is split, the search's choices, and those of the ranked plans.
 
-    ``servers``, ``way``, ``memory_gb`` and ``batch`` are None where the model's own holds; ``plan`` is
-    the place of a plan in the ranking. ``fabric`` judges where ``network`` is a fabric, beside the fabrics of
+    ``servers``, ``way``, ``memory_gb`` and ``batch`` are None where the model's own holds, ``gpus``,
+    ``gpu_memory_gb`` and ``gpu_gbps`` where the machine's holds; ``plan`` is the place of a plan in the
+    ranking. ``fabric`` judges where ``network`` is a fabric, beside the fabrics of
     ``beside``; ``proposals`` are those of its search.
     """
 
     prefix = "strategy."
-    resets: ClassVar = {"model": ("way", "servers", "memory_gb", "batch", "plan")}
+    resets: ClassVar = {
+        "model": ("way", "servers", "memory_gb", "batch", "plan"),
+        "machine": ("gpus", "gpu_memory_gb", "gpu_gbps", "plan"),
+    }
 
     model: Annotated[str, one_of(MODELS)] = "candle-16"  # the search wins on it
     way: Literal["search", "plans"] | None = None
@@ -47,8 +52,9 @@ class StrategyState(PageState):
     seed: Index = 0
     import_as: Literal["fixed", "start"] = "fixed"
 
-    gpus: Number = 8
-    gpu_memory_gb: Memory = 80.0
-    gpu_gbps: Speed = 400.0
+    machine: Annotated[str, one_of(MACHINES)] = "h100"
+    gpus: Number | None = None
+    gpu_memory_gb: Memory | None = None
+    gpu_gbps: Speed | None = None
     batch: Number | None = None
     plan: Index = 0

@@ -37,13 +37,14 @@ from topox_core.strategy.evaluator import FastEvaluator
 from topox_core.strategy.models import MODELS
 from topox_core.strategy.moves import SearchSettings
 from topox_core.strategy.network import non_blocking
-from topox_core.strategy.plan_search import best_plans
-from topox_core.strategy.plans import GpuCluster
+from topox_core.strategy.plans import best_plans
 from topox_core.strategy.search import search
 from topox_core.text.numbers import delay_label
 from topox_core.topology.finder import find_layout, traffic_of
 from topox_core.topology.link_load import bandwidth_tax, link_loads
 from topox_core.topology.routing import RoutedNetwork
+from topox_core.training.machines import MACHINES
+from topox_core.training.shapes import SHAPES
 from topox_core.workloads.samples import load_sample
 
 
@@ -390,10 +391,10 @@ class TestStrategyFigures:
         assert ((z > 0).sum(axis=1) == [p.partitions for p in found.strategy.placements]).all()
 
     def test_the_parts_of_a_plan_add_up_to_its_iteration(self):
-        ranked = best_plans(MODELS["llama3-8b"].shape, GpuCluster(2)).ranked[:5]
+        ranked = best_plans(SHAPES["llama3-8b"], MACHINES["h100"], 2, 512).ranked[:5]
         bars = [t for t in plan_bars(ranked, LIGHT).data if t.type == "bar"]
         drawn = np.sum([t.x for t in bars], axis=0)
-        assert drawn == pytest.approx([one.time.total_ms for one in ranked], rel=0.02)
+        assert drawn == pytest.approx([one.total_ms for one in ranked], rel=1e-9)
         assert plan_word(ranked[0]).startswith(f"TP{ranked[0].plan.tensor} PP")
 
     def test_axes_beyond_two_seconds_count_in_seconds(self):

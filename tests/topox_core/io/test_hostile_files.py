@@ -22,7 +22,7 @@ from topox_core.io.errors import printable, shown
 from topox_core.io.task_graph_file import load_graph
 from topox_core.rails.window_file import load_windows
 from topox_core.schedule.psplib import read_psplib
-from topox_core.strategy.strategy_file import load_plan, load_strategy
+from topox_core.strategy.strategy_file import load_strategy
 from topox_core.tdm.model.jobs_file import load_jobs
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -81,7 +81,7 @@ BOMBS: dict[str, tuple[Load, bytes, str]] = {
         "operator 1: must be an object",
     ),
     "words for a plan": (
-        load_plan,
+        load_strategy,
         packed(
             head("strategy") + b'"model": "m", "servers": 1, "plan": [', b'"xx",', 700_000, b"1]}"
         ),

@@ -15,8 +15,15 @@ from topox_core.strategy.models import ALIASES, MODELS, named
 from topox_core.strategy.operators import Cost, Edge, Operator, OperatorGraph, Weight
 from topox_core.strategy.recommenders import candle, dlrm
 from topox_core.strategy.strategy import data_parallel
-from topox_core.strategy.transformers import SHAPES
+from topox_core.training.iteration import iteration
+from topox_core.training.job import Job
+from topox_core.training.machines import MACHINES
+from topox_core.training.plan import Plan
+from topox_core.training.schedule import Schedule
+from topox_core.training.shapes import SHAPES
 from topox_core.workloads.dlrm import CONFIGURATIONS, layers
+
+LANGUAGE_MODELS = sorted(name for name, model in MODELS.items() if model.shape)
 
 
 @pytest.mark.parametrize(
@@ -34,9 +41,31 @@ def test_a_model_has_its_published_number_of_parameters(name: str, parameters: i
     assert named(name).build(16).parameters == parameters
 
 
-@pytest.mark.parametrize("name", sorted(SHAPES))
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
 def test_a_language_model_s_operators_hold_the_parameters_of_its_shape(name: str) -> None:
     assert named(name).build(8).parameters == SHAPES[name].parameters
+
+
+@pytest.mark.parametrize("name", LANGUAGE_MODELS)
+@pytest.mark.parametrize("partitions", [1, 4])
+def test_a_language_model_s_operators_take_what_a_plan_takes_on_a_server(
+    name: str, partitions: int
+) -> None:
+    graph = named(name).build(4)
+    costs = [one.costs[partitions] for one in graph.operators]
+    plan = Plan(
+        tensor=8,
+        data=partitions,
+        microbatch_size=graph.samples // partitions,
+        sequence_parallel=True,
+        zero=1,
+    )
+    job = Job(SHAPES[name], plan, MACHINES["h100"], Schedule(recompute="full"))
+    (both,) = iteration(job).passes
+    assert sum(one.forward_ms for one in costs) == pytest.approx(both.forward.total_ms, rel=1e-6)
+    # Looking words up has no backward pass there, and the least that an operator takes here.
+    backward_ms = both.backward.total_ms + 0.01
+    assert sum(one.backward_ms for one in costs) == pytest.approx(backward_ms, rel=1e-6)
 
 
 def test_bert_holds_four_square_matrices_of_attention_and_two_dense_ones_a_layer() -> None:

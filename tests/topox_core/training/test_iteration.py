@@ -145,7 +145,9 @@ def test_a_rank_s_time_is_its_passes_its_messages_and_its_waiting(job: Job) -> N
     for rank in range(job.plan.pipeline):
         busy = one.rank_passes(rank).total_ms + one.walked.sent_ms[rank]
         assert busy <= one.walked.end_ms[rank] * (1 + 1e-9)
-        assert busy + one.bubble_ms(rank) == pytest.approx(one.walked.end_ms[rank])
+        spent = busy + one.exposed_ms[rank] + one.bubble_ms(rank)
+        assert spent == pytest.approx(one.computed_ms, rel=1e-9)
+        assert busy <= one.busy_ms(one.busiest_rank) * (1 + 1e-9)
     assert 0 < one.utilisation < 1
 
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
-from tests.topox_core.training.reference_jobs import R1, R3, R4, R6
+from tests.topox_core.training.reference_jobs import R1, R3, R4, R5, R6
+from topox_core.training.job import Job
+from topox_core.training.machines import MACHINES
 from topox_core.training.memory import fits, layer_activation_bytes, memory, stage_memory
+from topox_core.training.plan import Plan
+from topox_core.training.shape import Shape
 from topox_core.training.weights import stage_weights
 
 
@@ -43,3 +49,47 @@ def test_what_does_not_fit_is_told() -> None:
     assert memory(R6).total_bytes == max(
         stage_memory(R6, stage).total_bytes for stage in range(R6.plan.pipeline)
     )
+
+
+# Four layers, h = 64, GELU of 4h, as many heads of keys as of queries.
+SMALL = Shape("small", "small", "", 4, 64, 4, 64, 256, 2, 100, 32)
+ONE = Job(SMALL, Plan(microbatches=8, zero=1), MACHINES["h100"])
+
+
+def test_memory_of_a_small_model_on_one_gpu_by_hand() -> None:
+    layer = 4 * 64 * 64 + 2 * 64 * 256 + 2 * 64
+    count = 4 * layer + 2 * 100 * 64 + 64
+    found = memory(ONE)
+    assert found.parameters == count
+    assert (found.weights_bytes, found.gradients_bytes, found.optimizer_bytes) == (
+        2 * count,
+        4 * count,
+        12 * count,
+    )
+    assert found.activations_bytes == 4 * 32 * 32 * 64 + 6 * 32 * 100
+    assert found.total_bytes == 18 * count + found.activations_bytes
+
+
+def test_recomputing_keeps_layer_inputs_and_one_layer_at_work() -> None:
+    found = memory(ONE.changed(schedule__recompute="full"))
+    assert found.activations_bytes == 4 * 2 * 32 * 64 + 32 * 32 * 64 + 6 * 32 * 100
+
+
+def test_the_first_stage_of_1f1b_keeps_as_many_microbatches_as_there_are_stages() -> None:
+    job = ONE.changed(plan__pipeline=4)
+    each = layer_activation_bytes(job)
+    kept = [stage_memory(job, stage).activations_bytes for stage in range(4)]
+    assert kept == [4 * each, 3 * each, 2 * each, each + 6 * 32 * 100]
+    assert stage_memory(job.changed(plan__microbatches=2), 0).activations_bytes == 2 * each
+
+
+@pytest.mark.parametrize("field", ["tensor", "context", "data"])
+def test_splitting_more_never_needs_more_memory(field: str) -> None:
+    job = R1.changed(plan=Plan(microbatches=8, zero=1, sequence_parallel=True))
+    sizes = [memory(job.changed(**{f"plan__{field}": k})).total_bytes for k in (1, 2, 4, 8)]
+    assert all(a > b for a, b in pairwise(sizes))
+
+
+def test_splitting_experts_more_never_needs_more_memory() -> None:
+    sizes = [memory(R5.changed(plan__expert=k)).weights_bytes for k in (1, 2, 4, 8)]
+    assert all(a > b for a, b in pairwise(sizes))

@@ -1,5 +1,7 @@
 """Strategy: a search beside the page, plans of a transformer, files in and out, and the graph for the other pages."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.patience import wait_until
@@ -8,10 +10,12 @@ from topox_core.strategy.evaluator import FastEvaluator
 from topox_core.strategy.models import MODELS
 from topox_core.strategy.moves import SearchSettings
 from topox_core.strategy.network import non_blocking
-from topox_core.strategy.plan_search import best_plans
-from topox_core.strategy.plans import GpuCluster
+from topox_core.strategy.plans import best_plans
 from topox_core.strategy.search import search
 from topox_core.strategy.strategy_file import dump_strategy
+from topox_core.training.graph import task_graph
+from topox_core.training.machines import MACHINES
+from topox_core.training.shapes import SHAPES
 
 STRATEGY = "pages/5_Strategy.py"
 
@@ -186,10 +190,10 @@ def test_the_graph_of_a_strategy_is_what_the_other_pages_show(page):
 
 def test_plans_are_ranked_and_the_best_is_the_headline(page):
     at = page("llama3-8b", 4)
-    found = best_plans(MODELS["llama3-8b"].shape, GpuCluster(4))
-    assert found.best.plan.words in words(at)
-    assert metric(at, "Too large") == f"{found.too_large:,}"
-    assert len(table(at, "TP")) == min(300, len(found.ranked))
+    found = best_plans(SHAPES["llama3-8b"], MACHINES["h100"], 4, 512)
+    assert found.best.words in words(at)
+    assert metric(at, "Do not fit") == f"{found.too_large:,}"
+    assert len(table(at, "TP")) == min(300, found.fitting)
 
 
 def test_a_memory_limit_that_no_plan_fits_is_one_line(page):
@@ -203,11 +207,51 @@ def test_zero_memory_of_a_gpu_is_one_line(page):
     at = page("llama3-8b", 2)
     control(at, "strategy_gpu_memory_gb").set_value(0.0).run()
     assert not at.exception
-    assert len(at.error) == 1 and "must be a number above 0" in at.error[0].value
+    assert len(at.error) == 1 and "field memory_gb: must be a number from" in at.error[0].value
+
+
+def test_another_machine_brings_its_own_figures_and_another_ranking(page):
+    at = page("llama3-8b", 2)
+    control(at, "strategy_gpu_memory_gb").set_value(60.0).run()
+    fewer = best_plans(SHAPES["llama3-8b"], replace(MACHINES["h100"], memory_gb=60.0), 2, 512)
+    assert metric(at, "Do not fit") == f"{fewer.too_large:,}"
+    assert "Its figures are your own" in words(at)
+    control(at, "strategy_machine").set_value("h200").run()
+    assert not at.exception
+    assert control(at, "strategy_gpu_memory_gb").value == 141.0
+    found = best_plans(SHAPES["llama3-8b"], MACHINES["h200"], 2, 512)
+    assert found.best.words in words(at)
+    assert "expect errors up to 25 %" in words(at)
+    assert address(at)["strategy.machine"] == "h200"
+    assert "strategy.gpu_memory_gb" not in address(at)
+
+
+def test_an_old_link_with_figures_of_its_gpus_still_holds(visit):
+    choices = {
+        "model": "llama3-8b",
+        "servers": "2",
+        "gpus": "4",
+        "gpu_memory_gb": "64",
+        "gpu_gbps": "200",
+    }
+    at = visit(STRATEGY, **{f"strategy.{key}": value for key, value in choices.items()})
+    machine = replace(MACHINES["h100"], gpus_per_server=4, memory_gb=64.0, nic_gbps=200.0)
+    assert best_plans(SHAPES["llama3-8b"], machine, 2, 512).best.words in words(at)
+
+
+def test_the_columns_of_a_plan_add_up_to_its_iteration(page):
+    plans = table(page("llama3-8b", 4), "TP")
+    parts = plans.loc[:, "compute":]
+    assert parts.sum(axis=1).to_numpy() == pytest.approx(plans["iteration (ms)"].to_numpy())
 
 
 def test_the_graph_of_a_plan_is_what_the_other_pages_show(page):
     at = page("llama3-8b", 2)
     at.button(key="use_plan").click().run()
     assert not at.exception
-    assert at.session_state["loaded"].cluster.servers == 2
+    loaded = at.session_state["loaded"]
+    assert loaded.cluster.servers == 2 and loaded.cluster.ports_per_server == 8
+    best = best_plans(SHAPES["llama3-8b"], MACHINES["h100"], 2, 512).best
+    assert loaded.graph == task_graph(best.job)
+    at.switch_page("pages/3_Compare.py").run()
+    assert not at.exception and not at.error
