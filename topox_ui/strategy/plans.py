@@ -110,7 +110,7 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     loaded_job_note()
     kpis(
         ("Iteration", time(best.total_ms), "in closed form"),
-        ("Of peak", percent(best.iteration.utilisation), f"{machine.tflops:g} TFLOP/s a GPU"),
+        ("Of peak", percent(best.iteration.utilisation), f"{machine.tflops:,g} TFLOP/s a GPU"),
         (
             "Memory",
             f"{short(best.memory.total_bytes / 1e9)} GB",
@@ -153,9 +153,8 @@ def plans_view(model: Model, machine: Machine, servers: int, batch: int, theme: 
     )
     frame(_table(plans.ranked))
     quiet(
-        f"{escape(machine.title)}: {TRUST[status_of(machine)]} All plans share out the optimizer's state between replicas "
-        "(ZeRO 1), split norms over tensor-parallel GPUs (sequence parallelism), and send gradients while the last "
-        "backward pass computes."
+        f"{escape(machine.title)}: {TRUST[status_of(machine)]} All plans share out the optimizer's state between "
+        "replicas, split norms over tensor-parallel GPUs (SP), and send gradients while the last backward pass computes."
     )
     other_ways(plans=True)
 
