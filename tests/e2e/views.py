@@ -14,7 +14,7 @@ SAMPLE = {"Schedule": "moe", "Circuits": "moe", "Compare": "blackboard"}
 FACES = {
     "Home": ("sample=race", "way=files", "way=generate"),
     "Compare": ("sample=race&lanes=scheduled",),
-    "Strategy": ("strategy.way=plans", "strategy.network=fabric"),
+    "Strategy": ("strategy.model=llama3-8b&strategy.servers=4", "strategy.network=fabric"),
     "Jobs": tuple(f"jobs.see={name}" for name in OF_JOBS),
     "Rails": tuple(f"rails.see={name}" for name in OF_RAILS),
     "Published results": ("gallery.card=measured",),

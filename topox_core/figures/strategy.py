@@ -315,12 +315,13 @@ def plan_bars(ranked: Sequence[RankedPlan], theme: Theme) -> go.Figure:
     return frame(
         figure,
         theme,
-        (30 * len(ranked) + 76) * theme.scale,
+        (34 * len(ranked) + 76) * theme.scale,
         showlegend=True,
         annotations=words_at,
-        margin=margins(190 * theme.scale, 8, 34 * theme.scale, 30),
-        xaxis=time_axis(theme, top * 1.22, grid=True),
-        yaxis=row_axis(theme, [plan_word(one) for one in ranked], 11.5),
+        # Time and memory stand behind the bars, the longest one's in the margin.
+        margin=margins(132 * theme.scale, 112 * theme.scale, 34 * theme.scale, 30),
+        xaxis=time_axis(theme, top, grid=True, most_ticks=4),
+        yaxis=row_axis(theme, [plan_word(one).replace(", ", "<br>") for one in ranked], 11.5),
     )
 
 
