@@ -6,7 +6,8 @@ fill the servers in that order; a group wider than a server has the device of it
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from topox_core.errors import InputError, errors_in_file
@@ -15,6 +16,7 @@ from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.training.job import Job
 from topox_core.training.program import Program, Spread, Step, instances
+from topox_core.training.routing import routing
 from topox_core.training.steps import program
 
 MAX_TASKS = 200_000
@@ -30,11 +32,16 @@ def task_graph(job: Job, most_tasks: int = MAX_TASKS) -> TaskGraph:
     """
     with errors_in_file(f"job {job.name}"):
         built = program(job)
-        count = sum(built.copies())
+        count = count_tasks(built)
         if count > most_tasks:
             problem = f"would have {count:,} tasks, more than {most_tasks:,}: use fewer microbatches or GPUs"
             raise InputError(problem, item="plan", field="microbatches")
     return validated(job.title or job.words, list(tasks(built)), f"job {job.name}")
+
+
+def count_tasks(built: Program) -> int:
+    """Return how many tasks a program makes, without making them."""
+    return _Unfolding(built).count()
 
 
 def suggested_cluster(job: Job, ports: int = 2) -> Cluster:
@@ -65,6 +72,7 @@ class _Unfolding:
         self.instance = instances(built.job)
         self.spread = {step.name: step.spread for step in built.steps}
         self.word = {step.name: (step.word, step.place) for step in built.steps}
+        self.uneven = {step.name: step for step in built.steps if self._uneven(step)}
         # Of two spreads: for each group of the second, the groups of the first that it meets.
         self.met = {(one, other): self._met(one, other) for one in Spread for other in Spread}
         # What the ranks of one server carry together of a tensor-parallel group.
@@ -80,7 +88,10 @@ class _Unfolding:
         """Yield every task."""
         for step in self.steps:
             for group in range(max(self.instance[step.spread]) + 1):
-                yield self._task(step, group)
+                if self._uneven(step):
+                    yield from self._transfers(step, group)
+                else:
+                    yield self._task(step, group)
 
     def _name(self, name: str, group: int) -> str:
         word, place = self.word[name]
@@ -95,20 +106,12 @@ class _Unfolding:
         return server, gpu // t
 
     def _task(self, step: Step, group: int) -> Task:
-        waits = tuple(
-            self._name(name, one)
-            for name in step.waits
-            for one in self.met[self.spread[name], step.spread][group]
-        )
-        notes: dict[str, Any] = {
-            "stage": step.stage,
-            "microbatch": step.microbatch if step.microbatch >= 0 else None,
-            "layer": step.layer if step.layer >= 0 else None,
-        }
+        waits = self._waits(step.waits, step.spread, group)
+        notes = self._notes(step)
         name = self._name(step.name, group)
         if step.computes:
             server, device = self._place(step.stage, group)
-            ms = round(step.ms, 9)
+            ms = round(step.ms + self._more_ms(step, group), 9)
             return Task(name, step.kind, waits, server, device, ms, **notes)
         if step.kind == "send":
             return self._sent(step, group, name, waits, notes)
@@ -125,6 +128,96 @@ class _Unfolding:
             group=f"{step.parallelism}.s{step.stage}.g{group}",
             **notes,
         )
+
+    def count(self) -> int:
+        """Return how many tasks there are."""
+        copies = {spread: max(many) + 1 for spread, many in self.instance.items()}
+        found = 0
+        for step in self.steps:
+            if self._uneven(step):
+                found += sum(self._pairs(step, group) for group in range(copies[step.spread]))
+            else:
+                found += copies[step.spread]
+        return found
+
+    def _pairs(self, step: Step, group: int) -> int:
+        """Return how many transfers an uneven exchange is."""
+        together = Counter(
+            self._place(step.stage, one)[0] for one in self._replicas(step.spread, group)
+        )
+        members = sum(together.values())
+        return sum(here * (members - here) for here in together.values())
+
+    def _waits(self, names: Iterable[str], spread: Spread, group: int) -> tuple[str, ...]:
+        """Return the tasks that a step's own wait for."""
+        found: list[str] = []
+        for name in names:
+            if name in self.uneven:
+                for replica in self._replicas(spread, group):
+                    found += self._arrivals(self.uneven[name], replica)
+            else:
+                found += [
+                    self._name(name, one) for one in self.met[self.spread[name], spread][group]
+                ]
+        return tuple(dict.fromkeys(found))
+
+    def _replicas(self, spread: Spread, group: int) -> list[int]:
+        return [replica for replica, one in enumerate(self.instance[spread]) if one == group]
+
+    @staticmethod
+    def _notes(step: Step) -> dict[str, Any]:
+        return {
+            "stage": step.stage,
+            "microbatch": step.microbatch if step.microbatch >= 0 else None,
+            "layer": step.layer if step.layer >= 0 else None,
+        }
+
+    # -- tokens that choose experts unevenly -----------------------------------------------------
+
+    def _uneven(self, step: Step) -> bool:
+        return step.kind == "all_to_all" and self.job.plan.skew > 0
+
+    def _more_ms(self, step: Step, replica: int) -> float:
+        """Return how much longer the experts of a replica work for the rows that they are sent."""
+        if not step.loaded_ms or not self.job.plan.skew:
+            return 0.0
+        group = self.instance[Spread.EXCHANGE][replica]
+        rank = self._replicas(Spread.EXCHANGE, group).index(replica)
+        load = routing(self.job, group, step.microbatch, step.layer).load(rank)
+        return (load - 1) * step.loaded_ms
+
+    def _transfers(self, step: Step, group: int) -> Iterator[Task]:
+        """Yield a transfer for each two replicas in different servers; each sends once its own tokens are there."""
+        share = routing(self.job, group, step.microbatch, step.layer).share
+        members = self._replicas(step.spread, group)
+        servers = [self._place(step.stage, replica)[0] for replica in members]
+        for i, source in enumerate(servers):
+            waits = self._waits(step.waits, Spread.REPLICA, members[i])
+            for j, destination in enumerate(servers):
+                if source != destination:
+                    part = share[j][i] if step.homeward else share[i][j]
+                    yield Task(
+                        f"{self._name(step.name, group)}.{i}-{j}",
+                        "communication",
+                        waits,
+                        source=source,
+                        destination=destination,
+                        size_bytes=float(round(step.size_bytes * self.together * part)),
+                        parallelism=step.parallelism,
+                        group=f"{step.parallelism}.s{step.stage}.g{group}",
+                        **self._notes(step),
+                    )
+
+    def _arrivals(self, step: Step, replica: int) -> Iterator[str]:
+        """Yield what a replica waits for to have its tokens: transfers, and who is in its own server."""
+        group = self.instance[step.spread][replica]
+        members = self._replicas(step.spread, group)
+        own = self._place(step.stage, replica)[0]
+        for i, other in enumerate(members):
+            if self._place(step.stage, other)[0] == own:
+                yield from self._waits(step.waits, Spread.REPLICA, other)
+            else:
+                yield f"{self._name(step.name, group)}.{i}-{members.index(replica)}"
 
     def _sent(
         self,
@@ -151,6 +244,6 @@ class _Unfolding:
 
     def _members(self, step: Step, group: int) -> tuple[int, ...]:
         stages = [step.stage] if step.other < 0 else [step.stage, step.other]
-        replicas = [q for q, one in enumerate(self.instance[step.spread]) if one == group]
+        replicas = self._replicas(step.spread, group)
         servers = {self._place(stage, q)[0] for stage in stages for q in replicas}
         return tuple(sorted(servers))

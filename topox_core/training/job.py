@@ -50,6 +50,7 @@ class Job:
         Fields(self, "").text("name title")
         self._check_degrees()
         self._check_stages()
+        self._check_exchanges()
         self._check_size()
 
     @property
@@ -159,6 +160,15 @@ class Job:
                 f"be a multiple of pipeline, {p:,}, to interleave", lambda one: one % p == 0
             )
             plan.obey("microbatches", [rule])
+
+    def _check_exchanges(self) -> None:
+        layer_by_layer = self.schedule.exchanges == "layer"
+        if self.plan.skew and not (layer_by_layer and self.plan.expert > 1):
+            problem = "must be 0 unless expert is 2 or more and schedule.exchanges is layer"
+            raise InputError(f"{problem} (got {self.plan.skew:g})", item="plan", field="skew")
+        if self.schedule.overlap_exchanges and not (layer_by_layer and self.plan.zero < 3):
+            problem = "must be false unless exchanges is layer and plan.zero is 2 or less"
+            raise InputError(problem, item="schedule", field="overlap_exchanges")
 
     def _check_size(self) -> None:
         gpus = self.plan.gpus

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from topox_core.errors import InputError
 from topox_core.training.job import Job
 from topox_core.training.machines import MACHINES
@@ -10,6 +12,8 @@ from topox_core.training.schedule import Schedule
 from topox_core.training.shapes import SHAPES
 
 _CHOSEN = "degrees chosen here"
+# One GPU a server, so that every exchange is on the network.
+_SMALL_SERVER = replace(MACHINES["a100"], title="A100 alone", gpus_per_server=1, nic_gbps=50.0)
 _HERD = "Llama 3 Herd (arXiv 2407.21783), table 4"
 
 
@@ -38,6 +42,42 @@ JOBS: dict[str, Job] = {
             Schedule(overlap_gradients=False),
             "llama3-8b",
             "Llama 3 8B on 64 H100",
+            _CHOSEN,
+        ),
+        Job(
+            SHAPES["gpt2-small"],
+            Plan(pipeline=4, data=2, microbatches=8, microbatch_size=8),
+            _SMALL_SERVER,
+            Schedule(overlap_gradients=False),
+            "gpt-small",
+            "GPT-2 small on 8 A100, one a server",
+            _CHOSEN,
+        ),
+        Job(
+            SHAPES["llama3-70b"],
+            Plan(tensor=8, pipeline=16, data=8, microbatches=20),
+            MACHINES["h100"],
+            Schedule(overlap_gradients=False),
+            "llama3-70b",
+            "Llama 3 70B on 1,024 H100",
+            _CHOSEN,
+        ),
+        Job(
+            SHAPES["llama3-8b"],
+            Plan(tensor=8, data=8, zero=3),
+            MACHINES["h100"],
+            Schedule(),
+            "fsdp",
+            "Llama 3 8B, fully sharded, on 64 H100",
+            _CHOSEN,
+        ),
+        Job(
+            replace(SHAPES["mixtral-8x7b"], layers=2, sequence=4096),
+            Plan(tensor=8, data=8, expert=8, microbatches=2, microbatch_size=4),
+            MACHINES["h100"],
+            Schedule(exchanges="layer", overlap_exchanges=True),
+            "moe",
+            "Mixture of experts, two layers, on 64 H100",
             _CHOSEN,
         ),
         Job(

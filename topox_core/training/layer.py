@@ -32,8 +32,9 @@ class LayerTime:
         Choosing experts; bringing tokens into their order and back. 0 if dense.
     small_ms
         Norms, additions to the residual stream, layouts, activation function.
-    small_block_ms
-        What of that belongs to the feed-forward block: one norm, one addition, the activation function.
+    small_block_ms, activation_ms
+        What of that belongs to the feed-forward block: one norm, one addition, the activation function;
+        and the last of them alone.
     """
 
     linear_ms: float
@@ -43,6 +44,7 @@ class LayerTime:
     order_ms: float
     small_ms: float
     small_block_ms: float
+    activation_ms: float
 
     @property
     def products_ms(self) -> float:
@@ -78,7 +80,8 @@ def layer_time(job: Job) -> LayerTime:
     # Two norms (4), two additions to the residual stream (6 each, with dropout's mask 7).
     residual = 8 + 2 * (7 if shape.dropout else 6)
     activation = 4 if shape.matrices == 2 else 6
-    after_block = residual / 2 * n * h / job.split + activation * rows * width
+    activated = activation * rows * width
+    after_block = residual / 2 * n * h / job.split + activated
     moved = residual / 2 * n * h / job.split + (8 * h + 8 * kv) * n / t + after_block
     return LayerTime(
         linear,
@@ -88,6 +91,7 @@ def layer_time(job: Job) -> LayerTime:
         order,
         machine.moved_ms(moved),
         machine.moved_ms(after_block),
+        machine.moved_ms(activated),
     )
 
 

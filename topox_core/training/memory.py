@@ -76,11 +76,11 @@ def _layers_kept(job: Job, stage: int) -> float:
     """Return for how many layers a stage keeps a microbatch at most.
 
     1F1B: stage i has P - i microbatches under way (Narayanan et al., SC 2021, section 2.2); all forward:
-    all of them; interleaved: as many chunks as warm up, and one.
+    all of them, as where exchanges overlap; interleaved: as many chunks as warm up, and one.
     """
     ranks, virtual, many = job.plan.pipeline, job.schedule.virtual, job.plan.microbatches
     layers = job.stage_layers(stage)
-    if job.schedule.order == "afab":
+    if job.schedule.order == "afab" or job.schedule.overlap_exchanges:
         return float(many * layers)
     if job.schedule.order == "1f1b":
         return float(min(ranks - stage, many) * layers)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from topox_core.training.checks import Fields, divides
 
 MAX_MICROBATCHES = 65_536
+MAX_SKEW = 3.0
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,9 @@ class Plan:
     capacity
         Rows of an expert are padded or cut to this multiple of the even share; 1 is even load without
         padding.
+    skew, seed
+        How unevenly tokens choose experts in the task graph, 0 evenly to 3, and the seed of that choice
+        (:mod:`topox_core.training.routing`). The closed form takes the mean.
 
     Raises
     ------
@@ -50,6 +54,8 @@ class Plan:
     zero: int = 0
     gradient_bytes: int = 4
     capacity: float = 1.0
+    skew: float = 0.0
+    seed: int = 0
 
     def __post_init__(self) -> None:
         fields = Fields(self, "plan")
@@ -59,6 +65,8 @@ class Plan:
         fields.choice("zero", (0, 1, 2, 3))
         fields.choice("gradient_bytes", (2, 4))
         fields.number("capacity", 0.01, 100.0)
+        fields.number("skew", 0.0, MAX_SKEW)
+        fields.whole("seed", 0, 2**31)
         fields.obey("expert", [divides(self.data, "data")], self.data)
 
     @property

@@ -43,14 +43,16 @@ class Step:
         Of its rank, or of its sender.
     waits
         Names of the steps before it.
-    ms
-        How long it computes.
+    ms, loaded_ms
+        How long it computes, and how much of that grows with the rows that experts are sent.
     size_bytes, group, spread
         Of a communication: bytes of one GPU, who takes part, and which replicas do it together.
     calls
         How many calls it stands for, each with its latency.
     other
         The stage that receives a message, or that shares the tied tables; -1 if none.
+    homeward
+        Of tokens: whether they come home from the experts.
     """
 
     word: str
@@ -67,6 +69,8 @@ class Step:
     parallelism: str = ""
     microbatch: int = -1
     layer: int = -1
+    loaded_ms: float = 0.0
+    homeward: bool = False
 
     @property
     def name(self) -> str:

@@ -11,6 +11,7 @@ RECOMPUTE = ("none", "selective", "full")
 ATTENTION = ("flash", "full")
 TENSOR_OVERLAP = ("none", "backward")
 REDUCTIONS = ("layer", "pass", "last")
+EXCHANGES = ("pass", "layer")
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,12 @@ class Schedule:
         FSDP as the rails' traffic builds it: whether gathered weights are dropped after a pass, whether
         a backward pass gathers its own, and when gradients are scattered (``layer``, ``pass``,
         ``last``).
+    exchanges
+        How the task graph has what context and expert parallelism exchange: once after a ``pass`` with
+        the bytes of all its layers, or ``layer`` by layer, tokens to the experts and home again.
+    overlap_exchanges
+        While tokens of one microbatch travel another computes: a rank's passes wait for their own data
+        alone, and who schedules the graph orders them. The closed form does not know of it.
     iteration_ms
         If given, computing is scaled until the iteration lasts this long.
 
@@ -61,6 +68,8 @@ class Schedule:
     reshard: bool = True
     regather: bool = True
     reduce: str = "layer"
+    exchanges: str = "pass"
+    overlap_exchanges: bool = False
     iteration_ms: float | None = None
 
     def __post_init__(self) -> None:
@@ -70,8 +79,11 @@ class Schedule:
         fields.choice("attention", ATTENTION)
         fields.choice("tensor_overlap", TENSOR_OVERLAP)
         fields.choice("reduce", REDUCTIONS)
+        fields.choice("exchanges", EXCHANGES)
         fields.whole("virtual", most=1000)
-        fields.flag("overlap_gradients overlap_sends split_sends reshard regather")
+        fields.flag(
+            "overlap_gradients overlap_sends split_sends reshard regather overlap_exchanges"
+        )
         if self.iteration_ms is not None:
             fields.number("iteration_ms", most=1e9)
         if (self.order == "interleaved") != (self.virtual > 1):

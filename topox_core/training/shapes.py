@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from topox_core.training.shape import Shape
 
 _LLAMA = "Llama 3 (Meta, arXiv 2407.21783, table 3)"
@@ -38,3 +40,9 @@ def gpt(name: str, layers: int, hidden: int, heads: int, sequence: int = 2048) -
 
 
 SHAPES["gpt3-175b"] = gpt("gpt3-175b", 96, 12_288, 96)
+SHAPES["gpt2-small"] = replace(
+    gpt("gpt2-small", 12, 768, 12, sequence=1024),
+    title="GPT-2 small",
+    source="Radford et al., Language Models are Unsupervised Multitask Learners (2019)",
+    vocabulary=50_257,
+)

@@ -11,7 +11,8 @@ from topox_core.training.iteration import Iteration, iteration
 from topox_core.training.job import Job
 from topox_core.training.order import pass_order
 from topox_core.training.program import Program, Spread, Step, check_size, shared_steps
-from topox_core.training.units import Unit, inside_ms, inside_sums_ms, sharded, sharded_units
+from topox_core.training.stretches import Stretch, layered, stretches
+from topox_core.training.units import Unit, inside_ms, inside_sums_ms, layer_units, sharded
 from topox_core.training.weights import (
     Shared,
     Weights,
@@ -57,14 +58,20 @@ class _Builder:
         self.ends: dict[str, Names] = {}
         # Of each stage: the steps that add its gradients up.
         self.sums: list[Names] = [() for _ in stages]
-        self.sharded = sharded(one.job)
+        # Of each stage whose passes do not wait for one another: what ends its backward passes.
+        self.before_sums: list[Names] = [() for _ in stages]
+        # Of each stage and layer: what ends its backward passes so far.
+        self.layer_ends: dict[tuple[int, int], Names] = {}
+        self.sharded, self.layered = sharded(one.job), layered(one.job)
         self.gathered = [False] * one.job.chunks
         self.backwards_left = [one.job.plan.microbatches] * one.job.chunks
 
     def program(self) -> Program:
         """Return the program."""
         job = self.job
-        units = (2 * job.shape.layers + 2) if self.sharded else 2 * job.chunks
+        units = 2 * job.chunks
+        if self.sharded or self.layered:
+            units = (10 if self.layered else 2) * job.shape.layers + 2
         check_size(2 * units * job.plan.microbatches)
         for stage in range(job.plan.pipeline):
             order = pass_order(
@@ -99,6 +106,8 @@ class _Builder:
         self.backwards_left[chunk] -= way == "b"
         if self.sharded:
             done = self._sharded_pass(stage, chunk, way, m, (begin, ms))
+        elif self.layered:
+            done = self._layered_pass(stage, chunk, way, m, (begin, ms))
         else:
             done, unit = begin, Unit(place, ms, Weights(0.0, 0.0))
             for piece in self._pieces(chunk, way, unit):
@@ -106,7 +115,11 @@ class _Builder:
                 if piece is not unit:
                     self._add_up(stage, m, piece, (*done, *self.sums[stage]))
             done = self._exchange(stage, way, m, (place, job.chunk_layers[chunk], -1), done)
-        self.ends[way + place] = self.before[stage] = done
+        self.ends[way + place] = done
+        if not job.schedule.overlap_exchanges:
+            self.before[stage] = done
+        elif way == "b":
+            self.before_sums[stage] += done
         self._send(stage, chunk, way, m, done)
 
     def _begin(self, stage: int, chunk: int, way: str, m: int) -> tuple[Names, float]:
@@ -140,9 +153,15 @@ class _Builder:
         return self._add(replace(step, microbatch=m, layer=unit.layer))
 
     def _exchange(
-        self, stage: int, way: str, m: int, where: tuple[str, int, int], waits: Names
+        self,
+        stage: int,
+        way: str,
+        m: int,
+        where: tuple[str, int, int],
+        waits: Names,
+        chosen: Names = ("cp", "ep"),
     ) -> Names:
-        """Add what the layers of a pass exchange across servers, each parallelism once, one after the other."""
+        """Add what the layers of a pass exchange across servers, each chosen parallelism once, one after the other."""
         place, layers, layer = where
         for kind, parallelism, spread in (
             ("all_gather", "cp", Spread.CONTEXT),
@@ -150,7 +169,7 @@ class _Builder:
         ):
             found = [one for one in layer_exchanges(self.job) if one.parallelism == parallelism]
             calls = [one.forward if way == "f" else one.backward for one in found]
-            if not found or not found[0].group.crosses or not any(calls):
+            if parallelism not in chosen or not any(calls) or not found[0].group.crosses:
                 continue
             size = sum(layers * n * one.size_bytes for n, one in zip(calls, found, strict=True))
             step = Step(f"{way}{parallelism}", place, kind, stage, waits, 0.0, size)
@@ -178,8 +197,67 @@ class _Builder:
         went = self._add(
             replace(step, group=sent.group, other=other, parallelism="pp", microbatch=m)
         )
-        if not job.schedule.overlap_sends:
+        if not (job.schedule.overlap_sends or job.schedule.overlap_exchanges):
             self.before[stage] = went
+
+    # -- layer by layer --------------------------------------------------------------------------
+
+    def _layered_pass(
+        self, stage: int, chunk: int, way: str, m: int, begun: tuple[Names, float]
+    ) -> Names:
+        """Add a pass whose layers exchange one by one, and whose gradients may leave it that way."""
+        done, ms = begun
+        leaving = self._leaving(chunk, way)
+        for unit in layer_units(self.one, chunk, way, f".s{chunk}.m{m}", ms):
+            done = self._layer(stage, way, m, unit, done)
+            if way == "b" and unit.layer >= 0:
+                # Passes that do not wait for one another may end in any order.
+                own = stage, unit.layer
+                self.layer_ends[own] = ends = (*self.layer_ends.get(own, ()), *done)
+                if leaving:
+                    piece = replace(unit, weights=self._share_of_weights(stage))
+                    waits = ends if self.job.schedule.overlap_exchanges else done
+                    self._add_up(stage, m, piece, (*waits, *self.sums[stage]))
+        return done
+
+    def _layer(self, stage: int, way: str, m: int, unit: Unit, waits: Names) -> Names:
+        """Add a layer's pass: computing, then its exchanges; or both in turn, where layers exchange one by one."""
+        if unit.layer < 0:
+            return self._compute(stage, way, m, unit, waits)
+        if not self.layered:
+            waits = self._compute(stage, way, m, unit, waits)
+            return self._exchange(stage, way, m, (unit.place, 1, unit.layer), waits)
+        for one in stretches(self.one, way, unit):
+            if one.parallelism == "ep":
+                waits = self._travel(stage, way, m, unit, one, waits)
+            elif one.parallelism:
+                waits = self._exchange(stage, way, m, (unit.place, 1, unit.layer), waits, ("cp",))
+            else:
+                step = Step(way + one.word, unit.place, WORDS[way], stage, waits, one.ms)
+                waits = self._add(
+                    replace(step, microbatch=m, layer=unit.layer, loaded_ms=one.loaded_ms)
+                )
+        return waits
+
+    def _travel(
+        self, stage: int, way: str, m: int, unit: Unit, one: Stretch, waits: Names
+    ) -> Names:
+        """Add the tokens' way to the experts or home, unless it stays in the server."""
+        found = next((each for each in layer_exchanges(self.job) if each.parallelism == "ep"), None)
+        if found is None or not found.group.crosses:
+            return waits
+        step = Step(way + one.word, unit.place, found.kind, stage, waits, 0.0, found.size_bytes)
+        return self._add(
+            replace(
+                step,
+                group=found.group,
+                spread=Spread.EXCHANGE,
+                parallelism="ep",
+                microbatch=m,
+                layer=unit.layer,
+                homeward=one.homeward,
+            )
+        )
 
     # -- FSDP ------------------------------------------------------------------------------------
 
@@ -188,7 +266,7 @@ class _Builder:
     ) -> Names:
         """Add a pass of FSDP: the weights of the next unit come while one computes, two are held at most."""
         begin, ms = begun
-        units = sharded_units(self.one, chunk, way, f".s{chunk}.m{m}", ms)
+        units = layer_units(self.one, chunk, way, f".s{chunk}.m{m}", ms)
         gathers = self._gathers(chunk, way)
         coming = self._gather(stage, way, m, units[0], begin) if gathers else ()
         last: Names = ()
@@ -198,9 +276,7 @@ class _Builder:
             if gathers and k + 1 < len(units):
                 waits = tuple(dict.fromkeys((*last, *ready))) or begin
                 coming = self._gather(stage, way, m, units[k + 1], waits)
-            last = self._compute(stage, way, m, unit, (*(last or begin), *ready))
-            if unit.layer >= 0:
-                last = self._exchange(stage, way, m, (unit.place, 1, unit.layer), last)
+            last = self._layer(stage, way, m, unit, (*(last or begin), *ready))
             if way == "b" and self.job.schedule.reduce == "layer":
                 scattered += self._scatter(stage, m, unit, last)
         rest = self.job.schedule.reduce
@@ -250,14 +326,23 @@ class _Builder:
 
     def _pieces(self, chunk: int, way: str, unit: Unit) -> Iterable[Unit]:
         """Return a pass in pieces, one a layer, where gradients leave it layer by layer."""
-        job, layers = self.job, self.job.chunk_layers[chunk]
-        leaving = way == "b" and not self.backwards_left[chunk] and job.schedule.overlap_gradients
-        stage = chunk % job.plan.pipeline
-        if not leaving or not any(one.group.crosses for one in stage_gradients(job, stage)):
+        layers = self.job.chunk_layers[chunk]
+        if not self._leaving(chunk, way):
             return [unit]
-        held, share = stage_weights(job, stage), 1 / job.stage_layers(stage)
-        weights = Weights(held.shared * share, held.experts * share)
+        weights = self._share_of_weights(chunk % self.job.plan.pipeline)
         return [Unit(f"{unit.place}.l{k}", unit.ms / layers, weights) for k in range(layers)]
+
+    def _leaving(self, chunk: int, way: str) -> bool:
+        """Whether gradients leave a pass layer by layer, and cross servers."""
+        job = self.job
+        last = way == "b" and not self.backwards_left[chunk] and job.schedule.overlap_gradients
+        stage = chunk % job.plan.pipeline
+        return last and any(one.group.crosses for one in stage_gradients(job, stage))
+
+    def _share_of_weights(self, stage: int) -> Weights:
+        """Return what one layer's gradients are taken for: an even part of all that the stage holds."""
+        held, share = stage_weights(self.job, stage), 1 / self.job.stage_layers(stage)
+        return Weights(held.shared * share, held.experts * share)
 
     def _add_up(self, stage: int, m: int, unit: Unit, waits: Names) -> None:
         """Add the sums of a layer's gradients after those that left before it."""
@@ -266,6 +351,7 @@ class _Builder:
 
     def _gradients(self, stage: int) -> None:
         """Add the sums of a stage's gradients, unless they left layer by layer; note what its updates wait for."""
+        self.before[stage] += self.before_sums[stage]
         if ms := inside_sums_ms(self.one, stage):
             step = Step("sum.inside", f".s{stage}", "backward", stage, self.before[stage], ms)
             self.before[stage] = self._add(step)

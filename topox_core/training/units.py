@@ -56,7 +56,7 @@ def inside_sums_ms(one: Iteration, stage: int) -> float:
     return sum(each.ms(one.job) for each in inside)
 
 
-def sharded_units(one: Iteration, chunk: int, way: str, place: str, ms: float) -> list[Unit]:
+def layer_units(one: Iteration, chunk: int, way: str, place: str, ms: float) -> list[Unit]:
     """Return a chunk's layers, and the head if it has it, in the order of the pass.
 
     The input table belongs to the first layer. What a pass takes besides its layers (the host's launch,

@@ -11,20 +11,19 @@ from topox_core.io.task_graph_rules import validated
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import Task, TaskGraph
 from topox_core.workloads.dlrm import DLRM
-from topox_core.workloads.experts import EXPERTS
 from topox_core.workloads.parameter import Parameter, Workload
-from topox_core.workloads.pipeline import GPT_SMALL, LLAMA3_8B, LLAMA3_70B, PIPELINE
 from topox_core.workloads.random_layered import RANDOM_LAYERED
-from topox_core.workloads.sharded import FSDP
+from topox_core.workloads.training_jobs import TRAINING_JOBS
 
 __all__ = ["MAX_TASKS", "WORKLOADS", "Parameter", "Workload", "count_tasks", "generate"]
 
 # Beyond this no engine is of use; generators are stopped here, before memory is spent.
 MAX_TASKS = 200_000
+# A graph of which more was changed says in its title only how much.
+MAX_NAMED_CHANGES = 4
 
 WORKLOADS: dict[str, Workload] = {
-    w.name: w
-    for w in (DLRM, GPT_SMALL, LLAMA3_8B, LLAMA3_70B, PIPELINE, FSDP, EXPERTS, RANDOM_LAYERED)
+    w.name: w for w in (DLRM, *TRAINING_JOBS.values(), RANDOM_LAYERED)
 }
 
 
@@ -69,6 +68,8 @@ def generate(
         tasks: list[Task] = list(islice(workload.tasks(values), most + 1))
     if len(tasks) > most:
         raise _too_many(name, most)
+    if len(changes) > MAX_NAMED_CHANGES:
+        changes = [f"{len(changes)} parameters changed"]
     title = workload.title + (f" ({', '.join(changes)})" if changes else "")
     return validated(title, tasks, f"workload {name}"), workload.cluster(values)
 
@@ -102,7 +103,9 @@ def _chosen(
 def _checked(workload: Workload, values: dict[str, Any], most_tasks: int) -> int:
     """Return how many tasks there may be; raises InputError if there would be more."""
     most = min(most_tasks, MAX_TASKS)
-    if workload.count(values) > most:
+    with errors_in_file(f"workload {workload.name}"):
+        count = workload.count(values)
+    if count > most:
         raise _too_many(workload.name, most)
     return most
 

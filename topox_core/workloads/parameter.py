@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from topox_core.errors import InputError
@@ -17,7 +17,7 @@ class Parameter:
     """One choice of a workload.
 
     The type is that of ``default``: int, float or str. Numbers lie from ``least`` to ``most``;
-    words (and numbers, if given) are one of ``choices``.
+    words (and numbers, if given) are one of ``choices``. ``group`` is what it belongs to, if many do.
     """
 
     key: str
@@ -27,6 +27,7 @@ class Parameter:
     least: float = 0.0
     most: float = math.inf
     choices: tuple[int | str, ...] = ()
+    group: str = ""
 
     @property
     def range(self) -> str:
@@ -99,19 +100,6 @@ class Workload:
     tasks: Callable[[dict[str, Any]], Iterator[Task]]
     count: Callable[[dict[str, Any]], int]
     cluster: Callable[[dict[str, Any]], Cluster]
-
-
-def preset(
-    workload: Workload, name: str, title: str, meaning: str, defaults: dict[str, int | float | str]
-) -> Workload:
-    """Return ``workload`` under another name with other defaults."""
-    unknown = set(defaults) - {p.key for p in workload.parameters}
-    if unknown:
-        raise KeyError(f"{name}: unknown defaults {sorted(unknown)}")
-    parameters = tuple(
-        replace(p, default=defaults.get(p.key, p.default)) for p in workload.parameters
-    )
-    return replace(workload, name=name, title=title, meaning=meaning, parameters=parameters)
 
 
 def compute_task(

@@ -1,47 +1,170 @@
-"""The generators of task graphs, with their parameters."""
+"""The generators of task graphs: their parameters, and what a training job comes to before it is generated."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import streamlit as st
 
-from topox_core.workloads.catalogue import WORKLOADS, Parameter
-from topox_ui.shell.page import escape
-from topox_ui.state.loading import open_source
+from topox_core.errors import InputError
+from topox_core.text.numbers import percent, plural, short, time
+from topox_core.training.iteration import iteration
+from topox_core.training.job import Job
+from topox_core.training.job_file import dump_job
+from topox_core.training.machines import MACHINES
+from topox_core.training.memory import memory
+from topox_core.workloads.catalogue import WORKLOADS, Parameter, Workload, count_tasks
+from topox_core.workloads.training_jobs import job_of
+from topox_ui.runs.limits import server_limits
+from topox_ui.shell.charts import show_error
+from topox_ui.shell.downloads import offer
+from topox_ui.shell.page import escape, quiet
+from topox_ui.state.loading import open_source, scenario
 from topox_ui.state.scenario import Scenario
+from topox_ui.state.session import Passing
+
+GROUPS = {"plan": "Plan", "schedule": "Order", "shape": "Model", "machine": "Machine"}
+OWN = "own"
+# What the name of a field alone does not say, or says with other letters.
+LABELS = {
+    "zero": "ZeRO stage",
+    "tensor": "tensor (TP)",
+    "pipeline": "pipeline (PP)",
+    "data": "data (DP)",
+    "context": "context (CP)",
+    "expert": "expert (EP)",
+    "nic": "network card",
+    "tflops": "peak",
+    "virtual": "virtual stages",
+    "matrices": "matrices of the block",
+}
+Parameters = tuple[tuple[str, str], ...]
 
 
 def workloads() -> None:
     """Draw the generators with their parameters."""
     left, right = st.columns([1, 2.2], gap="medium")
+    form = _form()
+    names = list(WORKLOADS)
     name = left.selectbox(
-        "Workload", list(WORKLOADS), format_func=lambda n: WORKLOADS[n].title, key="workload"
+        "Workload",
+        names,
+        index=names.index(form.workload),
+        format_func=lambda n: WORKLOADS[n].title,
+        key="workload",
     )
     workload = WORKLOADS[name]
-    left.html(
-        f'<p class="quiet">{escape(workload.meaning)}<br><br>Numbers: {escape(workload.source)}</p>'
+    with right:
+        _parameters(workload)
+    with left:
+        _before(workload)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What the fields begin with: the workload in view, and parameters that differ from a workload's own.
+
+    Fields whose beginning changes are new ones to the browser; ``version`` is in their names.
+    """
+
+    workload: str
+    loaded: Scenario | None = None
+    begin: dict[str, dict[str, Any]] = field(default_factory=dict)
+    version: int = 0
+
+
+_FORM = Passing[_Form]("generator_form")
+
+
+def _form() -> _Form:
+    """Return the form; it shows the workload that was loaded last."""
+    form, now = _FORM.get(), scenario()
+    opened = now.without_what_ifs() if now.source == "workload" else None
+    if form is None:
+        form = _Form(next(iter(WORKLOADS)))
+    if opened is not None and form.loaded != opened:
+        workload = WORKLOADS[opened.name]
+        known = {one.key: one for one in workload.parameters}
+        values = {
+            key: known[key].value(text, opened.name)
+            for key, text in opened.parameters
+            if key in known
+        }
+        as_shown = dict(_values(workload, form)) == values
+        form = replace(form, workload=opened.name, loaded=opened)
+        if not as_shown:
+            begin = {**form.begin, opened.name: values}
+            form = replace(form, begin=begin, version=form.version + 1)
+    _FORM.set(form)
+    return form
+
+
+def _begin_anew(workload: Workload, values: dict[str, Any]) -> None:
+    """Let the fields of a workload begin with other values."""
+    form = _form()
+    begin = {**form.begin, workload.name: values}
+    _FORM.set(replace(form, begin=begin, version=form.version + 1))
+
+
+def _key(workload: str, parameter: str, form: _Form) -> str:
+    version = f"_{form.version}" if form.version else ""
+    return f"p_{workload}_{parameter}{version}"
+
+
+def _values(workload: Workload, form: _Form) -> Iterator[tuple[str, Any]]:
+    """Yield the parameters that differ from the workload's own."""
+    begin = form.begin.get(workload.name, {})
+    for one in workload.parameters:
+        start = begin.get(one.key, one.default)
+        value = st.session_state.get(_key(workload.name, one.key, form), start)
+        if value != one.default:
+            yield one.key, value
+
+
+def _parameters(workload: Workload) -> None:
+    groups = list(dict.fromkeys(one.group for one in workload.parameters))
+    tabs = st.tabs([GROUPS[group] for group in groups]) if len(groups) > 1 else [st.container()]
+    for tab, group in zip(tabs, groups, strict=True):
+        with tab:
+            if group == "machine":
+                _machine(workload)
+            columns = st.columns(3)
+            shown = [one for one in workload.parameters if one.group == group]
+            for i, parameter in enumerate(shown):
+                with columns[i % 3]:
+                    _parameter(workload.name, parameter)
+
+
+def _machine(workload: Workload) -> None:
+    """Offer the known machines: picking one puts its figures into the fields below."""
+    titles = {OWN: "as below"} | {name: one.title for name, one in MACHINES.items()}
+
+    def take() -> None:
+        known = MACHINES.get(st.session_state[f"machine_{workload.name}"])
+        if known is not None:
+            keys = [one.key for one in workload.parameters if hasattr(known, one.key)]
+            figures = {key: getattr(known, key) for key in keys}
+            _begin_anew(workload, dict(_values(workload, _form())) | figures)
+
+    st.selectbox(
+        "Take the figures of",
+        list(titles),
+        format_func=titles.__getitem__,
+        key=f"machine_{workload.name}",
+        on_change=take,
+        help="Each figure's source: python -m topox_core iteration machines NAME",
     )
-    with right.form(f"form_{name}", border=False):
-        columns = st.columns(3)
-        for i, parameter in enumerate(workload.parameters):
-            with columns[i % 3]:
-                _parameter(name, parameter)
-        st.form_submit_button("Generate", type="primary", on_click=_generate, args=(name,))
 
 
 def _parameter(workload: str, parameter: Parameter) -> None:
-    key = f"p_{workload}_{parameter.key}"
-    bare = parameter.key
-    for suffix in ("_gbps", "_bytes", "_ms", "_mb", "_gb"):
-        bare = bare.removesuffix(suffix)
-    label = bare.replace("_", " ")
-    label = label[:1].upper() + label[1:] + (f" ({parameter.unit})" if parameter.unit else "")
+    form = _form()
+    key, label = _key(workload, parameter.key, form), _label(parameter)
+    value = form.begin.get(workload, {}).get(parameter.key, parameter.default)
     if parameter.choices:
         options = list(parameter.choices)
-        st.selectbox(
-            label, options, index=options.index(parameter.default), key=key, help=parameter.meaning
-        )  # type: ignore[arg-type]
+        st.selectbox(label, options, options.index(value), key=key, help=parameter.meaning)
         return
     whole = isinstance(parameter.default, int)
     limits: dict[str, Any] = {"min_value": parameter.least, "step": 1.0}
@@ -50,7 +173,7 @@ def _parameter(workload: str, parameter: Parameter) -> None:
     limits = {k: int(v) if whole else float(v) for k, v in limits.items()}
     st.number_input(
         label,
-        value=parameter.default,
+        value=value,
         key=key,
         help=parameter.meaning,
         format=None if whole else "%g",
@@ -58,10 +181,60 @@ def _parameter(workload: str, parameter: Parameter) -> None:
     )
 
 
-def _generate(name: str) -> None:
-    changed = tuple(
-        (p.key, str(st.session_state[f"p_{name}_{p.key}"]))
-        for p in WORKLOADS[name].parameters
-        if st.session_state.get(f"p_{name}_{p.key}", p.default) != p.default
+def _label(parameter: Parameter) -> str:
+    """Return a parameter's name as words, with its unit."""
+    bare = parameter.key
+    for suffix in ("_gbps", "_bytes", "_ms", "_mb", "_gb", "_us", "_gb_per_s"):
+        bare = bare.removesuffix(suffix)
+    label = LABELS.get(bare, bare).replace("_", " ")
+    return label[:1].upper() + label[1:] + (f" ({parameter.unit})" if parameter.unit else "")
+
+
+def _before(workload: Workload) -> None:
+    """Say what the chosen parameters come to, and offer to generate it; or say why it cannot be."""
+    parameters = tuple((key, str(value)) for key, value in _values(workload, _form()))
+    try:
+        job, words = _come_to(workload.name, parameters)
+    except InputError as error:
+        show_error(error)
+        job, words = None, []
+    if words:
+        quiet("<br>".join(words))
+    with st.container(horizontal=True):
+        st.button(
+            "Generate",
+            type="primary",
+            key="generate",
+            disabled=not words,
+            on_click=open_source,
+            args=(Scenario(source="workload", name=workload.name, parameters=parameters),),
+        )
+        if parameters:
+            st.button("Reset", key="reset_parameters", on_click=_begin_anew, args=(workload, {}))
+        if job is not None:
+            known = job
+            offer(workload.name, [("Save this job", ".job.json", lambda: dump_job(known))])
+    quiet(f"{escape(workload.meaning)}<br><br>Numbers: {escape(workload.source)}")
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def _come_to(name: str, parameters: Parameters) -> tuple[Job | None, list[str]]:
+    """Return the job, and in a few lines its size, time and memory; raises InputError where it cannot be."""
+    job = job_of(name, dict(parameters))
+    tasks = plural(count_tasks(name, dict(parameters), server_limits().most_tasks), "task")
+    if job is None:
+        return None, [f"About {tasks}."]
+    one, held = iteration(job), memory(job)
+    servers = -(-job.plan.gpus // job.machine.gpus_per_server)
+    used_gb, has_gb = held.total_bytes / 1e9, job.machine.memory_gb
+    fits = (
+        f"The fullest GPU holds {short(used_gb)} of {short(has_gb)} GB."
+        if used_gb <= has_gb
+        else f"<b>Does not fit</b>: the fullest GPU would hold {short(used_gb)} GB and has {short(has_gb)}. "
+        "More tensor or pipeline parallelism, ZeRO or recomputing would help."
     )
-    open_source(Scenario(source="workload", name=name, parameters=changed))
+    return job, [
+        f"<b>{time(one.total_ms)}</b> an iteration in closed form, {percent(one.utilisation)} of the GPUs' peak",
+        f"{plural(job.plan.gpus, 'GPU')} in {plural(servers, 'server')}, {tasks}",
+        fits,
+    ]

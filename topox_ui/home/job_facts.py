@@ -6,17 +6,21 @@ import streamlit as st
 
 from topox_core.figures.facts import KIND_COLOURS, bytes_by_parallelism, tasks_by_kind, time_by_kind
 from topox_core.figures.palette import Theme, parallelism_colour, parallelism_word
+from topox_core.figures.pieces import pieces_bars
 from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
 from topox_core.model.facts import Facts, facts
 from topox_core.model.task_graph import COMPUTE_KINDS, Task
-from topox_core.text.numbers import plural, size, time
+from topox_core.text.numbers import percent, plural, size, time
+from topox_core.training.iteration import iteration
+from topox_core.training.job_file import dump_job
+from topox_core.training.pieces import pieces
 from topox_ui.shell.charts import chart, kpis
 from topox_ui.shell.downloads import download_menu, stem
 from topox_ui.shell.links import page_link
 from topox_ui.shell.menu import job_name
 from topox_ui.shell.page import chart_title, quiet
-from topox_ui.state.loading import Loaded, cluster_words, loaded
+from topox_ui.state.loading import Loaded, cluster_words, loaded, loaded_job
 
 
 def job_section(theme: Theme) -> None:
@@ -33,7 +37,35 @@ def job_section(theme: Theme) -> None:
                 page_link("Schedule", "**See the schedule**")
             take_away(opened)
         summary(opened)
+        _pieces(theme)
         fact_charts(opened, theme)
+
+
+def _pieces(theme: Theme) -> None:
+    """Draw what the iteration of a training job consists of, in closed form."""
+    job = loaded_job()
+    if job is None:
+        return
+    one = iteration(job)
+    found = pieces(one)
+    chart_title(
+        "Where the iteration goes",
+        f"in closed form, on the rank that all wait for: {time(one.total_ms)}, {percent(one.utilisation)} of the GPUs' peak. "
+        "A schedule on real circuits may differ",
+    )
+    chart(
+        pieces_bars(found, theme),
+        "pieces",
+        "Pieces of the iteration: " + "; ".join(f"{p.name} {time(p.exposed_ms)}" for p in found),
+        lambda: {
+            "piece": [p.name for p in found],
+            "adds (ms)": [p.exposed_ms for p in found],
+            "hidden (ms)": [p.hidden_ms for p in found],
+            "bytes of a call": [p.size_bytes for p in found],
+            "calls": [p.calls for p in found],
+            "GPUs": [p.group.size if p.group else 1 for p in found],
+        },
+    )
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -154,10 +186,11 @@ def path_times(loaded: Loaded, facts: Facts, theme: Theme) -> dict[str, tuple[fl
 
 def take_away(loaded: Loaded) -> None:
     """Offer the loaded files."""
-    graph, cluster = loaded.graph, loaded.cluster
+    graph, cluster, job = loaded.graph, loaded.cluster, loaded_job()
     download_menu(
         stem(loaded.title),
         [
+            *([("Job (JSON)", ".job.json", lambda: dump_job(job))] if job else []),
             ("Task graph (JSON)", ".taskgraph.json", lambda: dump_graph_json(graph)),
             ("Task graph (CSV)", ".csv", lambda: dump_graph_csv(graph)),
             ("Cluster (JSON)", ".cluster.json", lambda: dump_cluster(cluster)),

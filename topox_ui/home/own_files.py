@@ -20,7 +20,7 @@ from topox_ui.state.uploads import (
 )
 
 BOXES: dict[Box, str] = {
-    "graph": "**Task graph**: JSON, CSV or FlexNet .fbuf, each also gzipped",
+    "graph": "**Task graph**: JSON, CSV or FlexNet .fbuf, each also gzipped; or a **training job**: .job.json",
     "cluster": "**Cluster**: a .cluster.json file",
 }
 # Of a cluster: its field, the label, the least value and the step.

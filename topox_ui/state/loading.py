@@ -11,8 +11,10 @@ from topox_core.errors import InputError
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import TaskGraph
 from topox_core.text.numbers import plural
+from topox_core.training.job import Job
 from topox_core.workloads.catalogue import generate
-from topox_core.workloads.samples import load_sample
+from topox_core.workloads.samples import SAMPLES, load_sample
+from topox_core.workloads.training_jobs import job_of
 from topox_ui.runs.limits import server_limits
 from topox_ui.state.generating import NotYet, generated
 from topox_ui.state.notices import NOTICE, notify
@@ -176,6 +178,15 @@ def _begin_with(*new: PageState) -> None:
 def loaded() -> Loaded | None:
     """Return what is loaded in this session."""
     return _LOADED.get()
+
+
+def loaded_job() -> Job | None:
+    """Return the training job whose task graph is loaded; None where it is no training job's."""
+    now = scenario()
+    made = SAMPLES[now.name].made_by if now.source == "sample" and now.name in SAMPLES else {}
+    if made:
+        return job_of(made["workload"], made["set"])
+    return job_of(now.name, dict(now.parameters)) if now.source == "workload" else None
 
 
 def cluster_words(cluster: Cluster) -> str:

@@ -11,11 +11,17 @@ from topox_core.io.task_graph_file import check_fits, load_graph
 from topox_core.model.cluster import Cluster
 from topox_core.model.task_graph import COMPUTE_KINDS, TaskGraph
 from topox_core.text.numbers import plural
+from topox_core.training.job_file import load_job
+from topox_core.workloads.catalogue import count_tasks
+from topox_core.workloads.training_jobs import as_workload
 from topox_ui.runs.limits import server_limits
-from topox_ui.state.loading import Loaded, adopt, loaded, opened_by_itself
+from topox_ui.state.loading import Loaded, adopt, loaded, open_source, opened_by_itself
+from topox_ui.state.scenario import Scenario
 from topox_ui.state.session import Lasting
 
 Box = Literal["graph", "cluster"]
+# A training job is told from a task graph by how its file begins.
+JOB_FORMAT, HEADER_BYTES = b'"topox-job"', 400
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,9 @@ def take_file(box: Box, data: bytes, file: str) -> None:
     lines = _lines()
     lines.pop(box, None)
     try:
-        if box == "graph":
+        if box == "graph" and JOB_FORMAT in data[:HEADER_BYTES]:
+            _open_job(data, file)
+        elif box == "graph":
             graph = load_graph(data, file)
             server_limits().check_tasks(len(graph.tasks), file)
             _try_graph(graph, file)
@@ -63,6 +71,16 @@ def take_file(box: Box, data: bytes, file: str) -> None:
             _try_cluster(load_cluster(data, file), file)
     except InputError as error:
         lines[box] = Line("error", str(error))
+
+
+def _open_job(data: bytes, file: str) -> None:
+    """Generate the task graph of a training job, on the cluster that suits it."""
+    name, parameters = as_workload(load_job(data, file))
+    server_limits().check_tasks(
+        count_tasks(name, dict(parameters), server_limits().most_tasks), file
+    )
+    open_source(Scenario(source="workload", name=name, parameters=parameters))
+    _lines()["graph"] = Line("success", f"{file} is opened: its task graph, on a cluster for it.")
 
 
 def _try_graph(graph: TaskGraph, file: str) -> None:

@@ -345,7 +345,8 @@ def test_help_names_every_engine_and_loads_nothing_heavy(
 def test_a_stop_keeps_the_best_schedule_so_far(
     run: Any, folder: Path, asked: signal.Signals, whole_group: bool
 ) -> None:
-    assert run("workload", "moe", "--output", "moe.json")[0] == 0
+    slow = ("--set", "nic_gbps=100", "--set", "skew=0.5")
+    assert run("workload", "moe", *slow, "--output", "moe.json")[0] == 0
     process = in_a_process(
         "schedule",
         "moe.json",

@@ -342,7 +342,7 @@ def test_a_folded_solve_is_cancelled_with_the_best_so_far(folded_always):
 
 
 def test_eight_replicas_of_a_pipeline_are_solved_as_one():
-    g, c = generate("llama3-70b", {"replicas": 8, "microbatches": 16})
+    g, c = generate("llama3-70b", {"data": 8, "microbatches": 16})
     for circuits in ("continuous", "per-slot"):
         result = list_schedule(g, c, Settings.of(circuits=circuits))
         assert result.status == "optimal"

@@ -83,7 +83,7 @@ def test_fixed_circuits_stand_for_the_whole_iteration_and_say_who_crosses_them()
 
 
 def test_the_parts_of_a_split_transfer_have_rates_that_add_up() -> None:
-    _, _, result = written("llama3-8b", switching="fixed")
+    _, _, result = written("moe", switching="fixed")
     split = [row for row in to_record(result)["transfers"] if len(row["paths"]) > 1]
     assert split
     for row in split:

@@ -49,6 +49,7 @@ def jobs(draw: st.DrawFn) -> Job:
         sequence_parallel=draw(st.booleans()),
         zero=draw(st.sampled_from([0, 1, 2, 3])),
     )
+    by_layer = draw(st.booleans())
     schedule = Schedule(
         order=order,
         virtual=2 if order == "interleaved" else 1,
@@ -58,5 +59,7 @@ def jobs(draw: st.DrawFn) -> Job:
         overlap_sends=draw(st.booleans()),
         split_sends=draw(st.booleans()),
         tensor_overlap=draw(st.sampled_from(["none", "backward"])),
+        exchanges="layer" if by_layer else "pass",
+        overlap_exchanges=by_layer and plan.zero < 3 and draw(st.booleans()),
     )
     return Job(shape, plan, MACHINES["perlmutter"], schedule)

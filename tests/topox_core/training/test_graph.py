@@ -18,7 +18,7 @@ from topox_core.model.lowering import lower
 from topox_core.model.task_graph import TaskGraph
 from topox_core.runs.stopping import never
 from topox_core.schedule.settings import Settings
-from topox_core.training.graph import suggested_cluster, task_graph, tasks
+from topox_core.training.graph import count_tasks, suggested_cluster, task_graph, tasks
 from topox_core.training.groups import Groups
 from topox_core.training.iteration import iteration
 from topox_core.training.job import Job
@@ -129,7 +129,7 @@ def test_without_overlap_a_program_is_no_longer_than_the_closed_form(job: Job) -
     # A message inside a server that nobody waits for lengthens the pass that receives it.
     sends = job.schedule.overlap_sends and Groups.of(job).neighbours.crosses
     plan = {"plan__zero": 0, "schedule__overlap_gradients": False, "schedule__overlap_sends": sends}
-    plan |= WHOLE
+    plan |= WHOLE | {"schedule__overlap_exchanges": False}
     apart = job.changed(**plan, shape__tied=False)
     one, built = iteration(apart), program(apart)
     assert built.length_ms() == pytest.approx(one.total_ms, rel=1e-9)
@@ -182,3 +182,80 @@ def test_groups_inside_a_server_are_no_tasks() -> None:
     assert not Groups.of(job).context.crosses
     kinds = {task.kind for task in task_graph(job).tasks}
     assert kinds == {"forward", "backward", "update", "communication"}
+
+
+BY_LAYER = {"schedule__exchanges": "layer"}
+
+
+@pytest.mark.parametrize("recompute", ["none", "selective", "full"])
+def test_exchanges_layer_by_layer_take_as_long_as_once_a_pass(recompute: str) -> None:
+    job = R5.changed(schedule__recompute=recompute, **BY_LAYER)
+    built, expected = program(job), iteration(job).total_ms
+    assert built.length_ms() == pytest.approx(expected, rel=1e-12)
+    calls = 6 if recompute == "full" else 4
+    exchanges = [step for step in built.steps if step.kind == "all_to_all"]
+    assert len(exchanges) == job.shape.layers * job.plan.microbatches * calls
+    assert {step.homeward for step in exchanges} == {True, False}
+
+
+def uneven(**changes: object) -> Job:
+    small = {"plan__microbatches": 2, "plan__skew": 0.7, "shape__layers": 4}
+    return R5.changed(**small | BY_LAYER | changes)
+
+
+def test_uneven_routing_moves_the_same_bytes_and_work_to_other_places() -> None:
+    skewed = uneven()
+    even = task_graph(skewed.changed(plan__skew=0.0))
+    graph = task_graph(skewed)
+    tokens = [t for t in graph.tasks if t.parallelism == "ep"]
+    assert {t.kind for t in tokens} == {"communication"}
+    n = skewed.plan.expert
+    exchanges = [t for t in even.tasks if t.parallelism == "ep"]
+    assert len(tokens) == len(exchanges) * n * (n - 1)
+    # What each server sends in an exchange and what comes home in the next are the same bytes.
+    out = {t.id.replace(".out", ""): t.size_bytes for t in tokens if ".out" in t.id}
+    home = {t.id.replace(".home", ""): t.size_bytes for t in tokens if ".home" in t.id}
+    for name, size in out.items():
+        stem, _, pair = name.rpartition(".")
+        source, destination = pair.split("-")
+        assert home[f"{stem}.{destination}-{source}"] == size
+    busy = [
+        sum(t.duration_ms or 0.0 for t in one.tasks if t.kind == "forward") for one in (even, graph)
+    ]
+    assert busy[0] == pytest.approx(busy[1], rel=1e-9)
+    lengths = {t.duration_ms for t in graph.tasks if t.id.startswith("f.experts.")}
+    assert len(lengths) > n
+
+
+def test_uneven_routing_is_drawn_from_the_seed() -> None:
+    assert task_graph(uneven()) == task_graph(uneven())
+    assert task_graph(uneven()) != task_graph(uneven(plan__seed=1))
+
+
+@pytest.mark.parametrize("tensor", [8, 4, 2])
+@pytest.mark.parametrize("recompute", ["none", "full"])
+def test_the_tasks_of_uneven_routing_are_counted_before_they_are_made(
+    tensor: int, recompute: str
+) -> None:
+    job = uneven(plan__tensor=tensor, schedule__recompute=recompute)
+    graph = task_graph(job)  # every name is known, nothing waits in a circle
+    assert len(graph.tasks) == count_tasks(program(job))
+
+
+def test_passes_whose_exchanges_overlap_wait_for_their_own_data_alone() -> None:
+    job = uneven(plan__pipeline=1, plan__skew=0.0, schedule__overlap_exchanges=True)
+    graph = task_graph(job)
+    first = [t for t in graph.tasks if t.id == "f.r0.s0.m1.l0"]
+    assert first[0].dependencies == ()
+    waits = {t.id: t.dependencies for t in graph.tasks if t.parallelism == "dp"}
+    for m in range(2):
+        assert all(any(f".m{m}." in name for name in names) for names in waits.values())
+    apart = task_graph(job.changed(schedule__overlap_exchanges=False))
+    assert fair_ms(graph, job) < fair_ms(apart, job)
+
+
+def test_what_does_not_go_together_is_refused() -> None:
+    with pytest.raises(InputError, match="plan, field skew: must be 0 unless"):
+        R5.changed(plan__skew=0.5)
+    with pytest.raises(InputError, match="schedule, field overlap_exchanges: must be false unless"):
+        R1.changed(schedule__overlap_exchanges=True)

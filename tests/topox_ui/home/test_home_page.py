@@ -11,6 +11,10 @@ from topox_core.io.cluster_file import dump_cluster
 from topox_core.io.task_graph_file import dump_graph_csv, dump_graph_json
 from topox_core.schedule.settings import FREE, Settings
 from topox_core.text.numbers import time
+from topox_core.training.iteration import iteration
+from topox_core.training.job_file import dump_job
+from topox_core.training.jobs import JOBS
+from topox_core.training.machines import MACHINES
 from topox_core.workloads.samples import SAMPLES, load_sample
 from topox_ui.home.samples import FINDINGS
 
@@ -154,12 +158,59 @@ def test_a_cluster_that_is_too_small_changes_nothing_and_waits_for_its_graph(vis
 
 def test_a_workload_is_generated_with_its_parameters_in_the_address(visit):
     at = visit(way="generate")
-    at.selectbox(key="workload").select("pipeline").run()
-    at.number_input(key="p_pipeline_stages").set_value(2)
-    next(b for b in at.button if b.label == "Generate").click().run()
+    at.selectbox(key="workload").select("llama3-8b").run()
+    at.number_input(key="p_llama3-8b_pipeline").set_value(2).run()
+    assert "in closed form" in words(at) and "32 GPUs in 4 servers" in words(at)
+    at.button(key="generate").click().run()
     assert not at.exception and not at.error
-    assert address(at)["workload"] == "pipeline"
-    assert address(at)["set.stages"] == "2"
+    assert address(at)["workload"] == "llama3-8b"
+    assert address(at)["set.pipeline"] == "2"
+    assert at.session_state["loaded"].cluster.servers == 4
+    # The form shows what is loaded, also after a reload of the page.
+    again = visit(way="generate", **{"workload": "llama3-8b", "set.pipeline": "2"})
+    assert again.number_input(key="p_llama3-8b_pipeline_1").value == 2
+    again.button(key="reset_parameters").click().run()
+    assert again.number_input(key="p_llama3-8b_pipeline_2").value == 4
+
+
+def test_a_job_that_cannot_be_is_one_line_and_one_that_does_not_fit_is_said(visit):
+    at = visit(way="generate")
+    at.selectbox(key="workload").select("llama3-8b").run()
+    at.number_input(key="p_llama3-8b_pipeline").set_value(33).run()
+    assert len(at.error) == 1 and "must leave every stage a layer" in at.error[0].value
+    assert at.button(key="generate").disabled
+    at.number_input(key="p_llama3-8b_pipeline").set_value(1).run()
+    at.number_input(key="p_llama3-8b_tensor").set_value(1).run()
+    assert not at.error and "Does not fit" in words(at)
+    assert not at.button(key="generate").disabled
+
+
+def test_a_machine_puts_its_figures_into_the_fields(visit):
+    at = visit(way="generate")
+    at.selectbox(key="workload").select("llama3-8b").run()
+    at.selectbox(key="machine_llama3-8b").select("a100").run()
+    assert at.number_input(key="p_llama3-8b_tflops_1").value == MACHINES["a100"].tflops
+    at.button(key="generate").click().run()
+    assert loaded_parameters(at)["tflops"] == "312.0"
+
+
+def loaded_parameters(at) -> dict[str, str]:
+    return dict(at.session_state["page_states"]["Scenario"].parameters)
+
+
+def test_a_training_job_is_opened_from_its_file_and_saved_again(visit):
+    job = JOBS["llama3-8b"].changed(plan__data=4, schedule__recompute="full", name="mine")
+    at = visit(way="files")
+    at.file_uploader(key="up_graph").upload("mine.job.json", dump_job(job)).run()
+    assert not at.exception and not at.error
+    assert "mine.job.json is opened" in at.success[0].value
+    assert loaded_parameters(at) == {"data": "4", "recompute": "full"}
+    assert "Where the" in words(at) and time(iteration(job).total_ms).replace(
+        "\u00a0", " "
+    ) in words(at)
+    at.file_uploader(key="up_graph").upload("bad.job.json", dump_job(job)[:300]).run()
+    assert len(at.error) == 1 and "bad.job.json" in at.error[0].value
+    assert at.session_state["loaded"].cluster.servers == 16
 
 
 def test_names_from_files_cannot_become_markup(visit):

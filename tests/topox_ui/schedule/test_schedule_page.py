@@ -162,7 +162,7 @@ def test_a_proof_replaces_the_list_schedule_on_every_page(visit):
 
 @pytest.mark.long
 def test_a_graph_too_large_for_an_engine_is_refused_in_one_line_and_stays_scheduled(visit):
-    at = visit(SCHEDULE, sample="moe", engine="printed")
+    at = visit(SCHEDULE, sample="dlrm-16", engine="printed")
     at.button(key="prove").click().run()
     wait_until(lambda: "No exact solve" in words(at), at.run)
     assert not at.exception

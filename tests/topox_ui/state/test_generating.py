@@ -11,7 +11,8 @@ from topox_ui.runs.owner import RunOwner
 from topox_ui.runs.slots import SolverPlaces, solver_places
 from topox_ui.state import generating
 
-LARGE = {"workload": "moe", "set.servers": "4", "switches": "2"}
+WIDE = {"set.data": "512", "set.expert": "512", "set.experts": "512"}
+LARGE = {"workload": "moe", "set.data": "4", "set.expert": "4", "switches": "2"}
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +26,7 @@ def ended() -> bool:
 
 def test_a_link_beyond_the_limit_is_refused_before_anything_begins(visit, monkeypatch):
     monkeypatch.setattr(generating, "call_in_worker", None)
-    at = visit(workload="moe", **{"set.servers": "512", "set.layers": "200"})
+    at = visit(workload="moe", **WIDE, **{"set.layers": "200"})
     assert not at.exception
     assert "would have more than 200,000 tasks" in at.error[0].value
     assert ended()
@@ -64,7 +65,11 @@ def test_cancel_ends_the_run_and_says_so(visit, monkeypatch):
 def test_the_end_of_the_session_ends_the_generator():
     places = SolverPlaces(1)
     owner = RunOwner(places)
-    function = partial(generating._generate, "moe", (("servers", "512"), ("layers", "40")))
+    function = partial(
+        generating._generate,
+        "moe",
+        (*((key.removeprefix("set."), value) for key, value in WIDE.items()), ("layers", "40")),
+    )
     owner.start(generating.GENERATE, "a", lambda _places: FunctionRun(function))
     assert places.free == 0
     owner.close()

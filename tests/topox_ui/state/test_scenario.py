@@ -56,7 +56,7 @@ def test_uploads_are_never_in_a_link():
         {"tick": "1e400"},
         {"sample": "../../etc/passwd"},
         {"workload": "nothing"},
-        {"set.servers": "3"},
+        {"set.data": "3"},
         {"all_reduce_on_network": "maybe"},
         {"switches": "9" * 5000},
     ],
