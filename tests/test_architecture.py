@@ -50,6 +50,7 @@ MAY_USE = {
     "fabrics": GROUND | {"schedule", "topology", "economics"},
     "strategy": GROUND | {"fabrics", "schedule", "topology", "training", "workloads"},
     "rails": GROUND | {"fabrics", "topology", "training"},
+    "traces": GROUND | {"rails"},
     "economics": GROUND,
     "labs": GROUND | {"fabrics", "rails", "schedule", "tdm", "workloads"},
     "papers": GROUND | {"fabrics", "topology", "strategy", "workloads", "schedule"},

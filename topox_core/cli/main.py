@@ -28,6 +28,7 @@ from topox_core.cli import (
     tdm,
     tdm_jobs,
     topology,
+    trace,
     workload,
 )
 from topox_core.cli.files import why, write_what_waits
@@ -46,6 +47,7 @@ COMMANDS = (
     gallery,
     iteration,
     workload,
+    trace,
     rcpsp,
 )
 SUCCESS, BAD_INPUT, INTERRUPTED = 0, 2, 130

@@ -65,3 +65,10 @@ PARTS = Limits(1 * MB, 1_000)
 WINDOWS = Limits(64 * MB, 200_000)
 SCHEDULE = Limits(MAX_FILE_BYTES, 1_200_000, keys=64)
 PSPLIB = Limits(20 * MB, 100_000)
+# Recorded runs: a file of one rank, unpacked; what is kept of all of them; ranks.
+RECORDING = Limits(2_000 * MB, 5_000_000)
+RECORDING_IN_BROWSER = Limits(400 * MB, 5_000_000)
+MAX_RANKS = 4_096
+CHAKRA = Limits(200 * MB, 2_000_000)
+TEXT_WORKLOAD = Limits(20 * MB, 200_000)
+NETWORK = Limits(1 * MB, 64)

@@ -1,0 +1,226 @@
+"""Files as they come: cut, damaged, repaired, packed, of other writers; each error is the line that is promised."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+
+from tests.topox_core.traces.made import JOBS, Style, recordings
+from tests.topox_core.traces.reading_back import imported, sources
+from topox_core.errors import InputError
+from topox_core.traces.importing import inspect_run
+from topox_core.traces.kineto import read_kineto
+from topox_core.traces.recorded_run import read_run
+from topox_core.traces.refused import Refused
+from topox_core.traces.settings import ImportSettings
+from topox_core.traces.source import Source
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[str, bytes]:
+    return recordings(JOBS["experts"](layers=2), 100.0, Style())
+
+
+def one(files: dict[str, bytes]) -> bytes:
+    return files["run_rank0.json"]
+
+
+def changed(data: bytes, **changes: Any) -> bytes:
+    return json.dumps(json.loads(data) | changes).encode()
+
+
+def error_of(data: bytes, name: str = "run_rank0.json", **settings: Any) -> str:
+    with pytest.raises(InputError) as error:
+        imported({name: data}, **settings)
+    return str(error.value)
+
+
+def test_writers_differ_and_the_recording_is_the_same(files: dict[str, bytes]) -> None:
+    data = one(files)
+    record = json.loads(data)
+    plain = imported({"rank0.json": data}).graph.digest
+    compact = json.dumps(record, separators=(",", ":")).encode()
+    wide = json.dumps(record, indent=2).encode()
+    packed = gzip.compress(data[:5_000]) + gzip.compress(data[5_000:])
+    other_key = json.dumps(
+        record
+        | {
+            "traceEvents": [
+                {k: event[k] for k in ("name", *(k for k in event if k != "name"))}
+                for event in record["traceEvents"]
+            ]
+        }
+    ).encode()
+    for variant in (compact, wide, packed, other_key):
+        assert imported({"rank0.json": variant}).graph.digest == plain
+    bare = json.dumps(record["traceEvents"]).encode()
+    assert len(imported({"rank0.json": bare}).graph.tasks) > 10
+
+
+def test_a_value_that_was_left_out_is_repaired_and_told(files: dict[str, bytes]) -> None:
+    broken = one(files).replace(
+        b'"Process Group Description": "data_parallel"', b'"Process Group Description": '
+    )
+    assert broken != one(files)
+    found = imported({"rank0.json": broken})
+    assert any("read as null" in line for line in found.report["warnings"])
+
+
+def test_a_chunk_boundary_falls_anywhere(
+    files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = imported({"rank0.json": one(files)}).graph.digest
+    monkeypatch.setattr("topox_core.traces.source.PIECE", 701)
+    monkeypatch.setattr("topox_core.traces.event_stream.CHUNK", 3_001)
+    found = read_kineto(Source.of_bytes("rank0.json", one(files)))
+    assert found.events == len(json.loads(one(files))["traceEvents"])
+    assert imported({"rank0.json": one(files)}).graph.digest == plain
+    assert imported({"rank0.json": gzip.compress(one(files))}).graph.digest == plain
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_file_cut_at_every_thousandth_byte_is_read_or_refused_in_one_line(
+    files: dict[str, bytes], packed: bool
+) -> None:
+    data = gzip.compress(one(files), 1) if packed else one(files)
+    read = 0
+    for at in range(0, len(data), 1_000 if not packed else 97):
+        try:
+            run = read_run(sources({"rank0.json": data[:at]}), ImportSettings())
+            report = inspect_run(run, ImportSettings())
+            assert any("ends early" in line for line in report["warnings"])
+            read += 1
+        except InputError as error:
+            assert "\n" not in str(error) and len(str(error)) < 400
+            assert "rank0.json" in str(error)
+    assert packed or read >= 0
+
+
+def test_a_file_whose_last_step_is_cut_keeps_the_steps_before(files: dict[str, bytes]) -> None:
+    record = json.loads(one(files))
+    gpu = [event for event in record["traceEvents"] if event["pid"] == 0]
+    host = [event for event in record["traceEvents"] if event["pid"] != 0]
+    whole = json.dumps(record | {"traceEvents": [*host, *gpu]}).encode()
+    at = whole.rindex(b'"ncclDevKernel_all_reduce') + 5
+    found = imported({"rank0.json": whole[:at]})
+    (line,) = (line for line in found.report["warnings"] if "ends early" in line)
+    assert "step 7 is incomplete and left out" in line
+    assert found.report["step"] in (5, 6)
+
+
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (b"", "run_rank0.json: is empty"),
+        (
+            b"{}",
+            "run_rank0.json: holds no traceEvents (a profiler trace has them; a task graph has tasks)",
+        ),
+        (b'{"tasks": []}', "run_rank0.json: holds no traceEvents"),
+        (b'{"traceEvents": []}', "run_rank0.json: has no GPU kernel (0 host events)"),
+        (b"\x1f\x8b\x08 no gzip", "run_rank0.json: is empty"),
+        (
+            b'{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": "x", "dur": 1}]}',
+            "must be numbers",
+        ),
+        (
+            b'{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": NaN, "dur": 1}]}',
+            "no numbers",
+        ),
+        (
+            b'{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": -4}]}',
+            "no numbers",
+        ),
+        (b'{"traceEvents": [' + b"[" * 20_000, "is not JSON near byte"),
+    ],
+)
+def test_what_is_no_recording_is_refused_in_a_line(data: bytes, line: str) -> None:
+    assert line in error_of(data)
+
+
+def test_damage_within_names_the_byte(files: dict[str, bytes]) -> None:
+    data = one(files)
+    at = len(data) // 2
+    at = data.index(b'"args": {', at)
+    assert "is not JSON near byte" in error_of(data[:at] + b"\x00{{" + data[at:])
+
+
+def test_a_rank_is_found_in_the_file_or_its_name(files: dict[str, bytes]) -> None:
+    nameless = changed(one(files), distributedInfo={})
+    assert error_of(nameless, "trace.json") == (
+        "trace.json: names no rank: rename it to ..._rank0.json, or give --ranks"
+    )
+    for name in ("worker0_step_3.json", "x.rank-0.json", "trace_0.json"):
+        assert read_kineto(Source.of_bytes(name, nameless)).rank == 0
+    assert imported({"trace.json": nameless}, ranks=(0,)).report["ranks"] == [0]
+
+
+def test_files_that_do_not_go_together(files: dict[str, bytes]) -> None:
+    data = one(files)
+    with pytest.raises(InputError, match=r"^b\.json: rank 0 was already read from a\.json$"):
+        imported({"a.json": data, "b.json": data})
+    other = recordings(JOBS["experts"](layers=2), 100.0, Style(first_step=20))
+    with pytest.raises(InputError, match=r"step 5: holds steps 20 to 22; no step is on all ranks"):
+        imported({"run_rank0.json": data, "run_rank1.json": other["run_rank1.json"]})
+    with pytest.raises(InputError, match=r"run_rank0\.json, step 9: holds steps 5 to 7"):
+        imported(files, step=9)
+
+
+def test_a_recording_without_a_gpu_or_without_communication(files: dict[str, bytes]) -> None:
+    record = json.loads(one(files))
+    events = record["traceEvents"]
+    host = [event for event in events if event["pid"] != 0]
+    line = error_of(changed(one(files), traceEvents=host))
+    assert (
+        line.startswith("run_rank0.json: has no GPU kernel (") and "ProfilerActivity.CUDA" in line
+    )
+    other = [{**event, "cat": "mtia_ccp_events"} for event in host]
+    line = error_of(changed(one(files), traceEvents=other))
+    assert (
+        line
+        == "run_rank0.json: has mtia_ccp_events but no kernel events; this device is not read yet"
+    )
+    alone = [event for event in events if "nccl" not in event["name"]]
+    with pytest.raises(Refused, match="and no communication: a job on one GPU needs no network"):
+        imported({"run_rank0.json": changed(one(files), traceEvents=alone)})
+
+
+def test_what_lies_apart_is_not_one_recording(files: dict[str, bytes]) -> None:
+    record = json.loads(files["run_rank1.json"])
+    calls = [event for event in record["traceEvents"] if event["name"].startswith("nccl")]
+    for number, event in enumerate(calls):
+        event["ts"] += 40_000 * (number % 3)
+    moved = json.dumps(record).encode()
+    with pytest.raises(Refused, match="not one recording, or events were left out"):
+        imported({**files, "run_rank1.json": moved})
+
+
+def test_ranks_that_are_absent_are_told(files: dict[str, bytes]) -> None:
+    found = imported({"run_rank0.json": one(files)})
+    line = "ranks 1 to 3 of 4 are absent: what the others waited for them counts as transfer"
+    assert line in found.report["warnings"]
+    assert found.graph.servers == 4
+
+
+def test_a_file_that_unpacks_to_too_much_is_refused_in_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from topox_core.io.limits import Limits
+
+    small = Limits(1 << 20, 10)
+    monkeypatch.setattr("topox_core.traces.source.RECORDING", small)
+    monkeypatch.setattr("topox_core.traces.source.Content.__init__.__defaults__", (small,))
+    line = error_of(gzip.compress(b'{"traceEvents": [' + b" " * (4 << 20)))
+    assert line == "run_rank0.json: is more than the 1 MB unpacked that a trace may have"
+
+
+def test_too_many_events_are_refused(
+    files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from topox_core.io.limits import Limits
+
+    monkeypatch.setattr("topox_core.traces.kineto.RECORDING", Limits(1 << 30, 100))
+    assert "holds more than the 100 events of use" in error_of(one(files))

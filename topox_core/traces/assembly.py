@@ -1,0 +1,189 @@
+"""Segments and calls of all ranks put together: what waits for what, and how long each lasts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from topox_core.traces.clocks import Clocks
+from topox_core.traces.communication import parallelism_of
+from topox_core.traces.lanes import CutLane, cut_lane
+from topox_core.traces.matching import Call
+from topox_core.traces.run_graph import Node, RunGraph
+from topox_core.traces.steps import StepOfRank
+from topox_core.traces.waits import Waits
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """A run's graph with what was learnt on the way.
+
+    Attributes
+    ----------
+    clipped_ms
+        Segments that the recorded ends would have made negative, added up.
+    """
+
+    graph: RunGraph
+    lanes: Mapping[int, CutLane]
+    clipped_ms: float
+
+
+def assemble(
+    steps: Mapping[int, StepOfRank],
+    waits: Mapping[int, Waits],
+    calls: Sequence[Call],
+    clocks: Clocks,
+    world: int,
+    *,
+    drop_host_gaps: bool = False,
+) -> Assembled:
+    """Return the graph of one step.
+
+    With every call given its recorded time, the earliest-start replay of the graph has every segment
+    and call end where it was recorded.
+
+    Parameters
+    ----------
+    drop_host_gaps
+        A segment lasts only as long as its kernels; else as long as on the clock.
+    """
+    lanes = {rank: cut_lane(steps[rank], waits[rank]) for rank in sorted(steps)}
+    begin = min(step.begin_us - clocks.offset_us[rank] for rank, step in steps.items())
+    ends = [_end_us(call, steps, clocks) - begin for call in calls]
+    order = sorted(range(len(calls)), key=lambda c: (ends[c], calls[c].places))
+    nodes: list[Node] = []
+    first_of: dict[int, int] = {}
+    for rank, lane in lanes.items():
+        first_of[rank] = len(nodes)
+        for number, piece in enumerate(lane.pieces):
+            nodes.append(
+                Node(
+                    f"r{rank}.s{number}",
+                    piece.kind,
+                    [len(nodes) - 1] if number else [],
+                    0.0,
+                    (rank,),
+                    kernels_ms=piece.kernels_us / 1000,
+                    end_ms=(piece.end_us - clocks.offset_us[rank] - begin) / 1000,
+                )
+            )
+    # Of each rank's entry, the calls that are its parts.
+    of_entry: dict[tuple[int, int], list[int]] = defaultdict(list)
+    names = _Names()
+    for number, c in enumerate(order):
+        call = calls[c]
+        for rank, entry, _ in call.places:
+            of_entry[rank, entry].append(len(nodes))
+        nodes.append(_call_node(number, call, ends[c] / 1000, steps, clocks, names, begin))
+    for number, c in enumerate(order):
+        node = nodes[len(nodes) - len(order) + number]
+        before: dict[int, None] = {}
+        for rank, entry, _ in calls[c].places:
+            lane, step = lanes[rank], steps[rank]
+            if lane.posted_after[entry] >= 0:
+                before[first_of[rank] + lane.posted_after[entry]] = None
+            for other in (*_before_on_stream(step, entry), *lane.earlier[entry]):
+                before.update(dict.fromkeys(of_entry.get((rank, other), [])))
+        node.waits = [at for at in before if nodes[at] is not node]
+    for (rank, entry), found in of_entry.items():
+        piece_number = lanes[rank].resumed_by[entry]
+        if piece_number is not None and piece_number < len(lanes[rank].pieces):
+            nodes[first_of[rank] + piece_number].waits += found
+    clipped = _durations(nodes, drop_host_gaps)
+    recorded = max((node.end_ms for node in nodes), default=0.0)
+    graph = RunGraph(nodes, world, tuple(sorted(steps)), recorded)
+    return Assembled(graph, lanes, clipped)
+
+
+class _Names:
+    """Short names of groups: one name a set of ranks, whatever each process calls it."""
+
+    def __init__(self) -> None:
+        self._of: dict[tuple[int, ...], str] = {}
+
+    def of(self, call: Call) -> str:
+        ranks = tuple(sorted(call.ranks))
+        if ranks not in self._of:
+            listed = "-".join(map(str, ranks[:4])) + ("-..." if len(ranks) > 4 else "")
+            words = call.description or ""
+            used = set(self._of.values())
+            name = f"{words}.{listed}" if words else listed
+            name = name[:150] if name.isprintable() else listed
+            while name in used:
+                name += "'"
+            self._of[ranks] = name
+        return self._of[ranks]
+
+
+def _call_node(
+    number: int,
+    call: Call,
+    end_ms: float,
+    steps: Mapping[int, StepOfRank],
+    clocks: Clocks,
+    names: _Names,
+    begin: float,
+) -> Node:
+    kernels = [(rank, steps[rank].entries[entry].kernel) for rank, entry, _ in call.places]
+    streams = ",".join(
+        f"{rank}:{kernel.stream}" for rank, kernel in sorted(kernels, key=lambda p: p[0])
+    )
+    latest = max(kernel.start_us - clocks.offset_us[rank] for rank, kernel in kernels) - begin
+    return Node(
+        f"c{number}.{call.kind}",
+        call.kind,
+        [],
+        0.0,
+        call.ranks,
+        True,
+        call.size_bytes,
+        call.size_from,
+        names.of(call),
+        call.description or call.group,
+        parallelism_of(call.description, call.kind),
+        call.root,
+        call.splits_bytes,
+        f"{call.ranks}|{streams}",
+        None,
+        0.0,
+        end_ms,
+        min(end_ms, latest / 1000),
+        min(kernel.end_us - kernel.start_us for _, kernel in kernels) / 1000,
+        kernels[0][1].name,
+    )
+
+
+def _end_us(call: Call, steps: Mapping[int, StepOfRank], clocks: Clocks) -> float:
+    """Return when a call ended on the common clock: the median over ranks, of parts of batches the first."""
+    ends, single = [], True
+    for rank, entry, _ in call.places:
+        one = steps[rank].entries[entry]
+        single = single and len(one.parts) == 1
+        ends.append(one.kernel.end_us - clocks.offset_us[rank])
+    return float(np.median(ends)) if single else min(ends)
+
+
+def _before_on_stream(step: StepOfRank, entry: int) -> tuple[int, ...]:
+    stream = step.entries[entry].kernel.stream
+    for other in range(entry - 1, -1, -1):
+        if step.entries[other].kernel.stream == stream:
+            return (other,)
+    return ()
+
+
+def _durations(nodes: list[Node], drop_host_gaps: bool) -> float:
+    """Set how long each node lasts; return what segments were clipped, in ms."""
+    clipped = 0.0
+    for node in nodes:
+        ready = max((nodes[at].end_ms for at in node.waits), default=0.0)
+        lasts = node.end_ms - ready
+        if not node.is_call:
+            clipped += max(0.0, -lasts)
+            if drop_host_gaps:
+                lasts = min(lasts, node.kernels_ms)
+        node.duration_ms = max(0.0, lasts)
+    return clipped

@@ -1,0 +1,132 @@
+"""What an import says of itself: each check passed, warned or failed, with the figure it rests on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from topox_core.traces.recorded_run import RunStep
+from topox_core.traces.run_graph import RunGraph, recorded_time, replay_ms
+from topox_core.traces.waits import EXACT, FOUND, NONE, SEEN
+
+PASSED, WARNED, FAILED = "passed", "warned", "failed"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One check: ``name``, a word of passed, warned, failed, and a sentence with the figure."""
+
+    name: str
+    status: str
+    words: str
+
+
+def checks_of(run: RunStep, graph: RunGraph) -> tuple[Check, ...]:
+    """Return all checks of an import, the worst first.
+
+    Parameters
+    ----------
+    graph
+        Of the step before anything was bundled or made symmetric.
+    """
+    found = [
+        _replay(graph),
+        _host(run),
+        _waits(run),
+        _matched(run),
+        _clock(run),
+        _bytes(graph),
+        _clipped(run),
+        _busy(run),
+    ]
+    order = (FAILED, WARNED, PASSED)
+    return tuple(sorted(found, key=lambda one: order.index(one.status)))
+
+
+def host_ms(run: RunStep) -> float | None:
+    """Return the longest host step over ranks; None if the files name none."""
+    known = [s.host_us / 1000 for s in run.steps.values() if not math.isnan(s.host_us)]
+    return max(known) if known else None
+
+
+def busy_share(run: RunStep) -> float:
+    """Return the share of the step in which a GPU worked on something else than communication, mean over ranks."""
+    lanes = run.assembled.lanes.values()
+    return sum(lane.busy_us for lane in lanes) / (1000 * run.recorded_ms * len(lanes) or 1.0)
+
+
+def _check(name: str, warn: bool, fail: bool, words: str) -> Check:
+    return Check(name, FAILED if fail else WARNED if warn else PASSED, words)
+
+
+def _replay(graph: RunGraph) -> Check:
+    replayed = replay_ms(graph, recorded_time)
+    off = abs(replayed - graph.recorded_ms) / (graph.recorded_ms or 1.0)
+    words = f"with every call as long as it was recorded the graph takes {replayed:.6g} ms, recorded {graph.recorded_ms:.6g} ms"
+    return _check("replay", off > 1e-6, off > 1e-3, words)
+
+
+def _host(run: RunStep) -> Check:
+    host = host_ms(run)
+    if not host:
+        return Check("host step", WARNED, "the files name no steps to compare with")
+    share = run.recorded_ms / host
+    words = f"recorded {run.recorded_ms:.6g} ms, the host's step {host:.6g} ms"
+    return _check("host step", not 0.8 <= share <= 1.25, False, words)
+
+
+def _waits(run: RunStep) -> Check:
+    counts: dict[str, int] = {}
+    for one in run.waits.values():
+        for word, count in one.counts().items():
+            counts[word] = counts.get(word, 0) + count
+    total = sum(counts.values())
+    sure = total - counts.get(SEEN, 0) - counts.get(NONE, 0)
+    listed = ", ".join(f"{count:,} {word}" for word, count in sorted(counts.items()))
+    words = f"what waits for {sure:,} of {total:,} communications is known ({listed})"
+    if not counts.get(EXACT, 0):
+        words += f"; {FOUND} means by order and time"
+    return _check("waits", sure < 0.8 * total, False, words)
+
+
+def _matched(run: RunStep) -> Check:
+    lost, parts = len(run.matched.unmatched), run.matched.parts
+    words = f"{parts - lost:,} of {parts:,} communications have their counterparts"
+    return _check("matching", lost > 0, lost > 0.01 * parts, words)
+
+
+def _clock(run: RunStep) -> Check:
+    if len(run.steps) == 1:
+        return Check("clocks", PASSED, "one rank, one clock")
+    largest = run.clocks.largest_us
+    words = f"ends of one call lie {run.clocks.residual_us:.3g} us apart at the median, {largest:.3g} us at most"
+    if largest > 1_000:
+        words += ": single calls say nothing"
+    fail = largest > 100 * run.recorded_ms
+    return _check("clocks", largest > 100, fail, words)
+
+
+def _bytes(graph: RunGraph) -> Check:
+    calls = [node for node in graph.calls if node.kind != "barrier"]
+    unknown = sum(node.size_bytes is None for node in calls)
+    assumed = sum(node.size_from == "speed" for node in calls)
+    if unknown:
+        return Check("bytes", FAILED, f"sizes of {unknown:,} of {len(calls):,} calls are unknown")
+    words = f"sizes of all {len(calls):,} calls are known"
+    if assumed:
+        words = f"sizes of {assumed:,} of {len(calls):,} calls are taken from an assumed speed"
+    return _check("bytes", assumed > 0, False, words)
+
+
+def _clipped(run: RunStep) -> Check:
+    clipped = run.assembled.clipped_ms
+    words = f"segments that recorded ends would make negative: {clipped:.3g} ms in all"
+    return _check("clipped", clipped > 0.01 * run.recorded_ms, False, words)
+
+
+def _busy(run: RunStep) -> Check:
+    share = busy_share(run)
+    words = f"the GPU works {100 * share:.3g} % of the step"
+    if share < 0.5:
+        words += ": the host sets the pace, a faster network cannot help much"
+    return _check("busy", share < 0.5, False, words)

@@ -1,0 +1,226 @@
+"""The events of a Chrome trace (JSON), decoded in chunks of which only what is wanted is looked into.
+
+A chunk ends where one event ends and the next begins, at a match of ``}, {"ph"``: it cannot lie
+inside a string, where the quote would be escaped. Events are thrown away undecoded by the category
+in their first characters.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from topox_core.errors import InputError
+from topox_core.io.limits import MAX_ENTRY_CHARACTERS, MAX_REST_CHARACTERS
+from topox_core.traces.source import Content, Source
+
+Event = dict[str, Any]
+# Says of a category (lower case) and the beginning of a name whether an event is wanted.
+Wanted = Callable[[str, str], bool]
+CHUNK = 4_000_000
+_LIST = re.compile(r'"traceEvents"\s*:\s*\[')
+_FIRST_KEY = re.compile(r'\s*\{\s*"([A-Za-z_]+)"')
+_HEAD = re.compile(r'\s*:\s*"X"\s*,\s*"cat"\s*:\s*"([^"\\]*)"\s*,\s*"name"\s*:\s*"([^"]*)')
+_OTHER_PHASE = re.compile(r'\s*:\s*"[^X]"')
+# A value that a writer left out: "Process Group Description": ,
+_LEFT_OUT = re.compile(r'("[^"\\]*"):\s*(?=[,}\]])')
+_decoder = json.JSONDecoder()
+
+
+class EventStream:
+    """The wanted events of one file, chunk by chunk; the rest of the file is there once all were read.
+
+    Attributes
+    ----------
+    header
+        What the file says besides its events.
+    repairs
+        Chunks in which values were missing and were read as null.
+    cut
+        Whether the file ends before its own end.
+    seen
+        Events that passed by, wanted or not.
+
+    Raises
+    ------
+    InputError
+        If the file holds no list of events or is no JSON; the byte is named.
+    """
+
+    def __init__(self, source: Source, wanted: Wanted) -> None:
+        self._source, self._wanted = source, wanted
+        self._content = Content(source)
+        self.header: dict[str, Any] = {}
+        self.repairs = 0
+        self.cut = False
+        self.seen = 0
+        self._done = 0  # characters behind us, about bytes
+        self._boundary = re.compile(r'\}\s*,\s*\{\s*"ph"')
+        self._key = "ph"
+
+    def __iter__(self) -> Iterator[list[Event]]:
+        text = self._texts()
+        before, buffer = self._beginning(text)
+        first = _FIRST_KEY.match(buffer)
+        if first and first[1] != "ph":
+            # Other writers begin an event with another key; their events are found by that one.
+            self._key = first[1]
+            self._boundary = re.compile(rf'\}}\s*,\s*\{{\s*"{self._key}"')
+        opened = False
+        for piece in text:
+            if len(buffer) < CHUNK:
+                buffer += piece
+                continue
+            at = self._last_boundary(buffer)
+            if at < 0:
+                if len(buffer) > CHUNK + MAX_ENTRY_CHARACTERS:
+                    raise self._damaged(self._done)
+                buffer += piece
+                continue
+            yield self._events(buffer[: at + 1], opened)
+            opened = True
+            self._done += at
+            buffer = buffer[at + 1 :] + piece
+        at = self._last_boundary(buffer)
+        if at >= 0:
+            yield self._events(buffer[: at + 1], opened)
+            opened = True
+            self._done += at
+            buffer = buffer[at + 1 :]
+        yield self._ending(before, buffer.lstrip().removeprefix(",") if opened else buffer)
+
+    def _texts(self) -> Iterator[str]:
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        for piece in self._content:
+            yield decoder.decode(piece)
+        yield decoder.decode(b"", final=True)
+
+    def _beginning(self, text: Iterator[str]) -> tuple[str, str]:
+        """Return what stands before the list of events, and what was read of the list."""
+        buffer = ""
+        for piece in text:
+            buffer += piece
+            bare = buffer.lstrip("\ufeff \t\r\n")
+            if bare.startswith("["):
+                return "", bare[1:]
+            found = _LIST.search(buffer)
+            if found:
+                return buffer[: found.start()], buffer[found.end() :]
+            if len(buffer) > MAX_REST_CHARACTERS:
+                break
+        if not buffer.strip():
+            raise InputError("is empty", file=self._source.name)
+        raise InputError(
+            "holds no traceEvents (a profiler trace has them; a task graph has tasks)",
+            file=self._source.name,
+        )
+
+    def _last_boundary(self, buffer: str) -> int:
+        """Return where the last event but one ends; -1 if there is only one."""
+        at = len(buffer)
+        for _ in range(1_000):
+            at = buffer.rfind("{", 0, at)
+            if at < 0:
+                return -1
+            comma = buffer.rfind(",", 0, at)
+            if comma < 0 or buffer[comma + 1 : at].strip():
+                continue
+            brace = buffer.rfind("}", 0, comma)
+            if brace >= 0 and self._boundary.match(buffer, brace):
+                return brace
+        found = -1
+        for match in self._boundary.finditer(buffer):
+            found = match.start()
+        return found
+
+    def _events(self, chunk: str, opened: bool) -> list[Event]:
+        """Return the wanted events of a chunk, which ends with an event."""
+        chunk = chunk.strip()
+        if opened:
+            chunk = chunk.removeprefix(",").lstrip()
+        key = f'"{self._key}"'
+        first, *others = self._boundary.split(chunk[1:-1])
+        self.seen += 1 + len(others)
+        kept = [key + piece for piece in self._kept(others)]
+        if not first.lstrip().startswith(key) or self._kept([first.lstrip()[len(key) :]]):
+            kept.insert(0, first)
+        return self._decoded("[{" + "},{".join(kept) + "}]" if kept else "[]", chunk)
+
+    def _kept(self, pieces: list[str]) -> list[str]:
+        if self._key != "ph":
+            return pieces
+        wanted, head, other = self._wanted, _HEAD.match, _OTHER_PHASE.match
+        kept: list[str] = []
+        for piece in pieces:
+            found = head(piece)
+            if found:
+                if wanted(found[1].lower(), found[2]):
+                    kept.append(piece)
+            elif not other(piece):
+                kept.append(piece)
+        return kept
+
+    def _decoded(self, text: str, chunk: str) -> list[Event]:
+        try:
+            return _dictionaries(json.loads(text))
+        except (ValueError, RecursionError):
+            self.repairs += 1
+        # A writer left values out, or the chunk was split at a wrong place: once as it stands.
+        failed: ValueError | RecursionError
+        for attempt in (text, f"[{chunk}]"):
+            try:
+                return _dictionaries(json.loads(_LEFT_OUT.sub(r"\1: null", attempt)))
+            except (ValueError, RecursionError) as error:
+                failed = error
+        raise self._damaged(self._done + int(getattr(failed, "pos", 0)))
+
+    def _ending(self, before: str, rest: str) -> list[Event]:
+        """Return the last events, and read what stands around the list."""
+        events: list[Event] = []
+        rest, repaired = rest.lstrip(), False
+        while rest and not rest.startswith("]"):
+            try:
+                event, end = _decoder.raw_decode(rest)
+            except ValueError:
+                if not repaired:
+                    repaired, rest = True, _LEFT_OUT.sub(r"\1: null", rest)
+                    continue
+                break  # it ends within this event
+            except RecursionError:
+                raise self._damaged(self._done) from None
+            self.repairs += repaired
+            repaired = False
+            self.seen += 1
+            if isinstance(event, dict):
+                events.append(event)
+            rest = rest[end:].lstrip()
+            if rest.startswith(","):
+                rest = rest[1:].lstrip()
+            elif rest and not rest.startswith("]"):
+                raise self._damaged(self._done)
+        self.cut = self._content.cut or not rest.startswith("]")
+        self._read_header(before, rest[1:].strip() if rest.startswith("]") else "")
+        return events
+
+    def _read_header(self, before: str, after: str) -> None:
+        """Read what stands before and after the list; of a file that ends early only what is before."""
+        begin, after = before.strip().rstrip(", \t\r\n"), after.lstrip(", \t\r\n")
+        join = "" if begin.endswith("{") or after.startswith("}") else ", "
+        for text in (begin + join + after, begin + "}"):
+            try:
+                header = json.loads(_LEFT_OUT.sub(r"\1: null", text))
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(header, dict):
+                self.header = header
+                return
+
+    def _damaged(self, at: int) -> InputError:
+        return InputError(f"is not JSON near byte {at:,}", file=self._source.name)
+
+
+def _dictionaries(events: list[Any]) -> list[Event]:
+    return [one for one in events if isinstance(one, dict)]

@@ -1,0 +1,276 @@
+"""A recorded run of PyTorch's profiler into a task graph, a cluster and a report: the one way in."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import TaskGraph
+from topox_core.traces.checks import Check, busy_share, checks_of, host_ms
+from topox_core.traces.clocks import between_hosts_us
+from topox_core.traces.coarsening import coarsened
+from topox_core.traces.recorded_run import Progress, RecordedRun, RunStep, read_run, spans, step_of
+from topox_core.traces.refused import Refused
+from topox_core.traces.run_graph import (
+    Node,
+    RunGraph,
+    at_speed,
+    free,
+    recorded_time,
+    replay_ms,
+    share_moved,
+)
+from topox_core.traces.settings import ImportSettings
+from topox_core.traces.source import Source
+from topox_core.traces.symmetry import for_all
+from topox_core.traces.tasks import (
+    Placement,
+    fitting_cluster,
+    keep_inside_servers,
+    task_graph,
+    uneven,
+)
+
+_KERNEL_WORD = re.compile(r"(?:nccl(?:Dev)?Kernel_?|^)([A-Za-z]\w{2,30}?)(?:_|\(|$)")
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A recorded run as a task graph, the cluster that fits it, and what is to be known of both.
+
+    Attributes
+    ----------
+    run
+        The run's graph before it became tasks; it answers at any network speed at once.
+    """
+
+    graph: TaskGraph
+    cluster: Cluster
+    report: dict[str, Any]
+    checks: tuple[Check, ...]
+    run: RunGraph
+
+
+def import_kineto(
+    sources: Sequence[Source],
+    settings: ImportSettings | None = None,
+    hosts: Sequence[Source] = (),
+    progress: Progress | None = None,
+    name: str = "recorded run",
+) -> Imported:
+    """Read a run and return its task graph.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be used.
+    Refused
+        If the run cannot carry it: sizes unknown, calls unmatched, one rank of a pipeline.
+    """
+    settings = settings or ImportSettings()
+    return import_run(read_run(sources, settings, hosts, progress), settings, name)
+
+
+def import_run(run: RecordedRun, settings: ImportSettings, name: str = "recorded run") -> Imported:
+    """Return the task graph of a run that was read.
+
+    Raises
+    ------
+    Refused
+        As :func:`import_kineto`.
+    """
+    step = step_of(run, settings)
+    graph = step.assembled.graph
+    if settings.uneven == "one":
+        for node in graph.nodes:
+            node.splits_bytes = None
+    for node in graph.nodes:
+        if not uneven(node.splits_bytes):
+            node.splits_bytes = None
+    _assume_sizes(graph, settings.assume_gbps)
+    inside = keep_inside_servers(graph, Placement(settings.gpus_per_server))
+    _check_sizes(graph, step)
+    checks = checks_of(step, graph)
+    whole = graph
+    if settings.symmetry:
+        whole = for_all(
+            graph, settings.world or run.world, run.ranks[min(run.ranks)].recording.file
+        )
+        keep_inside_servers(whole, Placement(settings.gpus_per_server))
+    fewer = coarsened(whole, settings.max_tasks)
+    tasks, notes = task_graph(
+        fewer.graph, name, Placement(settings.gpus_per_server), settings.parallelism
+    )
+    cluster = fitting_cluster(tasks, graph.recorded_ms, settings.nic_gbps)
+    report = _report(run, step, settings, checks)
+    report["warnings"] = [*run.warnings, *step.warnings, *fewer.graph.notes, *notes]
+    if inside:
+        n, m = settings.gpus_per_server, max(len(node.ranks) for node in graph.calls)
+        report["warnings"].append(
+            f"{inside:,} calls stay inside servers of {n}; a ring over servers moves 2(m-1)/m of its bytes where "
+            f"its ranks (up to {m}) moved 2(n-1)/n"
+        )
+    report["tasks"] = len(tasks.tasks)
+    report["digest"] = tasks.digest
+    report["coarsening"] = {
+        "theta_ms": fewer.theta_ms,
+        "nodes_before": len(whole.nodes),
+        "nodes_after": len(fewer.graph.nodes),
+        "replay_before_ms": replay_ms(whole, at_speed(settings.nic_gbps)),
+        "replay_after_ms": replay_ms(fewer.graph, at_speed(settings.nic_gbps)),
+    }
+    report["replay_ms"] = {
+        "recorded": replay_ms(graph, recorded_time),
+        "free_network": replay_ms(fewer.graph, free),
+        f"{settings.nic_gbps:g}_gbps": replay_ms(fewer.graph, at_speed(settings.nic_gbps)),
+    }
+    return Imported(tasks, cluster, report, checks, fewer.graph)
+
+
+def _assume_sizes(graph: RunGraph, gbps: float | None) -> None:
+    """Set sizes that nothing tells from how long the shortest kernel of the call lasted."""
+    if gbps is None:
+        return
+    for node in graph.nodes:
+        if node.is_call and node.size_bytes is None and node.kind != "barrier":
+            share = share_moved(node) or 1.0
+            node.size_bytes = node.shortest_ms * gbps * 125_000 / share
+            node.size_from = "speed"
+
+
+def _check_sizes(graph: RunGraph, step: RunStep) -> None:
+    """Refuse a graph with unknown sizes: it would answer nothing."""
+    unknown = [
+        (number, node)
+        for number, node in enumerate(graph.calls)
+        if node.size_bytes is None and node.kind != "barrier" and node.server_ms is None
+    ]
+    if not unknown:
+        return
+    number, node = unknown[0]
+    found = _KERNEL_WORD.search(node.source_name)
+    word = found[1] if found else node.source_name[:30]
+    file = step.steps[min(step.steps)].recording.file
+    more = f" (and {len(unknown) - 1:,} more)" if len(unknown) > 1 else ""
+    raise Refused(
+        f"is not recorded{more}: record with record_shapes=True, give --host-trace, or --assume-gbps 400",
+        file=file,
+        item=f"call {number} ({word} at {node.end_ms:.1f} ms)",
+        field="size",
+    )
+
+
+def _report(
+    run: RecordedRun, step: RunStep, settings: ImportSettings, checks: Sequence[Check]
+) -> dict[str, Any]:
+    graph = step.assembled.graph
+    evidence: Counter[str] = Counter()
+    for one in step.waits.values():
+        evidence.update(one.counts())
+    return {
+        "format": "topox-import",
+        "version": 1,
+        "files": list(run.files),
+        "ranks": sorted(run.ranks),
+        "world": run.world,
+        "step": step.number if step.number >= 0 else None,
+        "steps": list(run.ranks[min(run.ranks)].numbers),
+        "recorded_ms": graph.recorded_ms,
+        "host_step_ms": host_ms(step),
+        "gpu_busy": busy_share(step),
+        "segments": graph.segments,
+        "calls": len(graph.calls),
+        "calls_by_kind": dict(Counter(node.kind for node in graph.calls)),
+        "size_bytes": sum(node.size_bytes or 0.0 for node in graph.calls),
+        "groups": groups_of(graph.calls),
+        "clocks": {
+            "offset_us": {
+                str(r): v for r, v in sorted(between_hosts_us(step.steps, step.clocks).items())
+            },
+            "residual_us": step.clocks.residual_us,
+            "largest_us": step.clocks.largest_us,
+        },
+        "waits": dict(sorted(evidence.items())),
+        "unmatched": list(step.matched.unmatched[:20]),
+        "recorded_call_ms": sum(node.duration_ms for node in graph.calls),
+        "settings": {k: v for k, v in asdict(settings).items() if k != "parallelism"}
+        | {"parallelism": dict(settings.parallelism)},
+        "checks": [asdict(one) for one in checks],
+    }
+
+
+def groups_of(calls: Sequence[Node]) -> list[dict[str, Any]]:
+    """Return ranks, calls, bytes and label of each group, in order of bytes."""
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for node in calls:
+        one = found.setdefault(
+            (node.group, node.description),
+            {
+                "group": node.group,
+                "description": node.description,
+                "ranks": spans(sorted(node.ranks)),
+                "members": len(node.ranks),
+                "calls": 0,
+                "size_bytes": 0.0,
+                "parallelism": node.parallelism,
+            },
+        )
+        one["calls"] += 1
+        one["size_bytes"] += node.size_bytes or 0.0
+    return sorted(found.values(), key=lambda one: (-one["size_bytes"], one["group"]))
+
+
+def inspect_run(run: RecordedRun, settings: ImportSettings) -> dict[str, Any]:
+    """Return what a run holds, step by step; sizes may be unknown, nothing is built."""
+    rows = []
+    lowest = run.ranks[min(run.ranks)]
+    common = [n for n in lowest.numbers if all(n in one.numbers for one in run.ranks.values())]
+    for number in common:
+        step = step_of(run, settings, number)
+        graph = step.assembled.graph
+        rows.append(
+            {
+                "step": number if number >= 0 else None,
+                "recorded_ms": graph.recorded_ms,
+                "host_step_ms": host_ms(step),
+                "free_network_ms": replay_ms(graph, free),
+                "gpu_busy": busy_share(step),
+                "calls": len(graph.calls),
+                "sizes_known": sum(node.size_bytes is not None for node in graph.calls),
+                "size_bytes": sum(node.size_bytes or 0.0 for node in graph.calls),
+            }
+        )
+    record: dict[str, Any] = {
+        "files": [
+            {
+                "file": one.recording.file,
+                "rank": rank,
+                "events": one.recording.events,
+                "kernels": len(one.recording.work),
+                "communications": len(one.entries),
+                "steps": [n for n in one.numbers if n >= 0],
+                "cut": one.recording.cut,
+            }
+            for rank, one in sorted(run.ranks.items())
+        ],
+        "world": run.world,
+        "steps": rows,
+        "warnings": list(run.warnings),
+    }
+    if not common:
+        step_of(run, settings)
+    chosen = step_of(run, replace(settings, step=settings.step)) if common else None
+    if chosen is not None:
+        graph = chosen.assembled.graph
+        record |= {
+            "step": chosen.number if chosen.number >= 0 else None,
+            "groups": groups_of(graph.calls),
+            "calls_by_kind": dict(Counter(node.kind for node in graph.calls)),
+            "checks": [asdict(one) for one in checks_of(chosen, graph)],
+        }
+        record["warnings"] += chosen.warnings
+    return record

@@ -1,0 +1,460 @@
+"""A file of PyTorch's profiler (Kineto JSON) as a :class:`Recording` of one rank."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from topox_core.errors import InputError
+from topox_core.io.collection import nothing_collected
+from topox_core.io.limits import MAX_RANKS, RECORDING
+from topox_core.traces.communication import COMMUNICATION
+from topox_core.traces.event_stream import Event, EventStream
+from topox_core.traces.recording import (
+    ExactWait,
+    Floats,
+    Ints,
+    Kernel,
+    Recording,
+    Scope,
+    Step,
+    StreamWait,
+    Work,
+)
+from topox_core.traces.source import Source
+
+_WORK = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"})
+_RUNTIME = frozenset(
+    {"cuda_runtime", "cuda_driver", "hip_runtime", "hip_driver", "runtime", "driver"}
+)
+_NOTES = frozenset({"user_annotation"})
+_OPERATORS = frozenset({"cpu_op", "operator"})
+# Host calls that start nothing on a GPU.
+_STARTS_NOTHING = re.compile(
+    r"Query|GetAttrib|PointerGet|IsCaptur|CaptureInfo|Priorit|Occupancy|EventCreate|EventDestroy|"
+    r"GetDevice|DeviceGet|SetDevice|Malloc|Free|HostAlloc|FuncSet|FuncGet|LastError|PeekAt|ModuleGet"
+)
+# Kernels that one launch starts are told apart by so much.
+ONE_LAUNCH_US = 1e-6
+_STEP = re.compile(r"ProfilerStep#(\d{1,15})")
+_IN_NAME = (r"rank[-_]?(\d+)", r"worker(\d+)", r"_(\d+)\.")
+# What the profiler writes of devices that have no kernels of this kind.
+_OTHER_DEVICE = re.compile(r"(mtia|xpu|hpu|npu|tpu)\w*")
+
+
+def _wanted(category: str, name: str) -> bool:
+    if category in _WORK or category == "cuda_sync":
+        return True
+    if category in _RUNTIME:
+        return _STARTS_NOTHING.search(name) is None
+    if category in _OPERATORS:
+        return name.startswith(("record_param_comms", "c10d::", "autograd::engine"))
+    if category in _NOTES:
+        return name.startswith(("ProfilerStep#", "Optimizer.step", "nccl:"))
+    return False
+
+
+@dataclass
+class _Columns:
+    """What is kept of the events as they pass."""
+
+    start: array[float] = field(default_factory=lambda: array("d"))
+    lasts: array[float] = field(default_factory=lambda: array("d"))
+    stream: array[int] = field(default_factory=lambda: array("q"))
+    asked: array[int] = field(default_factory=lambda: array("q"))
+    correlation: array[int] = field(default_factory=lambda: array("q"))
+    launch: array[float] = field(default_factory=lambda: array("d"))
+    launched: array[float] = field(default_factory=lambda: array("d"))
+    thread: array[int] = field(default_factory=lambda: array("q"))
+    launches_work: array[int] = field(default_factory=lambda: array("b"))
+    kernels: list[tuple[float, float, int, int, str, dict[str, Any]]] = field(default_factory=list)
+    scopes: list[Scope] = field(default_factory=list)
+    waits: list[StreamWait] = field(default_factory=list)
+    syncs: list[tuple[float, int, int, int, int]] = field(default_factory=list)
+    blocks: list[tuple[float, float]] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    updates: list[tuple[float, float]] = field(default_factory=list)
+    backward: set[int] = field(default_factory=set)
+    threads: dict[object, int] = field(default_factory=dict)
+    others: set[str] = field(default_factory=set)
+
+    def __len__(self) -> int:
+        return len(self.start) + len(self.correlation) + len(self.kernels) + len(self.scopes)
+
+
+def read_kineto(source: Source, communication: str = "", rank: int | None = None) -> Recording:
+    """Read one file of PyTorch's profiler.
+
+    Parameters
+    ----------
+    communication
+        A regular expression of further kernels that communicate.
+    rank
+        The rank if neither the file nor its name tells.
+
+    Raises
+    ------
+    InputError
+        If it is no such file, is damaged or too large, tells no rank, or has no GPU's work.
+    """
+    pattern = f"{COMMUNICATION}|{communication}" if communication else COMMUNICATION
+    try:
+        communicates = re.compile(pattern, re.IGNORECASE)
+    except re.error as error:
+        raise InputError(
+            f"is no regular expression ({error})", file="settings", field="communication"
+        ) from None
+    columns, known = _Columns(), _Names(communicates)
+    others: dict[str, int] = {}
+
+    def wanted(category: str, name: str) -> bool:
+        if _wanted(category, name):
+            return True
+        if category not in others and len(others) < 200:
+            others[category] = 0
+        if category in others:
+            others[category] += 1
+        return False
+
+    stream = EventStream(source, wanted)
+    with nothing_collected():
+        for events in stream:
+            _take(events, columns, known, source.name)
+            if len(columns) > RECORDING.entries:
+                raise InputError(
+                    f"holds more than the {RECORDING.entries:,} events of use that a trace may have",
+                    file=source.name,
+                )
+    if not len(columns.start) and not columns.kernels:
+        raise _without_work(source.name, others, stream.seen)
+    return _recording(source.name, stream, columns, rank)
+
+
+def _without_work(file: str, others: Mapping[str, int], seen: int) -> InputError:
+    for category in others:
+        if _OTHER_DEVICE.match(category):
+            return InputError(
+                f"has {category} but no kernel events; this device is not read yet", file=file
+            )
+    return InputError(
+        f"has no GPU kernel ({seen:,} host events): record with ProfilerActivity.CUDA", file=file
+    )
+
+
+class _Names:
+    """Remembers of each name of a kernel whether it communicates."""
+
+    def __init__(self, pattern: re.Pattern[str]) -> None:
+        self._pattern = pattern
+        self._known: dict[str, bool] = {}
+
+    def communicates(self, name: str) -> bool:
+        known = self._known.get(name)
+        if known is None:
+            if len(self._known) > 100_000:
+                self._known.clear()
+            known = self._known[name] = self._pattern.search(name) is not None
+        return known
+
+
+def _take(events: list[Event], columns: _Columns, names: _Names, file: str) -> None:
+    """Keep what is needed of a chunk of events."""
+    event: Event = {}
+    try:
+        for event in events:
+            if event.get("ph") != "X":
+                continue
+            category = str(event.get("cat", "")).lower()
+            if category in _WORK:
+                _take_work(event, columns, names)
+            elif category in _RUNTIME:
+                _take_runtime(event, columns)
+            elif category == "cuda_sync":
+                _take_sync(event, columns)
+            elif category in _OPERATORS or category in _NOTES:
+                _take_scope(event, columns)
+    except (TypeError, KeyError, ValueError, OverflowError, AttributeError):
+        name = str(event.get("name", ""))[:60]
+        raise InputError(
+            "ts, dur, tid and args must be numbers and an object", file=file, item=f"event {name!r}"
+        ) from None
+
+
+def _take_work(event: Event, columns: _Columns, names: _Names) -> None:
+    args = event.get("args") or {}
+    stream = args.get("stream", event.get("tid", 0))
+    stream = stream if isinstance(stream, int) else int(str(stream).split()[-1])
+    correlation = args.get("correlation", -1)
+    name = event["name"]
+    if names.communicates(name):
+        kept = {
+            key: value
+            for key, value in args.items()
+            if key[:1].isupper() or key == "dtype" or key == "In split size"
+        }
+        begin, lasts = float(event["ts"]), float(event.get("dur", 0))
+        columns.kernels.append((begin, lasts, stream, int(correlation), name[:200], kept))
+        return
+    columns.start.append(event["ts"])
+    columns.lasts.append(event.get("dur", 0))
+    columns.stream.append(stream)
+    columns.asked.append(correlation)
+
+
+def _take_runtime(event: Event, columns: _Columns) -> None:
+    name = event["name"]
+    if _STARTS_NOTHING.search(name):
+        return
+    args = event.get("args") or {}
+    begin, lasts = event["ts"], event.get("dur", 0)
+    thread = columns.threads.setdefault(event.get("tid"), len(columns.threads))
+    correlation = args.get("correlation", -1)
+    columns.correlation.append(correlation)
+    columns.launch.append(begin)
+    columns.launched.append(begin + lasts)
+    columns.thread.append(thread)
+    starts = "Launch" in name or "Memcpy" in name or "Memset" in name
+    columns.launches_work.append(starts and "HostFunc" not in name)
+    if "StreamWaitEvent" in name:
+        columns.waits.append(StreamWait(begin, thread, correlation))
+    elif "Synchronize" in name:
+        columns.blocks.append((begin, begin + lasts))
+
+
+def _take_sync(event: Event, columns: _Columns) -> None:
+    if event.get("name") != "Stream Wait Event":
+        return
+    args = event["args"]
+    columns.syncs.append(
+        (
+            float(event["ts"]),
+            int(args["stream"]),
+            int(args.get("wait_on_stream", -1)),
+            int(args.get("wait_on_cuda_event_record_corr_id", -1)),
+            int(args.get("correlation", -1)),
+        )
+    )
+
+
+def _take_scope(event: Event, columns: _Columns) -> None:
+    name = event["name"]
+    begin, end = float(event["ts"]), float(event["ts"]) + float(event.get("dur", 0))
+    thread = columns.threads.setdefault(event.get("tid"), len(columns.threads))
+    if name.startswith("autograd::engine"):
+        columns.backward.add(thread)
+    elif name.startswith("Optimizer.step"):
+        columns.updates.append((begin, end))
+    elif found := _STEP.match(name):
+        columns.steps.append(Step(int(found[1]), begin, end))
+    elif name.startswith(("record_param_comms", "c10d::", "nccl:")):
+        args = event.get("args") or {}
+        kept = {k: v for k, v in args.items() if k not in ("External id", "Ev Idx")}
+        columns.scopes.append(Scope(begin, end, thread, name, kept))
+
+
+def _recording(file: str, stream: EventStream, columns: _Columns, rank: int | None) -> Recording:
+    launch_of = _Launches(columns)
+    base = _base_us(columns, file)
+    start = _floats(columns.start) - base
+    end = start + _floats(columns.lasts)
+    asked = np.frombuffer(columns.asked, np.int64) if len(columns.asked) else np.zeros(0, np.int64)
+    at = launch_of.positions(asked)
+    launch = (
+        np.where(at >= 0, launch_of.launch[at] - base, np.nan)
+        if launch_of
+        else np.full(len(asked), np.nan)
+    )
+    thread = np.where(at >= 0, launch_of.thread[at], -1) if launch_of else np.full(len(asked), -1)
+    calls = [one[3] for one in columns.kernels]
+    together = _in_order_of_start(
+        np.concatenate((asked, np.array(calls, np.int64))),
+        np.concatenate((start, np.array([one[0] for one in columns.kernels]) - base)),
+    )
+    launch = launch + together[: len(asked)]
+    order = np.lexsort((end, start))
+    streams = np.frombuffer(columns.stream, np.int64) if len(columns.stream) else asked
+    work = Work(start, end, launch, streams, thread.astype(np.int64)).taken(order)
+    later = together[len(asked) :].tolist()
+    kernels = sorted(
+        _kernels(columns, launch_of, base, later), key=lambda one: (one.start_us, one.end_us)
+    )
+    _check_finite(file, work, kernels)
+    header = stream.header
+    info = header.get("distributedInfo")
+    info = info if isinstance(info, dict) else {}
+    devices = header.get("deviceProperties")
+    has_launches = bool(launch_of)
+    missing = int(np.isnan(work.launch_us).sum()) + sum(k.launch_us != k.launch_us for k in kernels)
+    return Recording(
+        file,
+        _rank(info, file, rank),
+        _count(info.get("world_size")),
+        _groups(info.get("pg_config")),
+        len(devices) if isinstance(devices, list) else 0,
+        base,
+        work,
+        tuple(kernels),
+        tuple(sorted(_shifted_scopes(columns.scopes, base), key=lambda s: (s.begin_us, -s.end_us))),
+        tuple(
+            sorted(
+                (StreamWait(w.at_us - base, w.thread, w.correlation) for w in columns.waits),
+                key=lambda w: w.at_us,
+            )
+        ),
+        tuple(_exact_waits(columns, launch_of, base)),
+        tuple(sorted((a - base, b - base) for a, b in columns.blocks)),
+        _steps(columns.steps, base),
+        tuple(sorted((a - base, b - base) for a, b in columns.updates)),
+        frozenset(columns.backward),
+        has_launches,
+        missing if has_launches else 0,
+        launch_of.unfinished(asked, calls) - base,
+        stream.repairs,
+        stream.cut,
+        stream.seen,
+    )
+
+
+class _Launches:
+    """The host's calls by correlation; of several calls of one number the first."""
+
+    def __init__(self, columns: _Columns) -> None:
+        number = np.array(columns.correlation, np.int64)
+        begin = _floats(columns.launch)
+        order = np.lexsort((begin, number))
+        self.number, self.launch = number[order], begin[order]
+        self.end = _floats(columns.launched)[order]
+        self.thread = np.array(columns.thread, np.int64)[order]
+        self._starts = np.array(columns.launches_work, np.int8)[order].astype(np.bool_)
+
+    def __bool__(self) -> bool:
+        return len(self.number) > 0
+
+    def positions(self, asked: Ints) -> Ints:
+        """Return where the call of each number stands, -1 if it was not recorded."""
+        if not len(self.number):
+            return np.full(len(asked), -1, np.int64)
+        at = np.minimum(np.searchsorted(self.number, asked), len(self.number) - 1)
+        return np.where((self.number[at] == asked) & (asked >= 0), at, -1).astype(np.int64)
+
+    def one(self, number: int) -> tuple[float, float, int]:
+        """Return begin, end and thread of a call; NaN and -1 if it was not recorded."""
+        (at,) = self.positions(np.array([number], np.int64)).tolist()
+        if at < 0:
+            return np.nan, np.nan, -1
+        return float(self.launch[at]), float(self.end[at]), int(self.thread[at])
+
+    def unfinished(self, work: Ints, kernels: list[int]) -> Floats:
+        """Return when the host launched what has no activity, in order of time."""
+        done = np.concatenate((work, np.array(kernels, np.int64)))
+        absent = self._starts & ~np.isin(self.number, done)
+        return np.sort(self.launch[absent])
+
+
+def _in_order_of_start(correlation: Ints, start: Floats) -> Floats:
+    """Return what to add to launches (us): kernels of one launch (a CUDA graph) follow each other."""
+    order = np.lexsort((start, correlation))
+    number = correlation[order]
+    if not len(number):
+        return np.zeros(0)
+    first = np.flatnonzero(np.concatenate(([True], number[1:] != number[:-1])))
+    place = np.arange(len(number)) - np.repeat(first, np.diff(np.append(first, len(number))))
+    later = np.zeros(len(number))
+    later[order] = place * ONE_LAUNCH_US
+    return later
+
+
+def _kernels(
+    columns: _Columns, launches: _Launches, base: float, later: list[float]
+) -> Iterator[Kernel]:
+    for (begin, lasts, stream, correlation, name, args), after in zip(
+        columns.kernels, later, strict=True
+    ):
+        launch, launched, thread = launches.one(correlation)
+        launch, launched = launch + after, launched + after
+        at = begin - base
+        yield Kernel(at, at + lasts, launch - base, launched - base, thread, stream, name, args)
+
+
+def _exact_waits(columns: _Columns, launches: _Launches, base: float) -> Iterator[ExactWait]:
+    for at, stream, waits_for, record, correlation in sorted(columns.syncs):
+        asked, _, _ = launches.one(correlation)
+        recorded, _, _ = launches.one(record)
+        when = asked if asked == asked else at
+        yield ExactWait(when - base, stream, waits_for, recorded - base, correlation)
+
+
+def _shifted_scopes(scopes: list[Scope], base: float) -> Iterator[Scope]:
+    for one in scopes:
+        yield Scope(one.begin_us - base, one.end_us - base, one.thread, one.name, one.args)
+
+
+def _steps(steps: list[Step], base: float) -> tuple[Step, ...]:
+    """Return the steps in order of time, each number once."""
+    first: dict[int, Step] = {}
+    for one in sorted(steps, key=lambda step: step.begin_us):
+        first.setdefault(one.number, Step(one.number, one.begin_us - base, one.end_us - base))
+    return tuple(first.values())
+
+
+def _base_us(columns: _Columns, file: str) -> float:
+    times = [min(column) for column in (columns.start, columns.launch) if len(column)]
+    times += [one[0] for one in columns.kernels[:1]] + [one.begin_us for one in columns.steps]
+    base = min(times)
+    if not abs(base) < 1e18:
+        raise InputError("has times that are no numbers", file=file, field="ts")
+    return float(np.floor(base))
+
+
+def _check_finite(file: str, work: Work, kernels: list[Kernel]) -> None:
+    starts = np.concatenate((work.start_us, [k.start_us for k in kernels]))
+    ends = np.concatenate((work.end_us, [k.end_us for k in kernels]))
+    if not (np.isfinite(starts).all() and np.isfinite(ends).all() and (ends >= starts).all()):
+        raise InputError(
+            "has times or durations that are no numbers from 0", file=file, field="dur"
+        )
+    if len(ends) and float(ends.max() - starts.min()) > 1e13:
+        raise InputError("spans more than 100 days", file=file, field="ts")
+
+
+def _rank(info: Mapping[str, Any], file: str, given: int | None) -> int:
+    told = info.get("rank")
+    if isinstance(told, int) and not isinstance(told, bool) and 0 <= told < MAX_RANKS:
+        return told
+    name = file.replace("\\", "/").rpartition("/")[2]
+    for pattern in _IN_NAME:
+        found = re.search(pattern, name, re.IGNORECASE)
+        if found and len(found[1]) < 10 and int(found[1]) < MAX_RANKS:
+            return int(found[1])
+    if given is not None:
+        return given
+    raise InputError("names no rank: rename it to ..._rank0.json, or give --ranks", file=file)
+
+
+def _count(value: object) -> int:
+    whole = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MAX_RANKS
+    return int(value) if whole and isinstance(value, int) else 0
+
+
+def _groups(listed: object) -> dict[str, tuple[tuple[int, ...], str]]:
+    groups: dict[str, tuple[tuple[int, ...], str]] = {}
+    for one in listed if isinstance(listed, list) else ():
+        if not isinstance(one, dict):
+            continue
+        ranks = one.get("ranks", [])
+        sound = isinstance(ranks, list) and all(
+            isinstance(r, int) and 0 <= r < MAX_RANKS for r in ranks
+        )
+        if sound:
+            name, words = str(one.get("pg_name", ""))[:100], str(one.get("pg_desc", ""))[:100]
+            groups[name] = (tuple(ranks), words)
+    return groups
+
+
+def _floats(column: array[float]) -> Floats:
+    return np.array(column, np.float64)

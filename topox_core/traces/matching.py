@@ -1,0 +1,255 @@
+"""Communications of several ranks that are one: by group and place, sends with their receives."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from topox_core.errors import InputError
+from topox_core.traces.communication import RECEIVE, SEND, UNKNOWN, Meta
+from topox_core.traces.steps import StepOfRank
+
+# A part of a rank's entry: (rank, entry, part).
+Place = tuple[int, int, int]
+MOST_ALIKE = 4_000
+
+
+@dataclass(frozen=True)
+class Call:
+    """One communication of the job.
+
+    Attributes
+    ----------
+    kind
+        As :class:`~topox_core.traces.communication.Meta` has it; ``send`` for a pair.
+    ranks
+        Of its group in the group's order; of a send (source, destination).
+    places
+        Where each recorded rank has it.
+    size_bytes
+        The whole tensor of one member, the largest over ranks; None if unknown.
+    """
+
+    kind: str
+    ranks: tuple[int, ...]
+    places: tuple[Place, ...]
+    size_bytes: float | None
+    size_from: str
+    group: str
+    description: str
+    root: int | None
+    splits_bytes: tuple[tuple[float, ...], ...] | None
+
+    @property
+    def recorded(self) -> tuple[int, ...]:
+        """The ranks that have it."""
+        return tuple(rank for rank, _, _ in self.places)
+
+
+@dataclass(frozen=True)
+class Matched:
+    """All calls of a step, and what found no counterpart.
+
+    Attributes
+    ----------
+    unmatched
+        A sentence for each call that found no counterpart on a rank whose file is there.
+    parts
+        How many parts of calls there were on all ranks.
+    """
+
+    calls: tuple[Call, ...]
+    unmatched: tuple[str, ...]
+    parts: int
+
+
+def match(steps: Mapping[int, StepOfRank], world: int) -> Matched:
+    """Return the calls of a step.
+
+    Raises
+    ------
+    InputError
+        If a call's ranks are unknown, and ranks differ in how many such calls they have.
+    """
+    by_group: dict[frozenset[int], dict[int, list[Place]]] = defaultdict(lambda: defaultdict(list))
+    pairs: dict[tuple[int, int], tuple[list[Place], list[Place]]] = defaultdict(lambda: ([], []))
+    metas: dict[Place, Meta] = {}
+    ungrouped: dict[int, int] = defaultdict(int)
+    everyone = tuple(range(world))
+    for rank, step in steps.items():
+        for number, entry in enumerate(step.entries):
+            for part, meta in enumerate(entry.parts):
+                place = (rank, number, part)
+                metas[place] = meta
+                if meta.kind in (SEND, RECEIVE) and meta.peer is not None:
+                    pair = (rank, meta.peer) if meta.kind == SEND else (meta.peer, rank)
+                    pairs[pair][meta.kind == RECEIVE].append(place)
+                    continue
+                if meta.ranks is None:
+                    ungrouped[rank] += 1
+                by_group[frozenset(meta.ranks or everyone)][rank].append(place)
+    if ungrouped and len({ungrouped[rank] for rank in steps}) > 1:
+        few, many = min(steps, key=lambda r: ungrouped[r]), max(steps, key=lambda r: ungrouped[r])
+        raise InputError(
+            f"has {ungrouped[many]} communications of an unknown group, rank {few} has "
+            f"{ungrouped[few]}: they cannot be those of all ranks",
+            file=steps[many].recording.file,
+        )
+    matching = _Matching(metas, steps)
+    for ranks, places in sorted(by_group.items(), key=lambda g: sorted(g[0])):
+        matching.group(ranks, places)
+    for pair, (sent, received) in sorted(pairs.items()):
+        matching.pair(pair, sent, received)
+    return Matched(tuple(matching.calls), tuple(matching.unmatched), len(metas))
+
+
+class _Matching:
+    def __init__(self, metas: Mapping[Place, Meta], steps: Mapping[int, StepOfRank]) -> None:
+        self._metas, self._steps = metas, steps
+        self.calls: list[Call] = []
+        self.unmatched: list[str] = []
+
+    def group(self, ranks: frozenset[int], places: Mapping[int, list[Place]]) -> None:
+        """Match the calls of one group: by common number, by place, or as the longest common sequence."""
+        present = sorted(ranks & set(self._steps)) or sorted(places)
+        listed = [places.get(rank, []) for rank in present]
+        keys = [[self._number(place) for place in of] for of in listed]
+        if all(None not in of and len(set(of)) == len(of) for of in keys):
+            known = [dict(zip(of, row, strict=True)) for of, row in zip(keys, listed, strict=True)]
+            common = [key for key in keys[0] if all(key in one for one in known)]
+            rows = [[one[key] for key in common] for one in known]
+        elif len({len(of) for of in listed}) == 1 and all(
+            self._alike(row) for row in zip(*listed, strict=True)
+        ):
+            rows = listed
+        else:
+            rows = self._common(listed)
+        lost = sum(map(len, listed)) - sum(map(len, rows))
+        if lost:
+            self._tell(ranks, present, listed, rows, lost)
+        for row in zip(*rows, strict=True):
+            self._call(ranks, row)
+
+    def pair(self, pair: tuple[int, int], sent: list[Place], received: list[Place]) -> None:
+        """Match sends and receives of two ranks, the k-th with the k-th."""
+        source, destination = pair
+        both = source in self._steps and destination in self._steps
+        for k in range(max(len(sent), len(received))):
+            places = tuple(of[k] for of in (sent, received) if k < len(of))
+            if both and len(places) < 2:
+                side, rank = ("receive", destination) if k < len(sent) else ("send", source)
+                self.unmatched.append(
+                    f"send {source} to {destination}, number {k + 1}: has no {side} on rank {rank}"
+                )
+                continue
+            self._add(SEND, pair, places)
+
+    def _number(self, place: Place) -> tuple[str, object] | None:
+        meta = self._metas[place]
+        if meta.identity:
+            return "id", meta.identity
+        return None if meta.sequence is None else ("seq", (meta.sequence, meta.kind))
+
+    def _sign(self, place: Place) -> tuple[object, ...]:
+        meta = self._metas[place]
+        return meta.kind, None if meta.kind in ("all_to_all", UNKNOWN) else meta.size_bytes
+
+    def _alike(self, row: Sequence[Place]) -> bool:
+        return len({self._sign(place) for place in row}) == 1
+
+    def _common(self, listed: list[list[Place]]) -> list[list[Place]]:
+        """Return what of all ranks is one sequence of (kind, size): the longest, rank after rank."""
+        rows: list[list[Place]] = [listed[0]]
+        for of in listed[1:]:
+            kept = _longest_common([self._sign(p) for p in rows[0]], [self._sign(p) for p in of])
+            rows = [[row[i] for i, _ in kept] for row in rows] + [[of[j] for _, j in kept]]
+        return rows
+
+    def _tell(
+        self,
+        ranks: frozenset[int],
+        present: Sequence[int],
+        listed: list[list[Place]],
+        rows: list[list[Place]],
+        lost: int,
+    ) -> None:
+        """Say where ranks differ first; every further loss counts as one more line of the same kind."""
+        kept = [set(of) for of in rows]
+        at = next(
+            (
+                k
+                for k in range(max(map(len, listed)))
+                if any(
+                    k >= len(of) or of[k] not in one for of, one in zip(listed, kept, strict=True)
+                )
+            ),
+            0,
+        )
+        told: list[str] = []
+        for rank, of in zip(present, listed, strict=True):
+            words = self._words(of[at]) if at < len(of) else "nothing"
+            if all(not one.endswith(f" {words}") for one in told) and len(told) < 2:
+                told.append(f"rank {rank} has {words}")
+        line = f"group {_shown(sorted(ranks))}, call {at + 1}: {', '.join(told)}"
+        self.unmatched += [line] * lost
+
+    def _words(self, place: Place) -> str:
+        meta = self._metas[place]
+        size = "" if meta.size_bytes is None else f" of {meta.size_bytes:,.0f} bytes"
+        return f"{meta.kind}{size}"
+
+    def _call(self, ranks: frozenset[int], row: Sequence[Place]) -> None:
+        metas = [self._metas[place] for place in row]
+        told = next((m.ranks for m in metas if m.ranks), None)
+        order = tuple(sorted(ranks)) if told is None else told
+        self._add(metas[0].kind, order, tuple(row))
+
+    def _add(self, kind: str, ranks: tuple[int, ...], places: tuple[Place, ...]) -> None:
+        metas = [self._metas[place] for place in places]
+        sizes = [m.size_bytes for m in metas if m.size_bytes is not None]
+        splits = tuple(m.splits_bytes for m in metas if m.splits_bytes is not None)
+        if len(splits) < len(ranks) or any(len(one) != len(ranks) for one in splits):
+            splits = ()
+        first = metas[0]
+        self.calls.append(
+            Call(
+                kind,
+                ranks,
+                places,
+                max(sizes) if sizes else None,
+                next((m.source for m in metas if m.size_bytes is not None), ""),
+                first.group,
+                next((m.description for m in metas if m.description), ""),
+                next((m.root for m in metas if m.root is not None), None),
+                splits or None,
+            )
+        )
+
+
+def _longest_common(
+    one: Sequence[tuple[object, ...]], other: Sequence[tuple[object, ...]]
+) -> list[tuple[int, int]]:
+    """Return the longest common subsequence as pairs of positions."""
+    if len(one) > MOST_ALIKE or len(other) > MOST_ALIKE:
+        return [(i, i) for i in range(min(len(one), len(other))) if one[i] == other[i]]
+    best = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
+    for i in range(len(one) - 1, -1, -1):
+        row, below = best[i], best[i + 1]
+        for j in range(len(other) - 1, -1, -1):
+            row[j] = below[j + 1] + 1 if one[i] == other[j] else max(below[j], row[j + 1])
+    pairs, i, j = [], 0, 0
+    while i < len(one) and j < len(other):
+        if one[i] == other[j]:
+            pairs.append((i, j))
+            i, j = i + 1, j + 1
+        elif best[i + 1][j] >= best[i][j + 1]:
+            i += 1
+        else:
+            j += 1
+    return pairs
+
+
+def _shown(ranks: Sequence[int]) -> str:
+    words = ", ".join(map(str, ranks[:6]))
+    return f"[{words}{', ...' if len(ranks) > 6 else ''}]"

@@ -1,0 +1,253 @@
+"""A recorded run as it was read: its ranks, the step that stands for it, matched and on one clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from topox_core.errors import InputError
+from topox_core.io.limits import MAX_RANKS, RECORDING
+from topox_core.text.sentences import and_more
+from topox_core.traces.assembly import Assembled, assemble
+from topox_core.traces.clocks import Clocks, align
+from topox_core.traces.communication import Meta
+from topox_core.traces.entries import entries_of
+from topox_core.traces.host_trace import rank_of_host_trace, read_host_trace
+from topox_core.traces.kineto import read_kineto
+from topox_core.traces.matching import Matched, match
+from topox_core.traces.refused import Refused
+from topox_core.traces.settings import ImportSettings
+from topox_core.traces.source import Source
+from topox_core.traces.steps import WHOLE_FILE, RankSteps, StepOfRank, chosen_step
+from topox_core.traces.waits import Waits, find_waits
+
+# Told what is being read: a sentence, and how far it is (0 to 1).
+Progress = Callable[[str, float], None]
+# Ends of one call that lie so far apart are not of one recording: in us, and as a share of the step.
+FAR_APART_US, FAR_APART_SHARE = 1_000.0, 0.1
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """All ranks' steps.
+
+    Attributes
+    ----------
+    ranks
+        The steps of each rank's file.
+    world
+        Ranks of the job.
+    warnings
+        A sentence each.
+    """
+
+    files: tuple[str, ...]
+    ranks: Mapping[int, RankSteps]
+    world: int
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RunStep:
+    """One step of all ranks, matched, on one clock, as a graph."""
+
+    number: int
+    steps: Mapping[int, StepOfRank]
+    matched: Matched
+    clocks: Clocks
+    waits: Mapping[int, Waits]
+    assembled: Assembled
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def recorded_ms(self) -> float:
+        """From the first begin to the last end over ranks."""
+        return self.assembled.graph.recorded_ms
+
+
+def read_run(
+    sources: Sequence[Source],
+    settings: ImportSettings,
+    hosts: Sequence[Source] = (),
+    progress: Progress | None = None,
+) -> RecordedRun:
+    """Read the profiler's files of a run, one rank a file.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be used, tells no rank, or one that was read already.
+    """
+    told = _host_traces(hosts)
+    ranks: dict[int, RankSteps] = {}
+    warnings: list[str] = []
+    kept, of_rank = 0, dict[int, str]()
+    world = settings.world
+    for number, source in enumerate(sources):
+        if progress is not None:
+            progress(source.name, number / len(sources))
+        given = settings.ranks
+        fallback = given[number] if given is not None and len(given) == len(sources) else None
+        recording = read_kineto(source, settings.communication, fallback)
+        rank = recording.rank
+        if given is not None and rank not in given:
+            continue
+        if rank in of_rank:
+            problem = f"rank {rank} was already read from {of_rank[rank]}"
+            raise InputError(problem, file=source.name)
+        of_rank[rank] = source.name
+        kept += len(recording.work) + len(recording.kernels)
+        if kept > RECORDING.entries:
+            problem = f"all files together hold more than the {RECORDING.entries:,} activities a run may have"
+            raise InputError(problem, file=source.name)
+        host = told.get(rank)
+        entries = entries_of(recording, host)
+        if host is not None and len(host) != len(entries):
+            warnings.append(
+                f"{source.name}: the host trace has {len(host)} communications, the file {len(entries)}: not used"
+            )
+        ranks[rank] = RankSteps(recording, entries)
+        warnings += _warnings_of(ranks[rank])
+        world = max(world, recording.world)
+    if not ranks:
+        raise InputError("none of the files is of these ranks", file="settings", field="ranks")
+    if not any(one.recording.kernels for one in ranks.values()):
+        one = ranks[min(ranks)].recording
+        raise Refused(
+            f"has {len(one.work):,} kernels and no communication: a job on one GPU needs no network",
+            file=one.file,
+        )
+    world = _world(ranks, world)
+    absent = sorted(set(range(world)) - set(ranks))
+    if absent and not settings.symmetry:
+        verb = "is" if len(absent) == 1 else "are"
+        word = "rank" if len(absent) == 1 else "ranks"
+        warnings.append(
+            f"{word} {spans(absent)} of {world} {verb} absent: what the others waited for them counts as transfer"
+        )
+    return RecordedRun(tuple(s.name for s in sources), ranks, world, tuple(warnings))
+
+
+def spans(numbers: Sequence[int], most: int = 6) -> str:
+    """Return numbers in words: 0, 2 to 5, and 12 more."""
+    runs: list[list[int]] = []
+    for one in numbers:
+        if runs and one == runs[-1][1] + 1:
+            runs[-1][1] = one
+        else:
+            runs.append([one, one])
+    words = [str(a) if a == b else f"{a} to {b}" for a, b in runs[:most]]
+    return ", ".join(words) + and_more(len(runs), most)
+
+
+def _host_traces(hosts: Sequence[Source]) -> dict[int, tuple[Meta, ...]]:
+    told: dict[int, tuple[Meta, ...]] = {}
+    for source in hosts:
+        rank = rank_of_host_trace(source.name)
+        if rank is None:
+            raise InputError(
+                "names no rank: its name must end in the rank's number", file=source.name
+            )
+        told[rank] = read_host_trace(source)
+    return told
+
+
+def _world(ranks: Mapping[int, RankSteps], world: int) -> int:
+    highest = max(ranks)
+    for one in ranks.values():
+        for entry in one.entries:
+            for part in entry.parts:
+                highest = max(highest, *(part.ranks or ()), part.peer or 0)
+    if highest >= MAX_RANKS:
+        raise InputError(
+            f"names rank {highest:,}, more than the {MAX_RANKS:,} ranks a run may have",
+            file=ranks[min(ranks)].recording.file,
+        )
+    return max(world, 1 + highest)
+
+
+def _warnings_of(one: RankSteps) -> list[str]:
+    recording, words = one.recording, []
+    if recording.cut:
+        left = (
+            f"step {spans(one.left_out)} is incomplete and left out"
+            if one.left_out
+            else "no step lost"
+        )
+        words.append(f"{recording.file}: ends early; {recording.events:,} events were read, {left}")
+    if recording.repairs:
+        words.append(
+            f"{recording.file}: values were left out in {recording.repairs} places and read as null"
+        )
+    if recording.unlaunched:
+        words.append(
+            f"{recording.file}: {recording.unlaunched:,} activities were asked for before recording began: left out"
+        )
+    if one.numbers == (WHOLE_FILE,):
+        words.append(
+            f"{recording.file}: names no steps: the whole file is one, though it may hold several"
+        )
+    return words
+
+
+def step_of(run: RecordedRun, settings: ImportSettings, number: int | None = None) -> RunStep:
+    """Return one step of a run: the one that the settings choose, or the one of that number.
+
+    Raises
+    ------
+    Refused
+        If the ranks' calls do not end together: not one recording.
+    InputError
+        If no such step is on all ranks.
+    """
+    chosen = chosen_step(run.ranks, settings.step) if number is None else number
+    steps = {rank: one.step(chosen) for rank, one in run.ranks.items()}
+    warnings = []
+    first = chosen != WHOLE_FILE and not any(step.has_predecessor for step in steps.values())
+    if number is None and first:
+        warnings.append(
+            f"no step before step {chosen} is in the file: its begin may be late by what came before"
+        )
+    matched = match(steps, run.world)
+    clocks = align(steps, matched.calls)
+    warnings += [
+        f"rank {rank} has no call in common with others: its clock is taken as it is"
+        for rank in clocks.alone
+        if len(steps) > 1
+    ]
+    _check_one_recording(steps, matched, clocks)
+    waits = {rank: find_waits(step) for rank, step in steps.items()}
+    assembled = assemble(
+        steps, waits, matched.calls, clocks, run.world, drop_host_gaps=settings.host_gaps == "drop"
+    )
+    for rank, lane in assembled.lanes.items():
+        if lane.overlap_us > 0.1 * max(lane.busy_us, 1e-9):
+            share = lane.overlap_us / lane.busy_us
+            warnings.append(
+                f"rank {rank}: {100 * share:.0f} % of the work ran beside other work of the same GPU; it is one lane here"
+            )
+    return RunStep(chosen, steps, matched, clocks, waits, assembled, tuple(warnings))
+
+
+def _check_one_recording(steps: Mapping[int, StepOfRank], matched: Matched, clocks: Clocks) -> None:
+    longest = max(step.end_us - step.begin_us for step in steps.values())
+    if clocks.largest_us > FAR_APART_SHARE * longest and len(steps) > 1:
+        first, worst = min(steps), min(steps)
+        far = -1.0
+        for call in matched.calls:
+            row = [
+                (steps[r].entries[e].kernel.end_us - clocks.offset_us[r], r)
+                for r, e, _ in call.places
+            ]
+            if len(row) > 1 and max(row)[0] - min(row)[0] > far:
+                far = max(row)[0] - min(row)[0]
+                worst = max(r for _, r in (max(row), min(row)))
+        raise Refused(
+            f"its calls end up to {far / 1000:,.0f} ms apart from those of rank {first}: "
+            "not one recording, or events were left out",
+            file=steps[worst].recording.file,
+        )
+    lost, parts = len(matched.unmatched), matched.parts
+    if parts and lost > 0.01 * parts:
+        more = f" (and {lost - 1:,} more)" if lost > 1 else ""
+        raise Refused(matched.unmatched[0] + more)

@@ -1,0 +1,196 @@
+"""A recorded iteration as a graph of segments and calls, and how long it lasts at any network speed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from topox_core.errors import InputError
+from topox_core.model.durations import transfer_ms
+
+SEGMENT = "segment"
+
+
+@dataclass
+class Node:
+    """A segment of one rank's lane, or a call of several ranks.
+
+    Attributes
+    ----------
+    kind
+        ``forward``, ``backward`` or ``update`` of a segment; a collective's kind, ``send``,
+        ``reduce``, ``gather``, ``scatter``, ``barrier`` or ``unknown`` of a call.
+    waits
+        Positions of the nodes that it waits for.
+    duration_ms
+        Of a segment its length; of a call its recorded time, waiting left out.
+    ranks
+        One of a segment; of a call those of its group in order; of a send (source, destination).
+    stream
+        A name that two calls share if the second follows the first on a stream of every rank.
+    server_ms
+        Of a call inside one server: how long it lasts whatever the network; None else.
+    """
+
+    id: str
+    kind: str
+    waits: list[int]
+    duration_ms: float
+    ranks: tuple[int, ...]
+    is_call: bool = False
+    size_bytes: float | None = None
+    size_from: str = ""
+    group: str = ""
+    description: str = ""
+    parallelism: str | None = None
+    root: int | None = None
+    splits_bytes: tuple[tuple[float, ...], ...] | None = None
+    stream: str = ""
+    server_ms: float | None = None
+    kernels_ms: float = 0.0
+    end_ms: float = 0.0
+    at_ms: float = 0.0
+    shortest_ms: float = 0.0
+    source_name: str = ""
+
+
+@dataclass
+class RunGraph:
+    """Segments and calls of one iteration.
+
+    Attributes
+    ----------
+    world
+        Ranks of the job.
+    present
+        Ranks whose files were read.
+    recorded_ms
+        From the first begin to the last end over ranks, on one clock.
+    """
+
+    nodes: list[Node]
+    world: int
+    present: tuple[int, ...]
+    recorded_ms: float
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def calls(self) -> list[Node]:
+        """The calls, in the order of their recorded ends."""
+        return [node for node in self.nodes if node.is_call]
+
+    @property
+    def segments(self) -> int:
+        """How many segments there are."""
+        return sum(not node.is_call for node in self.nodes)
+
+
+def replay_ms(graph: RunGraph, call_ms: Callable[[Node], float]) -> float:
+    """Return how long the iteration lasts if every node begins as early as it may.
+
+    Parameters
+    ----------
+    call_ms
+        How long a call takes, in ms.
+
+    Raises
+    ------
+    InputError
+        If the graph has a cycle.
+    """
+    return max(ends_ms(graph, call_ms), default=0.0)
+
+
+def ends_ms(graph: RunGraph, call_ms: Callable[[Node], float]) -> list[float]:
+    """Return when each node ends if it begins as early as it may.
+
+    Raises
+    ------
+    InputError
+        If the graph has a cycle.
+    """
+    nodes = graph.nodes
+    end = [0.0] * len(nodes)
+    for at in topological(nodes):
+        node = nodes[at]
+        begin = 0.0
+        for before in node.waits:
+            if end[before] > begin:
+                begin = end[before]
+        end[at] = begin + (call_ms(node) if node.is_call else node.duration_ms)
+    return end
+
+
+def topological(nodes: Sequence[Node]) -> list[int]:
+    """Return positions so that each comes after what it waits for.
+
+    Raises
+    ------
+    InputError
+        If there is a cycle.
+    """
+    waiting = [len(node.waits) for node in nodes]
+    after: list[list[int]] = [[] for _ in nodes]
+    for at, node in enumerate(nodes):
+        for before in node.waits:
+            after[before].append(at)
+    order = [at for at, count in enumerate(waiting) if not count]
+    for at in order:
+        for later in after[at]:
+            waiting[later] -= 1
+            if not waiting[later]:
+                order.append(later)
+    if len(order) < len(nodes):
+        first = next(nodes[at].id for at, count in enumerate(waiting) if count)
+        raise InputError(
+            "the waits that were found go round in a circle: not one recording, or not one step",
+            item=first,
+        )
+    return order
+
+
+def recorded_time(node: Node) -> float:
+    """Return the time a call was recorded with, waiting left out."""
+    return node.duration_ms
+
+
+def at_speed(gbps: float) -> Callable[[Node], float]:
+    """Return how long a call takes on a network of ``gbps`` a server without contention.
+
+    A ring collective of n members moves 2 (n - 1) / n times its bytes (an all-reduce) or (n - 1) / n
+    times; a send moves its bytes.
+    """
+
+    def call_ms(node: Node) -> float:
+        if node.server_ms is not None:
+            return node.server_ms
+        return float(transfer_ms((node.size_bytes or 0.0) * share_moved(node), gbps))
+
+    return call_ms
+
+
+def free(node: Node) -> float:
+    """Return how long a call takes on a network that takes no time."""
+    return node.server_ms or 0.0
+
+
+def share_moved(node: Node) -> float:
+    """Return what one member sends of a call's bytes."""
+    n = len(node.ranks)
+    if node.kind == "barrier" or n < 2:
+        return 0.0
+    if node.splits_bytes is not None and node.size_bytes:
+        return most_moved(node.splits_bytes) / node.size_bytes
+    if node.kind == "all_reduce":
+        return 2 * (n - 1) / n
+    if node.kind in ("all_gather", "reduce_scatter", "all_to_all", "unknown", "gather", "scatter"):
+        return (n - 1) / n
+    return 1.0
+
+
+def most_moved(splits: Sequence[Sequence[float]]) -> float:
+    """Return the most bytes that one member of an exchange sends to or receives from the others."""
+    n = len(splits)
+    sent = [sum(row) - row[i] for i, row in enumerate(splits)]
+    received = [sum(splits[i][j] for i in range(n) if i != j) for j in range(n)]
+    return max(*sent, *received)

@@ -1,0 +1,227 @@
+"""Which step of a recording stands for the iteration, and what of each rank belongs to it.
+
+An activity belongs to the step in which the host launched it, never to the one in which it ran: the
+GPU may be a whole step behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from topox_core.errors import InputError
+from topox_core.traces.entries import Entry, launch_us
+from topox_core.traces.recording import Floats, Ints, Recording, Step, Work
+
+# The step of a file that names none.
+WHOLE_FILE = -1
+
+
+@dataclass(frozen=True)
+class StepOfRank:
+    """What one rank did in one step; times in us of the file's clock.
+
+    Attributes
+    ----------
+    lane
+        Its activities that communicate nothing, of all streams, in order of start.
+    entries
+        Its communications in order of launch.
+    begin_us, end_us
+        From the first activity, or the end of the step before if that is later, to the last end.
+    has_predecessor
+        Whether the step before it is in the file.
+    host_us
+        How long the host's annotation lasts; NaN if there is none.
+    """
+
+    recording: Recording
+    number: int
+    lane: Work
+    entries: tuple[Entry, ...]
+    begin_us: float
+    end_us: float
+    has_predecessor: bool
+    host_us: float
+
+    @property
+    def rank(self) -> int:
+        """The rank."""
+        return self.recording.rank
+
+
+class RankSteps:
+    """The steps of one rank's file.
+
+    Attributes
+    ----------
+    numbers
+        Those that are complete, in order of time.
+    left_out
+        Those that are not.
+    """
+
+    def __init__(self, recording: Recording, entries: Sequence[Entry]) -> None:
+        self.recording, self.entries = recording, tuple(entries)
+        work = recording.work
+        launched = work.launch_us if recording.has_launches else work.start_us
+        self._known = recording.steps
+        if not self._known:
+            if recording.cut:
+                raise InputError(
+                    f"ends early; {recording.events:,} events were read, no complete step before the end",
+                    file=recording.file,
+                )
+            self._known = (Step(WHOLE_FILE, -np.inf, np.inf),)
+        self._begins = np.array([one.begin_us for one in self._known])
+        self._ends = np.array([one.end_us for one in self._known])
+        self._of_work = self._steps_of(launched)
+        self._of_entry = self._steps_of(
+            np.array([_launch(recording, e) for e in entries], np.float64)
+        )
+        last = len(self._known) - 1
+        late = set() if self._known[0].number == WHOLE_FILE else self._incomplete(last)
+        self.left_out = tuple(self._known[at].number for at in sorted(late))
+        self.numbers = tuple(
+            one.number
+            for at, one in enumerate(self._known)
+            if at not in late and (self._of_work == at).any()
+        )
+        if not self.numbers:
+            raise InputError(
+                f"ends early; {recording.events:,} events were read, no complete step before the end"
+                if recording.cut
+                else "has no step with work on the GPU",
+                file=recording.file,
+            )
+
+    def _steps_of(self, launched: Floats) -> Ints:
+        """Return the position of the step of each launch, -1 for none."""
+        at = np.searchsorted(self._begins, launched, side="right") - 1
+        last = len(self._begins) - 1
+        # What is launched between two annotations belongs to the first.
+        inside = (at >= 0) & ((at < last) | (launched <= self._ends[np.clip(at, 0, last)]))
+        return np.where(inside & ~np.isnan(launched), at, -1).astype(np.int64)
+
+    def _ends_of(self, at: int) -> Floats:
+        """Return the ends of all activities of a step, communications among them."""
+        if at < 0:
+            return np.zeros(0)
+        calls = [
+            one.kernel.end_us
+            for one, step in zip(self.entries, self._of_entry.tolist(), strict=True)
+            if step == at
+        ]
+        return np.concatenate((self.recording.work.end_us[self._of_work == at], calls))
+
+    def _incomplete(self, last: int) -> set[int]:
+        """Return the positions of steps of which activities are absent.
+
+        The last step of a file is incomplete if its last launch has no activity; of a file that
+        ends early every step that lacks more than one in a hundred.
+        """
+        recording = self.recording
+        absent = self._steps_of(recording.unfinished_us)
+        found = set()
+        for at in range(last + 1) if recording.cut else (last,):
+            lacking = recording.unfinished_us[absent == at]
+            launched = recording.work.launch_us[self._of_work == at]
+            if len(lacking) and (
+                not len(launched)
+                or float(lacking[-1]) > float(np.nanmax(launched))
+                or (recording.cut and len(lacking) > 0.01 * len(launched))
+            ):
+                found.add(at)
+        return found
+
+    def step(self, number: int) -> StepOfRank:
+        """Return one step of the file.
+
+        Raises
+        ------
+        InputError
+            If the file does not hold it.
+        """
+        recording = self.recording
+        if number not in self.numbers:
+            raise InputError(
+                f"holds {_span(self.numbers)}", file=recording.file, item=f"step {number}"
+            )
+        at = next(i for i, one in enumerate(self._known) if one.number == number)
+        lane = recording.work.taken(np.flatnonzero(self._of_work == at))
+        entries = tuple(
+            e for e, step in zip(self.entries, self._of_entry.tolist(), strict=True) if step == at
+        )
+        before = self._ends_of(at - 1)
+        first = min([*lane.start_us[:1].tolist(), *(e.kernel.start_us for e in entries)])
+        begin = max(first, float(before.max())) if len(before) else first
+        end = max([*lane.end_us.tolist(), *(e.kernel.end_us for e in entries), begin])
+        known = self._known[at]
+        return StepOfRank(
+            recording,
+            number,
+            lane,
+            entries,
+            begin,
+            end,
+            len(before) > 0,
+            known.end_us - known.begin_us if number != WHOLE_FILE else np.nan,
+        )
+
+
+def _launch(recording: Recording, entry: Entry) -> float:
+    return entry.kernel.launch_us if recording.has_launches else launch_us(entry.kernel)
+
+
+def chosen_step(ranks: Mapping[int, RankSteps], choice: int | str) -> int:
+    """Return the step that stands for the iteration.
+
+    Parameters
+    ----------
+    ranks
+        By rank.
+    choice
+        A number, ``last``, or ``median``: of the steps with a predecessor that every rank holds,
+        the one that lasted as long as the median of the lowest rank.
+
+    Raises
+    ------
+    InputError
+        If no step is on all ranks, or the one asked for is not.
+    """
+    lowest = ranks[min(ranks)]
+    if isinstance(choice, int):
+        for one in ranks.values():
+            one.step(choice)
+        return choice
+    common = [n for n in lowest.numbers if all(n in one.numbers for one in ranks.values())]
+    if not common:
+        for one in ranks.values():
+            if not set(one.numbers) & set(lowest.numbers):
+                raise InputError(
+                    f"holds {_span(one.numbers)}; no step is on all ranks",
+                    file=one.recording.file,
+                    item=f"step {lowest.numbers[0]}",
+                )
+        raise InputError("no step is on all ranks", file=lowest.recording.file)
+    if choice == "last":
+        return common[-1]
+    lengths = []
+    for number in common:
+        step = lowest.step(number)
+        if step.has_predecessor:
+            lengths.append((step.end_us - step.begin_us, number))
+    if not lengths:
+        return common[0]
+    lengths.sort()
+    return lengths[(len(lengths) - 1) // 2][1]
+
+
+def _span(numbers: Sequence[int]) -> str:
+    if list(numbers) == [WHOLE_FILE]:
+        return "no steps, only one stretch of time"
+    if len(numbers) == 1:
+        return f"step {numbers[0]}"
+    return f"steps {numbers[0]} to {numbers[-1]}"

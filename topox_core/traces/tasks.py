@@ -1,0 +1,249 @@
+"""A run's graph as a plain task graph, and the cluster that fits it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from topox_core.errors import InputError
+from topox_core.io.task_graph_rules import validated
+from topox_core.model.cluster import Cluster
+from topox_core.model.task_graph import COLLECTIVE_KINDS, Task, TaskGraph
+from topox_core.traces.run_graph import Node, RunGraph
+
+# An exchange is uneven if its largest pair exceeds the mean by this factor.
+UNEVEN = 1.05
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where ranks are: ``gpus_per_server`` neighbouring ranks share a server."""
+
+    gpus_per_server: int = 1
+
+    def server(self, rank: int) -> int:
+        """Return the server of a rank."""
+        return rank // self.gpus_per_server
+
+    def device(self, rank: int) -> int:
+        """Return the device of a rank on its server."""
+        return rank % self.gpus_per_server
+
+    def servers(self, ranks: Sequence[int]) -> tuple[int, ...]:
+        """Return the servers of some ranks in order of first appearance."""
+        return tuple(dict.fromkeys(map(self.server, ranks)))
+
+
+def keep_inside_servers(graph: RunGraph, placement: Placement) -> int:
+    """Let calls of one server last as long as they were recorded, whatever the network; return how many."""
+    count = 0
+    for node in graph.nodes:
+        if node.is_call and len(placement.servers(node.ranks)) == 1:
+            node.server_ms = max(0.0, node.end_ms - node.at_ms)
+            count += 1
+    return count
+
+
+def uneven(splits: Sequence[Sequence[float]] | None) -> bool:
+    """Return whether an exchange's largest pair exceeds the mean of its pairs by more than 5 %."""
+    if splits is None:
+        return False
+    pairs = [size for row in splits for size in row]
+    return max(pairs) > UNEVEN * sum(pairs) / len(pairs)
+
+
+def task_graph(
+    graph: RunGraph, name: str, placement: Placement, labels: Mapping[str, str]
+) -> tuple[TaskGraph, list[str]]:
+    """Return a run's graph as a task graph, and what to know about it, a sentence each.
+
+    Parameters
+    ----------
+    labels
+        Parallelism by name or description of a group.
+
+    Raises
+    ------
+    InputError
+        If it is larger than a task graph may be.
+    """
+    maker = _Maker(graph, placement, labels)
+    for node in graph.nodes:
+        if node.is_call:
+            maker.call(node)
+        else:
+            (rank,) = node.ranks
+            maker.add(
+                Task(
+                    node.id,
+                    node.kind,
+                    maker.waits(node),
+                    server=placement.server(rank),
+                    device=placement.device(rank),
+                    duration_ms=node.duration_ms,
+                )
+            )
+    return validated(name, maker.tasks, name), list(maker.notes)
+
+
+class _Maker:
+    def __init__(self, graph: RunGraph, placement: Placement, labels: Mapping[str, str]) -> None:
+        self._nodes, self._placement, self._labels = graph.nodes, placement, labels
+        self.tasks: list[Task] = []
+        self.notes: dict[str, None] = {}
+
+    def add(self, task: Task) -> None:
+        """Take a task."""
+        self.tasks.append(task)
+
+    def waits(self, node: Node) -> tuple[str, ...]:
+        """Return the ids that a node waits for."""
+        return tuple(dict.fromkeys(self._nodes[at].id for at in node.waits))
+
+    def call(self, node: Node) -> None:
+        """Take a call: one task, or several and a barrier that has its id."""
+        servers = self._placement.servers(node.ranks)
+        size = node.size_bytes or 0.0
+        if len(servers) == 1:
+            self._inside(node)
+        elif node.kind == "barrier" or not size:
+            self.add(Task(node.id, "barrier", self.waits(node)))
+        elif node.kind == "send":
+            self._transfer(node, node.id, (servers[0], servers[1]), size, self.waits(node))
+        elif node.kind in ("gather", "scatter"):
+            self._pairs(node, self._with_root(node, size))
+        elif node.splits_bytes is not None and uneven(node.splits_bytes):
+            self._pairs(node, self._exchanged(node))
+        else:
+            self._collective(node, servers, size)
+
+    def _notes_of(self, node: Node) -> dict[str, Any]:
+        label = self._labels.get(node.group) or self._labels.get(node.description)
+        return {"parallelism": label or node.parallelism, "group": node.group or None}
+
+    def _collective(self, node: Node, servers: tuple[int, ...], size: float) -> None:
+        kind, root = node.kind, None
+        if kind not in COLLECTIVE_KINDS:
+            kind = "broadcast" if kind == "reduce" else "all_to_all"
+        if node.kind == "reduce":
+            self.notes[
+                "reduces are written as broadcasts from their root: the same bytes, the other way round"
+            ] = None
+        if kind == "broadcast":
+            root = self._root(node)
+        self.add(
+            Task(
+                node.id,
+                kind,
+                self.waits(node),
+                members=servers,
+                size_bytes=size,
+                root=root,
+                **self._notes_of(node),
+            )
+        )
+
+    def _root(self, node: Node) -> int:
+        if node.root is None or node.root not in node.ranks:
+            self.notes[
+                "roots of broadcasts are not recorded: the first rank of the group is taken"
+            ] = None
+            return self._placement.server(node.ranks[0])
+        return self._placement.server(node.root)
+
+    def _transfer(
+        self, node: Node, name: str, pair: tuple[int, int], size: float, waits: tuple[str, ...]
+    ) -> None:
+        self.add(
+            Task(
+                name,
+                "communication",
+                waits,
+                source=pair[0],
+                destination=pair[1],
+                size_bytes=size,
+                **self._notes_of(node),
+            )
+        )
+
+    def _pairs(self, node: Node, sizes: Mapping[tuple[int, int], float]) -> None:
+        waits = self.waits(node)
+        names = []
+        for (source, destination), size in sorted(sizes.items()):
+            if source != destination and size > 0:
+                names.append(f"{node.id}.{source}-{destination}")
+                self._transfer(node, names[-1], (source, destination), size, waits)
+        self.add(Task(node.id, "barrier", tuple(names) or waits))
+
+    def _with_root(self, node: Node, size: float) -> dict[tuple[int, int], float]:
+        root = self._root(node)
+        sizes: dict[tuple[int, int], float] = {}
+        for rank in node.ranks:
+            server = self._placement.server(rank)
+            pair = (server, root) if node.kind == "gather" else (root, server)
+            sizes[pair] = sizes.get(pair, 0.0) + size
+        return sizes
+
+    def _exchanged(self, node: Node) -> dict[tuple[int, int], float]:
+        sizes: dict[tuple[int, int], float] = {}
+        for rank, row in zip(node.ranks, node.splits_bytes or (), strict=True):
+            for other, size in zip(node.ranks, row, strict=True):
+                pair = (self._placement.server(rank), self._placement.server(other))
+                sizes[pair] = sizes.get(pair, 0.0) + size
+        return sizes
+
+    def _inside(self, node: Node) -> None:
+        """Write a call inside one server: the links between its GPUs are devices of their own."""
+        waits, names = self.waits(node), []
+        for rank in node.ranks if node.server_ms else ():
+            names.append(f"{node.id}.r{rank}")
+            self.add(
+                Task(
+                    names[-1],
+                    "forward",
+                    waits,
+                    server=self._placement.server(rank),
+                    device=self._placement.device(rank) + self._placement.gpus_per_server,
+                    duration_ms=node.server_ms,
+                )
+            )
+        self.add(Task(node.id, "barrier", tuple(names) or waits))
+
+
+def fitting_cluster(graph: TaskGraph, recorded_ms: float, nic_gbps: float) -> Cluster:
+    """Return a cluster for a graph: two switches, two ports a server of half the NIC's speed each.
+
+    Its slot is the greatest of 1, 2, 5 times a power of ten that is at most a thousandth of the
+    iteration.
+
+    Raises
+    ------
+    InputError
+        If the speed is not above 0.
+    """
+    if not nic_gbps > 0 or not math.isfinite(nic_gbps):
+        raise InputError(f"must be greater than 0 (got {nic_gbps:g})", field="--nic-gbps")
+    servers = max(2, graph.servers)
+    devices = max((task.device or 0 for task in graph.tasks), default=0) + 1
+    return Cluster(
+        servers=servers,
+        ports_per_server=2,
+        switches=2,
+        ports_per_switch=servers,
+        port_gbps=nic_gbps / 2,
+        slot_ms=slot_of(recorded_ms),
+        devices_per_server=devices,
+        name=f"{servers} servers of a recorded run, 2 OCS",
+    )
+
+
+def slot_of(recorded_ms: float) -> float:
+    """Return the slot that suits an iteration: at most a thousandth of it."""
+    most = recorded_ms / 1000
+    if not most > 1e-6:
+        return 1e-6
+    power = 10.0 ** math.floor(math.log10(most) + 1e-12)
+    fits = [factor * power for factor in (1, 2, 5) if factor * power <= most * (1 + 1e-12)]
+    return float(f"{max(fits, default=power):.12g}")

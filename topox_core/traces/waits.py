@@ -1,0 +1,218 @@
+"""Which communication a wait belongs to, on one rank: the rule on which every prediction rests.
+
+A wait names a stream at best, and often nothing. What it is evidence of is found in this order: a
+recorded wait of streams, a wait with the number of its call, a stream that is told to wait, a host
+that blocks, and a lane that stands still until a call ends.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from topox_core.traces.communication import RECEIVE, SEND
+from topox_core.traces.entries import Launching, launch_us, waits_told
+from topox_core.traces.recording import ExactWait, Floats, Scope
+from topox_core.traces.steps import StepOfRank
+
+# In us: what counts as the same moment, how late a stalled activity begins, how soon a second stream
+# is asked, how long before its end a blocking call's communication ended, what is an idle gap.
+SAME, STALLED, SOON, BLOCKED_AFTER, BLOCKED_BEFORE, GAP = 1.0, 50.0, 200.0, 5.0, 100.0, 2.0
+MOST_STREAMS, NEXT_ACTIVITIES = 3, 3
+# A host that blocks may do so long after its last launch.
+AFTER_ALL = 1e7
+EXACT, FOUND, BLOCKING, SEEN, NONE = "exact", "found", "blocking", "seen", "none"
+EVIDENCE = (EXACT, FOUND, BLOCKING, SEEN, NONE)
+
+
+@dataclass
+class Waits:
+    """Of each communication of a rank's step (by position): what waits for it.
+
+    Attributes
+    ----------
+    resume
+        Position on the lane of the first activity after the wait; the lane's length if only the end
+        of the step waits; None if nothing waits.
+    asked_us
+        When the host asked for the wait.
+    evidence
+        A word of :data:`EVIDENCE` for each.
+    """
+
+    resume: list[int | None]
+    asked_us: list[float]
+    evidence: list[str]
+
+    def counts(self) -> Counter[str]:
+        """Return how many waits rest on which evidence."""
+        return Counter(self.evidence)
+
+
+@dataclass
+class _Lane:
+    """The lane with what the rules ask of it."""
+
+    start: Floats
+    end: Floats  # running maximum
+    launch: Floats
+    by_stream: list[tuple[Floats, list[int]]] = field(default_factory=list)
+    of_stream: dict[int, tuple[Floats, list[int]]] = field(default_factory=dict)
+
+    def first_after(self, at_us: float, launches: Floats, order: list[int]) -> int | None:
+        k = int(np.searchsorted(launches, at_us, side="right"))
+        return order[k] if k < len(order) else None
+
+    def previous_end(self, k: int) -> float:
+        return float(self.end[k - 1]) if k else -np.inf
+
+
+def find_waits(step: StepOfRank) -> Waits:
+    """Return what waits for each communication of a rank's step."""
+    entries = step.entries
+    waits = Waits([None] * len(entries), [np.nan] * len(entries), [NONE] * len(entries))
+    lane = _lane(step)
+    if not len(lane.start):
+        return waits
+    finder = _Finder(step, lane, waits)
+    finder.find()
+    return waits
+
+
+def _lane(step: StepOfRank) -> _Lane:
+    work = step.lane
+    launch = np.where(np.isnan(work.launch_us), work.start_us, work.launch_us)
+    lane = _Lane(work.start_us, np.maximum.accumulate(work.end_us), launch)
+    streams, counts = np.unique(work.stream, return_counts=True)
+    for at in np.argsort(-counts, kind="stable").tolist():
+        on = np.flatnonzero(work.stream == streams[at])
+        order = on[np.lexsort((work.start_us[on], launch[on]))]
+        both = (launch[order], order.tolist())
+        lane.of_stream[int(streams[at])] = both
+        if len(lane.by_stream) < MOST_STREAMS:
+            lane.by_stream.append(both)
+    return lane
+
+
+class _Finder:
+    def __init__(self, step: StepOfRank, lane: _Lane, waits: Waits) -> None:
+        self._step, self._lane, self._waits = step, lane, waits
+        self._entries = step.entries
+        self._launch = [launch_us(one.kernel) for one in self._entries]
+        self._end = [one.kernel.end_us for one in self._entries]
+        self._sends = [all(p.kind in (SEND, RECEIVE) for p in one.parts) for one in self._entries]
+        self._unwaited = list(range(len(self._entries)))  # in order of launch
+        self._on_stream: dict[int, list[int]] = defaultdict(list)
+        for c, one in enumerate(self._entries):
+            self._on_stream[one.kernel.stream].append(c)
+        every = [*lane.launch.tolist(), *self._launch]
+        self._from, self._until = min(every), max(every)
+
+    def find(self) -> None:
+        """Go through the evidence in the order in which the host gave it, then look at what stands still."""
+        recording = self._step.recording
+        exact = {one.correlation for one in recording.exact_waits}
+        inside = Launching(recording)
+        told = [one for one in waits_told(recording) if "Seq" in one.args]
+        named = {(one.thread, one.begin_us): one.end_us for one in told}
+        begins = sorted(named)
+        pieces: list[tuple[float, int, Callable[[], None]]] = [
+            (one.at_us, 0, partial(self._exact, one)) for one in recording.exact_waits
+        ]
+        pieces += [(one.begin_us, 1, partial(self._numbered, one)) for one in told]
+        for one in recording.stream_waits:
+            at = bisect_right(begins, (one.thread, one.at_us)) - 1
+            in_named = at >= 0 and begins[at][0] == one.thread and one.at_us <= named[begins[at]]
+            if not (one.correlation in exact or in_named or inside.around(one.thread, one.at_us)):
+                pieces.append((one.at_us, 2, partial(self._stream_wait, one.at_us)))
+        pieces += [(end, 3, partial(self._blocking, begin, end)) for begin, end in recording.blocks]
+        for at_us, _, use in sorted(pieces, key=lambda piece: piece[:2]):
+            if self._from <= at_us <= self._until + AFTER_ALL:
+                use()
+        for c in list(self._unwaited):
+            self._seen(c)
+
+    def _give(self, c: int, k: int | None, at: float, evidence: str) -> None:
+        if k is not None and self._lane.start[k] + SAME < self._end[c]:
+            return  # it began before the call had ended: whatever waited, this did not
+        self._waits.resume[c] = len(self._lane.start) if k is None else k
+        self._waits.asked_us[c], self._waits.evidence[c] = at, evidence
+        self._unwaited.remove(c)
+
+    def _open(self, before: float) -> list[int]:
+        """Return the calls launched before a moment that nothing waits for yet."""
+        return [c for c in self._unwaited if self._launch[c] < before]
+
+    def _exact(self, wait: ExactWait) -> None:
+        """Rule 1: the last call on the stream before the event was recorded."""
+        if wait.stream not in self._lane.of_stream:
+            return
+        before = wait.recorded_us if wait.recorded_us == wait.recorded_us else wait.at_us
+        calls = self._on_stream.get(wait.waits_for, [])
+        at = bisect_left(calls, before, key=lambda c: self._launch[c]) - 1
+        if at >= 0 and self._waits.resume[calls[at]] is None:
+            k = self._lane.first_after(wait.at_us, *self._lane.of_stream[wait.stream])
+            self._give(calls[at], k, wait.at_us, EXACT)
+
+    def _numbered(self, scope: Scope) -> None:
+        """Rule 2: the call with the wait's number, of its group if that is told."""
+        group, number = scope.args.get("Process Group Name"), scope.args.get("Seq")
+        at = scope.begin_us
+        found = [
+            c
+            for c in self._open(at)
+            if any(
+                part.sequence == number and (not group or part.group == str(group))
+                for part in self._entries[c].parts
+            )
+        ]
+        if len(found) == 1:
+            self._give(found[0], self._first(at), at, EXACT)
+        else:  # a number that several groups have counted to
+            self._stream_wait(at, found)
+
+    def _first(self, at: float) -> int | None:
+        return self._lane.first_after(at, *self._lane.by_stream[0])
+
+    def _stream_wait(self, at: float, among: Sequence[int] = ()) -> None:
+        """Rule 3: of the calls that had ended when the stream went on, the one that held it up, else the oldest."""
+        lane = self._lane
+        for number, (launches, order) in enumerate(lane.by_stream):
+            k = lane.first_after(at, launches, order)
+            if k is None or (number and lane.launch[k] > at + SOON):
+                continue
+            found = [c for c in among or self._open(at) if self._end[c] <= lane.start[k] + SAME]
+            if not found:
+                continue
+            found = [c for c in found if not self._sends[c]] or found
+            stalled = [
+                c
+                for c in found
+                if self._end[c] > lane.previous_end(k) + SAME
+                and lane.start[k] - self._end[c] <= STALLED
+            ]
+            chosen = max(stalled, key=lambda c: self._end[c]) if stalled else found[0]
+            self._give(chosen, k, at, FOUND)
+            return
+
+    def _blocking(self, begin: float, end: float) -> None:
+        """Rule 4: every call that ended while the host was blocked, and shortly before it went on."""
+        for c in self._open(end):
+            if begin < self._end[c] <= end + BLOCKED_AFTER and end - self._end[c] <= BLOCKED_BEFORE:
+                self._give(c, self._first(end), end, BLOCKING)
+
+    def _seen(self, c: int) -> None:
+        """Rule 5: an activity that begins after an idle gap, as soon as the call has ended."""
+        lane, end = self._lane, self._end[c]
+        first = int(np.searchsorted(lane.start, end - SAME))
+        for k in range(first, min(first + NEXT_ACTIVITIES, len(lane.start))):
+            idle = max(lane.previous_end(k), self._step.begin_us)
+            # It stood still when the call ended: the gap is no launch that came late.
+            if lane.start[k] - idle > GAP and idle <= end and lane.start[k] - end <= STALLED:
+                self._give(c, k, float(lane.launch[k]), SEEN)
+                return
